@@ -1,0 +1,218 @@
+//! Diagnostics: what is wrong with a model, where, and what to try. Plain data; the command renders it.
+
+use crate::Span;
+use std::fmt;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
+        /// The kind of a problem, stable across versions.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum Code { $($(#[$doc])* $variant),* }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Code] = &[$(Code::$variant),*];
+
+            /// The code as text, for messages and machine-readable output.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $name),* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The text is not of the language's form.
+    Syntax = "syntax";
+    /// A bracket is never closed, or closes nothing.
+    Bracket = "bracket";
+    /// A comparison of a comparison.
+    ChainedComparison = "chained-comparison";
+    /// A number, text or type literal that cannot be.
+    Literal = "literal";
+    /// A name that is neither defined nor an operator.
+    UnknownName = "unknown-name";
+    /// A name defined twice, or used before its definition.
+    Name = "name";
+    /// A call with the wrong number or names of arguments.
+    Arguments = "arguments";
+    /// Operand types an operator does not take.
+    TypeMismatch = "type-mismatch";
+    /// A leaf without a type.
+    MissingInputType = "missing-input-type";
+    /// A declared type that is not the type of the data.
+    InputType = "input-type";
+    /// An output whose type stays open.
+    UntypedOutput = "untyped-output";
+    /// A limit that the model exceeds.
+    Limit = "limit";
+    /// The model has no output.
+    NoOutput = "no-output";
+    /// The native backend cannot compile this model.
+    Native = "native";
+    /// An operand from another builder, or another misuse of the builder.
+    Builder = "builder";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A place worth pointing at, with what to say there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What to say; may be empty.
+    pub text: String,
+}
+
+/// One problem.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    code: Code,
+    message: String,
+    span: Option<Span>,
+    label: String,
+    others: Vec<Label>,
+    hints: Vec<String>,
+}
+
+impl Diagnostic {
+    /// A problem with no place yet.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Diagnostic {
+            code,
+            message: message.into(),
+            span: None,
+            label: String::new(),
+            others: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Says where.
+    #[must_use]
+    pub fn at(mut self, span: impl Into<Option<Span>>) -> Self {
+        self.span = span.into();
+        self
+    }
+
+    /// Says something at the place itself.
+    #[must_use]
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        self.label = text.into();
+        self
+    }
+
+    /// Points at another place too.
+    #[must_use]
+    pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.others.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Says what to try.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>) -> Self {
+        self.hints.push(text.into());
+        self
+    }
+
+    /// The kind of the problem.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// What is wrong, in one line.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Where, if the model came from text.
+    #[must_use]
+    pub fn span(&self) -> Option<Span> {
+        self.span
+    }
+
+    /// What to say at the place; may be empty.
+    #[must_use]
+    pub fn label_text(&self) -> &str {
+        &self.label
+    }
+
+    /// Other places worth pointing at.
+    #[must_use]
+    pub fn others(&self) -> &[Label] {
+        &self.others
+    }
+
+    /// What to try.
+    #[must_use]
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        for hint in &self.hints {
+            write!(f, "; {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One or more problems found together; never empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// The problems, if there are any.
+    ///
+    /// # Errors
+    /// The problems themselves.
+    pub fn check(found: Vec<Diagnostic>) -> Result<(), Diagnostics> {
+        if found.is_empty() { Ok(()) } else { Err(Diagnostics(found)) }
+    }
+
+    /// The problems in the order found.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Diagnostic] {
+        &self.0
+    }
+
+    /// The first problem.
+    #[must_use]
+    pub fn first(&self) -> &Diagnostic {
+        &self.0[0]
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(one: Diagnostic) -> Self {
+        Diagnostics(vec![one])
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, one) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{one}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}

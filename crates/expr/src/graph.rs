@@ -1,0 +1,312 @@
+//! The expression graph: an arena of hash-consed nodes. Structurally equal subexpressions are one node, so sharing,
+//! equality and cache keys come for free; a node's operands always have smaller ids than the node itself, so every
+//! walk is a loop over ids and nothing recurses. Nodes are untyped; each keeps every span of text it came from.
+
+use crate::{Span, Value};
+use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A node of one graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// The node's position in its graph; operands come before their users.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The node at this position.
+    #[must_use]
+    pub const fn from_index(index: usize) -> Self {
+        NodeId(index as u32)
+    }
+}
+
+/// An interned name of one graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NameId(u32);
+
+impl NameId {
+    /// The name's position in order of first use.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Kind {
+    Leaf(NameId),
+    Placeholder(NameId),
+    Literal(u32),
+    Operator { name: NameId, start: u32, len: u32 },
+}
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Node<'g> {
+    /// An input of the model.
+    Leaf(NameId),
+    /// A parameter of a function being defined.
+    Placeholder(NameId),
+    /// A value.
+    Literal(&'g Value),
+    /// An operator, by name, and its operands in order.
+    Operator(NameId, &'g [NodeId]),
+}
+
+/// An arena of expression nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    kinds: Vec<Kind>,
+    operands: Vec<NodeId>,
+    literals: Vec<Value>,
+    names: Vec<Arc<str>>,
+    name_ids: FxHashMap<Arc<str>, NameId>,
+    nodes: HashTable<NodeId>,
+    primary_spans: Vec<Option<Span>>,
+    further_spans: FxHashMap<NodeId, Vec<Span>>,
+}
+
+impl Graph {
+    /// A graph with no nodes.
+    #[must_use]
+    pub fn new() -> Self {
+        Graph::default()
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// True if there are no nodes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// How many names there are.
+    #[must_use]
+    pub fn name_count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The id of a name.
+    pub fn intern(&mut self, name: &str) -> NameId {
+        if let Some(id) = self.name_ids.get(name) {
+            return *id;
+        }
+        let id = NameId(self.names.len() as u32);
+        let name: Arc<str> = name.into();
+        self.names.push(name.clone());
+        self.name_ids.insert(name, id);
+        id
+    }
+
+    /// The text of a name.
+    #[must_use]
+    pub fn name(&self, id: NameId) -> &Arc<str> {
+        &self.names[id.index()]
+    }
+
+    /// The input called `name`.
+    pub fn leaf(&mut self, name: &str, span: Option<Span>) -> NodeId {
+        let name = self.intern(name);
+        self.add(Kind::Leaf(name), span)
+    }
+
+    /// The function parameter called `name`.
+    pub fn placeholder(&mut self, name: &str, span: Option<Span>) -> NodeId {
+        let name = self.intern(name);
+        self.add(Kind::Placeholder(name), span)
+    }
+
+    /// A literal.
+    pub fn literal(&mut self, value: Value, span: Option<Span>) -> NodeId {
+        let mut hasher = FxHasher::default();
+        (0_u8, &value).hash(&mut hasher);
+        let hash = hasher.finish();
+        let Graph { nodes, kinds, literals, .. } = self;
+        let found =
+            nodes.find(hash, |id| matches!(kinds[id.index()], Kind::Literal(at) if literals[at as usize] == value));
+        if let Some(&id) = found {
+            self.note_span(id, span);
+            return id;
+        }
+        self.literals.push(value);
+        self.push(Kind::Literal(self.literals.len() as u32 - 1), hash, span)
+    }
+
+    /// An operator applied to operands of this graph.
+    pub fn operator(&mut self, name: &str, operands: &[NodeId], span: Option<Span>) -> NodeId {
+        let name = self.intern(name);
+        self.operator_named(name, operands, span)
+    }
+
+    /// An operator, by an interned name, applied to operands of this graph.
+    pub fn operator_named(&mut self, name: NameId, operands: &[NodeId], span: Option<Span>) -> NodeId {
+        let hash = hash_operator(name, operands);
+        let Graph { nodes, kinds, operands: all, .. } = self;
+        let found = nodes.find(hash, |id| match kinds[id.index()] {
+            Kind::Operator { name: n, start, len } => {
+                n == name && all[start as usize..(start + len) as usize] == *operands
+            }
+            _ => false,
+        });
+        if let Some(&id) = found {
+            self.note_span(id, span);
+            return id;
+        }
+        let start = self.operands.len() as u32;
+        self.operands.extend_from_slice(operands);
+        self.push(Kind::Operator { name, start, len: operands.len() as u32 }, hash, span)
+    }
+
+    fn add(&mut self, kind: Kind, span: Option<Span>) -> NodeId {
+        let hash = hash_kind(kind);
+        let kinds = &self.kinds;
+        if let Some(&id) = self.nodes.find(hash, |id| kinds[id.index()] == kind) {
+            self.note_span(id, span);
+            return id;
+        }
+        self.push(kind, hash, span)
+    }
+
+    fn push(&mut self, kind: Kind, hash: u64, span: Option<Span>) -> NodeId {
+        let id = NodeId(self.kinds.len() as u32);
+        self.kinds.push(kind);
+        self.primary_spans.push(span);
+        let Graph { nodes, kinds, operands, literals, .. } = self;
+        nodes.insert_unique(hash, id, |id| rehash(kinds[id.index()], operands, literals));
+        id
+    }
+
+    /// Records one more place that this node was written at.
+    pub fn note_span(&mut self, id: NodeId, span: Option<Span>) {
+        let Some(span) = span else { return };
+        match &mut self.primary_spans[id.index()] {
+            Some(_) => self.further_spans.entry(id).or_default().push(span),
+            none => *none = Some(span),
+        }
+    }
+
+    /// What the node is.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Node<'_> {
+        match self.kinds[id.index()] {
+            Kind::Leaf(name) => Node::Leaf(name),
+            Kind::Placeholder(name) => Node::Placeholder(name),
+            Kind::Literal(at) => Node::Literal(&self.literals[at as usize]),
+            Kind::Operator { name, start, len } => {
+                Node::Operator(name, &self.operands[start as usize..(start + len) as usize])
+            }
+        }
+    }
+
+    /// The operands of the node; none for leaves, literals and placeholders.
+    #[must_use]
+    pub fn operands(&self, id: NodeId) -> &[NodeId] {
+        match self.node(id) {
+            Node::Operator(_, operands) => operands,
+            _ => &[],
+        }
+    }
+
+    /// Where the node was first written.
+    #[must_use]
+    pub fn span(&self, id: NodeId) -> Option<Span> {
+        self.primary_spans[id.index()]
+    }
+
+    /// Everywhere the node was written, the first place first.
+    pub fn spans(&self, id: NodeId) -> impl Iterator<Item = Span> + '_ {
+        self.span(id).into_iter().chain(self.further_spans.get(&id).into_iter().flatten().copied())
+    }
+
+    /// Which nodes the roots need, by index.
+    #[must_use]
+    pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
+        let mut needed = vec![false; self.len()];
+        for root in roots {
+            needed[root.index()] = true;
+        }
+        for index in (0..self.len()).rev() {
+            if needed[index] {
+                for operand in self.operands(NodeId::from_index(index)) {
+                    needed[operand.index()] = true;
+                }
+            }
+        }
+        needed
+    }
+}
+
+fn hash_operator(name: NameId, operands: &[NodeId]) -> u64 {
+    let mut hasher = FxHasher::default();
+    (1_u8, name).hash(&mut hasher);
+    for operand in operands {
+        operand.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn hash_kind(kind: Kind) -> u64 {
+    let mut hasher = FxHasher::default();
+    (2_u8, kind).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn rehash(kind: Kind, operands: &[NodeId], literals: &[Value]) -> u64 {
+    match kind {
+        Kind::Literal(at) => {
+            let mut hasher = FxHasher::default();
+            (0_u8, &literals[at as usize]).hash(&mut hasher);
+            hasher.finish()
+        }
+        Kind::Operator { name, start, len } => hash_operator(name, &operands[start as usize..(start + len) as usize]),
+        other => hash_kind(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_subexpressions_are_one_node() {
+        let mut g = Graph::new();
+        let x = g.leaf("x", Some(Span::new(0, 1)));
+        let one = g.literal(Value::from(1_i32), None);
+        let a = g.operator("math.add", &[x, one], None);
+        let again = g.leaf("x", Some(Span::new(4, 5)));
+        let b = g.operator("math.add", &[again, one], None);
+        assert_eq!(a, b);
+        assert_ne!(g.operator("math.add", &[one, x], None), a);
+        assert_ne!(g.literal(Value::from(0.0_f32), None), g.literal(Value::from(-0.0_f32), None));
+        assert_ne!(g.placeholder("x", None), x);
+        assert_eq!(g.spans(x).collect::<Vec<_>>(), [Span::new(0, 1), Span::new(4, 5)]);
+        assert_eq!(g.span(one), None);
+    }
+
+    #[test]
+    fn a_large_graph_rehashes_without_losing_nodes() {
+        let mut g = Graph::new();
+        let mut e = g.leaf("x", None);
+        let one = g.literal(Value::from(1_i32), None);
+        for _ in 0..100_000 {
+            e = g.operator("math.add", &[e, one], None);
+        }
+        let mut again = g.leaf("x", None);
+        for _ in 0..100_000 {
+            again = g.operator("math.add", &[again, one], None);
+        }
+        assert_eq!((e, g.len()), (again, 100_002));
+        assert_eq!(g.reachable([e]).iter().filter(|n| **n).count(), 100_002);
+    }
+}

@@ -1,0 +1,442 @@
+//! Values: what literals hold, what goes into a model and what comes out. Equality is of bits: `-0.0` differs from
+//! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
+
+use cembra_runtime::{FramePtr, QType, Scalar, Slot, Text};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A present scalar.
+#[derive(Clone, Debug)]
+pub enum ScalarValue {
+    /// The only value of `UNIT`.
+    Unit,
+    /// `BOOLEAN`.
+    Boolean(bool),
+    /// `INT32`.
+    Int32(i32),
+    /// `INT64`.
+    Int64(i64),
+    /// `FLOAT32`.
+    Float32(f32),
+    /// `FLOAT64`.
+    Float64(f64),
+    /// `WEAK_FLOAT`.
+    WeakFloat(f64),
+    /// `TEXT`.
+    Text(Arc<str>),
+}
+
+impl ScalarValue {
+    /// The type of the value.
+    #[must_use]
+    pub const fn scalar(&self) -> Scalar {
+        match self {
+            ScalarValue::Unit => Scalar::Unit,
+            ScalarValue::Boolean(_) => Scalar::Boolean,
+            ScalarValue::Int32(_) => Scalar::Int32,
+            ScalarValue::Int64(_) => Scalar::Int64,
+            ScalarValue::Float32(_) => Scalar::Float32,
+            ScalarValue::Float64(_) => Scalar::Float64,
+            ScalarValue::WeakFloat(_) => Scalar::WeakFloat,
+            ScalarValue::Text(_) => Scalar::Text,
+        }
+    }
+
+    /// The bits of a number, a boolean or a unit, zero-extended; 0 for a text.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        match self {
+            ScalarValue::Unit | ScalarValue::Text(_) => 0,
+            ScalarValue::Boolean(v) => u64::from(*v),
+            ScalarValue::Int32(v) => u64::from(v.cast_unsigned()),
+            ScalarValue::Int64(v) => v.cast_unsigned(),
+            ScalarValue::Float32(v) => u64::from(v.to_bits()),
+            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => v.to_bits(),
+        }
+    }
+
+    /// The value of type `scalar` with these bits; `None` for a text, which has none.
+    #[must_use]
+    pub fn from_bits(scalar: Scalar, bits: u64) -> Option<ScalarValue> {
+        Some(match scalar {
+            Scalar::Unit => ScalarValue::Unit,
+            Scalar::Boolean => ScalarValue::Boolean(bits != 0),
+            Scalar::Int32 => ScalarValue::Int32((bits as u32).cast_signed()),
+            Scalar::Int64 => ScalarValue::Int64(bits.cast_signed()),
+            Scalar::Float32 => ScalarValue::Float32(f32::from_bits(bits as u32)),
+            Scalar::Float64 => ScalarValue::Float64(f64::from_bits(bits)),
+            Scalar::WeakFloat => ScalarValue::WeakFloat(f64::from_bits(bits)),
+            Scalar::Text => return None,
+        })
+    }
+
+    fn is_nan(&self) -> bool {
+        match self {
+            ScalarValue::Float32(v) => v.is_nan(),
+            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => v.is_nan(),
+            _ => false,
+        }
+    }
+
+    /// True if both are of one type and both NaN or the same bits (for texts: the same text).
+    #[must_use]
+    pub fn same(&self, other: &ScalarValue) -> bool {
+        self == other || (self.scalar() == other.scalar() && self.is_nan() && other.is_nan())
+    }
+
+    /// The bare form of the literal: digits, `true`, `'text'`.
+    fn fmt_bare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScalarValue::Unit => f.write_str("unit"),
+            ScalarValue::Boolean(v) => write!(f, "{v}"),
+            ScalarValue::Int32(v) => write!(f, "{v}"),
+            ScalarValue::Int64(v) => write!(f, "{v}"),
+            ScalarValue::Float32(v) => fmt_float(f, &v.to_string()),
+            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => fmt_float(f, &v.to_string()),
+            ScalarValue::Text(v) => write!(f, "'{}'", v.escape_debug()),
+        }
+    }
+}
+
+fn fmt_float(f: &mut fmt::Formatter<'_>, digits: &str) -> fmt::Result {
+    f.write_str(match digits {
+        "NaN" => "nan",
+        other => other,
+    })
+}
+
+impl PartialEq for ScalarValue {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (ScalarValue::Text(a), ScalarValue::Text(b)) => a == b,
+            _ => self.scalar() == other.scalar() && self.bits() == other.bits(),
+        }
+    }
+}
+
+impl Eq for ScalarValue {}
+
+impl Hash for ScalarValue {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.scalar().hash(state);
+        match self {
+            ScalarValue::Text(text) => text.hash(state),
+            other => other.bits().hash(state),
+        }
+    }
+}
+
+impl fmt::Display for ScalarValue {
+    /// As Arolla prints it: `float64{1}`, `4.`, `5`, `int64{5}`, `true`, `'text'`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScalarValue::Float32(v) if v.is_finite() && v.fract() == 0.0 => {
+                self.fmt_bare(f)?;
+                f.write_str(".")
+            }
+            ScalarValue::Int64(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
+                write!(f, "{}{{", self.scalar().name().to_ascii_lowercase())?;
+                self.fmt_bare(f)?;
+                f.write_str("}")
+            }
+            _ => self.fmt_bare(f),
+        }
+    }
+}
+
+/// A typed value.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Value {
+    /// A value of a scalar type.
+    Scalar(ScalarValue),
+    /// A present value of an optional type.
+    Present(ScalarValue),
+    /// A missing value of an optional type.
+    Missing(Scalar),
+    /// A tuple.
+    Tuple(Arc<[Value]>),
+    /// A type, as an operand of a cast.
+    Type(QType),
+    /// An untyped `missing`.
+    Nothing,
+}
+
+impl Value {
+    /// The type of the value.
+    #[must_use]
+    pub fn qtype(&self) -> QType {
+        // Tuples nest only as deep as their types do, which the parser limits.
+        match self {
+            Value::Scalar(v) => QType::Scalar(v.scalar()),
+            Value::Present(v) => QType::Optional(v.scalar()),
+            Value::Missing(scalar) => QType::Optional(*scalar),
+            Value::Tuple(fields) => QType::tuple(fields.iter().map(Value::qtype)),
+            Value::Type(_) => QType::Meta,
+            Value::Nothing => QType::Nothing,
+        }
+    }
+
+    /// The scalar inside a scalar or a present optional.
+    #[must_use]
+    pub fn as_scalar(&self) -> Option<&ScalarValue> {
+        match self {
+            Value::Scalar(v) | Value::Present(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// A value of an optional type: present if there is a scalar, else missing.
+    #[must_use]
+    pub fn optional(scalar: Scalar, value: Option<ScalarValue>) -> Value {
+        value.map_or(Value::Missing(scalar), Value::Present)
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(text: impl Into<Arc<str>>) -> Value {
+        Value::Scalar(ScalarValue::Text(text.into()))
+    }
+
+    /// True if both are of one type and hold the same bits, where any NaN is like any other and the payload of a
+    /// missing value does not exist. This is "the same answer" for tests and fuzzing.
+    #[must_use]
+    pub fn same(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Scalar(a), Value::Scalar(b)) | (Value::Present(a), Value::Present(b)) => a.same(b),
+            (Value::Tuple(a), Value::Tuple(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b)),
+            _ => self == other,
+        }
+    }
+
+    /// Writes the value at `offset` in the layout of its type. Texts become views of this value.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
+    /// every read of the view. Compile-time values (`Type`, `Nothing`) write nothing.
+    pub unsafe fn write_to(&self, frame: FramePtr, offset: u32) {
+        match self {
+            // SAFETY: FRAME-SLOT, promised by the caller.
+            Value::Scalar(v) => unsafe { write_scalar(v, frame, offset) },
+            // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional, its value at the documented offset.
+            Value::Present(v) => unsafe {
+                frame.write(Slot::at(offset), 1_u8);
+                if let Some(value) = self.qtype().optional_value_offset().filter(|_| v.scalar() != Scalar::Unit) {
+                    write_scalar(v, frame, offset + value);
+                }
+            },
+            // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
+            Value::Missing(_) => unsafe { frame.write(Slot::at(offset), 0_u8) },
+            Value::Tuple(fields) => {
+                let qtype = self.qtype();
+                for (index, field) in fields.iter().enumerate() {
+                    if let Some(inside) = qtype.field_offset(index) {
+                        // SAFETY: FRAME-SLOT; the field lies inside the tuple.
+                        unsafe { field.write_to(frame, offset + inside) };
+                    }
+                }
+            }
+            Value::Type(_) | Value::Nothing => {}
+        }
+    }
+
+    /// Reads a value of type `qtype` at `offset`. Texts are copied.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: a value of this type was written there and the texts it views are alive.
+    #[must_use]
+    pub unsafe fn read_from(qtype: &QType, frame: FramePtr, offset: u32) -> Value {
+        match qtype {
+            // SAFETY: FRAME-SLOT, promised by the caller.
+            QType::Scalar(scalar) => Value::Scalar(unsafe { read_scalar(*scalar, frame, offset) }),
+            QType::Optional(scalar) => {
+                // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
+                let present = unsafe { frame.read(Slot::<u8>::at(offset)) } != 0;
+                let value = qtype.optional_value_offset().unwrap_or(0);
+                // SAFETY: FRAME-SLOT; a present optional's value was written (a unit has no bytes to read).
+                Value::optional(*scalar, present.then(|| unsafe { read_scalar(*scalar, frame, offset + value) }))
+            }
+            QType::Tuple(fields) => Value::Tuple(
+                fields
+                    .iter()
+                    .enumerate()
+                    .map(|(index, field)| {
+                        let inside = qtype.field_offset(index).unwrap_or(0);
+                        // SAFETY: FRAME-SLOT; the field lies inside the tuple.
+                        unsafe { Value::read_from(field, frame, offset + inside) }
+                    })
+                    .collect(),
+            ),
+            QType::Meta | QType::Nothing => Value::Nothing,
+        }
+    }
+}
+
+unsafe fn write_scalar(value: &ScalarValue, frame: FramePtr, offset: u32) {
+    // SAFETY: FRAME-SLOT, promised by the caller, for the one slot written.
+    unsafe {
+        match value {
+            ScalarValue::Unit => frame.write(Slot::at(offset), 1_u8),
+            ScalarValue::Boolean(v) => frame.write(Slot::at(offset), *v),
+            ScalarValue::Int32(v) => frame.write(Slot::at(offset), *v),
+            ScalarValue::Int64(v) => frame.write(Slot::at(offset), *v),
+            ScalarValue::Float32(v) => frame.write(Slot::at(offset), *v),
+            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => frame.write(Slot::at(offset), *v),
+            ScalarValue::Text(v) => frame.write(Slot::at(offset), Text::new(v)),
+        }
+    }
+}
+
+unsafe fn read_scalar(scalar: Scalar, frame: FramePtr, offset: u32) -> ScalarValue {
+    // SAFETY: FRAME-SLOT, promised by the caller, for the one slot read.
+    unsafe {
+        match scalar {
+            Scalar::Unit => ScalarValue::Unit,
+            Scalar::Boolean => ScalarValue::Boolean(frame.read(Slot::<u8>::at(offset)) != 0),
+            Scalar::Int32 => ScalarValue::Int32(frame.read(Slot::at(offset))),
+            Scalar::Int64 => ScalarValue::Int64(frame.read(Slot::at(offset))),
+            Scalar::Float32 => ScalarValue::Float32(frame.read(Slot::at(offset))),
+            Scalar::Float64 => ScalarValue::Float64(frame.read(Slot::at(offset))),
+            Scalar::WeakFloat => ScalarValue::WeakFloat(frame.read(Slot::at(offset))),
+            Scalar::Text => ScalarValue::Text(frame.read(Slot::<Text<'_>>::at(offset)).as_str().into()),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    /// As Arolla prints it: `optional_float64{NA}`, `present`, `(1, 2.)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Scalar(v) => write!(f, "{v}"),
+            Value::Present(ScalarValue::Unit) => f.write_str("present"),
+            Value::Missing(Scalar::Unit) => f.write_str("missing"),
+            Value::Present(v) => {
+                write!(f, "optional_{}{{", v.scalar().name().to_ascii_lowercase())?;
+                v.fmt_bare(f)?;
+                f.write_str("}")
+            }
+            Value::Missing(scalar) => write!(f, "optional_{}{{NA}}", scalar.name().to_ascii_lowercase()),
+            Value::Tuple(fields) => {
+                f.write_str("(")?;
+                for (index, field) in fields.iter().enumerate() {
+                    if index > 0 {
+                        f.write_str(", ")?;
+                    }
+                    write!(f, "{field}")?;
+                }
+                f.write_str(")")
+            }
+            Value::Type(qtype) => write!(f, "{qtype}"),
+            Value::Nothing => f.write_str("missing"),
+        }
+    }
+}
+
+macro_rules! from_rust {
+    ($($ty:ty => $variant:ident;)*) => { $(
+        impl From<$ty> for ScalarValue {
+            fn from(value: $ty) -> Self { ScalarValue::$variant(value) }
+        }
+        impl From<$ty> for Value {
+            fn from(value: $ty) -> Self { Value::Scalar(value.into()) }
+        }
+        impl From<Option<$ty>> for Value {
+            fn from(value: Option<$ty>) -> Self { Value::optional(Scalar::$variant, value.map(ScalarValue::$variant)) }
+        }
+    )* };
+}
+
+from_rust! {
+    bool => Boolean;
+    i32 => Int32;
+    i64 => Int64;
+    f32 => Float32;
+    f64 => Float64;
+    Arc<str> => Text;
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Value::text(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::Frame;
+
+    #[test]
+    fn literals_print_as_arolla_prints_them() {
+        let shown: Vec<_> = [
+            Value::from(1.0_f64),
+            Value::from(4.0_f32),
+            Value::from(1.5_f32),
+            Value::from(-0.0_f32),
+            Value::from(f32::NAN),
+            Value::from(f64::NEG_INFINITY),
+            Value::from(5_i32),
+            Value::from(5_i64),
+            Value::from(true),
+            Value::Scalar(ScalarValue::WeakFloat(0.5)),
+            Value::from(None::<f64>),
+            Value::from(Some(2_i32)),
+            Value::Present(ScalarValue::Unit),
+            Value::Missing(Scalar::Unit),
+            Value::from("it's"),
+            Value::Tuple([Value::from(1_i32), Value::from(2.0_f32)].into()),
+        ]
+        .iter()
+        .map(Value::to_string)
+        .collect();
+        assert_eq!(
+            shown,
+            [
+                "float64{1}",
+                "4.",
+                "1.5",
+                "-0.",
+                "nan",
+                "float64{-inf}",
+                "5",
+                "int64{5}",
+                "true",
+                "weak_float{0.5}",
+                "optional_float64{NA}",
+                "optional_int32{2}",
+                "present",
+                "missing",
+                "'it\\'s'",
+                "(1, 2.)"
+            ]
+        );
+    }
+
+    #[test]
+    fn equality_is_of_bits() {
+        assert_ne!(Value::from(0.0_f64), Value::from(-0.0_f64));
+        assert_eq!(Value::from(f64::NAN), Value::from(f64::NAN));
+        assert!(Value::from(f32::NAN).same(&Value::from(-f32::NAN)));
+        assert!(!Value::from(1.0_f64).same(&Value::Scalar(ScalarValue::WeakFloat(1.0))));
+    }
+
+    #[test]
+    fn values_survive_a_frame() {
+        let values = [
+            Value::from("text"),
+            Value::from(None::<Arc<str>>),
+            Value::from(Some(2.5_f64)),
+            Value::Present(ScalarValue::Unit),
+            Value::Tuple([Value::from(true), Value::from(Some(7_i64)), Value::Tuple([Value::from("x")].into())].into()),
+        ];
+        for value in values {
+            let mut frame = Frame::from_template(&[0xAA; 64]);
+            // SAFETY: every type used here fits into 64 bytes.
+            let back = unsafe {
+                value.write_to(frame.ptr(), 8);
+                Value::read_from(&value.qtype(), frame.ptr(), 8)
+            };
+            assert_eq!(back, value);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The native backend of cembra: tapes played into Cranelift

@@ -1,0 +1,1 @@
+//! Plans of prepared cembra expressions: frame layout, slots, blocks, listing and verifier

@@ -1,0 +1,1 @@
+//! Preparation of cembra expressions: types, casts, folding, optimisation, laziness

@@ -1,0 +1,138 @@
+//! The evaluation context: what a call carries besides its frame. Kernels and generated code report a fault by filling
+//! the fault record and returning a status; both backends build the same error from the same record.
+
+use crate::functions;
+
+/// The status of an evaluation that finished.
+pub const STATUS_OK: i32 = 0;
+/// The status of an evaluation that stopped at a fault; the context's record says which.
+pub const STATUS_FAULT: i32 = 1;
+
+/// The ways an operator can fail at run time.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FaultKind {
+    /// A floor division or a modulus by zero.
+    DivisionByZero = 1,
+    /// A cast of a value that the target type cannot hold; the operand is the value.
+    CastRange = 2,
+    /// A value was required and is missing.
+    MissingValue = 3,
+    /// An assertion does not hold; the operand is the message, a text view.
+    Assertion = 4,
+}
+
+impl FaultKind {
+    /// Every kind.
+    pub const ALL: [FaultKind; 4] =
+        [FaultKind::DivisionByZero, FaultKind::CastRange, FaultKind::MissingValue, FaultKind::Assertion];
+
+    /// The kind with this number, if there is one.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<FaultKind> {
+        FaultKind::ALL.into_iter().find(|kind| *kind as u32 == number)
+    }
+
+    /// The short name used in documentation, machine-readable output and the golden data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FaultKind::DivisionByZero => "div_by_zero",
+            FaultKind::CastRange => "cast_range",
+            FaultKind::MissingValue => "missing_value",
+            FaultKind::Assertion => "assertion",
+        }
+    }
+}
+
+/// A failure of one operator: the kind, and up to 16 bytes that say more (operand bits, or pointer and length of a text).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// Operand bits, zero-extended; or a text view.
+    pub operands: [u64; 2],
+}
+
+impl Fault {
+    /// A fault that needs no operand.
+    #[must_use]
+    pub const fn new(kind: FaultKind) -> Self {
+        Fault { kind, operands: [0; 2] }
+    }
+
+    /// A fault with one operand's bits.
+    #[must_use]
+    pub const fn with(kind: FaultKind, bits: u64) -> Self {
+        Fault { kind, operands: [bits, 0] }
+    }
+}
+
+/// What a context knows of the fault that stopped an evaluation.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FaultRecord {
+    /// Which step of the plan failed.
+    pub site: u32,
+    /// The number of the `FaultKind`.
+    pub kind: u32,
+    /// The fault's operands.
+    pub operands: [u64; 2],
+}
+
+/// The state of one evaluation, passed to kernels and generated code.
+///
+/// Generated code reads and writes it by the `*_OFFSET` constants; nothing else depends on its layout.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Context {
+    functions: *const functions::Address,
+    fault: FaultRecord,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Context::new()
+    }
+}
+
+impl Context {
+    /// Offset of the pointer to the table of runtime functions.
+    pub const FUNCTIONS_OFFSET: i32 = std::mem::offset_of!(Context, functions) as i32;
+    /// Offset of the fault record's site.
+    pub const FAULT_SITE_OFFSET: i32 =
+        (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, site)) as i32;
+    /// Offset of the fault record's kind.
+    pub const FAULT_KIND_OFFSET: i32 =
+        (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, kind)) as i32;
+    /// Offset of the first operand of the fault record; the second follows 8 bytes later.
+    pub const FAULT_OPERANDS_OFFSET: i32 =
+        (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, operands)) as i32;
+
+    /// A context with no fault recorded.
+    #[must_use]
+    pub fn new() -> Self {
+        Context { functions: functions::table(), fault: FaultRecord::default() }
+    }
+
+    /// Records a fault and returns the status that stops the evaluation. The caller of a kernel adds the site.
+    #[cold]
+    pub fn fail(&mut self, fault: Fault) -> i32 {
+        self.fault = FaultRecord { site: 0, kind: fault.kind as u32, operands: fault.operands };
+        STATUS_FAULT
+    }
+
+    /// Says which step the recorded fault belongs to.
+    pub fn set_site(&mut self, site: u32) {
+        self.fault.site = site;
+    }
+
+    /// The record of the last fault.
+    #[must_use]
+    pub fn record(&self) -> FaultRecord {
+        self.fault
+    }
+}
+
+// SAFETY: the only pointer is to the immutable static table of functions.
+unsafe impl Send for Context {}

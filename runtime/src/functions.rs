@@ -1,0 +1,164 @@
+//! The functions generated code calls, in one table reached through the context: generated code holds no address, so
+//! it can be moved and cached. One list gives the number, the signature and the function.
+
+use crate::{Text, math};
+
+/// The machine types that cross a call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MachineType {
+    /// 32-bit integer.
+    I32,
+    /// 64-bit integer or pointer.
+    I64,
+    /// binary32.
+    F32,
+    /// binary64.
+    F64,
+    /// One byte, 0 or 1.
+    Flag,
+}
+
+/// An entry of the function table; cast back to its signature only by generated code.
+pub(crate) type Address = *const ();
+
+macro_rules! runtime_functions {
+    ($($(#[$doc:meta])* $variant:ident = $symbol:literal ($($arg:ident: $argty:ident),*) -> $ret:ident $body:block)*) => {
+        /// A function that generated code may call.
+        #[repr(u32)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum RuntimeFn { $($(#[$doc])* $variant),* }
+
+        impl RuntimeFn {
+            /// Every function, in table order.
+            pub const ALL: &[RuntimeFn] = &[$(RuntimeFn::$variant),*];
+
+            /// The function's name in listings and symbol tables.
+            #[must_use]
+            pub const fn symbol(self) -> &'static str {
+                match self { $(RuntimeFn::$variant => $symbol),* }
+            }
+
+            /// Argument and result types.
+            #[must_use]
+            pub const fn signature(self) -> (&'static [MachineType], MachineType) {
+                match self { $(RuntimeFn::$variant => (&[$(MachineType::$argty),*], MachineType::$ret)),* }
+            }
+
+            /// Calls the function on bits (arguments zero-extended), for the evaluator of tapes.
+            #[must_use]
+            pub fn call_on_bits(self, bits: &[u64]) -> u64 {
+                match self { $(RuntimeFn::$variant => {
+                    let mut next = bits.iter().copied();
+                    $(let $arg = <rust_type!($argty) as Bits>::from_bits64(next.next().unwrap_or(0));)*
+                    entry::$variant($($arg),*).to_bits64()
+                }),* }
+            }
+        }
+
+        #[expect(non_snake_case, reason = "one function per variant, under its name")]
+        mod entry {
+            use super::*;
+            $(pub(super) extern "C" fn $variant($($arg: rust_type!($argty)),*) -> rust_type!($ret) $body)*
+        }
+
+        struct Table([Address; RuntimeFn::ALL.len()]);
+        // SAFETY: an immutable table of function addresses.
+        unsafe impl Sync for Table {}
+        static TABLE: Table = Table([$(entry::$variant as Address),*]);
+    };
+}
+
+macro_rules! rust_type {
+    (I32) => {
+        i32
+    };
+    (I64) => {
+        i64
+    };
+    (F32) => {
+        f32
+    };
+    (F64) => {
+        f64
+    };
+    (Flag) => {
+        u8
+    };
+}
+
+trait Bits: Sized {
+    fn from_bits64(bits: u64) -> Self;
+    fn to_bits64(self) -> u64;
+}
+
+macro_rules! bits {
+    ($($ty:ty: $from:expr, $to:expr;)*) => { $(impl Bits for $ty {
+        fn from_bits64(bits: u64) -> Self { ($from)(bits) }
+        fn to_bits64(self) -> u64 { ($to)(self) }
+    })* };
+}
+
+bits! {
+    i32: |b| b as u32 as i32, |v| v as u32 as u64;
+    i64: |b| b as i64, |v| v as u64;
+    f32: |b| f32::from_bits(b as u32), |v| u64::from(f32::to_bits(v));
+    f64: f64::from_bits, f64::to_bits;
+    u8: |b| b as u8, u64::from;
+}
+
+pub(crate) fn table() -> *const Address {
+    TABLE.0.as_ptr()
+}
+
+runtime_functions! {
+    /// e to the power of x.
+    ExpF32 = "exp_f32" (x: F32) -> F32 { math::exp_f32(x) }
+    /// e to the power of x.
+    ExpF64 = "exp_f64" (x: F64) -> F64 { math::exp_f64(x) }
+    /// e to the power of x, less 1.
+    Expm1F32 = "expm1_f32" (x: F32) -> F32 { math::expm1_f32(x) }
+    /// e to the power of x, less 1.
+    Expm1F64 = "expm1_f64" (x: F64) -> F64 { math::expm1_f64(x) }
+    /// Natural logarithm.
+    LogF32 = "log_f32" (x: F32) -> F32 { math::log_f32(x) }
+    /// Natural logarithm.
+    LogF64 = "log_f64" (x: F64) -> F64 { math::log_f64(x) }
+    /// Natural logarithm of 1 + x.
+    Log1pF32 = "log1p_f32" (x: F32) -> F32 { math::log1p_f32(x) }
+    /// Natural logarithm of 1 + x.
+    Log1pF64 = "log1p_f64" (x: F64) -> F64 { math::log1p_f64(x) }
+    /// Logarithm to base 2.
+    Log2F32 = "log2_f32" (x: F32) -> F32 { math::log2_f32(x) }
+    /// Logarithm to base 2.
+    Log2F64 = "log2_f64" (x: F64) -> F64 { math::log2_f64(x) }
+    /// Logarithm to base 10.
+    Log10F32 = "log10_f32" (x: F32) -> F32 { math::log10_f32(x) }
+    /// Logarithm to base 10.
+    Log10F64 = "log10_f64" (x: F64) -> F64 { math::log10_f64(x) }
+    /// x to the power of y.
+    PowF32 = "pow_f32" (x: F32, y: F32) -> F32 { math::pow_f32(x, y) }
+    /// x to the power of y.
+    PowF64 = "pow_f64" (x: F64, y: F64) -> F64 { math::pow_f64(x, y) }
+    /// Remainder of the division that truncates.
+    FmodF32 = "fmod_f32" (x: F32, y: F32) -> F32 { math::fmod_f32(x, y) }
+    /// Remainder of the division that truncates.
+    FmodF64 = "fmod_f64" (x: F64, y: F64) -> F64 { math::fmod_f64(x, y) }
+    /// Whole number towards minus infinity, for machines without the instruction.
+    FloorF32 = "floor_f32" (x: F32) -> F32 { x.floor() }
+    /// Whole number towards minus infinity, for machines without the instruction.
+    FloorF64 = "floor_f64" (x: F64) -> F64 { x.floor() }
+    /// Whole number towards plus infinity, for machines without the instruction.
+    CeilF32 = "ceil_f32" (x: F32) -> F32 { x.ceil() }
+    /// Whole number towards plus infinity, for machines without the instruction.
+    CeilF64 = "ceil_f64" (x: F64) -> F64 { x.ceil() }
+    /// Whole number towards zero, for machines without the instruction.
+    TruncF32 = "trunc_f32" (x: F32) -> F32 { x.trunc() }
+    /// Whole number towards zero, for machines without the instruction.
+    TruncF64 = "trunc_f64" (x: F64) -> F64 { x.trunc() }
+    /// -1, 0 or 1 as the first text is before, equal to or after the second, byte by byte.
+    CompareText = "compare_text" (xp: I64, xn: I64, yp: I64, yn: I64) -> I32 {
+        // SAFETY: TEXT-VIEW: lowering passes the pointer and length of live views, with length 0 for a missing text.
+        let (x, y) = unsafe { (Text::from_raw(xp as *const u8, xn as usize), Text::from_raw(yp as *const u8, yn as usize)) };
+        x.as_str().cmp(y.as_str()) as i32
+    }
+}

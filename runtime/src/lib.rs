@@ -1,0 +1,22 @@
+//! What a compiled cembra model needs at run time, and nothing else: types and their layouts, frames and slots,
+//! the representations of optionals and text, the evaluation context with its fault record, the functions that
+//! generated code calls, and the memory generated code lives in.
+//!
+//! This crate knows no expression, no operator and no compiler; everything else in the workspace is built on it.
+
+mod code_memory;
+mod context;
+mod frame;
+mod functions;
+pub mod math;
+mod optional;
+mod qtype;
+mod text;
+
+pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
+pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
+pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
+pub use functions::{MachineType, RuntimeFn};
+pub use optional::Optional;
+pub use qtype::{FieldOffset, Layout, QType, Scalar};
+pub use text::Text;

@@ -1,0 +1,101 @@
+//! `Optional<T>`: a value that may be missing, in the layout frames and compiled code use. It is what Rust structs
+//! hold to be read and written in place; `Option<T>` has no guaranteed layout.
+
+/// A value that may be missing: the presence flag at offset 0, the value at its own alignment.
+///
+/// The value of a missing optional is unspecified and never looked at; comparisons treat all missing values as equal.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Optional<T> {
+    present: u8,
+    value: T,
+}
+
+impl<T: Copy + Default> Optional<T> {
+    /// A missing value.
+    #[must_use]
+    pub fn missing() -> Self {
+        Optional { present: 0, value: T::default() }
+    }
+}
+
+impl<T: Copy> Optional<T> {
+    /// A present value.
+    #[must_use]
+    pub const fn present(value: T) -> Self {
+        Optional { present: 1, value }
+    }
+
+    /// True if there is a value.
+    #[must_use]
+    pub const fn is_present(&self) -> bool {
+        self.present != 0
+    }
+
+    /// The value, if there is one.
+    #[must_use]
+    pub const fn get(&self) -> Option<T> {
+        if self.present != 0 { Some(self.value) } else { None }
+    }
+}
+
+impl<T: Copy + Default> Default for Optional<T> {
+    fn default() -> Self {
+        Optional::missing()
+    }
+}
+
+impl<T: Copy + Default> From<Option<T>> for Optional<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or_else(Optional::missing, Optional::present)
+    }
+}
+
+impl<T: Copy> From<T> for Optional<T> {
+    fn from(value: T) -> Self {
+        Optional::present(value)
+    }
+}
+
+impl<T: Copy> From<Optional<T>> for Option<T> {
+    fn from(value: Optional<T>) -> Self {
+        value.get()
+    }
+}
+
+impl<T: Copy + PartialEq> PartialEq for Optional<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Copy + std::fmt::Debug> std::fmt::Debug for Optional<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{align_of, offset_of, size_of};
+
+    #[test]
+    fn layout_is_that_of_frames() {
+        assert_eq!(
+            (size_of::<Optional<f32>>(), offset_of!(Optional<f32>, value), align_of::<Optional<f32>>()),
+            (8, 4, 4)
+        );
+        assert_eq!((size_of::<Optional<f64>>(), offset_of!(Optional<f64>, value)), (16, 8));
+        assert_eq!((size_of::<Optional<bool>>(), offset_of!(Optional<bool>, value)), (2, 1));
+        assert_eq!(size_of::<Optional<()>>(), 1);
+        assert_eq!(offset_of!(Optional<f64>, present), 0);
+    }
+
+    #[test]
+    fn missing_values_are_equal_whatever_they_hold() {
+        let stale = Optional { present: 0, value: 7 };
+        assert_eq!(stale, Optional::missing());
+        assert_ne!(Optional::present(7), Optional::missing());
+    }
+}

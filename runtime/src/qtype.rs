@@ -1,0 +1,324 @@
+//! QTypes: the types of values, under Arolla's names, and how each is laid out in a frame.
+//!
+//! A type is a scalar, an optional scalar, or a tuple. Two more kinds exist only while a model is being prepared:
+//! the type of a type literal, and the type of an untyped `missing`; neither has a place in a frame.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A scalar type.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Scalar {
+    /// One value; its optional form, a mask, says yes or no.
+    Unit,
+    /// `true` or `false`.
+    Boolean,
+    /// Signed 32-bit integer, two's complement.
+    Int32,
+    /// Signed 64-bit integer, two's complement.
+    Int64,
+    /// IEEE 754 binary32.
+    Float32,
+    /// IEEE 754 binary64.
+    Float64,
+    /// The bits and arithmetic of `Float64`; takes on the float type of whatever it meets.
+    WeakFloat,
+    /// UTF-8 text.
+    Text,
+}
+
+impl Scalar {
+    /// Every scalar type, in the order used by listings.
+    pub const ALL: [Scalar; 8] = [
+        Scalar::Unit,
+        Scalar::Boolean,
+        Scalar::Int32,
+        Scalar::Int64,
+        Scalar::Float32,
+        Scalar::Float64,
+        Scalar::WeakFloat,
+        Scalar::Text,
+    ];
+
+    /// Arolla's name, as listings print it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scalar::Unit => "UNIT",
+            Scalar::Boolean => "BOOLEAN",
+            Scalar::Int32 => "INT32",
+            Scalar::Int64 => "INT64",
+            Scalar::Float32 => "FLOAT32",
+            Scalar::Float64 => "FLOAT64",
+            Scalar::WeakFloat => "WEAK_FLOAT",
+            Scalar::Text => "TEXT",
+        }
+    }
+
+    /// The short name of the text language (`f32`, `text`); `WEAK_FLOAT` has only its long one.
+    #[must_use]
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            Scalar::Unit => "unit",
+            Scalar::Boolean => "bool",
+            Scalar::Int32 => "i32",
+            Scalar::Int64 => "i64",
+            Scalar::Float32 => "f32",
+            Scalar::Float64 => "f64",
+            Scalar::WeakFloat => "WEAK_FLOAT",
+            Scalar::Text => "text",
+        }
+    }
+
+    /// The type whose representation and arithmetic this type shares: `Float64` for `WeakFloat`, else itself.
+    #[must_use]
+    pub const fn representation(self) -> Scalar {
+        match self {
+            Scalar::WeakFloat => Scalar::Float64,
+            other => other,
+        }
+    }
+
+    /// True for the integer types.
+    #[must_use]
+    pub const fn is_integer(self) -> bool {
+        matches!(self, Scalar::Int32 | Scalar::Int64)
+    }
+
+    /// True for the floating-point types, `WeakFloat` included.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(self, Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat)
+    }
+
+    /// True for integers and floats.
+    #[must_use]
+    pub const fn is_numeric(self) -> bool {
+        self.is_integer() || self.is_float()
+    }
+
+    const fn layout(self) -> Layout {
+        match self {
+            Scalar::Unit | Scalar::Boolean => Layout { size: 1, align: 1 },
+            Scalar::Int32 | Scalar::Float32 => Layout { size: 4, align: 4 },
+            Scalar::Int64 | Scalar::Float64 | Scalar::WeakFloat => Layout { size: 8, align: 8 },
+            Scalar::Text => Layout { size: 16, align: 8 },
+        }
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The type of a value.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum QType {
+    /// A value that is always there.
+    Scalar(Scalar),
+    /// A value that may be missing.
+    Optional(Scalar),
+    /// A fixed sequence of values, laid out like a C struct.
+    Tuple(Arc<[QType]>),
+    /// The type of a type literal such as the `f32` of `core.cast(x, f32)`. Compile time only.
+    Meta,
+    /// The type of an untyped `missing`: common with every scalar type. Compile time only.
+    Nothing,
+}
+
+/// Size and alignment in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Size in bytes, a multiple of `align`.
+    pub size: u32,
+    /// Alignment in bytes, a power of two, at most 8.
+    pub align: u32,
+}
+
+impl Layout {
+    /// The smallest multiple of this alignment that is not below `offset`.
+    #[must_use]
+    pub const fn align_up(self, offset: u32) -> u32 {
+        (offset + self.align - 1) & !(self.align - 1)
+    }
+}
+
+/// Where a part of a value lies inside it, in bytes from its start.
+pub type FieldOffset = u32;
+
+impl QType {
+    /// `OPTIONAL_UNIT`, the type of conditions.
+    pub const MASK: QType = QType::Optional(Scalar::Unit);
+    /// `UNIT`.
+    pub const UNIT: QType = QType::Scalar(Scalar::Unit);
+    /// `BOOLEAN`.
+    pub const BOOLEAN: QType = QType::Scalar(Scalar::Boolean);
+    /// `INT32`.
+    pub const INT32: QType = QType::Scalar(Scalar::Int32);
+    /// `INT64`.
+    pub const INT64: QType = QType::Scalar(Scalar::Int64);
+    /// `FLOAT32`.
+    pub const FLOAT32: QType = QType::Scalar(Scalar::Float32);
+    /// `FLOAT64`.
+    pub const FLOAT64: QType = QType::Scalar(Scalar::Float64);
+    /// `WEAK_FLOAT`.
+    pub const WEAK_FLOAT: QType = QType::Scalar(Scalar::WeakFloat);
+    /// `TEXT`.
+    pub const TEXT: QType = QType::Scalar(Scalar::Text);
+
+    /// Size and alignment in a frame. Compile-time types take no space.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        match self {
+            QType::Scalar(scalar) => scalar.layout(),
+            QType::Optional(Scalar::Unit) => Layout { size: 1, align: 1 },
+            QType::Optional(scalar) => {
+                let value = scalar.layout();
+                Layout { size: value.align + value.size, align: value.align }
+            }
+            QType::Tuple(fields) => {
+                let mut whole = Layout { size: 0, align: 1 };
+                for field in fields.iter() {
+                    let part = field.layout();
+                    whole.size = part.align_up(whole.size) + part.size;
+                    whole.align = whole.align.max(part.align);
+                }
+                whole.size = whole.align_up(whole.size);
+                whole
+            }
+            QType::Meta | QType::Nothing => Layout { size: 0, align: 1 },
+        }
+    }
+
+    /// Where the value of an optional lies: its presence byte is at 0. `None` for every other type.
+    #[must_use]
+    pub fn optional_value_offset(&self) -> Option<FieldOffset> {
+        match self {
+            QType::Optional(scalar) => Some(scalar.layout().align),
+            _ => None,
+        }
+    }
+
+    /// Where field `index` of a tuple lies. `None` if this is not a tuple or has no such field.
+    #[must_use]
+    pub fn field_offset(&self, index: usize) -> Option<FieldOffset> {
+        let QType::Tuple(fields) = self else { return None };
+        let mut end = 0;
+        for (position, field) in fields.iter().enumerate() {
+            let part = field.layout();
+            let start = part.align_up(end);
+            if position == index {
+                return Some(start);
+            }
+            end = start + part.size;
+        }
+        None
+    }
+
+    /// The scalar behind a scalar or an optional.
+    #[must_use]
+    pub const fn scalar(&self) -> Option<Scalar> {
+        match self {
+            QType::Scalar(scalar) | QType::Optional(scalar) => Some(*scalar),
+            _ => None,
+        }
+    }
+
+    /// True for optionals (an untyped `missing` included).
+    #[must_use]
+    pub const fn is_optional(&self) -> bool {
+        matches!(self, QType::Optional(_) | QType::Nothing)
+    }
+
+    /// The optional form of a scalar or optional; any other type is returned as it is.
+    #[must_use]
+    pub fn to_optional(&self) -> QType {
+        match self {
+            QType::Scalar(scalar) => QType::Optional(*scalar),
+            other => other.clone(),
+        }
+    }
+
+    /// The tuple of these fields.
+    #[must_use]
+    pub fn tuple(fields: impl IntoIterator<Item = QType>) -> QType {
+        QType::Tuple(fields.into_iter().collect())
+    }
+
+    /// A scalar type, or its optional.
+    #[must_use]
+    pub const fn of(scalar: Scalar, optional: bool) -> QType {
+        if optional { QType::Optional(scalar) } else { QType::Scalar(scalar) }
+    }
+}
+
+impl fmt::Display for QType {
+    /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A tuple type nests only as deep as the text that spelled it (the parser's depth limit), so this recursion is bounded.
+        match self {
+            QType::Scalar(scalar) => f.write_str(scalar.name()),
+            QType::Optional(scalar) => write!(f, "OPTIONAL_{}", scalar.name()),
+            QType::Tuple(fields) => {
+                f.write_str("tuple<")?;
+                for (index, field) in fields.iter().enumerate() {
+                    if index > 0 {
+                        f.write_str(",")?;
+                    }
+                    write!(f, "{field}")?;
+                }
+                f.write_str(">")
+            }
+            QType::Meta => f.write_str("QTYPE"),
+            QType::Nothing => f.write_str("NOTHING"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_those_of_the_documented_table() {
+        let expected = [
+            ("UNIT", 1, 1),
+            ("BOOLEAN", 1, 1),
+            ("INT32", 4, 4),
+            ("INT64", 8, 8),
+            ("FLOAT32", 4, 4),
+            ("FLOAT64", 8, 8),
+            ("WEAK_FLOAT", 8, 8),
+            ("TEXT", 16, 8),
+            ("OPTIONAL_UNIT", 1, 1),
+            ("OPTIONAL_BOOLEAN", 2, 1),
+            ("OPTIONAL_INT32", 8, 4),
+            ("OPTIONAL_INT64", 16, 8),
+            ("OPTIONAL_FLOAT32", 8, 4),
+            ("OPTIONAL_FLOAT64", 16, 8),
+            ("OPTIONAL_WEAK_FLOAT", 16, 8),
+            ("OPTIONAL_TEXT", 24, 8),
+        ];
+        let all = Scalar::ALL.iter().map(|s| QType::Scalar(*s)).chain(Scalar::ALL.iter().map(|s| QType::Optional(*s)));
+        let found: Vec<_> = all.map(|t| (t.to_string(), t.layout().size, t.layout().align)).collect();
+        let expected: Vec<_> = expected.iter().map(|(n, s, a)| ((*n).to_string(), *s, *a)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn tuples_are_laid_out_like_c_structs() {
+        let inner = QType::tuple([QType::BOOLEAN, QType::Optional(Scalar::Int32)]);
+        let outer = QType::tuple([QType::MASK, inner.clone(), QType::FLOAT64, QType::BOOLEAN]);
+        assert_eq!(inner.layout(), Layout { size: 12, align: 4 });
+        assert_eq!(inner.field_offset(1), Some(4));
+        assert_eq!(outer.field_offset(1), Some(4));
+        assert_eq!(outer.field_offset(2), Some(16));
+        assert_eq!(outer.field_offset(3), Some(24));
+        assert_eq!(outer.field_offset(4), None);
+        assert_eq!(outer.layout(), Layout { size: 32, align: 8 });
+        assert_eq!(outer.to_string(), "tuple<OPTIONAL_UNIT,tuple<BOOLEAN,OPTIONAL_INT32>,FLOAT64,BOOLEAN>");
+        assert_eq!(QType::tuple([]).layout(), Layout { size: 0, align: 1 });
+    }
+}
