@@ -1,0 +1,58 @@
+//! Calling an operator on values: what literal folding and tests use. The kernels the interpreter runs do the work, on
+//! a frame made for the one call, so that presence is applied in the same place as at run time.
+
+use crate::definition::{Meaning, OpDef, Overload, Structure};
+use crate::typing::Resolved;
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, STATUS_OK};
+use smallvec::SmallVec;
+
+/// Applies an operator to values of exactly the types it was resolved for.
+///
+/// `None` if the operator does not compute on values (an expansion), or the values are not of those types.
+///
+/// # Errors
+/// The fault the operator raised.
+pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<Value, Fault>> {
+    if args.len() != resolved.signature.operands.len()
+        || args.iter().zip(&resolved.signature.operands).any(|(value, qtype)| value.qtype() != *qtype)
+    {
+        return None;
+    }
+    match def.meaning {
+        Meaning::Overloads(overloads) => {
+            let overload = overloads.get(usize::from(resolved.overload?))?;
+            Some(call_overload(overload, resolved, args))
+        }
+        Meaning::Structure(Structure::MakeTuple) => Some(Ok(Value::Tuple(args.into()))),
+        Meaning::Structure(Structure::GetNth) => match args {
+            [Value::Tuple(fields), Value::Scalar(ScalarValue::Int64(index))] => {
+                fields.get(usize::try_from(*index).ok()?).cloned().map(Ok)
+            }
+            _ => None,
+        },
+        Meaning::Expand(_) => None,
+    }
+}
+
+fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Result<Value, Fault> {
+    let mut layout = FrameLayout::default();
+    let ret = &resolved.signature.ret;
+    let slots: SmallVec<[u32; 6]> =
+        resolved.signature.operands.iter().chain([ret]).map(|qtype| layout.add(qtype).unwrap_or(0)).collect();
+    let mut frame = Frame::from_template(&vec![0; layout.size() as usize]);
+    let mut context = Context::new();
+    // SAFETY: FRAME-SLOT: the layout was made for these types just above, the values are of these types (checked by
+    // the caller), and texts outlive the call.
+    unsafe {
+        for (value, slot) in args.iter().zip(&slots) {
+            value.write_to(frame.ptr(), *slot);
+        }
+        if resolved.kernel(overload)(&mut context, frame.ptr(), &slots) == STATUS_OK {
+            return Ok(Value::read_from(ret, frame.ptr(), slots[args.len()]));
+        }
+    }
+    let record = context.record();
+    let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
+    Err(Fault { kind, operands: record.operands })
+}

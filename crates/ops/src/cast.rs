@@ -1,0 +1,300 @@
+//! Casts between numbers and booleans. To a float they round to nearest; to an integer they truncate and refuse what
+//! does not fit; to a boolean they ask whether the number is not 0.
+
+use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::kernel::{Weak, strict};
+use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::{Cell, Cmp, Rule, Tape, Un, Val};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
+use smallvec::smallvec;
+
+fn cast_types(operator: &str, to: Scalar, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let from = args[0].qtype;
+    match from.scalar() {
+        Some(scalar) if scalar.is_numeric() || scalar == Scalar::Boolean => {
+            Ok(Signature { operands: smallvec![from.clone()], ret: QType::of(to, from.is_optional()) })
+        }
+        _ => Err(not_allowed(operator, from)),
+    }
+}
+
+fn not_allowed(operator: &str, from: &QType) -> TypeFault {
+    let fault = TypeFault::mismatch(format!("{operator} expects a number or a boolean, found {from}"), Some(0));
+    match from.scalar() {
+        Some(Scalar::Unit) => fault.hint("to get a number from a mask, write `where(m, 1, 0)`"),
+        _ => fault,
+    }
+}
+
+fn range(bits: u64) -> Fault {
+    Fault::with(FaultKind::CastRange, bits)
+}
+
+fn convert(t: &mut Tape, x: Val, to: MachineType) -> Val {
+    if t.ty(x) == to { x } else { t.un(Un::Convert(to), x) }
+}
+
+const FROM_BOOL_RULE_I32: Rule = |t, a| from_bool(t, a, MachineType::I32);
+const FROM_BOOL_RULE_I64: Rule = |t, a| from_bool(t, a, MachineType::I64);
+const FROM_BOOL_RULE_F32: Rule = |t, a| from_bool(t, a, MachineType::F32);
+const FROM_BOOL_RULE_F64: Rule = |t, a| from_bool(t, a, MachineType::F64);
+
+fn from_bool(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
+    let flag = a[0].bool(t);
+    let zero = t.konst(to, 0);
+    let one = t.konst_like(zero, 1.0);
+    Cell::num(t.select(flag, one, zero))
+}
+
+const TO_F32: Rule = |t, a| {
+    let x = a[0].val(t);
+    Cell::num(convert(t, x, MachineType::F32))
+};
+const TO_F64: Rule = |t, a| {
+    let x = a[0].val(t);
+    Cell::num(convert(t, x, MachineType::F64))
+};
+const TO_I64: Rule = |t, a| {
+    let x = a[0].val(t);
+    Cell::num(convert(t, x, MachineType::I64))
+};
+const SAME: Rule = |_, a| a[0];
+
+/// A float truncated to an integer; a fault if the whole part does not lie in `[low, high)`.
+fn truncate(t: &mut Tape, a: &[Cell], to: MachineType, low: f64, high: f64) -> Cell {
+    let x = a[0].val(t);
+    let whole = t.un(Un::Trunc, x);
+    let (low, high) = (t.konst_like(x, low), t.konst_like(x, high));
+    let above = t.cmp(Cmp::Ge, whole, low);
+    let below = t.cmp(Cmp::Lt, whole, high);
+    let inside = t.mand(above, below);
+    let outside = t.mnot(inside);
+    t.fault_if(outside, FaultKind::CastRange, [Some(x), None]);
+    Cell::num(t.un(Un::Convert(to), x))
+}
+
+const TWO_31: f64 = 2_147_483_648.0;
+const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+const FLOAT_TO_I32: Rule = |t, a| truncate(t, a, MachineType::I32, -TWO_31, TWO_31);
+const FLOAT_TO_I64: Rule = |t, a| truncate(t, a, MachineType::I64, -TWO_63, TWO_63);
+
+const NARROW: Rule = |t, a| {
+    let x = a[0].val(t);
+    let narrow = t.un(Un::Convert(MachineType::I32), x);
+    let wide = t.un(Un::Convert(MachineType::I64), narrow);
+    let lost = t.cmp(Cmp::Ne, wide, x);
+    t.fault_if(lost, FaultKind::CastRange, [Some(x), None]);
+    Cell::num(narrow)
+};
+
+const TO_BOOL: Rule = |t, a| {
+    let x = a[0].val(t);
+    let zero = t.konst_like(x, 0.0);
+    Cell::flag(t.cmp(Cmp::Ne, x, zero))
+};
+
+macro_rules! float_to_int {
+    ($x:expr, $to:ty, $low:expr, $high:expr) => {{
+        let whole = $x.trunc();
+        if ($low..$high).contains(&whole) { Ok(whole as $to) } else { Err(range(u64::from($x.to_bits()))) }
+    }};
+}
+
+pub(crate) static TO_BOOLEAN: OpDef = OpDef {
+    name: "core.to_bool",
+    aliases: &["to_bool"],
+    summary: "True if the number is not 0; NaN is true.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Rule(|args| cast_types("core.to_bool", Scalar::Boolean, args)),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: bool| -> bool { x }, SAME),
+        strict!(|x: i32| -> bool { x != 0 }, TO_BOOL),
+        strict!(|x: i64| -> bool { x != 0 }, TO_BOOL),
+        strict!(|x: f32| -> bool { x != 0.0 }, TO_BOOL),
+        strict!(|x: f64| -> bool { x != 0.0 }, TO_BOOL),
+    ]),
+    laws: &[],
+    examples: &[ex("core.to_bool(nan)", "true"), ex("core.to_bool(-0f32)", "false")],
+};
+
+pub(crate) static TO_INT32: OpDef = OpDef {
+    name: "core.to_int32",
+    aliases: &["to_int32"],
+    summary: "The number as INT32, truncated towards zero; an error if it does not fit.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::CastRange],
+    typing: Typing::Rule(|args| cast_types("core.to_int32", Scalar::Int32, args)),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: bool| -> i32 { i32::from(x) }, FROM_BOOL_RULE_I32),
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(try |x: i64| -> i32 { i32::try_from(x).map_err(|_| range(x.cast_unsigned())) }, NARROW),
+        strict!(try |x: f32| -> i32 { float_to_int!(x, i32, -2_147_483_648_f32, 2_147_483_648_f32) }, FLOAT_TO_I32),
+        strict!(try |x: f64| -> i32 { float_to_int!(x, i32, -TWO_31, TWO_31) }, FLOAT_TO_I32),
+    ]),
+    laws: &[],
+    examples: &[
+        ex("to_int32(-2.9f64)", "-2"),
+        ex("to_int32(true)", "1"),
+        ex("to_int32(2147483647.9f64)", "2147483647"),
+    ],
+};
+
+pub(crate) static TO_INT64: OpDef = OpDef {
+    name: "core.to_int64",
+    aliases: &["to_int64"],
+    summary: "The number as INT64, truncated towards zero; an error if it does not fit.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::CastRange],
+    typing: Typing::Rule(|args| cast_types("core.to_int64", Scalar::Int64, args)),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: bool| -> i64 { i64::from(x) }, FROM_BOOL_RULE_I64),
+        strict!(|x: i32| -> i64 { i64::from(x) }, TO_I64),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(try |x: f32| -> i64 { float_to_int!(x, i64, -9_223_372_036_854_775_808_f32, 9_223_372_036_854_775_808_f32) }, FLOAT_TO_I64),
+        strict!(try |x: f64| -> i64 { float_to_int!(x, i64, -TWO_63, TWO_63) }, FLOAT_TO_I64),
+    ]),
+    laws: &[],
+    examples: &[ex("to_int64(1e15f64)", "int64{1000000000000000}"), ex("to_int64(false)", "int64{0}")],
+};
+
+pub(crate) static TO_FLOAT32: OpDef = OpDef {
+    name: "core.to_float32",
+    aliases: &["to_float32"],
+    summary: "The number as FLOAT32, rounded to nearest; a FLOAT64 too large becomes an infinity.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Rule(|args| cast_types("core.to_float32", Scalar::Float32, args)),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: bool| -> f32 { f32::from(x) }, FROM_BOOL_RULE_F32),
+        strict!(|x: i32| -> f32 { x as f32 }, TO_F32),
+        strict!(|x: i64| -> f32 { x as f32 }, TO_F32),
+        strict!(|x: f32| -> f32 { x }, SAME),
+        strict!(|x: f64| -> f32 { x as f32 }, TO_F32),
+    ]),
+    laws: &[],
+    examples: &[ex("to_float32(16777217)", "16777216."), ex("to_float32(1e300)", "inf")],
+};
+
+pub(crate) static TO_FLOAT64: OpDef = OpDef {
+    name: "core.to_float64",
+    aliases: &["to_float64"],
+    summary: "The number as FLOAT64, rounded to nearest.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Rule(|args| cast_types("core.to_float64", Scalar::Float64, args)),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: bool| -> f64 { f64::from(x) }, FROM_BOOL_RULE_F64),
+        strict!(|x: i32| -> f64 { f64::from(x) }, TO_F64),
+        strict!(|x: i64| -> f64 { x as f64 }, TO_F64),
+        strict!(|x: f32| -> f64 { f64::from(x) }, TO_F64),
+        strict!(|x: f64| -> f64 { x }, SAME),
+    ]),
+    laws: &[],
+    examples: &[ex("to_float64(0.1f32)", "float64{0.10000000149011612}")],
+};
+
+pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
+    name: "core._to_weak_float",
+    aliases: &[],
+    summary: "The number as WEAK_FLOAT: FLOAT64 that takes on the float type it meets.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Rule(|args| cast_types("core._to_weak_float", Scalar::WeakFloat, args)),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: bool| -> Weak { Weak(f64::from(x)) }, FROM_BOOL_RULE_F64),
+        strict!(|x: i32| -> Weak { Weak(f64::from(x)) }, TO_F64),
+        strict!(|x: i64| -> Weak { Weak(x as f64) }, TO_F64),
+        strict!(|x: f32| -> Weak { Weak(f64::from(x)) }, TO_F64),
+        strict!(|x: f64| -> Weak { Weak(x) }, SAME),
+    ]),
+    laws: &[],
+    examples: &[ex("core._to_weak_float(1)", "weak_float{1}")],
+};
+
+/// The operator that casts to a scalar type, for implicit casts and `core.cast`.
+pub(crate) fn cast_operator(to: Scalar) -> Option<&'static str> {
+    Some(match to {
+        Scalar::Boolean => TO_BOOLEAN.name,
+        Scalar::Int32 => TO_INT32.name,
+        Scalar::Int64 => TO_INT64.name,
+        Scalar::Float32 => TO_FLOAT32.name,
+        Scalar::Float64 => TO_FLOAT64.name,
+        Scalar::WeakFloat => TO_WEAK_FLOAT.name,
+        Scalar::Unit | Scalar::Text => return None,
+    })
+}
+
+/// Casts a value to a scalar type, explicitly; it stays optional if it was, and becomes so if `optional`.
+pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: Arg, to: Scalar, optional: bool) -> Result<Arg, TypeFault> {
+    let from = graph.qtype(arg);
+    let mut result = arg;
+    if from.scalar() != Some(to) {
+        let operator = cast_operator(to).ok_or_else(|| not_allowed(&format!("a cast to {to}"), &from))?;
+        result = graph.apply(operator, &[arg])?;
+    }
+    if optional && !from.is_optional() {
+        result = graph.apply("core.to_optional", &[result])?;
+    }
+    Ok(result)
+}
+
+fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let Some(Value::Type(target)) = args[1].literal else {
+        return Err(
+            TypeFault::mismatch("core.cast expects a type for `type`", Some(1)).hint("as in `core.cast(x, f32)`")
+        );
+    };
+    let implicit_only = match args[2].literal {
+        Some(Value::Scalar(ScalarValue::Boolean(flag))) => *flag,
+        _ => return Err(TypeFault::mismatch("core.cast expects a literal boolean for `implicit_only`", Some(2))),
+    };
+    let from = args[0].qtype;
+    let refuse = |why: &str| TypeFault::mismatch(format!("core.cast cannot cast {from} to {target}{why}"), Some(0));
+    let (Some(source), Some(scalar)) = (from.scalar(), target.scalar()) else { return Err(refuse("")) };
+    if from.is_optional() && !target.is_optional() {
+        return Err(refuse("").hint("use `core.get_optional_value(x)` or a default `x ?? y`"));
+    }
+    let castable = |s: Scalar| s.is_numeric() || s == Scalar::Boolean;
+    if source != scalar && !(castable(source) && castable(scalar)) {
+        return Err(refuse(""));
+    }
+    if implicit_only && common_type(from, target).as_ref() != Some(target) {
+        return Err(refuse(" implicitly"));
+    }
+    let operands = args.iter().map(|a| a.qtype.clone()).collect();
+    Ok(Signature { operands, ret: target.clone() })
+}
+
+pub(crate) static CAST: OpDef = OpDef {
+    name: "core.cast",
+    aliases: &["cast"],
+    summary: "`x` as a value of another type: numbers and booleans among each other, and a plain value as an optional. An optional never becomes plain.",
+    params: &[param("x"), param("type"), param_or("implicit_only", Value::Scalar(ScalarValue::Boolean(false)))],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[FaultKind::CastRange],
+    typing: Typing::Rule(explicit_types),
+    meaning: Meaning::Expand(|g, args| match g.value(args[1]) {
+        Some(Value::Type(target)) => match target.scalar() {
+            Some(scalar) => cast_to(g, args[0], scalar, target.is_optional()),
+            None => Err(TypeFault::mismatch("core.cast expects a scalar type", Some(1))),
+        },
+        _ => Err(TypeFault::mismatch("core.cast expects a type for `type`", Some(1))),
+    }),
+    laws: &[],
+    examples: &[ex("cast(2.5f64, i32)", "2"), ex("cast(1, f64?)", "optional_float64{1}")],
+};

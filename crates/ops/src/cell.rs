@@ -1,0 +1,159 @@
+//! Cells: what a lowering rule sees of a value, a presence and a datum on the tape. A rule cannot tell how presence is
+//! stored, what a mask is, or how many lanes there are.
+
+use crate::{Mask, Tape, Val};
+use cembra_runtime::{MachineType, Scalar};
+
+/// Whether a value is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Presence {
+    /// Known to be present.
+    Present,
+    /// Known to be missing.
+    Missing,
+    /// Present where the mask holds.
+    When(Mask),
+}
+
+/// The value part of a cell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Datum {
+    /// A unit: nothing to hold.
+    Unit,
+    /// A boolean.
+    Flag(Mask),
+    /// A number.
+    Num(Val),
+    /// A text view.
+    Text {
+        /// The address, an `I64`.
+        ptr: Val,
+        /// The length in bytes, an `I64`.
+        len: Val,
+    },
+}
+
+/// A value on the tape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cell {
+    /// Whether it is there.
+    pub presence: Presence,
+    /// What it is; meaningless where it is missing.
+    pub datum: Datum,
+}
+
+impl Cell {
+    /// A present number.
+    #[must_use]
+    pub const fn num(value: Val) -> Cell {
+        Cell::present(Datum::Num(value))
+    }
+
+    /// A present boolean.
+    #[must_use]
+    pub const fn flag(value: Mask) -> Cell {
+        Cell::present(Datum::Flag(value))
+    }
+
+    /// A present value.
+    #[must_use]
+    pub const fn present(datum: Datum) -> Cell {
+        Cell { presence: Presence::Present, datum }
+    }
+
+    /// An optional unit that is present where the mask holds.
+    #[must_use]
+    pub const fn mask(mask: Mask) -> Cell {
+        Cell { presence: Presence::When(mask), datum: Datum::Unit }
+    }
+
+    /// The number, for rules whose overloads promise one.
+    ///
+    /// A cell of another kind gives the tape's zero of no use; overloads are matched before rules run, so it never happens.
+    #[must_use]
+    pub fn val(self, tape: &mut Tape) -> Val {
+        match self.datum {
+            Datum::Num(value) => value,
+            _ => tape.konst(MachineType::I32, 0),
+        }
+    }
+
+    /// The boolean, for rules whose overloads promise one.
+    #[must_use]
+    pub fn bool(self, tape: &mut Tape) -> Mask {
+        match self.datum {
+            Datum::Flag(mask) => mask,
+            _ => tape.mconst(false),
+        }
+    }
+
+    /// Where the value is present, as a mask.
+    #[must_use]
+    pub fn has(self, tape: &mut Tape) -> Mask {
+        match self.presence {
+            Presence::Present => tape.mconst(true),
+            Presence::Missing => tape.mconst(false),
+            Presence::When(mask) => mask,
+        }
+    }
+
+    /// A missing value of a scalar type; its datum is a zero.
+    #[must_use]
+    pub fn missing(scalar: Scalar, tape: &mut Tape) -> Cell {
+        Cell { presence: Presence::Missing, datum: Datum::from_bits(scalar, 0, tape) }
+    }
+}
+
+impl Datum {
+    /// A constant of a scalar type from its bits; a text is empty.
+    #[must_use]
+    pub fn from_bits(scalar: Scalar, bits: u64, tape: &mut Tape) -> Datum {
+        match scalar {
+            Scalar::Unit => Datum::Unit,
+            Scalar::Boolean => Datum::Flag(tape.mconst(bits != 0)),
+            Scalar::Int32 => Datum::Num(tape.konst(MachineType::I32, bits)),
+            Scalar::Int64 => Datum::Num(tape.konst(MachineType::I64, bits)),
+            Scalar::Float32 => Datum::Num(tape.konst(MachineType::F32, bits)),
+            Scalar::Float64 | Scalar::WeakFloat => Datum::Num(tape.konst(MachineType::F64, bits)),
+            Scalar::Text => {
+                let zero = tape.konst(MachineType::I64, 0);
+                Datum::Text { ptr: zero, len: zero }
+            }
+        }
+    }
+
+    /// This datum where the mask holds, the other elsewhere. Both are of one type.
+    #[must_use]
+    pub fn select(self, mask: Mask, other: Datum, tape: &mut Tape) -> Datum {
+        match (self, other) {
+            (Datum::Num(a), Datum::Num(b)) => Datum::Num(tape.select(mask, a, b)),
+            (Datum::Flag(a), Datum::Flag(b)) => Datum::Flag(tape.mselect(mask, a, b)),
+            (Datum::Text { ptr: p, len: n }, Datum::Text { ptr: q, len: m }) => {
+                Datum::Text { ptr: tape.select(mask, p, q), len: tape.select(mask, n, m) }
+            }
+            _ => self,
+        }
+    }
+}
+
+impl Presence {
+    /// Present where both are.
+    #[must_use]
+    pub fn and(self, other: Presence, tape: &mut Tape) -> Presence {
+        match (self, other) {
+            (Presence::Missing, _) | (_, Presence::Missing) => Presence::Missing,
+            (Presence::Present, p) | (p, Presence::Present) => p,
+            (Presence::When(a), Presence::When(b)) => Presence::from_mask(tape.mand(a, b), tape),
+        }
+    }
+
+    /// Present where the mask holds; known where the mask is.
+    #[must_use]
+    pub fn from_mask(mask: Mask, tape: &Tape) -> Presence {
+        match tape.known(mask) {
+            Some(true) => Presence::Present,
+            Some(false) => Presence::Missing,
+            None => Presence::When(mask),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Comparisons, in two forms: `core.*` answer with a mask, `bool.*` with a boolean. A NaN is unequal to everything and in
+//! no order; texts compare by bytes; `false` is before `true`; a unit equals a unit. Missing operands make both forms
+//! missing, so `core.not_equal(missing, x)` is missing too.
+
+use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::{MaskValue, mask, strict};
+use crate::{Cell, Cmp, Datum, Example, Mask, Promotion, Tape};
+use cembra_runtime::{MachineType, RuntimeFn, Text};
+use std::cmp::Ordering;
+
+trait Ordered {
+    fn order(self, other: Self) -> Option<Ordering>;
+}
+
+macro_rules! ordered {
+    ($($ty:ty => |$x:ident, $y:ident| $order:expr;)*) => { $(
+        impl Ordered for $ty {
+            fn order(self, other: Self) -> Option<Ordering> {
+                let ($x, $y) = (self, other);
+                $order
+            }
+        }
+    )* };
+}
+
+ordered! {
+    () => |_x, _y| Some(Ordering::Equal);
+    bool => |x, y| Some(x.cmp(&y));
+    i32 => |x, y| Some(x.cmp(&y));
+    i64 => |x, y| Some(x.cmp(&y));
+    f32 => |x, y| x.partial_cmp(&y);
+    f64 => |x, y| x.partial_cmp(&y);
+    Text<'static> => |x, y| Some(x.as_str().cmp(y.as_str()));
+}
+
+/// Records a comparison of two present values of one type.
+fn compare(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
+    match (a, b) {
+        (Datum::Num(x), Datum::Num(y)) => t.cmp(op, x, y),
+        (Datum::Flag(x), Datum::Flag(y)) => flags(t, op, x, y),
+        (Datum::Text { ptr: xp, len: xn }, Datum::Text { ptr: yp, len: yn }) => {
+            let order = t.call(RuntimeFn::CompareText, &[xp, xn, yp, yn]);
+            let zero = t.konst(MachineType::I32, 0);
+            t.cmp(op, order, zero)
+        }
+        _ => t.mconst(matches!(op, Cmp::Eq | Cmp::Le | Cmp::Ge)),
+    }
+}
+
+fn flags(t: &mut Tape, op: Cmp, x: Mask, y: Mask) -> Mask {
+    match op {
+        Cmp::Ne => t.mxor(x, y),
+        Cmp::Eq => {
+            let differ = t.mxor(x, y);
+            t.mnot(differ)
+        }
+        Cmp::Lt => {
+            let not = t.mnot(x);
+            t.mand(not, y)
+        }
+        Cmp::Le => {
+            let not = t.mnot(x);
+            t.mor(not, y)
+        }
+        Cmp::Gt => flags(t, Cmp::Lt, y, x),
+        Cmp::Ge => flags(t, Cmp::Le, y, x),
+    }
+}
+
+const fn comparison(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    meaning: Meaning,
+    laws: &'static [Law],
+    examples: &'static [Example],
+) -> OpDef {
+    OpDef {
+        name,
+        aliases,
+        summary,
+        params: const { &[param("x"), param("y")] },
+        variadic: false,
+        presence: PresenceRule::Strict,
+        faults: &[],
+        typing: Typing::Promote(Promotion::Comparable),
+        meaning,
+        laws,
+        examples,
+    }
+}
+
+macro_rules! overloads {
+    (mask, $cmp:expr, |$order:ident| $holds:expr; $($ty:ty),*) => {
+        Meaning::Overloads(&[$(strict!(
+            |x: $ty, y: $ty| -> MaskValue {
+                let $order = x.order(y);
+                mask($holds)
+            },
+            |t, a| Cell::mask(compare(t, $cmp, a[0].datum, a[1].datum))
+        )),*])
+    };
+    (bool, $cmp:expr, |$order:ident| $holds:expr; $($ty:ty),*) => {
+        Meaning::Overloads(&[$(strict!(
+            |x: $ty, y: $ty| -> bool {
+                let $order = x.order(y);
+                $holds
+            },
+            |t, a| Cell::flag(compare(t, $cmp, a[0].datum, a[1].datum))
+        )),*])
+    };
+    ($form:ident, $cmp:expr, |$order:ident| $holds:expr) => {
+        overloads!($form, $cmp, |$order| $holds; (), bool, i32, i64, f32, f64, Text<'static>)
+    };
+}
+
+pub(crate) static EQUAL: OpDef = comparison(
+    "core.equal",
+    &["equal"],
+    "Present if `x` equals `y`. Written `==`.",
+    overloads!(mask, Cmp::Eq, |o| o == Some(Ordering::Equal)),
+    &[Law::Commutative],
+    &[ex("1 == 1.0", "present"), ex("nan == nan", "missing"), ex("\"a\" == \"b\"", "missing")],
+);
+
+pub(crate) static NOT_EQUAL: OpDef = comparison(
+    "core.not_equal",
+    &["not_equal"],
+    "Present if `x` differs from `y`. Written `!=`.",
+    overloads!(mask, Cmp::Ne, |o| o != Some(Ordering::Equal)),
+    &[Law::Commutative],
+    &[ex("nan != nan", "present"), ex("missing[i32] != 1", "missing")],
+);
+
+pub(crate) static LESS: OpDef = comparison(
+    "core.less",
+    &["less"],
+    "Present if `x` is before `y`. Written `<`.",
+    overloads!(mask, Cmp::Lt, |o| o == Some(Ordering::Less)),
+    &[],
+    &[ex("1 < 2", "present"), ex("false < true", "present"), ex("nan < 1", "missing")],
+);
+
+pub(crate) static LESS_EQUAL: OpDef = comparison(
+    "core.less_equal",
+    &["less_equal"],
+    "Present if `x` is before `y` or equals it. Written `<=`.",
+    overloads!(mask, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
+    &[],
+    &[ex("2 <= 2", "present"), ex("\"b\" <= \"a\"", "missing")],
+);
+
+pub(crate) static GREATER: OpDef = comparison(
+    "core.greater",
+    &["greater"],
+    "Present if `x` is after `y`. Written `>`.",
+    overloads!(mask, Cmp::Gt, |o| o == Some(Ordering::Greater)),
+    &[],
+    &[ex("2 > 1", "present"), ex("1 > nan", "missing")],
+);
+
+pub(crate) static GREATER_EQUAL: OpDef = comparison(
+    "core.greater_equal",
+    &["greater_equal"],
+    "Present if `x` is after `y` or equals it. Written `>=`.",
+    overloads!(mask, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
+    &[],
+    &[ex("0f32 >= -0f32", "present"), ex("1 >= 2", "missing")],
+);
+
+pub(crate) static BOOL_EQUAL: OpDef = comparison(
+    "bool.equal",
+    &[],
+    "True if `x` equals `y`.",
+    overloads!(bool, Cmp::Eq, |o| o == Some(Ordering::Equal)),
+    &[Law::Commutative],
+    &[ex("bool.equal(1, 2)", "false"), ex("bool.equal(1, missing[i32])", "optional_boolean{NA}")],
+);
+
+pub(crate) static BOOL_NOT_EQUAL: OpDef = comparison(
+    "bool.not_equal",
+    &[],
+    "True if `x` differs from `y`.",
+    overloads!(bool, Cmp::Ne, |o| o != Some(Ordering::Equal)),
+    &[Law::Commutative],
+    &[ex("bool.not_equal(nan, nan)", "true")],
+);
+
+pub(crate) static BOOL_LESS: OpDef = comparison(
+    "bool.less",
+    &[],
+    "True if `x` is before `y`.",
+    overloads!(bool, Cmp::Lt, |o| o == Some(Ordering::Less)),
+    &[],
+    &[ex("bool.less(1, 2)", "true"), ex("bool.less(nan, 2)", "false")],
+);
+
+pub(crate) static BOOL_LESS_EQUAL: OpDef = comparison(
+    "bool.less_equal",
+    &[],
+    "True if `x` is before `y` or equals it.",
+    overloads!(bool, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
+    &[],
+    &[ex("bool.less_equal(2, 2)", "true")],
+);
+
+pub(crate) static BOOL_GREATER: OpDef = comparison(
+    "bool.greater",
+    &[],
+    "True if `x` is after `y`.",
+    overloads!(bool, Cmp::Gt, |o| o == Some(Ordering::Greater)),
+    &[],
+    &[ex("bool.greater(2, 1)", "true")],
+);
+
+pub(crate) static BOOL_GREATER_EQUAL: OpDef = comparison(
+    "bool.greater_equal",
+    &[],
+    "True if `x` is after `y` or equals it.",
+    overloads!(bool, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
+    &[],
+    &[ex("bool.greater_equal(1, 2)", "false")],
+);

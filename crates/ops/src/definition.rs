@@ -1,0 +1,187 @@
+//! The shape of an operator's record: everything the project knows about an operator is one static `OpDef`.
+
+use crate::typing::{Argument, Promotion, Signature, TypeFault};
+use crate::{Cell, Tape};
+use cembra_expr::{Parameter, Value};
+use cembra_runtime::{Context, FaultKind, FramePtr, QType, Scalar};
+
+/// The type of an overload's argument or result: a scalar, bare or optional.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Operand {
+    /// The scalar.
+    pub scalar: Scalar,
+    /// True for the optional form.
+    pub optional: bool,
+}
+
+impl Operand {
+    /// The type as a QType.
+    #[must_use]
+    pub const fn qtype(self) -> QType {
+        QType::of(self.scalar, self.optional)
+    }
+}
+
+/// How missing arguments reach an operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PresenceRule {
+    /// A missing argument gives a missing result and the body does not run; overloads are written for bare scalars.
+    Strict,
+    /// The overloads say themselves what they do with optionals.
+    Custom,
+}
+
+/// The kernel of an overload: reads its arguments from frame slots, writes its result to one, and returns a status;
+/// a failing one has filled the context's fault record. Slots are the arguments' offsets, then the result's.
+///
+/// Calling it is unsafe: FRAME-SLOT must hold for every slot, with the overload's types.
+pub type Kernel = unsafe fn(&mut Context, FramePtr, &[u32]) -> i32;
+
+/// A lowering rule: records the overload's instructions and returns its result.
+pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
+
+/// One operator on one list of types.
+#[derive(Debug)]
+pub struct Overload {
+    /// Argument types. `WEAK_FLOAT` is not listed where it behaves like `FLOAT64`.
+    pub args: &'static [Operand],
+    /// The result type.
+    pub ret: Operand,
+    /// The kernel on exactly these types.
+    pub kernel: Kernel,
+    /// For strict operators, the kernel on the optional forms of all argument types.
+    pub lifted: Option<Kernel>,
+    /// The rule on exactly these types; strict ones are lifted by `lower`.
+    pub rule: Rule,
+}
+
+/// A handle on an argument or an intermediate of an expansion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arg(pub u32);
+
+/// The graph an expansion builds in, as far as an operator may see it.
+pub trait Expansion {
+    /// The type of a value.
+    fn qtype(&self, arg: Arg) -> QType;
+    /// The value, if it is a literal.
+    fn value(&self, arg: Arg) -> Option<Value>;
+    /// A literal.
+    fn literal(&mut self, value: Value) -> Arg;
+    /// An operator applied to values.
+    ///
+    /// # Errors
+    /// The operator does not take these types.
+    fn apply(&mut self, operator: &'static str, args: &[Arg]) -> Result<Arg, TypeFault>;
+}
+
+/// Operators that are structure rather than computation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Structure {
+    /// A tuple of its operands.
+    MakeTuple,
+    /// A field of a tuple, by a literal index.
+    GetNth,
+}
+
+/// What an operator does.
+pub enum Meaning {
+    /// Computes: one of these overloads.
+    Overloads(&'static [Overload]),
+    /// Stands for an expression of other operators, made once the types are known.
+    Expand(fn(&mut dyn Expansion, &[Arg]) -> Result<Arg, TypeFault>),
+    /// Builds or takes apart tuples.
+    Structure(Structure),
+}
+
+/// How an operator finds its types.
+#[derive(Clone, Copy)]
+pub enum Typing {
+    /// All arguments are cast to one type, which picks the overload.
+    Promote(Promotion),
+    /// A function decides.
+    Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
+}
+
+/// A law an operator obeys bit for bit (any NaN being like any other); proved by property tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Law {
+    /// `f(x, y) = f(y, x)`.
+    Commutative,
+    /// `f(f(x)) = f(x)`.
+    Idempotent,
+    /// `f(f(x)) = x`.
+    Involution,
+}
+
+/// An expression of the text language and its value, as the language writes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    /// The expression.
+    pub text: &'static str,
+    /// Its value, printed as listings print literals.
+    pub value: &'static str,
+}
+
+/// The record of an operator.
+pub struct OpDef {
+    /// The canonical name.
+    pub name: &'static str,
+    /// Short names of the text language. Once given, never taken away or given to another operator.
+    pub aliases: &'static [&'static str],
+    /// What it does, in one or two sentences.
+    pub summary: &'static str,
+    /// Parameters with their defaults.
+    pub params: &'static [Parameter],
+    /// True if the last parameter may be repeated or left out.
+    pub variadic: bool,
+    /// How missing arguments are treated.
+    pub presence: PresenceRule,
+    /// The faults it can raise; empty for a total operator.
+    pub faults: &'static [FaultKind],
+    /// How it finds its types.
+    pub typing: Typing,
+    /// What it does.
+    pub meaning: Meaning,
+    /// Laws it obeys.
+    pub laws: &'static [Law],
+    /// Examples, each run by a test in both backends.
+    pub examples: &'static [Example],
+}
+
+impl std::fmt::Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl OpDef {
+    /// The overloads; none for expansions and structure.
+    #[must_use]
+    pub fn overloads(&self) -> &'static [Overload] {
+        match self.meaning {
+            Meaning::Overloads(overloads) => overloads,
+            _ => &[],
+        }
+    }
+
+    /// True if no argument can make it fail.
+    #[must_use]
+    pub fn is_total(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+/// A parameter that must be given.
+pub(crate) const fn param(name: &'static str) -> Parameter {
+    Parameter { name, default: None }
+}
+
+/// A parameter with a default.
+pub(crate) const fn param_or(name: &'static str, default: Value) -> Parameter {
+    Parameter { name, default: Some(default) }
+}
+
+/// An example.
+pub(crate) const fn ex(text: &'static str, value: &'static str) -> Example {
+    Example { text, value }
+}

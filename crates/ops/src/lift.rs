@@ -1,0 +1,45 @@
+//! Lowering an overload: strict rules are written for present scalars; here they are lifted to optionals. The result is
+//! present where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
+
+use crate::definition::PresenceRule;
+use crate::{Cell, Datum, Overload, Presence, Tape};
+use smallvec::SmallVec;
+
+/// Records an overload of an operator with this presence rule on the tape.
+pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
+    if presence == PresenceRule::Custom {
+        return (overload.rule)(tape, args);
+    }
+    let mut all = Presence::Present;
+    for arg in args {
+        all = all.and(arg.presence, tape);
+    }
+    match all {
+        Presence::Present => (overload.rule)(tape, args),
+        Presence::Missing => Cell::missing(overload.ret.scalar, tape),
+        Presence::When(mask) => {
+            let zero = cembra_runtime::MachineType::I64;
+            let mut bare: SmallVec<[Cell; 4]> = SmallVec::new();
+            for arg in args {
+                let datum = match (arg.datum, arg.presence) {
+                    // The view of a missing text is garbage: an empty view can be looked at safely.
+                    (Datum::Text { ptr, len }, Presence::When(present)) => {
+                        let none = tape.konst(zero, 0);
+                        Datum::Text { ptr, len: tape.select(present, len, none) }
+                    }
+                    (datum, _) => datum,
+                };
+                bare.push(Cell::present(datum));
+            }
+            let outer = tape.active();
+            let active = match outer {
+                Some(outer) => tape.mand(outer, mask),
+                None => mask,
+            };
+            tape.set_active(Some(active));
+            let result = (overload.rule)(tape, &bare);
+            tape.set_active(outer);
+            Cell { presence: all.and(result.presence, tape), datum: result.datum }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
+
+use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use crate::{Bin, Cell, Cmp, Promotion, Rule, Tape, Un};
+
+const fn binary(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    meaning: Meaning,
+    laws: &'static [Law],
+    examples: &'static [crate::Example],
+) -> OpDef {
+    OpDef {
+        name,
+        aliases,
+        summary,
+        params: const { &[param("x"), param("y")] },
+        variadic: false,
+        presence: PresenceRule::Strict,
+        faults: &[],
+        typing: Typing::Promote(Promotion::Numeric),
+        meaning,
+        laws,
+        examples,
+    }
+}
+
+const fn unary(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    meaning: Meaning,
+    laws: &'static [Law],
+    examples: &'static [crate::Example],
+) -> OpDef {
+    OpDef {
+        name,
+        aliases,
+        summary,
+        params: const { &[param("x")] },
+        variadic: false,
+        presence: PresenceRule::Strict,
+        faults: &[],
+        typing: Typing::Promote(Promotion::Numeric),
+        meaning,
+        laws,
+        examples,
+    }
+}
+
+fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    Cell::num(t.bin(op, x, y))
+}
+
+fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
+    let x = a[0].val(t);
+    Cell::num(t.un(op, x))
+}
+
+const ADD_RULE: Rule = |t, a| two(t, Bin::Add, a);
+pub(crate) static ADD: OpDef = binary(
+    "math.add",
+    &["add"],
+    "The sum of two numbers. Integers wrap around.",
+    Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x.wrapping_add(y) }, ADD_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x.wrapping_add(y) }, ADD_RULE),
+        strict!(|x: f32, y: f32| -> f32 { x + y }, ADD_RULE),
+        strict!(|x: f64, y: f64| -> f64 { x + y }, ADD_RULE),
+    ]),
+    &[Law::Commutative],
+    &[
+        ex("math.add(1, 2)", "3"),
+        ex("2147483647 + 1", "-2147483648"),
+        ex("1 + 0.5", "1.5"),
+        ex("1 + missing[i32]", "optional_int32{NA}"),
+    ],
+);
+
+const SUBTRACT_RULE: Rule = |t, a| two(t, Bin::Sub, a);
+pub(crate) static SUBTRACT: OpDef = binary(
+    "math.subtract",
+    &["subtract"],
+    "The difference of two numbers. Integers wrap around.",
+    Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x.wrapping_sub(y) }, SUBTRACT_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x.wrapping_sub(y) }, SUBTRACT_RULE),
+        strict!(|x: f32, y: f32| -> f32 { x - y }, SUBTRACT_RULE),
+        strict!(|x: f64, y: f64| -> f64 { x - y }, SUBTRACT_RULE),
+    ]),
+    &[],
+    &[ex("5 - 7", "-2"), ex("1f64 - 0.5", "float64{0.5}")],
+);
+
+const MULTIPLY_RULE: Rule = |t, a| two(t, Bin::Mul, a);
+pub(crate) static MULTIPLY: OpDef = binary(
+    "math.multiply",
+    &["multiply"],
+    "The product of two numbers. Integers wrap around.",
+    Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x.wrapping_mul(y) }, MULTIPLY_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x.wrapping_mul(y) }, MULTIPLY_RULE),
+        strict!(|x: f32, y: f32| -> f32 { x * y }, MULTIPLY_RULE),
+        strict!(|x: f64, y: f64| -> f64 { x * y }, MULTIPLY_RULE),
+    ]),
+    &[Law::Commutative],
+    &[ex("6 * 7", "42"), ex("65536 * 65536", "0"), ex("3 * 0.5f32", "1.5")],
+);
+
+const NEG_RULE: Rule = |t, a| one(t, Un::Neg, a);
+pub(crate) static NEG: OpDef = unary(
+    "math.neg",
+    &["neg"],
+    "The negative of a number. The smallest integer stays as it is.",
+    Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x.wrapping_neg() }, NEG_RULE),
+        strict!(|x: i64| -> i64 { x.wrapping_neg() }, NEG_RULE),
+        strict!(|x: f32| -> f32 { -x }, NEG_RULE),
+        strict!(|x: f64| -> f64 { -x }, NEG_RULE),
+    ]),
+    &[Law::Involution],
+    &[ex("math.neg(5)", "-5"), ex("math.neg(0f32)", "-0.")],
+);
+
+const ABS_RULE: Rule = |t, a| one(t, Un::Abs, a);
+pub(crate) static ABS: OpDef = unary(
+    "math.abs",
+    &["abs"],
+    "The magnitude of a number. The smallest integer stays as it is.",
+    Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x.wrapping_abs() }, ABS_RULE),
+        strict!(|x: i64| -> i64 { x.wrapping_abs() }, ABS_RULE),
+        strict!(|x: f32| -> f32 { x.abs() }, ABS_RULE),
+        strict!(|x: f64| -> f64 { x.abs() }, ABS_RULE),
+    ]),
+    &[Law::Idempotent],
+    &[ex("abs(-3)", "3"), ex("abs(-2147483648)", "-2147483648"), ex("abs(-0f32)", "0.")],
+);
+
+const POS_RULE: Rule = |_, a| a[0];
+pub(crate) static POS: OpDef = unary(
+    "math.pos",
+    &["pos"],
+    "The number itself.",
+    Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x }, POS_RULE),
+        strict!(|x: i64| -> i64 { x }, POS_RULE),
+        strict!(|x: f32| -> f32 { x }, POS_RULE),
+        strict!(|x: f64| -> f64 { x }, POS_RULE),
+    ]),
+    &[Law::Idempotent],
+    &[ex("math.pos(-3)", "-3")],
+);
+
+const SIGN_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let (zero, one, minus) = (t.konst_like(x, 0.0), t.konst_like(x, 1.0), t.konst_like(x, -1.0));
+    let above = t.cmp(Cmp::Gt, x, zero);
+    let below = t.cmp(Cmp::Lt, x, zero);
+    let not_below = t.select(below, minus, zero);
+    let sign = t.select(above, one, not_below);
+    if matches!(t.ty(x), cembra_runtime::MachineType::F32 | cembra_runtime::MachineType::F64) {
+        let nan = t.is_nan(x);
+        return Cell::num(t.select_rare(nan, x, sign));
+    }
+    Cell::num(sign)
+};
+
+macro_rules! float_sign {
+    ($x:expr) => {
+        if $x > 0.0 {
+            1.0
+        } else if $x < 0.0 {
+            -1.0
+        } else if $x == 0.0 {
+            0.0
+        } else {
+            $x
+        }
+    };
+}
+
+pub(crate) static SIGN: OpDef = unary(
+    "math.sign",
+    &["sign"],
+    "-1, 0 or 1 as the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0.",
+    Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x.signum() }, SIGN_RULE),
+        strict!(|x: i64| -> i64 { x.signum() }, SIGN_RULE),
+        strict!(|x: f32| -> f32 { float_sign!(x) }, SIGN_RULE),
+        strict!(|x: f64| -> f64 { float_sign!(x) }, SIGN_RULE),
+    ]),
+    &[Law::Idempotent],
+    &[ex("sign(-7)", "-1"), ex("sign(-0f32)", "0."), ex("sign(2.5f64)", "float64{1}")],
+);

@@ -1,0 +1,270 @@
+//! Divisions and remainders. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats too.
+
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use crate::{Bin, Cell, Cmp, Promotion, Rule, Tape, Un, Val};
+use cembra_runtime::{Fault, FaultKind, MachineType, RuntimeFn, math};
+
+const DIVIDE_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    Cell::num(t.bin(Bin::Div, x, y))
+};
+
+pub(crate) static DIVIDE: OpDef = OpDef {
+    name: "math.divide",
+    aliases: &["divide"],
+    summary: "The quotient of two numbers, always a float: integers are converted to FLOAT32 first. Division by zero gives an infinity or NaN.",
+    params: &[param("x"), param("y")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Float),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: f32, y: f32| -> f32 { x / y }, DIVIDE_RULE),
+        strict!(|x: f64, y: f64| -> f64 { x / y }, DIVIDE_RULE),
+    ]),
+    laws: &[],
+    examples: &[ex("1 / 4", "0.25"), ex("-1 / 0", "-inf"), ex("0 / 0", "nan")],
+};
+
+const FMOD_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let function = if t.ty(x) == MachineType::F32 { RuntimeFn::FmodF32 } else { RuntimeFn::FmodF64 };
+    Cell::num(t.call(function, &[x, y]))
+};
+
+pub(crate) static FMOD: OpDef = OpDef {
+    name: "math.fmod",
+    aliases: &["fmod"],
+    summary: "The remainder of the division that truncates, with the sign of `x`, always a float. NaN for a zero divisor.",
+    params: &[param("x"), param("y")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Float),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: f32, y: f32| -> f32 { math::fmod_f32(x, y) }, FMOD_RULE),
+        strict!(|x: f64, y: f64| -> f64 { math::fmod_f64(x, y) }, FMOD_RULE),
+    ]),
+    laws: &[],
+    examples: &[ex("fmod(-7, 2)", "-1."), ex("fmod(5.5f64, 2)", "float64{1.5}"), ex("fmod(1, 0)", "nan")],
+};
+
+const ZERO: Fault = Fault::new(FaultKind::DivisionByZero);
+
+/// Faults on a zero divisor and returns one that can be divided by: 1 in place of 0 and of -1.
+fn guard(t: &mut Tape, y: Val) -> (Val, crate::Mask) {
+    let (zero, one, minus) = (t.konst_like(y, 0.0), t.konst_like(y, 1.0), t.konst_like(y, -1.0));
+    let is_zero = t.cmp(Cmp::Eq, y, zero);
+    t.fault_if(is_zero, FaultKind::DivisionByZero, [None, None]);
+    let is_minus = t.cmp(Cmp::Eq, y, minus);
+    let special = t.mor(is_zero, is_minus);
+    (t.select_rare(special, one, y), is_minus)
+}
+
+const INT_FLOORDIV_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let (divisor, is_minus) = guard(t, y);
+    let q = t.bin(Bin::Div, x, divisor);
+    let product = t.bin(Bin::Mul, q, divisor);
+    let rest = t.bin(Bin::Sub, x, product);
+    // The quotient was rounded up where there is a rest and the signs differ.
+    let zero = t.konst_like(y, 0.0);
+    let signs = t.bin(Bin::Xor, rest, divisor);
+    let differ = t.cmp(Cmp::Lt, signs, zero);
+    let inexact = t.cmp(Cmp::Ne, rest, zero);
+    let up = t.mand(differ, inexact);
+    let one = t.konst_like(y, 1.0);
+    let less = t.bin(Bin::Sub, q, one);
+    let floor = t.select(up, less, q);
+    let negative = t.un(Un::Neg, x);
+    Cell::num(t.select_rare(is_minus, negative, floor))
+};
+
+const INT_MOD_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let (divisor, is_minus) = guard(t, y);
+    let q = t.bin(Bin::Div, x, divisor);
+    let product = t.bin(Bin::Mul, q, divisor);
+    let rest = t.bin(Bin::Sub, x, product);
+    let zero = t.konst_like(y, 0.0);
+    let signs = t.bin(Bin::Xor, rest, divisor);
+    let differ = t.cmp(Cmp::Lt, signs, zero);
+    let inexact = t.cmp(Cmp::Ne, rest, zero);
+    let wrong = t.mand(differ, inexact);
+    let moved = t.bin(Bin::Add, rest, divisor);
+    let result = t.select(wrong, moved, rest);
+    Cell::num(t.select_rare(is_minus, zero, result))
+};
+
+macro_rules! int_floordiv {
+    ($x:expr, $y:expr) => {{
+        let (x, y) = ($x, $y);
+        if y == 0 {
+            return Err(ZERO);
+        }
+        let q = x.wrapping_div(y);
+        Ok(if x.wrapping_rem(y) != 0 && (x < 0) != (y < 0) { q - 1 } else { q })
+    }};
+}
+
+macro_rules! int_mod {
+    ($x:expr, $y:expr) => {{
+        let (x, y) = ($x, $y);
+        if y == 0 {
+            return Err(ZERO);
+        }
+        let rest = x.wrapping_rem(y);
+        Ok(if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest })
+    }};
+}
+
+macro_rules! float_floordiv {
+    ($x:expr, $y:expr, $nan:expr) => {{
+        let (x, y) = ($x, $y);
+        if y == 0.0 {
+            return Err(ZERO);
+        }
+        let q = x / y;
+        Ok(if !q.is_finite() {
+            $nan
+        } else if q != 0.0 {
+            q.floor()
+        } else if x != 0.0 && q.is_sign_negative() {
+            -1.0
+        } else {
+            q
+        })
+    }};
+}
+
+macro_rules! float_mod {
+    ($x:expr, $y:expr, $nan:expr, $inf:expr) => {{
+        let (x, y) = ($x, $y);
+        if y == 0.0 {
+            return Err(ZERO);
+        }
+        let q = x / y;
+        Ok(if !q.is_finite() {
+            $nan
+        } else {
+            let rest = if q != 0.0 {
+                x - q.floor() * y
+            } else if x == 0.0 || x.is_sign_negative() == y.is_sign_negative() {
+                x
+            } else {
+                $inf
+            };
+            rest.copysign(y)
+        })
+    }};
+}
+
+fn infinity(t: &mut Tape, like: Val) -> Val {
+    t.konst_like(like, f64::INFINITY)
+}
+
+fn nan(t: &mut Tape, like: Val) -> Val {
+    match t.ty(like) {
+        MachineType::F32 => t.konst(MachineType::F32, u64::from(f32::NAN.to_bits())),
+        _ => t.konst(MachineType::F64, f64::NAN.to_bits()),
+    }
+}
+
+/// Where the sign bit of a float is set.
+fn sign_bit(t: &mut Tape, x: Val) -> crate::Mask {
+    let as_int = if t.ty(x) == MachineType::F32 { MachineType::I32 } else { MachineType::I64 };
+    let bits = t.un(Un::Bitcast(as_int), x);
+    let zero = t.konst_like(bits, 0.0);
+    t.cmp(Cmp::Lt, bits, zero)
+}
+
+/// Faults on a zero divisor; returns the quotient, its magnitude being finite, and the constant 0.
+fn float_quotient(t: &mut Tape, x: Val, y: Val) -> (Val, crate::Mask, Val) {
+    let zero = t.konst_like(y, 0.0);
+    let is_zero = t.cmp(Cmp::Eq, y, zero);
+    t.fault_if(is_zero, FaultKind::DivisionByZero, [None, None]);
+    let q = t.bin(Bin::Div, x, y);
+    let magnitude = t.un(Un::Abs, q);
+    let inf = infinity(t, q);
+    let finite = t.cmp(Cmp::Lt, magnitude, inf);
+    (q, finite, zero)
+}
+
+const FLOAT_FLOORDIV_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let (q, finite, zero) = float_quotient(t, x, y);
+    let floor = t.un(Un::Floor, q);
+    // A quotient that underflowed to -0.0 lies just below zero.
+    let vanished = t.cmp(Cmp::Eq, q, zero);
+    let not_zero = t.cmp(Cmp::Ne, x, zero);
+    let below = sign_bit(t, q);
+    let vanished = t.mand(vanished, not_zero);
+    let vanished = t.mand(vanished, below);
+    let minus = t.konst_like(q, -1.0);
+    let floor = t.select_rare(vanished, minus, floor);
+    let nan = nan(t, q);
+    Cell::num(t.select_rare(finite, floor, nan))
+};
+
+const FLOAT_MOD_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let (q, finite, zero) = float_quotient(t, x, y);
+    let floor = t.un(Un::Floor, q);
+    let product = t.bin(Bin::Mul, floor, y);
+    let rest = t.bin(Bin::Sub, x, product);
+    let vanished = t.cmp(Cmp::Eq, q, zero);
+    let not_zero = t.cmp(Cmp::Ne, x, zero);
+    let (sx, sy) = (sign_bit(t, x), sign_bit(t, y));
+    let differ = t.mxor(sx, sy);
+    let beyond = t.mand(not_zero, differ);
+    let inf = infinity(t, q);
+    let tiny = t.select_rare(beyond, inf, x);
+    let rest = t.select_rare(vanished, tiny, rest);
+    let signed = t.bin(Bin::Copysign, rest, y);
+    let nan = nan(t, q);
+    Cell::num(t.select_rare(finite, signed, nan))
+};
+
+pub(crate) static FLOORDIV: OpDef = OpDef {
+    name: "math.floordiv",
+    aliases: &["floordiv"],
+    summary: "The quotient rounded towards minus infinity. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN.",
+    params: &[param("x"), param("y")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::DivisionByZero],
+    typing: Typing::Promote(Promotion::Numeric),
+    meaning: Meaning::Overloads(&[
+        strict!(try |x: i32, y: i32| -> i32 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
+        strict!(try |x: i64, y: i64| -> i64 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
+        strict!(try |x: f32, y: f32| -> f32 { float_floordiv!(x, y, f32::NAN) }, FLOAT_FLOORDIV_RULE),
+        strict!(try |x: f64, y: f64| -> f64 { float_floordiv!(x, y, f64::NAN) }, FLOAT_FLOORDIV_RULE),
+    ]),
+    laws: &[],
+    examples: &[
+        ex("7 // -2", "-4"),
+        ex("-2147483648 // -1", "-2147483648"),
+        ex("-7f32 // 2f32", "-4."),
+        ex("missing[i32] // 0", "optional_int32{NA}"),
+    ],
+};
+
+pub(crate) static MOD: OpDef = OpDef {
+    name: "math.mod",
+    aliases: &["mod"],
+    summary: "The remainder of the floor division, with the sign of the divisor. A zero divisor is an error, for floats too.",
+    params: &[param("x"), param("y")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::DivisionByZero],
+    typing: Typing::Promote(Promotion::Numeric),
+    meaning: Meaning::Overloads(&[
+        strict!(try |x: i32, y: i32| -> i32 { int_mod!(x, y) }, INT_MOD_RULE),
+        strict!(try |x: i64, y: i64| -> i64 { int_mod!(x, y) }, INT_MOD_RULE),
+        strict!(try |x: f32, y: f32| -> f32 { float_mod!(x, y, f32::NAN, f32::INFINITY) }, FLOAT_MOD_RULE),
+        strict!(try |x: f64, y: f64| -> f64 { float_mod!(x, y, f64::NAN, f64::INFINITY) }, FLOAT_MOD_RULE),
+    ]),
+    laws: &[],
+    examples: &[ex("7 % -2", "-1"), ex("-7 % 3", "2"), ex("-1f32 % inf", "inf"), ex("-1e-20f64 % 1", "float64{1}")],
+};

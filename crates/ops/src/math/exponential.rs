@@ -1,0 +1,147 @@
+//! Exponentials and logarithms. Each is one function of the runtime, called by every backend; integers become FLOAT32.
+
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::kernel::strict;
+use crate::{Bin, Cell, Example, Promotion, Rule, Tape};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{MachineType, RuntimeFn, math};
+
+const fn function(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    meaning: Meaning,
+    examples: &'static [Example],
+) -> OpDef {
+    OpDef {
+        name,
+        aliases,
+        summary,
+        params: const { &[param("x")] },
+        variadic: false,
+        presence: PresenceRule::Strict,
+        faults: &[],
+        typing: Typing::Promote(Promotion::Float),
+        meaning,
+        laws: &[],
+        examples,
+    }
+}
+
+fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> Cell {
+    let x = a[0].val(t);
+    let function = if t.ty(x) == MachineType::F32 { f32 } else { f64 };
+    Cell::num(t.call(function, &[x]))
+}
+
+const EXP_RULE: Rule = |t, a| call(t, a, RuntimeFn::ExpF32, RuntimeFn::ExpF64);
+pub(crate) static EXP: OpDef = function(
+    "math.exp",
+    &["exp"],
+    "e to the power of `x`.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::exp_f32(x) }, EXP_RULE),
+        strict!(|x: f64| -> f64 { math::exp_f64(x) }, EXP_RULE),
+    ]),
+    &[ex("exp(0)", "1."), ex("exp(1000f64)", "float64{inf}")],
+);
+
+const EXPM1_RULE: Rule = |t, a| call(t, a, RuntimeFn::Expm1F32, RuntimeFn::Expm1F64);
+pub(crate) static EXPM1: OpDef = function(
+    "math.expm1",
+    &["expm1"],
+    "e to the power of `x`, less 1, exact near 0.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::expm1_f32(x) }, EXPM1_RULE),
+        strict!(|x: f64| -> f64 { math::expm1_f64(x) }, EXPM1_RULE),
+    ]),
+    &[ex("expm1(0)", "0."), ex("expm1(1e-20f64)", "float64{0.00000000000000000001}")],
+);
+
+const LOG_RULE: Rule = |t, a| call(t, a, RuntimeFn::LogF32, RuntimeFn::LogF64);
+pub(crate) static LOG: OpDef = function(
+    "math.log",
+    &["log"],
+    "The natural logarithm: -inf at 0, NaN below.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::log_f32(x) }, LOG_RULE),
+        strict!(|x: f64| -> f64 { math::log_f64(x) }, LOG_RULE),
+    ]),
+    &[ex("log(1)", "0."), ex("log(0f64)", "float64{-inf}"), ex("log(-1)", "nan")],
+);
+
+const LOG1P_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log1pF32, RuntimeFn::Log1pF64);
+pub(crate) static LOG1P: OpDef = function(
+    "math.log1p",
+    &["log1p"],
+    "The natural logarithm of `1 + x`, exact near 0.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::log1p_f32(x) }, LOG1P_RULE),
+        strict!(|x: f64| -> f64 { math::log1p_f64(x) }, LOG1P_RULE),
+    ]),
+    &[ex("log1p(0)", "0."), ex("log1p(-1)", "-inf")],
+);
+
+const LOG2_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log2F32, RuntimeFn::Log2F64);
+pub(crate) static LOG2: OpDef = function(
+    "math.log2",
+    &["log2"],
+    "The logarithm to base 2.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::log2_f32(x) }, LOG2_RULE),
+        strict!(|x: f64| -> f64 { math::log2_f64(x) }, LOG2_RULE),
+    ]),
+    &[ex("log2(8)", "3."), ex("log2(0.5f64)", "float64{-1}")],
+);
+
+const LOG10_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log10F32, RuntimeFn::Log10F64);
+pub(crate) static LOG10: OpDef = function(
+    "math.log10",
+    &["log10"],
+    "The logarithm to base 10.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::log10_f32(x) }, LOG10_RULE),
+        strict!(|x: f64| -> f64 { math::log10_f64(x) }, LOG10_RULE),
+    ]),
+    &[ex("log10(1000)", "3."), ex("log10(0)", "-inf")],
+);
+
+const SIGMOID_RULE: Rule = |t, a| {
+    let (x, half, slope) = (a[0].val(t), a[1].val(t), a[2].val(t));
+    let away = t.bin(Bin::Sub, half, x);
+    let scaled = t.bin(Bin::Mul, slope, away);
+    let exp = call(t, &[Cell::num(scaled)], RuntimeFn::ExpF32, RuntimeFn::ExpF64).val(t);
+    let one = t.konst_like(x, 1.0);
+    let below = t.bin(Bin::Add, one, exp);
+    Cell::num(t.bin(Bin::Div, one, below))
+};
+pub(crate) static SIGMOID: OpDef = OpDef {
+    name: "math.sigmoid",
+    aliases: &["sigmoid"],
+    summary: "The logistic function `1 / (1 + exp(slope * (half - x)))`: a half at `half`, rising with `slope`.",
+    params: &[
+        param("x"),
+        param_or("half", Value::Scalar(ScalarValue::WeakFloat(0.0))),
+        param_or("slope", Value::Scalar(ScalarValue::WeakFloat(1.0))),
+    ],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Float),
+    meaning: Meaning::Overloads(&[
+        strict!(
+            |x: f32, half: f32, slope: f32| -> f32 { 1.0 / (1.0 + math::exp_f32(slope * (half - x))) },
+            SIGMOID_RULE
+        ),
+        strict!(
+            |x: f64, half: f64, slope: f64| -> f64 { 1.0 / (1.0 + math::exp_f64(slope * (half - x))) },
+            SIGMOID_RULE
+        ),
+    ]),
+    laws: &[],
+    examples: &[
+        ex("sigmoid(0)", "0.5"),
+        ex("sigmoid(3f64, 3, 2)", "float64{0.5}"),
+        ex("sigmoid(1e9)", "weak_float{1}"),
+    ],
+};

@@ -1,0 +1,75 @@
+//! The larger and the smaller of two numbers: a NaN wins, and of two zeros the first operand.
+
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use crate::{Bin, Cell, Cmp, Promotion, Rule, Tape};
+
+// `FMax(y, x)` is `y > x ? y : x`: the first operand of the operator on ties, and on a NaN first operand. A NaN second
+// operand has to be put right; where it is a constant that check disappears.
+fn float(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let best = t.bin(op, y, x);
+    let nan = t.is_nan(y);
+    Cell::num(t.select_rare(nan, y, best))
+}
+
+fn int(t: &mut Tape, op: Cmp, a: &[Cell]) -> Cell {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let first = t.cmp(op, x, y);
+    Cell::num(t.select(first, x, y))
+}
+
+const INT_MAX_RULE: Rule = |t, a| int(t, Cmp::Ge, a);
+const FLOAT_MAX_RULE: Rule = |t, a| float(t, Bin::FMax, a);
+const INT_MIN_RULE: Rule = |t, a| int(t, Cmp::Le, a);
+const FLOAT_MIN_RULE: Rule = |t, a| float(t, Bin::FMin, a);
+
+macro_rules! maximum {
+    ($x:expr, $y:expr) => {
+        if $x.is_nan() || $x >= $y { $x } else { $y }
+    };
+}
+
+macro_rules! minimum {
+    ($x:expr, $y:expr) => {
+        if $x.is_nan() || $x <= $y { $x } else { $y }
+    };
+}
+
+pub(crate) static MAXIMUM: OpDef = OpDef {
+    name: "math.maximum",
+    aliases: &["maximum", "max"],
+    summary: "The larger of two numbers; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
+    params: &[param("x"), param("y")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Numeric),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x.max(y) }, INT_MAX_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x.max(y) }, INT_MAX_RULE),
+        strict!(|x: f32, y: f32| -> f32 { maximum!(x, y) }, FLOAT_MAX_RULE),
+        strict!(|x: f64, y: f64| -> f64 { maximum!(x, y) }, FLOAT_MAX_RULE),
+    ]),
+    laws: &[],
+    examples: &[ex("max(3, 5)", "5"), ex("max(-0f32, 0f32)", "-0."), ex("max(1f32, nan)", "nan")],
+};
+
+pub(crate) static MINIMUM: OpDef = OpDef {
+    name: "math.minimum",
+    aliases: &["minimum", "min"],
+    summary: "The smaller of two numbers; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
+    params: &[param("x"), param("y")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Numeric),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x.min(y) }, INT_MIN_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x.min(y) }, INT_MIN_RULE),
+        strict!(|x: f32, y: f32| -> f32 { minimum!(x, y) }, FLOAT_MIN_RULE),
+        strict!(|x: f64, y: f64| -> f64 { minimum!(x, y) }, FLOAT_MIN_RULE),
+    ]),
+    laws: &[],
+    examples: &[ex("min(3, 5)", "3"), ex("min(0f32, -0f32)", "0."), ex("min(nan, 1f64)", "float64{nan}")],
+};

@@ -1,0 +1,89 @@
+//! Rounding to whole numbers. The type stays; integers are whole already.
+
+use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use crate::{Bin, Cell, Cmp, Example, Promotion, Rule, Tape, Un};
+
+const fn rounding(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    meaning: Meaning,
+    examples: &'static [Example],
+) -> OpDef {
+    OpDef {
+        name,
+        aliases,
+        summary,
+        params: const { &[param("x")] },
+        variadic: false,
+        presence: PresenceRule::Strict,
+        faults: &[],
+        typing: Typing::Promote(Promotion::Numeric),
+        meaning,
+        laws: &[Law::Idempotent],
+        examples,
+    }
+}
+
+const SAME: Rule = |_, a| a[0];
+
+fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
+    let x = a[0].val(t);
+    Cell::num(t.un(op, x))
+}
+
+const FLOOR_RULE: Rule = |t, a| one(t, Un::Floor, a);
+pub(crate) static FLOOR: OpDef = rounding(
+    "math.floor",
+    &["floor"],
+    "The largest whole number that is not above `x`.",
+    Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(|x: f32| -> f32 { x.floor() }, FLOOR_RULE),
+        strict!(|x: f64| -> f64 { x.floor() }, FLOOR_RULE),
+    ]),
+    &[ex("floor(-2.5f32)", "-3."), ex("floor(7)", "7")],
+);
+
+const CEIL_RULE: Rule = |t, a| one(t, Un::Ceil, a);
+pub(crate) static CEIL: OpDef = rounding(
+    "math.ceil",
+    &["ceil"],
+    "The smallest whole number that is not below `x`; `ceil(-0.5)` is `-0.0`.",
+    Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(|x: f32| -> f32 { x.ceil() }, CEIL_RULE),
+        strict!(|x: f64| -> f64 { x.ceil() }, CEIL_RULE),
+    ]),
+    &[ex("ceil(2.1f32)", "3."), ex("ceil(-0.5f32)", "-0.")],
+);
+
+// Half away from zero: the whole part, and one more in the direction of x if at least a half was cut off. The part cut
+// off is exact; for infinities and NaN the comparison fails and the whole part stands.
+const ROUND_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let whole = t.un(Un::Trunc, x);
+    let cut = t.bin(Bin::Sub, x, whole);
+    let cut = t.un(Un::Abs, cut);
+    let half = t.konst_like(x, 0.5);
+    let away = t.cmp(Cmp::Ge, cut, half);
+    let one = t.konst_like(x, 1.0);
+    let step = t.bin(Bin::Copysign, one, x);
+    let moved = t.bin(Bin::Add, whole, step);
+    Cell::num(t.select(away, moved, whole))
+};
+pub(crate) static ROUND: OpDef = rounding(
+    "math.round",
+    &["round"],
+    "The nearest whole number; halves are rounded away from zero.",
+    Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(|x: f32| -> f32 { x.round() }, ROUND_RULE),
+        strict!(|x: f64| -> f64 { x.round() }, ROUND_RULE),
+    ]),
+    &[ex("round(2.5f32)", "3."), ex("round(-2.5f32)", "-3."), ex("round(-0.4f32)", "-0.")],
+);

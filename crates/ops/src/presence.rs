@@ -1,0 +1,316 @@
+//! Presence: asking for it, combining it, choosing by it. Masks are optional units: a condition holds where it is present.
+
+use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::{MaskValue, custom, mask};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::{Cell, Presence, Rule};
+use cembra_runtime::{Fault, FaultKind, QType, Scalar, Text};
+use smallvec::smallvec;
+
+fn expect_scalar(operator: &str, name: &str, index: usize, args: &[Argument<'_>]) -> Result<Scalar, TypeFault> {
+    args[index].qtype.scalar().ok_or_else(|| {
+        let found = args[index].qtype;
+        TypeFault::mismatch(format!("{operator} expects a scalar for `{name}`, found {found}"), Some(index))
+    })
+}
+
+/// One argument of any scalar type, bare or optional, and a result made from it.
+fn unary_types(operator: &str, args: &[Argument<'_>], ret: fn(Scalar, bool) -> QType) -> Result<Signature, TypeFault> {
+    let scalar = expect_scalar(operator, "x", 0, args)?;
+    Ok(Signature { operands: smallvec![args[0].qtype.clone()], ret: ret(scalar, args[0].qtype.is_optional()) })
+}
+
+macro_rules! unary {
+    (try |$x:ident| $bare:expr, |$o:ident| $optional:expr, $rule:expr; $($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(try |$x: $ty| -> $ty { $bare }, $rule),
+            custom!(try |$o: Option<$ty>| -> $ty { $optional }, $rule),
+        )*])
+    };
+    (|$x:ident| $bare:expr => Option<_>, |$o:ident| $optional:expr => Option<_>, $rule:expr; $($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(|$x: $ty| -> Option<$ty> { $bare }, $rule),
+            custom!(|$o: Option<$ty>| -> Option<$ty> { $optional }, $rule),
+        )*])
+    };
+    (|$x:ident| $bare:expr => $bare_ret:ty, |$o:ident| $optional:expr => $optional_ret:ty, $rule:expr; $($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(|$x: $ty| -> $bare_ret { $bare }, $rule),
+            custom!(|$o: Option<$ty>| -> $optional_ret { $optional }, $rule),
+        )*])
+    };
+}
+
+const HAS_RULE: Rule = |_, a| Cell { presence: a[0].presence, datum: crate::Datum::Unit };
+pub(crate) static HAS: OpDef = OpDef {
+    name: "core.has",
+    aliases: &["has"],
+    summary: "Present if `x` is. For a plain value the result is a UNIT, present by type.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| unary_types("core.has", args, |_, optional| QType::of(Scalar::Unit, optional))),
+    meaning: unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE; (), bool, i32, i64, f32, f64, Text<'static>),
+    laws: &[],
+    examples: &[ex("has(missing[text])", "missing"), ex("has(OPTIONAL_INT32{5})", "present"), ex("has(5)", "unit")],
+};
+
+const PRESENCE_NOT_RULE: Rule = |t, a| {
+    let has = a[0].has(t);
+    let not = t.mnot(has);
+    Cell { presence: Presence::from_mask(not, t), datum: crate::Datum::Unit }
+};
+pub(crate) static PRESENCE_NOT: OpDef = OpDef {
+    name: "core.presence_not",
+    aliases: &["presence_not"],
+    summary: "Present if `x` is missing.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| unary_types("core.presence_not", args, |_, _| QType::MASK)),
+    meaning: unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE; (), bool, i32, i64, f32, f64, Text<'static>),
+    laws: &[],
+    examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
+};
+
+const TO_OPTIONAL_RULE: Rule = |_, a| a[0];
+pub(crate) static TO_OPTIONAL: OpDef = OpDef {
+    name: "core.to_optional",
+    aliases: &["to_optional"],
+    summary: "`x` as an optional value; optionals stay as they are.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| unary_types("core.to_optional", args, |scalar, _| QType::Optional(scalar))),
+    meaning: unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE; (), bool, i32, i64, f32, f64, Text<'static>),
+    laws: &[Law::Idempotent],
+    examples: &[ex("to_optional(5)", "optional_int32{5}")],
+};
+
+const GET_VALUE_RULE: Rule = |t, a| {
+    let has = a[0].has(t);
+    let absent = t.mnot(has);
+    t.fault_if(absent, FaultKind::MissingValue, [None, None]);
+    Cell::present(a[0].datum)
+};
+pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
+    name: "core.get_optional_value",
+    aliases: &["get_optional_value"],
+    summary: "The value of an optional; an error if it is missing.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[FaultKind::MissingValue],
+    typing: Typing::Rule(|args| unary_types("core.get_optional_value", args, |scalar, _| QType::Scalar(scalar))),
+    meaning: unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE; (), bool, i32, i64, f32, f64, Text<'static>),
+    laws: &[],
+    examples: &[ex("get_optional_value(OPTIONAL_INT32{5})", "5"), ex("get_optional_value(5)", "5")],
+};
+
+fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let scalar = expect_scalar("core.presence_and", "x", 0, args)?;
+    let condition = args[1].qtype;
+    if condition.scalar() != Some(Scalar::Unit) {
+        let fault =
+            TypeFault::mismatch(format!("core.presence_and expects a mask for `mask`, found {condition}"), Some(1));
+        return Err(match condition {
+            QType::Scalar(Scalar::Boolean) | QType::Optional(Scalar::Boolean) => fault.hint("write `x & (b == true)`"),
+            QType::Optional(_) => fault.hint("to ask whether a value is there, write `core.has(y)`"),
+            _ => fault,
+        });
+    }
+    let optional = args[0].qtype.is_optional() || condition.is_optional();
+    Ok(Signature { operands: smallvec![args[0].qtype.clone(), condition.clone()], ret: QType::of(scalar, optional) })
+}
+
+const PRESENCE_AND_RULE: Rule = |t, a| Cell { presence: a[0].presence.and(a[1].presence, t), datum: a[0].datum };
+
+macro_rules! presence_and {
+    ($($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(|x: $ty, _m: ()| -> $ty { x }, PRESENCE_AND_RULE),
+            custom!(|x: $ty, m: MaskValue| -> Option<$ty> { m.map(|()| x) }, PRESENCE_AND_RULE),
+            custom!(|x: Option<$ty>, _m: ()| -> Option<$ty> { x }, PRESENCE_AND_RULE),
+            custom!(|x: Option<$ty>, m: MaskValue| -> Option<$ty> { m.and(x) }, PRESENCE_AND_RULE),
+        )*])
+    };
+}
+
+pub(crate) static PRESENCE_AND: OpDef = OpDef {
+    name: "core.presence_and",
+    aliases: &["presence_and"],
+    summary: "`x` where the mask is present, else missing. Written `&`.",
+    params: &[param("x"), param("mask")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(presence_and_types),
+    meaning: presence_and!((), bool, i32, i64, f32, f64, Text<'static>),
+    laws: &[],
+    examples: &[ex("5 & 1 < 2", "optional_int32{5}"), ex("5 & 1 > 2", "optional_int32{NA}")],
+};
+
+fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let common = common_type(args[0].qtype, args[1].qtype)
+        .filter(|common| common.scalar().is_some())
+        .ok_or_else(|| no_common_type("core.presence_or", args))?;
+    let Some(scalar) = common.scalar() else { return Err(no_common_type("core.presence_or", args)) };
+    let optional = [args[0].qtype.is_optional(), args[1].qtype.is_optional()];
+    Ok(Signature {
+        operands: smallvec![QType::of(scalar, optional[0]), QType::of(scalar, optional[1])],
+        ret: QType::of(scalar, optional[0] && optional[1]),
+    })
+}
+
+const PRESENCE_OR_RULE: Rule = |t, a| {
+    let (x, y) = (a[0], a[1]);
+    match x.presence {
+        Presence::Present => x,
+        Presence::Missing => y,
+        Presence::When(has) => {
+            let datum = x.datum.select(has, y.datum, t);
+            let other = y.has(t);
+            let either = t.mor(has, other);
+            Cell { presence: Presence::from_mask(either, t), datum }
+        }
+    }
+};
+
+macro_rules! presence_or {
+    ($($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(|x: $ty, _y: $ty| -> $ty { x }, PRESENCE_OR_RULE),
+            custom!(|x: $ty, _y: Option<$ty>| -> $ty { x }, PRESENCE_OR_RULE),
+            custom!(|x: Option<$ty>, y: $ty| -> $ty { x.unwrap_or(y) }, PRESENCE_OR_RULE),
+            custom!(|x: Option<$ty>, y: Option<$ty>| -> Option<$ty> { x.or(y) }, PRESENCE_OR_RULE),
+        )*])
+    };
+}
+
+pub(crate) static PRESENCE_OR: OpDef = OpDef {
+    name: "core.presence_or",
+    aliases: &["presence_or"],
+    summary: "`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`.",
+    params: &[param("x"), param("y")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(presence_or_types),
+    meaning: presence_or!((), bool, i32, i64, f32, f64, Text<'static>),
+    laws: &[],
+    examples: &[
+        ex("missing[i32] ?? 7", "7"),
+        ex("missing ?? \"none\"", "'none'"),
+        ex("missing[f32] | missing[f32]", "optional_float32{NA}"),
+    ],
+};
+
+fn where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let condition = args[0].qtype;
+    if condition.scalar() != Some(Scalar::Unit) {
+        let fault =
+            TypeFault::mismatch(format!("core.where expects a mask for `condition`, found {condition}"), Some(0));
+        return Err(match condition.scalar() {
+            Some(Scalar::Boolean) => fault.hint("write `where(..)`, or compare it: `b == true`"),
+            _ => fault,
+        });
+    }
+    let common = common_type(args[1].qtype, args[2].qtype)
+        .filter(|common| common.scalar().is_some())
+        .ok_or_else(|| no_common_type("core.where", &args[1..]))?;
+    Ok(Signature { operands: smallvec![QType::MASK, common.clone(), common.clone()], ret: common })
+}
+
+const WHERE_RULE: Rule = |t, a| match a[0].presence {
+    Presence::Present => a[1],
+    Presence::Missing => a[2],
+    Presence::When(condition) => {
+        let datum = a[1].datum.select(condition, a[2].datum, t);
+        let (on, off) = (a[1].has(t), a[2].has(t));
+        let presence = t.mselect(condition, on, off);
+        Cell { presence: Presence::from_mask(presence, t), datum }
+    }
+};
+
+macro_rules! wheres {
+    ($($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(|c: MaskValue, yes: $ty, no: $ty| -> $ty { if c.is_some() { yes } else { no } }, WHERE_RULE),
+            custom!(
+                |c: MaskValue, yes: Option<$ty>, no: Option<$ty>| -> Option<$ty> { if c.is_some() { yes } else { no } },
+                WHERE_RULE
+            ),
+        )*])
+    };
+}
+
+pub(crate) static WHERE: OpDef = OpDef {
+    name: "core.where",
+    aliases: &[],
+    summary: "`if_true` where the condition is present, else `if_false`, in their common type. What only one branch needs is evaluated only when that branch is chosen.",
+    params: &[param("condition"), param("if_true"), param("if_false")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(where_types),
+    meaning: wheres!((), bool, i32, i64, f32, f64, Text<'static>),
+    laws: &[],
+    examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
+};
+
+fn with_assertion_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let scalar = expect_scalar("core.with_assertion", "value", 0, args)?;
+    let (condition, message) = (args[1].qtype, args[2].qtype);
+    if condition.scalar() != Some(Scalar::Unit) {
+        let text = format!("core.with_assertion expects a mask for `condition`, found {condition}");
+        return Err(TypeFault::mismatch(text, Some(1)));
+    }
+    if *message != QType::TEXT {
+        let text = format!("core.with_assertion expects a text for `message`, found {message}");
+        return Err(TypeFault::mismatch(text, Some(2)));
+    }
+    let value = QType::of(scalar, args[0].qtype.is_optional());
+    Ok(Signature { operands: smallvec![value.clone(), QType::MASK, QType::TEXT], ret: value })
+}
+
+const ASSERTION_RULE: Rule = |t, a| {
+    let holds = a[1].has(t);
+    let broken = t.mnot(holds);
+    let operands = match a[2].datum {
+        crate::Datum::Text { ptr, len } => [Some(ptr), Some(len)],
+        _ => [None, None],
+    };
+    t.fault_if(broken, FaultKind::Assertion, operands);
+    a[0]
+};
+
+macro_rules! assertions {
+    ($($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(try |x: $ty, c: MaskValue, m: Text<'static>| -> $ty { c.map(|()| x).ok_or_else(|| broken(m)) }, ASSERTION_RULE),
+            custom!(try |x: Option<$ty>, c: MaskValue, m: Text<'static>| -> Option<$ty> { c.map(|()| x).ok_or_else(|| broken(m)) }, ASSERTION_RULE),
+        )*])
+    };
+}
+
+fn broken(message: Text<'static>) -> Fault {
+    let text = message.as_str();
+    Fault { kind: FaultKind::Assertion, operands: [text.as_ptr() as u64, text.len() as u64] }
+}
+
+pub(crate) static WITH_ASSERTION: OpDef = OpDef {
+    name: "core.with_assertion",
+    aliases: &["with_assertion"],
+    summary: "`value`, if the condition is present; else an error with the message. In a branch that is not chosen it does not fire.",
+    params: &[param("value"), param("condition"), param("message")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[FaultKind::Assertion],
+    typing: Typing::Rule(with_assertion_types),
+    meaning: assertions!((), bool, i32, i64, f32, f64, Text<'static>),
+    laws: &[],
+    examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
+};

@@ -1,0 +1,205 @@
+//! The registry: the one list of operators. It gives each a dense id, finds them by name or alias, and is the vocabulary
+//! of the text language.
+
+use crate::cast::cast_operator;
+use crate::definition::OpDef;
+use crate::{cast, comparison, logic, math, presence, structure};
+use cembra_expr::{Callable, Vocabulary};
+use cembra_runtime::Scalar;
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
+
+/// An operator of one registry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OpId(u16);
+
+impl OpId {
+    /// The operator's position in the registry.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+macro_rules! operators {
+    ($($id:ident = $def:path;)*) => {
+        static STANDARD: &[&OpDef] = &[$(&$def),*];
+
+        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "only counts the list")]
+        enum Position { $($id),* }
+
+        /// Ids of the standard operators.
+        pub mod id {
+            use super::{OpId, Position};
+            $(
+                #[doc = concat!("`", stringify!($def), "`.")]
+                pub const $id: OpId = OpId(Position::$id as u16);
+            )*
+        }
+    };
+}
+
+operators! {
+    ADD = math::arithmetic::ADD;
+    SUBTRACT = math::arithmetic::SUBTRACT;
+    MULTIPLY = math::arithmetic::MULTIPLY;
+    NEG = math::arithmetic::NEG;
+    ABS = math::arithmetic::ABS;
+    POS = math::arithmetic::POS;
+    SIGN = math::arithmetic::SIGN;
+    DIVIDE = math::division::DIVIDE;
+    FLOORDIV = math::division::FLOORDIV;
+    MOD = math::division::MOD;
+    FMOD = math::division::FMOD;
+    MAXIMUM = math::extremes::MAXIMUM;
+    MINIMUM = math::extremes::MINIMUM;
+    FLOOR = math::rounding::FLOOR;
+    CEIL = math::rounding::CEIL;
+    ROUND = math::rounding::ROUND;
+    SQRT = math::power::SQRT;
+    POW = math::power::POW;
+    POW_HALF = math::power::POW_HALF;
+    EXP = math::exponential::EXP;
+    EXPM1 = math::exponential::EXPM1;
+    LOG = math::exponential::LOG;
+    LOG1P = math::exponential::LOG1P;
+    LOG2 = math::exponential::LOG2;
+    LOG10 = math::exponential::LOG10;
+    SIGMOID = math::exponential::SIGMOID;
+    IS_NAN = math::classify::IS_NAN;
+    IS_INF = math::classify::IS_INF;
+    IS_FINITE = math::classify::IS_FINITE;
+    EQUAL = comparison::EQUAL;
+    NOT_EQUAL = comparison::NOT_EQUAL;
+    LESS = comparison::LESS;
+    LESS_EQUAL = comparison::LESS_EQUAL;
+    GREATER = comparison::GREATER;
+    GREATER_EQUAL = comparison::GREATER_EQUAL;
+    BOOL_EQUAL = comparison::BOOL_EQUAL;
+    BOOL_NOT_EQUAL = comparison::BOOL_NOT_EQUAL;
+    BOOL_LESS = comparison::BOOL_LESS;
+    BOOL_LESS_EQUAL = comparison::BOOL_LESS_EQUAL;
+    BOOL_GREATER = comparison::BOOL_GREATER;
+    BOOL_GREATER_EQUAL = comparison::BOOL_GREATER_EQUAL;
+    LOGICAL_AND = logic::LOGICAL_AND;
+    LOGICAL_OR = logic::LOGICAL_OR;
+    LOGICAL_NOT = logic::LOGICAL_NOT;
+    LOGICAL_IF = logic::LOGICAL_IF;
+    AND = logic::AND;
+    OR = logic::OR;
+    NOT = logic::NOT;
+    SHORT_WHERE = logic::SHORT_WHERE;
+    HAS = presence::HAS;
+    PRESENCE_NOT = presence::PRESENCE_NOT;
+    PRESENCE_AND = presence::PRESENCE_AND;
+    PRESENCE_OR = presence::PRESENCE_OR;
+    TO_OPTIONAL = presence::TO_OPTIONAL;
+    GET_OPTIONAL_VALUE = presence::GET_OPTIONAL_VALUE;
+    WHERE = presence::WHERE;
+    WITH_ASSERTION = presence::WITH_ASSERTION;
+    TO_BOOLEAN = cast::TO_BOOLEAN;
+    TO_INT32 = cast::TO_INT32;
+    TO_INT64 = cast::TO_INT64;
+    TO_FLOAT32 = cast::TO_FLOAT32;
+    TO_FLOAT64 = cast::TO_FLOAT64;
+    TO_WEAK_FLOAT = cast::TO_WEAK_FLOAT;
+    CAST = cast::CAST;
+    MAKE_TUPLE = structure::MAKE_TUPLE;
+    GET_NTH = structure::GET_NTH;
+    IDENTITY = structure::IDENTITY;
+    ZEROS_LIKE = structure::ZEROS_LIKE;
+    ONES_LIKE = structure::ONES_LIKE;
+    EMPTY_LIKE = structure::EMPTY_LIKE;
+    CONST_LIKE = structure::CONST_LIKE;
+}
+
+/// A set of operators.
+#[derive(Debug)]
+pub struct Registry {
+    defs: Vec<&'static OpDef>,
+    names: FxHashMap<&'static str, OpId>,
+}
+
+impl Registry {
+    /// The operators of the language.
+    #[must_use]
+    pub fn standard() -> &'static Registry {
+        static REGISTRY: OnceLock<Registry> = OnceLock::new();
+        REGISTRY.get_or_init(|| {
+            let mut names = FxHashMap::default();
+            for (at, def) in STANDARD.iter().enumerate() {
+                let id = OpId(at as u16);
+                names.insert(def.name, id);
+                for alias in def.aliases {
+                    names.insert(alias, id);
+                }
+            }
+            Registry { defs: STANDARD.to_vec(), names }
+        })
+    }
+
+    /// The record of an operator.
+    #[must_use]
+    pub fn get(&self, id: OpId) -> &'static OpDef {
+        self.defs[id.index()]
+    }
+
+    /// The operator with this name or alias.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<OpId> {
+        self.names.get(name).copied()
+    }
+
+    /// All operators with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (OpId, &'static OpDef)> + '_ {
+        self.defs.iter().enumerate().map(|(at, def)| (OpId(at as u16), *def))
+    }
+
+    /// The operator that casts to a scalar type; none for units and texts.
+    #[must_use]
+    pub fn cast_to(&self, scalar: Scalar) -> Option<OpId> {
+        self.find(cast_operator(scalar)?)
+    }
+}
+
+impl Vocabulary for Registry {
+    fn resolve(&self, name: &str) -> Option<Callable<'_>> {
+        let def = self.get(self.find(name)?);
+        Some(Callable { name: def.name, params: def.params, variadic: def.variadic })
+    }
+
+    fn suggest(&self, name: &str) -> Vec<String> {
+        // A dotted name is compared with dotted names, a short one with short ones.
+        let mut near: Vec<(usize, &str)> = self
+            .names
+            .keys()
+            .filter(|known| !known.contains("._") && known.contains('.') == name.contains('.'))
+            .map(|known| (strsim::osa_distance(name, known), *known))
+            .filter(|(distance, _)| *distance <= 1 + name.len() / 4)
+            .collect();
+        near.sort_unstable();
+        near.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_aliases_are_unique() {
+        let mut seen = std::collections::BTreeSet::new();
+        for (_, def) in Registry::standard().iter() {
+            for name in std::iter::once(&def.name).chain(def.aliases) {
+                assert!(seen.insert(*name), "{name} is taken twice");
+            }
+        }
+    }
+
+    #[test]
+    fn suggestions_are_near_and_public() {
+        assert_eq!(Registry::standard().suggest("sqr")[0], "sqrt");
+        assert_eq!(Registry::standard().suggest("math.sqr")[0], "math.sqrt");
+        assert!(Registry::standard().suggest("frobnicate").is_empty());
+    }
+}

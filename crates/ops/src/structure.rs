@@ -1,0 +1,191 @@
+//! Operators that look at types rather than values: tuples, constants in the likeness of a value, the identity.
+
+use crate::cast::cast_to;
+use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+
+fn same_operands(args: &[Argument<'_>], ret: QType) -> Signature {
+    Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret }
+}
+
+fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    if let Some(index) = args.iter().position(|a| matches!(a.qtype, QType::Meta | QType::Nothing)) {
+        let fault = TypeFault::mismatch("core.make_tuple cannot hold a value without a type", Some(index));
+        return Err(fault.hint("give `missing` a type, as in `missing[f32]`"));
+    }
+    Ok(same_operands(args, QType::tuple(args.iter().map(|a| a.qtype.clone()))))
+}
+
+pub(crate) static MAKE_TUPLE: OpDef = OpDef {
+    name: "core.make_tuple",
+    aliases: &["make_tuple"],
+    summary: "A tuple of the operands. Written `(a, b)`.",
+    params: &[param("fields")],
+    variadic: true,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(make_tuple_types),
+    meaning: Meaning::Structure(Structure::MakeTuple),
+    laws: &[],
+    examples: &[ex("(1, 2.5f32, \"a\")", "(1, 2.5, 'a')")],
+};
+
+fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let QType::Tuple(fields) = args[0].qtype else {
+        let found = args[0].qtype;
+        return Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0)));
+    };
+    let index = match args[1].literal {
+        Some(Value::Scalar(ScalarValue::Int64(index))) => *index,
+        Some(Value::Scalar(ScalarValue::Int32(index))) => i64::from(*index),
+        _ => {
+            return Err(TypeFault::mismatch("core.get_nth expects a literal index", Some(1)).hint("as in `t.0`"));
+        }
+    };
+    match usize::try_from(index).ok().and_then(|index| fields.get(index)) {
+        Some(field) => Ok(same_operands(args, field.clone())),
+        None => {
+            let count = fields.len();
+            Err(TypeFault::mismatch(format!("the tuple has {count} fields, so there is no field {index}"), Some(1))
+                .hint("fields are counted from 0"))
+        }
+    }
+}
+
+pub(crate) static GET_NTH: OpDef = OpDef {
+    name: "core.get_nth",
+    aliases: &["get_nth"],
+    summary: "A field of a tuple, counted from 0. Written `t.0`. Taken from a tuple that is made on the spot, the other fields are not evaluated.",
+    params: &[param("tuple"), param("index")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(get_nth_types),
+    meaning: Meaning::Structure(Structure::GetNth),
+    laws: &[],
+    examples: &[ex("(1, 2.5f32).1", "2.5")],
+};
+
+pub(crate) static IDENTITY: OpDef = OpDef {
+    name: "core.identity",
+    aliases: &["identity"],
+    summary: "`x` itself.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| Ok(same_operands(args, args[0].qtype.clone()))),
+    meaning: Meaning::Expand(|_, args| Ok(args[0])),
+    laws: &[],
+    examples: &[ex("core.identity(5)", "5")],
+};
+
+fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let qtype = args[0].qtype;
+    match qtype.scalar() {
+        Some(scalar) if scalar.is_numeric() || scalar == Scalar::Boolean => Ok(same_operands(args, qtype.clone())),
+        _ => Err(TypeFault::mismatch(format!("{operator} expects a number or a boolean, found {qtype}"), Some(0))),
+    }
+}
+
+/// A present constant of the type of `arg`, of which only the type is used.
+fn constant_like(graph: &mut dyn Expansion, arg: Arg, value: i32) -> Result<Arg, TypeFault> {
+    let qtype = graph.qtype(arg);
+    let scalar = qtype.scalar().unwrap_or(Scalar::Int32);
+    let literal = match scalar {
+        Scalar::Boolean => ScalarValue::Boolean(value != 0),
+        Scalar::Int64 => ScalarValue::Int64(i64::from(value)),
+        Scalar::Float32 => ScalarValue::Float32(value as f32),
+        Scalar::Float64 => ScalarValue::Float64(f64::from(value)),
+        Scalar::WeakFloat => ScalarValue::WeakFloat(f64::from(value)),
+        Scalar::Int32 | Scalar::Unit | Scalar::Text => ScalarValue::Int32(value),
+    };
+    Ok(graph.literal(if qtype.is_optional() { Value::Present(literal) } else { Value::Scalar(literal) }))
+}
+
+pub(crate) static ZEROS_LIKE: OpDef = OpDef {
+    name: "core.zeros_like",
+    aliases: &["zeros_like"],
+    summary: "0 in the type of `x`, present even where `x` is missing.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| like_types("core.zeros_like", args)),
+    meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 0)),
+    laws: &[],
+    examples: &[ex("zeros_like(missing[f32])", "optional_float32{0}")],
+};
+
+pub(crate) static ONES_LIKE: OpDef = OpDef {
+    name: "core.ones_like",
+    aliases: &["ones_like"],
+    summary: "1 in the type of `x`, present even where `x` is missing.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| like_types("core.ones_like", args)),
+    meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 1)),
+    laws: &[],
+    examples: &[ex("ones_like(7i64)", "int64{1}"), ex("ones_like(false)", "true")],
+};
+
+fn scalar_of(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Scalar, TypeFault> {
+    let found = args[index].qtype;
+    found
+        .scalar()
+        .ok_or_else(|| TypeFault::mismatch(format!("{operator} expects a scalar, found {found}"), Some(index)))
+}
+
+pub(crate) static EMPTY_LIKE: OpDef = OpDef {
+    name: "core.empty_like",
+    aliases: &["empty_like"],
+    summary: "A missing value of the type of `x`.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| {
+        let scalar = scalar_of("core.empty_like", args, 0)?;
+        Ok(same_operands(args, QType::Optional(scalar)))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let scalar = g.qtype(args[0]).scalar().unwrap_or(Scalar::Unit);
+        Ok(g.literal(Value::Missing(scalar)))
+    }),
+    laws: &[],
+    examples: &[ex("empty_like(5)", "optional_int32{NA}")],
+};
+
+fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let target = scalar_of("core.const_like", args, 0)?;
+    let source = scalar_of("core.const_like", args, 1)?;
+    let castable = |s: Scalar| s.is_numeric() || s == Scalar::Boolean;
+    if source != target && !(castable(source) && castable(target)) {
+        let (like, value) = (args[0].qtype, args[1].qtype);
+        return Err(TypeFault::mismatch(format!("core.const_like cannot cast {value} to {like}"), Some(1)));
+    }
+    let optional = args[0].qtype.is_optional() || args[1].qtype.is_optional();
+    Ok(same_operands(args, QType::of(target, optional)))
+}
+
+pub(crate) static CONST_LIKE: OpDef = OpDef {
+    name: "core.const_like",
+    aliases: &["const_like"],
+    summary: "`value` cast to the type of `x`, present even where `x` is missing.",
+    params: &[param("x"), param("value")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[cembra_runtime::FaultKind::CastRange],
+    typing: Typing::Rule(const_like_types),
+    meaning: Meaning::Expand(|g, args| {
+        let like = g.qtype(args[0]);
+        let scalar = like.scalar().unwrap_or(Scalar::Unit);
+        cast_to(g, args[1], scalar, like.is_optional())
+    }),
+    laws: &[],
+    examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "optional_float64{1}")],
+};

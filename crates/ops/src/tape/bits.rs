@@ -1,0 +1,203 @@
+//! The evaluator of tapes on bits: the plainest player there is. It needs no code generator and no unsafe code, so it
+//! can check every lowering rule against `eval`, under an interpreter of the compiler's if need be.
+
+use super::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
+use cembra_runtime::{Fault, MachineType};
+
+/// What a tape computed: the bits of every instruction's result, or the first fault and its site.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// All results, by position; masks are 0 or 1, numbers are zero-extended bits.
+    Done(Vec<u64>),
+    /// The fault that stopped it and the step it belongs to.
+    Stopped(Fault, u32),
+}
+
+impl Tape {
+    /// Runs the tape on the bits of its inputs, in the order the inputs were made.
+    #[must_use]
+    pub fn run_on_bits(&self, inputs: &[u64]) -> Outcome {
+        let mut results: Vec<u64> = Vec::with_capacity(self.instrs.len());
+        let mut inputs = inputs.iter().copied();
+        for instr in &self.instrs {
+            let val = |v: &Val| results[v.index()];
+            let mask = |m: &Mask| results[m.index()] != 0;
+            let result = match instr {
+                Instr::Input(_) | Instr::InputMask => inputs.next().unwrap_or(0),
+                Instr::Const(_, bits) => *bits,
+                Instr::MaskConst(value) => u64::from(*value),
+                Instr::Un(op, a) => unary(*op, self.ty(*a), val(a)),
+                Instr::Bin(op, a, b) => binary(*op, self.ty(*a), val(a), val(b)),
+                Instr::Shift(op, a, by) => shift(*op, self.ty(*a), val(a), u32::from(*by)),
+                Instr::Fma(a, b, c) => match self.ty(*a) {
+                    MachineType::F32 => u64::from(f32b(val(a)).mul_add(f32b(val(b)), f32b(val(c))).to_bits()),
+                    _ => f64b(val(a)).mul_add(f64b(val(b)), f64b(val(c))).to_bits(),
+                },
+                Instr::Cmp(op, a, b) => u64::from(compare(*op, self.ty(*a), val(a), val(b))),
+                Instr::Select { mask: m, on, off, .. } => {
+                    if mask(m) {
+                        val(on)
+                    } else {
+                        val(off)
+                    }
+                }
+                Instr::MaskAnd(a, b) => u64::from(mask(a) & mask(b)),
+                Instr::MaskOr(a, b) => u64::from(mask(a) | mask(b)),
+                Instr::MaskXor(a, b) => u64::from(mask(a) ^ mask(b)),
+                Instr::MaskNot(a) => u64::from(!mask(a)),
+                Instr::FaultIf { mask: m, kind, operands, site } => {
+                    if mask(m) {
+                        let operands = operands.map(|v| v.map_or(0, |v| results[v.index()]));
+                        return Outcome::Stopped(Fault { kind: *kind, operands }, *site);
+                    }
+                    0
+                }
+                Instr::Call(function, args) => {
+                    let bits: Vec<u64> = args.iter().map(val).collect();
+                    function.call_on_bits(&bits)
+                }
+            };
+            results.push(result);
+        }
+        Outcome::Done(results)
+    }
+}
+
+fn f32b(bits: u64) -> f32 {
+    f32::from_bits(bits as u32)
+}
+
+fn f64b(bits: u64) -> f64 {
+    f64::from_bits(bits)
+}
+
+fn i32b(bits: u64) -> i32 {
+    (bits as u32).cast_signed()
+}
+
+fn i64b(bits: u64) -> i64 {
+    bits.cast_signed()
+}
+
+fn of_i32(value: i32) -> u64 {
+    u64::from(value.cast_unsigned())
+}
+
+fn of_f32(value: f32) -> u64 {
+    u64::from(value.to_bits())
+}
+
+fn unary(op: Un, ty: MachineType, a: u64) -> u64 {
+    use MachineType::{F32, F64, Flag, I32, I64};
+    match (op, ty) {
+        (Un::Neg, I32) => of_i32(i32b(a).wrapping_neg()),
+        (Un::Neg, I64) => i64b(a).wrapping_neg().cast_unsigned(),
+        (Un::Neg, F32) => a ^ 0x8000_0000,
+        (Un::Neg, _) => a ^ (1 << 63),
+        (Un::Abs, I32) => of_i32(i32b(a).wrapping_abs()),
+        (Un::Abs, I64) => i64b(a).wrapping_abs().cast_unsigned(),
+        (Un::Abs, F32) => a & 0x7FFF_FFFF,
+        (Un::Abs, _) => a & !(1 << 63),
+        (Un::Sqrt, F32) => of_f32(f32b(a).sqrt()),
+        (Un::Sqrt, _) => f64b(a).sqrt().to_bits(),
+        (Un::Floor, F32) => of_f32(f32b(a).floor()),
+        (Un::Floor, _) => f64b(a).floor().to_bits(),
+        (Un::Ceil, F32) => of_f32(f32b(a).ceil()),
+        (Un::Ceil, _) => f64b(a).ceil().to_bits(),
+        (Un::Trunc, F32) => of_f32(f32b(a).trunc()),
+        (Un::Trunc, _) => f64b(a).trunc().to_bits(),
+        (Un::Bitcast(_), _) => a,
+        (Un::Convert(to), from) => match (from, to) {
+            (I32, I64) => i64::from(i32b(a)).cast_unsigned(),
+            (I32, F32) => of_f32(i32b(a) as f32),
+            (I32, F64) => f64::from(i32b(a)).to_bits(),
+            (I64, I32) => a & 0xFFFF_FFFF,
+            (I64, F32) => of_f32(i64b(a) as f32),
+            (I64, F64) => (i64b(a) as f64).to_bits(),
+            (F32, I32) => of_i32(f32b(a) as i32),
+            (F32, I64) => (f32b(a) as i64).cast_unsigned(),
+            (F32, F64) => f64::from(f32b(a)).to_bits(),
+            (F64, I32) => of_i32(f64b(a) as i32),
+            (F64, I64) => (f64b(a) as i64).cast_unsigned(),
+            (F64, F32) => of_f32(f64b(a) as f32),
+            (I32, I32) | (I64, I64) | (F32, F32) | (F64, F64) | (Flag, _) | (_, Flag) => a,
+        },
+    }
+}
+
+fn binary(op: Bin, ty: MachineType, a: u64, b: u64) -> u64 {
+    macro_rules! float {
+        ($from:ident, $to:expr) => {{
+            let (x, y) = ($from(a), $from(b));
+            $to(match op {
+                Bin::Add => x + y,
+                Bin::Sub => x - y,
+                Bin::Mul => x * y,
+                Bin::Div => x / y,
+                Bin::FMin => {
+                    if x < y {
+                        x
+                    } else {
+                        y
+                    }
+                }
+                Bin::FMax => {
+                    if x > y {
+                        x
+                    } else {
+                        y
+                    }
+                }
+                Bin::Copysign => x.copysign(y),
+                Bin::And | Bin::Or | Bin::Xor => x,
+            })
+        }};
+    }
+    macro_rules! int {
+        ($from:ident, $to:expr) => {{
+            let (x, y) = ($from(a), $from(b));
+            $to(match op {
+                Bin::Add => x.wrapping_add(y),
+                Bin::Sub => x.wrapping_sub(y),
+                Bin::Mul => x.wrapping_mul(y),
+                // A rule that lets a zero divisor through is wrong; the result is a poison that no `eval` gives.
+                Bin::Div => x.checked_div(y).unwrap_or(0x5A5A_5A5A),
+                Bin::And => x & y,
+                Bin::Or => x | y,
+                Bin::Xor => x ^ y,
+                Bin::FMin | Bin::FMax | Bin::Copysign => x,
+            })
+        }};
+    }
+    match ty {
+        MachineType::F32 => float!(f32b, of_f32),
+        MachineType::F64 => float!(f64b, f64::to_bits),
+        MachineType::I32 => int!(i32b, of_i32),
+        _ => int!(i64b, i64::cast_unsigned),
+    }
+}
+
+fn shift(op: Shift, ty: MachineType, a: u64, by: u32) -> u64 {
+    match (op, ty) {
+        (Shift::Left, MachineType::I32) => u64::from((a as u32) << by),
+        (Shift::Left, _) => a << by,
+        (Shift::Right, _) => a >> by,
+    }
+}
+
+fn compare(op: Cmp, ty: MachineType, a: u64, b: u64) -> bool {
+    let order = match ty {
+        MachineType::F32 => f32b(a).partial_cmp(&f32b(b)),
+        MachineType::F64 => f64b(a).partial_cmp(&f64b(b)),
+        MachineType::I32 => Some(i32b(a).cmp(&i32b(b))),
+        _ => Some(i64b(a).cmp(&i64b(b))),
+    };
+    match op {
+        Cmp::Eq => order.is_some_and(std::cmp::Ordering::is_eq),
+        Cmp::Ne => !order.is_some_and(std::cmp::Ordering::is_eq),
+        Cmp::Lt => order.is_some_and(std::cmp::Ordering::is_lt),
+        Cmp::Le => order.is_some_and(std::cmp::Ordering::is_le),
+        Cmp::Gt => order.is_some_and(std::cmp::Ordering::is_gt),
+        Cmp::Ge => order.is_some_and(std::cmp::Ordering::is_ge),
+    }
+}

@@ -1,0 +1,478 @@
+//! The tape: a small typed straight-line program that lowering rules record and that backends play. It keeps what the
+//! rule said (operand order, negations) and folds only masks that are known; choosing instructions is the player's work.
+//!
+//! A tape has no loads, stores, blocks or loops: those belong to the player, which makes the inputs a rule receives.
+
+mod bits;
+mod print;
+
+pub use bits::Outcome;
+
+use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// A number on a tape.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Val(u32);
+
+/// A truth value on a tape: one bit per lane, however the player stores it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Mask(u32);
+
+impl Val {
+    /// The position of the instruction that made it.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Mask {
+    /// The position of the instruction that made it.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Operations on one number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Un {
+    /// Negation; wraps for integers, flips the sign bit of floats.
+    Neg,
+    /// Absolute value; wraps for integers, clears the sign bit of floats.
+    Abs,
+    /// Correctly rounded square root.
+    Sqrt,
+    /// Largest whole number not above.
+    Floor,
+    /// Smallest whole number not below.
+    Ceil,
+    /// Whole part.
+    Trunc,
+    /// To another number type: sign-extended, truncated, or rounded to nearest even. A float that does not fit an
+    /// integer gives something unspecified: the rule masks it.
+    Convert(MachineType),
+    /// The same bits as another type of the same width.
+    Bitcast(MachineType),
+}
+
+/// Operations on two numbers of one type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Bin {
+    /// Sum; wraps for integers.
+    Add,
+    /// Difference; wraps for integers.
+    Sub,
+    /// Product; wraps for integers.
+    Mul,
+    /// Quotient. Integers truncate; the rule keeps the divisor from 0 and from -1.
+    Div,
+    /// Bitwise and, integers only.
+    And,
+    /// Bitwise or, integers only.
+    Or,
+    /// Bitwise exclusive or, integers only.
+    Xor,
+    /// `a < b ? a : b`: the second operand on NaN and ties.
+    FMin,
+    /// `a > b ? a : b`: the second operand on NaN and ties.
+    FMax,
+    /// The magnitude of the first with the sign of the second, floats only.
+    Copysign,
+}
+
+/// Shifts of an integer by a constant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shift {
+    /// To the left.
+    Left,
+    /// To the right, zeros in.
+    Right,
+}
+
+/// Comparisons: ordered for floats, signed for integers. `Ne` holds where a NaN is involved.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cmp {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+}
+
+/// One instruction; its result is named by its position.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Instr {
+    /// A number from outside.
+    Input(MachineType),
+    /// A mask from outside.
+    InputMask,
+    /// A constant.
+    Const(MachineType, u64),
+    /// A constant mask.
+    MaskConst(bool),
+    /// One operand.
+    Un(Un, Val),
+    /// Two operands.
+    Bin(Bin, Val, Val),
+    /// A shift by a constant.
+    Shift(Shift, Val, u8),
+    /// `a * b + c`, rounded once.
+    Fma(Val, Val, Val),
+    /// A comparison.
+    Cmp(Cmp, Val, Val),
+    /// The first where the mask holds, else the second.
+    Select {
+        /// The condition.
+        mask: Mask,
+        /// Where it holds.
+        on: Val,
+        /// Where it does not.
+        off: Val,
+        /// True if the mask is expected to be constant in practice (a special case), not data.
+        rare: bool,
+    },
+    /// Both.
+    MaskAnd(Mask, Mask),
+    /// Either.
+    MaskOr(Mask, Mask),
+    /// One of them but not both.
+    MaskXor(Mask, Mask),
+    /// The other.
+    MaskNot(Mask),
+    /// Stops the evaluation where the mask holds.
+    FaultIf {
+        /// Where to stop.
+        mask: Mask,
+        /// Why.
+        kind: FaultKind,
+        /// What to report.
+        operands: [Option<Val>; 2],
+        /// The step of the plan to blame.
+        site: u32,
+    },
+    /// A call of a runtime function that returns a number.
+    Call(RuntimeFn, SmallVec<[Val; 4]>),
+}
+
+/// A straight-line program being recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Tape {
+    instrs: Vec<Instr>,
+    types: Vec<MachineType>,
+    constants: FxHashMap<(MachineType, u64), Val>,
+    mask_constants: [Option<Mask>; 2],
+    active: Option<Mask>,
+    site: u32,
+}
+
+impl Tape {
+    /// An empty tape.
+    #[must_use]
+    pub fn new() -> Self {
+        Tape::default()
+    }
+
+    /// Empties the tape, keeping its memory.
+    pub fn clear(&mut self) {
+        self.instrs.clear();
+        self.types.clear();
+        self.constants.clear();
+        self.mask_constants = [None; 2];
+        self.active = None;
+        self.site = 0;
+    }
+
+    /// The instructions in order.
+    #[must_use]
+    pub fn instrs(&self) -> &[Instr] {
+        &self.instrs
+    }
+
+    /// Says which step of the plan the following instructions belong to.
+    pub fn set_site(&mut self, site: u32) {
+        self.site = site;
+    }
+
+    /// Restricts faults to where the mask holds (all arguments present); returns what was in force before.
+    pub fn set_active(&mut self, active: Option<Mask>) -> Option<Mask> {
+        std::mem::replace(&mut self.active, active)
+    }
+
+    /// The mask in force for faults.
+    #[must_use]
+    pub fn active(&self) -> Option<Mask> {
+        self.active
+    }
+
+    fn push(&mut self, instr: Instr) -> u32 {
+        let ty = match &instr {
+            Instr::Input(ty) | Instr::Const(ty, _) | Instr::Un(Un::Convert(ty) | Un::Bitcast(ty), _) => *ty,
+            Instr::Un(_, a) | Instr::Bin(_, a, _) | Instr::Shift(_, a, _) | Instr::Fma(a, _, _) => self.ty(*a),
+            Instr::Select { on, .. } => self.ty(*on),
+            Instr::Call(function, _) => function.signature().1,
+            _ => MachineType::Flag,
+        };
+        self.types.push(ty);
+        self.instrs.push(instr);
+        self.instrs.len() as u32 - 1
+    }
+
+    /// A number from outside.
+    pub fn input(&mut self, ty: MachineType) -> Val {
+        Val(self.push(Instr::Input(ty)))
+    }
+
+    /// A mask from outside.
+    pub fn input_mask(&mut self) -> Mask {
+        Mask(self.push(Instr::InputMask))
+    }
+
+    /// A constant from its bits, zero-extended.
+    pub fn konst(&mut self, ty: MachineType, bits: u64) -> Val {
+        if let Some(&known) = self.constants.get(&(ty, bits)) {
+            return known;
+        }
+        let val = Val(self.push(Instr::Const(ty, bits)));
+        self.constants.insert((ty, bits), val);
+        val
+    }
+
+    /// A constant of the type of `like`: a float or an integer from a small whole number or an exact fraction.
+    pub fn konst_like(&mut self, like: Val, value: f64) -> Val {
+        let ty = self.ty(like);
+        let bits = match ty {
+            MachineType::I32 => u64::from((value as i32).cast_unsigned()),
+            MachineType::I64 => (value as i64).cast_unsigned(),
+            MachineType::F32 => u64::from((value as f32).to_bits()),
+            MachineType::F64 => value.to_bits(),
+            MachineType::Flag => u64::from(value != 0.0),
+        };
+        self.konst(ty, bits)
+    }
+
+    /// A constant mask.
+    pub fn mconst(&mut self, value: bool) -> Mask {
+        if let Some(known) = self.mask_constants[usize::from(value)] {
+            return known;
+        }
+        let mask = Mask(self.push(Instr::MaskConst(value)));
+        self.mask_constants[usize::from(value)] = Some(mask);
+        mask
+    }
+
+    /// The value of a mask that is a constant.
+    #[must_use]
+    pub fn known(&self, mask: Mask) -> Option<bool> {
+        match self.instrs[mask.index()] {
+            Instr::MaskConst(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The bits of a number that is a constant.
+    #[must_use]
+    pub fn known_bits(&self, val: Val) -> Option<u64> {
+        match self.instrs[val.index()] {
+            Instr::Const(_, bits) => Some(bits),
+            _ => None,
+        }
+    }
+
+    /// The type of a number; `Flag` for a mask.
+    #[must_use]
+    pub fn ty(&self, val: Val) -> MachineType {
+        self.types[val.index()]
+    }
+
+    /// An operation on one number.
+    pub fn un(&mut self, op: Un, a: Val) -> Val {
+        Val(self.push(Instr::Un(op, a)))
+    }
+
+    /// An operation on two numbers of one type.
+    pub fn bin(&mut self, op: Bin, a: Val, b: Val) -> Val {
+        Val(self.push(Instr::Bin(op, a, b)))
+    }
+
+    /// A shift by a constant below the width.
+    pub fn shift(&mut self, op: Shift, a: Val, amount: u8) -> Val {
+        Val(self.push(Instr::Shift(op, a, amount)))
+    }
+
+    /// `a * b + c` rounded once.
+    pub fn fma(&mut self, a: Val, b: Val, c: Val) -> Val {
+        Val(self.push(Instr::Fma(a, b, c)))
+    }
+
+    /// A comparison.
+    pub fn cmp(&mut self, op: Cmp, a: Val, b: Val) -> Mask {
+        Mask(self.push(Instr::Cmp(op, a, b)))
+    }
+
+    /// Where a float is NaN; known for constants.
+    pub fn is_nan(&mut self, a: Val) -> Mask {
+        match self.known_bits(a) {
+            Some(bits) => {
+                let nan = match self.ty(a) {
+                    MachineType::F32 => f32::from_bits(bits as u32).is_nan(),
+                    MachineType::F64 => f64::from_bits(bits).is_nan(),
+                    _ => false,
+                };
+                self.mconst(nan)
+            }
+            None => self.cmp(Cmp::Ne, a, a),
+        }
+    }
+
+    /// `on` where the mask holds, else `off`; for masks that depend on the data.
+    pub fn select(&mut self, mask: Mask, on: Val, off: Val) -> Val {
+        self.select_with(mask, on, off, false)
+    }
+
+    /// `on` where the mask holds, else `off`; for special cases that hardly ever (or always) hold.
+    pub fn select_rare(&mut self, mask: Mask, on: Val, off: Val) -> Val {
+        self.select_with(mask, on, off, true)
+    }
+
+    fn select_with(&mut self, mask: Mask, on: Val, off: Val, rare: bool) -> Val {
+        match self.known(mask) {
+            Some(true) => on,
+            Some(false) => off,
+            None if on == off => on,
+            None => Val(self.push(Instr::Select { mask, on, off, rare })),
+        }
+    }
+
+    /// Both masks.
+    pub fn mand(&mut self, a: Mask, b: Mask) -> Mask {
+        match (self.known(a), self.known(b)) {
+            (Some(true), _) => b,
+            (_, Some(true)) => a,
+            (Some(false), _) => a,
+            (_, Some(false)) => b,
+            _ if a == b => a,
+            _ => Mask(self.push(Instr::MaskAnd(a, b))),
+        }
+    }
+
+    /// Either mask.
+    pub fn mor(&mut self, a: Mask, b: Mask) -> Mask {
+        match (self.known(a), self.known(b)) {
+            (Some(false), _) => b,
+            (_, Some(false)) => a,
+            (Some(true), _) => a,
+            (_, Some(true)) => b,
+            _ if a == b => a,
+            _ => Mask(self.push(Instr::MaskOr(a, b))),
+        }
+    }
+
+    /// One of the masks but not both.
+    pub fn mxor(&mut self, a: Mask, b: Mask) -> Mask {
+        match (self.known(a), self.known(b)) {
+            (Some(false), _) => b,
+            (_, Some(false)) => a,
+            (Some(true), _) => self.mnot(b),
+            (_, Some(true)) => self.mnot(a),
+            _ => Mask(self.push(Instr::MaskXor(a, b))),
+        }
+    }
+
+    /// The opposite mask.
+    pub fn mnot(&mut self, a: Mask) -> Mask {
+        match (&self.instrs[a.index()], self.known(a)) {
+            (_, Some(value)) => self.mconst(!value),
+            (Instr::MaskNot(inner), _) => *inner,
+            _ => Mask(self.push(Instr::MaskNot(a))),
+        }
+    }
+
+    /// `on` where the mask holds, else `off`.
+    pub fn mselect(&mut self, mask: Mask, on: Mask, off: Mask) -> Mask {
+        let inside = self.mand(mask, on);
+        let not = self.mnot(mask);
+        let outside = self.mand(not, off);
+        self.mor(inside, outside)
+    }
+
+    /// Stops the evaluation where the mask holds and the arguments are present.
+    pub fn fault_if(&mut self, mask: Mask, kind: FaultKind, operands: [Option<Val>; 2]) {
+        let mask = match self.active {
+            Some(active) => self.mand(active, mask),
+            None => mask,
+        };
+        if self.known(mask) != Some(false) {
+            let site = self.site;
+            self.push(Instr::FaultIf { mask, kind, operands, site });
+        }
+    }
+
+    /// Calls a runtime function.
+    pub fn call(&mut self, function: RuntimeFn, args: &[Val]) -> Val {
+        Val(self.push(Instr::Call(function, SmallVec::from_slice(args))))
+    }
+
+    /// Which instructions are needed for these results, faults included; by position.
+    #[must_use]
+    pub fn live(&self, vals: impl IntoIterator<Item = Val>, masks: impl IntoIterator<Item = Mask>) -> Vec<bool> {
+        let mut live = vec![false; self.instrs.len()];
+        for val in vals {
+            live[val.index()] = true;
+        }
+        for mask in masks {
+            live[mask.index()] = true;
+        }
+        for at in (0..self.instrs.len()).rev() {
+            let instr = &self.instrs[at];
+            if live[at] || matches!(instr, Instr::FaultIf { .. }) {
+                live[at] = true;
+                instr.for_each_operand(|operand| live[operand] = true);
+            }
+        }
+        live
+    }
+}
+
+impl Instr {
+    /// Calls `f` with the position of each operand.
+    pub fn for_each_operand(&self, mut f: impl FnMut(usize)) {
+        match self {
+            Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) => {}
+            Instr::Un(_, a) | Instr::Shift(_, a, _) => f(a.index()),
+            Instr::Bin(_, a, b) | Instr::Cmp(_, a, b) => {
+                f(a.index());
+                f(b.index());
+            }
+            Instr::Fma(a, b, c) => {
+                f(a.index());
+                f(b.index());
+                f(c.index());
+            }
+            Instr::Select { mask, on, off, .. } => {
+                f(mask.index());
+                f(on.index());
+                f(off.index());
+            }
+            Instr::MaskAnd(a, b) | Instr::MaskOr(a, b) | Instr::MaskXor(a, b) => {
+                f(a.index());
+                f(b.index());
+            }
+            Instr::MaskNot(a) => f(a.index()),
+            Instr::FaultIf { mask, operands, .. } => {
+                f(mask.index());
+                operands.iter().flatten().for_each(|val| f(val.index()));
+            }
+            Instr::Call(_, args) => args.iter().for_each(|val| f(val.index())),
+        }
+    }
+}

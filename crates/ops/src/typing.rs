@@ -1,0 +1,265 @@
+//! Types of operators: the lattice of implicit casts, the promotion rules most operators share, and how an operator and
+//! argument types become a signature and an overload. Casts themselves are inserted by preparation.
+
+use crate::definition::{Kernel, OpDef, Operand, Overload, PresenceRule, Typing};
+use cembra_expr::{Code, Value};
+use cembra_runtime::{QType, Scalar};
+use smallvec::SmallVec;
+
+/// What typing knows of an argument.
+#[derive(Clone, Copy, Debug)]
+pub struct Argument<'a> {
+    /// Its type.
+    pub qtype: &'a QType,
+    /// Its value, if it is a literal.
+    pub literal: Option<&'a Value>,
+}
+
+/// Types of a call: what each argument is cast to, and the result.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Signature {
+    /// The types the arguments are implicitly cast to.
+    pub operands: SmallVec<[QType; 4]>,
+    /// The result type.
+    pub ret: QType,
+}
+
+/// A call whose types are settled.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Resolved {
+    /// The types.
+    pub signature: Signature,
+    /// Which overload computes it; `None` for expansions and structure.
+    pub overload: Option<u16>,
+    /// True if a strict overload runs on optionals.
+    pub lifted: bool,
+}
+
+impl Resolved {
+    /// The kernel for these types.
+    #[must_use]
+    pub fn kernel(&self, overload: &Overload) -> Kernel {
+        match overload.lifted {
+            Some(lifted) if self.lifted => lifted,
+            _ => overload.kernel,
+        }
+    }
+}
+
+/// Why an operator does not take some types.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeFault {
+    /// The kind of problem.
+    pub code: Code,
+    /// What was expected and what was found.
+    pub message: String,
+    /// Which argument is to blame, if it is one.
+    pub operand: Option<usize>,
+    /// What to try.
+    pub hint: Option<String>,
+}
+
+impl TypeFault {
+    /// A mismatch of types.
+    #[must_use]
+    pub fn mismatch(message: impl Into<String>, operand: Option<usize>) -> Self {
+        TypeFault { code: Code::TypeMismatch, message: message.into(), operand, hint: None }
+    }
+
+    /// Adds what to try.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// The promotion rules that operators share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promotion {
+    /// Numbers, to their common type.
+    Numeric,
+    /// Numbers, to their common type; integers become `FLOAT32`.
+    Float,
+    /// Any scalars with a common type.
+    Comparable,
+    /// Booleans only.
+    Boolean,
+}
+
+/// The type both can be implicitly cast to, if there is one.
+#[must_use]
+pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
+    match (a, b) {
+        (QType::Nothing, other) | (other, QType::Nothing) => match other {
+            QType::Nothing | QType::Scalar(_) | QType::Optional(_) => Some(other.to_optional()),
+            _ => None,
+        },
+        (QType::Tuple(_) | QType::Meta, _) => (a == b).then(|| a.clone()),
+        _ => {
+            let scalar = common_scalar(a.scalar()?, b.scalar()?)?;
+            Some(QType::of(scalar, a.is_optional() || b.is_optional()))
+        }
+    }
+}
+
+fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
+    use Scalar::{Float32, Float64, Int32, Int64, WeakFloat};
+    Some(match (a, b) {
+        _ if a == b => a,
+        (Int32, Int64) | (Int64, Int32) => Int64,
+        _ if !(a.is_numeric() && b.is_numeric()) => return None,
+        (Float64, _) | (_, Float64) => Float64,
+        (Float32 | WeakFloat, _) | (_, Float32 | WeakFloat) => Float32,
+        _ => return None,
+    })
+}
+
+impl OpDef {
+    /// Settles the types of a call.
+    ///
+    /// # Errors
+    /// The operator does not take these types.
+    pub fn resolve(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+        let least = self.params.iter().filter(|p| p.default.is_none()).count() - usize::from(self.variadic);
+        if args.len() < least || (args.len() > self.params.len() && !self.variadic) {
+            return Err(TypeFault {
+                code: Code::Arguments,
+                message: format!("{} takes {}, found {}", self.name, self.arity(least), args.len()),
+                operand: None,
+                hint: None,
+            });
+        }
+        if self.overloads().is_empty() || args.iter().all(|a| *a.qtype != QType::Nothing) {
+            return self.resolve_typed(args);
+        }
+        // An untyped missing value is typed by its neighbours; alone it has no type to take.
+        if args.iter().all(|a| *a.qtype == QType::Nothing) {
+            return Err(TypeFault::mismatch(format!("{} cannot tell the type of `missing`", self.name), Some(0))
+                .hint("write its type, as in `missing[f32]`"));
+        }
+        self.resolve_typed(args)
+    }
+
+    fn arity(&self, least: usize) -> String {
+        let most = self.params.len();
+        let plural = |n: usize| if n == 1 { "1 argument".to_owned() } else { format!("{n} arguments") };
+        if self.variadic {
+            format!("at least {}", plural(least))
+        } else if least == most {
+            plural(most)
+        } else {
+            format!("{least} to {}", plural(most))
+        }
+    }
+
+    fn resolve_typed(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+        let signature = match self.typing {
+            Typing::Promote(promotion) => self.promote(promotion, args)?,
+            Typing::Rule(rule) => rule(args)?,
+        };
+        if self.overloads().is_empty() {
+            return Ok(Resolved { signature, overload: None, lifted: false });
+        }
+        match self.find_overload(&signature) {
+            Some((index, lifted)) => Ok(Resolved { signature, overload: Some(index), lifted }),
+            None => Err(self.no_overload(&signature)),
+        }
+    }
+
+    fn no_overload(&self, signature: &Signature) -> TypeFault {
+        let found: Vec<_> = signature.operands.iter().map(QType::to_string).collect();
+        TypeFault::mismatch(format!("{} does not take {}", self.name, found.join(", ")), None)
+    }
+
+    fn find_overload(&self, signature: &Signature) -> Option<(u16, bool)> {
+        let mut wanted: SmallVec<[Operand; 4]> = SmallVec::new();
+        for qtype in &signature.operands {
+            wanted.push(Operand { scalar: qtype.scalar()?, optional: qtype.is_optional() });
+        }
+        let strict = self.presence == PresenceRule::Strict;
+        let lifted = strict && wanted.iter().any(|o| o.optional);
+        let matches =
+            |overload: &Overload, scalar: fn(Scalar) -> Scalar| {
+                overload.args.len() == wanted.len()
+                    && overload.args.iter().zip(&wanted).all(|(has, want)| {
+                        has.scalar == scalar(want.scalar) && (strict || has.optional == want.optional)
+                    })
+            };
+        let at = |scalar: fn(Scalar) -> Scalar| self.overloads().iter().position(|o| matches(o, scalar));
+        // WEAK_FLOAT computes as FLOAT64 unless an overload names it.
+        let index = at(|s| s).or_else(|| at(Scalar::representation))?;
+        Some((u16::try_from(index).ok()?, lifted))
+    }
+
+    fn promote(&self, promotion: Promotion, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+        let mut common: Option<QType> = None;
+        for (index, arg) in args.iter().enumerate() {
+            let accepted = match (promotion, arg.qtype) {
+                (_, QType::Nothing) => true,
+                (Promotion::Numeric | Promotion::Float, qtype) => qtype.scalar().is_some_and(Scalar::is_numeric),
+                (Promotion::Comparable, qtype) => qtype.scalar().is_some(),
+                (Promotion::Boolean, qtype) => qtype.scalar() == Some(Scalar::Boolean),
+            };
+            if !accepted {
+                return Err(self.not_accepted(promotion, index, arg.qtype));
+            }
+            common = match common {
+                None => Some(arg.qtype.clone()),
+                Some(so_far) => match common_type(&so_far, arg.qtype) {
+                    Some(common) => Some(common),
+                    None => return Err(self.no_common(args)),
+                },
+            };
+        }
+        let Some(common) = common else { return Err(self.no_common(args)) };
+        let Some(mut scalar) = common.scalar() else { return Err(self.no_common(args)) };
+        if promotion == Promotion::Float && scalar.is_integer() {
+            scalar = Scalar::Float32;
+        }
+        // Arolla looks kernels up by the first compatible type, which for weak floats of unlike optionality is FLOAT32.
+        if promotion == Promotion::Comparable
+            && scalar == Scalar::WeakFloat
+            && args.iter().any(|a| a.qtype.is_optional() != common.is_optional())
+        {
+            scalar = Scalar::Float32;
+        }
+        let optional = common.is_optional();
+        let operand = QType::of(scalar, optional);
+        let operands: SmallVec<[QType; 4]> = args.iter().map(|_| operand.clone()).collect();
+        let mut signature = Signature { operands, ret: operand };
+        let Some((index, _)) = self.find_overload(&signature) else { return Err(self.no_overload(&signature)) };
+        let ret = self.overloads()[usize::from(index)].ret;
+        let weak = scalar == Scalar::WeakFloat && ret.scalar == Scalar::Float64;
+        signature.ret = QType::of(if weak { scalar } else { ret.scalar }, optional || ret.optional);
+        Ok(signature)
+    }
+
+    fn not_accepted(&self, promotion: Promotion, index: usize, found: &QType) -> TypeFault {
+        let expected = match promotion {
+            Promotion::Numeric | Promotion::Float => "a number",
+            Promotion::Comparable => "a scalar",
+            Promotion::Boolean => "a boolean",
+        };
+        let name = self.params.get(index).or(self.params.last()).map_or("argument", |p| p.name);
+        let fault =
+            TypeFault::mismatch(format!("{} expects {expected} for `{name}`, found {found}", self.name), Some(index));
+        match (promotion, found.scalar()) {
+            (Promotion::Numeric | Promotion::Float, Some(Scalar::Boolean)) => {
+                fault.hint("cast it, as in `core.to_int32(..)`")
+            }
+            (Promotion::Boolean, Some(Scalar::Unit)) => fault.hint("a mask is not a boolean: use `and`, `or`, `not`"),
+            _ => fault,
+        }
+    }
+
+    fn no_common(&self, args: &[Argument<'_>]) -> TypeFault {
+        no_common_type(self.name, args)
+    }
+}
+
+/// The fault of arguments that have no common type.
+pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault {
+    let found: Vec<_> = args.iter().map(|a| a.qtype.to_string()).collect();
+    TypeFault::mismatch(format!("{operator} finds no common type for {}", found.join(" and ")), None)
+}

@@ -1,0 +1,283 @@
+//! Layer 1: every overload of every operator, its rule played on bits against its kernel, on all combinations of special
+//! values, missing ones included. A hole in the registry, a wrong rule or a wrong lifting fails here, with no code
+//! generator involved.
+
+use cembra_expr::{ScalarValue, Value};
+use cembra_ops::{
+    Argument, Cell, Datum, OpDef, Outcome, Overload, Presence, PresenceRule, Registry, Resolved, Signature, Tape, call,
+    lower,
+};
+use cembra_runtime::{FaultKind, MachineType, QType, Scalar};
+
+fn specials(scalar: Scalar) -> Vec<ScalarValue> {
+    let f64s = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.5,
+        -2.5,
+        0.1,
+        -0.4,
+        3.0,
+        1e-20,
+        -1e-20,
+        1e20,
+        1e300,
+        -1e300,
+        5e-324,
+        2147483647.9,
+        2147483648.0,
+        -2147483648.9,
+        -2147483649.0,
+        9223372036854775807.0,
+        -9223372036854775808.0,
+        709.0,
+        -745.0,
+        0.49999999999999994,
+        4503599627370497.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+    ];
+    let f32s = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.5,
+        -2.5,
+        0.1,
+        3.0,
+        1e-20,
+        -1e-20,
+        1e20,
+        3e38,
+        1e-45,
+        2147483520.0,
+        2147483648.0,
+        -2147483648.0,
+        9.223372e18,
+        -9.223372e18,
+        88.0,
+        0.49999997,
+        8388609.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+    ];
+    match scalar {
+        Scalar::Unit => vec![ScalarValue::Unit],
+        Scalar::Boolean => vec![ScalarValue::Boolean(false), ScalarValue::Boolean(true)],
+        Scalar::Int32 => [0, 1, -1, 2, -2, 3, -7, 10, 65536, 46341, i32::MAX, i32::MIN, i32::MIN + 1]
+            .map(ScalarValue::Int32)
+            .to_vec(),
+        Scalar::Int64 => [0, 1, -1, 2, -3, 7, 1 << 31, (1 << 31) - 1, -(1 << 31), -(1 << 31) - 1, i64::MAX, i64::MIN]
+            .map(ScalarValue::Int64)
+            .to_vec(),
+        Scalar::Float32 => f32s.map(ScalarValue::Float32).to_vec(),
+        Scalar::Float64 => f64s.map(ScalarValue::Float64).to_vec(),
+        Scalar::WeakFloat => f64s.map(ScalarValue::WeakFloat).to_vec(),
+        Scalar::Text => ["", "a", "ab", "b", "\u{e9}", "\u{1f600}"].map(|t| ScalarValue::Text(t.into())).to_vec(),
+    }
+}
+
+fn values(qtype: &QType, arity: usize) -> Vec<Value> {
+    let scalar = qtype.scalar().expect("overloads are on scalars");
+    let mut all: Vec<_> = specials(scalar);
+    if arity > 2 {
+        // Three and four operands: enough to meet every branch, few enough to multiply.
+        all.truncate(5);
+        all.extend(specials(scalar).into_iter().skip(5).filter(|v| matches!(v, ScalarValue::Float32(x) if x.is_nan())));
+    }
+    if qtype.is_optional() {
+        let mut optional: Vec<_> = all.into_iter().map(Value::Present).collect();
+        optional.push(Value::Missing(scalar));
+        optional
+    } else {
+        all.into_iter().map(Value::Scalar).collect()
+    }
+}
+
+/// Puts a value on the tape as an input, so that nothing is folded; missing ones get a garbage payload.
+fn input(tape: &mut Tape, inputs: &mut Vec<u64>, value: &Value) -> Cell {
+    let scalar = value.qtype().scalar().expect("scalar");
+    let presence = if value.qtype().is_optional() {
+        inputs.push(u64::from(value.as_scalar().is_some()));
+        Presence::When(tape.input_mask())
+    } else {
+        Presence::Present
+    };
+    let garbage = 0x1234_5678_9ABC_DEF0;
+    let bits =
+        |narrow: bool| value.as_scalar().map_or(if narrow { garbage & 0xFFFF_FFFF } else { garbage }, |v| v.bits());
+    let mut number = |tape: &mut Tape, ty: MachineType| {
+        inputs.push(bits(matches!(ty, MachineType::I32 | MachineType::F32)));
+        Datum::Num(tape.input(ty))
+    };
+    let datum = match scalar {
+        Scalar::Unit => Datum::Unit,
+        Scalar::Boolean => {
+            inputs.push(value.as_scalar().map_or(1, ScalarValue::bits));
+            Datum::Flag(tape.input_mask())
+        }
+        Scalar::Int32 => number(tape, MachineType::I32),
+        Scalar::Int64 => number(tape, MachineType::I64),
+        Scalar::Float32 => number(tape, MachineType::F32),
+        Scalar::Float64 | Scalar::WeakFloat => number(tape, MachineType::F64),
+        Scalar::Text => {
+            let (ptr, len) = match value.as_scalar() {
+                Some(ScalarValue::Text(text)) => (text.as_ptr() as u64, text.len() as u64),
+                _ => (garbage, garbage),
+            };
+            inputs.extend([ptr, len]);
+            Datum::Text { ptr: tape.input(MachineType::I64), len: tape.input(MachineType::I64) }
+        }
+    };
+    Cell { presence, datum }
+}
+
+/// The value a cell holds after a run; texts by address, which is enough since rules only pass them on.
+fn output(cell: Cell, ret: &QType, results: &[u64], args: &[Value]) -> Value {
+    let scalar = ret.scalar().expect("scalar");
+    let present = match cell.presence {
+        Presence::Present => true,
+        Presence::Missing => false,
+        Presence::When(mask) => results[mask.index()] != 0,
+    };
+    if !present {
+        assert!(ret.is_optional(), "a plain result is missing");
+        return Value::Missing(scalar);
+    }
+    let value = match cell.datum {
+        Datum::Unit => ScalarValue::Unit,
+        Datum::Flag(mask) => ScalarValue::Boolean(results[mask.index()] != 0),
+        Datum::Num(val) => ScalarValue::from_bits(scalar, results[val.index()]).expect("a number"),
+        Datum::Text { ptr, len } => {
+            let found = args.iter().find_map(|arg| match arg.as_scalar() {
+                Some(ScalarValue::Text(t))
+                    if t.as_ptr() as u64 == results[ptr.index()] && t.len() as u64 == results[len.index()] =>
+                {
+                    Some(t.clone())
+                }
+                _ => None,
+            });
+            ScalarValue::Text(found.expect("the text of an argument"))
+        }
+    };
+    if ret.is_optional() { Value::Present(value) } else { Value::Scalar(value) }
+}
+
+fn check(def: &OpDef, overload: &Overload, index: usize, lifted: bool) -> usize {
+    let arity = overload.args.len();
+    let operands: Vec<QType> = overload.args.iter().map(|a| QType::of(a.scalar, a.optional || lifted)).collect();
+    let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
+    let resolved = Resolved {
+        signature: Signature { operands: operands.iter().cloned().collect(), ret: ret.clone() },
+        overload: Some(index as u16),
+        lifted,
+    };
+    let choices: Vec<Vec<Value>> = operands.iter().map(|t| values(t, arity)).collect();
+    let total: usize = choices.iter().map(Vec::len).product();
+    for mut number in 0..total {
+        let args: Vec<Value> = choices
+            .iter()
+            .map(|list| {
+                let value = list[number % list.len()].clone();
+                number /= list.len();
+                value
+            })
+            .collect();
+        let mut tape = Tape::new();
+        let mut inputs = Vec::new();
+        let cells: Vec<Cell> = args.iter().map(|arg| input(&mut tape, &mut inputs, arg)).collect();
+        tape.set_site(7);
+        let result = lower(&mut tape, def.presence, overload, &cells);
+        let expected = call(def, &resolved, &args).expect("values of these types");
+        match (tape.run_on_bits(&inputs), expected) {
+            (Outcome::Done(results), Ok(expected)) => {
+                let found = output(result, &ret, &results, &args);
+                assert!(found.same(&expected), "{}{args:?}: rule {found}, eval {expected}\n{tape}", def.name);
+            }
+            (Outcome::Stopped(mut fault, site), Err(mut expected)) => {
+                if fault.kind == FaultKind::Assertion && fault.operands[1] == 0 {
+                    // An empty message may lie anywhere.
+                    (fault.operands[0], expected.operands[0]) = (0, 0);
+                }
+                assert_eq!((fault, site), (expected, 7), "{}{args:?}\n{tape}", def.name);
+                assert!(def.faults.contains(&fault.kind), "{} raises an undeclared {:?}", def.name, fault.kind);
+            }
+            (found, expected) => panic!("{}{args:?}: rule {found:?}, eval {expected:?}\n{tape}", def.name),
+        }
+    }
+    total
+}
+
+#[test]
+fn every_rule_agrees_with_its_kernel() {
+    let mut cells = 0;
+    for (_, def) in Registry::standard().iter() {
+        for (index, overload) in def.overloads().iter().enumerate() {
+            cells += check(def, overload, index, false);
+            assert_eq!(overload.lifted.is_some(), def.presence == PresenceRule::Strict, "{}", def.name);
+            if overload.lifted.is_some() {
+                cells += check(def, overload, index, true);
+            }
+        }
+    }
+    assert!(cells > 50_000, "only {cells} combinations");
+}
+
+#[test]
+fn records_are_complete() {
+    for (_, def) in Registry::standard().iter() {
+        assert!(!def.summary.is_empty() && !def.examples.is_empty(), "{} lacks a summary or an example", def.name);
+        let (family, short) = def.name.split_once('.').expect("family.name");
+        assert!(matches!(family, "math" | "core" | "bool"), "{family}");
+        if !short.starts_with('_') && family != "bool" && short != "where" {
+            assert!(def.aliases.contains(&short) || def.params.is_empty(), "{} has no short name {short}", def.name);
+        }
+        for overload in def.overloads() {
+            assert!(overload.args.len() == def.params.len(), "{} has an overload of another arity", def.name);
+        }
+    }
+}
+
+#[test]
+fn result_types_follow_the_promotion_rules() {
+    let registry = Registry::standard();
+    let resolve = |name: &str, types: &[&str]| {
+        let types: Vec<QType> = types
+            .iter()
+            .map(|name| {
+                let (optional, name) = name.strip_prefix("OPTIONAL_").map_or((false, *name), |name| (true, name));
+                QType::of(*Scalar::ALL.iter().find(|s| s.name() == name).expect("a scalar"), optional)
+            })
+            .collect();
+        let args: Vec<_> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
+        let def = registry.get(registry.find(name).expect("an operator"));
+        def.resolve(&args).map(|r| r.signature.ret.to_string()).map_err(|fault| fault.message)
+    };
+    let ok = |s: &str| Ok(s.to_owned());
+    assert_eq!(resolve("math.add", &["INT64", "FLOAT32"]), ok("FLOAT32"));
+    assert_eq!(resolve("math.add", &["WEAK_FLOAT", "WEAK_FLOAT"]), ok("WEAK_FLOAT"));
+    assert_eq!(resolve("math.add", &["WEAK_FLOAT", "OPTIONAL_INT64"]), ok("OPTIONAL_FLOAT32"));
+    assert_eq!(resolve("math.divide", &["INT64", "INT64"]), ok("FLOAT32"));
+    assert_eq!(resolve("core.less", &["INT32", "WEAK_FLOAT"]), ok("OPTIONAL_UNIT"));
+    assert_eq!(resolve("math.is_finite", &["INT32"]), ok("UNIT"));
+    assert_eq!(resolve("math.is_finite", &["OPTIONAL_INT32"]), ok("OPTIONAL_UNIT"));
+    assert_eq!(resolve("core.presence_or", &["OPTIONAL_INT32", "WEAK_FLOAT"]), ok("FLOAT32"));
+    assert_eq!(resolve("core.where", &["UNIT", "INT32", "OPTIONAL_FLOAT64"]), ok("OPTIONAL_FLOAT64"));
+    assert_eq!(
+        resolve("math.add", &["BOOLEAN", "INT32"]),
+        Err("math.add expects a number for `x`, found BOOLEAN".to_owned())
+    );
+    assert_eq!(
+        resolve("core.equal", &["TEXT", "INT32"]),
+        Err("core.equal finds no common type for TEXT and INT32".to_owned())
+    );
+}
