@@ -52,6 +52,10 @@ codes! {
     NoOutput = "no-output";
     /// The native backend cannot compile this model.
     Native = "native";
+    /// A failed evaluation.
+    Evaluation = "evaluation";
+    /// A struct or listener that does not fit the model.
+    Binding = "binding";
     /// An operand from another builder, or another misuse of the builder.
     Builder = "builder";
 }

@@ -3,9 +3,11 @@
 //! walk is a loop over ids and nothing recurses. Nodes are untyped; each keeps every span of text it came from.
 
 use crate::{Span, Value};
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::{Hash, Hasher};
+use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// A node of one graph.
@@ -66,8 +68,10 @@ pub struct Graph {
     operands: Vec<NodeId>,
     literals: Vec<Value>,
     names: Vec<Arc<str>>,
-    name_ids: FxHashMap<Arc<str>, NameId>,
+    name_ids: HashMap<Arc<str>, NameId, RandomState>,
     nodes: HashTable<NodeId>,
+    /// Seeded for each graph, so that no text can choose names or numbers that collide.
+    seed: RandomState,
     primary_spans: Vec<Option<Span>>,
     further_spans: FxHashMap<NodeId, Vec<Span>>,
 }
@@ -129,9 +133,7 @@ impl Graph {
 
     /// A literal.
     pub fn literal(&mut self, value: Value, span: Option<Span>) -> NodeId {
-        let mut hasher = FxHasher::default();
-        (0_u8, &value).hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = hash_literal(&self.seed, &value);
         let Graph { nodes, kinds, literals, .. } = self;
         let found =
             nodes.find(hash, |id| matches!(kinds[id.index()], Kind::Literal(at) if literals[at as usize] == value));
@@ -151,7 +153,7 @@ impl Graph {
 
     /// An operator, by an interned name, applied to operands of this graph.
     pub fn operator_named(&mut self, name: NameId, operands: &[NodeId], span: Option<Span>) -> NodeId {
-        let hash = hash_operator(name, operands);
+        let hash = hash_operator(&self.seed, name, operands);
         let Graph { nodes, kinds, operands: all, .. } = self;
         let found = nodes.find(hash, |id| match kinds[id.index()] {
             Kind::Operator { name: n, start, len } => {
@@ -169,7 +171,7 @@ impl Graph {
     }
 
     fn add(&mut self, kind: Kind, span: Option<Span>) -> NodeId {
-        let hash = hash_kind(kind);
+        let hash = hash_kind(&self.seed, kind);
         let kinds = &self.kinds;
         if let Some(&id) = self.nodes.find(hash, |id| kinds[id.index()] == kind) {
             self.note_span(id, span);
@@ -182,8 +184,8 @@ impl Graph {
         let id = NodeId(self.kinds.len() as u32);
         self.kinds.push(kind);
         self.primary_spans.push(span);
-        let Graph { nodes, kinds, operands, literals, .. } = self;
-        nodes.insert_unique(hash, id, |id| rehash(kinds[id.index()], operands, literals));
+        let Graph { nodes, kinds, operands, literals, seed, .. } = self;
+        nodes.insert_unique(hash, id, |id| rehash(seed, kinds[id.index()], operands, literals));
         id
     }
 
@@ -247,30 +249,25 @@ impl Graph {
     }
 }
 
-fn hash_operator(name: NameId, operands: &[NodeId]) -> u64 {
-    let mut hasher = FxHasher::default();
-    (1_u8, name).hash(&mut hasher);
-    for operand in operands {
-        operand.hash(&mut hasher);
-    }
-    hasher.finish()
+fn hash_literal(seed: &RandomState, value: &Value) -> u64 {
+    seed.hash_one((0_u8, value))
 }
 
-fn hash_kind(kind: Kind) -> u64 {
-    let mut hasher = FxHasher::default();
-    (2_u8, kind).hash(&mut hasher);
-    hasher.finish()
+fn hash_operator(seed: &RandomState, name: NameId, operands: &[NodeId]) -> u64 {
+    seed.hash_one((1_u8, name, operands))
 }
 
-fn rehash(kind: Kind, operands: &[NodeId], literals: &[Value]) -> u64 {
+fn hash_kind(seed: &RandomState, kind: Kind) -> u64 {
+    seed.hash_one((2_u8, kind))
+}
+
+fn rehash(seed: &RandomState, kind: Kind, operands: &[NodeId], literals: &[Value]) -> u64 {
     match kind {
-        Kind::Literal(at) => {
-            let mut hasher = FxHasher::default();
-            (0_u8, &literals[at as usize]).hash(&mut hasher);
-            hasher.finish()
+        Kind::Literal(at) => hash_literal(seed, &literals[at as usize]),
+        Kind::Operator { name, start, len } => {
+            hash_operator(seed, name, &operands[start as usize..(start + len) as usize])
         }
-        Kind::Operator { name, start, len } => hash_operator(name, &operands[start as usize..(start + len) as usize]),
-        other => hash_kind(other),
+        other => hash_kind(seed, other),
     }
 }
 

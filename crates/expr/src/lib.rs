@@ -3,12 +3,23 @@
 //! Operators are only names here; what they mean, which types they take and how they run is the registry's business
 //! (`cembra-ops`). The one table of this crate maps infix tokens to operator names, for parser and printer alike.
 
+mod builder;
 mod diagnostic;
 mod graph;
+mod infix;
+mod limits;
+mod program;
 mod span;
+mod text;
 mod value;
+mod vocabulary;
 
+pub use builder::{Builder, Expr, IntoExpr};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
 pub use graph::{Graph, NameId, Node, NodeId};
+pub use limits::Limits;
+pub use program::{Input, Output, Program};
 pub use span::Span;
+pub use text::{parse, parse_type, parse_value, print, print_expression, print_type, print_value};
 pub use value::{ScalarValue, Value};
+pub use vocabulary::{Callable, Parameter, Vocabulary};

@@ -1,0 +1,374 @@
+//! The builder: programs made in Rust, by operators on expressions. It gives the very same nodes as the text form.
+//!
+//! ```
+//! use cembra_expr::{Builder, Expr};
+//!
+//! let b = Builder::new();
+//! let (x, y) = (b.leaf("x"), b.leaf("y"));
+//! let z = Expr::where_(x.gt(0.0), x * y + 1, -y);
+//! b.output("z", z);
+//! let program = b.build()?;
+//! assert_eq!(program.outputs.len(), 1);
+//! # Ok::<(), cembra_expr::Diagnostics>(())
+//! ```
+//!
+//! Nothing here fails at once: what is wrong is recorded, and `build` reports all of it.
+
+use crate::infix::{GET_NTH, MAKE_TUPLE, Operation, WHERE};
+use crate::limits::Limit;
+use crate::program::is_run_time_type;
+use crate::text::{is_word, type_nesting, value_nesting};
+use crate::{Code, Diagnostic, Diagnostics, Graph, Input, Limits, NodeId, Output, Program, ScalarValue, Value};
+use cembra_runtime::QType;
+use std::cell::RefCell;
+use std::fmt;
+
+/// Makes a program of expressions.
+#[derive(Debug, Default)]
+pub struct Builder {
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    program: Program,
+    problems: Vec<Diagnostic>,
+    limits: Limits,
+}
+
+impl State {
+    fn report(&mut self, problem: Diagnostic) {
+        if self.problems.len() < self.limits.problems.max(1) {
+            self.problems.push(problem);
+        }
+    }
+}
+
+/// An expression of one builder.
+#[derive(Clone, Copy)]
+pub struct Expr<'b> {
+    builder: &'b Builder,
+    node: NodeId,
+}
+
+/// What may stand as an operand: an expression, or a Rust value that becomes a literal.
+pub trait IntoExpr<'b> {
+    /// The expression, made in `builder` if it is a literal.
+    fn into_expr(self, builder: &'b Builder) -> Expr<'b>;
+}
+
+impl<'b> IntoExpr<'b> for Expr<'b> {
+    fn into_expr(self, _: &'b Builder) -> Expr<'b> {
+        self
+    }
+}
+
+/// A `f64` is a weak float, as `1.5` is in text.
+impl<'b> IntoExpr<'b> for f64 {
+    fn into_expr(self, builder: &'b Builder) -> Expr<'b> {
+        builder.weak(self)
+    }
+}
+
+macro_rules! literal_operands {
+    ($($ty:ty),*) => { $(
+        impl<'b> IntoExpr<'b> for $ty {
+            fn into_expr(self, builder: &'b Builder) -> Expr<'b> {
+                builder.literal(self)
+            }
+        }
+    )* };
+}
+
+literal_operands!(i32, i64, bool, &str, Value);
+
+impl Builder {
+    /// A builder with the default limits.
+    #[must_use]
+    pub fn new() -> Self {
+        Builder::default()
+    }
+
+    /// A builder with other limits: of nodes, of nesting (types and tuple literals), and of problems reported.
+    #[must_use]
+    pub fn with_limits(limits: Limits) -> Self {
+        Builder { state: RefCell::new(State { limits, ..State::default() }) }
+    }
+
+    fn make(&self, make: impl FnOnce(&mut Graph) -> NodeId) -> Expr<'_> {
+        Expr { builder: self, node: make(&mut self.state.borrow_mut().program.graph) }
+    }
+
+    fn report(&self, problem: Diagnostic) {
+        self.state.borrow_mut().report(problem);
+    }
+
+    /// An input whose type its data source decides.
+    pub fn leaf(&self, name: &str) -> Expr<'_> {
+        self.make(|graph| graph.leaf(name, None))
+    }
+
+    /// An input with a type. It is an input of the program even if nothing uses it.
+    pub fn typed_leaf(&self, name: &str, qtype: QType) -> Expr<'_> {
+        let leaf = self.leaf(name);
+        let state = &mut *self.state.borrow_mut();
+        if !is_run_time_type(&qtype) {
+            state.report(
+                Diagnostic::new(Code::InputType, format!("no input is of type {qtype}"))
+                    .hint("values of this type exist only in the text of a model"),
+            );
+        } else if type_nesting(&qtype, state.limits.nesting) > state.limits.nesting {
+            state.report(state.limits.exceeded(Limit::Nesting));
+        } else if let Some(declared) = state.program.inputs.iter().find(|input| &*input.name == name) {
+            if declared.qtype.as_ref() != Some(&qtype) {
+                let message = format!("the input `{name}` is declared with two types");
+                state.report(Diagnostic::new(Code::Builder, message));
+            }
+        } else {
+            state.program.inputs.push(Input { name: name.into(), qtype: Some(qtype), span: None });
+        }
+        leaf
+    }
+
+    /// A literal. A Rust `f64` is a `FLOAT64` here; what `1.5` is in text is [`Builder::weak`].
+    pub fn literal(&self, value: impl Into<Value>) -> Expr<'_> {
+        let value = value.into();
+        let state = &mut *self.state.borrow_mut();
+        if value_nesting(&value, state.limits.nesting) > state.limits.nesting {
+            state.report(state.limits.exceeded(Limit::Nesting));
+        }
+        Expr { builder: self, node: state.program.graph.literal(value, None) }
+    }
+
+    /// A weak float: the literal that takes on the float type of whatever it meets.
+    pub fn weak(&self, value: f64) -> Expr<'_> {
+        self.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
+    }
+
+    /// An operator by its canonical name, applied to operands.
+    pub fn call<'b>(&'b self, name: &str, operands: &[Expr<'b>]) -> Expr<'b> {
+        if !name.split('.').all(is_word) {
+            let message = format!("`{}` cannot be the name of an operator", name.escape_debug());
+            self.report(Diagnostic::new(Code::Builder, message).hint("names look like `math.sqrt`"));
+        }
+        let operands: Vec<_> = operands.iter().map(|operand| self.own(*operand)).collect();
+        self.make(|graph| graph.operator(name, &operands, None))
+    }
+
+    /// A tuple.
+    pub fn tuple<'b>(&'b self, fields: &[Expr<'b>]) -> Expr<'b> {
+        self.call(MAKE_TUPLE, fields)
+    }
+
+    /// Names a result. The first output is the main one.
+    pub fn output<'b>(&'b self, name: &str, value: impl IntoExpr<'b>) {
+        let node = self.own(value.into_expr(self));
+        let state = &mut *self.state.borrow_mut();
+        state.program.outputs.push(Output { name: name.into(), node, span: None });
+    }
+
+    /// The node of an expression of this builder; another builder's is recorded as a problem.
+    fn own(&self, expr: Expr<'_>) -> NodeId {
+        if std::ptr::eq(self, expr.builder) {
+            return expr.node;
+        }
+        let problem = Diagnostic::new(Code::Builder, "an operand comes from another builder");
+        self.report(problem.hint("make all parts of a program with one builder"));
+        self.make(|graph| graph.literal(Value::Nothing, None)).node
+    }
+
+    /// The program.
+    ///
+    /// # Errors
+    /// Everything that was wrong with the calls before: operands of another builder, an input with two types, an output
+    /// named twice or none at all, an exceeded limit.
+    pub fn build(self) -> Result<Program, Diagnostics> {
+        let mut state = self.state.into_inner();
+        let mut names = std::collections::HashSet::new();
+        for index in 0..state.program.outputs.len() {
+            let name = state.program.outputs[index].name.clone();
+            if !names.insert(name.clone()) {
+                state.report(Diagnostic::new(Code::Name, format!("the output `{name}` is defined twice")));
+            }
+        }
+        if names.is_empty() {
+            state.report(Diagnostic::new(Code::NoOutput, "the model has no output").hint("call `output`"));
+        }
+        if state.program.graph.len() > state.limits.nodes {
+            state.report(state.limits.exceeded(Limit::Nodes));
+        }
+        Diagnostics::check(state.problems)?;
+        state.program.add_undeclared_inputs();
+        Ok(state.program)
+    }
+}
+
+impl<'b> Expr<'b> {
+    fn binary(self, operation: Operation, right: impl IntoExpr<'b>) -> Expr<'b> {
+        let right = self.builder.own(right.into_expr(self.builder));
+        self.builder.make(|graph| graph.operator(operation.name(), &[self.node, right], None))
+    }
+
+    fn prefix(self, operation: Operation) -> Expr<'b> {
+        self.builder.make(|graph| graph.operator(operation.name(), &[self.node], None))
+    }
+
+    /// `if condition then value else other`; only the part that is needed is evaluated.
+    #[must_use]
+    pub fn where_(condition: Expr<'b>, value: impl IntoExpr<'b>, other: impl IntoExpr<'b>) -> Expr<'b> {
+        let builder = condition.builder;
+        builder.call(WHERE, &[condition, value.into_expr(builder), other.into_expr(builder)])
+    }
+
+    /// The field of a tuple at this position, counted from 0.
+    #[must_use]
+    pub fn field(self, position: u32) -> Expr<'b> {
+        self.builder.call(GET_NTH, &[self, self.builder.literal(i64::from(position))])
+    }
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $method:ident $operation:ident;)*) => {
+        impl<'b> Expr<'b> { $(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $method(self, right: impl IntoExpr<'b>) -> Expr<'b> {
+                self.binary(Operation::$operation, right)
+            }
+        )* }
+    };
+}
+
+methods! {
+    /// `self < right`
+    lt Less;
+    /// `self <= right`
+    le LessEqual;
+    /// `self > right`
+    gt Greater;
+    /// `self >= right`
+    ge GreaterEqual;
+    /// `self == right`
+    eq_ Equal;
+    /// `self != right`
+    ne_ NotEqual;
+    /// `self and right`: presence logic on masks, three-valued logic on booleans.
+    and And;
+    /// `self or right`: presence logic on masks, three-valued logic on booleans.
+    or Or;
+    /// `self // right`: the quotient rounded down.
+    floordiv FloorDivide;
+    /// `self ** right`
+    pow Power;
+    /// `self ?? right`: `right` where `self` is missing.
+    or_default Default;
+}
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* $trait:ident $method:ident $operation:ident;)*) => { $(
+        $(#[$doc])*
+        impl<'b, R: IntoExpr<'b>> std::ops::$trait<R> for Expr<'b> {
+            type Output = Expr<'b>;
+            fn $method(self, right: R) -> Expr<'b> {
+                self.binary(Operation::$operation, right)
+            }
+        }
+        impl<'b> std::ops::$trait<Expr<'b>> for f64 {
+            type Output = Expr<'b>;
+            fn $method(self, right: Expr<'b>) -> Expr<'b> {
+                self.into_expr(right.builder).binary(Operation::$operation, right)
+            }
+        }
+        impl<'b> std::ops::$trait<Expr<'b>> for i32 {
+            type Output = Expr<'b>;
+            fn $method(self, right: Expr<'b>) -> Expr<'b> {
+                self.into_expr(right.builder).binary(Operation::$operation, right)
+            }
+        }
+    )* };
+}
+
+operators! {
+    Add add Add;
+    Sub sub Subtract;
+    Mul mul Multiply;
+    Div div Divide;
+    Rem rem Modulo;
+    /// `left & right`: `left` where `right` is present.
+    BitAnd bitand PresenceAnd;
+    /// `left | right`: `right` where `left` is missing.
+    BitOr bitor PresenceOr;
+}
+
+impl<'b> std::ops::Neg for Expr<'b> {
+    type Output = Expr<'b>;
+    fn neg(self) -> Expr<'b> {
+        self.prefix(Operation::Negate)
+    }
+}
+
+/// `not operand`
+impl<'b> std::ops::Not for Expr<'b> {
+    type Output = Expr<'b>;
+    fn not(self) -> Expr<'b> {
+        self.prefix(Operation::Not)
+    }
+}
+
+impl fmt::Debug for Expr<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expr").field(&self.node).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_of_another_builder_are_reported_by_build() {
+        let (a, b) = (Builder::new(), Builder::new());
+        a.output("y", a.leaf("x") + b.leaf("x"));
+        let problem = a.build().unwrap_err();
+        assert_eq!(problem.as_slice().len(), 1);
+        assert_eq!(problem.first().code(), Code::Builder);
+        assert_eq!(problem.first().message(), "an operand comes from another builder");
+    }
+
+    #[test]
+    fn build_reports_everything_at_once() {
+        let b = Builder::with_limits(Limits { nesting: 1, nodes: 4, ..Limits::default() });
+        let x = b.typed_leaf("x", QType::FLOAT32);
+        let _twice = b.typed_leaf("x", QType::FLOAT64);
+        let _same = b.typed_leaf("x", QType::FLOAT32);
+        let _meta = b.typed_leaf("m", QType::tuple([QType::Meta]));
+        let _deep = b.typed_leaf("d", QType::tuple([QType::tuple([])]));
+        let inner = Value::Tuple([].into());
+        let _literal = b.literal(Value::Tuple([inner].into()));
+        b.output("y", b.call("no such", &[x]));
+        b.output("y", x);
+        let problems = b.build().unwrap_err();
+        let codes: Vec<_> = problems.as_slice().iter().map(Diagnostic::code).collect();
+        assert_eq!(
+            codes,
+            [Code::Builder, Code::InputType, Code::Limit, Code::Limit, Code::Builder, Code::Name, Code::Limit]
+        );
+    }
+
+    #[test]
+    fn a_program_needs_an_output() {
+        assert_eq!(Builder::new().build().unwrap_err().first().code(), Code::NoOutput);
+    }
+
+    #[test]
+    fn typed_leaves_come_first() {
+        let b = Builder::new();
+        let (x, unused) = (b.leaf("x"), b.leaf("unused"));
+        let t = b.typed_leaf("t", QType::TEXT);
+        b.output("y", b.tuple(&[x, b.leaf("z"), t]).field(2));
+        assert_eq!(format!("{unused:?}"), "Expr(NodeId(1))");
+        let program = b.build().unwrap();
+        let names: Vec<_> = program.inputs.iter().map(|input| (&*input.name, input.qtype.clone())).collect();
+        assert_eq!(names, [("t", Some(QType::TEXT)), ("x", None), ("z", None)]);
+    }
+}

@@ -1,0 +1,160 @@
+//! The one table of operator syntax: token, operator name, precedence, fixity. Parser, printer and builder all read
+//! it, so none of them can disagree. The three forms that are not single tokens (conditions, tuples, fields) have
+//! their operator names here too.
+
+use crate::text::TokenKind;
+
+/// `if c then a else b`.
+pub(crate) const WHERE: &str = "core._where";
+/// `(a, b)`.
+pub(crate) const MAKE_TUPLE: &str = "core.make_tuple";
+/// `x.0`; the index is an `INT64` literal.
+pub(crate) const GET_NTH: &str = "core.get_nth";
+
+/// How tightly a form binds; larger is tighter.
+pub(crate) type Level = u8;
+
+/// The level of `if`, the loosest form.
+pub(crate) const LOOSEST: Level = 0;
+/// The level of a bare number: an operand of every operator, but not of `.0`, which would be part of it.
+pub(crate) const NUMBER: Level = 11;
+/// The level of names, calls, fields and everything in brackets.
+pub(crate) const TIGHTEST: Level = 12;
+
+/// Where the operands stand, and how a row of operators of one level groups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fixity {
+    /// Before its operand.
+    Prefix,
+    /// `a - b - c` is `(a - b) - c`.
+    Left,
+    /// `a ** b ** c` is `a ** (b ** c)`, and the right operand may have a prefix operator.
+    Right,
+    /// `a < b < c` is an error.
+    Single,
+}
+
+macro_rules! operations {
+    ($($variant:ident $token:ident $text:literal $name:literal $level:literal $fixity:ident;)*) => {
+        /// An operator that has a token.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Operation { $($variant),* }
+
+        impl Operation {
+            /// Every operator that has a token. Where two share a name, the first is the one to print.
+            pub(crate) const ALL: &[Operation] = &[$(Operation::$variant),*];
+
+            /// The canonical name of the operator.
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Operation::$variant => $name),* }
+            }
+
+            /// How it is written.
+            pub(crate) const fn text(self) -> &'static str {
+                match self { $(Operation::$variant => $text),* }
+            }
+
+            /// How tightly it binds.
+            pub(crate) const fn level(self) -> Level {
+                match self { $(Operation::$variant => $level),* }
+            }
+
+            /// Where its operands stand.
+            pub(crate) const fn fixity(self) -> Fixity {
+                match self { $(Operation::$variant => Fixity::$fixity),* }
+            }
+
+            const fn token(self) -> TokenKind {
+                match self { $(Operation::$variant => TokenKind::$token),* }
+            }
+        }
+    };
+}
+
+operations! {
+    Or           Or               "or"  "core._or"           1 Left;
+    And          And              "and" "core._and"          2 Left;
+    Not          Not              "not" "core._not"          3 Prefix;
+    Less         Less             "<"   "core.less"          4 Single;
+    LessEqual    LessEqual        "<="  "core.less_equal"    4 Single;
+    Greater      Greater          ">"   "core.greater"       4 Single;
+    GreaterEqual GreaterEqual     ">="  "core.greater_equal" 4 Single;
+    Equal        EqualEqual       "=="  "core.equal"         4 Single;
+    NotEqual     BangEqual        "!="  "core.not_equal"     4 Single;
+    PresenceOr   Bar              "|"   "core.presence_or"   5 Left;
+    Default      QuestionQuestion "??"  "core.presence_or"   5 Left;
+    PresenceAnd  Ampersand        "&"   "core.presence_and"  6 Left;
+    Add          Plus             "+"   "math.add"           7 Left;
+    Subtract     Minus            "-"   "math.subtract"      7 Left;
+    Multiply     Star             "*"   "math.multiply"      8 Left;
+    Divide       Slash            "/"   "math.divide"        8 Left;
+    FloorDivide  SlashSlash       "//"  "math.floordiv"      8 Left;
+    Modulo       Percent          "%"   "math.mod"           8 Left;
+    Negate       Minus            "-"   "math.neg"           9 Prefix;
+    Plus         Plus             "+"   "math.pos"           9 Prefix;
+    Power        StarStar         "**"  "math.pow"          10 Right;
+}
+
+/// For each token, the operator it is after an operand, and the one it is before an operand.
+static BY_TOKEN: [[Option<Operation>; 2]; TokenKind::COUNT] = {
+    let mut table = [[None; 2]; TokenKind::COUNT];
+    let mut index = 0;
+    while index < Operation::ALL.len() {
+        let operation = Operation::ALL[index];
+        let place = matches!(operation.fixity(), Fixity::Prefix) as usize;
+        table[operation.token() as usize][place] = Some(operation);
+        index += 1;
+    }
+    table
+};
+
+impl Operation {
+    /// The operator that this token is after an operand.
+    pub(crate) fn infix(token: TokenKind) -> Option<Operation> {
+        BY_TOKEN[token as usize][0]
+    }
+
+    /// The operator that this token is before an operand.
+    pub(crate) fn prefix(token: TokenKind) -> Option<Operation> {
+        BY_TOKEN[token as usize][1]
+    }
+
+    /// The loosest form that may stand as its left operand without brackets.
+    pub(crate) const fn left_level(self) -> Level {
+        match self.fixity() {
+            Fixity::Left => self.level(),
+            Fixity::Prefix | Fixity::Right | Fixity::Single => self.level() + 1,
+        }
+    }
+
+    /// The loosest form that may stand as its right (or only) operand without brackets.
+    pub(crate) const fn right_level(self) -> Level {
+        match self.fixity() {
+            Fixity::Prefix => self.level(),
+            Fixity::Left | Fixity::Single => self.level() + 1,
+            Fixity::Right => Operation::Negate.level(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_find_their_operators() {
+        assert_eq!(Operation::infix(TokenKind::Minus), Some(Operation::Subtract));
+        assert_eq!(Operation::prefix(TokenKind::Minus), Some(Operation::Negate));
+        assert_eq!(Operation::infix(TokenKind::Not), None);
+        assert_eq!(Operation::infix(TokenKind::QuestionQuestion), Some(Operation::Default));
+        assert_eq!(Operation::prefix(TokenKind::Star), None);
+    }
+
+    #[test]
+    fn the_levels_leave_room_for_numbers_and_brackets() {
+        assert!(Operation::ALL.iter().all(|o| o.level() > LOOSEST && o.level() < NUMBER));
+        assert_eq!(Operation::Power.left_level(), NUMBER);
+        assert!(Operation::ALL.iter().all(|o| o.left_level() <= NUMBER && o.right_level() <= NUMBER));
+        assert_eq!(Operation::Power.right_level(), Operation::Negate.level());
+    }
+}

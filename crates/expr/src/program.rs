@@ -1,0 +1,154 @@
+//! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
+//! still untyped: an input without a type gets one from its data source.
+
+use crate::{Graph, Node, NodeId, Span};
+use cembra_runtime::QType;
+use std::sync::Arc;
+
+/// An input of a program.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The name of the leaf, and of the column or field it is read from.
+    pub name: Arc<str>,
+    /// The declared type; without one the data source decides.
+    pub qtype: Option<QType>,
+    /// Where it was declared, or else first used.
+    pub span: Option<Span>,
+}
+
+/// An output of a program.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The name of the result.
+    pub name: Arc<str>,
+    /// What it is.
+    pub node: NodeId,
+    /// Where it was named.
+    pub span: Option<Span>,
+}
+
+/// A model before preparation.
+///
+/// Two programs are equal if their inputs have the same names and types in the same order, and their outputs the same
+/// names and structurally the same expressions; spans and nodes that no output needs do not count.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// The expressions; may hold nodes that no output needs.
+    pub graph: Graph,
+    /// The declared inputs in the order declared, then the leaves that some output needs in the order of first use.
+    pub inputs: Vec<Input>,
+    /// The outputs in the order written; the first is the main one.
+    pub outputs: Vec<Output>,
+}
+
+impl Program {
+    /// Adds the leaves that some output needs and nobody declared to the inputs, in the order of first use.
+    pub(crate) fn add_undeclared_inputs(&mut self) {
+        let mut declared = vec![false; self.graph.name_count()];
+        for input in &self.inputs {
+            // Interning finds the name: every declared input has its leaf in the graph.
+            let name = self.graph.intern(&input.name);
+            if let Some(flag) = declared.get_mut(name.index()) {
+                *flag = true;
+            }
+        }
+        let needed = self.graph.reachable(self.outputs.iter().map(|output| output.node));
+        for (index, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
+            let id = NodeId::from_index(index);
+            if let Node::Leaf(name) = self.graph.node(id)
+                && !declared[name.index()]
+            {
+                let name = self.graph.name(name).clone();
+                self.inputs.push(Input { name, qtype: None, span: self.graph.span(id) });
+            }
+        }
+    }
+}
+
+/// True for types that values have at run time.
+pub(crate) fn is_run_time_type(qtype: &QType) -> bool {
+    // Types nest only as deep as the parser allows.
+    match qtype {
+        QType::Scalar(_) | QType::Optional(_) => true,
+        QType::Tuple(fields) => fields.iter().all(is_run_time_type),
+        QType::Meta | QType::Nothing => false,
+    }
+}
+
+impl PartialEq for Program {
+    fn eq(&self, other: &Self) -> bool {
+        let inputs_equal = self.inputs.len() == other.inputs.len()
+            && self.inputs.iter().zip(&other.inputs).all(|(a, b)| (&a.name, &a.qtype) == (&b.name, &b.qtype));
+        let names_equal = self.outputs.len() == other.outputs.len()
+            && self.outputs.iter().zip(&other.outputs).all(|(a, b)| a.name == b.name);
+        if !inputs_equal || !names_equal {
+            return false;
+        }
+        // In one hash-consed graph, structural equality is equality of ids.
+        let mut both = Graph::new();
+        let ours = copy_outputs(self, &mut both);
+        let theirs = copy_outputs(other, &mut both);
+        ours == theirs
+    }
+}
+
+/// Copies what the outputs need into `to`; returns the outputs' nodes there.
+fn copy_outputs(from: &Program, to: &mut Graph) -> Vec<Option<NodeId>> {
+    let needed = from.graph.reachable(from.outputs.iter().map(|output| output.node));
+    let mut copies: Vec<Option<NodeId>> = vec![None; needed.len()];
+    let mut operands = Vec::new();
+    for (index, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
+        copies[index] = Some(match from.graph.node(NodeId::from_index(index)) {
+            Node::Leaf(name) => to.leaf(from.graph.name(name), None),
+            Node::Placeholder(name) => to.placeholder(from.graph.name(name), None),
+            Node::Literal(value) => to.literal(value.clone(), None),
+            Node::Operator(name, inner) => {
+                operands.clear();
+                // Operands precede their users, so each has its copy.
+                operands.extend(inner.iter().filter_map(|id| copies[id.index()]));
+                to.operator(from.graph.name(name), &operands, None)
+            }
+        });
+    }
+    from.outputs.iter().map(|output| copies[output.node.index()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Value;
+
+    fn program(swap: bool, literal: f64) -> Program {
+        let mut program = Program::default();
+        let g = &mut program.graph;
+        let spare = g.leaf(if swap { "spare" } else { "x" }, None);
+        let unused = g.operator("math.neg", &[spare], None);
+        assert_eq!(unused.index(), 1);
+        let x = g.leaf("x", None);
+        let k = g.literal(Value::from(literal), None);
+        let node = g.operator("math.add", &[x, k], Some(Span::new(3, 4)));
+        program.outputs.push(Output { name: "y".into(), node, span: None });
+        program.add_undeclared_inputs();
+        program
+    }
+
+    #[test]
+    fn equality_is_of_structure() {
+        let (a, b) = (program(false, 1.0), program(true, 1.0));
+        assert_ne!(a.outputs[0].node, b.outputs[0].node);
+        assert_eq!(a, b);
+        assert_ne!(a, program(false, -1.0));
+        let mut renamed = b.clone();
+        renamed.outputs[0].name = "z".into();
+        assert_ne!(a, renamed);
+        let mut typed = b;
+        typed.inputs[0].qtype = Some(QType::FLOAT64);
+        assert_ne!(a, typed);
+    }
+
+    #[test]
+    fn only_needed_leaves_become_inputs() {
+        let names: Vec<_> = program(true, 1.0).inputs.iter().map(|input| input.name.to_string()).collect();
+        assert_eq!(names, ["x"]);
+    }
+}

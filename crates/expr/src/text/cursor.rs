@@ -1,0 +1,245 @@
+//! The cursor: the current token of a text, the problems found so far, and how deep in brackets we are. Types, values
+//! and expressions are all read through one.
+
+use super::lexer::Lexer;
+use super::token::{Token, TokenKind};
+use crate::limits::Limit;
+use crate::{Code, Diagnostic, Limits, Span};
+
+/// The statement cannot be read further. Its problem is recorded already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stop;
+
+/// Reads tokens and records problems.
+pub(super) struct Cursor<'s> {
+    source: &'s str,
+    lexer: Lexer<'s>,
+    /// The token to read next.
+    pub(super) token: Token,
+    /// The kind of the token read last.
+    pub(super) previous_kind: TokenKind,
+    /// Where the token read last stands.
+    pub(super) previous: Span,
+    /// What is wrong with the text, in the order found.
+    pub(super) problems: Vec<Diagnostic>,
+    /// True if reading on makes no sense: a limit is exceeded, or there are too many problems.
+    pub(super) given_up: bool,
+    /// How many brackets of the statement are open: inside, line ends do not count.
+    pub(super) brackets: usize,
+    depth: usize,
+    pub(super) limits: Limits,
+}
+
+impl<'s> Cursor<'s> {
+    /// At the first token of a text. A text beyond the limit is not read at all.
+    pub(super) fn new(source: &'s str, limits: &Limits) -> Self {
+        let too_long = source.len() > limits.source_bytes.min(u32::MAX as usize);
+        let source = if too_long { "" } else { source };
+        let mut lexer = Lexer::new(source);
+        let token = lexer.next();
+        let mut cursor = Cursor {
+            source,
+            lexer,
+            token,
+            previous_kind: TokenKind::Semicolon,
+            previous: Span::default(),
+            problems: Vec::new(),
+            given_up: false,
+            brackets: 0,
+            depth: 0,
+            limits: *limits,
+        };
+        if too_long {
+            cursor.limit(Limit::SourceBytes, None);
+        }
+        cursor
+    }
+
+    /// The text at a span.
+    pub(super) fn text(&self, span: Span) -> &'s str {
+        span.text(self.source)
+    }
+
+    /// Reads the current token and moves to the next.
+    pub(super) fn advance(&mut self) -> Token {
+        let read = self.token;
+        self.previous = read.span;
+        self.previous_kind = read.kind;
+        self.token = self.lexer.next();
+        if matches!(read.kind, TokenKind::Word | TokenKind::Type) {
+            self.check_name(read.span);
+        }
+        read
+    }
+
+    /// A name at this span must not be longer than the limit: names are copied into messages.
+    pub(super) fn check_name(&mut self, span: Span) {
+        if (span.end - span.start) as usize > self.limits.name_bytes {
+            self.limit(Limit::NameBytes, Some(span));
+        }
+    }
+
+    /// Reads the current token if it is of this kind.
+    pub(super) fn take(&mut self, kind: TokenKind) -> bool {
+        let found = self.token.kind == kind;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// The token behind the current one.
+    pub(super) fn peek(&self) -> Token {
+        self.ahead().next()
+    }
+
+    /// Reads the tokens behind the current one, without moving.
+    pub(super) fn ahead(&self) -> Lexer<'s> {
+        self.lexer.clone()
+    }
+
+    /// True if the statement may end before the current token because it begins a line outside of brackets.
+    pub(super) fn at_line_end(&self) -> bool {
+        self.token.first_on_line && self.brackets == 0
+    }
+
+    /// Goes one level deeper, for a bracket or condition at `span`. Inside brackets of `enter` line ends do not count.
+    pub(super) fn enter(&mut self, span: Span) -> Result<(), Stop> {
+        self.deepen(span)?;
+        self.brackets += 1;
+        Ok(())
+    }
+
+    /// Leaves a bracket.
+    pub(super) fn leave(&mut self) {
+        self.brackets = self.brackets.saturating_sub(1);
+        self.rise();
+    }
+
+    /// Goes one level deeper without a bracket.
+    pub(super) fn deepen(&mut self, span: Span) -> Result<(), Stop> {
+        if self.depth >= self.limits.nesting {
+            return Err(self.limit(Limit::Nesting, Some(span)));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Comes one level up.
+    pub(super) fn rise(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    /// Forgets all open brackets, at the begin of a statement.
+    pub(super) fn surface(&mut self) {
+        self.brackets = 0;
+        self.depth = 0;
+    }
+
+    /// Records a problem.
+    pub(super) fn report(&mut self, problem: Diagnostic) {
+        if !self.given_up {
+            self.problems.push(problem);
+            self.given_up = self.problems.len() >= self.limits.problems.max(1);
+        }
+    }
+
+    /// Records a problem that ends the statement.
+    pub(super) fn stop(&mut self, problem: Diagnostic) -> Stop {
+        self.report(problem);
+        Stop
+    }
+
+    /// Records an exceeded limit, which ends the text.
+    pub(super) fn limit(&mut self, limit: Limit, span: Option<Span>) -> Stop {
+        let problem = self.limits.exceeded(limit).at(span);
+        self.report(problem);
+        self.given_up = true;
+        Stop
+    }
+
+    /// The current token is not what must stand here.
+    pub(super) fn unexpected(&mut self, expected: &str) -> Stop {
+        let problem = self.describe_unexpected(expected);
+        self.stop(problem)
+    }
+
+    /// The current token neither goes on in the bracket opened at `open` nor closes it.
+    pub(super) fn unclosed(&mut self, open: Span, expected: &str) -> Stop {
+        let problem = match self.token.kind {
+            kind if ends_text(kind) => Diagnostic::new(Code::Bracket, "this bracket is never closed")
+                .at(open)
+                .label("opened here")
+                .also(self.end_of_previous(), format!("expected {expected}")),
+            TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
+                Diagnostic::new(Code::Bracket, format!("expected {expected}, found {}", self.found()))
+                    .at(self.token.span)
+                    .also(open, "the bracket opened here")
+            }
+            _ => self.describe_unexpected(expected).also(open, "in the bracket opened here"),
+        };
+        self.stop(problem)
+    }
+
+    fn end_of_previous(&self) -> Span {
+        Span::new(self.previous.end, self.previous.end)
+    }
+
+    /// The current token, for a message.
+    fn found(&self) -> String {
+        match self.token.kind {
+            TokenKind::End => "the end of the text".into(),
+            kind if ends_text(kind) => "the end of the statement".into(),
+            _ => format!("`{}`", shorten(self.text(self.token.span))),
+        }
+    }
+
+    /// The problem of a token that must not stand here.
+    pub(super) fn describe_unexpected(&self, expected: &str) -> Diagnostic {
+        let Token { kind, span, .. } = self.token;
+        let text = self.text(span);
+        match kind {
+            TokenKind::UnfinishedText => {
+                return Diagnostic::new(Code::Literal, "this text has no closing quote")
+                    .at(span)
+                    .hint("a text ends on its line; write a line end inside as `\\n`");
+            }
+            TokenKind::Invalid => {
+                let problem =
+                    Diagnostic::new(Code::Syntax, format!("`{}` is no part of the language", text.escape_debug()))
+                        .at(span);
+                return match text {
+                    "!" => problem.hint("write `not` for negation, `!=` for inequality"),
+                    "^" => problem.hint("write `**` for a power"),
+                    _ if text.starts_with(char::is_alphanumeric) => {
+                        problem.hint("a name with other letters than `a` to `z` is quoted: `L[\"größe\"]`")
+                    }
+                    _ => problem,
+                };
+            }
+            _ => {}
+        }
+        let at = if ends_text(kind) { self.end_of_previous() } else { span };
+        let problem = Diagnostic::new(Code::Syntax, format!("expected {expected}, found {}", self.found())).at(at);
+        let doubled = kind == self.previous_kind && span.start == self.previous.end;
+        match kind {
+            TokenKind::Ampersand if doubled => problem.hint("write `and`"),
+            TokenKind::Bar if doubled => problem.hint("write `or`"),
+            TokenKind::Greater if self.previous_kind == TokenKind::Less => problem.hint("write `!=`"),
+            TokenKind::Greater if self.previous_kind == TokenKind::Equals => problem.hint("write `>=`"),
+            TokenKind::Question => problem.hint("write `if condition then value else other`"),
+            TokenKind::Equals => problem.hint("write `==` to compare, `let name = ..` to define"),
+            _ => problem,
+        }
+    }
+}
+
+/// True for what no statement reaches beyond.
+pub(super) fn ends_text(kind: TokenKind) -> bool {
+    kind.begins_statement() || matches!(kind, TokenKind::End | TokenKind::Semicolon)
+}
+
+/// At most 40 characters of a text, for a message.
+pub(super) fn shorten(text: &str) -> String {
+    if text.chars().nth(40).is_none() { text.to_owned() } else { text.chars().take(39).chain(['…']).collect() }
+}

@@ -1,0 +1,439 @@
+//! Literals: every value has a form that reads back as the very same value, bit for bit.
+//!
+//! | value | form |
+//! |---|---|
+//! | `INT32`, `INT64` | `7`, `7i64` |
+//! | `WEAK_FLOAT`, `FLOAT32`, `FLOAT64` | `1.5`, `1.5f32`, `1.5f64` |
+//! | infinities, NaNs | `inf`, `-inf`, `nan`, `FLOAT32{inf}`, `FLOAT64{nan:0x7ff8000000000001}` |
+//! | `BOOLEAN`, `TEXT`, `UNIT` | `true`, `"text"`, `UNIT{}` |
+//! | masks | `present`, `missing[unit]` |
+//! | optionals | `OPTIONAL_INT64{7}` or `i64?{7}`, `missing[i64]` or `OPTIONAL_INT64{NA}` |
+//! | tuples | `TUPLE{1, "a"}` |
+//! | types | `f32`, `i64?`, `QTYPE{(f32, text)}` |
+//! | untyped missing | `missing` |
+//!
+//! `TYPE{v}` works for every scalar and optional type, in capitals or not (`float64{1}`, as listings print it).
+
+use super::cursor::{Cursor, Stop, ends_text};
+use super::token::{Token, TokenKind};
+use super::types::{self, TypeName};
+use super::{number, quoted};
+use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
+use crate::{Code, Diagnostic, ScalarValue, Span, Value};
+use cembra_runtime::{QType, Scalar};
+use std::fmt::Write;
+
+impl Cursor<'_> {
+    /// True if a literal begins here. A minus does not count.
+    pub(super) fn at_literal(&self) -> bool {
+        match self.token.kind {
+            TokenKind::Number
+            | TokenKind::Text
+            | TokenKind::Type
+            | TokenKind::True
+            | TokenKind::False
+            | TokenKind::Present
+            | TokenKind::Missing
+            | TokenKind::Inf
+            | TokenKind::Nan => true,
+            TokenKind::Word => self.type_before_brace().is_some(),
+            _ => false,
+        }
+    }
+
+    /// The type named in lower case before a `{`, as in `float64{1}`.
+    fn type_before_brace(&self) -> Option<TypeName> {
+        let span = self.token.span;
+        let brace = Span::new(span.end, span.end + 1);
+        if self.text(brace) != "{" {
+            return None;
+        }
+        types::named(&self.text(span).to_ascii_uppercase())
+    }
+
+    /// Reads a literal where `at_literal` is true. `None` if it is malformed, which is recorded.
+    pub(super) fn read_literal(&mut self) -> Result<Option<Value>, Stop> {
+        let Token { kind, span, .. } = self.token;
+        let value = match kind {
+            TokenKind::Number | TokenKind::Inf | TokenKind::Nan => {
+                return Ok(self.read_number(None, None).map(Value::Scalar));
+            }
+            TokenKind::Text => return Ok(self.read_text().map(Value::Scalar)),
+            TokenKind::Type => {
+                let name = types::named(self.text(span));
+                return self.read_typed(name);
+            }
+            TokenKind::Word => {
+                let name = self.type_before_brace();
+                return self.read_typed(name);
+            }
+            TokenKind::True => Value::from(true),
+            TokenKind::False => Value::from(false),
+            TokenKind::Present => Value::Present(ScalarValue::Unit),
+            TokenKind::Missing => {
+                self.advance();
+                return self.read_missing();
+            }
+            _ => return Err(self.unexpected("a literal")),
+        };
+        self.advance();
+        Ok(Some(value))
+    }
+
+    /// Reads the type behind `missing`, if there is one.
+    fn read_missing(&mut self) -> Result<Option<Value>, Stop> {
+        if self.token.kind != TokenKind::OpenSquare || self.at_line_end() {
+            return Ok(Some(Value::Nothing));
+        }
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let start = self.token.span;
+        let qtype = self.read_type()?;
+        let span = start.to(self.previous);
+        if self.token.kind != TokenKind::CloseSquare {
+            return Err(self.unclosed(open, "`]`"));
+        }
+        self.advance();
+        self.leave();
+        if let QType::Scalar(scalar) = qtype {
+            return Ok(Some(Value::Missing(scalar)));
+        }
+        let problem = Diagnostic::new(Code::Literal, format!("there is no missing {qtype}")).at(span);
+        self.report(match qtype {
+            QType::Optional(scalar) => problem.hint(format!("write `missing[{}]`", scalar.short_name())),
+            _ => problem.hint("only a scalar can be missing: `missing[f32]`"),
+        });
+        Ok(None)
+    }
+
+    /// Reads a type literal, or a `TYPE{..}` literal, whose first word is the current token.
+    fn read_typed(&mut self, name: Option<TypeName>) -> Result<Option<Value>, Stop> {
+        let word = self.advance().span;
+        match name {
+            Some(TypeName::Of(qtype)) => {
+                let qtype = self.optional_mark(qtype)?;
+                if self.token.kind == TokenKind::OpenCurly && !self.at_line_end() {
+                    self.read_braced(&qtype, word.to(self.previous))
+                } else {
+                    Ok(Some(Value::Type(qtype)))
+                }
+            }
+            Some(TypeName::Tuple) => {
+                if self.token.kind != TokenKind::OpenCurly {
+                    return Err(self.unexpected("`{`"));
+                }
+                let open = self.token.span;
+                let fields = self.read_values(open, TokenKind::CloseCurly, "`,` or `}`")?;
+                Ok(fields.values.map(|fields| Value::Tuple(fields.into())))
+            }
+            Some(TypeName::NotYet) | None => Err(self.stop(types::not_yet(self.text(word)).at(word))),
+        }
+    }
+
+    /// Reads `{v}` behind a type.
+    fn read_braced(&mut self, qtype: &QType, of: Span) -> Result<Option<Value>, Stop> {
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let value = match qtype {
+            QType::Optional(scalar) if self.text(self.token.span) == "NA" => {
+                self.advance();
+                Some(Value::Missing(*scalar))
+            }
+            QType::Optional(scalar) => self.read_scalar(*scalar)?.map(Value::Present),
+            QType::Scalar(scalar) => self.read_scalar(*scalar)?.map(Value::Scalar),
+            QType::Meta => Some(Value::Type(self.read_type()?)),
+            QType::Tuple(_) | QType::Nothing => {
+                return Err(self.stop(Diagnostic::new(Code::Literal, format!("{qtype} has no literals")).at(of)));
+            }
+        };
+        if self.token.kind != TokenKind::CloseCurly {
+            return Err(self.unclosed(open, "`}`"));
+        }
+        self.advance();
+        self.leave();
+        Ok(value)
+    }
+
+    /// Reads the bare form of a value of a known type.
+    fn read_scalar(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
+        let kind = self.token.kind;
+        match (scalar, kind) {
+            (Scalar::Unit, TokenKind::CloseCurly) => return Ok(Some(ScalarValue::Unit)),
+            (Scalar::Unit, TokenKind::Present) => {
+                self.advance();
+                return Ok(Some(ScalarValue::Unit));
+            }
+            (Scalar::Unit, TokenKind::Type) if self.text(self.token.span) == Scalar::Unit.short_name() => {
+                self.advance();
+                return Ok(Some(ScalarValue::Unit));
+            }
+            (Scalar::Boolean, TokenKind::True | TokenKind::False) => {
+                self.advance();
+                return Ok(Some(ScalarValue::Boolean(kind == TokenKind::True)));
+            }
+            (Scalar::Text, TokenKind::Text) => return Ok(self.read_text()),
+            _ if scalar.is_numeric() => {
+                let sign = self.token.span;
+                let signed = matches!(kind, TokenKind::Minus | TokenKind::Plus);
+                if signed {
+                    self.advance();
+                }
+                if self.token.kind.is_number() {
+                    let minus = (kind == TokenKind::Minus).then_some(sign);
+                    return Ok(self.read_number(minus, Some(scalar)));
+                }
+            }
+            _ => {}
+        }
+        Err(self.unexpected(&format!("a value of type {scalar}")))
+    }
+
+    /// Reads a number, to which the minus at `minus` belongs.
+    pub(super) fn read_number(&mut self, minus: Option<Span>, want: Option<Scalar>) -> Option<ScalarValue> {
+        let Token { kind, span, .. } = self.advance();
+        let whole = minus.unwrap_or(span).to(span);
+        let negative = minus.is_some();
+        if kind == TokenKind::Number {
+            match number::read(self.text(span), negative, want) {
+                Ok(value) => return Some(value),
+                Err(misread) => {
+                    let (message, hint) = misread.message(&super::cursor::shorten(self.text(whole)));
+                    let problem = Diagnostic::new(Code::Literal, message).at(whole);
+                    self.report(hint.into_iter().fold(problem, Diagnostic::hint));
+                    return None;
+                }
+            }
+        }
+        let scalar = want.unwrap_or(Scalar::WeakFloat);
+        let not_finite = if kind == TokenKind::Inf { f64::INFINITY } else { f64::NAN };
+        let sign = if negative { -1.0 } else { 1.0_f64 };
+        let value = match scalar {
+            Scalar::Float32 => ScalarValue::Float32((not_finite as f32).copysign(sign as f32)),
+            Scalar::Float64 => ScalarValue::Float64(not_finite.copysign(sign)),
+            Scalar::WeakFloat => ScalarValue::WeakFloat(not_finite.copysign(sign)),
+            _ => {
+                let message = format!("`{}` is not of type {scalar}", self.text(whole));
+                self.report(Diagnostic::new(Code::Literal, message).at(whole));
+                return None;
+            }
+        };
+        if kind == TokenKind::Nan && want.is_some() && self.take(TokenKind::Colon) {
+            return self.read_nan_bits(scalar);
+        }
+        Some(value)
+    }
+
+    /// Reads the bits of a NaN: `0x7fc00001`.
+    fn read_nan_bits(&mut self, scalar: Scalar) -> Option<ScalarValue> {
+        let span = self.advance().span;
+        let bits = self.text(span).strip_prefix("0x").and_then(|digits| match scalar {
+            Scalar::Float32 => u32::from_str_radix(digits, 16).ok().map(u64::from),
+            _ => u64::from_str_radix(digits, 16).ok(),
+        });
+        let value = bits.and_then(|bits| ScalarValue::from_bits(scalar, bits));
+        let is_nan = match &value {
+            Some(ScalarValue::Float32(v)) => v.is_nan(),
+            Some(ScalarValue::Float64(v) | ScalarValue::WeakFloat(v)) => v.is_nan(),
+            _ => false,
+        };
+        if is_nan {
+            return value;
+        }
+        let message =
+            format!("`{}` are not the bits of a NaN of type {scalar}", super::cursor::shorten(self.text(span)));
+        self.report(Diagnostic::new(Code::Literal, message).at(span));
+        None
+    }
+
+    fn read_text(&mut self) -> Option<ScalarValue> {
+        let span = self.advance().span;
+        match quoted::decode(self.text(span), span) {
+            Ok(text) => Some(ScalarValue::Text(text.into())),
+            Err(fault) => {
+                self.report(fault.diagnostic());
+                None
+            }
+        }
+    }
+
+    /// Reads a value: a literal with its sign, or a tuple of values.
+    pub(super) fn read_value(&mut self) -> Result<Option<Value>, Stop> {
+        let Token { kind, span, .. } = self.token;
+        match kind {
+            TokenKind::Minus | TokenKind::Plus => {
+                self.advance();
+                if !self.token.kind.is_number() {
+                    return Err(self.unexpected("a number"));
+                }
+                let minus = (kind == TokenKind::Minus).then_some(span);
+                Ok(self.read_number(minus, None).map(Value::Scalar))
+            }
+            TokenKind::OpenRound => {
+                let list = self.read_values(span, TokenKind::CloseRound, "`,` or `)`")?;
+                Ok(list.values.map(|mut values| match values.pop() {
+                    Some(only) if values.is_empty() && !list.comma => only,
+                    last => {
+                        values.extend(last);
+                        Value::Tuple(values.into())
+                    }
+                }))
+            }
+            _ if self.at_literal() => self.read_literal(),
+            _ => Err(self.unexpected("a literal")),
+        }
+    }
+
+    /// Reads values up to `close`.
+    fn read_values(&mut self, open: Span, close: TokenKind, expected: &str) -> Result<Values, Stop> {
+        self.enter(open)?;
+        self.advance();
+        let mut list = Values { values: Some(Vec::new()), comma: false };
+        while self.token.kind != close && !ends_text(self.token.kind) {
+            let value = self.read_value()?;
+            list.values = list.values.zip(value).map(|(mut values, value)| {
+                values.push(value);
+                values
+            });
+            list.comma = self.take(TokenKind::Comma);
+            if !list.comma {
+                break;
+            }
+        }
+        if self.token.kind != close {
+            return Err(self.unclosed(open, expected));
+        }
+        self.advance();
+        self.leave();
+        Ok(list)
+    }
+}
+
+/// The values in a bracket.
+struct Values {
+    /// `None` if one of them is malformed.
+    values: Option<Vec<Value>>,
+    /// True if a comma stands before the closing bracket.
+    comma: bool,
+}
+
+/// Writes a value in the form that reads back as the same value.
+pub(crate) fn write_value(out: &mut String, value: &Value) {
+    match value {
+        Value::Scalar(scalar) => write_scalar(out, scalar),
+        Value::Present(ScalarValue::Unit) => out.push_str("present"),
+        Value::Present(scalar) => {
+            out.push_str("OPTIONAL_");
+            out.push_str(scalar.scalar().name());
+            out.push('{');
+            write_bare(out, scalar);
+            out.push('}');
+        }
+        Value::Missing(scalar) => {
+            out.push_str("missing[");
+            out.push_str(scalar.short_name());
+            out.push(']');
+        }
+        Value::Tuple(fields) => {
+            // Values nest only as deep as the parser allows, or as the builder checks.
+            out.push_str("TUPLE{");
+            for (index, field) in fields.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                write_value(out, field);
+            }
+            out.push('}');
+        }
+        Value::Type(qtype @ QType::Tuple(_)) => {
+            out.push_str("QTYPE{");
+            types::write_type(out, qtype);
+            out.push('}');
+        }
+        Value::Type(qtype) => types::write_type(out, qtype),
+        Value::Nothing => out.push_str("missing"),
+    }
+}
+
+fn write_scalar(out: &mut String, value: &ScalarValue) {
+    let scalar = value.scalar();
+    let suffix = match value {
+        ScalarValue::Unit => return out.push_str("UNIT{}"),
+        ScalarValue::Float32(v) if v.is_finite() => scalar.short_name(),
+        ScalarValue::Float64(v) if v.is_finite() => scalar.short_name(),
+        // The plain `nan` and `inf` are weak floats; the NaNs that differ from it in bits are spelled out.
+        ScalarValue::WeakFloat(v) if !v.is_nan() || v.abs().to_bits() == f64::NAN.to_bits() => "",
+        ScalarValue::Float32(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
+            out.push_str(scalar.name());
+            out.push('{');
+            write_bare(out, value);
+            return out.push('}');
+        }
+        ScalarValue::Int64(_) => scalar.short_name(),
+        ScalarValue::Int32(_) | ScalarValue::Boolean(_) | ScalarValue::Text(_) => "",
+    };
+    write_bare(out, value);
+    out.push_str(suffix);
+}
+
+/// Writes a scalar as it stands inside of `TYPE{..}`.
+fn write_bare(out: &mut String, value: &ScalarValue) {
+    let _never_fails = match value {
+        ScalarValue::Unit => Ok(()),
+        ScalarValue::Boolean(v) => write!(out, "{v}"),
+        ScalarValue::Int32(v) => write!(out, "{v}"),
+        ScalarValue::Int64(v) => write!(out, "{v}"),
+        ScalarValue::Float32(v) if v.is_nan() => match v.abs().to_bits() == f32::NAN.to_bits() {
+            true => out.write_str(if v.is_sign_negative() { "-nan" } else { "nan" }),
+            false => write!(out, "nan:{:#x}", v.to_bits()),
+        },
+        ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) if v.is_nan() => {
+            match v.abs().to_bits() == f64::NAN.to_bits() {
+                true => out.write_str(if v.is_sign_negative() { "-nan" } else { "nan" }),
+                false => write!(out, "nan:{:#x}", v.to_bits()),
+            }
+        }
+        // The debug form is the shortest that reads back, with a fraction or an exponent.
+        ScalarValue::Float32(v) => write!(out, "{v:?}"),
+        ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => write!(out, "{v:?}"),
+        ScalarValue::Text(text) => {
+            quoted::write(out, text);
+            Ok(())
+        }
+    };
+}
+
+/// How tightly the form that `write_value` gives binds.
+pub(super) fn level(value: &Value) -> Level {
+    let negative = match value {
+        Value::Type(_) => return NUMBER,
+        Value::Scalar(ScalarValue::Int32(v)) => *v < 0,
+        Value::Scalar(ScalarValue::Int64(v)) => *v < 0,
+        Value::Scalar(ScalarValue::Float32(v)) if v.is_finite() => v.is_sign_negative(),
+        Value::Scalar(ScalarValue::Float64(v)) if v.is_finite() => v.is_sign_negative(),
+        Value::Scalar(ScalarValue::WeakFloat(v)) => v.is_sign_negative(),
+        _ => return TIGHTEST,
+    };
+    if negative { Operation::Negate.level() } else { NUMBER }
+}
+
+/// How deep a value nests: 0 for a scalar, at most `limit` + 1.
+pub(crate) fn nesting(value: &Value, limit: usize) -> usize {
+    match value {
+        Value::Tuple(fields) if limit > 0 => {
+            1 + fields.iter().map(|field| nesting(field, limit - 1)).max().unwrap_or(0)
+        }
+        Value::Tuple(_) => 1,
+        Value::Type(qtype) => types::nesting(qtype, limit),
+        _ => 0,
+    }
+}
+
+/// A value as a literal of the text language; [`crate::parse_value`] reads it back as the same value, bit for bit.
+#[must_use]
+pub fn print_value(value: &Value) -> String {
+    let mut out = String::new();
+    write_value(&mut out, value);
+    out
+}

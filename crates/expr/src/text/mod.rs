@@ -1,0 +1,85 @@
+//! The text language: what people write models in, and what programs print as.
+//!
+//! ```text
+//! program    = { statement ( line end | ";" ) }
+//! statement  = "input" NAME { "," NAME } [ ":" type ] { "," .. }
+//!            | "let" NAME "=" expression
+//!            | "fn" NAME "(" [ NAME { "," NAME } ] ")" "=" expression
+//!            | "output" NAME "=" expression
+//!            | expression                          (the last statement of a text without `output`)
+//! expression = "if" expression "then" expression [ "else" expression ]
+//!            | operators (the table in `infix`) over postfix
+//! postfix    = ( literal | NAME | call | "(" [ expression { "," expression } ] ")" ) { "." DIGITS }
+//! call       = PATH "(" [ argument { "," argument } ] ")"          PATH = [ "M." ] NAME { "." NAME }
+//! argument   = [ NAME "=" ] expression
+//! type       = NAME [ "?" ] | "(" [ type { "," type } ] ")"
+//! ```
+//!
+//! * A statement ends at a line end, unless that is inside brackets, behind an operator, or before a binary operator,
+//!   `then` or `else`.
+//! * Inputs, definitions, functions and outputs share one space of names. A name that nobody defines is a leaf.
+//! * `L.x` is the leaf `x` whatever `x` means here, `M.math.add` the operator. `L["any text"]` is a leaf with any name,
+//!   and `input "any text"` and `output "any text"` declare without defining a name.
+//! * Literals are described in `literal`.
+
+mod cursor;
+mod lexer;
+mod literal;
+mod number;
+mod parser;
+mod printer;
+mod quoted;
+mod token;
+mod types;
+
+pub(crate) use lexer::is_word;
+pub(crate) use literal::nesting as value_nesting;
+pub(crate) use token::TokenKind;
+pub(crate) use types::nesting as type_nesting;
+
+pub use literal::print_value;
+pub use printer::{print, print_expression};
+pub use types::print_type;
+
+use crate::{Code, Diagnostic, Diagnostics, Limits, Program, Value, Vocabulary};
+use cembra_runtime::QType;
+use cursor::{Cursor, Stop};
+
+/// Reads a model.
+///
+/// # Errors
+/// Everything that is wrong with the text, as far as it can be told, in the order of the text.
+pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Diagnostics> {
+    parser::Parser::new(source, vocabulary, limits).run()
+}
+
+/// Reads a literal: `1.5`, `-3`, `"abc"`, `missing[f32]`, `7i64`, `FLOAT64{1}`, `(1, true)`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_value(text: &str) -> Result<Value, Diagnostics> {
+    read_whole(text, |cursor| cursor.read_value())
+}
+
+/// Reads a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_type(text: &str) -> Result<QType, Diagnostics> {
+    read_whole(text, |cursor| cursor.read_type().map(Some))
+}
+
+/// Reads a text that is one thing and nothing else.
+fn read_whole<T>(text: &str, read: impl FnOnce(&mut Cursor<'_>) -> Result<Option<T>, Stop>) -> Result<T, Diagnostics> {
+    let mut cursor = Cursor::new(text, &Limits::default());
+    let mut found = read(&mut cursor);
+    if found.is_ok() && cursor.token.kind != TokenKind::End {
+        found = Err(cursor.unexpected("the end of the text"));
+    }
+    Diagnostics::check(cursor.problems)?;
+    match found {
+        Ok(Some(found)) => Ok(found),
+        // Whoever stops or finds nothing has recorded why.
+        _ => Err(Diagnostic::new(Code::Syntax, "the text cannot be read").into()),
+    }
+}

@@ -1,0 +1,225 @@
+//! Numbers: where a number ends in the text, and which value it is. Digits are read by the standard library, which
+//! rounds correctly; a number of a known type is read at that type, so nothing is rounded twice.
+
+use super::lexer::continues_word;
+use crate::ScalarValue;
+use cembra_runtime::Scalar;
+use std::borrow::Cow;
+
+/// How far a number reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Scan {
+    /// Behind the digits, fraction and exponent.
+    digits_end: usize,
+    /// Behind the letters that hang on them.
+    pub(super) end: usize,
+    /// True if there is a fraction or an exponent.
+    float: bool,
+    /// True if digits are missing behind the dot.
+    bare_dot: bool,
+}
+
+/// Scans the number that begins at `start`, where a digit stands. After a dot only plain digits belong to it.
+pub(super) fn scan(bytes: &[u8], start: usize, after_dot: bool) -> Scan {
+    let at = |position: usize| bytes.get(position).copied().unwrap_or(0);
+    let skip = |mut position: usize, belongs: fn(u8) -> bool| {
+        while belongs(at(position)) {
+            position += 1;
+        }
+        position
+    };
+    let digit: fn(u8) -> bool = |b| b.is_ascii_digit() || b == b'_';
+    let mut end = skip(start, digit);
+    let (mut float, mut bare_dot) = (false, false);
+    if !after_dot {
+        if at(end) == b'.' {
+            bare_dot = !at(end + 1).is_ascii_digit();
+            float = true;
+            end = skip(end + 1, digit);
+        }
+        if matches!(at(end), b'e' | b'E') {
+            let sign = usize::from(matches!(at(end + 1), b'+' | b'-'));
+            if at(end + 1 + sign).is_ascii_digit() {
+                float = true;
+                end = skip(end + 1 + sign, digit);
+            }
+        }
+    }
+    Scan { digits_end: end, end: skip(end, continues_word), float, bare_dot }
+}
+
+/// Why digits are not a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Misread {
+    /// A `_` that is not between two digits.
+    Separator,
+    /// `5.` without a fraction.
+    BareDot,
+    /// `0x1F` and its like.
+    Radix,
+    /// Letters that are no suffix.
+    Suffix,
+    /// A suffix that another cembra may know.
+    UnknownType,
+    /// A suffix beside another type in `TYPE{..}`.
+    OtherType(Scalar),
+    /// A fraction or exponent in an integer.
+    Fraction(Scalar),
+    /// Larger than the type.
+    TooLarge(Scalar),
+}
+
+impl Misread {
+    /// What is wrong with the number `text`, and what to try.
+    pub(super) fn message(self, text: &str) -> (String, Option<String>) {
+        match self {
+            Misread::Separator => (format!("`{text}` has a `_` that is not between two digits"), None),
+            Misread::BareDot => {
+                let digits = text.split('.').next().unwrap_or_default();
+                (format!("`{text}` has no digits after the dot"), Some(format!("write `{digits}.0`")))
+            }
+            Misread::Radix => (format!("`{text}` is not decimal"), Some("numbers are written in decimal".into())),
+            Misread::Suffix => (
+                format!("`{text}` is not a number"),
+                Some("a number may end in `i32`, `i64`, `f32` or `f64`, and in nothing else".into()),
+            ),
+            Misread::UnknownType => (
+                format!("the type of `{text}` is not known yet"),
+                Some("the number types are `i32`, `i64`, `f32` and `f64`".into()),
+            ),
+            Misread::OtherType(scalar) => (format!("`{text}` is not of type {scalar}"), None),
+            Misread::Fraction(scalar) => {
+                (format!("`{text}` is not an integer, and {scalar} is a type of integers"), None)
+            }
+            Misread::TooLarge(scalar) if scalar.is_float() => {
+                (format!("`{text}` is too large for {scalar}"), Some("write `inf` for infinity".into()))
+            }
+            Misread::TooLarge(Scalar::Int32) => {
+                (format!("`{text}` is too large for INT32"), Some("write it with the suffix `i64`".into()))
+            }
+            Misread::TooLarge(scalar) => (
+                format!("`{text}` is too large for {scalar}"),
+                Some("a number with a fraction, `1.0`, can be larger".into()),
+            ),
+        }
+    }
+}
+
+/// The value of a number token, negated if a minus belongs to it.
+///
+/// With `want`, the number is of that type (a numeric one); else its suffix or form decides: an integer is `INT32`, or
+/// `INT64` if it does not fit, and any other number is a weak float.
+pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<ScalarValue, Misread> {
+    let scan = scan(text.as_bytes(), 0, false);
+    let (digits, suffix) = (&text[..scan.digits_end], &text[scan.digits_end..]);
+    if scan.bare_dot {
+        return Err(Misread::BareDot);
+    }
+    let suffix = match suffix {
+        "" => None,
+        "u64" => return Err(Misread::UnknownType),
+        _ if digits == "0" && suffix.starts_with(['x', 'X', 'b', 'o']) => return Err(Misread::Radix),
+        _ => match Scalar::ALL.into_iter().find(|s| s.is_numeric() && s.short_name() == suffix) {
+            Some(scalar) if scalar != Scalar::WeakFloat => Some(scalar),
+            _ => return Err(if suffix.starts_with('_') { Misread::Separator } else { Misread::Suffix }),
+        },
+    };
+    let digits = without_separators(digits).ok_or(Misread::Separator)?;
+    if let (Some(want), Some(suffix)) = (want, suffix)
+        && want != suffix
+    {
+        return Err(Misread::OtherType(want));
+    }
+    match want.or(suffix) {
+        Some(scalar @ (Scalar::Int32 | Scalar::Int64)) if scan.float => Err(Misread::Fraction(scalar)),
+        Some(Scalar::Int32) => integer(&digits, negative)
+            .and_then(|v| i32::try_from(v).ok())
+            .map(ScalarValue::Int32)
+            .ok_or(Misread::TooLarge(Scalar::Int32)),
+        Some(Scalar::Int64) => {
+            integer(&digits, negative).map(ScalarValue::Int64).ok_or(Misread::TooLarge(Scalar::Int64))
+        }
+        Some(Scalar::Float32) => match digits.parse::<f32>() {
+            Ok(v) if v.is_finite() => Ok(ScalarValue::Float32(if negative { -v } else { v })),
+            _ => Err(Misread::TooLarge(Scalar::Float32)),
+        },
+        Some(Scalar::Float64) => double(&digits, negative, Scalar::Float64).map(ScalarValue::Float64),
+        None if !scan.float => match integer(&digits, negative) {
+            Some(v) => Ok(i32::try_from(v).map_or(ScalarValue::Int64(v), ScalarValue::Int32)),
+            None => Err(Misread::TooLarge(Scalar::Int64)),
+        },
+        _ => double(&digits, negative, Scalar::WeakFloat).map(ScalarValue::WeakFloat),
+    }
+}
+
+fn integer(digits: &str, negative: bool) -> Option<i64> {
+    let magnitude: u64 = digits.parse().ok()?;
+    if negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
+fn double(digits: &str, negative: bool, scalar: Scalar) -> Result<f64, Misread> {
+    match digits.parse::<f64>() {
+        Ok(v) if v.is_finite() => Ok(if negative { -v } else { v }),
+        _ => Err(Misread::TooLarge(scalar)),
+    }
+}
+
+/// The digits without their `_`; `None` if one is not between two digits.
+fn without_separators(digits: &str) -> Option<Cow<'_, str>> {
+    if !digits.contains('_') {
+        return Some(digits.into());
+    }
+    let bytes = digits.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let in_place = |at: usize| bytes[at] != b'_' || (at > 0 && digit(at - 1) && digit(at + 1));
+    (0..bytes.len()).all(in_place).then(|| digits.replace('_', "").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_decide_types() {
+        let read = |text, negative| read(text, negative, None).unwrap();
+        assert_eq!(read("7", false), ScalarValue::Int32(7));
+        assert_eq!(read("2147483648", true), ScalarValue::Int32(i32::MIN));
+        assert_eq!(read("2147483648", false), ScalarValue::Int64(1 << 31));
+        assert_eq!(read("2147483649", true), ScalarValue::Int64(-(1 << 31) - 1));
+        assert_eq!(read("9223372036854775808", true), ScalarValue::Int64(i64::MIN));
+        assert_eq!(read("7i64", false), ScalarValue::Int64(7));
+        assert_eq!(read("7f32", false), ScalarValue::Float32(7.0));
+        assert_eq!(read("1_000.5e-1_0f64", false), ScalarValue::Float64(1000.5e-10));
+        assert_eq!(read("0.0", true), ScalarValue::WeakFloat(-0.0));
+        assert_eq!(read("0", true), ScalarValue::Int32(0));
+        assert_eq!(read("1e3", false), ScalarValue::WeakFloat(1000.0));
+    }
+
+    #[test]
+    fn each_type_is_rounded_once() {
+        // Through a double this would round to even first and become 1.
+        let text = "1.00000005960464484";
+        assert_eq!(read(text, false, Some(Scalar::Float32)), Ok(ScalarValue::Float32(1.000_000_1)));
+        assert_eq!(text.parse::<f64>().unwrap() as f32, 1.0);
+    }
+
+    #[test]
+    fn what_is_no_number_is_said() {
+        let fault = |text, want| read(text, false, want).unwrap_err();
+        assert_eq!(fault("9223372036854775808", None), Misread::TooLarge(Scalar::Int64));
+        assert_eq!(fault("2147483648i32", None), Misread::TooLarge(Scalar::Int32));
+        assert_eq!(fault("1e39f32", None), Misread::TooLarge(Scalar::Float32));
+        assert_eq!(fault("1e309", None), Misread::TooLarge(Scalar::WeakFloat));
+        assert_eq!(fault("1.5i32", None), Misread::Fraction(Scalar::Int32));
+        assert_eq!(fault("1e3", Some(Scalar::Int64)), Misread::Fraction(Scalar::Int64));
+        assert_eq!(fault("1f32", Some(Scalar::Float64)), Misread::OtherType(Scalar::Float64));
+        assert_eq!(fault("5.", None), Misread::BareDot);
+        assert_eq!(fault("0x1F", None), Misread::Radix);
+        assert_eq!(fault("1u64", None), Misread::UnknownType);
+        assert_eq!(fault("1abc", None), Misread::Suffix);
+        assert_eq!(fault("1e", None), Misread::Suffix);
+        for text in ["1_", "1__0", "1_.5", "1.5_f32", "1e5_"] {
+            assert_eq!(fault(text, None), Misread::Separator, "{text}");
+        }
+    }
+}

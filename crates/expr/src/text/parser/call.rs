@@ -1,0 +1,347 @@
+//! Names and calls: what a word or a path means where it stands, and how arguments reach parameters.
+
+use super::expression::{Expect, Frame, Operand};
+use super::signature::{Bound, Signature};
+use super::{Meaning, Parser, used_before_definition};
+use crate::text::cursor::Stop;
+use crate::text::token::TokenKind;
+use crate::{Code, Diagnostic, NodeId, Span};
+use std::borrow::Cow;
+
+/// What is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Target {
+    /// An operator of the vocabulary, by index.
+    Operator(usize),
+    /// A function of the text, by index.
+    Function(usize),
+    /// Something that cannot be called; that is reported.
+    Unknown,
+}
+
+/// A path that was called, and what it was found to mean.
+#[derive(Debug)]
+pub(super) struct Callee {
+    target: Target,
+    /// The first call.
+    span: Span,
+    /// Where the calls of an unknown operator are reported.
+    reports: Vec<usize>,
+}
+
+/// A keyword argument of a call that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keyword<'s> {
+    pub(super) name: &'s str,
+    pub(super) span: Span,
+    /// The position of its value on the stack of operands.
+    pub(super) position: usize,
+}
+
+impl<'s> Parser<'s, '_> {
+    /// Reads a word in the place of an operand: a leaf, a name, or the head of a call.
+    pub(super) fn word(&mut self) -> Result<Expect, Stop> {
+        let span = self.cursor.advance().span;
+        let word = self.cursor.text(span);
+        if !self.cursor.at_line_end() {
+            let next = self.cursor.token;
+            match next.kind {
+                TokenKind::OpenRound => {
+                    let target = self.call_target(word.into(), word, span);
+                    return self.open_call(target, span);
+                }
+                TokenKind::Dot if self.cursor.peek().kind.is_word() => match word {
+                    "L" => {
+                        self.cursor.advance();
+                        let name = self.cursor.advance().span;
+                        return Ok(self.leaf(self.cursor.text(name).into(), span.to(name)));
+                    }
+                    "M" => return self.path(span),
+                    _ if !self.is_defined(word) => return self.path(span),
+                    _ => {}
+                },
+                TokenKind::OpenSquare if word == "L" => return self.quoted_leaf(span),
+                TokenKind::Text | TokenKind::UnfinishedText if next.span.start == span.end => {
+                    let problem = Diagnostic::new(Code::Literal, format!("there are no `{word}\"..\"` literals"));
+                    return Err(self.cursor.stop(match word {
+                        "b" => problem.at(span.to(next.span)).hint("the type `bytes` is not known yet"),
+                        _ => problem.at(span.to(next.span)),
+                    }));
+                }
+                _ => {}
+            }
+        }
+        let operand = self.value_of(word, span);
+        Ok(self.push(operand))
+    }
+
+    /// True if the text itself gives the word a meaning, so that `word.name` is a field and no operator.
+    fn is_defined(&self, word: &str) -> bool {
+        self.parameters.contains_key(word)
+            || self.symbols.get(word).is_some_and(|symbol| !matches!(symbol.meaning, Meaning::Leaf(_)))
+    }
+
+    /// `L["any name"]`, behind the `L`.
+    fn quoted_leaf(&mut self, start: Span) -> Result<Expect, Stop> {
+        let open = self.cursor.token.span;
+        self.cursor.enter(open)?;
+        self.cursor.advance();
+        if self.cursor.token.kind != TokenKind::Text {
+            return Err(self.cursor.unexpected("the name of a leaf in quotes"));
+        }
+        let name = self.quoted_name()?;
+        if self.cursor.token.kind != TokenKind::CloseSquare {
+            return Err(self.cursor.unclosed(open, "`]`"));
+        }
+        let close = self.cursor.advance().span;
+        self.cursor.leave();
+        Ok(self.leaf(name, start.to(close)))
+    }
+
+    fn leaf(&mut self, name: Cow<'s, str>, span: Span) -> Expect {
+        let leaf = self.program.graph.leaf(&name, Some(span));
+        self.push(Operand::new(Some(leaf), span))
+    }
+
+    /// Reads the rest of the path of an operator, whose head is the token at `head`.
+    pub(super) fn path(&mut self, head: Span) -> Result<Expect, Stop> {
+        let mut span = head;
+        let mut path: Cow<'s, str> = self.cursor.text(head).into();
+        while self.cursor.token.kind == TokenKind::Dot
+            && !self.cursor.at_line_end()
+            && self.cursor.peek().kind.is_word()
+        {
+            self.cursor.advance();
+            span = span.to(self.cursor.advance().span);
+            self.cursor.check_name(span);
+            if self.cursor.given_up {
+                return Err(Stop);
+            }
+            let written = self.cursor.text(span);
+            let name = self.cursor.text(self.cursor.previous);
+            // White space around the dots is allowed, but is not part of the path.
+            path = match path {
+                Cow::Borrowed(before) if written.len() == before.len() + 1 + name.len() => written.into(),
+                before => format!("{before}.{name}").into(),
+            };
+        }
+        if self.cursor.token.kind != TokenKind::OpenRound || self.cursor.at_line_end() {
+            let problem = Diagnostic::new(Code::Syntax, format!("`{path}` is not a value")).at(span);
+            return Err(self.cursor.stop(
+                problem
+                    .hint(format!("call the operator: `{path}(..)`"))
+                    .hint("tuples have no named fields yet; write `x.0` for the first field of `x`"),
+            ));
+        }
+        let target = if let Some(name) = path.strip_prefix("M.") {
+            let name = name.to_owned();
+            self.operator_target(path, &name, span)
+        } else {
+            let name = path.clone();
+            self.operator_target(path, &name, span)
+        };
+        self.open_call(target, span)
+    }
+
+    /// What a call of a single word calls.
+    fn call_target(&mut self, path: Cow<'s, str>, word: &'s str, span: Span) -> Target {
+        let is_parameter = self.parameters.contains_key(word);
+        match self.symbols.get(word).filter(|_| !is_parameter) {
+            Some(symbol) if let Meaning::Function(index) = symbol.meaning => Target::Function(index),
+            Some(symbol) if !matches!(symbol.meaning, Meaning::Leaf(_)) => {
+                let problem = Diagnostic::new(Code::Name, format!("`{word}` is a value and cannot be called"))
+                    .at(span)
+                    .also(symbol.span, "defined here");
+                self.cursor.report(problem.hint(format!("the operator of this name is `M.{word}(..)`")));
+                Target::Unknown
+            }
+            _ if is_parameter => {
+                let problem = Diagnostic::new(Code::Name, format!("`{word}` is a parameter and cannot be called"));
+                self.cursor.report(problem.at(span).hint(format!("the operator of this name is `M.{word}(..)`")));
+                Target::Unknown
+            }
+            _ => self.operator_target(path, word, span),
+        }
+    }
+
+    /// The operator called `name`, which the text writes as `path`.
+    fn operator_target(&mut self, path: Cow<'s, str>, name: &str, span: Span) -> Target {
+        if let Some(callee) = self.callees.get(&path)
+            && callee.target != Target::Unknown
+        {
+            return callee.target;
+        }
+        if let Some(callable) = self.vocabulary.resolve(name) {
+            let id = self.program.graph.intern(callable.name);
+            let target = Target::Operator(self.operators.len());
+            self.operators.push((callable, id));
+            self.callees.insert(path, Callee { target, span, reports: Vec::new() });
+            return target;
+        }
+        let found = self.vocabulary.suggest(name);
+        let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
+        let report = self.cursor.problems.len();
+        self.cursor.report(match did_you_mean(&found) {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        });
+        let callee = self.callees.entry(path).or_insert(Callee { target: Target::Unknown, span, reports: Vec::new() });
+        callee.reports.push(report);
+        Target::Unknown
+    }
+
+    /// A name is defined now: calls of it further up did not mean what it is now.
+    pub(super) fn note_callee_defined(&mut self, name: &str, defined: Span) {
+        let Some(callee) = self.callees.remove(name) else { return };
+        if callee.target != Target::Unknown {
+            self.cursor.report(used_before_definition(name, callee.span, defined));
+            return;
+        }
+        for report in callee.reports {
+            if let Some(problem) = self.cursor.problems.get_mut(report)
+                && let Some(used) = problem.span()
+            {
+                *problem = used_before_definition(name, used, defined);
+            }
+        }
+    }
+
+    /// Begins a call at its opening bracket.
+    fn open_call(&mut self, target: Target, name: Span) -> Result<Expect, Stop> {
+        let open = self.cursor.token.span;
+        self.cursor.enter(open)?;
+        self.cursor.advance();
+        let (base, keywords) = (self.operands.len(), self.keywords.len());
+        self.frames.push(Frame::Call { target, name, open, base, keywords });
+        Ok(Expect::Operand)
+    }
+
+    /// Notes a keyword if an argument of the call on top begins with one: `name =`. True if it did.
+    pub(super) fn keyword(&mut self) -> bool {
+        let position = self.operands.len();
+        let span = self.cursor.token.span;
+        let begins = matches!(self.frames.last(), Some(Frame::Call { .. }))
+            && self.keywords.last().is_none_or(|last| last.position != position)
+            && self.cursor.peek().kind == TokenKind::Equals;
+        if begins {
+            self.keywords.push(Keyword { name: self.cursor.text(span), span, position });
+            self.cursor.advance();
+            self.cursor.advance();
+        }
+        begins
+    }
+
+    /// Ends a call: binds the operands above `base` to parameters and makes its node.
+    pub(super) fn close_call(
+        &mut self,
+        target: Target,
+        name: Span,
+        base: usize,
+        keywords: usize,
+        call: Span,
+    ) -> Result<Operand, Stop> {
+        let keywords = self.keywords.split_off(keywords);
+        let count = self.operands.len() - base;
+        let mut arguments = std::mem::take(&mut self.arguments);
+        arguments.clear();
+        arguments.extend(self.operands.drain(base..).filter_map(|operand| operand.node));
+        let complete = arguments.len() == count;
+        let bound = self.bind(target, name, call, &keywords, base, count);
+        let made = match bound {
+            Some(order) if complete => self.make_call(target, call, &order, &mut arguments),
+            _ => Ok(None),
+        };
+        self.arguments = arguments;
+        Ok(Operand::new(made?, call))
+    }
+
+    /// Which arguments the parameters get; `None` if they do not fit, which is reported. No order at all means the
+    /// order written.
+    fn bind(
+        &mut self,
+        target: Target,
+        name: Span,
+        call: Span,
+        keywords: &[Keyword<'_>],
+        base: usize,
+        count: usize,
+    ) -> Option<Vec<Bound>> {
+        let Parser { operators, functions, cursor, .. } = self;
+        let signature = match target {
+            Target::Operator(index) => Signature::Operator(&operators[index].0),
+            Target::Function(index) if functions[index].is_erroneous() => return None,
+            Target::Function(index) => Signature::Function(functions[index].name, &functions[index].parameters),
+            Target::Unknown => return None,
+        };
+        if keywords.is_empty() && signature.takes_exactly(count) {
+            return Some(Vec::new());
+        }
+        let positional = count - keywords.len();
+        if let Some(first) = keywords.first()
+            && first.position != base + positional
+        {
+            let problem = Diagnostic::new(Code::Arguments, "an argument without a name follows one with a name");
+            cursor.report(problem.at(call).also(first.span, "the first argument with a name"));
+            return None;
+        }
+        match signature.bind(cursor.text(name), call, count, keywords) {
+            Ok(order) => Some(order),
+            Err(problem) => {
+                cursor.report(*problem);
+                None
+            }
+        }
+    }
+
+    /// Makes the node of a call whose arguments fit.
+    fn make_call(
+        &mut self,
+        target: Target,
+        call: Span,
+        order: &[Bound],
+        arguments: &mut Vec<NodeId>,
+    ) -> Result<Option<NodeId>, Stop> {
+        if !order.is_empty() {
+            let mut ordered = Vec::with_capacity(order.len());
+            for bound in order {
+                ordered.push(match bound {
+                    Bound::Argument(index) => arguments[*index],
+                    Bound::Default(value) => self.literal(value.clone(), call)?,
+                });
+            }
+            *arguments = ordered;
+        }
+        match target {
+            Target::Operator(index) => {
+                let name = self.operators[index].1;
+                self.operator(name, arguments, call).map(Some)
+            }
+            Target::Function(index) => self.instantiate(index, arguments, call),
+            Target::Unknown => Ok(None),
+        }
+    }
+}
+
+/// The hint that offers at most three names.
+fn did_you_mean(names: &[String]) -> Option<String> {
+    let quoted: Vec<_> = names.iter().take(3).map(|name| format!("`{name}`")).collect();
+    let (last, others) = quoted.split_last()?;
+    Some(match others {
+        [] => format!("did you mean {last}?"),
+        _ => format!("did you mean {} or {last}?", others.join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_most_three_names_are_offered() {
+        let hint = |names: &[&str]| did_you_mean(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(hint(&[]), None);
+        assert_eq!(hint(&["a"]).unwrap(), "did you mean `a`?");
+        assert_eq!(hint(&["a", "b"]).unwrap(), "did you mean `a` or `b`?");
+        assert_eq!(hint(&["a", "b", "c", "d"]).unwrap(), "did you mean `a`, `b` or `c`?");
+    }
+}

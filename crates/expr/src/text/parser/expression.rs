@@ -1,0 +1,467 @@
+//! Expressions: operator precedence over two explicit stacks, one of operands and one of what is begun. Nothing
+//! recurses, so sums, powers and `else if` chains of any length are loops; what is begun by a bracket or a condition
+//! counts against the nesting limit.
+
+use super::Parser;
+use super::call::Target;
+use crate::infix::{Fixity, GET_NTH, LOOSEST, Level, MAKE_TUPLE, Operation, WHERE};
+use crate::text::cursor::{Stop, ends_text};
+use crate::text::token::TokenKind;
+use crate::{Code, Diagnostic, NodeId, ScalarValue, Span, Value};
+
+/// A part of an expression that is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand {
+    /// `None` if it is erroneous, which is reported.
+    pub(super) node: Option<NodeId>,
+    /// Where it stands, its brackets included.
+    pub(super) span: Span,
+    /// If it is a comparison without brackets, where its right operand stands.
+    compared: Option<Span>,
+}
+
+impl Operand {
+    pub(super) fn new(node: Option<NodeId>, span: Span) -> Self {
+        Operand { node, span, compared: None }
+    }
+}
+
+/// What is begun and not yet complete. Its operands are on the stack of operands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Frame {
+    /// An operator before its operand.
+    Prefix { operation: Operation, span: Span },
+    /// An operator behind its left operand.
+    Infix { operation: Operation },
+    /// A condition.
+    If { span: Span, part: Part },
+    /// A bracket: `(a)` or a tuple.
+    Group { open: Span, base: usize, comma: bool },
+    /// A call; its keywords are those above `keywords`.
+    Call { target: Target, name: Span, open: Span, base: usize, keywords: usize },
+}
+
+/// Which part of a condition is being read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Condition,
+    Then,
+    Else,
+}
+
+/// What comes next in an expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Expect {
+    Operand,
+    Operator,
+    Nothing,
+}
+
+impl<'s> Parser<'s, '_> {
+    /// Reads an expression up to what cannot belong to it.
+    pub(super) fn expression(&mut self) -> Result<Operand, Stop> {
+        self.operands.clear();
+        self.frames.clear();
+        self.keywords.clear();
+        let mut expect = Expect::Operand;
+        loop {
+            expect = match expect {
+                Expect::Operand => self.operand()?,
+                Expect::Operator => self.behind_operand()?,
+                Expect::Nothing => return Ok(self.pop()),
+            };
+        }
+    }
+
+    pub(super) fn push(&mut self, operand: Operand) -> Expect {
+        self.operands.push(operand);
+        Expect::Operator
+    }
+
+    fn pop(&mut self) -> Operand {
+        // Every frame has its operands below it; an empty stack cannot be.
+        self.operands.pop().unwrap_or(Operand::new(None, Span::default()))
+    }
+
+    /// Reads what begins an operand.
+    fn operand(&mut self) -> Result<Expect, Stop> {
+        let token = self.cursor.token;
+        match token.kind {
+            TokenKind::Word if self.keyword() => Ok(Expect::Operand),
+            TokenKind::Word if !self.cursor.at_literal() => self.word(),
+            TokenKind::Type if self.type_begins_path() => {
+                self.cursor.advance();
+                self.path(token.span)
+            }
+            TokenKind::OpenRound => {
+                self.cursor.enter(token.span)?;
+                self.cursor.advance();
+                let base = self.operands.len();
+                self.frames.push(Frame::Group { open: token.span, base, comma: false });
+                Ok(Expect::Operand)
+            }
+            TokenKind::CloseRound if self.may_be_empty() => self.close(),
+            TokenKind::If => self.begin_condition(),
+            TokenKind::Minus if self.minus_belongs_to_number() => {
+                self.cursor.advance();
+                let value = self.cursor.read_number(Some(token.span), None).map(Value::Scalar);
+                self.push_literal(value, token.span)
+            }
+            TokenKind::OpenSquare => Err(self.cursor.stop(
+                Diagnostic::new(Code::Syntax, "there are no array literals yet")
+                    .at(token.span)
+                    .hint("a tuple is written `(a, b)`"),
+            )),
+            TokenKind::OpenCurly => Err(self.cursor.stop(
+                Diagnostic::new(Code::Syntax, "there are no named tuples yet")
+                    .at(token.span)
+                    .hint("a tuple is written `(a, b)`"),
+            )),
+            kind => match Operation::prefix(kind) {
+                Some(operation) => {
+                    self.check_prefix(operation.level(), token.span)?;
+                    self.cursor.advance();
+                    self.frames.push(Frame::Prefix { operation, span: token.span });
+                    Ok(Expect::Operand)
+                }
+                None if self.cursor.at_literal() => {
+                    let value = self.cursor.read_literal()?;
+                    self.push_literal(value, token.span)
+                }
+                None => Err(self.missing_operand()),
+            },
+        }
+    }
+
+    /// True at the name of a type that heads the path of an operator: `bool.equal(..)`.
+    fn type_begins_path(&self) -> bool {
+        let mut ahead = self.cursor.ahead();
+        ahead.next().kind == TokenKind::Dot && ahead.next().kind.is_word()
+    }
+
+    /// True if the minus here is part of a literal: a number follows it, and behind that no `**`.
+    fn minus_belongs_to_number(&self) -> bool {
+        let mut ahead = self.cursor.ahead();
+        ahead.next().kind.is_number() && Operation::infix(ahead.next().kind) != Some(Operation::Power)
+    }
+
+    fn push_literal(&mut self, value: Option<Value>, start: Span) -> Result<Expect, Stop> {
+        let span = start.to(self.cursor.previous);
+        let node = match value {
+            Some(value) => Some(self.literal(value, span)?),
+            None => None,
+        };
+        Ok(self.push(Operand::new(node, span)))
+    }
+
+    /// True where a bracket may close without a further operand: it is empty, or a comma stands before.
+    fn may_be_empty(&self) -> bool {
+        match self.frames.last() {
+            Some(Frame::Group { base, comma, .. }) => *comma || self.operands.len() == *base,
+            Some(Frame::Call { .. }) => self.keywords.last().is_none_or(|k| k.position != self.operands.len()),
+            _ => false,
+        }
+    }
+
+    fn missing_operand(&mut self) -> Stop {
+        match self.innermost_bracket() {
+            Some(open) if ends_text(self.cursor.token.kind) => self.cursor.unclosed(open, "a value"),
+            _ => self.cursor.unexpected("a value"),
+        }
+    }
+
+    fn innermost_bracket(&self) -> Option<Span> {
+        self.frames.iter().rev().find_map(|frame| match frame {
+            Frame::Group { open, .. } | Frame::Call { open, .. } => Some(*open),
+            _ => None,
+        })
+    }
+
+    /// A prefix form of this level must not stand behind an operator that binds tighter.
+    fn check_prefix(&mut self, level: Level, span: Span) -> Result<(), Stop> {
+        let before = match self.frames.last() {
+            Some(Frame::Prefix { operation, .. } | Frame::Infix { operation }) => *operation,
+            _ => return Ok(()),
+        };
+        if level >= before.right_level() {
+            return Ok(());
+        }
+        let word = self.cursor.text(span);
+        let message = format!("`{word}` binds weaker than the `{}` before it", before.text());
+        Err(self
+            .cursor
+            .stop(Diagnostic::new(Code::Syntax, message).at(span).hint(format!("put it in brackets: `({word} ..)`"))))
+    }
+
+    fn begin_condition(&mut self) -> Result<Expect, Stop> {
+        let span = self.cursor.token.span;
+        self.check_prefix(LOOSEST, span)?;
+        self.cursor.deepen(span)?;
+        self.cursor.advance();
+        self.frames.push(Frame::If { span, part: Part::Condition });
+        Ok(Expect::Operand)
+    }
+
+    /// Reads what stands behind an operand.
+    fn behind_operand(&mut self) -> Result<Expect, Stop> {
+        let token = self.cursor.token;
+        if let Some(operation) = Operation::infix(token.kind) {
+            // What binds as tight or tighter is complete; `**` leaves its like open.
+            let complete = operation.level() + Level::from(operation.fixity() == Fixity::Right);
+            self.reduce(complete)?;
+            self.cursor.advance();
+            self.frames.push(Frame::Infix { operation });
+            return Ok(Expect::Operand);
+        }
+        match token.kind {
+            TokenKind::Then => self.then(),
+            TokenKind::Else => self.otherwise(),
+            _ if self.cursor.at_line_end() => self.end(),
+            TokenKind::Dot => self.field(),
+            TokenKind::OpenRound => Err(self.cursor.stop(
+                Diagnostic::new(Code::Syntax, "a value cannot be called")
+                    .at(token.span)
+                    .hint("only operators and functions are called, by name"),
+            )),
+            TokenKind::OpenSquare => Err(self.cursor.stop(
+                Diagnostic::new(Code::Syntax, "there are no arrays to index yet")
+                    .at(token.span)
+                    .hint("a field of a tuple is written `x.0`"),
+            )),
+            TokenKind::CloseRound if self.cursor.brackets > 0 => {
+                self.finish()?;
+                self.close()
+            }
+            TokenKind::Comma if self.cursor.brackets > 0 => {
+                self.finish()?;
+                self.cursor.advance();
+                if let Some(Frame::Group { comma, .. }) = self.frames.last_mut() {
+                    *comma = true;
+                }
+                Ok(Expect::Operand)
+            }
+            _ => self.end(),
+        }
+    }
+
+    /// Ends the expression, if no bracket is open.
+    fn end(&mut self) -> Result<Expect, Stop> {
+        match self.innermost_bracket() {
+            Some(open) => Err(self.cursor.unclosed(open, "an operator, `,` or `)`")),
+            None => self.finish().map(|()| Expect::Nothing),
+        }
+    }
+
+    /// Reads `.0` behind an operand.
+    fn field(&mut self) -> Result<Expect, Stop> {
+        self.cursor.advance();
+        let token = self.cursor.token;
+        if token.kind != TokenKind::Number {
+            if !token.kind.is_word() {
+                return Err(self.cursor.unexpected("the position of a field"));
+            }
+            let name = self.cursor.text(token.span);
+            let mut problem =
+                Diagnostic::new(Code::Syntax, format!("there is no field `{name}`: tuples have no names yet"))
+                    .at(token.span)
+                    .hint("the first field of `x` is `x.0`");
+            if self.cursor.peek().kind == TokenKind::OpenRound {
+                problem =
+                    problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`");
+            }
+            return Err(self.cursor.stop(problem));
+        }
+        self.cursor.advance();
+        let of = self.pop();
+        let span = of.span.to(token.span);
+        let digits = self.cursor.text(token.span);
+        let Some(position) = digits.parse::<i64>().ok() else {
+            let message = format!("`{}` is not the position of a field", super::super::cursor::shorten(digits));
+            self.cursor.report(Diagnostic::new(Code::Literal, message).at(token.span));
+            return Ok(self.push(Operand::new(None, span)));
+        };
+        let position = self.literal(Value::Scalar(ScalarValue::Int64(position)), token.span)?;
+        let node = match of.node {
+            Some(node) => {
+                let name = self.program.graph.intern(GET_NTH);
+                Some(self.operator(name, &[node, position], span)?)
+            }
+            None => None,
+        };
+        Ok(self.push(Operand::new(node, span)))
+    }
+
+    /// Reads the closing bracket here, which ends the group or call on top.
+    fn close(&mut self) -> Result<Expect, Stop> {
+        let close = self.cursor.token.span;
+        let operand = match self.frames.pop() {
+            Some(Frame::Group { open, base, comma }) => {
+                let span = open.to(close);
+                if self.operands.len() == base + 1 && !comma {
+                    Operand::new(self.pop().node, span)
+                } else {
+                    self.make_tuple(base, span)?
+                }
+            }
+            Some(Frame::Call { target, name, base, keywords, .. }) => {
+                self.close_call(target, name, base, keywords, name.to(close))?
+            }
+            // `finish` leaves a bracket on top.
+            _ => return Err(self.cursor.unexpected("a value")),
+        };
+        self.cursor.advance();
+        self.cursor.leave();
+        Ok(self.push(operand))
+    }
+
+    fn make_tuple(&mut self, base: usize, span: Span) -> Result<Operand, Stop> {
+        let count = self.operands.len() - base;
+        let mut fields = std::mem::take(&mut self.arguments);
+        fields.clear();
+        fields.extend(self.operands.drain(base..).filter_map(|operand| operand.node));
+        let name = self.program.graph.intern(MAKE_TUPLE);
+        let made = if fields.len() == count { self.operator(name, &fields, span).map(Some) } else { Ok(None) };
+        self.arguments = fields;
+        Ok(Operand::new(made?, span))
+    }
+
+    /// `then`: the condition is complete.
+    fn then(&mut self) -> Result<Expect, Stop> {
+        loop {
+            self.reduce(LOOSEST)?;
+            match self.frames.last_mut() {
+                Some(Frame::If { part: part @ Part::Condition, .. }) => {
+                    *part = Part::Then;
+                    self.cursor.advance();
+                    return Ok(Expect::Operand);
+                }
+                Some(Frame::If { .. }) => self.complete_condition()?,
+                _ => return Err(self.without_if("then")),
+            }
+        }
+    }
+
+    /// `else`: the value before it is complete.
+    fn otherwise(&mut self) -> Result<Expect, Stop> {
+        loop {
+            self.reduce(LOOSEST)?;
+            match self.frames.last_mut() {
+                Some(Frame::If { part: part @ Part::Then, .. }) => {
+                    // The other value is as deep as the condition itself: `else if` chains do not nest.
+                    *part = Part::Else;
+                    self.cursor.rise();
+                    self.cursor.advance();
+                    return Ok(Expect::Operand);
+                }
+                Some(Frame::If { part: Part::Else, .. }) => self.complete_condition()?,
+                Some(Frame::If { .. }) => return Err(self.cursor.unexpected("an operator or `then`")),
+                _ => return Err(self.without_if("else")),
+            }
+        }
+    }
+
+    fn without_if(&mut self, word: &str) -> Stop {
+        let span = self.cursor.token.span;
+        let problem = Diagnostic::new(Code::Syntax, format!("there is no `if` before this `{word}`")).at(span);
+        self.cursor.stop(problem.hint("the form is `if condition then value else other`"))
+    }
+
+    /// Completes everything above the innermost bracket.
+    fn finish(&mut self) -> Result<(), Stop> {
+        loop {
+            self.reduce(LOOSEST)?;
+            match self.frames.last() {
+                Some(Frame::If { part: Part::Condition, span }) => {
+                    let problem = self.cursor.describe_unexpected("an operator or `then`");
+                    return Err(self.cursor.stop(problem.also(*span, "the condition begins here")));
+                }
+                Some(Frame::If { .. }) => self.complete_condition()?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Makes the node of the condition on top of the frames, whose last part is complete.
+    fn complete_condition(&mut self) -> Result<(), Stop> {
+        let Some(Frame::If { span: start, part }) = self.frames.pop() else { return Ok(()) };
+        let last = self.pop();
+        let span = start.to(last.span);
+        let (value, other) = if part == Part::Else {
+            (self.pop(), last.node)
+        } else {
+            self.cursor.rise();
+            (last, Some(self.literal(Value::Nothing, span)?))
+        };
+        let condition = self.pop();
+        let node = match (condition.node, value.node, other) {
+            (Some(condition), Some(value), Some(other)) => {
+                let name = self.program.graph.intern(WHERE);
+                Some(self.operator(name, &[condition, value, other], span)?)
+            }
+            _ => None,
+        };
+        self.push(Operand::new(node, span));
+        Ok(())
+    }
+
+    /// Completes the operators on top that bind at least this tight.
+    fn reduce(&mut self, level: Level) -> Result<(), Stop> {
+        loop {
+            match self.frames.last() {
+                Some(Frame::Prefix { operation, span }) if operation.level() >= level => {
+                    let (operation, start) = (*operation, *span);
+                    self.frames.pop();
+                    let operand = self.pop();
+                    let span = start.to(operand.span);
+                    let node = match operand.node {
+                        Some(node) => {
+                            let name = self.operation_name(operation);
+                            Some(self.operator(name, &[node], span)?)
+                        }
+                        None => None,
+                    };
+                    self.push(Operand::new(node, span));
+                }
+                Some(Frame::Infix { operation }) if operation.level() >= level => {
+                    let operation = *operation;
+                    self.frames.pop();
+                    let right = self.pop();
+                    let left = self.pop();
+                    let made = self.combine(operation, left, right)?;
+                    self.push(made);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn combine(&mut self, operation: Operation, left: Operand, right: Operand) -> Result<Operand, Stop> {
+        let span = left.span.to(right.span);
+        let single = operation.fixity() == Fixity::Single;
+        let chained = left.compared.filter(|_| single);
+        let node = match (left.node, right.node, chained) {
+            (Some(left), Some(right), None) => {
+                let name = self.operation_name(operation);
+                Some(self.operator(name, &[left, right], span)?)
+            }
+            (Some(_), _, Some(middle)) => {
+                let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again").at(span);
+                let hint = self.unchained(left.span, middle, operation, right.span);
+                self.cursor.report(problem.hint(hint));
+                None
+            }
+            _ => None,
+        };
+        Ok(Operand { node, span, compared: single.then_some(right.span) })
+    }
+
+    /// How to write `a < b < c`.
+    fn unchained(&self, left: Span, middle: Span, operation: Operation, right: Span) -> String {
+        let whole = self.cursor.text(left.to(right));
+        if whole.len() > 60 || whole.contains(['\n', '\r', '#']) {
+            return "write `a < b and b < c`".into();
+        }
+        let (left, middle, right) = (self.cursor.text(left), self.cursor.text(middle), self.cursor.text(right));
+        format!("write `{left} and {middle} {} {right}`", operation.text())
+    }
+}

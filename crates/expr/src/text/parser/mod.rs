@@ -1,0 +1,412 @@
+//! The parser: statements and names. Expressions, calls and functions have their own files. It goes on after an error
+//! at the next statement, so that one run reports what it can; an erroneous expression has no node, and what is made of
+//! it neither, so that no error is reported twice.
+
+mod call;
+mod expression;
+mod function;
+mod signature;
+
+use super::cursor::{Cursor, Stop};
+use super::token::{Token, TokenKind};
+use crate::infix::Operation;
+use crate::limits::Limit;
+use crate::program::{Input, Output, is_run_time_type};
+use crate::{Callable, Code, Diagnostic, Diagnostics, Limits, NameId, NodeId, Program, Span, Value, Vocabulary};
+use call::{Callee, Keyword};
+use expression::{Frame, Operand};
+use foldhash::fast::RandomState;
+use function::Function;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The name of the output of a text that is a bare expression.
+const BARE_OUTPUT: &str = "result";
+
+/// What a name means from its definition on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Meaning {
+    /// A declared input.
+    Input(NodeId),
+    /// A `let` or an output; no node if it is erroneous.
+    Value(Option<NodeId>),
+    /// A function, by index.
+    Function(usize),
+    /// Nothing yet: it was used as a leaf.
+    Leaf(NodeId),
+}
+
+/// A name of the text.
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    meaning: Meaning,
+    /// The definition; for a leaf its first use.
+    span: Span,
+}
+
+/// A map whose keys the text chooses; seeded, so that it cannot choose keys that collide.
+type NameMap<K, V> = HashMap<K, V, RandomState>;
+
+/// Reads one text.
+pub(super) struct Parser<'s, 'v> {
+    cursor: Cursor<'s>,
+    vocabulary: &'v dyn Vocabulary,
+    program: Program,
+    symbols: NameMap<&'s str, Symbol>,
+    /// The parameters of the function being read.
+    parameters: NameMap<&'s str, NodeId>,
+    /// The nodes that depend on those parameters.
+    open: FxHashSet<NodeId>,
+    functions: Vec<Function<'s>>,
+    operators: Vec<(Callable<'v>, NameId)>,
+    /// What paths before a bracket were found to mean.
+    callees: NameMap<Cow<'s, str>, Callee>,
+    operation_names: [Option<NameId>; Operation::ALL.len()],
+    declared: FxHashMap<NodeId, Span>,
+    output_names: NameMap<Cow<'s, str>, Span>,
+    /// Where the bare expression stands, once there was one.
+    bare: Option<Span>,
+    literal_bytes: usize,
+    instantiation: usize,
+    // The stacks of the expression being read, and the operands of a call being made.
+    operands: Vec<Operand>,
+    frames: Vec<Frame>,
+    keywords: Vec<Keyword<'s>>,
+    arguments: Vec<NodeId>,
+}
+
+impl<'s, 'v> Parser<'s, 'v> {
+    pub(super) fn new(source: &'s str, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
+        Parser {
+            cursor: Cursor::new(source, limits),
+            vocabulary,
+            program: Program::default(),
+            symbols: NameMap::default(),
+            parameters: NameMap::default(),
+            open: FxHashSet::default(),
+            functions: Vec::new(),
+            operators: Vec::new(),
+            callees: NameMap::default(),
+            operation_names: [None; Operation::ALL.len()],
+            declared: FxHashMap::default(),
+            output_names: NameMap::default(),
+            bare: None,
+            literal_bytes: 0,
+            instantiation: 0,
+            operands: Vec::new(),
+            frames: Vec::new(),
+            keywords: Vec::new(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Reads the whole text.
+    pub(super) fn run(mut self) -> Result<Program, Diagnostics> {
+        while !self.cursor.given_up && self.cursor.token.kind != TokenKind::End {
+            if self.cursor.take(TokenKind::Semicolon) {
+                continue;
+            }
+            let start = self.cursor.token.span.start;
+            self.cursor.surface();
+            let read = self.statement().and_then(|()| self.end_of_statement());
+            if read == Err(Stop) {
+                self.skip_statement(start);
+            }
+        }
+        if self.program.outputs.is_empty() && self.cursor.problems.is_empty() {
+            let problem = Diagnostic::new(Code::NoOutput, "the model has no output");
+            self.cursor.report(problem.hint("write `output name = expression`"));
+        }
+        let mut problems = self.cursor.problems;
+        problems.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
+        Diagnostics::check(problems)?;
+        self.program.add_undeclared_inputs();
+        Ok(self.program)
+    }
+
+    fn statement(&mut self) -> Result<(), Stop> {
+        if let Some(bare) = self.bare.filter(|_| self.bare != Some(Span::default())) {
+            // Said once: an empty span stands for a bare expression that was complained about.
+            self.bare = Some(Span::default());
+            self.cursor.report(bare_not_last(bare));
+        }
+        match self.cursor.token.kind {
+            TokenKind::Input => self.input(),
+            TokenKind::Let => self.definition(),
+            TokenKind::Fn => self.function(),
+            TokenKind::Output => self.output(),
+            _ => self.bare_expression(),
+        }
+    }
+
+    fn end_of_statement(&mut self) -> Result<(), Stop> {
+        let Token { kind, span, .. } = self.cursor.token;
+        if matches!(kind, TokenKind::End | TokenKind::Semicolon) || self.cursor.at_line_end() {
+            return Ok(());
+        }
+        Err(match kind {
+            TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
+                self.cursor.stop(Diagnostic::new(Code::Bracket, "this bracket closes nothing").at(span))
+            }
+            _ if kind.begins_statement() => self.cursor.stop(
+                Diagnostic::new(Code::Syntax, "a statement begins on its own line").at(span).hint("or behind a `;`"),
+            ),
+            TokenKind::Comma => self.cursor.stop(
+                Diagnostic::new(Code::Syntax, "expected an operator or the end of the statement, found `,`")
+                    .at(span)
+                    .hint("a tuple is written in brackets: `(a, b)`"),
+            ),
+            _ => self.cursor.unexpected("an operator or the end of the statement"),
+        })
+    }
+
+    /// Moves to where the next statement begins, at least one token behind `start`.
+    fn skip_statement(&mut self, start: u32) {
+        let mut depth = self.cursor.brackets;
+        while self.cursor.token.kind != TokenKind::End {
+            let Token { kind, first_on_line, span } = self.cursor.token;
+            let word_of_path = self.cursor.previous_kind == TokenKind::Dot;
+            let ends = kind == TokenKind::Semicolon
+                || (kind.begins_statement() && !word_of_path)
+                || (first_on_line && depth == 0 && Operation::infix(kind).is_none());
+            if ends && span.start > start {
+                return;
+            }
+            match kind {
+                TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => depth += 1,
+                TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
+                    depth = depth.saturating_sub(1);
+                }
+                _ => {}
+            }
+            self.cursor.advance();
+        }
+    }
+
+    /// `input a, b: f32, c`
+    fn input(&mut self) -> Result<(), Stop> {
+        self.cursor.advance();
+        let mut untyped = self.program.inputs.len();
+        loop {
+            let name = self.declared_name()?;
+            let leaf = self.program.graph.leaf(&name.text, None);
+            if let Some(first) = self.declared.get(&leaf) {
+                let message = format!("the input `{}` is declared twice", name.text);
+                let problem = Diagnostic::new(Code::Name, message).at(name.span).also(*first, "first declared here");
+                self.cursor.report(problem);
+            } else {
+                self.declared.insert(leaf, name.span);
+                if let Some(word) = name.word {
+                    self.define(word, name.span, Meaning::Input(leaf));
+                }
+                let name_of_leaf = (*name.text).into();
+                self.program.inputs.push(Input { name: name_of_leaf, qtype: None, span: Some(name.span) });
+            }
+            if self.cursor.take(TokenKind::Colon) {
+                let start = self.cursor.token.span;
+                let qtype = self.cursor.read_type()?;
+                if !is_run_time_type(&qtype) {
+                    let message = format!("no input is of type {qtype}");
+                    let problem = Diagnostic::new(Code::InputType, message).at(start.to(self.cursor.previous));
+                    self.cursor.report(problem.hint("values of this type exist only in the text of a model"));
+                }
+                for input in self.program.inputs.iter_mut().skip(untyped) {
+                    input.qtype = Some(qtype.clone());
+                }
+                untyped = self.program.inputs.len();
+            }
+            if !self.cursor.take(TokenKind::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `let name = expression`
+    fn definition(&mut self) -> Result<(), Stop> {
+        self.cursor.advance();
+        let (name, span) = self.new_name()?;
+        let value = self.defining_expression();
+        // Even an erroneous definition defines the name, else every use would be an error too.
+        let node = value.as_ref().ok().and_then(|operand| operand.node);
+        self.define(name, span, Meaning::Value(node));
+        value.map(drop)
+    }
+
+    /// `output name = expression`
+    fn output(&mut self) -> Result<(), Stop> {
+        self.cursor.advance();
+        let name = self.declared_name()?;
+        let value = self.defining_expression();
+        let node = value.as_ref().ok().and_then(|operand| operand.node);
+        if let Some(first) = self.output_names.get(&name.text) {
+            let message = format!("the output `{}` is defined twice", name.text);
+            let problem = Diagnostic::new(Code::Name, message).at(name.span).also(*first, "first defined here");
+            self.cursor.report(problem);
+            return value.map(drop);
+        }
+        self.output_names.insert(name.text.clone(), name.span);
+        if let Some(word) = name.word {
+            // `output d = d` only exports what `d` means already.
+            let known = self.symbols.get(word).map(|symbol| symbol.meaning);
+            if node.is_none() || known != Some(Meaning::Value(node)) {
+                self.define(word, name.span, Meaning::Value(node));
+            }
+        }
+        if let Some(node) = node {
+            self.program.outputs.push(Output { name: (*name.text).into(), node, span: Some(name.span) });
+        }
+        value.map(drop)
+    }
+
+    fn bare_expression(&mut self) -> Result<(), Stop> {
+        let value = self.expression()?;
+        if !self.program.outputs.is_empty() && self.bare.is_none() {
+            let problem =
+                Diagnostic::new(Code::Syntax, "an expression by itself is an output, and there is one already");
+            self.cursor.report(problem.at(value.span).hint("write `output name = ..` or `let name = ..`"));
+            return Ok(());
+        }
+        self.bare = self.bare.or(Some(value.span));
+        if let Some(node) = value.node {
+            self.program.outputs.push(Output { name: BARE_OUTPUT.into(), node, span: Some(value.span) });
+        }
+        Ok(())
+    }
+
+    /// `= expression`
+    fn defining_expression(&mut self) -> Result<Operand, Stop> {
+        if !self.cursor.take(TokenKind::Equals) {
+            return Err(self.cursor.unexpected("`=`"));
+        }
+        self.expression()
+    }
+
+    /// Reads a name that is being defined.
+    fn new_name(&mut self) -> Result<(&'s str, Span), Stop> {
+        let Token { kind, span, first_on_line } = self.cursor.token;
+        match kind {
+            TokenKind::Word => {
+                self.cursor.advance();
+                Ok((self.cursor.text(span), span))
+            }
+            _ if kind.is_word() && !(kind.begins_statement() && first_on_line) => {
+                let word = self.cursor.text(span);
+                let message = format!("`{word}` is a word of the language and cannot be a name");
+                let problem = Diagnostic::new(Code::Name, message).at(span);
+                Err(self.cursor.stop(problem.hint(format!("write `input \"{word}\"` and `L.{word}` for an input"))))
+            }
+            _ => Err(self.cursor.unexpected("a name")),
+        }
+    }
+
+    /// Reads the name of an input or output, which may be in quotes.
+    fn declared_name(&mut self) -> Result<DeclaredName<'s>, Stop> {
+        if self.cursor.token.kind == TokenKind::Text {
+            let span = self.cursor.token.span;
+            return Ok(DeclaredName { text: self.quoted_name()?, word: None, span });
+        }
+        let (word, span) = self.new_name()?;
+        Ok(DeclaredName { text: word.into(), word: Some(word), span })
+    }
+
+    /// Reads a name in quotes.
+    fn quoted_name(&mut self) -> Result<Cow<'s, str>, Stop> {
+        let span = self.cursor.advance().span;
+        self.cursor.check_name(span);
+        super::quoted::decode(self.cursor.text(span), span).map_err(|fault| self.cursor.stop(fault.diagnostic()))
+    }
+
+    /// Gives a name its meaning.
+    fn define(&mut self, name: &'s str, span: Span, meaning: Meaning) {
+        match self.symbols.get(name) {
+            Some(Symbol { meaning: Meaning::Leaf(_), span: used }) => {
+                let problem = used_before_definition(name, *used, span);
+                self.cursor.report(problem);
+            }
+            Some(Symbol { meaning: first, span: defined }) => {
+                let problem = Diagnostic::new(Code::Name, format!("`{name}` is defined twice"))
+                    .at(span)
+                    .also(*defined, "first defined here");
+                self.cursor.report(match first {
+                    Meaning::Input(_) => problem.hint(format!("an output of this name is written `output \"{name}\"`")),
+                    _ => problem,
+                });
+                return;
+            }
+            None => {}
+        }
+        self.note_callee_defined(name, span);
+        self.symbols.insert(name, Symbol { meaning, span });
+    }
+
+    /// Makes a literal node.
+    fn literal(&mut self, value: Value, span: Span) -> Result<NodeId, Stop> {
+        self.literal_bytes += literal_bytes(&value);
+        if self.literal_bytes > self.cursor.limits.literal_bytes {
+            return Err(self.cursor.limit(Limit::LiteralBytes, Some(span)));
+        }
+        let node = self.program.graph.literal(value, Some(span));
+        self.check_nodes(node, span)
+    }
+
+    /// Makes an operator node.
+    fn operator(&mut self, name: NameId, operands: &[NodeId], span: Span) -> Result<NodeId, Stop> {
+        let node = self.program.graph.operator_named(name, operands, Some(span));
+        self.note_open(node, operands);
+        self.check_nodes(node, span)
+    }
+
+    /// Notes that a node depends on parameters if one of its operands does.
+    fn note_open(&mut self, node: NodeId, operands: &[NodeId]) {
+        if !self.open.is_empty() && operands.iter().any(|operand| self.open.contains(operand)) {
+            self.open.insert(node);
+        }
+    }
+
+    fn check_nodes(&mut self, node: NodeId, span: Span) -> Result<NodeId, Stop> {
+        if self.program.graph.len() > self.cursor.limits.nodes {
+            return Err(self.cursor.limit(Limit::Nodes, Some(span)));
+        }
+        Ok(node)
+    }
+
+    fn operation_name(&mut self, operation: Operation) -> NameId {
+        let Parser { operation_names, program, .. } = self;
+        *operation_names[operation as usize].get_or_insert_with(|| program.graph.intern(operation.name()))
+    }
+}
+
+/// The name of an input or output.
+struct DeclaredName<'s> {
+    text: Cow<'s, str>,
+    /// The name as it may be used later; `None` if it was in quotes.
+    word: Option<&'s str>,
+    span: Span,
+}
+
+fn used_before_definition(name: &str, used: Span, defined: Span) -> Diagnostic {
+    Diagnostic::new(Code::Name, format!("`{name}` is used before it is defined"))
+        .at(used)
+        .also(defined, "defined here")
+        .hint("a name is defined above its uses, and not by itself")
+}
+
+fn bare_not_last(bare: Span) -> Diagnostic {
+    Diagnostic::new(Code::Syntax, "an expression by itself must be the last statement")
+        .at(bare)
+        .hint("write `let name = ..` or `output name = ..`")
+}
+
+/// What a literal counts against the limit: its size in a frame, and its text.
+fn literal_bytes(value: &Value) -> usize {
+    match value {
+        Value::Tuple(fields) => fields.iter().map(literal_bytes).sum(),
+        Value::Type(_) | Value::Nothing => 0,
+        Value::Scalar(v) | Value::Present(v) => match v {
+            crate::ScalarValue::Text(text) => text.len() + value.qtype().layout().size as usize,
+            _ => value.qtype().layout().size as usize,
+        },
+        Value::Missing(_) => value.qtype().layout().size as usize,
+    }
+}

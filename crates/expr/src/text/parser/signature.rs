@@ -1,0 +1,175 @@
+//! Signatures: which argument of a call goes where, for operators and functions alike.
+
+use super::NameMap;
+use super::call::Keyword;
+use crate::{Callable, Code, Diagnostic, Span, Value};
+
+/// The parameters of what is called.
+#[derive(Clone, Copy)]
+pub(super) enum Signature<'a> {
+    /// Of an operator.
+    Operator(&'a Callable<'a>),
+    /// Of a function: its name and the names of its parameters.
+    Function(&'a str, &'a [&'a str]),
+}
+
+/// What a parameter gets.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Bound {
+    /// The argument at this position of the call.
+    Argument(usize),
+    /// The parameter's default.
+    Default(Value),
+}
+
+impl<'a> Signature<'a> {
+    fn len(self) -> usize {
+        match self {
+            Signature::Operator(callable) => callable.params.len(),
+            Signature::Function(_, params) => params.len(),
+        }
+    }
+
+    fn parameter(self, index: usize) -> &'a str {
+        match self {
+            Signature::Operator(callable) => callable.params.get(index).map_or("", |p| p.name),
+            Signature::Function(_, params) => params.get(index).copied().unwrap_or(""),
+        }
+    }
+
+    fn default(self, index: usize) -> Option<&'a Value> {
+        match self {
+            Signature::Operator(callable) => callable.params.get(index)?.default.as_ref(),
+            Signature::Function(..) => None,
+        }
+    }
+
+    fn is_variadic(self) -> bool {
+        matches!(self, Signature::Operator(callable) if callable.variadic)
+    }
+
+    /// Parameters that take exactly one argument each: all but a variadic last one.
+    fn fixed(self) -> usize {
+        self.len().saturating_sub(usize::from(self.is_variadic()))
+    }
+
+    /// True if `count` arguments without keywords are bound one to one.
+    pub(super) fn takes_exactly(self, count: usize) -> bool {
+        if self.is_variadic() { count >= self.fixed() } else { count == self.len() }
+    }
+
+    /// `math.round(x, digits=0)`
+    fn form(self) -> String {
+        let name = match self {
+            Signature::Operator(callable) => callable.name,
+            Signature::Function(name, _) => name,
+        };
+        let parameters = (0..self.len()).map(|index| {
+            let parameter = self.parameter(index);
+            match self.default(index) {
+                _ if index >= self.fixed() => format!("{parameter}, .."),
+                Some(value) => format!("{parameter}={}", crate::print_value(value)),
+                None => parameter.to_owned(),
+            }
+        });
+        let mut parameters: Vec<_> = parameters.take(20).collect();
+        if self.len() > 20 || (self.is_variadic() && self.len() == 0) {
+            parameters.push("..".into());
+        }
+        format!("{name}({})", parameters.join(", "))
+    }
+
+    /// Finds out what each parameter gets, in order; further arguments of a variadic one follow.
+    ///
+    /// `written` is the callee's name in the text, `call` the whole call. The first `count - keywords.len()` arguments
+    /// have no keywords.
+    pub(super) fn bind(
+        self,
+        written: &str,
+        call: Span,
+        count: usize,
+        keywords: &[Keyword<'_>],
+    ) -> Result<Vec<Bound>, Box<Diagnostic>> {
+        let fault = |message: String, span: Span| {
+            let problem = Diagnostic::new(Code::Arguments, message).at(span);
+            Box::new(problem.hint(format!("its form is `{}`", self.form())))
+        };
+        let positional = count - keywords.len();
+        if positional > self.len() && !self.is_variadic() {
+            let (most, given) = (self.len(), positional);
+            let plural = if most == 1 { "" } else { "s" };
+            return Err(fault(format!("`{written}` takes {most} argument{plural}, {given} given"), call));
+        }
+        let mut bound: Vec<Option<Bound>> = (0..positional).map(|index| Some(Bound::Argument(index))).collect();
+        bound.resize(bound.len().max(self.fixed()), None);
+        let places: NameMap<&str, usize> = match keywords {
+            [] => NameMap::default(),
+            _ => (0..self.fixed()).map(|parameter| (self.parameter(parameter), parameter)).collect(),
+        };
+        for (index, keyword) in keywords.iter().enumerate() {
+            let Some(&place) = places.get(keyword.name) else {
+                return Err(fault(format!("`{written}` has no parameter `{}`", keyword.name), keyword.span));
+            };
+            if bound[place].is_some() {
+                return Err(fault(format!("the argument `{}` is given twice", keyword.name), keyword.span));
+            }
+            bound[place] = Some(Bound::Argument(positional + index));
+        }
+        let filled = bound.into_iter().enumerate().map(|(index, bound)| {
+            bound
+                .or_else(|| self.default(index).cloned().map(Bound::Default))
+                .ok_or_else(|| fault(format!("`{written}` lacks the argument `{}`", self.parameter(index)), call))
+        });
+        filled.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Parameter;
+
+    static ROUND: [Parameter; 2] =
+        [Parameter { name: "x", default: None }, Parameter { name: "digits", default: Some(Value::Nothing) }];
+
+    fn bind(callable: &Callable<'_>, count: usize, keywords: &[&str]) -> Result<String, String> {
+        let keywords: Vec<_> =
+            keywords.iter().map(|name| Keyword { name, span: Span::new(7, 8), position: 0 }).collect();
+        let signature = Signature::Operator(callable);
+        match signature.bind("round", Span::new(0, 9), count, &keywords) {
+            Ok(bound) => Ok(format!("{bound:?}")),
+            Err(problem) => Err(problem.to_string()),
+        }
+    }
+
+    #[test]
+    fn arguments_find_their_parameters() {
+        let round = Callable { name: "math.round", params: &ROUND, variadic: false };
+        assert_eq!(bind(&round, 1, &[]).unwrap(), "[Argument(0), Default(Nothing)]");
+        assert_eq!(bind(&round, 2, &["digits", "x"]).unwrap(), "[Argument(1), Argument(0)]");
+        assert_eq!(bind(&round, 2, &["digits"]).unwrap(), "[Argument(0), Argument(1)]");
+        let form = "its form is `math.round(x, digits=missing)`";
+        for (count, keywords, message) in [
+            (0, &[] as &[&str], "`round` lacks the argument `x`"),
+            (3, &[], "`round` takes 2 arguments, 3 given"),
+            (2, &["x"], "the argument `x` is given twice"),
+            (3, &["x", "x"], "the argument `x` is given twice"),
+            (2, &["y"], "`round` has no parameter `y`"),
+        ] {
+            assert_eq!(bind(&round, count, keywords).unwrap_err(), format!("{message}; {form}"));
+        }
+    }
+
+    #[test]
+    fn a_variadic_parameter_takes_any_number() {
+        let or = Callable { name: "core.or", params: &ROUND, variadic: true };
+        assert_eq!(bind(&or, 1, &[]).unwrap(), "[Argument(0)]");
+        assert_eq!(bind(&or, 3, &[]).unwrap(), "[Argument(0), Argument(1), Argument(2)]");
+        assert_eq!(
+            bind(&or, 0, &[]).unwrap_err(),
+            "`round` lacks the argument `x`; its form is `core.or(x, digits, ..)`"
+        );
+        let any = Callable { name: "any", params: &[], variadic: true };
+        assert_eq!(bind(&any, 2, &[]).unwrap(), "[Argument(0), Argument(1)]");
+    }
+}

@@ -1,0 +1,336 @@
+//! The printer: graphs as text that parses back to the same graph. It writes the fewest brackets, a `let` for every
+//! operator node that is used more than once, and one for what would nest too deep to read back.
+
+use super::literal;
+use super::types::write_type;
+use super::{lexer, quoted, types};
+use crate::infix::{Fixity, GET_NTH, LOOSEST, Level, MAKE_TUPLE, NUMBER, Operation, TIGHTEST, WHERE};
+use crate::{Graph, NameId, Node, NodeId, Program, ScalarValue, Value};
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// Names that the program chooses, hashed with a seed.
+type Names<'g> = HashSet<&'g str, RandomState>;
+
+/// What nests deeper than this gets a name. A level prints as at most two levels of brackets, so what is printed stays
+/// under the parser's limit.
+const DEEPEST: u32 = 100;
+
+/// The text of a program; parsing it gives an equal program.
+#[must_use]
+pub fn print(program: &Program) -> String {
+    let roots: Vec<_> = program.outputs.iter().map(|output| output.node).collect();
+    let mut taken: Names<'_> = program.inputs.iter().map(|input| &*input.name).collect();
+    let mut printer = Printer::new(&program.graph, &roots);
+    // An output that shares its name with a leaf goes into quotes, which define no name.
+    taken.extend(printer.leaves.iter());
+    let is_bare = |name: &str| lexer::is_plain_name(name) && !taken.contains(name);
+    printer.defined.extend(program.inputs.iter().map(|input| &*input.name));
+    printer.defined.extend(program.outputs.iter().map(|output| &*output.name));
+    for input in &program.inputs {
+        printer.out.push_str("input ");
+        printer.write_declared(&input.name, lexer::is_plain_name(&input.name));
+        if let Some(qtype) = &input.qtype {
+            printer.out.push_str(": ");
+            write_type(&mut printer.out, qtype);
+        }
+        printer.out.push('\n');
+    }
+    printer.write_lets();
+    for output in &program.outputs {
+        printer.out.push_str("output ");
+        printer.write_declared(&output.name, is_bare(&output.name));
+        printer.out.push_str(" = ");
+        printer.write(Piece::Operand(output.node, LOOSEST));
+        printer.out.push('\n');
+    }
+    printer.out
+}
+
+/// One expression as text, behind a line for each `let` that it needs. It parses as a program of its own, unless there
+/// are placeholders in it: those print as `P.x`, which is not read back.
+#[must_use]
+pub fn print_expression(graph: &Graph, node: NodeId) -> String {
+    let mut printer = Printer::new(graph, &[node]);
+    printer.write_lets();
+    let start = printer.out.len();
+    printer.write(Piece::Operand(node, LOOSEST));
+    if start > 0 && printer.out[start..].starts_with(['-', '+']) {
+        // A line that begins with an operator would go on with the `let` above it.
+        printer.out.insert(start - 1, ';');
+    }
+    printer.out
+}
+
+/// How an operator is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Operation(Operation),
+    Condition,
+    Tuple,
+    Field,
+    Call,
+}
+
+impl Form {
+    fn of(name: &str) -> Form {
+        match name {
+            WHERE => Form::Condition,
+            MAKE_TUPLE => Form::Tuple,
+            GET_NTH => Form::Field,
+            _ => Operation::ALL.iter().find(|o| o.name() == name).map_or(Form::Call, |o| Form::Operation(*o)),
+        }
+    }
+}
+
+/// Something still to be written. An expression is written with a stack of these, so that nothing recurses.
+#[derive(Clone, Copy)]
+enum Piece {
+    Text(&'static str),
+    /// A node, by its name if it has one; in brackets if it binds looser than the level.
+    Operand(NodeId, Level),
+    /// A node itself.
+    Body(NodeId, Level),
+    Position(i64),
+}
+
+struct Printer<'g> {
+    graph: &'g Graph,
+    out: String,
+    /// The form of each name of the graph, once it was needed.
+    forms: Vec<Option<Form>>,
+    /// The number of the `let` of each node.
+    lets: Vec<Option<u32>>,
+    /// The nodes with a `let`, operands first.
+    named: Vec<NodeId>,
+    leaves: Names<'g>,
+    /// The names that the text defines before it calls operators.
+    defined: Names<'g>,
+    /// What no `let` may be called.
+    taken: Names<'g>,
+    /// The names of the `let`s, in the order of their numbers.
+    names: Vec<String>,
+    pending: Vec<Piece>,
+}
+
+impl<'g> Printer<'g> {
+    /// Decides which nodes above the leaves get names.
+    fn new(graph: &'g Graph, roots: &[NodeId]) -> Self {
+        let mut printer = Printer {
+            graph,
+            out: String::new(),
+            forms: vec![None; graph.name_count()],
+            lets: vec![None; graph.len()],
+            named: Vec::new(),
+            leaves: Names::default(),
+            defined: Names::default(),
+            taken: Names::default(),
+            names: Vec::new(),
+            pending: Vec::new(),
+        };
+        let needed = graph.reachable(roots.iter().copied());
+        let mut uses = vec![0_u32; needed.len()];
+        for root in roots {
+            uses[root.index()] += 1;
+        }
+        let ids = || needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(i, _)| NodeId::from_index(i));
+        for operand in ids().flat_map(|id| graph.operands(id)) {
+            uses[operand.index()] += 1;
+        }
+        let mut depths = vec![0_u32; needed.len()];
+        for id in ids() {
+            let depth = match graph.node(id) {
+                Node::Leaf(name) => {
+                    printer.leaves.insert(graph.name(name));
+                    0
+                }
+                Node::Placeholder(_) => 0,
+                Node::Literal(value) => literal::nesting(value, DEEPEST as usize) as u32,
+                Node::Operator(name, operands) => {
+                    let head = graph.name(name).split('.').next().unwrap_or_default();
+                    printer.taken.insert(head);
+                    1 + operands.iter().map(|operand| depths[operand.index()]).max().unwrap_or(0)
+                }
+            };
+            let shared = uses[id.index()] > 1 && matches!(graph.node(id), Node::Operator(..));
+            if shared || depth >= DEEPEST {
+                printer.lets[id.index()] = Some(printer.named.len() as u32);
+                printer.named.push(id);
+            } else {
+                depths[id.index()] = depth;
+            }
+        }
+        printer
+    }
+
+    /// Chooses names for the `let`s and writes them.
+    fn write_lets(&mut self) {
+        let Printer { taken, leaves, defined, .. } = self;
+        taken.extend(leaves.iter().chain(defined.iter()));
+        let free = (0_u64..).map(|number| format!("t{number}")).filter(|name| !taken.contains(name.as_str()));
+        self.names = free.take(self.named.len()).collect();
+        for (index, id) in std::mem::take(&mut self.named).into_iter().enumerate() {
+            self.out.push_str("let ");
+            self.out.push_str(&self.names[index]);
+            self.out.push_str(" = ");
+            self.write(Piece::Body(id, LOOSEST));
+            self.out.push('\n');
+        }
+    }
+
+    fn write_declared(&mut self, name: &str, bare: bool) {
+        if bare {
+            self.out.push_str(name);
+        } else {
+            quoted::write(&mut self.out, name);
+        }
+    }
+
+    fn form(&mut self, name: NameId) -> Form {
+        let Printer { forms, graph, .. } = self;
+        *forms[name.index()].get_or_insert_with(|| Form::of(graph.name(name)))
+    }
+
+    fn write(&mut self, piece: Piece) {
+        self.pending.push(piece);
+        while let Some(piece) = self.pending.pop() {
+            match piece {
+                Piece::Text(text) => self.out.push_str(text),
+                Piece::Position(position) => {
+                    let _never_fails = write!(self.out, ".{position}");
+                }
+                Piece::Operand(id, level) => match self.lets[id.index()] {
+                    Some(number) => self.out.push_str(&self.names[number as usize]),
+                    None => self.write_body(id, level),
+                },
+                Piece::Body(id, level) => self.write_body(id, level),
+            }
+        }
+    }
+
+    fn write_body(&mut self, id: NodeId, level: Level) {
+        match self.graph.node(id) {
+            Node::Leaf(name) => self.write_leaf(name),
+            Node::Placeholder(name) => {
+                self.out.push_str("P.");
+                self.out.push_str(self.graph.name(name));
+            }
+            Node::Literal(value) => {
+                let brackets = literal::level(value) < level;
+                self.out.push_str(if brackets { "(" } else { "" });
+                literal::write_value(&mut self.out, value);
+                self.out.push_str(if brackets { ")" } else { "" });
+            }
+            Node::Operator(name, operands) => self.write_operator(name, operands, level),
+        }
+    }
+
+    fn write_leaf(&mut self, name: NameId) {
+        let name = self.graph.name(name);
+        if lexer::is_plain_name(name) {
+            self.out.push_str(name);
+        } else {
+            self.out.push_str("L[");
+            quoted::write(&mut self.out, name);
+            self.out.push(']');
+        }
+    }
+
+    /// Writes what comes before the first operand, and leaves the rest pending, last first.
+    fn write_operator(&mut self, name: NameId, operands: &'g [NodeId], level: Level) {
+        match (self.form(name), operands) {
+            (Form::Operation(operation), &[operand]) if operation.fixity() == Fixity::Prefix => {
+                let level = self.open(operation.level(), level);
+                self.out.push_str(operation.text());
+                if operation == Operation::Not {
+                    self.out.push(' ');
+                }
+                self.pending.extend(level);
+                self.pending.push(Piece::Operand(operand, self.prefix_operand_level(operation, operand)));
+            }
+            (Form::Operation(operation), &[left, right]) if operation.fixity() != Fixity::Prefix => {
+                let level = self.open(operation.level(), level);
+                self.pending.extend(level);
+                self.pending.push(Piece::Operand(right, operation.right_level()));
+                self.pending.push(Piece::Text(" "));
+                self.pending.push(Piece::Text(operation.text()));
+                self.pending.push(Piece::Text(" "));
+                self.pending.push(Piece::Operand(left, operation.left_level()));
+            }
+            (Form::Condition, &[condition, value, other]) => {
+                let level = self.open(LOOSEST, level);
+                self.out.push_str("if ");
+                self.pending.extend(level);
+                if !matches!(self.graph.node(other), Node::Literal(Value::Nothing)) {
+                    self.pending.push(Piece::Operand(other, LOOSEST));
+                    self.pending.push(Piece::Text(" else "));
+                }
+                // A condition inside the first two parts would take the `else`; it gets brackets.
+                self.pending.push(Piece::Operand(value, LOOSEST + 1));
+                self.pending.push(Piece::Text(" then "));
+                self.pending.push(Piece::Operand(condition, LOOSEST + 1));
+            }
+            (Form::Tuple, _) => self.write_list("(", operands, if operands.len() == 1 { ",)" } else { ")" }),
+            (Form::Field, &[of, position]) if self.position(position).is_some() => {
+                self.pending.extend(self.position(position).map(Piece::Position));
+                self.pending.push(Piece::Operand(of, TIGHTEST));
+            }
+            _ => {
+                let path = self.graph.name(name);
+                if self.means_something_else(path) {
+                    self.out.push_str("M.");
+                }
+                self.out.push_str(path);
+                self.write_list("(", operands, ")");
+            }
+        }
+    }
+
+    /// True if the path of an operator would not be read as one: its head is defined in the text, or reserved.
+    fn means_something_else(&self, path: &str) -> bool {
+        let head = path.split('.').next().unwrap_or_default();
+        match head {
+            "L" | "M" => true,
+            _ if lexer::is_plain_name(head) => self.defined.contains(head) || self.leaves.contains(head),
+            // The name of a type may head a path, but is not called by itself.
+            _ => head == path || !types::is_reserved(head),
+        }
+    }
+
+    /// Opens a bracket if the form binds looser than it must; the piece that closes it.
+    fn open(&mut self, binds: Level, must: Level) -> Option<Piece> {
+        if binds >= must {
+            return None;
+        }
+        self.out.push('(');
+        Some(Piece::Text(")"))
+    }
+
+    /// A minus before a bare number would become part of it.
+    fn prefix_operand_level(&self, operation: Operation, operand: NodeId) -> Level {
+        match self.graph.node(operand) {
+            Node::Literal(value) if operation == Operation::Negate && literal::level(value) <= NUMBER => TIGHTEST,
+            _ => operation.right_level(),
+        }
+    }
+
+    /// The position of a field, if it is a literal that `.0` can say.
+    fn position(&self, position: NodeId) -> Option<i64> {
+        match self.graph.node(position) {
+            Node::Literal(Value::Scalar(ScalarValue::Int64(at))) if *at >= 0 => Some(*at),
+            _ => None,
+        }
+    }
+
+    fn write_list(&mut self, open: &'static str, operands: &[NodeId], close: &'static str) {
+        self.out.push_str(open);
+        self.pending.push(Piece::Text(close));
+        for (index, operand) in operands.iter().enumerate().rev() {
+            self.pending.push(Piece::Operand(*operand, LOOSEST));
+            if index > 0 {
+                self.pending.push(Piece::Text(", "));
+            }
+        }
+    }
+}

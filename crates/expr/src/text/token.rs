@@ -1,0 +1,91 @@
+//! Tokens of the text language: their kinds and the reserved words.
+
+use crate::Span;
+
+macro_rules! token_kinds {
+    ($($(#[$doc:meta])* $variant:ident),* $(,)?) => {
+        /// The kind of a token.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub(crate) enum TokenKind { $($(#[$doc])* $variant),* }
+
+        impl TokenKind {
+            /// How many kinds there are.
+            pub(crate) const COUNT: usize = [$(TokenKind::$variant),*].len();
+        }
+    };
+}
+
+token_kinds! {
+    /// The end of the text.
+    End,
+    /// A name.
+    Word,
+    /// A reserved name of a type, known already or not yet.
+    Type,
+    /// Digits with whatever hangs on them; read by `number`.
+    Number,
+    /// A text in quotes.
+    Text,
+    /// A text whose closing quote is missing on its line.
+    UnfinishedText,
+    /// A character that begins no token.
+    Invalid,
+    OpenRound, CloseRound, OpenSquare, CloseSquare, OpenCurly, CloseCurly,
+    Comma, Dot, Colon, Semicolon, Equals, Question,
+    Plus, Minus, Star, StarStar, Slash, SlashSlash, Percent, Ampersand, Bar, QuestionQuestion,
+    Less, LessEqual, Greater, GreaterEqual, EqualEqual, BangEqual,
+    Input, Let, Fn, Output, If, Then, Else, And, Or, Not,
+    True, False, Present, Missing, Inf, Nan,
+}
+
+impl TokenKind {
+    /// The reserved word, if it is one. Names of types are reserved too; `types` knows those.
+    pub(super) fn keyword(word: &str) -> Option<TokenKind> {
+        Some(match word {
+            "input" => TokenKind::Input,
+            "let" => TokenKind::Let,
+            "fn" => TokenKind::Fn,
+            "output" => TokenKind::Output,
+            "if" => TokenKind::If,
+            "then" => TokenKind::Then,
+            "else" => TokenKind::Else,
+            "and" => TokenKind::And,
+            "or" => TokenKind::Or,
+            "not" => TokenKind::Not,
+            "true" => TokenKind::True,
+            "false" => TokenKind::False,
+            "present" => TokenKind::Present,
+            "missing" => TokenKind::Missing,
+            "inf" => TokenKind::Inf,
+            "nan" => TokenKind::Nan,
+            _ => return None,
+        })
+    }
+
+    /// True for the words that begin a statement; they occur nowhere else.
+    pub(super) fn begins_statement(self) -> bool {
+        matches!(self, TokenKind::Input | TokenKind::Let | TokenKind::Fn | TokenKind::Output)
+    }
+
+    /// True for names and reserved words alike: what may follow a dot.
+    pub(super) fn is_word(self) -> bool {
+        matches!(self, TokenKind::Word | TokenKind::Type) || self as u8 >= TokenKind::Input as u8
+    }
+
+    /// True for what a prefix minus belongs to.
+    pub(super) fn is_number(self) -> bool {
+        matches!(self, TokenKind::Number | TokenKind::Inf | TokenKind::Nan)
+    }
+}
+
+/// A token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Token {
+    /// What it is.
+    pub(super) kind: TokenKind,
+    /// True if it is the first on its line.
+    pub(super) first_on_line: bool,
+    /// Where it stands.
+    pub(super) span: Span,
+}

@@ -1,0 +1,222 @@
+//! Types in text: their names, reading and writing. Short names (`f32?`) and Arolla's (`OPTIONAL_FLOAT32`) mean the
+//! same; the short ones are printed.
+
+use super::cursor::{Cursor, Stop, ends_text};
+use super::token::TokenKind;
+use crate::{Code, Diagnostic};
+use cembra_runtime::{QType, Scalar};
+use std::fmt::Write;
+
+/// Names of types that a later cembra will know; reserved now, so that no model breaks then.
+const NOT_YET: &[&str] = &["bytes", "u64", "BYTES", "UINT64", "OPTIONAL_BYTES", "OPTIONAL_UINT64"];
+/// What names of array types begin with.
+const ARRAYS: &[&str] = &["DENSE_ARRAY_", "ARRAY_"];
+
+/// What a reserved name of a type stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum TypeName {
+    /// A type; `QTYPE` and `NOTHING` among them.
+    Of(QType),
+    /// `TUPLE`, which only begins tuple literals.
+    Tuple,
+    /// A type that is not known yet.
+    NotYet,
+}
+
+/// The type with this name, if the name is reserved for one.
+pub(super) fn named(word: &str) -> Option<TypeName> {
+    if let Some(scalar) = Scalar::ALL.into_iter().find(|s| s.short_name() == word || s.name() == word) {
+        return Some(TypeName::Of(QType::Scalar(scalar)));
+    }
+    if let Some(name) = word.strip_prefix("OPTIONAL_")
+        && let Some(scalar) = Scalar::ALL.into_iter().find(|s| s.name() == name)
+    {
+        return Some(TypeName::Of(QType::Optional(scalar)));
+    }
+    match word {
+        "TUPLE" => Some(TypeName::Tuple),
+        "QTYPE" => Some(TypeName::Of(QType::Meta)),
+        "NOTHING" => Some(TypeName::Of(QType::Nothing)),
+        _ if NOT_YET.contains(&word) || ARRAYS.iter().any(|a| word.starts_with(a)) => Some(TypeName::NotYet),
+        _ => None,
+    }
+}
+
+/// True if the word is reserved for a type.
+pub(super) fn is_reserved(word: &str) -> bool {
+    // Most words are neither capital and long, nor short and begin like a type: they need no search.
+    let may_be = match word.as_bytes() {
+        [b'A'..=b'Z', ..] => word.len() >= 4,
+        [b'u' | b'b' | b'i' | b'f' | b't', ..] => matches!(word.len(), 3..=5),
+        _ => false,
+    };
+    may_be && named(word).is_some()
+}
+
+impl Cursor<'_> {
+    /// Reads a type.
+    pub(super) fn read_type(&mut self) -> Result<QType, Stop> {
+        let start = self.token.span;
+        match self.token.kind {
+            TokenKind::Type => {
+                let word = self.text(start);
+                let name = named(word);
+                self.advance();
+                match name {
+                    Some(TypeName::Of(qtype)) => self.optional_mark(qtype),
+                    Some(TypeName::Tuple) => Err(self.stop(
+                        Diagnostic::new(Code::Syntax, "`TUPLE` is not a type by itself")
+                            .at(start)
+                            .hint("a tuple type is written `(f32, text?)`"),
+                    )),
+                    Some(TypeName::NotYet) | None => Err(self.stop(not_yet(word).at(start))),
+                }
+            }
+            TokenKind::OpenRound => {
+                self.enter(start)?;
+                self.advance();
+                let mut fields = Vec::new();
+                let mut comma = false;
+                while self.token.kind != TokenKind::CloseRound && !ends_text(self.token.kind) {
+                    fields.push(self.read_type()?);
+                    comma = self.take(TokenKind::Comma);
+                    if !comma {
+                        break;
+                    }
+                }
+                if self.token.kind != TokenKind::CloseRound {
+                    return Err(self.unclosed(start, "`,` or `)`"));
+                }
+                self.advance();
+                self.leave();
+                match fields.pop() {
+                    Some(only) if fields.is_empty() && !comma => self.optional_mark(only),
+                    last => {
+                        fields.extend(last);
+                        self.optional_mark(QType::tuple(fields))
+                    }
+                }
+            }
+            TokenKind::OpenSquare => Err(self.stop(
+                Diagnostic::new(Code::UnknownName, "array types are not known yet")
+                    .at(start)
+                    .hint("a model sees one row; run it over columns for many"),
+            )),
+            TokenKind::OpenCurly => Err(self.stop(
+                Diagnostic::new(Code::UnknownName, "named tuple types are not known yet")
+                    .at(start)
+                    .hint("a tuple type is written `(f32, text?)`"),
+            )),
+            TokenKind::Word => {
+                let word = self.text(start);
+                let mut problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).at(start);
+                problem = match named(&word.to_ascii_uppercase()).or_else(|| named(&word.to_ascii_lowercase())) {
+                    Some(TypeName::Of(qtype)) => problem.hint(format!("did you mean `{}`?", print_type(&qtype))),
+                    _ => problem
+                        .hint("the types are `unit`, `bool`, `i32`, `i64`, `f32`, `f64` and `text`, `T?` and `(A, B)`"),
+                };
+                Err(self.stop(problem))
+            }
+            _ => Err(self.unexpected("a type")),
+        }
+    }
+
+    /// Reads the `?` behind a type, if there is one.
+    pub(super) fn optional_mark(&mut self, qtype: QType) -> Result<QType, Stop> {
+        let kind = self.token.kind;
+        if self.at_line_end() || !matches!(kind, TokenKind::Question | TokenKind::QuestionQuestion) {
+            return Ok(qtype);
+        }
+        let mark = self.token.span;
+        match qtype {
+            QType::Scalar(scalar) if kind == TokenKind::Question => {
+                self.advance();
+                self.optional_mark(QType::Optional(scalar))
+            }
+            QType::Scalar(_) | QType::Optional(_) => {
+                Err(self.stop(Diagnostic::new(Code::Syntax, "a type is optional only once").at(mark)))
+            }
+            _ => Err(self.stop(
+                Diagnostic::new(Code::Syntax, format!("{qtype} has no optional form"))
+                    .at(mark)
+                    .hint("make the fields optional: `(f32?, text?)`"),
+            )),
+        }
+    }
+}
+
+/// The problem of a type that is not known yet.
+pub(super) fn not_yet(word: &str) -> Diagnostic {
+    Diagnostic::new(Code::UnknownName, format!("the type `{word}` is not known yet"))
+        .hint("the types are `unit`, `bool`, `i32`, `i64`, `f32`, `f64` and `text`, `T?` and `(A, B)`")
+}
+
+/// Writes a type as the text language does: `f32`, `text?`, `(f32, (i64?,))`.
+pub(crate) fn write_type(out: &mut String, qtype: &QType) {
+    // Types nest only as deep as the parser allows, or as the builder checks.
+    match qtype {
+        QType::Scalar(scalar) => out.push_str(scalar.short_name()),
+        QType::Optional(scalar) => {
+            out.push_str(scalar.short_name());
+            out.push('?');
+        }
+        QType::Tuple(fields) => {
+            out.push('(');
+            for (index, field) in fields.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                write_type(out, field);
+            }
+            out.push_str(if fields.len() == 1 { ",)" } else { ")" });
+        }
+        // Arolla's names are the only ones these have.
+        QType::Meta | QType::Nothing => {
+            let _never_fails = write!(out, "{qtype}");
+        }
+    }
+}
+
+/// A type as the text language writes it: `f32`, `text?`, `(f32, (i64?,))`.
+#[must_use]
+pub fn print_type(qtype: &QType) -> String {
+    let mut out = String::new();
+    write_type(&mut out, qtype);
+    out
+}
+
+/// How deep a type nests: 0 for a type without fields, at most `limit` + 1.
+pub(crate) fn nesting(qtype: &QType, limit: usize) -> usize {
+    match qtype {
+        QType::Tuple(fields) if limit > 0 => {
+            1 + fields.iter().map(|field| nesting(field, limit - 1)).max().unwrap_or(0)
+        }
+        QType::Tuple(_) => 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_every_type_is_reserved() {
+        for scalar in Scalar::ALL {
+            let (plain, optional) = (QType::Scalar(scalar), QType::Optional(scalar));
+            for (word, qtype) in [
+                (scalar.short_name().to_owned(), plain.clone()),
+                (plain.to_string(), plain),
+                (optional.to_string(), optional),
+            ] {
+                assert!(is_reserved(&word), "{word}");
+                assert_eq!(named(&word), Some(TypeName::Of(qtype)), "{word}");
+            }
+        }
+        for word in NOT_YET.iter().chain(&["DENSE_ARRAY_FLOAT32", "ARRAY_TEXT"]) {
+            assert!(is_reserved(word), "{word}");
+            assert_eq!(named(word), Some(TypeName::NotYet));
+        }
+        assert!(!is_reserved("float32") && !is_reserved("x") && !is_reserved("ARRAY"));
+    }
+}

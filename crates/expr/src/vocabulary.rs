@@ -1,0 +1,33 @@
+//! What the parser must know of operators without knowing what they mean: canonical names, parameters and defaults.
+//! The registry implements it; the graph itself holds names only.
+
+use crate::Value;
+
+/// A parameter of an operator or function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parameter {
+    /// The name used in keyword arguments and signatures.
+    pub name: &'static str,
+    /// What a call that leaves the argument out gets; `None` if it must be given.
+    pub default: Option<Value>,
+}
+
+/// Something that can be called by name.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Callable<'v> {
+    /// The canonical name, which is what nodes carry.
+    pub name: &'v str,
+    /// The parameters in order.
+    pub params: &'v [Parameter],
+    /// True if the last parameter may be repeated, or left out.
+    pub variadic: bool,
+}
+
+/// The operators that text may name.
+pub trait Vocabulary {
+    /// The operator with this name or alias.
+    fn resolve(&self, name: &str) -> Option<Callable<'_>>;
+
+    /// Names like this one, best first.
+    fn suggest(&self, name: &str) -> Vec<String>;
+}

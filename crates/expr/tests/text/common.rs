@@ -1,0 +1,80 @@
+//! What the tests of the text language share: a vocabulary, and graphs as nested lists.
+
+use cembra_expr::{Callable, Graph, Limits, Node, NodeId, Parameter, Program, ScalarValue, Value, Vocabulary, parse};
+
+static ONE: [Parameter; 1] = [Parameter { name: "x", default: None }];
+static WHERE: [Parameter; 3] = [
+    Parameter { name: "condition", default: None },
+    Parameter { name: "value", default: None },
+    Parameter { name: "other", default: Some(Value::Nothing) },
+];
+static CLIP: [Parameter; 3] = [
+    Parameter { name: "x", default: None },
+    Parameter { name: "lo", default: Some(Value::Scalar(ScalarValue::Int32(0))) },
+    Parameter { name: "hi", default: Some(Value::Scalar(ScalarValue::WeakFloat(1.0))) },
+];
+
+/// Some operators with signatures and short names, and every other dotted name with any number of arguments.
+pub(crate) struct Operators;
+
+impl Vocabulary for Operators {
+    fn resolve(&self, name: &str) -> Option<Callable<'_>> {
+        let known = |name, params| Callable { name, params, variadic: false };
+        Some(match name {
+            "sqrt" | "math.sqrt" => known("math.sqrt", &ONE),
+            "where" | "core._where" => known("core._where", &WHERE),
+            "clip" | "math.clip" => known("math.clip", &CLIP),
+            "exp" => known("math.exp", &ONE),
+            "any" => Callable { name: "core.any", params: &[], variadic: true },
+            // A test may leak its names.
+            _ if name.contains('.') && !name.starts_with("no.") => {
+                Callable { name: Box::leak(name.to_owned().into_boxed_str()), params: &[], variadic: true }
+            }
+            _ => return None,
+        })
+    }
+
+    fn suggest(&self, name: &str) -> Vec<String> {
+        if name.contains("sqr") { vec!["math.sqrt".into(), "sqrt".into()] } else { Vec::new() }
+    }
+}
+
+/// Every name, with any number of arguments.
+pub(crate) struct Anything;
+
+impl Vocabulary for Anything {
+    fn resolve(&self, name: &str) -> Option<Callable<'_>> {
+        Some(Callable { name: Box::leak(name.to_owned().into_boxed_str()), params: &[], variadic: true })
+    }
+
+    fn suggest(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+pub(crate) fn read(source: &str) -> Program {
+    parse(source, &Operators, &Limits::default()).unwrap_or_else(|problems| panic!("{source}\n{problems}"))
+}
+
+/// An expression as a nested list: `(math.add a 1)`.
+pub(crate) fn list(graph: &Graph, id: NodeId) -> String {
+    match graph.node(id) {
+        Node::Leaf(name) => graph.name(name).to_string(),
+        Node::Placeholder(name) => format!("P.{}", graph.name(name)),
+        Node::Literal(value) => cembra_expr::print_value(value),
+        Node::Operator(name, operands) => {
+            let operands: String = operands.iter().map(|operand| format!(" {}", list(graph, *operand))).collect();
+            format!("({}{operands})", graph.name(name))
+        }
+    }
+}
+
+/// The outputs of a program as nested lists, without the names of the modules.
+pub(crate) fn lists(source: &str) -> Vec<String> {
+    let program = read(source);
+    program
+        .outputs
+        .iter()
+        .map(|output| list(&program.graph, output.node).replace("math.", "").replace("core.", ""))
+        .collect()
+}

@@ -1,0 +1,508 @@
+//! What is said about texts that are wrong: code, message, place, hint; several at once; limits; hostile texts.
+
+use crate::common::Operators;
+use cembra_expr::{Code, Diagnostic, Diagnostics, Limits, Span, parse, parse_type, parse_value};
+
+fn problems(source: &str) -> Diagnostics {
+    match parse(source, &Operators, &Limits::default()) {
+        Err(problems) => problems,
+        Ok(program) => panic!("{source}\nis understood as\n{}", cembra_expr::print(&program)),
+    }
+}
+
+/// Code, text at the place, message, first hint.
+fn told<'a>(problem: &'a Diagnostic, source: &'a str) -> (Code, &'a str, &'a str, &'a str) {
+    let place = problem.span().map_or("-", |span| span.text(source));
+    (problem.code(), place, problem.message(), problem.hints().first().map_or("", String::as_str))
+}
+
+#[track_caller]
+fn one(source: &str, code: Code, place: &str, message: &str, hint: &str) {
+    let found = problems(source);
+    assert_eq!(told(found.first(), source), (code, place, message, hint), "{source}");
+    assert_eq!(found.as_slice().len(), 1, "{source}\n{found}");
+}
+
+#[test]
+fn syntax() {
+    use Code::{Bracket, Syntax};
+    one("let a =\noutput y = 1", Syntax, "", "expected a value, found the end of the statement", "");
+    one("output y = 1 +", Syntax, "", "expected a value, found the end of the text", "");
+    one("a b", Syntax, "b", "expected an operator or the end of the statement, found `b`", "");
+    one(
+        "x = 1",
+        Syntax,
+        "=",
+        "expected an operator or the end of the statement, found `=`",
+        "write `==` to compare, `let name = ..` to define",
+    );
+    one(
+        "a, b",
+        Syntax,
+        ",",
+        "expected an operator or the end of the statement, found `,`",
+        "a tuple is written in brackets: `(a, b)`",
+    );
+    one("output y = a && b", Syntax, "&", "expected a value, found `&`", "write `and`");
+    one("output y = a || b", Syntax, "|", "expected a value, found `|`", "write `or`");
+    one(
+        "output y = !a",
+        Syntax,
+        "!",
+        "`!` is no part of the language",
+        "write `not` for negation, `!=` for inequality",
+    );
+    one("a <> b", Syntax, ">", "expected a value, found `>`", "write `!=`");
+    one(
+        "a ? b : c",
+        Syntax,
+        "?",
+        "expected an operator or the end of the statement, found `?`",
+        "write `if condition then value else other`",
+    );
+    one(
+        "größe * 2",
+        Syntax,
+        "ö",
+        "`ö` is no part of the language",
+        "a name with other letters than `a` to `z` is quoted: `L[\"größe\"]`",
+    );
+    one("let a = 1 let b = 2; a + b", Syntax, "let", "a statement begins on its own line", "or behind a `;`");
+    one("output y 1", Syntax, "1", "expected `=`, found `1`", "");
+    one("let (a) = 1; 2", Syntax, "(", "expected a name, found `(`", "");
+    one("if a", Syntax, "", "expected an operator or `then`, found the end of the text", "");
+    one("(if a)", Syntax, ")", "expected an operator or `then`, found `)`", "");
+    one(
+        "a then b",
+        Syntax,
+        "then",
+        "there is no `if` before this `then`",
+        "the form is `if condition then value else other`",
+    );
+    one("if a else b", Syntax, "else", "expected an operator or `then`, found `else`", "");
+    one("a + not b", Syntax, "not", "`not` binds weaker than the `+` before it", "put it in brackets: `(not ..)`");
+    one("-if a then b", Syntax, "if", "`if` binds weaker than the `-` before it", "put it in brackets: `(if ..)`");
+    one("a[0]", Syntax, "[", "there are no arrays to index yet", "a field of a tuple is written `x.0`");
+    one("[1, 2]", Syntax, "[", "there are no array literals yet", "a tuple is written `(a, b)`");
+    one("{a: 1}", Syntax, "{", "there are no named tuples yet", "a tuple is written `(a, b)`");
+    one("(a)(b)", Syntax, "(", "a value cannot be called", "only operators and functions are called, by name");
+    one("a.b", Syntax, "a.b", "`a.b` is not a value", "call the operator: `a.b(..)`");
+    one(
+        "input a; a.b",
+        Syntax,
+        "b",
+        "there is no field `b`: tuples have no names yet",
+        "the first field of `x` is `x.0`",
+    );
+    one("(a,,b)", Syntax, ",", "expected a value, found `,`", "");
+    one("clip(x=)", Syntax, ")", "expected a value, found `)`", "");
+    one(
+        "clip(x=y=1)",
+        Syntax,
+        "=",
+        "expected an operator, `,` or `)`, found `=`",
+        "write `==` to compare, `let name = ..` to define",
+    );
+    one(
+        "a + 1\na * 2",
+        Syntax,
+        "a + 1",
+        "an expression by itself must be the last statement",
+        "write `let name = ..` or `output name = ..`",
+    );
+    one(
+        "output y = a\na * 2",
+        Syntax,
+        "a * 2",
+        "an expression by itself is an output, and there is one already",
+        "write `output name = ..` or `let name = ..`",
+    );
+    one("(a + b", Bracket, "(", "this bracket is never closed", "");
+    one("let a = f.g(1, (2\noutput y = a", Bracket, "(", "this bracket is never closed", "");
+    one("a + b)", Bracket, ")", "this bracket closes nothing", "");
+    one("(a + b]", Bracket, "]", "expected an operator, `,` or `)`, found `]`", "");
+    one("f.g(", Bracket, "(", "this bracket is never closed", "");
+    one("missing[f32", Bracket, "[", "this bracket is never closed", "");
+    one("FLOAT32{1]", Bracket, "]", "expected `}`, found `]`", "");
+}
+
+#[test]
+fn comparisons_are_not_chained() {
+    let code = Code::ChainedComparison;
+    let message = "a comparison is not compared again";
+    one("a < b < c", code, "a < b < c", message, "write `a < b and b < c`");
+    one(
+        "x and a*2 <= f.g(b) == c + 1",
+        code,
+        "a*2 <= f.g(b) == c + 1",
+        message,
+        "write `a*2 <= f.g(b) and f.g(b) == c + 1`",
+    );
+    one("a < b < c < d", code, "a < b < c", message, "write `a < b and b < c`");
+    one("a <\nb < c", code, "a <\nb < c", message, "write `a < b and b < c`");
+}
+
+#[test]
+fn literals() {
+    let code = Code::Literal;
+    one(
+        "9223372036854775808",
+        code,
+        "9223372036854775808",
+        "`9223372036854775808` is too large for INT64",
+        "a number with a fraction, `1.0`, can be larger",
+    );
+    one(
+        "2147483648i32",
+        code,
+        "2147483648i32",
+        "`2147483648i32` is too large for INT32",
+        "write it with the suffix `i64`",
+    );
+    one("a - 1e999", code, "1e999", "`1e999` is too large for WEAK_FLOAT", "write `inf` for infinity");
+    one("-1e39f32", code, "-1e39f32", "`-1e39f32` is too large for FLOAT32", "write `inf` for infinity");
+    one("5.", code, "5.", "`5.` has no digits after the dot", "write `5.0`");
+    one("1_", code, "1_", "`1_` has a `_` that is not between two digits", "");
+    one("0xFF", code, "0xFF", "`0xFF` is not decimal", "numbers are written in decimal");
+    one(
+        "7u64",
+        code,
+        "7u64",
+        "the type of `7u64` is not known yet",
+        "the number types are `i32`, `i64`, `f32` and `f64`",
+    );
+    one(
+        "7x",
+        code,
+        "7x",
+        "`7x` is not a number",
+        "a number may end in `i32`, `i64`, `f32` or `f64`, and in nothing else",
+    );
+    one("1.5i32", code, "1.5i32", "`1.5i32` is not an integer, and INT32 is a type of integers", "");
+    one("INT64{1f32}", code, "1f32", "`1f32` is not of type INT64", "");
+    one("INT64{inf}", code, "inf", "`inf` is not of type INT64", "");
+    one("FLOAT32{nan:0x1}", code, "0x1", "`0x1` are not the bits of a NaN of type FLOAT32", "");
+    one("missing[f32?]", code, "f32?", "there is no missing OPTIONAL_FLOAT32", "write `missing[f32]`");
+    one(
+        "x.99999999999999999999",
+        code,
+        "99999999999999999999",
+        "`99999999999999999999` is not the position of a field",
+        "",
+    );
+    one(
+        "\"abc",
+        code,
+        "\"abc",
+        "this text has no closing quote",
+        "a text ends on its line; write a line end inside as `\\n`",
+    );
+    one(
+        r#"a + "b\q""#,
+        code,
+        r"\q",
+        "there is no such escape",
+        r#"the escapes are `\n`, `\t`, `\r`, `\\`, `\"`, `\'`, `\0` and `\u{..}`"#,
+    );
+    one(r#""\u{d800}""#, code, r"\u{d800}", "this is not a character", r"write its number in hexadecimal: `\u{1F332}`");
+    one("b\"x\"", code, "b\"x\"", "there are no `b\"..\"` literals", "the type `bytes` is not known yet");
+    one("NOTHING{1}", code, "NOTHING", "NOTHING has no literals", "");
+    one("BOOLEAN{1}", Code::Syntax, "1", "expected a value of type BOOLEAN, found `1`", "");
+    one("FLOAT32{NA}", Code::Syntax, "NA", "expected a value of type FLOAT32, found `NA`", "");
+}
+
+#[test]
+fn types() {
+    let all = "the types are `unit`, `bool`, `i32`, `i64`, `f32`, `f64` and `text`, `T?` and `(A, B)`";
+    let code = Code::UnknownName;
+    one("input x: bytes; x", code, "bytes", "the type `bytes` is not known yet", all);
+    one("input x: u64?; x", code, "u64", "the type `u64` is not known yet", all);
+    one(
+        "core.cast(x, DENSE_ARRAY_INT32)",
+        code,
+        "DENSE_ARRAY_INT32",
+        "the type `DENSE_ARRAY_INT32` is not known yet",
+        all,
+    );
+    one(
+        "input x: [f32]; x",
+        code,
+        "[",
+        "array types are not known yet",
+        "a model sees one row; run it over columns for many",
+    );
+    one(
+        "input x: {a: f32}; x",
+        code,
+        "{",
+        "named tuple types are not known yet",
+        "a tuple type is written `(f32, text?)`",
+    );
+    one("input x: float32; x", code, "float32", "there is no type `float32`", "did you mean `f32`?");
+    one("input x: F64; x", code, "F64", "there is no type `F64`", "did you mean `f64`?");
+    one("input x: double; x", code, "double", "there is no type `double`", all);
+    one("input x: f32??; x", Code::Syntax, "??", "a type is optional only once", "");
+    one(
+        "input x: (f32, i64)?; x",
+        Code::Syntax,
+        "?",
+        "tuple<FLOAT32,INT64> has no optional form",
+        "make the fields optional: `(f32?, text?)`",
+    );
+    one(
+        "input x: (f32, QTYPE); x",
+        Code::InputType,
+        "(f32, QTYPE)",
+        "no input is of type tuple<FLOAT32,QTYPE>",
+        "values of this type exist only in the text of a model",
+    );
+    one("input x:\noutput y = x", Code::Syntax, "", "expected a type, found the end of the statement", "");
+}
+
+#[test]
+fn names() {
+    let code = Code::Name;
+    let above = "a name is defined above its uses, and not by itself";
+    one("output y = d\nlet d = 1", code, "d", "`d` is used before it is defined", above);
+    one("let d = d + 1; d", code, "d", "`d` is used before it is defined", above);
+    one("output y = a\ninput a: f32", code, "a", "`a` is used before it is defined", above);
+    one("output y = f(1)\nfn f(x) = x", code, "f", "`f` is used before it is defined", above);
+    one("fn f(x) = f(x); f(1)", code, "f", "`f` is used before it is defined", above);
+    one("output y = sqrt(a)\nfn sqrt(x) = x", code, "sqrt", "`sqrt` is used before it is defined", above);
+    one("let a = 1; let a = 2; a", code, "a", "`a` is defined twice", "");
+    one(
+        "input a; fn a(x) = x; a",
+        code,
+        "a",
+        "`a` is defined twice",
+        "an output of this name is written `output \"a\"`",
+    );
+    one(
+        "input a; output a = a + 1",
+        code,
+        "a",
+        "`a` is defined twice",
+        "an output of this name is written `output \"a\"`",
+    );
+    one("let d = 1; output d = 2", code, "d", "`d` is defined twice", "");
+    one("output y = 1; output \"y\" = 2", code, "\"y\"", "the output `y` is defined twice", "");
+    one("input x, \"x\"; x", code, "\"x\"", "the input `x` is declared twice", "");
+    one(
+        "let f32 = 1; 2",
+        code,
+        "f32",
+        "`f32` is a word of the language and cannot be a name",
+        "write `input \"f32\"` and `L.f32` for an input",
+    );
+    one("fn f(x, x) = x; f(1, 2)", code, "x", "the parameter `x` is named twice", "");
+    one("fn f(x) = x; f + 1", code, "f", "`f` is a function and has no value by itself", "call it: `f(..)`");
+    one("let a = 1; a(2)", code, "a", "`a` is a value and cannot be called", "the operator of this name is `M.a(..)`");
+    one(
+        "fn f(g) = g(1); f(2)",
+        code,
+        "g",
+        "`g` is a parameter and cannot be called",
+        "the operator of this name is `M.g(..)`",
+    );
+    let source = "output y = d\nlet d = 1";
+    let found = problems(source);
+    assert_eq!(found.first().span(), Some(Span::new(11, 12)));
+    assert_eq!((found.first().others()[0].span, &*found.first().others()[0].text), (Span::new(17, 18), "defined here"));
+    one("", Code::NoOutput, "-", "the model has no output", "write `output name = expression`");
+    one("input a: f32", Code::NoOutput, "-", "the model has no output", "write `output name = expression`");
+}
+
+#[test]
+fn calls() {
+    let code = Code::Arguments;
+    let clip = "its form is `math.clip(x, lo=0, hi=1.0)`";
+    one("clip()", code, "clip()", "`clip` lacks the argument `x`", clip);
+    one("a + clip(1, 2, 3, 4)", code, "clip(1, 2, 3, 4)", "`clip` takes 3 arguments, 4 given", clip);
+    one("clip(1, y=2)", code, "y", "`clip` has no parameter `y`", clip);
+    one("clip(1, x=2)", code, "x", "the argument `x` is given twice", clip);
+    one("clip(x=1, 2)", code, "clip(x=1, 2)", "an argument without a name follows one with a name", "");
+    one(
+        "M.math.sqrt(1, 2)",
+        code,
+        "M.math.sqrt(1, 2)",
+        "`M.math.sqrt` takes 1 argument, 2 given",
+        "its form is `math.sqrt(x)`",
+    );
+    one("fn f(a, b) = a; f(1)", code, "f(1)", "`f` lacks the argument `b`", "its form is `f(a, b)`");
+    one("any(k=1)", code, "k", "`any` has no parameter `k`", "its form is `core.any(..)`");
+    let code = Code::UnknownName;
+    one("1 + no.sqr(2)", code, "no.sqr", "there is no operator `no.sqr`", "did you mean `math.sqrt` or `sqrt`?");
+    one("M.foo(2)", code, "M.foo", "there is no operator `foo`", "");
+}
+
+#[test]
+fn one_run_reports_what_it_can() {
+    let source = "input a: f31\nlet b = (1 +\nlet c = foo(b) + clip()\nfn f(x, = x\n\
+                  output y = f(1) + b + bar(2) < 1 < 2\noutput z = late * 7x\n] * 2\nlet late = 1";
+    let found = problems(source);
+    let told: Vec<_> = found.as_slice().iter().map(|p| (p.code(), p.span().unwrap().text(source))).collect();
+    assert_eq!(
+        told,
+        [
+            (Code::UnknownName, "f31"),
+            (Code::Bracket, "("),
+            (Code::UnknownName, "foo"),
+            (Code::Arguments, "clip()"),
+            (Code::Syntax, "="),
+            (Code::UnknownName, "bar"),
+            (Code::Name, "late"),
+            (Code::Literal, "7x"),
+            (Code::Syntax, "]"),
+        ]
+    );
+    assert!(found.to_string().starts_with("there is no type `f31`"));
+}
+
+#[test]
+fn an_error_is_told_once() {
+    one(
+        "let a = foo(1)\nlet b = a + a\nfn f(x) = x + b\noutput y = f(b) == a",
+        Code::UnknownName,
+        "foo",
+        "there is no operator `foo`",
+        "",
+    );
+    one(
+        "fn f(x = 1\noutput y = f(2)",
+        Code::Syntax,
+        "=",
+        "expected `,` or `)`, found `=`",
+        "write `==` to compare, `let name = ..` to define",
+    );
+}
+
+#[test]
+fn values_and_types_by_themselves() {
+    let message = |text: &str| parse_value(text).unwrap_err().first().message().to_owned();
+    assert_eq!(message("x"), "expected a literal, found `x`");
+    assert_eq!(message("1 2"), "expected the end of the text, found `2`");
+    assert_eq!(message("-true"), "expected a number, found `true`");
+    assert_eq!(message(""), "expected a literal, found the end of the text");
+    assert_eq!(message("1e999"), "`1e999` is too large for WEAK_FLOAT");
+    assert_eq!(message("(1, 2"), "this bracket is never closed");
+    let message = |text: &str| parse_type(text).unwrap_err().first().message().to_owned();
+    assert_eq!(message("f32 f32"), "expected the end of the text, found `f32`");
+    assert_eq!(message("(f32 f32)"), "expected `,` or `)`, found `f32`");
+    assert_eq!(message("TUPLE"), "`TUPLE` is not a type by itself");
+}
+
+fn limited(source: &str, limits: Limits) -> Option<String> {
+    match parse(source, &Operators, &limits) {
+        Ok(_) => None,
+        Err(problems) => {
+            assert_eq!(problems.first().code(), Code::Limit, "{problems}");
+            Some(problems.first().message().to_owned())
+        }
+    }
+}
+
+#[test]
+fn nesting_is_allowed_to_256_and_no_deeper() {
+    let message = "the model exceeds the limit `nesting` of 256 levels of nesting";
+    for (open, close) in
+        [("(", ")"), ("sqrt(", ")"), ("(-", ")"), ("(1, ", ")"), ("if ", " then b else c"), ("if a then ", " else c")]
+    {
+        let nested = |depth| format!("{}a{}", open.repeat(depth), close.repeat(depth));
+        assert_eq!(limited(&nested(256), Limits::default()), None, "{open}");
+        assert_eq!(limited(&nested(257), Limits::default()).as_deref(), Some(message), "{open}");
+    }
+    for (open, close) in [("TUPLE{", "}"), ("(", ")")] {
+        let nested = |depth| format!("{}{}", open.repeat(depth), close.repeat(depth));
+        assert!(parse_value(&nested(256)).is_ok());
+        assert_eq!(parse_value(&nested(257)).unwrap_err().first().message(), message);
+    }
+    let nested = |depth| format!("{}{}", "(".repeat(depth), ")".repeat(depth));
+    assert!(parse_type(&nested(256)).is_ok());
+    assert_eq!(parse_type(&nested(257)).unwrap_err().first().code(), Code::Limit);
+    let source = "(".repeat(300);
+    assert_eq!(problems(&source).first().span(), Some(Span::new(256, 257)));
+}
+
+#[test]
+fn other_limits_are_exact_too() {
+    let with = |source: &str, change: fn(&mut Limits)| {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        limited(source, limits)
+    };
+    assert_eq!(with("a + 12345", |l| l.source_bytes = 9), None);
+    assert_eq!(
+        with("a + 123456", |l| l.source_bytes = 9).unwrap(),
+        "the model exceeds the limit `source_bytes` of 9 bytes of text"
+    );
+    assert_eq!(with("a + a * b", |l| l.nodes = 4), None);
+    assert_eq!(with("a + a * b", |l| l.nodes = 3).unwrap(), "the model exceeds the limit `nodes` of 3 nodes");
+    assert_eq!(with("\"abc\" + 1", |l| l.literal_bytes = 23), None);
+    assert_eq!(
+        with("\"abc\" + 1", |l| l.literal_bytes = 22).unwrap(),
+        "the model exceeds the limit `literal_bytes` of 22 bytes of literals"
+    );
+    let message = "the model exceeds the limit `name_bytes` of 4 bytes of a name";
+    for source in ["abcd + 1", "f.gh(1)", "L[\"ab\"]", "input \"ab\"; 1"] {
+        assert_eq!(with(source, |l| l.name_bytes = 4), None, "{source}");
+    }
+    for source in ["abcde + 1", "f.ghi(1)", "L[\"abc\"]", "input \"abc\"; 1", "fn f(abcde) = 1"] {
+        assert_eq!(with(source, |l| l.name_bytes = 4).as_deref(), Some(message), "{source}");
+    }
+    let source = "fn f(x) = x + x * x; f(a) - f(b)";
+    assert_eq!(with(source, |l| l.instantiation = 12), None);
+    assert_eq!(
+        with(source, |l| l.instantiation = 11).unwrap(),
+        "the model exceeds the limit `instantiation` of 11 steps of function calls"
+    );
+    let source = "foo(1)\n".repeat(50);
+    let found = parse(&source, &Operators, &Limits { problems: 7, ..Limits::default() }).unwrap_err();
+    assert_eq!(found.as_slice().len(), 7);
+}
+
+#[test]
+fn functions_that_explode_meet_a_limit() {
+    let mut source = "fn f0(x) = x * x - 1\n".to_owned();
+    for n in 1..40 {
+        source.push_str(&format!("fn f{n}(x) = f{m}(f{m}(x + {n}) + {n})\n", m = n - 1));
+    }
+    source.push_str("output y = f39(a)");
+    let limits = Limits { nodes: 50_000, ..Limits::default() };
+    assert!(limited(&source, limits).unwrap().contains("`nodes`"));
+    let limits = Limits { instantiation: 50_000, ..Limits::default() };
+    assert!(limited(&source, limits).unwrap().contains("`instantiation`"));
+}
+
+#[test]
+fn hostile_texts_end() {
+    let found = problems(&"(".repeat(10_000_000));
+    assert_eq!((found.as_slice().len(), found.first().code()), (1, Code::Limit));
+    for source in [
+        "(", ")", "[", "{", "-", "not ", "a.", "a(", "if ", "else ", "\"", "=", "L[", "**", "1.", "\n)", "x ", "0x",
+        ";", "\\", "a . ", "fn f(",
+    ] {
+        let source = source.repeat(200_000 / source.len());
+        let found = problems(&source);
+        assert!(found.as_slice().len() <= 100);
+    }
+    for source in [
+        "((((",
+        "a.b.c",
+        "f.g(x=",
+        "if if",
+        "output",
+        "let let = let",
+        "fn f(",
+        "input a:",
+        "L[\"",
+        "TUPLE{(",
+        "FLOAT32{-",
+        "x ?? ??",
+        "\u{0}",
+        "\"\\",
+        "🌲",
+        "1..2",
+    ] {
+        assert!(!problems(source).first().message().is_empty(), "{source}");
+    }
+}

@@ -1,0 +1,367 @@
+//! What texts mean: precedence, statements, names, calls, literals, and where everything is noted to stand.
+
+use crate::common::{Anything, Operators, list, lists, read};
+use cembra_expr::{
+    Builder, Expr, Limits, Node, NodeId, Program, ScalarValue, Span, Value, parse, parse_type, parse_value, print_value,
+};
+use cembra_runtime::{QType, Scalar};
+
+fn means(source: &str, expected: &str) {
+    assert_eq!(lists(source), [expected], "{source}");
+}
+
+#[test]
+fn operators_bind_as_the_table_says() {
+    for (source, expected) in [
+        ("a + b * c", "(add a (multiply b c))"),
+        ("a * b + c", "(add (multiply a b) c)"),
+        ("a - b - c", "(subtract (subtract a b) c)"),
+        ("a - (b - c)", "(subtract a (subtract b c))"),
+        ("a / b * c // d % e", "(mod (floordiv (multiply (divide a b) c) d) e)"),
+        ("a ** b ** c", "(pow a (pow b c))"),
+        ("-x ** 2", "(neg (pow x 2))"),
+        ("(-x) ** 2", "(pow (neg x) 2)"),
+        ("x ** -1", "(pow x -1)"),
+        ("x ** -y ** z * w", "(multiply (pow x (neg (pow y z))) w)"),
+        ("x ** - + y", "(pow x (neg (pos y)))"),
+        ("-a * b", "(multiply (neg a) b)"),
+        ("- - a", "(neg (neg a))"),
+        ("+a - +b", "(subtract (pos a) (pos b))"),
+        ("a & b + c", "(presence_and a (add b c))"),
+        ("a | b & c", "(presence_or a (presence_and b c))"),
+        ("a ?? b | c", "(presence_or (presence_or a b) c)"),
+        ("a < b | c", "(less a (presence_or b c))"),
+        ("a <= b + c", "(less_equal a (add b c))"),
+        ("not a == b", "(_not (equal a b))"),
+        ("not not a", "(_not (_not a))"),
+        ("not a and not b or c", "(_or (_and (_not a) (_not b)) c)"),
+        ("a or b and c", "(_or a (_and b c))"),
+        ("a > b and c >= d", "(_and (greater a b) (greater_equal c d))"),
+        ("a != b", "(not_equal a b)"),
+        ("(a < b) < c", "(less (less a b) c)"),
+        ("if a then b else c + d", "(_where a b (add c d))"),
+        ("if a then b", "(_where a b missing)"),
+        ("if a then b else if c then d else e", "(_where a b (_where c d e))"),
+        ("if a then if b then c else d", "(_where a (_where b c d) missing)"),
+        ("if if a then b else c then d else e", "(_where (_where a b c) d e)"),
+        ("if if a then b then c", "(_where (_where a b missing) c missing)"),
+        ("if a then b else if c then d", "(_where a b (_where c d missing))"),
+        ("(if a then b else c) + d", "(add (_where a b c) d)"),
+        ("if a or b then not c else d and e", "(_where (_or a b) (_not c) (_and d e))"),
+        ("f.g(if a then b, c)", "(f.g (_where a b missing) c)"),
+        ("a.0.1 ** b.2", "(pow (get_nth (get_nth a 0i64) 1i64) (get_nth b 2i64))"),
+        ("-x.0", "(neg (get_nth x 0i64))"),
+        ("(a, b).1", "(get_nth (make_tuple a b) 1i64)"),
+        ("((a))", "a"),
+        ("(a,)", "(make_tuple a)"),
+        ("()", "(make_tuple)"),
+        ("(a, b,)", "(make_tuple a b)"),
+    ] {
+        means(source, expected);
+    }
+}
+
+#[test]
+fn a_minus_belongs_to_the_number_behind_it() {
+    for (source, expected) in [
+        ("-2147483648", "-2147483648"),
+        ("-2147483649", "-2147483649i64"),
+        ("- 5", "-5"),
+        ("--5", "(neg -5)"),
+        ("a - -5", "(subtract a -5)"),
+        ("a -5", "(subtract a 5)"),
+        ("-5 ** 2", "(neg (pow 5 2))"),
+        ("-5\n** 2", "(neg (pow 5 2))"),
+        ("-5 * 2", "(multiply -5 2)"),
+        ("x ** -5 ** 2", "(pow x (neg (pow 5 2)))"),
+        ("-inf", "-inf"),
+        ("-nan", "-nan"),
+        ("-(5)", "(neg 5)"),
+        ("+5", "(pos 5)"),
+    ] {
+        means(source, expected);
+    }
+}
+
+#[test]
+fn a_line_goes_on_where_it_must() {
+    for (source, expected) in [
+        ("a +\n b", "(add a b)"),
+        ("a\n + b\n\n# note\n * c", "(add a (multiply b c))"),
+        ("a\n- b", "(subtract a b)"),
+        ("(a\n)", "a"),
+        ("f.g\n.h(a)", ""),
+        ("any(a\n,\nb\n)", "(any a b)"),
+        ("any(sqrt\n(a)\n.0)", "(any (get_nth (sqrt a) 0i64))"),
+        ("if a\nthen b\nelse c", "(_where a b c)"),
+        ("if a then\n b else\n c", "(_where a b c)"),
+        ("a\nand b\nor c", "(_or (_and a b) c)"),
+        ("a\n?? b", "(presence_or a b)"),
+        ("a <\n b", "(less a b)"),
+        ("not\n a", "(_not a)"),
+        ("-\n 5", "-5"),
+        ("a ** # power\r\n b", "(pow a b)"),
+    ] {
+        if expected.is_empty() {
+            assert!(parse(source, &Operators, &Limits::default()).is_err(), "{source}");
+        } else {
+            means(source, expected);
+        }
+    }
+    assert_eq!(lists("output x = a\noutput y =\n b; output z = c;\n;"), ["a", "b", "c"]);
+    assert_eq!(lists("let t = a; t\n + 1"), ["(add a 1)"]);
+}
+
+#[test]
+fn statements_define_names() {
+    let program = read(
+        "# quadratic\ninput a: f32\ninput b, c: f64, m: text?\ninput u\n\
+         let d = b*b - 4.0*a*c\nlet s = math.pow(d, 0.5)\n\
+         output first = where(d >= 0, (-b + s) / 2.0 / a)\noutput second = if d >= 0 then first else z",
+    );
+    let inputs: Vec<_> = program.inputs.iter().map(|input| (&*input.name, input.qtype.clone())).collect();
+    assert_eq!(
+        inputs,
+        [
+            ("a", Some(QType::FLOAT32)),
+            ("b", Some(QType::FLOAT64)),
+            ("c", Some(QType::FLOAT64)),
+            ("m", Some(QType::Optional(Scalar::Text))),
+            ("u", None),
+            ("z", None),
+        ]
+    );
+    assert_eq!(program.outputs.iter().map(|output| &*output.name).collect::<Vec<_>>(), ["first", "second"]);
+    assert_eq!(program.graph.operands(program.outputs[1].node)[1], program.outputs[0].node);
+}
+
+#[test]
+fn leaves_are_those_that_outputs_need_in_the_order_of_use() {
+    let program = read("let unused = q + 1\nfn f(x) = x + k\noutput y = f(b) * a + L.a + L[\"odd name\"] + L.if");
+    let names: Vec<_> = program.inputs.iter().map(|input| &*input.name).collect();
+    assert_eq!(names, ["k", "b", "a", "odd name", "if"]);
+    assert_eq!(program.outputs[0].name.as_ref(), "y");
+    assert_eq!(read("a * 2").outputs[0].name.as_ref(), "result");
+}
+
+#[test]
+fn names_in_quotes_define_nothing() {
+    let source = "input \"if\": f32, \"x\": i64\noutput \"x\" = x + L.if\noutput \"two words\" = L[\"x\"]";
+    let program = read(source);
+    let inputs: Vec<_> = program.inputs.iter().map(|input| &*input.name).collect();
+    let outputs: Vec<_> = program.outputs.iter().map(|output| &*output.name).collect();
+    assert_eq!((inputs, outputs), (vec!["if", "x"], vec!["x", "two words"]));
+    assert_eq!(lists(source), ["(add x if)", "x"]);
+}
+
+#[test]
+fn an_output_may_export_a_definition_under_its_own_name() {
+    assert_eq!(lists("let d = a * a\noutput d = d\noutput e = d"), ["(multiply a a)", "(multiply a a)"]);
+}
+
+#[test]
+fn functions_are_copied_into_their_calls() {
+    for (source, expected) in [
+        ("fn f(x, y) = x * y + 1; f(a, b)", "(add (multiply a b) 1)"),
+        ("fn f(x) = x; f(a)", "a"),
+        ("fn f() = 1; f()", "1"),
+        ("fn f(x) = k; f(a)", "k"),
+        ("fn f(x) = x - k\nfn g(k) = f(k * k)\ng(a)", "(subtract (multiply a a) k)"),
+        ("fn f(x, y) = x - y\nfn g(x, y) = f(y, x)\ng(a, b)", "(subtract b a)"),
+        ("fn f(x, y) = x - y; f(y=a, x=b)", "(subtract b a)"),
+        ("fn f(x, y) = x - y; f(a, y=b)", "(subtract a b)"),
+        ("let x = 7\nfn f(x) = x + 1\nf(x)", "(add 7 1)"),
+        ("fn sqrt(x) = x + 1; sqrt(a) + M.sqrt(a)", "(add (add a 1) (sqrt a))"),
+        ("fn f(x) = x ** 2\nf(f(a))", "(pow (pow a 2) 2)"),
+        ("fn f(x) = (x, x.1)\nf(a).0", "(get_nth (make_tuple a (get_nth a 1i64)) 0i64)"),
+    ] {
+        means(source, expected);
+    }
+}
+
+#[test]
+fn doubling_stays_linear() {
+    let calls = "d(".repeat(200);
+    let source = format!("fn d(x) = x + x\n{calls}a{}", ")".repeat(200));
+    let program = read(&source);
+    // The leaf, the placeholder, the body, and one node for each call.
+    assert_eq!(program.graph.len(), 203);
+}
+
+#[test]
+fn calls_go_through_the_vocabulary() {
+    for (source, expected) in [
+        ("sqrt(a)", "(sqrt a)"),
+        ("M.math.sqrt(a)", "(sqrt a)"),
+        ("M . math\n. sqrt(a)", ""),
+        ("(M . math\n. sqrt(a))", "(sqrt a)"),
+        ("M.sqrt(x=a)", "(sqrt a)"),
+        ("where(c, a)", "(_where c a missing)"),
+        ("where(c, other=b, value=a)", "(_where c a b)"),
+        ("clip(a)", "(clip a 0 1.0)"),
+        ("clip(a, hi=2)", "(clip a 0 2)"),
+        ("clip(hi=a == b, x=c)", "(clip c 0 (equal a b))"),
+        ("clip(a,)", "(clip a 0 1.0)"),
+        ("bool.equal(a, b)", "(bool.equal a b)"),
+        ("f32.x.if(a)", "(f32.x.if a)"),
+        ("exp(exp)", "(exp exp)"),
+        ("core.cast(x, f32)", "(cast x f32)"),
+        ("core.cast(x, OPTIONAL_INT64)", "(cast x i64?)"),
+        ("core.cast(x, i64? , to=1 == 1)", ""),
+    ] {
+        if expected.is_empty() {
+            assert!(parse(source, &Operators, &Limits::default()).is_err(), "{source}");
+        } else {
+            means(source, expected);
+        }
+    }
+    let program = parse("M.if(a) + M.L.x(L.x)", &Anything, &Limits::default()).unwrap();
+    assert_eq!(list(&program.graph, program.outputs[0].node), "(math.add (if a) (L.x x))");
+}
+
+#[test]
+fn values_read_and_print() {
+    let weak = |v| Value::Scalar(ScalarValue::WeakFloat(v));
+    let cases = [
+        ("7", Value::from(7_i32), "7"),
+        ("7i64", Value::from(7_i64), "7i64"),
+        ("int64{7}", Value::from(7_i64), "7i64"),
+        ("-3", Value::from(-3_i32), "-3"),
+        ("+3", Value::from(3_i32), "3"),
+        ("1.5", weak(1.5), "1.5"),
+        ("weak_float{0.5}", weak(0.5), "0.5"),
+        ("1e300", weak(1e300), "1e300"),
+        ("1.5f32", Value::from(1.5_f32), "1.5f32"),
+        ("FLOAT32{1}", Value::from(1.0_f32), "1.0f32"),
+        ("float64{1}", Value::from(1.0_f64), "1.0f64"),
+        ("f64{-1e-7}", Value::from(-1e-7_f64), "-1e-7f64"),
+        ("float64{-inf}", Value::from(f64::NEG_INFINITY), "FLOAT64{-inf}"),
+        ("FLOAT32{nan}", Value::from(f32::NAN), "FLOAT32{nan}"),
+        ("FLOAT32{-nan}", Value::from(-f32::NAN), "FLOAT32{-nan}"),
+        ("FLOAT32{nan:0x7fc00001}", Value::from(f32::from_bits(0x7fc0_0001)), "FLOAT32{nan:0x7fc00001}"),
+        (
+            "WEAK_FLOAT{nan:0xfff8000000000001}",
+            weak(f64::from_bits(0xfff8_0000_0000_0001)),
+            "WEAK_FLOAT{nan:0xfff8000000000001}",
+        ),
+        ("nan", weak(f64::NAN), "nan"),
+        ("-inf", weak(f64::NEG_INFINITY), "-inf"),
+        ("-0.0", weak(-0.0), "-0.0"),
+        ("true", Value::from(true), "true"),
+        ("BOOLEAN{false}", Value::from(false), "false"),
+        (r#""a\n\"b\"""#, Value::from("a\n\"b\""), r#""a\n\"b\"""#),
+        ("'it\\'s'", Value::from("it's"), "\"it's\""),
+        ("optional_text{'a'}", Value::from(Some::<std::sync::Arc<str>>("a".into())), "OPTIONAL_TEXT{\"a\"}"),
+        ("OPTIONAL_TEXT{NA}", Value::Missing(Scalar::Text), "missing[text]"),
+        ("OPTIONAL_INT64{3}", Value::from(Some(3_i64)), "OPTIONAL_INT64{3}"),
+        ("i64?{-3i64}", Value::from(Some(-3_i64)), "OPTIONAL_INT64{-3}"),
+        ("f32?{inf}", Value::from(Some(f32::INFINITY)), "OPTIONAL_FLOAT32{inf}"),
+        ("present", Value::Present(ScalarValue::Unit), "present"),
+        ("OPTIONAL_UNIT{present}", Value::Present(ScalarValue::Unit), "present"),
+        ("missing", Value::Nothing, "missing"),
+        ("missing[unit]", Value::Missing(Scalar::Unit), "missing[unit]"),
+        ("missing[FLOAT32]", Value::Missing(Scalar::Float32), "missing[f32]"),
+        ("UNIT{}", Value::Scalar(ScalarValue::Unit), "UNIT{}"),
+        ("unit{unit}", Value::Scalar(ScalarValue::Unit), "UNIT{}"),
+        ("f32", Value::Type(QType::FLOAT32), "f32"),
+        (
+            "QTYPE{(f32, (text?,), ())}",
+            Value::Type(parse_type("(f32, (text?,), ())").unwrap()),
+            "QTYPE{(f32, (text?,), ())}",
+        ),
+        ("QTYPE", Value::Type(QType::Meta), "QTYPE"),
+        ("NOTHING", Value::Type(QType::Nothing), "NOTHING"),
+        ("TUPLE{}", Value::Tuple([].into()), "TUPLE{}"),
+        ("(1, true)", Value::Tuple([Value::from(1_i32), Value::from(true)].into()), "TUPLE{1, true}"),
+        ("(1,)", Value::Tuple([Value::from(1_i32)].into()), "TUPLE{1}"),
+        ("(1)", Value::from(1_i32), "1"),
+        (
+            "tuple{1, (missing,)}",
+            Value::Tuple([Value::from(1_i32), Value::Tuple([Value::Nothing].into())].into()),
+            "TUPLE{1, TUPLE{missing}}",
+        ),
+    ];
+    for (text, value, printed) in cases {
+        assert_eq!(parse_value(text).unwrap(), value, "{text}");
+        assert_eq!(print_value(&value), printed);
+        assert_eq!(parse_value(printed).unwrap(), value, "{printed}");
+        // In an expression brackets make a node; every other form is the same literal there.
+        if !text.starts_with(['(', '+']) {
+            let program = read(text);
+            assert_eq!(program.graph.node(program.outputs[0].node), Node::Literal(&value), "{text}");
+        }
+    }
+}
+
+#[test]
+fn types_read_under_both_names() {
+    for (text, qtype) in [
+        ("f32", QType::FLOAT32),
+        ("FLOAT32", QType::FLOAT32),
+        ("bool?", QType::Optional(Scalar::Boolean)),
+        ("BOOLEAN?", QType::Optional(Scalar::Boolean)),
+        ("OPTIONAL_WEAK_FLOAT", QType::Optional(Scalar::WeakFloat)),
+        ("unit", QType::UNIT),
+        ("OPTIONAL_UNIT", QType::MASK),
+        ("(f32, text?)", QType::tuple([QType::FLOAT32, QType::Optional(Scalar::Text)])),
+        ("(\n i32,\n)", QType::tuple([QType::INT32])),
+        ("(i32)", QType::INT32),
+        ("()", QType::tuple([])),
+    ] {
+        assert_eq!(parse_type(text).unwrap(), qtype, "{text}");
+        assert_eq!(parse_type(&cembra_expr::print_type(&qtype)).unwrap(), qtype, "{text}");
+    }
+}
+
+#[test]
+fn nodes_know_where_they_stand() {
+    let source = "let d = (a + b) * a\noutput y = d + clip(a, hi=3) ";
+    let program = read(source);
+    let at = |id: NodeId| program.graph.span(id).unwrap_or_default().text(source);
+    let sum = program.outputs[0].node;
+    let [product, clip] = program.graph.operands(sum) else { panic!("a sum has two operands") };
+    assert_eq!((at(sum), at(*product), at(*clip)), ("d + clip(a, hi=3)", "(a + b) * a", "clip(a, hi=3)"));
+    let a = program.graph.operands(*product)[1];
+    let everywhere: Vec<_> = program.graph.spans(a).map(|span| span.start).collect();
+    assert_eq!(everywhere, [9, 18, 40]);
+    assert_eq!(program.inputs[0].span, Some(Span::new(9, 10)));
+    assert_eq!(program.outputs[0].span.unwrap().text(source), "y");
+}
+
+#[test]
+fn copies_of_a_body_know_body_and_call() {
+    let source = "fn f(x) = (x + 1) * 2; f(a)";
+    let program = read(source);
+    let product = program.outputs[0].node;
+    let texts: Vec<_> = program.graph.spans(product).map(|span| span.text(source)).collect();
+    assert_eq!(texts, ["(x + 1) * 2", "f(a)"]);
+    let sum = program.graph.operands(product)[0];
+    assert_eq!(program.graph.spans(sum).map(|span| span.text(source)).collect::<Vec<_>>(), ["x + 1"]);
+}
+
+#[test]
+fn the_builder_makes_the_nodes_of_the_text() {
+    let b = Builder::new();
+    let (x, y) = (b.typed_leaf("x", QType::FLOAT64), b.leaf("y"));
+    let t = (x + 1.5) * y - 2 / y % x + -y;
+    let c = !x.lt(1).and(y.ge(x)).or(x.eq_(y).and(y.ne_(0.5)).and(x.le(y)).and(x.gt(y)));
+    b.output("t", t);
+    b.output("w", Expr::where_(c, x.floordiv(2).pow(0.5), (x & c) | y.or_default(3)));
+    b.output("n", b.call("math.sqrt", &[b.tuple(&[x, b.literal(2.0_f32)]).field(1)]));
+    let built = b.build().unwrap();
+    let text = "input x: f64\noutput t = (x + 1.5) * y - 2 / y % x + -y\n\
+         output w = if not (x < 1 and y >= x or x == y and y != 0.5 and x <= y and x > y) \
+         then (x // 2) ** 0.5 else x & (not (x < 1 and y >= x or x == y and y != 0.5 and x <= y and x > y)) | (y ?? 3)\n\
+         output n = math.sqrt((x, 2f32).1)";
+    let read = read(text);
+    let lists = |program: &Program| -> Vec<_> {
+        program.outputs.iter().map(|output| list(&program.graph, output.node)).collect()
+    };
+    assert_eq!(lists(&built), lists(&read));
+    assert_eq!(built, read);
+}
+
+#[test]
+fn hidden_marks_do_not_matter() {
+    assert_eq!(lists("\u{FEFF}output y = a\r\noutput z = b\r\n"), ["a", "b"]);
+}
