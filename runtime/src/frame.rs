@@ -120,6 +120,12 @@ impl Frame {
     pub fn size(&self) -> usize {
         self.words.len() * 8
     }
+
+    /// A copy of the bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
 }
 
 /// The start of a frame, of a caller's input struct, or of a caller's output struct.

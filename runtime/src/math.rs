@@ -51,3 +51,15 @@ pub fn fmod_f64(x: f64, y: f64) -> f64 {
 pub fn fmod_f32(x: f32, y: f32) -> f32 {
     x % y
 }
+
+/// True if the thread rounds to nearest and keeps subnormal numbers, as "the same bits everywhere" needs.
+#[must_use]
+pub fn default_float_mode() -> bool {
+    use std::hint::black_box;
+    let subnormal = black_box(f64::MIN_POSITIVE) * black_box(0.5);
+    let third = black_box(1.0_f64) / black_box(3.0);
+    // Rounded up or towards zero, one of the two sums would differ.
+    let up = black_box(1.0_f64) + black_box(f64::EPSILON * 0.25);
+    let down = black_box(-1.0_f64) - black_box(f64::EPSILON * 0.25);
+    subnormal > 0.0 && third == 1.0 / 3.0 && up == 1.0 && down == -1.0
+}

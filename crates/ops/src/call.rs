@@ -48,7 +48,7 @@ fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Re
         for (value, slot) in args.iter().zip(&slots) {
             value.write_to(frame.ptr(), *slot);
         }
-        if resolved.kernel(overload)(&mut context, frame.ptr(), &slots) == STATUS_OK {
+        if overload.kernel(resolved.lifted)(&mut context, frame.ptr(), &slots) == STATUS_OK {
             return Ok(Value::read_from(ret, frame.ptr(), slots[args.len()]));
         }
     }

@@ -55,6 +55,17 @@ pub struct Overload {
     pub rule: Rule,
 }
 
+impl Overload {
+    /// The kernel on these types, or on their optional forms.
+    #[must_use]
+    pub fn kernel(&self, lifted: bool) -> Kernel {
+        match self.lifted {
+            Some(kernel) if lifted => kernel,
+            _ => self.kernel,
+        }
+    }
+}
+
 /// A handle on an argument or an intermediate of an expansion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arg(pub u32);

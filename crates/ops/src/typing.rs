@@ -1,7 +1,7 @@
 //! Types of operators: the lattice of implicit casts, the promotion rules most operators share, and how an operator and
 //! argument types become a signature and an overload. Casts themselves are inserted by preparation.
 
-use crate::definition::{Kernel, OpDef, Operand, Overload, PresenceRule, Typing};
+use crate::definition::{OpDef, Operand, Overload, PresenceRule, Typing};
 use cembra_expr::{Code, Value};
 use cembra_runtime::{QType, Scalar};
 use smallvec::SmallVec;
@@ -33,17 +33,6 @@ pub struct Resolved {
     pub overload: Option<u16>,
     /// True if a strict overload runs on optionals.
     pub lifted: bool,
-}
-
-impl Resolved {
-    /// The kernel for these types.
-    #[must_use]
-    pub fn kernel(&self, overload: &Overload) -> Kernel {
-        match overload.lifted {
-            Some(lifted) if self.lifted => lifted,
-            _ => overload.kernel,
-        }
-    }
 }
 
 /// Why an operator does not take some types.

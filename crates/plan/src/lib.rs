@@ -1,1 +1,241 @@
-//! Plans of prepared cembra expressions: frame layout, slots, blocks, listing and verifier
+//! Plans: a prepared expression laid out in one frame. A plan is steps in a tree of blocks, the slot of every value, and
+//! the literals that a fresh frame starts with. Both backends run the same plan: the interpreter on slots, the native
+//! backend on values.
+
+mod binding;
+mod build;
+mod flatten;
+mod listing;
+mod slots;
+mod verify;
+
+pub use binding::{Base, Binding, Function, Place};
+pub use build::{PlanError, build};
+pub use flatten::Linear;
+pub use verify::verify;
+
+use cembra_expr::{NodeId, Value};
+use cembra_ops::OpId;
+use cembra_runtime::{FrameLayout, QType};
+use std::sync::Arc;
+
+macro_rules! index_types {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The position.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            /// The one at this position.
+            #[must_use]
+            pub const fn from_index(index: usize) -> Self {
+                $name(index as u32)
+            }
+        }
+    )* };
+}
+
+index_types! {
+    /// A value of a plan: an input, a literal, or the result of a step.
+    ValueId;
+    /// A step of a plan; also the site that faults name.
+    StepId;
+    /// A block of a plan.
+    BlockId;
+}
+
+impl BlockId {
+    /// The block that always runs.
+    pub const TOP: BlockId = BlockId(0);
+}
+
+/// A value: its type and where it lies.
+#[derive(Clone, Debug)]
+pub struct PlanValue {
+    /// The type.
+    pub qtype: QType,
+    /// The offset of its slot.
+    pub slot: u32,
+    /// For a view, the value whose slot this lies in.
+    pub owner: Option<ValueId>,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Runs a kernel.
+    Operator {
+        /// The operator.
+        op: OpId,
+        /// Which of its overloads.
+        overload: u16,
+        /// True if a strict overload runs on optionals.
+        lifted: bool,
+    },
+    /// Gathers the arguments into a tuple.
+    MakeTuple,
+    /// A field of a tuple: the result is a view of the argument's slot.
+    Field(u32),
+    /// The presence of an optional: the result is a view of the argument's presence byte.
+    Has,
+    /// Runs one of two blocks, as the argument is present or not; the result is that block's result.
+    Where {
+        /// The block for a present condition.
+        on: BlockId,
+        /// The block for a missing one.
+        off: BlockId,
+    },
+}
+
+/// A step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What it does.
+    pub action: Action,
+    /// Where its arguments start in the plan's list.
+    args_start: u32,
+    args_len: u32,
+    /// Its result.
+    pub out: ValueId,
+    /// The expression node it came from.
+    pub origin: NodeId,
+}
+
+/// A straight line of steps.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// The steps in order.
+    pub steps: Vec<StepId>,
+    /// The value the block is for; none for the top block, whose values are the outputs.
+    pub result: Option<ValueId>,
+}
+
+/// An input of a plan.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The leaf's name.
+    pub name: Arc<str>,
+    /// Its value.
+    pub value: ValueId,
+}
+
+/// An output of a plan.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The output's name.
+    pub name: Arc<str>,
+    /// Its value.
+    pub value: ValueId,
+}
+
+/// A model laid out for evaluation.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    values: Vec<PlanValue>,
+    steps: Vec<Step>,
+    args: Vec<ValueId>,
+    blocks: Vec<Block>,
+    inputs: Vec<Input>,
+    literals: Vec<(ValueId, Value)>,
+    outputs: Vec<Output>,
+    layout: FrameLayout,
+    template: Vec<u8>,
+    reused_slots: usize,
+}
+
+impl Plan {
+    /// A value.
+    #[must_use]
+    pub fn value(&self, id: ValueId) -> &PlanValue {
+        &self.values[id.index()]
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// A step.
+    #[must_use]
+    pub fn step(&self, id: StepId) -> &Step {
+        &self.steps[id.index()]
+    }
+
+    /// How many steps there are, those inside branches included.
+    #[must_use]
+    pub fn step_count(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// A step's arguments.
+    #[must_use]
+    pub fn args(&self, step: &Step) -> &[ValueId] {
+        &self.args[step.args_start as usize..(step.args_start + step.args_len) as usize]
+    }
+
+    /// A block.
+    #[must_use]
+    pub fn block(&self, id: BlockId) -> &Block {
+        &self.blocks[id.index()]
+    }
+
+    /// How many blocks there are.
+    #[must_use]
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The inputs that the outputs need, in the order of the program.
+    #[must_use]
+    pub fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// The literals, each with the value it initialises.
+    #[must_use]
+    pub fn literals(&self) -> &[(ValueId, Value)] {
+        &self.literals
+    }
+
+    /// The outputs, the main one first.
+    #[must_use]
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// The layout of frames.
+    #[must_use]
+    pub fn layout(&self) -> &FrameLayout {
+        &self.layout
+    }
+
+    /// What a fresh frame holds: the literals, zeros elsewhere. Texts are views of this plan's literals.
+    #[must_use]
+    pub fn template(&self) -> &[u8] {
+        &self.template
+    }
+
+    /// How often a slot was given to another value after its first.
+    #[must_use]
+    pub fn reused_slots(&self) -> usize {
+        self.reused_slots
+    }
+
+    /// The bytes of memory the plan holds, without its literals' texts.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Plan>()
+            + self.values.len() * size_of::<PlanValue>()
+            + self.steps.len() * size_of::<Step>()
+            + self.args.len() * size_of::<ValueId>()
+            + self.blocks.iter().map(|b| size_of::<Block>() + b.steps.len() * size_of::<StepId>()).sum::<usize>()
+            + self.template.len()
+    }
+}

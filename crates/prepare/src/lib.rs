@@ -1,1 +1,14 @@
-//! Preparation of cembra expressions: types, casts, folding, optimisation, laziness
+//! Preparation: an untyped expression and the types of its leaves become a typed graph of kernel operators, literals and
+//! leaves, with every implicit cast written out and with the laziness of every `where` decided.
+//!
+//! Each pass is a named value of one ordered list, can be left out or made the last, and has a printable result.
+
+mod extension;
+mod graph;
+mod pass;
+mod region;
+
+pub use extension::Extension;
+pub use graph::{Id, Kind, TypedGraph};
+pub use pass::{Mode, Options, PASSES, Pass, Prepared, prepare};
+pub use region::{RegionId, RegionTree};

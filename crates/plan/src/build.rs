@@ -1,0 +1,216 @@
+//! Building a plan: nodes become steps in depth-first order (short lives, few slots), each in the block of its region.
+
+use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, ValueId, slots};
+use cembra_expr::Value;
+use cembra_ops::{Meaning, Registry, Structure, id};
+use cembra_prepare::{Id, Kind, Prepared, RegionId};
+use cembra_runtime::{Frame, FrameLayout, QType};
+use rustc_hash::FxHashMap;
+
+/// A plan could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The frame passed its limit.
+    #[error("the model needs a frame of more than {limit} bytes")]
+    FrameLimit {
+        /// The limit in bytes.
+        limit: u32,
+    },
+    /// Preparation did not go as far as operators bound to overloads.
+    #[error("the model is not fully prepared: `{operator}` has no kernel")]
+    Unprepared {
+        /// The operator.
+        operator: &'static str,
+    },
+}
+
+/// Lays out a prepared model.
+///
+/// # Errors
+/// The frame would pass `frame_limit` bytes, or preparation was stopped early.
+pub fn build(prepared: &Prepared, registry: &Registry, frame_limit: u32) -> Result<Plan, PlanError> {
+    let mut builder = Builder {
+        prepared,
+        registry,
+        plan: Plan {
+            values: Vec::with_capacity(prepared.graph.len()),
+            steps: Vec::with_capacity(prepared.graph.len()),
+            args: Vec::with_capacity(prepared.graph.len() * 2),
+            blocks: vec![Block::default()],
+            inputs: Vec::new(),
+            literals: Vec::new(),
+            outputs: Vec::new(),
+            layout: FrameLayout::default(),
+            template: Vec::new(),
+            reused_slots: 0,
+        },
+        values: vec![None; prepared.graph.len()],
+        blocks: FxHashMap::default(),
+    };
+    builder.blocks.insert(RegionId::TOP, BlockId::TOP);
+    builder.add_inputs();
+    for (_, output) in &prepared.outputs {
+        builder.add(*output)?;
+    }
+    for (name, output) in &prepared.outputs {
+        let value = builder.value(*output);
+        builder.plan.outputs.push(Output { name: name.clone(), value });
+    }
+    let mut plan = builder.plan;
+    slots::assign(&mut plan, frame_limit)?;
+    plan.template = template(&plan);
+    debug_assert_eq!(crate::verify(&plan), Ok(()));
+    Ok(plan)
+}
+
+/// The bytes of a fresh frame.
+fn template(plan: &Plan) -> Vec<u8> {
+    let mut frame = Frame::from_template(&vec![0; plan.layout.size() as usize]);
+    for (id, value) in &plan.literals {
+        // SAFETY: FRAME-SLOT: the slot is this literal's in the plan's layout; the plan keeps its texts alive.
+        unsafe { value.write_to(frame.ptr(), plan.value(*id).slot) };
+    }
+    let mut bytes = frame.bytes();
+    bytes.truncate(plan.layout.size() as usize);
+    bytes
+}
+
+struct Builder<'p> {
+    prepared: &'p Prepared,
+    registry: &'p Registry,
+    plan: Plan,
+    values: Vec<Option<ValueId>>,
+    blocks: FxHashMap<RegionId, BlockId>,
+}
+
+impl Builder<'_> {
+    fn new_value(&mut self, node: Id) -> ValueId {
+        let id = ValueId::from_index(self.plan.values.len());
+        self.plan.values.push(PlanValue { qtype: self.prepared.graph.qtype(node).clone(), slot: 0, owner: None });
+        self.values[node.index()] = Some(id);
+        id
+    }
+
+    /// The value of a node that was added.
+    fn value(&self, node: Id) -> ValueId {
+        self.values[node.index()].unwrap_or(ValueId(0))
+    }
+
+    /// Inputs come first, in the order of the program's leaves, if some output needs them.
+    fn add_inputs(&mut self) {
+        let graph = &self.prepared.graph;
+        let needed = graph.reachable(self.prepared.outputs.iter().map(|(_, id)| *id));
+        let mut leaves: Vec<(u32, Id)> = graph
+            .ids()
+            .filter(|id| needed[id.index()])
+            .filter_map(|id| match graph.kind(id) {
+                Kind::Leaf(leaf) => Some((leaf, id)),
+                _ => None,
+            })
+            .collect();
+        leaves.sort_unstable();
+        for (leaf, id) in leaves {
+            let value = self.new_value(id);
+            self.plan.inputs.push(Input { name: graph.leaf_name(leaf).clone(), value });
+        }
+    }
+
+    /// Adds what a node needs and then the node, without recursion.
+    fn add(&mut self, root: Id) -> Result<(), PlanError> {
+        let graph = &self.prepared.graph;
+        let mut stack: Vec<(Id, u32)> = vec![(root, 0)];
+        while let Some((node, next)) = stack.last_mut() {
+            let node = *node;
+            if self.values[node.index()].is_some() {
+                stack.pop();
+                continue;
+            }
+            match graph.operands(node).get(*next as usize) {
+                Some(operand) => {
+                    *next += 1;
+                    if self.values[operand.index()].is_none() {
+                        stack.push((*operand, 0));
+                    }
+                }
+                None => {
+                    stack.pop();
+                    self.finish(node)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, node: Id) -> Result<(), PlanError> {
+        let graph = &self.prepared.graph;
+        let action = match graph.kind(node) {
+            Kind::Leaf(_) => return Ok(()),
+            Kind::Literal(_) => {
+                let value = graph.value(node).cloned().unwrap_or(Value::Nothing);
+                let id = self.new_value(node);
+                self.plan.literals.push((id, value));
+                return Ok(());
+            }
+            Kind::Operator { op, overload, lifted } => {
+                let def = self.registry.get(op);
+                match (&def.meaning, overload) {
+                    (Meaning::Overloads(_), Some(_)) if op == id::HAS && self.views_presence(node) => Action::Has,
+                    (Meaning::Overloads(_), Some(overload)) => Action::Operator { op, overload, lifted },
+                    (Meaning::Structure(Structure::MakeTuple), _) => Action::MakeTuple,
+                    (Meaning::Structure(Structure::GetNth), _) => Action::Field(self.field_index(node)),
+                    _ => return Err(PlanError::Unprepared { operator: def.name }),
+                }
+            }
+            Kind::Where => {
+                let [on, off] = self.prepared.branches.get(&node).copied().unwrap_or([RegionId::TOP; 2]);
+                let operands = graph.operands(node);
+                let (on_value, off_value) = (self.value(operands[1]), self.value(operands[2]));
+                let (on, off) = (self.block(on), self.block(off));
+                self.plan.blocks[on.index()].result = Some(on_value);
+                self.plan.blocks[off.index()].result = Some(off_value);
+                Action::Where { on, off }
+            }
+        };
+        let all = graph.operands(node);
+        // The index of a field and the branches of a conditional are not arguments of the step.
+        let args = match action {
+            Action::Field(_) | Action::Where { .. } => &all[..1],
+            _ => all,
+        };
+        let args_start = self.plan.args.len() as u32;
+        for arg in args {
+            let value = self.value(*arg);
+            self.plan.args.push(value);
+        }
+        let out = self.new_value(node);
+        if matches!(action, Action::Has | Action::Field(_)) {
+            self.plan.values[out.index()].owner = Some(self.value(all[0]));
+        }
+        let step = StepId::from_index(self.plan.steps.len());
+        let args_len = args.len() as u32;
+        self.plan.steps.push(Step { action, args_start, args_len, out, origin: graph.origin(node) });
+        let block = self.block(self.prepared.regions[node.index()]);
+        self.plan.blocks[block.index()].steps.push(step);
+        Ok(())
+    }
+
+    /// The block of a region, made when it is first asked for.
+    fn block(&mut self, region: RegionId) -> BlockId {
+        let blocks = &mut self.plan.blocks;
+        *self.blocks.entry(region).or_insert_with(|| {
+            blocks.push(Block::default());
+            BlockId::from_index(blocks.len() - 1)
+        })
+    }
+
+    fn views_presence(&self, node: Id) -> bool {
+        let operand = self.prepared.graph.operands(node)[0];
+        matches!(self.prepared.graph.qtype(operand), QType::Optional(_))
+    }
+
+    fn field_index(&self, node: Id) -> u32 {
+        let index = self.prepared.graph.operands(node).get(1).and_then(|index| self.prepared.graph.value(*index));
+        index.and_then(Value::as_scalar).map_or(0, |index| index.bits() as u32)
+    }
+}

@@ -1,0 +1,96 @@
+//! The plan as a flat program with jumps: what the interpreter binds and what the listing prints.
+
+use crate::slots::lies_in_join;
+use crate::{Action, BlockId, Plan, StepId, ValueId};
+
+/// An instruction of the flat program. Jumps name the instruction to go on with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Linear {
+    /// Runs an operator or gathers a tuple.
+    Step(StepId),
+    /// Copies a value to the slot of another of the same type.
+    Copy {
+        /// The value.
+        from: ValueId,
+        /// Whose slot to copy it to.
+        to: ValueId,
+    },
+    /// Goes elsewhere if the mask is missing.
+    JumpIfNot {
+        /// The mask.
+        condition: ValueId,
+        /// Where to.
+        target: u32,
+    },
+    /// Goes elsewhere.
+    Jump {
+        /// Where to.
+        target: u32,
+    },
+}
+
+impl Plan {
+    /// The flat program. Views take no instruction.
+    #[must_use]
+    pub fn flatten(&self) -> Vec<Linear> {
+        enum Todo {
+            Steps(BlockId, usize),
+            /// The first branch of a conditional is done: jump over the second, which starts here.
+            Else {
+                step: StepId,
+                test: usize,
+            },
+            /// The second branch is done: the jump over it ends here.
+            Join {
+                step: StepId,
+                jump: usize,
+            },
+        }
+        let mut flat = Vec::with_capacity(self.steps.len());
+        let mut stack = vec![Todo::Steps(BlockId::TOP, 0)];
+        while let Some(todo) = stack.pop() {
+            match todo {
+                Todo::Steps(block, at) => {
+                    let Some(&id) = self.block(block).steps.get(at) else { continue };
+                    stack.push(Todo::Steps(block, at + 1));
+                    let step = self.step(id);
+                    match step.action {
+                        Action::Has | Action::Field(_) => {}
+                        Action::Operator { .. } | Action::MakeTuple => flat.push(Linear::Step(id)),
+                        Action::Where { on, .. } => {
+                            stack.push(Todo::Else { step: id, test: flat.len() });
+                            stack.push(Todo::Steps(on, 0));
+                            flat.push(Linear::JumpIfNot { condition: self.args(step)[0], target: 0 });
+                        }
+                    }
+                }
+                Todo::Else { step, test } => {
+                    let Action::Where { on, off } = self.step(step).action else { continue };
+                    self.copy_result(&mut flat, step, on);
+                    stack.push(Todo::Join { step, jump: flat.len() });
+                    stack.push(Todo::Steps(off, 0));
+                    flat.push(Linear::Jump { target: 0 });
+                    let start = flat.len() as u32;
+                    if let Linear::JumpIfNot { target, .. } = &mut flat[test] {
+                        *target = start;
+                    }
+                }
+                Todo::Join { step, jump } => {
+                    let Action::Where { off, .. } = self.step(step).action else { continue };
+                    self.copy_result(&mut flat, step, off);
+                    let end = flat.len() as u32;
+                    if let Linear::Jump { target } = &mut flat[jump] {
+                        *target = end;
+                    }
+                }
+            }
+        }
+        flat
+    }
+
+    fn copy_result(&self, flat: &mut Vec<Linear>, step: StepId, branch: BlockId) {
+        if let Some(from) = self.block(branch).result.filter(|result| !lies_in_join(self, branch, *result)) {
+            flat.push(Linear::Copy { from, to: self.step(step).out });
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Slot assignment: every value gets a place in the frame, and places are given again once nothing reads them. Inputs,
+//! literals and outputs keep their slots; a view lies inside its owner's slot and prolongs its life; the value a branch
+//! is for is computed straight into the slot of its conditional, so a conditional costs no copy.
+
+use crate::{Action, BlockId, Plan, PlanError, StepId, ValueId};
+use cembra_runtime::QType;
+use rustc_hash::FxHashMap;
+
+/// A step of the walk over the tree of blocks, in the order of evaluation.
+enum Visit {
+    Step(StepId, BlockId),
+    /// A conditional's branches are done.
+    Join(StepId, BlockId),
+}
+
+/// The order in which steps run, without recursion: a conditional, its branches, then its join.
+fn walk(plan: &Plan) -> Vec<Visit> {
+    let mut order = Vec::with_capacity(plan.steps.len());
+    enum Todo {
+        Block(BlockId, usize),
+        Join(StepId, BlockId),
+    }
+    let mut stack = vec![Todo::Block(BlockId::TOP, 0)];
+    while let Some(todo) = stack.pop() {
+        match todo {
+            Todo::Join(step, block) => order.push(Visit::Join(step, block)),
+            Todo::Block(block, at) => {
+                let Some(&step) = plan.block(block).steps.get(at) else { continue };
+                stack.push(Todo::Block(block, at + 1));
+                order.push(Visit::Step(step, block));
+                if let Action::Where { on, off } = plan.step(step).action {
+                    stack.push(Todo::Join(step, block));
+                    stack.push(Todo::Block(off, 0));
+                    stack.push(Todo::Block(on, 0));
+                }
+            }
+        }
+    }
+    order
+}
+
+pub(crate) fn assign(plan: &mut Plan, frame_limit: u32) -> Result<(), PlanError> {
+    let order = walk(plan);
+    let last_uses = last_uses(plan, &order);
+    let mut slots = Slots { plan, free: FxHashMap::default(), assigned: Vec::new(), frame_limit };
+    slots.assigned = vec![false; slots.plan.values.len()];
+    // Inputs first, then literals as they are met, so that listings read from the top of the frame.
+    for at in 0..slots.plan.inputs.len() {
+        slots.append(slots.plan.inputs[at].value)?;
+    }
+    for at in 0..slots.plan.literals.len() {
+        slots.append(slots.plan.literals[at].0)?;
+    }
+    let mut dying: Vec<(u32, ValueId)> =
+        last_uses.iter().enumerate().filter_map(|(at, last)| Some(((*last)?, ValueId::from_index(at)))).collect();
+    dying.sort_unstable();
+    let mut next_dead = 0;
+    for (position, visit) in order.iter().enumerate() {
+        if let Visit::Step(step, _) = visit {
+            slots.place(*step)?;
+        }
+        while let Some((last, value)) = dying.get(next_dead).filter(|(last, _)| *last as usize <= position) {
+            debug_assert!(*last as usize == position, "a value dies where it is last used");
+            slots.release(*value);
+            next_dead += 1;
+        }
+    }
+    Ok(())
+}
+
+/// For each value that may give up its slot, the position in the walk after which nothing reads it. A use inside a
+/// branch counts as a use at the join of the outermost conditional that does not contain the value's own definition.
+fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
+    let mut defined_in: Vec<Option<BlockId>> = vec![None; plan.values.len()];
+    // For each block, the spans of its conditionals in the walk, in order.
+    let mut spans: Vec<Vec<(u32, u32)>> = vec![Vec::new(); plan.blocks.len()];
+    let mut open: Vec<u32> = Vec::new();
+    for (position, visit) in order.iter().enumerate() {
+        match visit {
+            Visit::Step(step, block) => {
+                let step = plan.step(*step);
+                defined_in[step.out.index()] = Some(*block);
+                if matches!(step.action, Action::Where { .. }) {
+                    open.push(position as u32);
+                }
+            }
+            Visit::Join(_, block) => {
+                let start = open.pop().unwrap_or(0);
+                spans[block.index()].push((start, position as u32));
+            }
+        }
+    }
+    let owner = |mut value: ValueId| {
+        // Views of views are as deep as tuples nest.
+        while let Some(of) = plan.value(value).owner {
+            value = of;
+        }
+        value
+    };
+    let mut last: Vec<Option<u32>> = vec![None; plan.values.len()];
+    let mut note = |value: ValueId, position: u32, block: BlockId| {
+        let value = owner(value);
+        let Some(home) = defined_in[value.index()] else { return };
+        let position = if home == block {
+            position
+        } else {
+            let spans = &spans[home.index()];
+            let at = spans.partition_point(|(_, end)| *end < position);
+            spans.get(at).map_or(position, |(_, end)| *end)
+        };
+        let known = &mut last[value.index()];
+        *known = Some(known.map_or(position, |k| k.max(position)));
+    };
+    for (position, visit) in order.iter().enumerate() {
+        let position = position as u32;
+        match visit {
+            Visit::Step(id, block) => {
+                let step = plan.step(*id);
+                for arg in plan.args(step) {
+                    note(*arg, position, *block);
+                }
+            }
+            Visit::Join(id, block) => {
+                if let Action::Where { on, off } = plan.step(*id).action {
+                    for branch in [on, off] {
+                        // A branch's own value lies in the conditional's slot and dies with it; another is read here.
+                        if let Some(result) = plan.block(branch).result.filter(|r| !lies_in_join(plan, branch, *r)) {
+                            note(result, position, *block);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    // Values of branches that lie in the slot of their conditional never give it up themselves.
+    for visit in order {
+        if let Visit::Join(id, _) = visit
+            && let Action::Where { on, off } = plan.step(*id).action
+        {
+            for branch in [on, off] {
+                if let Some(result) = plan.block(branch).result.filter(|r| lies_in_join(plan, branch, *r)) {
+                    last[result.index()] = None;
+                }
+            }
+        }
+    }
+    for output in &plan.outputs {
+        last[owner(output.value).index()] = None;
+    }
+    last
+}
+
+/// True if the result of a branch is made by the last step of the branch itself, so that it can lie in the slot of the
+/// conditional. Views cannot: they lie in their owner.
+pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> bool {
+    let made = plan.block(branch).steps.last().is_some_and(|step| plan.step(*step).out == result);
+    made && plan.value(result).owner.is_none()
+}
+
+struct Slots<'p> {
+    plan: &'p mut Plan,
+    free: FxHashMap<QType, Vec<u32>>,
+    assigned: Vec<bool>,
+    frame_limit: u32,
+}
+
+impl Slots<'_> {
+    fn append(&mut self, value: ValueId) -> Result<(), PlanError> {
+        let limit = PlanError::FrameLimit { limit: self.frame_limit };
+        let slot = self.plan.layout.add(&self.plan.values[value.index()].qtype).ok_or_else(|| limit.clone())?;
+        if self.plan.layout.size() > self.frame_limit {
+            return Err(limit);
+        }
+        self.set(value, slot);
+        Ok(())
+    }
+
+    fn set(&mut self, value: ValueId, slot: u32) {
+        self.plan.values[value.index()].slot = slot;
+        self.assigned[value.index()] = true;
+    }
+
+    /// Gives the result of a step its slot; a conditional hands its own on to the values of its branches.
+    fn place(&mut self, step: StepId) -> Result<(), PlanError> {
+        let step = self.plan.step(step);
+        let (out, action) = (step.out, step.action.clone());
+        match action {
+            Action::Has | Action::Field(_) => {
+                let of = self.plan.args(step)[0];
+                let owner = self.plan.value(of);
+                let inside = match action {
+                    Action::Field(index) => owner.qtype.field_offset(index as usize).unwrap_or(0),
+                    _ => 0,
+                };
+                let slot = owner.slot + inside;
+                self.set(out, slot);
+                return Ok(());
+            }
+            _ if self.assigned[out.index()] => {}
+            _ => match self.free.get_mut(&self.plan.values[out.index()].qtype).and_then(Vec::pop) {
+                Some(slot) => {
+                    self.plan.reused_slots += 1;
+                    self.set(out, slot);
+                }
+                None => self.append(out)?,
+            },
+        }
+        if let Action::Where { on, off } = action {
+            let slot = self.plan.value(out).slot;
+            for branch in [on, off] {
+                if let Some(result) = self.plan.block(branch).result
+                    && lies_in_join(self.plan, branch, result)
+                {
+                    self.set(result, slot);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, value: ValueId) {
+        let value = self.plan.value(value);
+        self.free.entry(value.qtype.clone()).or_default().push(value.slot);
+    }
+}

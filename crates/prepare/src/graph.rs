@@ -1,0 +1,276 @@
+//! The typed graph that passes rewrite: hash-consed like the expression graph, operands before users, every node with
+//! its type and with the expression node it came from, so that errors point at what the user wrote.
+
+use cembra_expr::{NodeId, Value};
+use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault};
+use cembra_runtime::QType;
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A node of a typed graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Id(u32);
+
+impl Id {
+    /// The node's position; operands come before their users.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The node at this position.
+    #[must_use]
+    pub const fn from_index(index: usize) -> Self {
+        Id(index as u32)
+    }
+}
+
+/// What a typed node is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// An input, by its position among the model's leaves.
+    Leaf(u32),
+    /// A literal, by its position in the graph's list of values.
+    Literal(u32),
+    /// An operator.
+    Operator {
+        /// Which.
+        op: OpId,
+        /// The overload that computes it, once casts are in place; none for structure.
+        overload: Option<u16>,
+        /// True if a strict overload runs on optionals.
+        lifted: bool,
+    },
+    /// A conditional whose branches are evaluated only when chosen: condition, then, else.
+    Where,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    kind: Kind,
+    start: u32,
+    len: u32,
+    origin: NodeId,
+    qtype: QType,
+}
+
+/// A typed expression graph.
+#[derive(Clone, Debug, Default)]
+pub struct TypedGraph {
+    nodes: Vec<Node>,
+    operands: Vec<Id>,
+    values: Vec<Value>,
+    index: HashTable<Id>,
+    leaf_names: Arc<[Arc<str>]>,
+}
+
+impl TypedGraph {
+    /// An empty graph over these leaves.
+    #[must_use]
+    pub fn new(leaf_names: Arc<[Arc<str>]>) -> Self {
+        TypedGraph { leaf_names, ..TypedGraph::default() }
+    }
+
+    /// An empty graph over the same leaves, with room for as many nodes.
+    #[must_use]
+    pub fn empty_like(&self) -> Self {
+        TypedGraph {
+            nodes: Vec::with_capacity(self.nodes.len()),
+            operands: Vec::with_capacity(self.operands.len()),
+            values: Vec::with_capacity(self.values.len()),
+            index: HashTable::with_capacity(self.nodes.len()),
+            leaf_names: self.leaf_names.clone(),
+        }
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// True if there are no nodes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// All nodes, operands before users.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = Id> + use<> {
+        (0..self.nodes.len()).map(Id::from_index)
+    }
+
+    /// What the node is.
+    #[must_use]
+    pub fn kind(&self, id: Id) -> Kind {
+        self.nodes[id.index()].kind
+    }
+
+    /// The node's type.
+    #[must_use]
+    pub fn qtype(&self, id: Id) -> &QType {
+        &self.nodes[id.index()].qtype
+    }
+
+    /// The expression node this one came from.
+    #[must_use]
+    pub fn origin(&self, id: Id) -> NodeId {
+        self.nodes[id.index()].origin
+    }
+
+    /// The node's operands.
+    #[must_use]
+    pub fn operands(&self, id: Id) -> &[Id] {
+        let node = &self.nodes[id.index()];
+        &self.operands[node.start as usize..(node.start + node.len) as usize]
+    }
+
+    /// The value, if the node is a literal.
+    #[must_use]
+    pub fn value(&self, id: Id) -> Option<&Value> {
+        match self.kind(id) {
+            Kind::Literal(at) => Some(&self.values[at as usize]),
+            _ => None,
+        }
+    }
+
+    /// The operator, if the node is one.
+    #[must_use]
+    pub fn op(&self, id: Id) -> Option<OpId> {
+        match self.kind(id) {
+            Kind::Operator { op, .. } => Some(op),
+            _ => None,
+        }
+    }
+
+    /// The operands, if the node is this operator.
+    #[must_use]
+    pub fn as_op(&self, id: Id, wanted: OpId) -> Option<&[Id]> {
+        (self.op(id) == Some(wanted)).then(|| self.operands(id))
+    }
+
+    /// Settles the types of an operator on operands of this graph.
+    ///
+    /// # Errors
+    /// The operator does not take these types.
+    pub fn resolve(&self, registry: &Registry, op: OpId, operands: &[Id]) -> Result<Resolved, TypeFault> {
+        let args: SmallVec<[Argument<'_>; 4]> =
+            operands.iter().map(|o| Argument { qtype: self.qtype(*o), literal: self.value(*o) }).collect();
+        registry.get(op).resolve(&args)
+    }
+
+    /// The name of a leaf.
+    #[must_use]
+    pub fn leaf_name(&self, leaf: u32) -> &Arc<str> {
+        &self.leaf_names[leaf as usize]
+    }
+
+    /// Adds a leaf, or finds it.
+    pub fn leaf(&mut self, leaf: u32, qtype: QType, origin: NodeId) -> Id {
+        self.add(Kind::Leaf(leaf), &[], qtype, origin)
+    }
+
+    /// Adds a literal, or finds it.
+    pub fn literal(&mut self, value: Value, origin: NodeId) -> Id {
+        let hash = hash_of(&(0_u8, &value));
+        let TypedGraph { index, nodes, values, .. } = self;
+        let found =
+            index.find(hash, |id| matches!(nodes[id.index()].kind, Kind::Literal(at) if values[at as usize] == value));
+        if let Some(&id) = found {
+            return id;
+        }
+        let qtype = value.qtype();
+        self.values.push(value);
+        self.push(Kind::Literal(self.values.len() as u32 - 1), &[], qtype, origin, hash)
+    }
+
+    /// Adds an operator or conditional, or finds it.
+    pub fn add(&mut self, kind: Kind, operands: &[Id], qtype: QType, origin: NodeId) -> Id {
+        let hash = hash_of(&(1_u8, kind, operands));
+        let TypedGraph { index, nodes, operands: all, .. } = self;
+        let found = index.find(hash, |id| {
+            let node = &nodes[id.index()];
+            node.kind == kind && all[node.start as usize..(node.start + node.len) as usize] == *operands
+        });
+        match found {
+            Some(&id) => id,
+            None => self.push(kind, operands, qtype, origin, hash),
+        }
+    }
+
+    fn push(&mut self, kind: Kind, operands: &[Id], qtype: QType, origin: NodeId, hash: u64) -> Id {
+        let id = Id::from_index(self.nodes.len());
+        let start = self.operands.len() as u32;
+        self.operands.extend_from_slice(operands);
+        self.nodes.push(Node { kind, start, len: operands.len() as u32, origin, qtype });
+        let TypedGraph { index, nodes, operands: all, values, .. } = self;
+        index.insert_unique(hash, id, |id| {
+            let node = &nodes[id.index()];
+            match node.kind {
+                Kind::Literal(at) => hash_of(&(0_u8, &values[at as usize])),
+                kind => hash_of(&(1_u8, kind, &all[node.start as usize..(node.start + node.len) as usize])),
+            }
+        });
+        id
+    }
+
+    /// Copies a node of another graph whose operands are already copied.
+    pub fn copy_node(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
+        match from.value(id) {
+            Some(value) => self.literal(value.clone(), from.origin(id)),
+            None => self.add(from.kind(id), operands, from.qtype(id).clone(), from.origin(id)),
+        }
+    }
+
+    /// Which nodes these roots need, by position.
+    #[must_use]
+    pub fn reachable(&self, roots: impl IntoIterator<Item = Id>) -> Vec<bool> {
+        let mut needed = vec![false; self.len()];
+        for root in roots {
+            needed[root.index()] = true;
+        }
+        for id in self.ids().rev() {
+            if needed[id.index()] {
+                for operand in self.operands(id) {
+                    needed[operand.index()] = true;
+                }
+            }
+        }
+        needed
+    }
+}
+
+fn hash_of(what: &impl Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl fmt::Display for TypedGraph {
+    /// One node a line: `%2 = math.multiply(%1, %0) : FLOAT32`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for id in self.ids() {
+            write!(f, "%{} = ", id.index())?;
+            match self.kind(id) {
+                Kind::Leaf(leaf) => write!(f, "L.{}", self.leaf_name(leaf))?,
+                Kind::Literal(at) => write!(f, "{}", self.values[at as usize])?,
+                Kind::Operator { op, .. } => f.write_str(Registry::standard().get(op).name)?,
+                Kind::Where => f.write_str("core._short_circuit_where")?,
+            }
+            if matches!(self.kind(id), Kind::Operator { .. } | Kind::Where) {
+                f.write_str("(")?;
+                for (at, operand) in self.operands(id).iter().enumerate() {
+                    let comma = if at > 0 { ", " } else { "" };
+                    write!(f, "{comma}%{}", operand.index())?;
+                }
+                f.write_str(")")?;
+            }
+            writeln!(f, " : {}", self.qtype(id))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! User rewrites, in the order they were registered; the first that changes a node wins.
+
+use super::rewrite::rebuild;
+use crate::pass::{Options, Prepared};
+use cembra_expr::{Diagnostics, Program};
+
+pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+    if options.extensions.is_empty() {
+        return Ok(());
+    }
+    rebuild(prepared, |new, old, id, operands| {
+        let node = new.copy_node(old, id, operands);
+        for extension in &options.extensions {
+            // A replacement of another type would break its users; it is not taken.
+            let replacement = extension.transform(new, node).filter(|made| new.qtype(*made) == new.qtype(node));
+            if let Some(made) = replacement {
+                return Ok(made);
+            }
+        }
+        Ok(node)
+    })
+}

@@ -1,0 +1,47 @@
+//! Operators on literals are evaluated, by the kernels the run time uses. One that fails is left in place: its error
+//! belongs to the evaluation, and only if the value is used there.
+
+use super::rewrite::rebuild;
+use crate::pass::{Options, Prepared};
+use crate::{Id, Kind, TypedGraph};
+use cembra_expr::{Diagnostics, Program, Value};
+use cembra_ops::{Registry, Resolved, Signature, call};
+use cembra_runtime::Fault;
+use smallvec::SmallVec;
+
+pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+    if !prepared.graph.ids().any(|id| is_foldable(&prepared.graph, id)) {
+        return Ok(());
+    }
+    rebuild(prepared, |new, old, id, operands| {
+        let node = new.copy_node(old, id, operands);
+        Ok(fold(new, options.registry, node))
+    })
+}
+
+fn is_foldable(graph: &TypedGraph, id: Id) -> bool {
+    graph.op(id).is_some() && graph.operands(id).iter().all(|o| graph.value(*o).is_some())
+}
+
+/// True for an operator on literals that fails.
+pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
+    is_foldable(graph, node) && matches!(evaluate(graph, registry, node), Some(Err(_)))
+}
+
+/// The literal a node on literals evaluates to, or the node itself.
+pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id {
+    match evaluate(graph, registry, node) {
+        Some(Ok(value)) => graph.literal(value, graph.origin(node)),
+        _ => node,
+    }
+}
+
+/// What a node on literals evaluates to; `None` for any other.
+fn evaluate(graph: &TypedGraph, registry: &Registry, node: Id) -> Option<Result<Value, Fault>> {
+    let Kind::Operator { op, overload, lifted } = graph.kind(node) else { return None };
+    let args: SmallVec<[Value; 4]> =
+        graph.operands(node).iter().map(|o| graph.value(*o).cloned()).collect::<Option<_>>()?;
+    let operands = args.iter().map(Value::qtype).collect();
+    let resolved = Resolved { signature: Signature { operands, ret: graph.qtype(node).clone() }, overload, lifted };
+    call(registry.get(op), &resolved, &args)
+}

@@ -1,0 +1,70 @@
+//! Composite operators are replaced by the expressions they stand for. What an expansion makes carries the origin of
+//! the node it replaces.
+
+use super::rewrite::rebuild;
+use crate::pass::{Options, Prepared};
+use crate::{Id, Kind, TypedGraph};
+use cembra_expr::{Diagnostic, Diagnostics, NodeId, Program, Value};
+use cembra_ops::{Arg, Expansion, Meaning, Registry, TypeFault};
+use cembra_runtime::QType;
+use smallvec::SmallVec;
+
+pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
+    let registry = options.registry;
+    let composite = |id: Id, graph: &TypedGraph| {
+        graph.op(id).is_some_and(|op| matches!(registry.get(op).meaning, Meaning::Expand(_)))
+    };
+    if !prepared.graph.ids().any(|id| composite(id, &prepared.graph)) {
+        return Ok(());
+    }
+    rebuild(prepared, |new, old, id, operands| {
+        let expand = match old.op(id).map(|op| &registry.get(op).meaning) {
+            Some(Meaning::Expand(expand)) => expand,
+            _ => return Ok(new.copy_node(old, id, operands)),
+        };
+        let origin = old.origin(id);
+        let args: SmallVec<[Arg; 4]> = operands.iter().map(|o| Arg(o.index() as u32)).collect();
+        let made = expand(&mut Builder { graph: new, registry, origin }, &args);
+        let made = made.map_err(|fault| {
+            let diagnostic = Diagnostic::new(fault.code, fault.message).at(program.graph.span(origin));
+            Diagnostics::from(match fault.hint {
+                Some(hint) => diagnostic.hint(hint),
+                None => diagnostic,
+            })
+        })?;
+        Ok(Id::from_index(made.0 as usize))
+    })
+}
+
+struct Builder<'g> {
+    graph: &'g mut TypedGraph,
+    registry: &'static Registry,
+    origin: NodeId,
+}
+
+impl Expansion for Builder<'_> {
+    fn qtype(&self, arg: Arg) -> QType {
+        self.graph.qtype(Id::from_index(arg.0 as usize)).clone()
+    }
+
+    fn value(&self, arg: Arg) -> Option<Value> {
+        self.graph.value(Id::from_index(arg.0 as usize)).cloned()
+    }
+
+    fn literal(&mut self, value: Value) -> Arg {
+        Arg(self.graph.literal(value, self.origin).index() as u32)
+    }
+
+    fn apply(&mut self, operator: &'static str, args: &[Arg]) -> Result<Arg, TypeFault> {
+        let Some(op) = self.registry.find(operator) else {
+            return Err(TypeFault::mismatch(format!("there is no operator {operator}"), None));
+        };
+        let operands: SmallVec<[Id; 4]> = args.iter().map(|a| Id::from_index(a.0 as usize)).collect();
+        let resolved = self.graph.resolve(self.registry, op, &operands)?;
+        if let Meaning::Expand(expand) = self.registry.get(op).meaning {
+            return expand(self, args);
+        }
+        let kind = Kind::Operator { op, overload: None, lifted: false };
+        Ok(Arg(self.graph.add(kind, &operands, resolved.signature.ret, self.origin).index() as u32))
+    }
+}

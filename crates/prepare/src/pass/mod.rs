@@ -1,0 +1,163 @@
+//! The ordered list of passes, and what goes through it.
+
+mod cast;
+mod extend;
+mod fold;
+mod lower;
+mod optimise;
+mod rewrite;
+mod types;
+mod wheres;
+
+use crate::{Extension, Id, RegionId, RegionTree, TypedGraph};
+use cembra_expr::{Diagnostics, Program};
+use cembra_ops::Registry;
+use cembra_runtime::QType;
+use std::sync::Arc;
+
+/// Which rewrites the optimiser may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// Only those that keep every bit of every result.
+    #[default]
+    Strict,
+    /// Arolla's too, some of which change the sign of a zero, a NaN or a rounding.
+    Compat,
+}
+
+/// How to prepare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The operators.
+    pub registry: &'static Registry,
+    /// Which rewrites to use.
+    pub mode: Mode,
+    /// Outputs that are still weak floats stay so; otherwise they become FLOAT64.
+    pub keep_weak_outputs: bool,
+    /// Passes to leave out, by name. Only `fold`, `optimise` and `extensions` can be.
+    pub without: Vec<String>,
+    /// The last pass to run, by name.
+    pub stop_after: Option<String>,
+    /// User rewrites.
+    pub extensions: Vec<Arc<dyn Extension>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            registry: Registry::standard(),
+            mode: Mode::Strict,
+            keep_weak_outputs: false,
+            without: Vec::new(),
+            stop_after: None,
+            extensions: Vec::new(),
+        }
+    }
+}
+
+/// A prepared model, or one on its way through the passes.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The nodes.
+    pub graph: TypedGraph,
+    /// Name and type of each leaf, in the order of the program's inputs.
+    pub leaves: Vec<(Arc<str>, QType)>,
+    /// Name and node of each output, the main one first.
+    pub outputs: Vec<(Arc<str>, Id)>,
+    /// The region of each node, after the `where` pass.
+    pub regions: Vec<RegionId>,
+    /// The tree of regions, after the `where` pass.
+    pub tree: RegionTree,
+    /// For each lazy conditional, the regions of its branches; by position of the node.
+    pub branches: rustc_hash::FxHashMap<Id, [RegionId; 2]>,
+}
+
+/// A pass: a name, what it does, and the function.
+pub struct Pass {
+    /// The name used by options and `explain`.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    optional: bool,
+    run: fn(&mut Prepared, &Program, &Options) -> Result<(), Diagnostics>,
+}
+
+impl std::fmt::Debug for Pass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The passes in order.
+pub static PASSES: &[Pass] = &[
+    Pass { name: "types", summary: "resolve names, infer types", optional: false, run: types::run },
+    Pass { name: "lower", summary: "replace composite operators", optional: false, run: lower::run },
+    Pass { name: "cast", summary: "write out implicit casts", optional: false, run: cast::run },
+    Pass { name: "fold", summary: "evaluate operators on literals", optional: true, run: fold::run },
+    Pass { name: "optimise", summary: "apply peephole rules", optional: true, run: optimise::run },
+    Pass { name: "extensions", summary: "apply user rewrites", optional: true, run: extend::run },
+    Pass { name: "strip", summary: "drop what no output needs", optional: false, run: strip },
+    Pass { name: "where", summary: "decide what each branch evaluates", optional: false, run: wheres::run },
+];
+
+/// Prepares a program for leaves of these types.
+///
+/// `leaf_type` is asked for every leaf the outputs need; it returns the type of the data, if there is some, and
+/// must agree with what the program declares. `observe` sees the result of every pass.
+///
+/// # Errors
+/// Problems with names, types or limits, as many as could be found.
+pub fn prepare(
+    program: &Program,
+    leaf_type: &dyn Fn(&str) -> Option<QType>,
+    options: &Options,
+    observe: &mut dyn FnMut(&Pass, &Prepared),
+) -> Result<Prepared, Diagnostics> {
+    let leaves = types::leaves(program, leaf_type)?;
+    let names: Vec<Arc<str>> = leaves.iter().map(|(name, _)| name.clone()).collect();
+    let mut prepared = Prepared {
+        graph: TypedGraph::new(names.into()),
+        leaves,
+        outputs: Vec::new(),
+        regions: Vec::new(),
+        tree: RegionTree::default(),
+        branches: rustc_hash::FxHashMap::default(),
+    };
+    for pass in PASSES {
+        if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {
+            (pass.run)(&mut prepared, program, options)?;
+            debug_assert_eq!(check(&prepared, options), None, "after pass {}", pass.name);
+        }
+        observe(pass, &prepared);
+        if options.stop_after.as_deref() == Some(pass.name) {
+            break;
+        }
+    }
+    Ok(prepared)
+}
+
+/// Drops the nodes that folding and rewriting left behind.
+fn strip(prepared: &mut Prepared, _: &Program, _: &Options) -> Result<(), Diagnostics> {
+    rewrite::rebuild(prepared, |new, old, id, operands| Ok(new.copy_node(old, id, operands)))
+}
+
+/// What is wrong with a graph between passes, if anything: operands out of order, or types that do not fit the overload.
+fn check(prepared: &Prepared, options: &Options) -> Option<String> {
+    let graph = &prepared.graph;
+    for id in graph.ids() {
+        if graph.operands(id).iter().any(|operand| *operand >= id) {
+            return Some(format!("%{} comes before an operand", id.index()));
+        }
+        if let crate::Kind::Operator { op, overload: Some(at), lifted } = graph.kind(id) {
+            let overload = &options.registry.get(op).overloads()[usize::from(at)];
+            for (operand, arg) in graph.operands(id).iter().zip(overload.args) {
+                let found = graph.qtype(*operand);
+                let scalar = found.scalar().map(cembra_runtime::Scalar::representation);
+                if scalar != Some(arg.scalar.representation()) || found.is_optional() != (arg.optional || lifted) {
+                    return Some(format!("%{} has an operand of type {found}", id.index()));
+                }
+            }
+        }
+    }
+    None
+}
