@@ -1,1 +1,134 @@
-//! The interpreter backend of cembra
+//! The interpreter backend: a plan flattened to instructions on frame slots, each operator bound to its kernel. It is the
+//! fallback where native code cannot be had, and the oracle native code is tested against.
+
+use cembra_ops::{Kernel, Registry};
+use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, Step};
+use cembra_runtime::{Context, FramePtr, QType, STATUS_OK, Slot};
+
+/// A bound instruction.
+#[derive(Clone, Debug)]
+enum Instruction {
+    /// Calls a kernel on slots of the list.
+    Kernel { kernel: Kernel, slots: u32, count: u32, site: u32 },
+    /// Copies a value.
+    Copy { from: Place, to: Place, size: u32 },
+    /// Goes to an instruction if the byte is 0.
+    JumpIfNot { byte: u32, target: u32 },
+    /// Goes to an instruction.
+    Jump { target: u32 },
+}
+
+/// A plan bound for interpretation.
+#[derive(Debug)]
+pub struct Interpreted {
+    instructions: Vec<Instruction>,
+    slots: Vec<u32>,
+}
+
+/// Binds a plan.
+#[must_use]
+pub fn bind(plan: &Plan, registry: &Registry, binding: &Binding) -> Interpreted {
+    let mut bound = Interpreted { instructions: Vec::new(), slots: Vec::new() };
+    for (input, place) in plan.inputs().iter().zip(&binding.inputs) {
+        bound.copy(*place, plan.place(input.value), &plan.value(input.value).qtype);
+    }
+    let flat = plan.flatten();
+    // Instructions of the flat program need not be one to one: tuples take one copy a field.
+    let mut starts = Vec::with_capacity(flat.len() + 1);
+    for linear in flat {
+        starts.push(bound.instructions.len() as u32);
+        match linear {
+            Linear::Step(id) => bound.step(plan, registry, plan.step(id), id.index() as u32),
+            Linear::Copy { from, to } => bound.copy(plan.place(from), plan.place(to), &plan.value(to).qtype),
+            Linear::JumpIfNot { condition, target } => {
+                bound.instructions.push(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
+            }
+            Linear::Jump { target } => bound.instructions.push(Instruction::Jump { target }),
+        }
+    }
+    starts.push(bound.instructions.len() as u32);
+    for instruction in &mut bound.instructions {
+        if let Instruction::JumpIfNot { target, .. } | Instruction::Jump { target } = instruction {
+            *target = starts[*target as usize];
+        }
+    }
+    for (output, place) in plan.outputs().iter().zip(&binding.outputs) {
+        bound.copy(plan.place(output.value), *place, &plan.value(output.value).qtype);
+    }
+    bound
+}
+
+impl Interpreted {
+    fn copy(&mut self, from: Place, to: Place, qtype: &QType) {
+        if from != to {
+            self.instructions.push(Instruction::Copy { from, to, size: qtype.layout().size });
+        }
+    }
+
+    fn step(&mut self, plan: &Plan, registry: &Registry, step: &Step, site: u32) {
+        match step.action {
+            Action::Operator { op, overload, lifted } => {
+                let kernel = registry.get(op).overloads()[usize::from(overload)].kernel(lifted);
+                let slots = self.slots.len() as u32;
+                self.slots.extend(plan.args(step).iter().map(|arg| plan.value(*arg).slot));
+                self.slots.push(plan.value(step.out).slot);
+                let count = self.slots.len() as u32 - slots;
+                self.instructions.push(Instruction::Kernel { kernel, slots, count, site });
+            }
+            Action::MakeTuple => {
+                let out = plan.value(step.out);
+                for (index, arg) in plan.args(step).iter().enumerate() {
+                    let inside = out.qtype.field_offset(index).unwrap_or(0);
+                    let to = Place { base: Base::Frame, offset: out.slot + inside };
+                    self.copy(plan.place(*arg), to, &plan.value(*arg).qtype);
+                }
+            }
+            // Views and conditionals are not steps of the flat program.
+            Action::Has | Action::Field(_) | Action::Where { .. } => {}
+        }
+    }
+}
+
+impl Function for Interpreted {
+    unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
+        let memory = |base: Base| match base {
+            Base::Frame => frame,
+            Base::Input => input,
+            Base::Output => output,
+        };
+        let mut at = 0;
+        while let Some(instruction) = self.instructions.get(at) {
+            at += 1;
+            match instruction {
+                Instruction::Kernel { kernel, slots, count, site } => {
+                    let slots = &self.slots[*slots as usize..(*slots + *count) as usize];
+                    // SAFETY: CALL gives a frame of the plan's layout, and the plan's slots have the overload's types
+                    // (FRAME-SLOT); the plan was verified to write every slot before it is read.
+                    let status = unsafe { kernel(context, frame, slots) };
+                    if status != STATUS_OK {
+                        context.set_site(*site);
+                        return status;
+                    }
+                }
+                Instruction::Copy { from, to, size } => {
+                    // SAFETY: CALL: both places hold a value of the type whose size this is.
+                    unsafe { memory(from.base).copy_to(from.offset, memory(to.base), to.offset, *size) };
+                }
+                Instruction::JumpIfNot { byte, target } => {
+                    // SAFETY: FRAME-SLOT: the byte is the presence of a mask in the plan's layout.
+                    if unsafe { frame.read(Slot::<u8>::at(*byte)) } == 0 {
+                        at = *target as usize;
+                    }
+                }
+                Instruction::Jump { target } => at = *target as usize,
+            }
+        }
+        STATUS_OK
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Interpreted>()
+            + self.instructions.len() * size_of::<Instruction>()
+            + self.slots.len() * size_of::<u32>()
+    }
+}

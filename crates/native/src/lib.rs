@@ -1,1 +1,14 @@
-//! The native backend of cembra: tapes played into Cranelift
+//! The native backend: the only crate that names Cranelift. A plan's straight lines are recorded as tapes and played into
+//! a function builder, its conditionals become basic blocks; the code is free of relocations, lives in memory that is
+//! unmapped with its last reference, and runs on the caller's structs in place.
+
+mod cells;
+mod compile;
+mod error;
+mod isa;
+mod lower;
+mod player;
+mod store;
+
+pub use compile::{Compiled, Listings, RawFunction, compile, listings};
+pub use error::{Error, ErrorKind};

@@ -1,0 +1,201 @@
+//! Compiling a plan: contexts reused per thread, the code checked to be free of relocations, published, and wrapped so
+//! that nobody can call it after its pages are gone.
+
+use crate::error::{Error, ErrorKind};
+use crate::{isa, lower, store};
+use cembra_ops::{Registry, Tape};
+use cembra_plan::{Binding, Function, Plan};
+use cembra_runtime::{CodePages, Context, FramePtr};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{self, AbiParam, types};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// The largest plan compiled as one function, in steps; larger ones wait for being cut into pieces.
+const MOST_STEPS: usize = 20_000;
+
+/// The largest stack frame of a compiled function, in bytes.
+const MOST_STACK: u32 = 16 << 10;
+
+/// The signature of compiled code: input struct, output struct, frame, context; returns a status.
+///
+/// Calling it is unsafe: the contract is CALL, stated at `cembra_plan::Function::call`.
+pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32;
+
+/// A compiled plan. Its code lives as long as it does.
+#[derive(Debug)]
+pub struct Compiled {
+    pages: Arc<CodePages>,
+    function: RawFunction,
+}
+
+impl Compiled {
+    /// The code's entry. It stays valid only while this value, or a clone of its pages, lives.
+    #[must_use]
+    pub fn raw(&self) -> RawFunction {
+        self.function
+    }
+
+    /// The memory the code lives in.
+    #[must_use]
+    pub fn pages(&self) -> &Arc<CodePages> {
+        &self.pages
+    }
+}
+
+impl Function for Compiled {
+    unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
+        // SAFETY: CALL, promised by the caller; CODE-ALIVE: the pages live as long as self.
+        unsafe { (self.function)(input.as_ptr(), output.as_ptr(), frame.as_ptr(), context) }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Compiled>() + self.pages.size().next_multiple_of(4096)
+    }
+}
+
+/// What `explain` shows of a compilation.
+#[derive(Clone, Debug)]
+pub struct Listings {
+    /// The function as given to the code generator.
+    pub clif: String,
+    /// The machine code as the code generator prints it.
+    pub vcode: String,
+    /// The machine code's bytes.
+    pub code: Vec<u8>,
+}
+
+struct Scratch {
+    context: cranelift_codegen::Context,
+    builder: FunctionBuilderContext,
+    tape: Tape,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Scratch {
+            context: cranelift_codegen::Context::new(),
+            builder: FunctionBuilderContext::new(),
+            tape: Tape::new(),
+        }
+    }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
+}
+
+/// Compiles a plan for the given places of its inputs and outputs.
+///
+/// # Errors
+/// The machine is not supported, the plan is too large, or there is no memory for the code.
+pub fn compile(plan: &Plan, registry: &Registry, binding: &Binding) -> Result<Compiled, Error> {
+    with_code(plan, registry, binding, false, |isa, context| {
+        let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
+        let alignment = u64::from(code.buffer.alignment);
+        let pages = store::publish(isa, &context.func.signature, alignment, code.code_buffer())?;
+        // SAFETY: CODE-ENTRY: the pages start with a function of this signature, compiled just above.
+        let function = unsafe { std::mem::transmute::<*const u8, RawFunction>(pages.as_ptr()) };
+        Ok(Compiled { pages, function })
+    })
+}
+
+/// Compiles a plan and shows what became of it, without making it runnable.
+///
+/// # Errors
+/// As for `compile`.
+pub fn listings(plan: &Plan, registry: &Registry, binding: &Binding) -> Result<Listings, Error> {
+    with_code(plan, registry, binding, true, |_, context| {
+        let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
+        Ok(Listings {
+            clif: String::new(),
+            vcode: code.vcode.clone().unwrap_or_default(),
+            code: code.code_buffer().to_vec(),
+        })
+    })
+    .and_then(|mut listings| {
+        listings.clif = clif(plan, registry, binding)?;
+        Ok(listings)
+    })
+}
+
+fn generator(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::CodeGenerator, message)
+}
+
+/// The function before optimisation.
+fn clif(plan: &Plan, registry: &Registry, binding: &Binding) -> Result<String, Error> {
+    let isa = isa::host()?;
+    let mut scratch = Scratch::new();
+    build(&mut scratch, &isa, plan, registry, binding);
+    Ok(scratch.context.func.display().to_string())
+}
+
+fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, registry: &Registry, binding: &Binding) {
+    let func = &mut scratch.context.func;
+    func.signature = ir::Signature::new(isa.default_call_conv());
+    func.signature.params.extend([AbiParam::new(types::I64); 4]);
+    func.signature.returns.push(AbiParam::new(types::I32));
+    let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
+    lower::lower(&mut builder, &**isa, plan, registry, binding, &mut scratch.tape);
+    builder.finalize(isa.frontend_config());
+}
+
+/// Compiles in the thread's scratch memory and hands the context with the code to `finish`.
+fn with_code<R>(
+    plan: &Plan,
+    registry: &Registry,
+    binding: &Binding,
+    disassemble: bool,
+    finish: impl FnOnce(&OwnedTargetIsa, &cranelift_codegen::Context) -> Result<R, Error>,
+) -> Result<R, Error> {
+    if plan.step_count() > MOST_STEPS {
+        let message = format!(
+            "the model has {} steps; native code takes up to {MOST_STEPS} (the interpreter takes any number)",
+            plan.step_count()
+        );
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let isa = isa::host()?;
+    SCRATCH.with_borrow_mut(|scratch| {
+        // The code generator may panic on what it does not support; its state is thrown away then.
+        let compiled = catch_unwind(AssertUnwindSafe(|| {
+            scratch.context.clear();
+            scratch.context.set_disasm(disassemble);
+            build(scratch, &isa, plan, registry, binding);
+            let code = scratch
+                .context
+                .compile(&*isa, &mut ControlPlane::default())
+                .map_err(|e| generator(format!("the code generator refused the model: {}", e.inner)))?;
+            check(code)
+        }));
+        match compiled {
+            Ok(result) => {
+                result?;
+                finish(&isa, &scratch.context)
+            }
+            Err(_) => {
+                *scratch = Scratch::new();
+                Err(generator("the code generator failed on the model"))
+            }
+        }
+    })
+}
+
+/// Code must be movable and must not need much stack.
+fn check(code: &cranelift_codegen::CompiledCode) -> Result<(), Error> {
+    if !code.buffer.relocs().is_empty() {
+        return Err(generator("the code would need relocations"));
+    }
+    let stack = code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset);
+    if stack > MOST_STACK {
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("the model needs {stack} bytes of stack; native code takes up to {MOST_STACK}"),
+        ));
+    }
+    Ok(())
+}

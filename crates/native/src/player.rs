@@ -1,0 +1,302 @@
+//! The scalar player: plays a tape into a function builder, one lane, masks as bytes. It chooses instructions; what they
+//! mean was said by the rules.
+
+use crate::cells::clif_type;
+use cembra_ops::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
+use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
+use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
+use cranelift_codegen::ir::{self, AbiParam, AliasRegion, InstBuilder, MemFlagsData, SigRef, types};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_frontend::FunctionBuilder;
+use rustc_hash::FxHashMap;
+
+/// What the player needs of the function it plays into, beyond the builder.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) isa: &'a dyn TargetIsa,
+    pub(crate) context: ir::Value,
+    pub(crate) context_region: AliasRegion,
+    pub(crate) signatures: FxHashMap<RuntimeFn, SigRef>,
+}
+
+/// Plays one tape.
+pub(crate) struct Player<'p, 'b, 'f> {
+    pub(crate) builder: &'p mut FunctionBuilder<'b>,
+    pub(crate) around: &'p mut Surroundings<'f>,
+    tape: &'p Tape,
+    values: Vec<Option<ir::Value>>,
+}
+
+impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
+    /// Plays the live instructions. `inputs` are the values of the tape's inputs in order.
+    pub(crate) fn play(
+        builder: &'p mut FunctionBuilder<'b>,
+        around: &'p mut Surroundings<'f>,
+        tape: &'p Tape,
+        live: &[bool],
+        inputs: &[ir::Value],
+    ) -> Vec<Option<ir::Value>> {
+        let mut player = Player { builder, around, tape, values: vec![None; tape.instrs().len()] };
+        let mut inputs = inputs.iter().copied();
+        for (at, instr) in tape.instrs().iter().enumerate() {
+            let input = matches!(instr, Instr::Input(_) | Instr::InputMask).then(|| inputs.next()).flatten();
+            if live[at] {
+                player.values[at] = match input {
+                    Some(value) => Some(value),
+                    None => player.instr(at, instr),
+                };
+            }
+        }
+        player.values
+    }
+
+    fn val(&mut self, val: Val) -> ir::Value {
+        self.value(val.index(), clif_type(self.tape.ty(val)))
+    }
+
+    fn mask(&mut self, mask: Mask) -> ir::Value {
+        self.value(mask.index(), types::I8)
+    }
+
+    /// The value of an earlier instruction. Operands of live instructions are live, so it is always there.
+    fn value(&mut self, at: usize, ty: ir::Type) -> ir::Value {
+        match self.values[at] {
+            Some(value) => value,
+            None => {
+                debug_assert!(false, "instruction {at} is used but was not played");
+                self.builder.ins().iconst(if ty.is_int() { ty } else { types::I64 }, 0)
+            }
+        }
+    }
+
+    fn instr(&mut self, at: usize, instr: &Instr) -> Option<ir::Value> {
+        Some(match instr {
+            Instr::Input(_) | Instr::InputMask => return None,
+            Instr::Const(ty, bits) => self.constant(*ty, *bits),
+            Instr::MaskConst(value) => self.builder.ins().iconst(types::I8, i64::from(*value)),
+            Instr::Un(op, a) => self.unary(*op, *a),
+            Instr::Bin(op, a, b) => self.binary(*op, *a, *b),
+            Instr::Shift(op, a, by) => {
+                let a = self.val(*a);
+                let by = self.builder.ins().iconst(types::I32, i64::from(*by));
+                match op {
+                    Shift::Left => self.builder.ins().ishl(a, by),
+                    Shift::Right => self.builder.ins().ushr(a, by),
+                }
+            }
+            Instr::Fma(a, b, c) => {
+                let (a, b, c) = (self.val(*a), self.val(*b), self.val(*c));
+                self.builder.ins().fma(a, b, c)
+            }
+            Instr::Cmp(op, a, b) => self.compare(*op, *a, *b, false),
+            Instr::Select { mask, on, off, rare } => self.select(*mask, *on, *off, *rare),
+            Instr::MaskAnd(a, b) => {
+                let (a, b) = (self.mask(*a), self.mask(*b));
+                self.builder.ins().band(a, b)
+            }
+            Instr::MaskOr(a, b) => {
+                let (a, b) = (self.mask(*a), self.mask(*b));
+                self.builder.ins().bor(a, b)
+            }
+            Instr::MaskXor(a, b) => {
+                let (a, b) = (self.mask(*a), self.mask(*b));
+                self.builder.ins().bxor(a, b)
+            }
+            Instr::MaskNot(a) => match self.tape.instrs()[a.index()] {
+                // The opposite comparison is one instruction and fuses into branches like any other.
+                Instr::Cmp(op, x, y) => self.compare(op, x, y, true),
+                _ => {
+                    let a = self.mask(*a);
+                    let one = self.builder.ins().iconst(types::I8, 1);
+                    self.builder.ins().bxor(a, one)
+                }
+            },
+            Instr::FaultIf { mask, kind, operands, site } => {
+                self.fault(*mask, *kind, operands, *site);
+                return None;
+            }
+            Instr::Call(function, args) => {
+                debug_assert!(at > 0 || args.is_empty(), "arguments come before the call");
+                let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
+                self.call(*function, &args)
+            }
+        })
+    }
+
+    fn constant(&mut self, ty: MachineType, bits: u64) -> ir::Value {
+        match ty {
+            MachineType::F32 => self.builder.ins().f32const(ir::immediates::Ieee32::with_bits(bits as u32)),
+            MachineType::F64 => self.builder.ins().f64const(ir::immediates::Ieee64::with_bits(bits)),
+            MachineType::I32 => self.builder.ins().iconst(types::I32, i64::from(bits as u32)),
+            MachineType::I64 => self.builder.ins().iconst(types::I64, bits.cast_signed()),
+            MachineType::Flag => self.builder.ins().iconst(types::I8, i64::from(bits != 0)),
+        }
+    }
+
+    fn unary(&mut self, op: Un, a: Val) -> ir::Value {
+        let from = self.tape.ty(a);
+        let float = matches!(from, MachineType::F32 | MachineType::F64);
+        let narrow = from == MachineType::F32;
+        let a = self.val(a);
+        let round = self.around.isa.has_round();
+        let pick = |f32, f64| if narrow { f32 } else { f64 };
+        let ins = self.builder.ins();
+        match op {
+            Un::Neg if float => ins.fneg(a),
+            Un::Neg => ins.ineg(a),
+            Un::Abs if float => ins.fabs(a),
+            Un::Abs => ins.iabs(a),
+            Un::Sqrt => ins.sqrt(a),
+            Un::Floor if round => ins.floor(a),
+            Un::Ceil if round => ins.ceil(a),
+            Un::Trunc if round => ins.trunc(a),
+            Un::Floor => self.call(pick(RuntimeFn::FloorF32, RuntimeFn::FloorF64), &[a]),
+            Un::Ceil => self.call(pick(RuntimeFn::CeilF32, RuntimeFn::CeilF64), &[a]),
+            Un::Trunc => self.call(pick(RuntimeFn::TruncF32, RuntimeFn::TruncF64), &[a]),
+            Un::Bitcast(to) => ins.bitcast(clif_type(to), MemFlagsData::new(), a),
+            Un::Convert(to) => {
+                let ty = clif_type(to);
+                let to_float = matches!(to, MachineType::F32 | MachineType::F64);
+                match (float, to_float) {
+                    _ if from == to => a,
+                    (false, true) => ins.fcvt_from_sint(ty, a),
+                    (true, false) => ins.fcvt_to_sint_sat(ty, a),
+                    (true, true) if narrow => ins.fpromote(ty, a),
+                    (true, true) => ins.fdemote(ty, a),
+                    (false, false) if from == MachineType::I32 => ins.sextend(ty, a),
+                    (false, false) => ins.ireduce(ty, a),
+                }
+            }
+        }
+    }
+
+    fn binary(&mut self, op: Bin, a: Val, b: Val) -> ir::Value {
+        let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
+        let (a, b) = (self.val(a), self.val(b));
+        let ins = self.builder.ins();
+        match op {
+            Bin::Add if float => ins.fadd(a, b),
+            Bin::Add => ins.iadd(a, b),
+            Bin::Sub if float => ins.fsub(a, b),
+            Bin::Sub => ins.isub(a, b),
+            Bin::Mul if float => ins.fmul(a, b),
+            Bin::Mul => ins.imul(a, b),
+            Bin::Div if float => ins.fdiv(a, b),
+            Bin::Div => ins.sdiv(a, b),
+            Bin::And => ins.band(a, b),
+            Bin::Or => ins.bor(a, b),
+            Bin::Xor => ins.bxor(a, b),
+            // Both forms use "less than": only so the selection becomes one instruction.
+            Bin::FMin => {
+                let less = ins.fcmp(FloatCC::LessThan, a, b);
+                self.builder.ins().select(less, a, b)
+            }
+            Bin::FMax => {
+                let less = ins.fcmp(FloatCC::LessThan, b, a);
+                self.builder.ins().select(less, a, b)
+            }
+            Bin::Copysign => ins.fcopysign(a, b),
+        }
+    }
+
+    fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> ir::Value {
+        let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
+        let (a, b) = (self.val(a), self.val(b));
+        if float {
+            let cc = match op {
+                Cmp::Eq => FloatCC::Equal,
+                Cmp::Ne => FloatCC::NotEqual,
+                Cmp::Lt => FloatCC::LessThan,
+                Cmp::Le => FloatCC::LessThanOrEqual,
+                Cmp::Gt => FloatCC::GreaterThan,
+                Cmp::Ge => FloatCC::GreaterThanOrEqual,
+            };
+            return self.builder.ins().fcmp(if opposite { cc.complement() } else { cc }, a, b);
+        }
+        let cc = match op {
+            Cmp::Eq => IntCC::Equal,
+            Cmp::Ne => IntCC::NotEqual,
+            Cmp::Lt => IntCC::SignedLessThan,
+            Cmp::Le => IntCC::SignedLessThanOrEqual,
+            Cmp::Gt => IntCC::SignedGreaterThan,
+            Cmp::Ge => IntCC::SignedGreaterThanOrEqual,
+        };
+        self.builder.ins().icmp(if opposite { cc.complement() } else { cc }, a, b)
+    }
+
+    fn select(&mut self, mask: Mask, on: Val, off: Val, rare: bool) -> ir::Value {
+        let ty = clif_type(self.tape.ty(on));
+        let (mask, on, off) = (self.mask(mask), self.val(on), self.val(off));
+        if rare || ty.is_int() {
+            return self.builder.ins().select(mask, on, off);
+        }
+        // A float select is a branch on x86-64; for masks that depend on the data a conditional move is better.
+        let int = if ty == types::F32 { types::I32 } else { types::I64 };
+        let on = self.builder.ins().bitcast(int, MemFlagsData::new(), on);
+        let off = self.builder.ins().bitcast(int, MemFlagsData::new(), off);
+        let chosen = self.builder.ins().select(mask, on, off);
+        self.builder.ins().bitcast(ty, MemFlagsData::new(), chosen)
+    }
+
+    /// Leaves the function where the mask holds, with the fault in the context's record.
+    fn fault(&mut self, mask: Mask, kind: FaultKind, operands: &[Option<Val>; 2], site: u32) {
+        let mask = self.mask(mask);
+        let operands = operands.map(|operand| operand.map(|val| self.val(val)));
+        let failed = self.builder.create_block();
+        let goes_on = self.builder.create_block();
+        self.builder.set_cold_block(failed);
+        self.builder.ins().brif(mask, failed, &[], goes_on, &[]);
+        self.builder.seal_block(failed);
+        self.builder.seal_block(goes_on);
+        self.builder.switch_to_block(failed);
+        let flags = MemFlagsData::trusted().with_alias_region(Some(self.around.context_region));
+        let context = self.around.context;
+        for (value, offset) in [(site, Context::FAULT_SITE_OFFSET), (kind as u32, Context::FAULT_KIND_OFFSET)] {
+            let value = self.builder.ins().iconst(types::I32, i64::from(value));
+            self.builder.ins().store(flags, value, context, offset);
+        }
+        for (at, operand) in operands.into_iter().enumerate() {
+            let bits = match operand {
+                Some(value) => self.as_bits(value),
+                None => self.builder.ins().iconst(types::I64, 0),
+            };
+            self.builder.ins().store(flags, bits, context, Context::FAULT_OPERANDS_OFFSET + 8 * at as i32);
+        }
+        let status = self.builder.ins().iconst(types::I32, i64::from(STATUS_FAULT));
+        self.builder.ins().return_(&[status]);
+        self.builder.switch_to_block(goes_on);
+    }
+
+    /// A number's bits, zero-extended.
+    fn as_bits(&mut self, value: ir::Value) -> ir::Value {
+        match self.builder.func.dfg.value_type(value) {
+            types::F64 => self.builder.ins().bitcast(types::I64, MemFlagsData::new(), value),
+            types::F32 => {
+                let bits = self.builder.ins().bitcast(types::I32, MemFlagsData::new(), value);
+                self.builder.ins().uextend(types::I64, bits)
+            }
+            types::I64 => value,
+            _ => self.builder.ins().uextend(types::I64, value),
+        }
+    }
+
+    /// Calls a runtime function through the context's table.
+    fn call(&mut self, function: RuntimeFn, args: &[ir::Value]) -> ir::Value {
+        let signature = match self.around.signatures.get(&function) {
+            Some(known) => *known,
+            None => {
+                let mut signature = ir::Signature::new(self.around.isa.default_call_conv());
+                let (params, ret) = function.signature();
+                signature.params.extend(params.iter().map(|ty| AbiParam::new(clif_type(*ty))));
+                signature.returns.push(AbiParam::new(clif_type(ret)));
+                let reference = self.builder.import_signature(signature);
+                self.around.signatures.insert(function, reference);
+                reference
+            }
+        };
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        let table = self.builder.ins().load(types::I64, flags, self.around.context, Context::FUNCTIONS_OFFSET);
+        let entry = self.builder.ins().load(types::I64, flags, table, 8 * function as i32);
+        let call = self.builder.ins().call_indirect(signature, entry, args);
+        self.builder.inst_results(call)[0]
+    }
+}
