@@ -1,0 +1,77 @@
+//! Which backend runs a plan, and falling back from one to the other in the open.
+
+use crate::Error;
+use cembra_expr::{Code, Diagnostic};
+use cembra_native::Compiled;
+use cembra_ops::Registry;
+use cembra_plan::{Binding, Function, Plan};
+
+/// A way to run a plan. All give the same bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Backend {
+    /// The interpreter.
+    Interpreter,
+    /// Machine code; an error where it cannot be had.
+    Native,
+    /// Machine code where it can be had, else the interpreter; `Executor::fallback` tells why.
+    #[default]
+    Auto,
+}
+
+impl Backend {
+    /// The name used on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Interpreter => "interpreter",
+            Backend::Native => "native",
+            Backend::Auto => "auto",
+        }
+    }
+}
+
+/// A plan made runnable, and by what.
+#[derive(Debug)]
+pub(crate) enum Runnable {
+    Interpreted(cembra_interp::Interpreted),
+    Native(Compiled),
+}
+
+impl Runnable {
+    pub(crate) fn function(&self) -> &dyn Function {
+        match self {
+            Runnable::Interpreted(function) => function,
+            Runnable::Native(function) => function,
+        }
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        match self {
+            Runnable::Interpreted(_) => Backend::Interpreter,
+            Runnable::Native(_) => Backend::Native,
+        }
+    }
+}
+
+/// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
+pub(crate) fn bind(
+    backend: Backend,
+    plan: &Plan,
+    registry: &Registry,
+    binding: &Binding,
+) -> Result<(Runnable, Option<Diagnostic>), Error> {
+    let interpret = || Runnable::Interpreted(cembra_interp::bind(plan, registry, binding));
+    if backend == Backend::Interpreter {
+        return Ok((interpret(), None));
+    }
+    match cembra_native::compile(plan, registry, binding) {
+        Ok(compiled) => Ok((Runnable::Native(compiled), None)),
+        Err(error) => {
+            let diagnostic = Diagnostic::new(Code::Native, error.to_string());
+            match backend {
+                Backend::Auto => Ok((interpret(), Some(diagnostic))),
+                _ => Err(Error::from(diagnostic.hint("use the interpreter, or `Backend::Auto`"))),
+            }
+        }
+    }
+}

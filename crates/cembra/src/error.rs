@@ -1,0 +1,126 @@
+//! The one error of the library: what was wrong with a model, its binding, or an evaluation; with a code, a place in the
+//! source where there is one, and hints.
+
+use cembra_expr::{Code, Diagnostic, Diagnostics, Span, Value};
+use cembra_runtime::FaultKind;
+use std::fmt;
+use std::sync::Arc;
+
+/// Anything that can go wrong between a model's text and its results. One word wide, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Error(Arc<Kind>);
+
+#[derive(Debug)]
+enum Kind {
+    /// The model, or how it was to be bound.
+    Model(Diagnostics),
+    /// An evaluation stopped at a fault.
+    Fault { kind: FaultKind, operator: String, detail: String, span: Option<Span> },
+    /// Values given to a call that do not fit.
+    Values(String),
+}
+
+impl Error {
+    pub(crate) fn fault(
+        kind: FaultKind,
+        operator: String,
+        operand: Option<Value>,
+        text: &str,
+        span: Option<Span>,
+    ) -> Self {
+        let detail = match kind {
+            FaultKind::DivisionByZero => "division by zero".to_owned(),
+            FaultKind::CastRange => match operand {
+                Some(value) => format!("cannot cast {}", crate::print_value(&value)),
+                None => "value out of range".to_owned(),
+            },
+            FaultKind::MissingValue => "expects a present value, got missing".to_owned(),
+            FaultKind::Assertion => format!("assertion failed: {text}"),
+        };
+        Error(Arc::new(Kind::Fault { kind, operator, detail, span }))
+    }
+
+    pub(crate) fn values(message: impl Into<String>) -> Self {
+        Error(Arc::new(Kind::Values(message.into())))
+    }
+
+    /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div_by_zero`), or `values`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match &*self.0 {
+            Kind::Model(diagnostics) => diagnostics.first().code().as_str(),
+            Kind::Fault { kind, .. } => kind.name(),
+            Kind::Values(_) => "values",
+        }
+    }
+
+    /// Where in the source, if the model came from text.
+    #[must_use]
+    pub fn span(&self) -> Option<Span> {
+        match &*self.0 {
+            Kind::Model(diagnostics) => diagnostics.first().span(),
+            Kind::Fault { span, .. } => *span,
+            Kind::Values(_) => None,
+        }
+    }
+
+    /// For a fault at run time, the operator as the user wrote it.
+    #[must_use]
+    pub fn operator(&self) -> Option<&str> {
+        match &*self.0 {
+            Kind::Fault { operator, .. } => Some(operator),
+            _ => None,
+        }
+    }
+
+    /// For a fault at run time, its kind.
+    #[must_use]
+    pub fn fault_kind(&self) -> Option<FaultKind> {
+        match &*self.0 {
+            Kind::Fault { kind, .. } => Some(*kind),
+            _ => None,
+        }
+    }
+
+    /// True if an evaluation failed, as opposed to the model or its binding.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        self.fault_kind().is_some()
+    }
+
+    /// The problems of a model, all that were found; a fault is one problem too.
+    #[must_use]
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        match &*self.0 {
+            Kind::Model(diagnostics) => diagnostics.as_slice().to_vec(),
+            Kind::Fault { span, kind, .. } => {
+                vec![Diagnostic::new(Code::Evaluation, self.to_string()).at(*span).label(kind.name())]
+            }
+            Kind::Values(message) => vec![Diagnostic::new(Code::Evaluation, message.clone())],
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Model(diagnostics) => write!(f, "{diagnostics}"),
+            Kind::Fault { operator, detail, .. } => write!(f, "{operator}: {detail}"),
+            Kind::Values(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Diagnostics> for Error {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Error(Arc::new(Kind::Model(diagnostics)))
+    }
+}
+
+impl From<Diagnostic> for Error {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Diagnostics::from(diagnostic).into()
+    }
+}

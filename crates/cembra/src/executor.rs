@@ -1,0 +1,223 @@
+//! Executors: a compiled model, immutable and shared; and sessions, each with a frame of its own, which evaluate it on
+//! values by name.
+
+use crate::backend::{Runnable, bind};
+use crate::model::operator_name;
+use crate::{Backend, Error, Options};
+use cembra_expr::{Diagnostic, Program, ScalarValue, Value};
+use cembra_plan::{Action, Binding, Plan, StepId};
+use cembra_runtime::{Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
+use std::sync::Arc;
+
+/// A named input or output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// The name.
+    pub name: Arc<str>,
+    /// The type.
+    pub qtype: QType,
+}
+
+/// Everything a compiled model is; shared by executors and sessions.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) program: Arc<Program>,
+    pub(crate) plan: Plan,
+    pub(crate) binding: Binding,
+    pub(crate) runnable: Runnable,
+    fallback: Option<Diagnostic>,
+    inputs: Vec<Field>,
+    outputs: Vec<Field>,
+}
+
+impl Inner {
+    pub(crate) fn new(program: Arc<Program>, plan: Plan, binding: Binding, options: &Options) -> Result<Inner, Error> {
+        if !cembra_runtime::math::default_float_mode() {
+            let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
+            return Err(Error::values(message));
+        }
+        let (runnable, fallback) = bind(options.backend, &plan, options.prepare.registry, &binding)?;
+        let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
+        let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
+        Ok(Inner { program, plan, binding, runnable, fallback, inputs, outputs })
+    }
+
+    pub(crate) fn frame(&self) -> Frame {
+        Frame::from_template(self.plan.template())
+    }
+
+    /// Runs the model; the caller promises CALL (see `cembra_plan::Function::call`) for this plan and binding.
+    ///
+    /// # Safety
+    /// CALL.
+    pub(crate) unsafe fn run(
+        &self,
+        input: FramePtr,
+        output: FramePtr,
+        frame: FramePtr,
+        context: &mut Context,
+    ) -> Result<(), Error> {
+        debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
+        // SAFETY: CALL, promised by the caller.
+        let status = unsafe { self.runnable.function().call(input, output, frame, context) };
+        if status == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
+    }
+
+    /// The error of the fault that the context recorded.
+    #[cold]
+    fn fault(&self, context: &Context) -> Error {
+        let record = context.record();
+        let step = self.plan.step(StepId::from_index(record.site as usize));
+        let operator = operator_name(&self.program.graph, step.origin);
+        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
+        let operand = self
+            .plan
+            .args(step)
+            .first()
+            .filter(|_| matches!(step.action, Action::Operator { .. }))
+            .and_then(|arg| self.plan.value(*arg).qtype.scalar())
+            .and_then(|scalar| ScalarValue::from_bits(scalar, record.operands[0]))
+            .map(Value::Scalar);
+        let text = match kind {
+            // SAFETY: TEXT-VIEW: the message is a view of an input or a literal of the call that just stopped.
+            FaultKind::Assertion => unsafe {
+                Text::from_raw(record.operands[0] as *const u8, record.operands[1] as usize).as_str()
+            },
+            _ => "",
+        };
+        Error::fault(kind, operator, operand, text, self.program.graph.span(step.origin))
+    }
+}
+
+/// A compiled model. Immutable, shared between threads, cheap to clone; each thread runs it through its own session.
+#[derive(Clone, Debug)]
+pub struct Executor(Arc<Inner>);
+
+impl From<Inner> for Executor {
+    fn from(inner: Inner) -> Self {
+        Executor(Arc::new(inner))
+    }
+}
+
+impl Executor {
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// The inputs that the prepared model really uses, in the order of the program.
+    #[must_use]
+    pub fn inputs(&self) -> &[Field] {
+        &self.0.inputs
+    }
+
+    /// The outputs, the main one first.
+    #[must_use]
+    pub fn outputs(&self) -> &[Field] {
+        &self.0.outputs
+    }
+
+    /// What runs: the interpreter or native code.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        self.0.runnable.backend()
+    }
+
+    /// Why `Backend::Auto` fell back to the interpreter, if it did.
+    #[must_use]
+    pub fn fallback(&self) -> Option<&Diagnostic> {
+        self.0.fallback.as_ref()
+    }
+
+    /// The plan in the documented form.
+    #[must_use]
+    pub fn listing(&self) -> String {
+        self.0.plan.to_string()
+    }
+
+    /// Bytes of memory the compiled model holds, code included, frames not.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Inner>() + self.0.plan.memory_bytes() + self.0.runnable.function().memory_bytes()
+    }
+
+    /// A session: one frame, for one thread at a time.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session { frame: self.0.frame(), context: Context::new(), inner: self.0.clone() }
+    }
+}
+
+/// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session.
+#[derive(Debug)]
+pub struct Session {
+    inner: Arc<Inner>,
+    frame: Frame,
+    context: Context,
+}
+
+impl Clone for Session {
+    fn clone(&self) -> Self {
+        Session { frame: self.inner.frame(), context: Context::new(), inner: self.inner.clone() }
+    }
+}
+
+impl Session {
+    /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
+    /// The results are in the order of the executor's outputs.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn evaluate(&mut self, inputs: &[Value]) -> Result<Vec<Value>, Error> {
+        self.run(inputs)?;
+        Ok((0..self.inner.outputs.len()).map(|at| self.output(at)).collect())
+    }
+
+    /// Evaluates the model, returns the main output and tells the listener each side output.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
+        self.run(inputs)?;
+        for at in 1..self.inner.outputs.len() {
+            let value = self.output(at);
+            listener(&self.inner.outputs[at].name, value);
+        }
+        Ok(self.output(0))
+    }
+
+    fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
+        let wanted = &self.inner.inputs;
+        if inputs.len() != wanted.len() {
+            return Err(Error::values(format!("the model takes {} inputs, found {}", wanted.len(), inputs.len())));
+        }
+        let frame = self.frame.ptr();
+        for ((value, field), place) in inputs.iter().zip(wanted).zip(&self.inner.binding.inputs) {
+            let found = value.qtype();
+            if found != field.qtype {
+                let message = format!("input `{}` is {}, found {found}", field.name, field.qtype);
+                return Err(Error::values(message));
+            }
+            // SAFETY: FRAME-SLOT: the place is this input's slot in a frame of the plan, the type was just checked; texts
+            // of `inputs` outlive the call.
+            unsafe { value.write_to(frame, place.offset) };
+        }
+        // SAFETY: CALL: an executor's binding is in its frame, which was made from the plan's template.
+        unsafe { self.inner.run(frame, frame, frame, &mut self.context) }
+    }
+
+    fn output(&mut self, at: usize) -> Value {
+        let field = &self.inner.outputs[at];
+        let place = self.inner.binding.outputs[at];
+        // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
+        unsafe { Value::read_from(&field.qtype, self.frame.ptr(), place.offset) }
+    }
+}
+
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    const fn sent<T: Send>() {}
+    shared::<Executor>();
+    shared::<Error>();
+    sent::<Session>();
+};

@@ -1,0 +1,107 @@
+//! Explaining a model: what each stage made of it, as text.
+
+use crate::model::{plan, prepare};
+use crate::{Error, Model, Options};
+use cembra_expr::{Code, Diagnostic};
+use std::fmt::Write as _;
+
+/// A stage of a model's way to machine code.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stage {
+    /// The expression, printed back.
+    Expr,
+    /// The graph after each pass of preparation that changed it.
+    Passes,
+    /// The prepared graph.
+    Prepared,
+    /// The plan: literals, steps, slots.
+    Plan,
+    /// The function given to the code generator.
+    Clif,
+    /// The code generator's own listing of the machine code.
+    Asm,
+}
+
+impl Stage {
+    /// Every stage in order.
+    pub const ALL: [Stage; 6] = [Stage::Expr, Stage::Passes, Stage::Prepared, Stage::Plan, Stage::Clif, Stage::Asm];
+
+    /// The name used on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Expr => "expr",
+            Stage::Passes => "passes",
+            Stage::Prepared => "prepared",
+            Stage::Plan => "plan",
+            Stage::Clif => "clif",
+            Stage::Asm => "asm",
+        }
+    }
+}
+
+/// What the native backend made of a model.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The function given to the code generator.
+    pub clif: String,
+    /// The code generator's own listing.
+    pub vcode: String,
+    /// The machine code.
+    pub code: Vec<u8>,
+}
+
+impl Model {
+    /// What a stage made of the model.
+    ///
+    /// # Errors
+    /// Problems with types or limits; for the last two stages, that there is no machine code to be had.
+    pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
+        let program = self.selected(options)?;
+        match stage {
+            Stage::Expr => Ok(cembra_expr::print(&program)),
+            Stage::Passes => {
+                let mut text = String::new();
+                let mut last = String::new();
+                prepare(&program, options, &mut |pass, prepared| {
+                    let now = format!("{}{}", prepared.graph, outputs(prepared));
+                    let _ = if now == last {
+                        writeln!(text, "# {}: {} (nothing changed)", pass.name, pass.summary)
+                    } else {
+                        writeln!(text, "# {}: {}\n{now}", pass.name, pass.summary)
+                    };
+                    last = now;
+                })?;
+                Ok(text)
+            }
+            Stage::Prepared => {
+                let prepared = prepare(&program, options, &mut |_, _| {})?;
+                Ok(format!("{}{}", prepared.graph, outputs(&prepared)))
+            }
+            Stage::Plan => Ok(self.plan_of(&program, options)?.to_string()),
+            Stage::Clif => Ok(self.machine(options)?.clif),
+            Stage::Asm => Ok(self.machine(options)?.vcode),
+        }
+    }
+
+    /// What the native backend makes of the model.
+    ///
+    /// # Errors
+    /// Problems with types or limits, or that there is no machine code to be had.
+    pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
+        let program = self.selected(options)?;
+        let prepared = prepare(&program, options, &mut |_, _| {})?;
+        let plan = plan(&prepared, options)?;
+        let listings = cembra_native::listings(&plan, options.prepare.registry, &plan.frame_binding())
+            .map_err(|error| Error::from(Diagnostic::new(Code::Native, error.to_string())))?;
+        Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code })
+    }
+}
+
+fn outputs(prepared: &cembra_prepare::Prepared) -> String {
+    let mut text = String::new();
+    for (name, id) in &prepared.outputs {
+        let _ = writeln!(text, "{name} = %{}", id.index());
+    }
+    text
+}

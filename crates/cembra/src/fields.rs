@@ -1,0 +1,262 @@
+//! Rust structs as inputs and outputs: tables of names, types and offsets. Plain scalars and `Optional<T>` are read and
+//! written where they are; types without a guaranteed layout (`Option<T>`, texts) go through slots of the frame.
+
+use cembra_expr::Value;
+use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text};
+
+/// A Rust type that an input field may have.
+pub trait InputValue {
+    /// Its QType.
+    fn qtype() -> QType;
+
+    /// True if frames lay the type out as Rust does, so that it can be read in place.
+    const IN_PLACE: bool;
+
+    /// Writes the value to a slot, for types that are not read in place.
+    ///
+    /// # Safety
+    /// FRAME-SLOT for this type at `offset`; what the value borrows or owns outlives the call.
+    unsafe fn write(&self, frame: FramePtr, offset: u32);
+}
+
+/// A Rust type that an output field may have.
+pub trait OutputValue: Sized {
+    /// Its QType.
+    fn qtype() -> QType;
+
+    /// True if frames lay the type out as Rust does, so that it can be written in place.
+    const IN_PLACE: bool;
+
+    /// Reads the value from a slot, for types that are not written in place.
+    ///
+    /// # Safety
+    /// FRAME-SLOT for this type at `offset`, written by a call whose texts are still alive.
+    unsafe fn read(frame: FramePtr, offset: u32) -> Self;
+}
+
+/// A field of an input struct.
+#[derive(Clone, Debug)]
+pub struct InputField {
+    pub(crate) name: &'static str,
+    pub(crate) qtype: QType,
+    pub(crate) offset: usize,
+    pub(crate) in_place: bool,
+    pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
+}
+
+impl InputField {
+    /// The field of type `T` at `offset` bytes from the start of its struct.
+    #[must_use]
+    pub fn of<T: InputValue>(name: &'static str, offset: usize) -> Self {
+        unsafe fn write<T: InputValue>(field: *const u8, frame: FramePtr, slot: u32) {
+            // SAFETY: FIELD-TABLE: the pointer is to a field of type T; FRAME-SLOT is promised by the caller.
+            unsafe { (*field.cast::<T>()).write(frame, slot) }
+        }
+        InputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, write: write::<T> }
+    }
+}
+
+/// A field of an output struct.
+#[derive(Clone, Debug)]
+pub struct OutputField {
+    pub(crate) name: &'static str,
+    pub(crate) qtype: QType,
+    pub(crate) offset: usize,
+    pub(crate) in_place: bool,
+    pub(crate) read: unsafe fn(*mut u8, FramePtr, u32),
+}
+
+impl OutputField {
+    /// The field of type `T` at `offset` bytes from the start of its struct.
+    #[must_use]
+    pub fn of<T: OutputValue>(name: &'static str, offset: usize) -> Self {
+        unsafe fn read<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) {
+            // SAFETY: FIELD-TABLE: the pointer is to room for a field of type T; FRAME-SLOT is promised by the caller.
+            unsafe { field.cast::<T>().write(T::read(frame, slot)) }
+        }
+        OutputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, read: read::<T> }
+    }
+}
+
+/// A struct that a model reads. Derive it.
+///
+/// # Safety
+/// FIELD-TABLE: each entry's type and offset are those of a field of the struct.
+pub unsafe trait Input {
+    /// The table of fields.
+    fn fields() -> Vec<InputField>;
+}
+
+/// A struct, or a single value, that a model writes. Derive it for structs.
+///
+/// # Safety
+/// FIELD-TABLE: each entry's type and offset are those of a field of the struct, and every field has an entry. Types
+/// written in place must be valid for any bytes a model writes to them, zeros included.
+pub unsafe trait Output: Sized {
+    /// The table of fields. A field without a name is the main output.
+    fn fields() -> Vec<OutputField>;
+}
+
+// SAFETY: FIELD-TABLE: no entries.
+unsafe impl Input for () {
+    fn fields() -> Vec<InputField> {
+        Vec::new()
+    }
+}
+
+macro_rules! in_place {
+    ($($ty:ty => $scalar:ident;)*) => { $(
+        in_place!(@impl $ty, QType::Scalar(Scalar::$scalar));
+        in_place!(@impl Optional<$ty>, QType::Optional(Scalar::$scalar));
+
+        impl InputValue for Option<$ty> {
+            fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
+            const IN_PLACE: bool = false;
+            unsafe fn write(&self, frame: FramePtr, offset: u32) {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                unsafe { frame.write(Slot::at(offset), Optional::<$ty>::from(*self)) }
+            }
+        }
+
+        impl OutputValue for Option<$ty> {
+            fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
+            const IN_PLACE: bool = false;
+            unsafe fn read(frame: FramePtr, offset: u32) -> Self {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                unsafe { frame.read(Slot::<Optional<$ty>>::at(offset)) }.get()
+            }
+        }
+
+        single!(Option<$ty>);
+    )* };
+    (@impl $ty:ty, $qtype:expr) => {
+        impl InputValue for $ty {
+            fn qtype() -> QType { $qtype }
+            const IN_PLACE: bool = true;
+            unsafe fn write(&self, frame: FramePtr, offset: u32) {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                unsafe { frame.write(Slot::at(offset), *self) }
+            }
+        }
+
+        impl OutputValue for $ty {
+            fn qtype() -> QType { $qtype }
+            const IN_PLACE: bool = true;
+            unsafe fn read(frame: FramePtr, offset: u32) -> Self {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                unsafe { frame.read(Slot::at(offset)) }
+            }
+        }
+
+        single!($ty);
+    };
+}
+
+macro_rules! single {
+    ($ty:ty) => {
+        // SAFETY: FIELD-TABLE: the value itself, at 0.
+        unsafe impl Output for $ty {
+            fn fields() -> Vec<OutputField> {
+                vec![OutputField::of::<$ty>("", 0)]
+            }
+        }
+    };
+}
+
+in_place! {
+    bool => Boolean;
+    i32 => Int32;
+    i64 => Int64;
+    f32 => Float32;
+    f64 => Float64;
+}
+
+macro_rules! text_input {
+    ($($ty:ty, |$text:ident| $view:expr;)*) => { $(
+        impl InputValue for $ty {
+            fn qtype() -> QType { QType::TEXT }
+            const IN_PLACE: bool = false;
+            unsafe fn write(&self, frame: FramePtr, offset: u32) {
+                let $text = self;
+                // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
+                unsafe { frame.write(Slot::at(offset), Text::new($view)) }
+            }
+        }
+
+        impl InputValue for Option<$ty> {
+            fn qtype() -> QType { QType::Optional(Scalar::Text) }
+            const IN_PLACE: bool = false;
+            unsafe fn write(&self, frame: FramePtr, offset: u32) {
+                let view: Optional<Text<'_>> = self.as_ref().map(|$text| Text::new($view)).into();
+                // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
+                unsafe { frame.write(Slot::at(offset), view) }
+            }
+        }
+    )* };
+}
+
+text_input! {
+    &str, |text| text;
+    String, |text| text.as_str();
+}
+
+impl OutputValue for String {
+    fn qtype() -> QType {
+        QType::TEXT
+    }
+    const IN_PLACE: bool = false;
+    unsafe fn read(frame: FramePtr, offset: u32) -> Self {
+        // SAFETY: FRAME-SLOT and TEXT-VIEW, promised by the caller.
+        unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str().to_owned() }
+    }
+}
+
+impl OutputValue for Option<String> {
+    fn qtype() -> QType {
+        QType::Optional(Scalar::Text)
+    }
+    const IN_PLACE: bool = false;
+    unsafe fn read(frame: FramePtr, offset: u32) -> Self {
+        // SAFETY: FRAME-SLOT and TEXT-VIEW, promised by the caller.
+        unsafe { frame.read(Slot::<Optional<Text<'_>>>::at(offset)).get().map(|text| text.as_str().to_owned()) }
+    }
+}
+
+single!(String);
+single!(Option<String>);
+
+/// A mask: true where a condition holds.
+impl OutputValue for Mask {
+    fn qtype() -> QType {
+        QType::MASK
+    }
+    const IN_PLACE: bool = true;
+    unsafe fn read(frame: FramePtr, offset: u32) -> Self {
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        Mask(unsafe { frame.read(Slot::at(offset)) })
+    }
+}
+
+impl InputValue for Mask {
+    fn qtype() -> QType {
+        QType::MASK
+    }
+    const IN_PLACE: bool = true;
+    unsafe fn write(&self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        unsafe { frame.write(Slot::at(offset), self.0) }
+    }
+}
+
+single!(Mask);
+
+/// An `OPTIONAL_UNIT`: a condition that holds or does not.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mask(pub bool);
+
+impl From<Mask> for Value {
+    fn from(mask: Mask) -> Self {
+        Value::optional(Scalar::Unit, mask.0.then_some(cembra_expr::ScalarValue::Unit))
+    }
+}

@@ -1,0 +1,56 @@
+//! cembra compiles typed expressions with missing values to native code.
+//!
+//! A [`Model`] is parsed from text or built in Rust; an [`Executor`] is a model compiled for given input types, shared
+//! between threads; a [`Session`] or a [`ModelExecutor`] owns a frame and runs it. Rust structs are read and written in
+//! place:
+//!
+//! ```
+//! use cembra::{Model, Options, Optional};
+//!
+//! #[derive(cembra::Input)]
+//! struct Coefficients { a: f32, b: f64, c: f64 }
+//!
+//! #[derive(cembra::Output)]
+//! struct Roots { first: Optional<f64>, second: Optional<f64> }
+//!
+//! let model = Model::parse(
+//!     "let d = b*b - 4.0*a*c
+//!      let s = math.sqrt(d)
+//!      output first  = where(d >= 0, (-b + s) / 2.0 / a)
+//!      output second = where(d >= 0, (-b - s) / 2.0 / a)",
+//! )?;
+//! let mut roots = model.executor::<Coefficients, Roots>(&Options::default())?;
+//! let found = roots.run(&Coefficients { a: 1.0, b: -3.0, c: 2.0 })?;
+//! assert_eq!((found.first.get(), found.second.get()), (Some(2.0), Some(1.0)));
+//! # Ok::<(), cembra::Error>(())
+//! ```
+
+// Lets the derive macros name this crate inside of it.
+extern crate self as cembra;
+
+mod backend;
+mod error;
+mod executor;
+mod explain;
+mod fields;
+mod model;
+mod options;
+mod typed;
+
+pub use backend::Backend;
+pub use cembra_derive::{Input, Output};
+pub use cembra_expr::{
+    Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limits, NodeId, Program, ScalarValue, Span, Value,
+    parse_type, parse_value, print, print_expression, print_type, print_value,
+};
+pub use cembra_native::RawFunction;
+pub use cembra_ops::{Law, OpDef, OpId, Registry};
+pub use cembra_prepare::{Extension, PASSES, Pass};
+pub use cembra_runtime::{CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Text};
+pub use error::Error;
+pub use executor::{Executor, Field, Session};
+pub use explain::{Machine, Stage};
+pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, OutputValue};
+pub use model::{Model, Signature};
+pub use options::Options;
+pub use typed::ModelExecutor;

@@ -1,0 +1,172 @@
+//! A model: a program with its source text, not yet typed. Compiling it for given input types makes an executor.
+
+use crate::executor::{Field, Inner};
+use crate::{Error, Executor, Input, ModelExecutor, Options, Output};
+use cembra_expr::{Code, Diagnostic, Graph, Limits, Node, Program};
+use cembra_ops::Registry;
+use cembra_plan::{Plan, PlanError};
+use cembra_prepare::{Pass, Prepared};
+use cembra_runtime::QType;
+use std::sync::Arc;
+
+/// A model as written. Cheap to clone, shared between threads.
+#[derive(Clone, Debug)]
+pub struct Model {
+    program: Arc<Program>,
+    source: Option<Arc<str>>,
+}
+
+/// Names and types of what goes into a model and what comes out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// The inputs that the outputs need, in the order of the program.
+    pub inputs: Vec<Field>,
+    /// The outputs, the main one first.
+    pub outputs: Vec<Field>,
+}
+
+impl Model {
+    /// Reads a model from text.
+    ///
+    /// # Errors
+    /// What is wrong with the text, as much as could be found at once.
+    pub fn parse(source: &str) -> Result<Model, Error> {
+        Model::parse_within(source, &Limits::default())
+    }
+
+    /// Reads a model from text, within limits other than the default.
+    ///
+    /// # Errors
+    /// What is wrong with the text, or the limit it exceeds.
+    pub fn parse_within(source: &str, limits: &Limits) -> Result<Model, Error> {
+        let program = cembra_expr::parse(source, Registry::standard(), limits)?;
+        Ok(Model { program: Arc::new(program), source: Some(source.into()) })
+    }
+
+    /// A model from the builder or another reader, without source text.
+    #[must_use]
+    pub fn from_program(program: Program) -> Model {
+        Model { program: Arc::new(program), source: None }
+    }
+
+    /// The expressions, inputs and outputs.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The text the model was read from.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// Compiles the model for values by name.
+    ///
+    /// # Errors
+    /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
+    pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
+        let program = self.selected(options)?;
+        let plan = self.plan_of(&program, options)?;
+        let binding = plan.frame_binding();
+        Ok(Executor::from(Inner::new(program, plan, binding, options)?))
+    }
+
+    /// Compiles the model for a Rust struct of inputs and one of outputs (or a single value, for the main output).
+    ///
+    /// # Errors
+    /// As `compile`; and a field that the model does not have, or has with another type.
+    pub fn executor<I: Input, O: Output>(&self, options: &Options) -> Result<ModelExecutor<I, O>, Error> {
+        ModelExecutor::new(self, options)
+    }
+
+    /// The types of inputs and outputs, without compiling.
+    ///
+    /// # Errors
+    /// Problems with names or types.
+    pub fn signature(&self, options: &Options) -> Result<Signature, Error> {
+        let program = self.selected(options)?;
+        let prepared = prepare(&program, options, &mut |_, _| {})?;
+        let graph = &prepared.graph;
+        let needed = graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
+        let mut used = vec![false; prepared.leaves.len()];
+        for id in graph.ids() {
+            if let (cembra_prepare::Kind::Leaf(leaf), true) = (graph.kind(id), needed[id.index()]) {
+                used[leaf as usize] = true;
+            }
+        }
+        let field = |name: &Arc<str>, qtype: &QType| Field { name: name.clone(), qtype: qtype.clone() };
+        Ok(Signature {
+            inputs: prepared.leaves.iter().zip(used).filter(|(_, used)| *used).map(|((n, t), _)| field(n, t)).collect(),
+            outputs: prepared.outputs.iter().map(|(name, id)| field(name, graph.qtype(*id))).collect(),
+        })
+    }
+
+    /// The program with only the outputs asked for.
+    pub(crate) fn selected(&self, options: &Options) -> Result<Arc<Program>, Error> {
+        let Some(names) = &options.outputs else { return Ok(self.program.clone()) };
+        let mut outputs = Vec::new();
+        for name in names {
+            match self.program.outputs.iter().find(|output| *output.name == **name) {
+                Some(output) => outputs.push(output.clone()),
+                None => {
+                    let known = self.program.outputs.iter().map(|o| &*o.name);
+                    return Err(unknown_name("output", name, known).into());
+                }
+            }
+        }
+        let mut program = Program::clone(&self.program);
+        program.outputs = outputs;
+        Ok(Arc::new(program))
+    }
+
+    pub(crate) fn plan_of(&self, program: &Program, options: &Options) -> Result<Plan, Error> {
+        let prepared = prepare(program, options, &mut |_, _| {})?;
+        plan(&prepared, options)
+    }
+}
+
+/// Runs preparation with the input types of the options.
+pub(crate) fn prepare(
+    program: &Program,
+    options: &Options,
+    observe: &mut dyn FnMut(&Pass, &Prepared),
+) -> Result<Prepared, Error> {
+    let leaf_type = |name: &str| options.input_types.get(name).cloned();
+    Ok(cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?)
+}
+
+pub(crate) fn plan(prepared: &Prepared, options: &Options) -> Result<Plan, Error> {
+    cembra_plan::build(prepared, options.prepare.registry, options.frame_limit.0).map_err(|error| {
+        let code = match error {
+            PlanError::FrameLimit { .. } => Code::Limit,
+            _ => Code::Native,
+        };
+        Diagnostic::new(code, error.to_string()).into()
+    })
+}
+
+/// The diagnostic of a name that is not among the known ones: lists some, and suggests what is one typo away.
+pub(crate) fn unknown_name<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Diagnostic {
+    let known: Vec<&str> = known.collect();
+    let diagnostic = Diagnostic::new(Code::Binding, format!("the model has no {what} `{name}`"));
+    if let Some(near) = known.iter().find(|other| strsim::osa_distance(name, other) <= 1) {
+        return diagnostic.hint(format!("did you mean `{near}`?"));
+    }
+    let mut list = known.join(", ");
+    if list.len() > 200 {
+        let cut = (0..=200).rev().find(|at| list.is_char_boundary(*at)).unwrap_or(0);
+        list.truncate(cut);
+        list.push_str("..");
+    }
+    diagnostic.hint(if list.is_empty() { format!("it has no {what} at all") } else { format!("it has {list}") })
+}
+
+/// The name of the operator that a node of the graph applies, as written.
+pub(crate) fn operator_name(graph: &Graph, node: cembra_expr::NodeId) -> String {
+    match graph.node(node) {
+        Node::Operator(name, _) => graph.name(name).to_string(),
+        Node::Leaf(name) | Node::Placeholder(name) => graph.name(name).to_string(),
+        Node::Literal(value) => value.to_string(),
+    }
+}

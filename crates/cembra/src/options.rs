@@ -1,0 +1,92 @@
+//! Options of compiling a model.
+
+use crate::Backend;
+use cembra_prepare::{Extension, Mode};
+use cembra_runtime::QType;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How to compile a model. The default: machine code where it can be had, rewrites that keep every bit, all outputs.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub(crate) backend: Backend,
+    pub(crate) input_types: BTreeMap<String, QType>,
+    pub(crate) outputs: Option<Vec<String>>,
+    pub(crate) prepare: cembra_prepare::Options,
+    pub(crate) frame_limit: FrameLimit,
+}
+
+/// The limit of a frame in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameLimit(pub(crate) u32);
+
+impl Default for FrameLimit {
+    fn default() -> Self {
+        FrameLimit(64 << 20)
+    }
+}
+
+impl Options {
+    /// Which backend runs the model.
+    #[must_use]
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
+    }
+
+    /// The type of an input that the model does not declare (or declares the same).
+    #[must_use]
+    pub fn input_type(mut self, name: &str, qtype: QType) -> Self {
+        self.input_types.insert(name.to_owned(), qtype);
+        self
+    }
+
+    /// Arolla's rewrites too, some of which change the sign of a zero, a NaN or a rounding.
+    #[must_use]
+    pub fn compat(mut self, compat: bool) -> Self {
+        self.prepare.mode = if compat { Mode::Compat } else { Mode::Strict };
+        self
+    }
+
+    /// Only these outputs, in this order; others are not computed.
+    #[must_use]
+    pub fn outputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.outputs = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Leaves out a pass of preparation that can be left out: `fold`, `optimise` or `extensions`.
+    #[must_use]
+    pub fn without_pass(mut self, pass: &str) -> Self {
+        self.prepare.without.push(pass.to_owned());
+        self
+    }
+
+    /// Stops preparation after a pass; such a model can be explained but not run.
+    #[must_use]
+    pub fn stop_after(mut self, pass: &str) -> Self {
+        self.prepare.stop_after = Some(pass.to_owned());
+        self
+    }
+
+    /// Adds a rewrite of one's own, run after the optimiser.
+    #[must_use]
+    pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
+        self.prepare.extensions.push(extension);
+        self
+    }
+
+    /// Keeps outputs that are weak floats as they are; otherwise they become FLOAT64.
+    #[must_use]
+    pub fn keep_weak_outputs(mut self, keep: bool) -> Self {
+        self.prepare.keep_weak_outputs = keep;
+        self
+    }
+
+    /// The largest frame a model may need, in bytes. Default 64 MiB.
+    #[must_use]
+    pub fn frame_limit(mut self, bytes: u32) -> Self {
+        self.frame_limit = FrameLimit(bytes);
+        self
+    }
+}

@@ -1,0 +1,69 @@
+//! `#[derive(Input)]` and `#[derive(Output)]`: a struct's table of field names, types and offsets. The offsets are taken
+//! from the compiler, so the struct keeps whatever layout it has and nothing is copied.
+//!
+//! A field is bound by its name; `#[cembra(name = "x")]` on the field gives another.
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Fields, LitStr, parse_macro_input};
+
+/// The table of a struct that a model reads.
+#[proc_macro_derive(Input, attributes(cembra))]
+pub fn derive_input(item: TokenStream) -> TokenStream {
+    derive(parse_macro_input!(item as DeriveInput), Side::Input)
+}
+
+/// The table of a struct that a model writes.
+#[proc_macro_derive(Output, attributes(cembra))]
+pub fn derive_output(item: TokenStream) -> TokenStream {
+    derive(parse_macro_input!(item as DeriveInput), Side::Output)
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Input,
+    Output,
+}
+
+fn derive(item: DeriveInput, side: Side) -> TokenStream {
+    expand(&item, side).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+fn expand(item: &DeriveInput, side: Side) -> Result<proc_macro2::TokenStream, syn::Error> {
+    let Data::Struct(data) = &item.data else {
+        return Err(syn::Error::new_spanned(&item.ident, "only structs can be derived"));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        return Err(syn::Error::new_spanned(&item.ident, "the struct must have named fields"));
+    };
+    let (contract, entry) = match side {
+        Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
+        Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
+    };
+    let mut entries = Vec::new();
+    for field in &fields.named {
+        let Some(ident) = &field.ident else { continue };
+        let mut name = ident.to_string().trim_start_matches("r#").to_owned();
+        for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("cembra")) {
+            attribute.parse_nested_meta(|meta| {
+                if !meta.path.is_ident("name") {
+                    return Err(meta.error("only `name = \"..\"` is known"));
+                }
+                name = meta.value()?.parse::<LitStr>()?.value();
+                Ok(())
+            })?;
+        }
+        let ty = &field.ty;
+        entries.push(quote!(#entry::of::<#ty>(#name, ::core::mem::offset_of!(Self, #ident))));
+    }
+    let ident = &item.ident;
+    let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
+    Ok(quote! {
+        // SAFETY: FIELD-TABLE: types and offsets are the compiler's own.
+        unsafe impl #impl_generics #contract for #ident #type_generics #where_clause {
+            fn fields() -> ::std::vec::Vec<#entry> {
+                ::std::vec![#(#entries),*]
+            }
+        }
+    })
+}
