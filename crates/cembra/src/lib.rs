@@ -54,3 +54,8 @@ pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, Outpu
 pub use model::{Model, Signature};
 pub use options::Options;
 pub use typed::ModelExecutor;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

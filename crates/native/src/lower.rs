@@ -95,9 +95,9 @@ fn escapes(plan: &Plan) -> Vec<bool> {
             }
         }
     }
-    for at in 0..plan.step_count() {
+    for (at, line) in lines.into_iter().enumerate() {
         for arg in plan.args(plan.step(StepId::from_index(at))) {
-            escapes[arg.index()] |= line_of[arg.index()] != lines[at];
+            escapes[arg.index()] |= line_of[arg.index()] != line;
         }
     }
     for block in 0..plan.block_count() {

@@ -5,16 +5,18 @@
 use crate::{Action, BlockId, Plan, StepId, ValueId};
 use std::collections::BTreeMap;
 
-/// The memory of the abstract run: disjoint ranges, by start, with their size and the value they hold. A range that two
-/// paths leave in different states holds nothing.
+/// A range of the frame: its size and the value it holds; none where two paths left it in different states.
+type Range = (u32, Option<ValueId>);
+
+/// The memory of the abstract run: disjoint ranges, by start.
 struct Memory {
-    ranges: BTreeMap<u32, (u32, Option<ValueId>)>,
-    /// What to put back when a branch is left, newest last: the range, and what it was.
-    undo: Vec<(u32, Option<(u32, Option<ValueId>)>)>,
+    ranges: BTreeMap<u32, Range>,
+    /// What to put back when a branch is left, newest last: a start, and the range that was there.
+    undo: Vec<(u32, Option<Range>)>,
 }
 
 impl Memory {
-    fn set(&mut self, start: u32, what: Option<(u32, Option<ValueId>)>) {
+    fn set(&mut self, start: u32, what: Option<Range>) {
         let before = match what {
             Some(range) => self.ranges.insert(start, range),
             None => self.ranges.remove(&start),
@@ -44,7 +46,7 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
     for at in 0..plan.value_count() {
         let value = plan.value(ValueId::from_index(at));
         let layout = value.qtype.layout();
-        if value.slot % layout.align != 0 || value.slot + layout.size > plan.layout.size() {
+        if !value.slot.is_multiple_of(layout.align) || value.slot + layout.size > plan.layout.size() {
             return Err(format!("{} is unaligned or outside of the frame", plan.slot(ValueId::from_index(at))));
         }
     }

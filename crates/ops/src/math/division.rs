@@ -7,8 +7,29 @@ use cembra_runtime::{Fault, FaultKind, MachineType, RuntimeFn, math};
 
 const DIVIDE_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
-    Cell::num(t.bin(Bin::Div, x, y))
+    // By a power of two, the quotient and the product with the reciprocal are the same number, rounded once.
+    match reciprocal(t, y) {
+        Some(reciprocal) => Cell::num(t.bin(Bin::Mul, x, reciprocal)),
+        None => Cell::num(t.bin(Bin::Div, x, y)),
+    }
 };
+
+/// The reciprocal of a constant power of two that has an exact one.
+fn reciprocal(t: &mut Tape, y: Val) -> Option<Val> {
+    let (ty, bits) = (t.ty(y), t.known_bits(y)?);
+    let exact = match ty {
+        MachineType::F32 => {
+            let (y, mantissa) = (f32::from_bits(bits as u32), bits & 0x7F_FFFF);
+            (mantissa == 0 && y.is_normal() && y.recip().is_normal()).then(|| u64::from(y.recip().to_bits()))
+        }
+        MachineType::F64 => {
+            let (y, mantissa) = (f64::from_bits(bits), bits & 0xF_FFFF_FFFF_FFFF);
+            (mantissa == 0 && y.is_normal() && y.recip().is_normal()).then(|| y.recip().to_bits())
+        }
+        _ => None,
+    };
+    exact.map(|bits| t.konst(ty, bits))
+}
 
 pub(crate) static DIVIDE: OpDef = OpDef {
     name: "math.divide",
