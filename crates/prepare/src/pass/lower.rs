@@ -18,9 +18,8 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
         return Ok(());
     }
     rebuild(prepared, |new, old, id, operands| {
-        let expand = match old.op(id).map(|op| &registry.get(op).meaning) {
-            Some(Meaning::Expand(expand)) => expand,
-            _ => return Ok(new.copy_node(old, id, operands)),
+        let Some(Meaning::Expand(expand)) = old.op(id).map(|op| &registry.get(op).meaning) else {
+            return Ok(new.copy_node(old, id, operands));
         };
         let origin = old.origin(id);
         let args: SmallVec<[Arg; 4]> = operands.iter().map(|o| Arg(o.index() as u32)).collect();

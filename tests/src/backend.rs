@@ -1,0 +1,97 @@
+//! cembra's backends as engines. Native is strict: a program it cannot compile fails rather than falls back.
+
+use crate::decode::ErrorKind;
+use crate::engine::{Engine, Failure, Subject};
+use cembra::{Backend, Executor, Model, Options, Session};
+use cembra_expr::{Program, Value};
+use cembra_runtime::QType;
+
+/// One of cembra's backends, with options.
+#[derive(Clone, Debug)]
+pub struct CembraEngine {
+    name: &'static str,
+    backend: Backend,
+    options: Options,
+}
+
+impl CembraEngine {
+    /// The interpreter.
+    #[must_use]
+    pub fn interpreter(options: Options) -> CembraEngine {
+        CembraEngine::new("interp", Backend::Interpreter, options)
+    }
+
+    /// Machine code.
+    #[must_use]
+    pub fn native(options: Options) -> CembraEngine {
+        CembraEngine::new("native", Backend::Native, options)
+    }
+
+    fn new(name: &'static str, backend: Backend, options: Options) -> CembraEngine {
+        // The data have weak floats as results, which an API for Rust would turn into doubles.
+        CembraEngine { name, backend, options: options.backend(backend).keep_weak_outputs(true) }
+    }
+}
+
+/// A compiled program: `used` says where in the program's inputs each of the executor's comes from.
+struct Compiled {
+    executor: Executor,
+    session: Session,
+    used: Vec<usize>,
+    inputs: Vec<Value>,
+}
+
+impl Engine for CembraEngine {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn output_type(&self, program: &Program) -> Result<QType, Failure> {
+        let signature = Model::from_program(program.clone()).signature(&self.options).map_err(|e| failure(&e))?;
+        one_output(signature.outputs.iter().map(|field| &field.qtype))
+    }
+
+    fn prepare(&self, program: &Program) -> Result<Box<dyn Subject>, Failure> {
+        let executor = Model::from_program(program.clone()).compile(&self.options).map_err(|e| failure(&e))?;
+        if executor.backend() != self.backend {
+            return Err(contract("another backend than the one asked for"));
+        }
+        one_output(executor.outputs().iter().map(|field| &field.qtype))?;
+        let position = |name: &str| program.inputs.iter().position(|input| input.name.as_ref() == name);
+        let used = executor.inputs().iter().map(|field| position(&field.name)).collect::<Option<Vec<_>>>();
+        let Some(used) = used else { return Err(contract("an input that the program does not have")) };
+        Ok(Box::new(Compiled { session: executor.session(), executor, used, inputs: Vec::new() }))
+    }
+}
+
+impl Subject for Compiled {
+    fn output(&self) -> &QType {
+        &self.executor.outputs()[0].qtype
+    }
+
+    fn evaluate(&mut self, inputs: &[Value]) -> Result<Value, Failure> {
+        self.inputs.clear();
+        self.inputs.extend(self.used.iter().map(|index| inputs[*index].clone()));
+        let mut outputs = self.session.evaluate(&self.inputs).map_err(|e| failure(&e))?;
+        match outputs.pop() {
+            Some(output) if outputs.is_empty() => Ok(output),
+            _ => Err(contract("another number of outputs than one")),
+        }
+    }
+}
+
+fn one_output<'a>(mut outputs: impl Iterator<Item = &'a QType>) -> Result<QType, Failure> {
+    match (outputs.next(), outputs.next()) {
+        (Some(qtype), None) => Ok(qtype.clone()),
+        _ => Err(contract("another number of outputs than one")),
+    }
+}
+
+fn failure(error: &cembra::Error) -> Failure {
+    Failure { kind: ErrorKind::named(error.code()), message: error.to_string() }
+}
+
+/// The library does not do what it says.
+fn contract(found: &str) -> Failure {
+    Failure { kind: None, message: format!("cembra reports {found}") }
+}

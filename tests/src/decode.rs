@@ -1,0 +1,216 @@
+//! The encoding of types, values and error kinds in the golden data.
+
+use crate::problem::{Defect, Malformed, Unsupported};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+use serde_json::Value as Json;
+
+/// The kinds of errors in the golden data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorKind {
+    /// `div_by_zero`.
+    DivByZero,
+    /// `cast_range`.
+    CastRange,
+    /// `missing_value`.
+    MissingValue,
+    /// `assertion`.
+    Assertion,
+    /// `index_range`.
+    IndexRange,
+    /// `size_mismatch`.
+    SizeMismatch,
+    /// `parse`.
+    Parse,
+    /// `invalid`.
+    Invalid,
+}
+
+impl ErrorKind {
+    /// Every kind.
+    pub const ALL: [ErrorKind; 8] = [
+        ErrorKind::DivByZero,
+        ErrorKind::CastRange,
+        ErrorKind::MissingValue,
+        ErrorKind::Assertion,
+        ErrorKind::IndexRange,
+        ErrorKind::SizeMismatch,
+        ErrorKind::Parse,
+        ErrorKind::Invalid,
+    ];
+
+    /// The name in the data, which is also cembra's code for it where cembra has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ErrorKind::DivByZero => "div_by_zero",
+            ErrorKind::CastRange => "cast_range",
+            ErrorKind::MissingValue => "missing_value",
+            ErrorKind::Assertion => "assertion",
+            ErrorKind::IndexRange => "index_range",
+            ErrorKind::SizeMismatch => "size_mismatch",
+            ErrorKind::Parse => "parse",
+            ErrorKind::Invalid => "invalid",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<ErrorKind> {
+        ErrorKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Reads an error kind.
+///
+/// # Errors
+/// The name is not one of the documented kinds.
+pub fn error_kind(json: &Json) -> Result<ErrorKind, Malformed> {
+    let name = json.as_str().ok_or(Malformed::Field("error"))?;
+    ErrorKind::named(name).ok_or_else(|| Malformed::ErrorKind(name.to_owned()))
+}
+
+/// Reads the name of a type.
+///
+/// # Errors
+/// cembra has no such type.
+pub fn qtype(name: &str) -> Result<QType, Unsupported> {
+    let (bare, optional) = match name.strip_prefix("OPTIONAL_") {
+        Some(bare) => (bare, true),
+        None => (name, false),
+    };
+    match Scalar::ALL.into_iter().find(|scalar| scalar.name() == bare) {
+        Some(scalar) => Ok(QType::of(scalar, optional)),
+        None => Err(Unsupported::Type(name.to_owned())),
+    }
+}
+
+/// Reads a list of the names of types.
+///
+/// # Errors
+/// It is not such a list, or cembra has no such type.
+pub fn qtypes(json: &Json, field: &'static str) -> Result<Vec<QType>, Defect> {
+    let names = json.as_array().ok_or(Malformed::Field(field))?;
+    names.iter().map(|name| Ok(qtype(name.as_str().ok_or(Malformed::Field(field))?)?)).collect()
+}
+
+/// Reads a value of a type.
+///
+/// # Errors
+/// The JSON is not the encoding of such a value.
+pub fn value(qtype: &QType, json: &Json) -> Result<Value, Malformed> {
+    let decoded = match qtype {
+        QType::Scalar(scalar) => scalar_value(*scalar, json).map(Value::Scalar),
+        QType::Optional(scalar) if json.is_null() => Some(Value::Missing(*scalar)),
+        QType::Optional(scalar) => scalar_value(*scalar, json).map(Value::Present),
+        QType::Tuple(_) | QType::Meta | QType::Nothing => None,
+    };
+    decoded.ok_or_else(|| Malformed::Value { qtype: qtype.clone(), found: json.to_string() })
+}
+
+/// Reads a pair of type and value. The fields of a tuple are such pairs themselves; the JSON reader limits how deep they
+/// nest.
+///
+/// # Errors
+/// It is not such a pair, or cembra has no such type.
+pub fn typed_value(json: &Json, field: &'static str) -> Result<Value, Defect> {
+    let Some([name, encoded]) = json.as_array().map(Vec::as_slice) else { return Err(Malformed::Field(field).into()) };
+    let name = name.as_str().ok_or(Malformed::Field(field))?;
+    if name == "TUPLE" {
+        let fields = encoded.as_array().ok_or(Malformed::Field(field))?;
+        return Ok(Value::Tuple(fields.iter().map(|inner| typed_value(inner, field)).collect::<Result<_, _>>()?));
+    }
+    Ok(value(&qtype(name)?, encoded)?)
+}
+
+fn scalar_value(scalar: Scalar, json: &Json) -> Option<ScalarValue> {
+    Some(match scalar {
+        Scalar::Unit => return (json == &Json::Bool(true)).then_some(ScalarValue::Unit),
+        Scalar::Boolean => ScalarValue::Boolean(json.as_bool()?),
+        Scalar::Int32 => ScalarValue::Int32(json.as_str()?.parse().ok()?),
+        Scalar::Int64 => ScalarValue::Int64(json.as_str()?.parse().ok()?),
+        Scalar::Float32 => ScalarValue::from_bits(scalar, hex(json.as_str()?, 8)?)?,
+        Scalar::Float64 | Scalar::WeakFloat => ScalarValue::from_bits(scalar, hex(json.as_str()?, 16)?)?,
+        Scalar::Text => ScalarValue::Text(json.as_str()?.into()),
+    })
+}
+
+/// The bits written as `0x` and exactly `digits` hex digits.
+fn hex(text: &str, digits: usize) -> Option<u64> {
+    let bare = text.strip_prefix("0x")?;
+    let whole = bare.len() == digits && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+    whole.then(|| u64::from_str_radix(bare, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(json: Json) -> Value {
+        typed_value(&json, "in").expect("a value")
+    }
+
+    #[test]
+    fn every_encoding_gives_its_exact_value() {
+        let cases = [
+            (json!(["UNIT", true]), Value::Scalar(ScalarValue::Unit)),
+            (json!(["OPTIONAL_UNIT", null]), Value::Missing(Scalar::Unit)),
+            (json!(["OPTIONAL_UNIT", true]), Value::Present(ScalarValue::Unit)),
+            (json!(["BOOLEAN", false]), Value::from(false)),
+            (json!(["OPTIONAL_BOOLEAN", false]), Value::from(Some(false))),
+            (json!(["INT32", "-2147483648"]), Value::from(i32::MIN)),
+            (json!(["INT64", "9223372036854775807"]), Value::from(i64::MAX)),
+            (json!(["OPTIONAL_INT64", null]), Value::from(None::<i64>)),
+            (json!(["FLOAT32", "0x80000000"]), Value::from(-0.0_f32)),
+            (json!(["FLOAT32", "0x3fc00000"]), Value::from(1.5_f32)),
+            (json!(["FLOAT64", "0xfff0000000000000"]), Value::from(f64::NEG_INFINITY)),
+            (json!(["WEAK_FLOAT", "0x3fe0000000000000"]), Value::Scalar(ScalarValue::WeakFloat(0.5))),
+            (json!(["OPTIONAL_FLOAT32", "0x00000001"]), Value::from(Some(1e-45_f32))),
+            (json!(["TEXT", "\u{df}\"("]), Value::from("\u{df}\"(")),
+            (
+                json!(["TUPLE", [["INT32", "1"], ["TUPLE", [["OPTIONAL_TEXT", null]]]]]),
+                Value::Tuple([Value::from(1), Value::Tuple([Value::Missing(Scalar::Text)].into())].into()),
+            ),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(read(json), expected);
+        }
+        assert!(
+            matches!(read(json!(["FLOAT64", "0x7ff8000000000000"])), Value::Scalar(ScalarValue::Float64(v)) if v.is_nan())
+        );
+    }
+
+    #[test]
+    fn a_value_that_is_not_of_its_type_is_malformed() {
+        for json in [
+            json!(["INT32", "2147483648"]),
+            json!(["INT32", 7]),
+            json!(["INT32", null]),
+            json!(["FLOAT32", "0x3ff0000000000000"]),
+            json!(["FLOAT64", "3f800000"]),
+            json!(["FLOAT32", "0x+f800000"]),
+            json!(["BOOLEAN", "true"]),
+            json!(["UNIT", false]),
+            json!(["INT32"]),
+        ] {
+            assert!(matches!(typed_value(&json, "in"), Err(Defect::Malformed(_))), "{json}");
+        }
+    }
+
+    #[test]
+    fn types_cembra_does_not_have_are_told_from_malformed_values() {
+        for name in ["UINT64", "OPTIONAL_BYTES", "DENSE_ARRAY_FLOAT32", "SCALAR_SHAPE"] {
+            let found = typed_value(&json!([name, "0"]), "in");
+            assert!(matches!(found, Err(Defect::Unsupported(Unsupported::Type(ref t))) if t == name), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn error_kinds_are_those_of_the_runtime() {
+        for kind in cembra_runtime::FaultKind::ALL {
+            assert_eq!(ErrorKind::named(kind.name()).map(ErrorKind::name), Some(kind.name()));
+        }
+        assert!(matches!(error_kind(&json!("div_by_one")), Err(Malformed::ErrorKind(_))));
+    }
+}

@@ -1,0 +1,66 @@
+//! The golden data on both backends: nothing fails, and what is skipped is known. `conform` does the same and says more.
+
+use cembra::Options;
+use cembra_tests::backend::CembraEngine;
+use cembra_tests::conformance::Conformance;
+use cembra_tests::engine::Engine;
+use cembra_tests::files;
+use cembra_tests::record::{Case, Record};
+use cembra_tests::report::Report;
+use cembra_tests::universe::unlisted;
+use std::path::PathBuf;
+
+/// Cases of types and operators that cembra does not have; `conform --why` lists them. An operator that is added takes
+/// its cases away from here.
+const SKIPPED: usize = 76_659;
+
+/// Every line of every file.
+const CASES: usize = 290_676;
+
+/// Runs both backends, and fails with the first mismatches.
+fn run(files: &[PathBuf], options: &Options) -> Report {
+    let (interpreter, native) = (CembraEngine::interpreter(options.clone()), CembraEngine::native(options.clone()));
+    let engines: Vec<&dyn Engine> = vec![&interpreter, &native];
+    let report = Conformance { engines, only: None, show: 3 }.run(files).expect("readable files");
+    let mut failures = Vec::new();
+    report.write_failures(&mut failures).expect("a write to memory");
+    assert_eq!(report.failed(), 0, "{options:?}\n{}", String::from_utf8_lossy(&failures));
+    report
+}
+
+#[test]
+fn both_backends_return_what_the_golden_data_say() {
+    let report = run(&files::find(&[files::own()]).expect("the files"), &Options::default());
+    assert_eq!(report.skipped(), SKIPPED);
+    assert_eq!(report.passed(), CASES - SKIPPED);
+}
+
+#[test]
+fn expressions_pass_with_arollas_rewrites_too() {
+    // The other passes cannot be left out: in Arolla too, failing constants stop a model only where they are folded, and
+    // sharing decides what a branch evaluates only after rewriting.
+    let report = run(&[files::own().join("exprs.jsonl.gz")], &Options::default().compat(true));
+    assert!(report.passed() > 2_400, "{report}");
+}
+
+#[test]
+fn types_that_are_not_listed_are_rejected() {
+    let engine = CembraEngine::interpreter(Options::default());
+    let mut listed = Vec::new();
+    files::for_each_line(&files::own().join("signatures.jsonl.gz"), |_, text| {
+        let record = Record::parse(text).expect("a signature");
+        if let Ok(Case::Signature(signature)) = record.case {
+            listed.push((record.name, signature));
+        }
+        Ok(())
+    })
+    .expect("a readable file");
+    let calls = unlisted(&listed);
+    assert!(listed.len() > 3_600 && calls.len() > 5_200, "{} listed, {} not", listed.len(), calls.len());
+    for call in calls {
+        let program = call.callee.program(&call.operands).expect("as many operands as a listed call has");
+        if let Ok(found) = engine.output_type(&program) {
+            panic!("{} takes {:?} and gives {found}", call.name, call.operands);
+        }
+    }
+}
