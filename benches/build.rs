@@ -1,0 +1,64 @@
+//! Compiles the hand-written limit (`limit/limit.rs`) into two crates, `cembra_limit` for the processor at hand and
+//! `cembra_limit_baseline` for the baseline of the architecture, both fully optimised whatever the profile.
+//!
+//! They are ordinary Rust libraries found by `extern crate`: one standard library, no symbol that could clash, and
+//! nothing for a linker to guess. Straight-line S4 is copied from the model's text, which is Rust but for `;`.
+
+use std::env;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const LIMIT: &str = "limit/limit.rs";
+const S4: &str = "workloads/S4.cem";
+
+/// The two builds: crate name and extra code generation options.
+const BUILDS: [(&str, &[&str]); 2] = [("cembra_limit", &["-C", "target-cpu=native"]), ("cembra_limit_baseline", &[])];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for path in ["build.rs", LIMIT, S4] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    let out_dir = env::var("OUT_DIR")?;
+    fs::write(Path::new(&out_dir).join("s4.rs"), straight_line(&fs::read_to_string(S4)?)?)?;
+
+    let (rustc, target) = (env::var("RUSTC")?, env::var("TARGET")?);
+    for (name, options) in BUILDS {
+        let status = Command::new(&rustc)
+            .args(["--edition", "2024", "--crate-type", "rlib", "--crate-name", name, "--target", &target])
+            .args(["-C", "opt-level=3", "-C", "codegen-units=1", "--out-dir", &out_dir, LIMIT])
+            .args(options)
+            .status()?;
+        if !status.success() {
+            return Err(format!("the limit {name} does not compile: {status}").into());
+        }
+    }
+    println!("cargo::rustc-link-search=all={out_dir}");
+
+    let version = Command::new(&rustc).arg("--version").output()?;
+    println!("cargo::rustc-env=CEMBRA_BENCH_RUSTC={}", String::from_utf8(version.stdout)?.trim());
+    Ok(())
+}
+
+/// A model made of `input`, `let` and one `output`, with no operator but those Rust writes alike, as a Rust block over
+/// the array `x`.
+fn straight_line(source: &str) -> Result<String, Box<dyn Error>> {
+    let mut block = String::from("{\n");
+    for line in source.lines() {
+        if let Some(names) = line.strip_prefix("input ") {
+            let names = names.strip_suffix(": f64").ok_or("S4: inputs that are not f64")?;
+            writeln!(block, "let [{names}] = *x;")?;
+        } else if line.starts_with("let ") {
+            writeln!(block, "{line};")?;
+        } else if let Some(output) = line.strip_prefix("output ") {
+            let (_, expression) = output.split_once(" = ").ok_or("S4: an output without an expression")?;
+            writeln!(block, "{expression}")?;
+        } else if !line.is_empty() {
+            return Err(format!("S4: unexpected line: {line}").into());
+        }
+    }
+    block.push_str("}\n");
+    Ok(block)
+}

@@ -1,0 +1,83 @@
+//! `versus compile`: microseconds from a model's text to something callable, in whole and by stage.
+//!
+//! Warm: everything a thread keeps between compilations is in place before the measured rounds. Dropping what was made
+//! is part of the time; a user pays for it too.
+
+use crate::Error;
+use crate::measure::{Effort, Run, Task, interleave};
+use crate::record::Record;
+use crate::subject::{INTERPRETER, NATIVE, executor, model_error};
+use crate::workload::{Visitor, Workload};
+use cembra::{Backend, Model, Registry};
+use cembra_plan::Plan;
+use std::hint::black_box;
+
+/// Collects the records of the workloads it visits.
+pub struct Compile {
+    effort: Effort,
+    /// One record per workload, subject and metric.
+    pub records: Vec<Record>,
+}
+
+impl Compile {
+    /// A report of nothing yet.
+    #[must_use]
+    pub fn new(effort: Effort) -> Self {
+        Compile { effort, records: Vec::new() }
+    }
+}
+
+impl Visitor for Compile {
+    fn visit<W: Workload + 'static>(&mut self) -> Result<(), Error> {
+        let plan = plan::<W>()?;
+        let plan = &plan;
+        let mut tasks = Vec::new();
+        for (subject, backend) in [(INTERPRETER, Backend::Interpreter), (NATIVE, Backend::Native)] {
+            let stages: [(&str, Run<'_>); 3] = [
+                ("us_prepare", Box::new(prepare::<W>)),
+                ("us_compile", Box::new(move || bind::<W>(plan, backend))),
+                ("us_total", Box::new(move || whole::<W>(backend))),
+            ];
+            let task = |(metric, run)| Task { subject, metric, unit: "us", per_second: 1e6, calls: 1, run };
+            tasks.extend(stages.map(task));
+        }
+        let samples = interleave(&mut tasks, self.effort)?;
+        self.records.extend(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(W::NAME, task, samples)));
+        Ok(())
+    }
+}
+
+/// From text to plan, as `Model::compile` does it. The workloads declare the types of their inputs.
+fn plan<W: Workload>() -> Result<Plan, Error> {
+    let model = Model::parse(W::SOURCE).map_err(model_error::<W>)?;
+    let options = cembra_prepare::Options::default();
+    let prepared = cembra_prepare::prepare(model.program(), &|_| None, &options, &mut |_, _| {})
+        .map_err(|diagnostics| model_error::<W>(diagnostics.into()))?;
+    cembra_plan::build(&prepared, options.registry, u32::MAX).map_err(stage::<W, _>)
+}
+
+fn prepare<W: Workload>() -> Result<(), Error> {
+    black_box(plan::<W>()?);
+    Ok(())
+}
+
+/// From plan to something callable, with inputs and outputs in the frame.
+fn bind<W: Workload>(plan: &Plan, backend: Backend) -> Result<(), Error> {
+    let (registry, binding) = (Registry::standard(), plan.frame_binding());
+    if backend == Backend::Interpreter {
+        black_box(cembra_interp::bind(plan, registry, &binding));
+    } else {
+        black_box(cembra_native::compile(plan, registry, &binding).map_err(stage::<W, _>)?);
+    }
+    Ok(())
+}
+
+/// From text to something callable, through the front door.
+fn whole<W: Workload>(backend: Backend) -> Result<(), Error> {
+    black_box(executor::<W>(backend)?);
+    Ok(())
+}
+
+fn stage<W: Workload, E: std::error::Error + 'static>(source: E) -> Error {
+    Error::Stage { workload: W::NAME, source: Box::new(source) }
+}

@@ -1,0 +1,18 @@
+//! Benchmarks of cembra against the hand-written limit: workloads as data, subjects that run them, a check that all
+//! subjects agree, and interleaved measuring. The `versus` report and the criterion benches are two fronts of this
+//! library; it measures and compares, it does not judge: budgets are kept elsewhere.
+
+extern crate cembra_limit;
+extern crate cembra_limit_baseline;
+
+pub mod agreement;
+pub mod compile;
+mod error;
+pub mod measure;
+pub mod record;
+pub mod row;
+pub mod scalar;
+pub mod subject;
+pub mod workload;
+
+pub use error::Error;

@@ -1,0 +1,164 @@
+//! Rows and answers as data: how an input struct is drawn at random or read from CSV cells, and how an output struct is
+//! read from CSV cells and compared. It knows cells and structs of cells, no model.
+
+use crate::Error;
+use cembra::Optional;
+use std::ops::Range;
+
+/// The share of missing values among random optional inputs.
+pub const MISSING_SHARE: f64 = 0.3;
+
+/// The type of one input or output.
+pub trait Cell: Copy {
+    /// A value drawn evenly from the range; an optional is missing with [`MISSING_SHARE`].
+    fn random(random: &mut fastrand::Rng, range: Range<f64>) -> Self;
+
+    /// The value written in a CSV field; an empty field is a missing value. `None` if it is no such value.
+    fn parse(field: &str) -> Option<Self>;
+
+    /// What is compared: nothing if missing, else the value, widened. Widening keeps apart what was apart.
+    fn value(self) -> Option<f64>;
+}
+
+macro_rules! float_cells {
+    ($($float:ident = $from:expr),*) => {$(
+        impl Cell for $float {
+            fn random(random: &mut fastrand::Rng, range: Range<f64>) -> Self {
+                ($from)(range.start + random.f64() * (range.end - range.start))
+            }
+
+            fn parse(field: &str) -> Option<Self> {
+                field.parse().ok()
+            }
+
+            fn value(self) -> Option<f64> {
+                Some(self.into())
+            }
+        }
+    )*};
+}
+
+float_cells!(f32 = |value: f64| value as f32, f64 = |value: f64| value);
+
+impl<T: Cell + Default> Cell for Optional<T> {
+    fn random(random: &mut fastrand::Rng, range: Range<f64>) -> Self {
+        if random.f64() < MISSING_SHARE { Optional::missing() } else { Optional::present(T::random(random, range)) }
+    }
+
+    fn parse(field: &str) -> Option<Self> {
+        if field.is_empty() { Some(Optional::missing()) } else { T::parse(field).map(Optional::present) }
+    }
+
+    fn value(self) -> Option<f64> {
+        self.get().and_then(Cell::value)
+    }
+}
+
+/// The fields of one CSV record, taken from left to right.
+pub struct Fields<'a> {
+    names: &'a csv::StringRecord,
+    record: &'a csv::StringRecord,
+    next: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// All fields of `record`, under the names of the header.
+    pub fn new(names: &'a csv::StringRecord, record: &'a csv::StringRecord) -> Self {
+        Fields { names, record, next: 0 }
+    }
+
+    /// The next field as a value; it must bear this name.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if there is no such field or it holds no such value.
+    pub fn take<T: Cell>(&mut self, name: &'static str) -> Result<T, Error> {
+        let index = self.next;
+        self.next += 1;
+        let field = self.record.get(index).filter(|_| self.names.get(index) == Some(name));
+        let line = self.record.position().map_or(0, csv::Position::line);
+        field.and_then(T::parse).ok_or(Error::Data { line, name })
+    }
+}
+
+/// A struct of inputs: one row.
+pub trait Row: Copy {
+    /// A row drawn at random from the ranges of the workload.
+    fn random(random: &mut fastrand::Rng) -> Self;
+
+    /// The row a CSV record holds.
+    ///
+    /// # Errors
+    /// [`Error::Data`] as of [`Fields::take`].
+    fn parse(fields: &mut Fields<'_>) -> Result<Self, Error>;
+}
+
+/// A model's output: a value or a struct of values.
+pub trait Answer: Copy + Default {
+    /// The answer a CSV record holds.
+    ///
+    /// # Errors
+    /// [`Error::Data`] as of [`Fields::take`].
+    fn parse(fields: &mut Fields<'_>) -> Result<Self, Error>;
+
+    /// The values in order of declaration.
+    fn values(self) -> Vec<Option<f64>>;
+}
+
+/// Defines a struct of inputs, each with the range its random values come from.
+macro_rules! row {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $cell:ty = $range:expr,)* }) => {
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, cembra::Input)]
+        pub struct $name { $(#[doc = "An input of the model."] pub $field: $cell),* }
+
+        impl $crate::row::Row for $name {
+            fn random(random: &mut fastrand::Rng) -> Self {
+                $name { $($field: $crate::row::Cell::random(random, $range)),* }
+            }
+
+            fn parse(fields: &mut $crate::row::Fields<'_>) -> Result<Self, $crate::Error> {
+                Ok($name { $($field: fields.take(stringify!($field))?),* })
+            }
+        }
+    };
+}
+
+/// Defines a struct of outputs.
+macro_rules! answer {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $cell:ty,)* }) => {
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, cembra::Output)]
+        pub struct $name { $(#[doc = "An output of the model."] pub $field: $cell),* }
+
+        impl $crate::row::Answer for $name {
+            fn parse(fields: &mut $crate::row::Fields<'_>) -> Result<Self, $crate::Error> {
+                Ok($name { $($field: fields.take(stringify!($field))?),* })
+            }
+
+            fn values(self) -> Vec<Option<f64>> {
+                vec![$($crate::row::Cell::value(self.$field)),*]
+            }
+        }
+    };
+}
+
+macro_rules! scalar_answers {
+    ($($float:ident),*) => {$(
+        impl Answer for $float {
+            /// The models with one output call it `y`.
+            fn parse(fields: &mut Fields<'_>) -> Result<Self, Error> {
+                fields.take("y")
+            }
+
+            fn values(self) -> Vec<Option<f64>> {
+                vec![self.value()]
+            }
+        }
+    )*};
+}
+
+scalar_answers!(f32, f64);
+
+pub(crate) use {answer, row};
