@@ -64,7 +64,7 @@ impl Model {
                 let mut text = String::new();
                 let mut last = String::new();
                 prepare(&program, options, &mut |pass, prepared| {
-                    let now = format!("{}{}", prepared.graph, outputs(prepared));
+                    let now = prepared.to_string();
                     let _ = if now == last {
                         writeln!(text, "# {}: {} (nothing changed)", pass.name, pass.summary)
                     } else {
@@ -76,7 +76,7 @@ impl Model {
             }
             Stage::Prepared => {
                 let prepared = prepare(&program, options, &mut |_, _| {})?;
-                Ok(format!("{}{}", prepared.graph, outputs(&prepared)))
+                Ok(prepared.to_string())
             }
             Stage::Plan => Ok(self.plan_of(&program, options)?.to_string()),
             Stage::Clif => Ok(self.machine(options)?.clif),
@@ -96,12 +96,4 @@ impl Model {
             .map_err(|error| Error::from(Diagnostic::new(Code::Native, error.to_string())))?;
         Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code })
     }
-}
-
-fn outputs(prepared: &cembra_prepare::Prepared) -> String {
-    let mut text = String::new();
-    for (name, id) in &prepared.outputs {
-        let _ = writeln!(text, "{name} = %{}", id.index());
-    }
-    text
 }

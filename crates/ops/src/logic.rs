@@ -298,7 +298,10 @@ pub(crate) static NOT: OpDef = OpDef {
 
 fn short_where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     logic_operand("where", args, 0)?;
-    let ret = common_type(args[1].qtype, args[2].qtype).ok_or_else(|| no_common_type("where", &args[1..]))?;
+    // As `core.where` has it: tuples and values without a type are not chosen from.
+    let ret = common_type(args[1].qtype, args[2].qtype)
+        .filter(|common| common.scalar().is_some())
+        .ok_or_else(|| no_common_type("where", &args[1..]))?;
     Ok(Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret })
 }
 

@@ -110,7 +110,8 @@ impl OpDef {
     /// # Errors
     /// The operator does not take these types.
     pub fn resolve(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
-        let least = self.params.iter().filter(|p| p.default.is_none()).count() - usize::from(self.variadic);
+        // Defaults are filled in by whoever reads a call (the parser): nodes have all their operands.
+        let least = self.params.len() - usize::from(self.variadic);
         if args.len() < least || (args.len() > self.params.len() && !self.variadic) {
             return Err(TypeFault {
                 code: Code::Arguments,
@@ -131,20 +132,13 @@ impl OpDef {
     }
 
     fn arity(&self, least: usize) -> String {
-        let most = self.params.len();
-        let plural = |n: usize| if n == 1 { "1 argument".to_owned() } else { format!("{n} arguments") };
-        if self.variadic {
-            format!("at least {}", plural(least))
-        } else if least == most {
-            plural(most)
-        } else {
-            format!("{least} to {}", plural(most))
-        }
+        let plural = if least == 1 { "1 argument".to_owned() } else { format!("{least} arguments") };
+        if self.variadic { format!("at least {plural}") } else { plural }
     }
 
     fn resolve_typed(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         let signature = match self.typing {
-            Typing::Promote(promotion) => self.promote(promotion, args)?,
+            Typing::Promote(promotion) => return self.promote(promotion, args),
             Typing::Rule(rule) => rule(args)?,
         };
         if self.overloads().is_empty() {
@@ -181,7 +175,7 @@ impl OpDef {
         Some((u16::try_from(index).ok()?, lifted))
     }
 
-    fn promote(&self, promotion: Promotion, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    fn promote(&self, promotion: Promotion, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         let mut common: Option<QType> = None;
         for (index, arg) in args.iter().enumerate() {
             let accepted = match (promotion, arg.qtype) {
@@ -217,11 +211,11 @@ impl OpDef {
         let operand = QType::of(scalar, optional);
         let operands: SmallVec<[QType; 4]> = args.iter().map(|_| operand.clone()).collect();
         let mut signature = Signature { operands, ret: operand };
-        let Some((index, _)) = self.find_overload(&signature) else { return Err(self.no_overload(&signature)) };
+        let Some((index, lifted)) = self.find_overload(&signature) else { return Err(self.no_overload(&signature)) };
         let ret = self.overloads()[usize::from(index)].ret;
         let weak = scalar == Scalar::WeakFloat && ret.scalar == Scalar::Float64;
         signature.ret = QType::of(if weak { scalar } else { ret.scalar }, optional || ret.optional);
-        Ok(signature)
+        Ok(Resolved { signature, overload: Some(index), lifted })
     }
 
     fn not_accepted(&self, promotion: Promotion, index: usize, found: &QType) -> TypeFault {

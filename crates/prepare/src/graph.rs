@@ -218,6 +218,11 @@ impl TypedGraph {
         id
     }
 
+    /// Makes a conditional lazy. Nothing may be added to the graph afterwards: the node is no longer found by what it is.
+    pub(crate) fn make_lazy(&mut self, id: Id) {
+        self.nodes[id.index()].kind = Kind::Where;
+    }
+
     /// Copies a node of another graph whose operands are already copied.
     pub fn copy_node(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
         match from.value(id) {
@@ -250,10 +255,10 @@ fn hash_of(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-impl fmt::Display for TypedGraph {
-    /// One node a line: `%2 = math.multiply(%1, %0) : FLOAT32`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for id in self.ids() {
+impl TypedGraph {
+    /// Writes the nodes asked for, one a line: `%2 = math.multiply(%1, %0) : FLOAT32`.
+    pub(crate) fn write_nodes(&self, f: &mut fmt::Formatter<'_>, which: &[bool]) -> fmt::Result {
+        for id in self.ids().filter(|id| which[id.index()]) {
             write!(f, "%{} = ", id.index())?;
             match self.kind(id) {
                 Kind::Leaf(leaf) => write!(f, "L.{}", self.leaf_name(leaf))?,

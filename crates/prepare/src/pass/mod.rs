@@ -72,6 +72,18 @@ pub struct Prepared {
     pub branches: rustc_hash::FxHashMap<Id, [RegionId; 2]>,
 }
 
+impl std::fmt::Display for Prepared {
+    /// The nodes that outputs need, one a line, then the outputs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let needed = self.graph.reachable(self.outputs.iter().map(|(_, id)| *id));
+        self.graph.write_nodes(f, &needed)?;
+        for (name, id) in &self.outputs {
+            writeln!(f, "{name} = %{}", id.index())?;
+        }
+        Ok(())
+    }
+}
+
 /// A pass: a name, what it does, and the function.
 pub struct Pass {
     /// The name used by options and `explain`.
@@ -96,7 +108,6 @@ pub static PASSES: &[Pass] = &[
     Pass { name: "fold", summary: "evaluate operators on literals", optional: true, run: fold::run },
     Pass { name: "optimise", summary: "apply peephole rules", optional: true, run: optimise::run },
     Pass { name: "extensions", summary: "apply user rewrites", optional: true, run: extend::run },
-    Pass { name: "strip", summary: "drop what no output needs", optional: false, run: strip },
     Pass { name: "where", summary: "decide what each branch evaluates", optional: false, run: wheres::run },
 ];
 
@@ -134,11 +145,6 @@ pub fn prepare(
         }
     }
     Ok(prepared)
-}
-
-/// Drops the nodes that folding and rewriting left behind.
-fn strip(prepared: &mut Prepared, _: &Program, _: &Options) -> Result<(), Diagnostics> {
-    rewrite::rebuild(prepared, |new, old, id, operands| Ok(new.copy_node(old, id, operands)))
 }
 
 /// What is wrong with a graph between passes, if anything: operands out of order, or types that do not fit the overload.

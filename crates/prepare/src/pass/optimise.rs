@@ -39,6 +39,13 @@ const LONGEST_CHAIN: u32 = 64;
 
 pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
     let graph = &prepared.graph;
+    let may_apply = |id: Id| {
+        let op = graph.op(id);
+        op.is_some_and(|op| rules_of(options.registry, op).iter().any(|rule| allowed(rule, options)))
+    };
+    if !graph.ids().any(may_apply) {
+        return Ok(());
+    }
     // Operators that nothing uses may still be there.
     let needed = graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
     let has_failing_constant =
@@ -48,6 +55,10 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
         let node = new.copy_node(old, id, operands);
         Ok(Site { graph: new, options, origin, has_failing_constant, depth: 0 }.simplify(node))
     })
+}
+
+fn allowed(rule: &Rule, options: &Options) -> bool {
+    rule.mode == Mode::Strict || options.mode == Mode::Compat
 }
 
 /// The rules by operator.
@@ -72,7 +83,7 @@ impl Site<'_> {
             return node;
         }
         for rule in rules_of(self.options.registry, op) {
-            if rule.mode == Mode::Compat && self.options.mode == Mode::Strict {
+            if !allowed(rule, self.options) {
                 continue;
             }
             let operands: smallvec::SmallVec<[Id; 4]> = self.graph.operands(node).into();

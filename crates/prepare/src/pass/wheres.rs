@@ -8,7 +8,7 @@ use cembra_ops::id;
 use rustc_hash::FxHashMap;
 
 pub(super) fn run(prepared: &mut Prepared, _: &Program, _: &Options) -> Result<(), Diagnostics> {
-    let graph = &prepared.graph;
+    let graph = &mut prepared.graph;
     let mut tree = RegionTree::default();
     let mut regions: Vec<Option<RegionId>> = vec![None; graph.len()];
     let mut branches: FxHashMap<Id, [RegionId; 2]> = FxHashMap::default();
@@ -37,20 +37,10 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, _: &Options) -> Result<(
         }
     }
     branches.retain(|_, [on, off]| population[on.index()] + population[off.index()] > 0);
-    // The same nodes at the same positions, lazy conditionals renamed.
-    let mut renamed = graph.empty_like();
-    let mut map = Vec::with_capacity(graph.len());
-    for node in graph.ids() {
-        let operands: smallvec::SmallVec<[Id; 4]> = graph.operands(node).iter().map(|o| map[o.index()]).collect();
-        map.push(if branches.contains_key(&node) {
-            renamed.add(Kind::Where, &operands, graph.qtype(node).clone(), graph.origin(node))
-        } else {
-            renamed.copy_node(graph, node, &operands)
-        });
+    for node in branches.keys() {
+        graph.make_lazy(*node);
     }
-    debug_assert!(map.iter().enumerate().all(|(at, id)| at == id.index()), "nodes keep their positions");
     prepared.regions = regions.into_iter().map(|region| region.unwrap_or(RegionId::TOP)).collect();
-    prepared.graph = renamed;
     prepared.tree = tree;
     prepared.branches = branches;
     Ok(())
