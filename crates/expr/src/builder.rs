@@ -23,7 +23,30 @@ use cembra_runtime::QType;
 use std::cell::RefCell;
 use std::fmt;
 
-/// Makes a program of expressions.
+/// Makes a program of expressions. Operators of Rust stand for those of the language, and Rust's numbers for its literals:
+/// an `f64` operand is a weak float, as `1.5` is in text. Comparisons and what Rust has no trait for are methods of [`Expr`];
+/// any operator is made by its canonical name with [`Builder::call`].
+///
+/// ```
+/// use cembra_expr::{Builder, print};
+/// use cembra_runtime::{QType, Scalar};
+///
+/// let b = Builder::new();
+/// let price = b.typed_leaf("price", QType::Optional(Scalar::Float64));
+/// let total = price.or_default(0.0) * 1.2;
+/// b.output("total", total);
+/// b.output("logarithm", b.call("math.log", &[total]));
+/// b.output("dear", total.gt(100) & b.call("core.has", &[price]));
+/// assert_eq!(
+///     print(&b.build()?),
+///     "input price: f64?\n\
+///      let t0 = (price | 0.0) * 1.2\n\
+///      output total = t0\n\
+///      output logarithm = math.log(t0)\n\
+///      output dear = (t0 > 100) & core.has(price)\n"
+/// );
+/// # Ok::<(), cembra_expr::Diagnostics>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Builder {
     state: RefCell<State>,
@@ -145,7 +168,8 @@ impl Builder {
         self.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
     }
 
-    /// An operator by its canonical name, applied to operands.
+    /// An operator by its canonical name, as `math.sqrt`, applied to all of its operands: defaults are not filled in.
+    /// Whether there is such an operator, and what it takes, is found when the program is compiled.
     pub fn call<'b>(&'b self, name: &str, operands: &[Expr<'b>]) -> Expr<'b> {
         if !name.split('.').all(is_word) {
             let message = format!("`{}` cannot be the name of an operator", name.escape_debug());
@@ -160,7 +184,7 @@ impl Builder {
         self.call(MAKE_TUPLE, fields)
     }
 
-    /// Names a result. The first output is the main one.
+    /// Names a result. The first output is the main one; names differ, and there is at least one.
     pub fn output<'b>(&'b self, name: &str, value: impl IntoExpr<'b>) {
         let node = self.own(value.into_expr(self));
         let state = &mut *self.state.borrow_mut();

@@ -52,6 +52,8 @@ codes! {
     NoOutput = "no-output";
     /// The native backend cannot compile this model.
     Native = "native";
+    /// A model whose preparation was stopped early cannot run.
+    Unprepared = "unprepared";
     /// A failed evaluation.
     Evaluation = "evaluation";
     /// A struct or listener that does not fit the model.

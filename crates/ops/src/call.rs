@@ -26,8 +26,13 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
         }
         Meaning::Structure(Structure::MakeTuple) => Some(Ok(Value::Tuple(args.into()))),
         Meaning::Structure(Structure::GetNth) => match args {
-            [Value::Tuple(fields), Value::Scalar(ScalarValue::Int64(index))] => {
-                fields.get(usize::try_from(*index).ok()?).cloned().map(Ok)
+            [Value::Tuple(fields), index] => {
+                let index = match index.as_scalar()? {
+                    ScalarValue::Int32(index) => usize::try_from(*index).ok()?,
+                    ScalarValue::Int64(index) => usize::try_from(*index).ok()?,
+                    _ => return None,
+                };
+                fields.get(index).cloned().map(Ok)
             }
             _ => None,
         },

@@ -201,6 +201,7 @@ fn logic_operand(operator: &str, args: &[Argument<'_>], index: usize) -> Result<
     let fault = TypeFault::mismatch(format!("`{operator}` expects a mask or a boolean, found {qtype}"), Some(index));
     Err(match qtype {
         QType::Optional(_) => fault.hint("to ask whether a value is there, write `core.has(x)`"),
+        QType::Scalar(Scalar::Text) => fault.hint("compare it, as in `x == \"yes\"`"),
         _ => fault.hint("compare it, as in `x > 0`"),
     })
 }

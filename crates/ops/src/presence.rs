@@ -119,6 +119,8 @@ fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         return Err(match condition {
             QType::Scalar(Scalar::Boolean) | QType::Optional(Scalar::Boolean) => fault.hint("write `x & (b == true)`"),
             QType::Optional(_) => fault.hint("to ask whether a value is there, write `core.has(y)`"),
+            // `&` binds tighter than comparisons, which is easily forgotten.
+            QType::Scalar(_) => fault.hint("put a comparison in brackets: `x & (y > 0)`"),
             _ => fault,
         });
     }
@@ -150,7 +152,7 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     typing: Typing::Rule(presence_and_types),
     meaning: presence_and!((), bool, i32, i64, f32, f64, Text<'static>),
     laws: &[],
-    examples: &[ex("5 & 1 < 2", "optional_int32{5}"), ex("5 & 1 > 2", "optional_int32{NA}")],
+    examples: &[ex("5 & (1 < 2)", "optional_int32{5}"), ex("5 & (1 > 2)", "optional_int32{NA}")],
 };
 
 fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {

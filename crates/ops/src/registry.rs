@@ -162,6 +162,11 @@ impl Registry {
     }
 }
 
+/// The name without its family, which says nothing about what was meant.
+fn own(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(_, own)| own)
+}
+
 impl Vocabulary for Registry {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
         let def = self.get(self.find(name)?);
@@ -175,7 +180,7 @@ impl Vocabulary for Registry {
             .keys()
             .filter(|known| !known.contains("._") && known.contains('.') == name.contains('.'))
             .map(|known| (strsim::osa_distance(name, known), *known))
-            .filter(|(distance, _)| *distance <= 1 + name.len() / 4)
+            .filter(|(distance, _)| *distance <= 1 + own(name).len() / 4)
             .collect();
         near.sort_unstable();
         near.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()

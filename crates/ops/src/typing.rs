@@ -231,6 +231,9 @@ impl OpDef {
             (Promotion::Numeric | Promotion::Float, Some(Scalar::Boolean)) => {
                 fault.hint("cast it, as in `core.to_int32(..)`")
             }
+            (Promotion::Numeric | Promotion::Float, Some(Scalar::Unit)) => {
+                fault.hint("a mask is not a number: to count it, write `where(mask, 1, 0)`")
+            }
             (Promotion::Boolean, Some(Scalar::Unit)) => fault.hint("a mask is not a boolean: use `and`, `or`, `not`"),
             _ => fault,
         }

@@ -55,7 +55,8 @@ const POW_HALF_RULE: Rule = |t, a| {
     let zero = t.konst_like(x, 0.0);
     let root = t.bin(Bin::Add, root, zero);
     let minus_inf = t.konst_like(x, f64::NEG_INFINITY);
-    let is_minus_inf = t.cmp(Cmp::Eq, x, minus_inf);
+    // Nothing else is as small; "equal" would take two branches where "at most" takes one.
+    let is_minus_inf = t.cmp(Cmp::Le, x, minus_inf);
     let inf = t.konst_like(x, f64::INFINITY);
     Cell::num(t.select_rare(is_minus_inf, inf, root))
 };

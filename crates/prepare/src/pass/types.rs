@@ -2,9 +2,9 @@
 //! problems are reported together, each at the text that caused it.
 
 use crate::pass::{Options, Prepared};
-use crate::{Id, Kind};
+use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Node, NodeId, Program, Vocabulary};
-use cembra_ops::{OpId, Registry, TypeFault, id};
+use cembra_ops::{OpId, Registry, TypeFault, Typing, id};
 use cembra_runtime::{QType, Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -24,9 +24,10 @@ pub(super) fn leaves(
                 problems.push(
                     Diagnostic::new(
                         Code::InputType,
-                        format!("input `{}` is declared {declared}, but its data is {given}", input.name),
+                        format!("input `{}` is declared {declared}, but is given as {given}", input.name),
                     )
-                    .at(input.span),
+                    .at(input.span)
+                    .label(format!("declared {declared} here")),
                 );
                 continue;
             }
@@ -142,31 +143,49 @@ impl Typer<'_> {
             }
             Err(fault) => {
                 let types: Vec<String> = operands.iter().map(|o| typed.qtype(*o).to_string()).collect();
-                self.fault(node, &fault, &types);
+                let alike = matches!(self.registry.get(op).typing, Typing::Promote(_));
+                self.fault(node, &fault, &types, alike);
                 None
             }
         }
     }
 
-    /// Reports a type fault at the operand to blame, showing the types of all operands.
-    fn fault(&mut self, node: NodeId, fault: &TypeFault, types: &[String]) {
+    /// Reports a type fault at the operand to blame, showing the types of the operands where they stand.
+    /// With one operand to blame, the others say something only if all should be `alike`.
+    fn fault(&mut self, node: NodeId, fault: &TypeFault, types: &[String], alike: bool) {
         let operands = self.graph.operands(node);
         let whole = self.graph.span(node);
-        let blamed = fault.operand.and_then(|at| Some((self.graph.span(*operands.get(at)?)?, types.get(at)?)));
-        let mut diagnostic = Diagnostic::new(fault.code, fault.message.clone());
-        diagnostic = match (blamed, whole) {
-            // A shared operand may have been written elsewhere first; then the call itself is the better place.
-            (Some((span, qtype)), Some(whole)) if whole.start <= span.start && span.end <= whole.end => {
-                diagnostic.at(span).label(format!("this is {qtype}"))
-            }
-            _ => {
-                let mut diagnostic = diagnostic.at(whole);
-                if fault.code == Code::TypeMismatch {
-                    diagnostic = diagnostic.label(format!("operands are {}", types.join(", ")));
-                }
-                diagnostic
-            }
+        // A shared operand stands in many places (the bound is for very many); the one inside this call is meant.
+        let inside = |at: usize| {
+            let whole = whole?;
+            let mut spans = self.graph.spans(*operands.get(at)?).take(256);
+            // A default has the span of the call.
+            spans.find(|span| whole.start <= span.start && span.end <= whole.end && *span != whole)
         };
+        let untyped = QType::Nothing.to_string();
+        let label = |at: usize| match types.get(at) {
+            Some(qtype) if *qtype == untyped => "this has no type".to_owned(),
+            Some(qtype) => format!("this is {qtype}"),
+            None => String::new(),
+        };
+        let blamed = fault.operand.and_then(|at| Some((at, inside(at)?)));
+        let mut diagnostic = Diagnostic::new(fault.code, fault.message.clone());
+        diagnostic = match blamed {
+            Some((at, span)) => diagnostic.at(span).label(label(at)),
+            None => diagnostic.at(whole),
+        };
+        if fault.code == Code::TypeMismatch && (alike || blamed.is_none()) {
+            let meta = QType::Meta.to_string();
+            let others =
+                (0..types.len()).filter(|at| blamed.is_none_or(|(blamed, _)| blamed != *at) && types[*at] != meta);
+            let places: Vec<_> = others.filter_map(|at| Some((at, inside(at)?))).take(4).collect();
+            if places.is_empty() && blamed.is_none() {
+                diagnostic = diagnostic.label(format!("operands are {}", types.join(", ")));
+            }
+            for (at, span) in places {
+                diagnostic = diagnostic.also(span, label(at));
+            }
+        }
         if let Some(hint) = &fault.hint {
             diagnostic = diagnostic.hint(hint.clone());
         }
@@ -191,15 +210,39 @@ impl Typer<'_> {
                 self.problems.push(
                     Diagnostic::new(Code::UntypedOutput, format!("output `{}` has no type", output.name))
                         .at(output.span.or(self.graph.span(output.node)))
-                        .hint("write the type, as in `missing[f32]`"),
+                        .hint(if qtype == QType::Meta {
+                            "a type is no value: use it in `core.cast(x, f32)`"
+                        } else {
+                            "write the type, as in `missing[f32]`"
+                        }),
                 );
                 id
             }
-            QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) if !options.keep_weak_outputs => {
-                let kind = Kind::Operator { op: id::TO_FLOAT64, overload: None, lifted: false };
-                typed.add(kind, &[id], QType::of(Scalar::Float64, qtype.is_optional()), output.node)
-            }
-            _ => id,
+            _ if options.keep_weak_outputs => id,
+            _ => strengthen(typed, id, output.node),
         }
+    }
+}
+
+/// A weak float as a FLOAT64, also inside of a tuple that is made on the spot; anything else as it is.
+fn strengthen(typed: &mut TypedGraph, id: Id, origin: NodeId) -> Id {
+    match typed.qtype(id).clone() {
+        QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
+            let kind = Kind::Operator { op: id::TO_FLOAT64, overload: None, lifted: false };
+            let qtype = QType::of(Scalar::Float64, typed.qtype(id).is_optional());
+            typed.add(kind, &[id], qtype, origin)
+        }
+        // Tuple types nest only as deep as the text or the builder may nest them.
+        QType::Tuple(_) => {
+            let Some(fields) = typed.as_op(id, id::MAKE_TUPLE).map(SmallVec::<[Id; 4]>::from_slice) else { return id };
+            let strong: SmallVec<[Id; 4]> = fields.iter().map(|field| strengthen(typed, *field, origin)).collect();
+            if strong == fields {
+                return id;
+            }
+            let qtype = QType::tuple(strong.iter().map(|field| typed.qtype(*field).clone()));
+            let (kind, origin) = (typed.kind(id), typed.origin(id));
+            typed.add(kind, &strong, qtype, origin)
+        }
+        _ => id,
     }
 }

@@ -58,9 +58,10 @@ impl<'a> Signature<'a> {
         if self.is_variadic() { count >= self.fixed() } else { count == self.len() }
     }
 
-    /// `math.round(x, digits=0)`
-    fn form(self) -> String {
+    /// `math.round(x, digits=0)`; what has no public name goes by the one it was written with.
+    fn form(self, written: &str) -> String {
         let name = match self {
+            Signature::Operator(callable) if callable.name.contains("._") => written,
             Signature::Operator(callable) => callable.name,
             Signature::Function(name, _) => name,
         };
@@ -92,7 +93,7 @@ impl<'a> Signature<'a> {
     ) -> Result<Vec<Bound>, Box<Diagnostic>> {
         let fault = |message: String, span: Span| {
             let problem = Diagnostic::new(Code::Arguments, message).at(span);
-            Box::new(problem.hint(format!("its form is `{}`", self.form())))
+            Box::new(problem.hint(format!("its form is `{}`", self.form(written))))
         };
         let positional = count - keywords.len();
         if positional > self.len() && !self.is_variadic() {
