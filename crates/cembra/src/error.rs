@@ -1,12 +1,28 @@
 //! The one error of the library: what was wrong with a model, its binding, or an evaluation; with a code, a place in the
 //! source where there is one, and hints.
 
-use cembra_expr::{Code, Diagnostic, Diagnostics, Span, Value};
-use cembra_runtime::FaultKind;
+use cembra_expr::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value};
+use cembra_runtime::{FaultKind, QType};
 use std::fmt;
 use std::sync::Arc;
 
 /// Anything that can go wrong between a model's text and its results. One word wide, cheap to clone.
+///
+/// ```
+/// use cembra::{FaultKind, Model, Options, Value};
+///
+/// let source = "input x: i32; 100 // (x - 1)";
+/// let mut session = Model::parse(source)?.compile(&Options::default())?.session();
+/// let error = session.evaluate(&[Value::from(1)]).unwrap_err();
+/// assert_eq!(error.fault_kind(), Some(FaultKind::DivisionByZero));
+/// assert_eq!((error.code(), error.operator()), ("div_by_zero", Some("math.floordiv")));
+/// assert_eq!(error.span().map(|span| span.text(source)), Some("100 // (x - 1)"));
+///
+/// let error = Model::parse("(1 + 2").unwrap_err();
+/// assert!(!error.is_fault());
+/// assert_eq!((error.code(), error.to_string().as_str()), ("bracket", "this bracket is never closed"));
+/// # Ok::<(), cembra::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Error(Arc<Kind>);
 
@@ -25,14 +41,15 @@ impl Error {
         kind: FaultKind,
         operator: String,
         operand: Option<Value>,
+        result: &QType,
         text: &str,
         span: Option<Span>,
     ) -> Self {
         let detail = match kind {
             FaultKind::DivisionByZero => "division by zero".to_owned(),
             FaultKind::CastRange => match operand {
-                Some(value) => format!("cannot cast {}", crate::print_value(&value)),
-                None => "value out of range".to_owned(),
+                Some(value) => format!("{} does not fit into {result}", crate::print_value(&any_nan(value))),
+                None => format!("the value does not fit into {result}"),
             },
             FaultKind::MissingValue => "expects a present value, got missing".to_owned(),
             FaultKind::Assertion => format!("assertion failed: {text}"),
@@ -64,7 +81,7 @@ impl Error {
         }
     }
 
-    /// For a fault at run time, the operator as the user wrote it.
+    /// For a fault at run time, the canonical name of the operator that the model applies there: `math.floordiv` for `//`.
     #[must_use]
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
@@ -93,11 +110,19 @@ impl Error {
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
             Kind::Model(diagnostics) => diagnostics.as_slice().to_vec(),
-            Kind::Fault { span, kind, .. } => {
-                vec![Diagnostic::new(Code::Evaluation, self.to_string()).at(*span).label(kind.name())]
-            }
+            Kind::Fault { span, .. } => vec![Diagnostic::new(Code::Evaluation, self.to_string()).at(*span)],
             Kind::Values(message) => vec![Diagnostic::new(Code::Evaluation, message.clone())],
         }
+    }
+}
+
+/// The value, with its NaN like any other: its sign and payload are the machine's and differ between backends.
+fn any_nan(value: Value) -> Value {
+    match value {
+        Value::Scalar(ScalarValue::Float32(v)) if v.is_nan() => f32::NAN.into(),
+        Value::Scalar(ScalarValue::Float64(v)) if v.is_nan() => f64::NAN.into(),
+        Value::Scalar(ScalarValue::WeakFloat(v)) if v.is_nan() => Value::Scalar(ScalarValue::WeakFloat(f64::NAN)),
+        other => other,
     }
 }
 

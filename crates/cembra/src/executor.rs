@@ -47,6 +47,26 @@ impl Inner {
         Frame::from_template(self.plan.template())
     }
 
+    /// Writes one value for each input to its slot in a frame of this plan (bound to the frame).
+    ///
+    /// # Safety
+    /// TEXT-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
+    pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
+        if values.len() != self.inputs.len() {
+            return Err(Error::values(format!("the model takes {} inputs, found {}", self.inputs.len(), values.len())));
+        }
+        for ((value, field), place) in values.iter().zip(&self.inputs).zip(&self.binding.inputs) {
+            let found = value.qtype();
+            if found != field.qtype {
+                return Err(Error::values(format!("input `{}` is {}, found {found}", field.name, field.qtype)));
+            }
+            // SAFETY: FRAME-SLOT: the place is this input's slot in a frame of the plan, the type was just checked; texts
+            // outlive their use by the promise of the caller.
+            unsafe { value.write_to(frame, place.offset) };
+        }
+        Ok(())
+    }
+
     /// Runs the model; the caller promises CALL (see `cembra_plan::Function::call`) for this plan and binding.
     ///
     /// # Safety
@@ -86,11 +106,31 @@ impl Inner {
             },
             _ => "",
         };
-        Error::fault(kind, operator, operand, text, self.program.graph.span(step.origin))
+        let result = &self.plan.value(step.out).qtype;
+        Error::fault(kind, operator, operand, result, text, self.program.graph.span(step.origin))
     }
 }
 
 /// A compiled model. Immutable, shared between threads, cheap to clone; each thread runs it through its own session.
+///
+/// ```
+/// use cembra::{Model, Options, Value};
+///
+/// let executor = Model::parse("input x, y: i32; output z = x // y")?.compile(&Options::default())?;
+/// let names: Vec<_> = executor.inputs().iter().map(|input| &*input.name).collect();
+/// assert_eq!(names, ["x", "y"]);
+/// let results: Vec<Value> = std::thread::scope(|scope| {
+///     let threads: Vec<_> = (1..4)
+///         .map(|y| {
+///             let mut session = executor.session();
+///             scope.spawn(move || session.evaluate(&[Value::from(6), Value::from(y)]).unwrap().remove(0))
+///         })
+///         .collect();
+///     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+/// });
+/// assert_eq!(results, [Value::from(6), Value::from(3), Value::from(2)]);
+/// # Ok::<(), cembra::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Executor(Arc<Inner>);
 
@@ -105,7 +145,12 @@ impl Executor {
         &self.0
     }
 
-    /// The inputs that the prepared model really uses, in the order of the program.
+    pub(crate) fn shared(&self) -> Arc<Inner> {
+        self.0.clone()
+    }
+
+    /// The inputs that the prepared model really uses, in the order of the program: what a session wants values for. An
+    /// input that no bound output needs, or that preparation found to be of no effect, is not among them.
     #[must_use]
     pub fn inputs(&self) -> &[Field] {
         &self.0.inputs
@@ -148,7 +193,20 @@ impl Executor {
     }
 }
 
-/// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session.
+/// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session. After an error it can
+/// be used again.
+///
+/// ```
+/// use cembra::{Model, Options, Scalar, Value};
+///
+/// let model = Model::parse("input x: f64?; output y = sqrt(x); output ok = y > 1.0")?;
+/// let mut session = model.compile(&Options::default())?.session();
+/// assert_eq!(session.evaluate(&[Value::from(Some(9.0))])?, [Value::from(Some(3.0)), cembra::Mask(true).into()]);
+/// assert_eq!(session.evaluate(&[Value::Missing(Scalar::Float64)])?[0], Value::from(None::<f64>));
+/// // Values must be of exactly the input's type.
+/// assert_eq!(session.evaluate(&[Value::from(9.0)]).unwrap_err().code(), "values");
+/// # Ok::<(), cembra::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -187,21 +245,9 @@ impl Session {
     }
 
     fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
-        let wanted = &self.inner.inputs;
-        if inputs.len() != wanted.len() {
-            return Err(Error::values(format!("the model takes {} inputs, found {}", wanted.len(), inputs.len())));
-        }
         let frame = self.frame.ptr();
-        for ((value, field), place) in inputs.iter().zip(wanted).zip(&self.inner.binding.inputs) {
-            let found = value.qtype();
-            if found != field.qtype {
-                let message = format!("input `{}` is {}, found {found}", field.name, field.qtype);
-                return Err(Error::values(message));
-            }
-            // SAFETY: FRAME-SLOT: the place is this input's slot in a frame of the plan, the type was just checked; texts
-            // of `inputs` outlive the call.
-            unsafe { value.write_to(frame, place.offset) };
-        }
+        // SAFETY: TEXT-VIEW: `inputs` outlives the call, and nothing reads the frame's inputs after it.
+        unsafe { self.inner.write_inputs(frame, inputs)? };
         // SAFETY: CALL: an executor's binding is in its frame, which was made from the plan's template.
         unsafe { self.inner.run(frame, frame, frame, &mut self.context) }
     }

@@ -78,7 +78,10 @@ impl OutputField {
     }
 }
 
-/// A struct that a model reads. Derive it.
+/// A struct that a model reads. Derive it; `()` is the one without fields.
+///
+/// Fields may be `bool`, `i32`, `i64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are read in place, and `Option`
+/// of these, `String`, `&str` and `Option` of the two, which are moved through the frame.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct.
@@ -88,6 +91,9 @@ pub unsafe trait Input {
 }
 
 /// A struct, or a single value, that a model writes. Derive it for structs.
+///
+/// Fields, or the value, may be `bool`, `i32`, `i64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are written in
+/// place, and `Option` of these, `String` and `Option<String>`, which are moved through the frame.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct, and every field has an entry. Types

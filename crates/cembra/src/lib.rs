@@ -29,10 +29,13 @@
 extern crate self as cembra;
 
 mod backend;
+#[cfg(doctest)]
+mod docs;
 mod error;
 mod executor;
 mod explain;
 mod fields;
+mod loaded;
 mod model;
 mod options;
 mod typed;
@@ -51,11 +54,7 @@ pub use error::Error;
 pub use executor::{Executor, Field, Session};
 pub use explain::{Machine, Stage};
 pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, OutputValue};
+pub use loaded::LoadedRows;
 pub use model::{Model, Signature};
 pub use options::Options;
 pub use typed::ModelExecutor;
-
-/// The README's example is a test.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

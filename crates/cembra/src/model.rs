@@ -10,6 +10,20 @@ use cembra_runtime::QType;
 use std::sync::Arc;
 
 /// A model as written. Cheap to clone, shared between threads.
+///
+/// Reading a model checks its syntax and names. Types are found when it is compiled, because inputs that the model does not
+/// declare take theirs from the caller.
+///
+/// ```
+/// use cembra::{Model, Options, QType};
+///
+/// let model = Model::parse("input x: f32; output y = x * scale; output big = y > 100.0")?;
+/// let options = Options::default().input_type("scale", QType::FLOAT64);
+/// let signature = model.signature(&options)?;
+/// let types: Vec<_> = signature.outputs.iter().map(|out| format!("{}: {}", out.name, out.qtype)).collect();
+/// assert_eq!(types, ["y: FLOAT64", "big: OPTIONAL_UNIT"]);
+/// # Ok::<(), cembra::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Model {
     program: Arc<Program>,
@@ -27,6 +41,12 @@ pub struct Signature {
 
 impl Model {
     /// Reads a model from text.
+    ///
+    /// ```
+    /// let error = cembra::Model::parse("let a = 5.\noutput y = sqr(a)").unwrap_err();
+    /// let messages: Vec<_> = error.diagnostics().iter().map(|one| one.message().to_owned()).collect();
+    /// assert_eq!(messages, ["`5.` has no digits after the dot", "there is no operator `sqr`"]);
+    /// ```
     ///
     /// # Errors
     /// What is wrong with the text, as much as could be found at once.
@@ -61,7 +81,17 @@ impl Model {
         self.source.as_deref()
     }
 
-    /// Compiles the model for values by name.
+    /// Compiles the model for values given at run time, for callers who do not know the model. Who knows it takes
+    /// [`Model::executor`].
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Value};
+    ///
+    /// let executor = Model::parse("input x: f64?; x ?? 1.5")?.compile(&Options::default())?;
+    /// let mut session = executor.session();
+    /// assert_eq!(session.evaluate(&[Value::from(None::<f64>)])?, [Value::from(1.5)]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
@@ -72,7 +102,8 @@ impl Model {
         Ok(Executor::from(Inner::new(program, plan, binding, options)?))
     }
 
-    /// Compiles the model for a Rust struct of inputs and one of outputs (or a single value, for the main output).
+    /// Compiles the model for a Rust struct of inputs and one of outputs (or a single value, for the main output). Only the
+    /// outputs that `O` has fields for are computed. See [`ModelExecutor`] for an example.
     ///
     /// # Errors
     /// As `compile`; and a field that the model does not have, or has with another type.
@@ -140,7 +171,7 @@ pub(crate) fn plan(prepared: &Prepared, options: &Options) -> Result<Plan, Error
     cembra_plan::build(prepared, options.prepare.registry, options.frame_limit.0).map_err(|error| {
         let code = match error {
             PlanError::FrameLimit { .. } => Code::Limit,
-            _ => Code::Native,
+            _ => Code::Unprepared,
         };
         Diagnostic::new(code, error.to_string()).into()
     })

@@ -7,6 +7,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How to compile a model. The default: machine code where it can be had, rewrites that keep every bit, all outputs.
+///
+/// ```
+/// use cembra::{Backend, Model, Options, QType, Value};
+///
+/// let model = Model::parse("output sum = x + y; output product = x * y")?;
+/// let options = Options::default()
+///     .input_type("x", QType::FLOAT64)
+///     .input_type("y", QType::FLOAT64)
+///     .outputs(["product"])
+///     .backend(Backend::Interpreter);
+/// let mut session = model.compile(&options)?.session();
+/// assert_eq!(session.evaluate(&[Value::from(3.0), Value::from(0.5)])?, [Value::from(1.5)]);
+/// # Ok::<(), cembra::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub(crate) backend: Backend,
@@ -34,7 +48,7 @@ impl Options {
         self
     }
 
-    /// The type of an input that the model does not declare (or declares the same).
+    /// The type of an input that the model does not declare (or declares the same). A name that is no input is ignored.
     #[must_use]
     pub fn input_type(mut self, name: &str, qtype: QType) -> Self {
         self.input_types.insert(name.to_owned(), qtype);
@@ -48,14 +62,16 @@ impl Options {
         self
     }
 
-    /// Only these outputs, in this order; others are not computed.
+    /// Only these outputs, in this order; others are not computed. [`Model::executor`](crate::Model::executor) takes the
+    /// fields of its output struct instead.
     #[must_use]
     pub fn outputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.outputs = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Leaves out a pass of preparation that can be left out: `fold`, `optimise` or `extensions`.
+    /// Leaves out a pass of preparation that can be left out: `fold`, `optimise` or `extensions`. Other names are ignored.
+    /// For finding out which pass is to blame.
     #[must_use]
     pub fn without_pass(mut self, pass: &str) -> Self {
         self.prepare.without.push(pass.to_owned());
@@ -83,7 +99,8 @@ impl Options {
         self
     }
 
-    /// The largest frame a model may need, in bytes. Default 64 MiB.
+    /// The largest frame a model may need, in bytes. Default 64 MiB. Limits of the text are set where it is read, with
+    /// [`Model::parse_within`](crate::Model::parse_within).
     #[must_use]
     pub fn frame_limit(mut self, bytes: u32) -> Self {
         self.frame_limit = FrameLimit(bytes);

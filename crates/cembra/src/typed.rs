@@ -12,7 +12,33 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 /// A compiled model with the frame of one thread, run on `I` and giving `O`. A clone shares the code and has its own frame.
-#[derive(Debug)]
+///
+/// Fields are bound by name, or by the name given with `#[cembra(name = "..")]`; the [`Input`] and [`Output`] traits list the
+/// types they may have. A field of `I` that the model does not have is ignored; a field of `O` must be an output.
+///
+/// ```
+/// use cembra::{Model, Optional, Options};
+///
+/// #[derive(cembra::Input)]
+/// struct Order { price: f64, discount: Optional<f64>, customer: String }
+///
+/// #[derive(cembra::Output)]
+/// struct Bill { total: f64, #[cembra(name = "say")] greeting: Option<String> }
+///
+/// let model = Model::parse(
+///     "output total = price * (1.0 - (discount ?? 0.0))
+///      output say = if customer == \"Ann\" then \"welcome back\"",
+/// )?;
+/// let mut bill = model.executor::<Order, Bill>(&Options::default())?;
+/// let order = Order { price: 80.0, discount: Optional::present(0.25), customer: "Ann".into() };
+/// let found = bill.run(&order)?;
+/// assert_eq!((found.total, found.greeting.as_deref()), (60.0, Some("welcome back")));
+///
+/// // A type in the place of the output struct is the main output.
+/// let mut total = model.executor::<Order, f64>(&Options::default())?;
+/// assert_eq!(total.run(&Order { discount: Optional::missing(), ..order })?, 80.0);
+/// # Ok::<(), cembra::Error>(())
+/// ```
 pub struct ModelExecutor<I, O> {
     executor: Executor,
     frame: Frame,
@@ -21,6 +47,12 @@ pub struct ModelExecutor<I, O> {
     moved_inputs: Vec<(InputField, u32)>,
     moved_outputs: Vec<(OutputField, u32)>,
     types: PhantomData<fn(&I) -> O>,
+}
+
+impl<I, O> std::fmt::Debug for ModelExecutor<I, O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelExecutor").field("executor", &self.executor).finish_non_exhaustive()
+    }
 }
 
 impl<I, O> Clone for ModelExecutor<I, O> {

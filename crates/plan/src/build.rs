@@ -17,6 +17,9 @@ pub enum PlanError {
         /// The limit in bytes.
         limit: u32,
     },
+    /// Preparation was stopped before its last pass, which says what is evaluated where.
+    #[error("the model is not fully prepared: a plan needs every pass up to the last one")]
+    Unfinished,
     /// Preparation did not go as far as operators bound to overloads.
     #[error("the model is not fully prepared: `{operator}` has no kernel")]
     Unprepared {
@@ -30,6 +33,9 @@ pub enum PlanError {
 /// # Errors
 /// The frame would pass `frame_limit` bytes, or preparation was stopped early.
 pub fn build(prepared: &Prepared, registry: &Registry, frame_limit: u32) -> Result<Plan, PlanError> {
+    if prepared.regions.len() != prepared.graph.len() {
+        return Err(PlanError::Unfinished);
+    }
     let mut builder = Builder {
         prepared,
         registry,

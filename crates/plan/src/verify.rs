@@ -1,40 +1,154 @@
 //! The verifier: an independent check of a plan. It knows nothing of liveness or free lists; it runs the plan in the
-//! abstract, remembering which value each slot holds, and finds every read that would not see the value it means, every
-//! slot that is unaligned or outside of the frame, and every write over a literal, an input or a finished output.
+//! abstract, once through every block, remembering which value each piece of the frame holds, and finds every read that
+//! would not see the value it means on some path, every slot that is unaligned or outside of the frame, and every write
+//! over a literal or an input. A finished output that is overwritten is found when outputs are read at the end.
+//!
+//! Nothing is undone when a branch is left: a write says when its block was entered, and that tells whether a later reader
+//! is on its path. So the time is nearly linear, however deep conditionals nest.
 
 use crate::{Action, BlockId, Plan, StepId, ValueId};
-use std::collections::BTreeMap;
 
-/// A range of the frame: its size and the value it holds; none where two paths left it in different states.
-type Range = (u32, Option<ValueId>);
+#[cfg(test)]
+mod tests;
 
-/// The memory of the abstract run: disjoint ranges, by start.
-struct Memory {
-    ranges: BTreeMap<u32, Range>,
-    /// What to put back when a branch is left, newest last: a start, and the range that was there.
-    undo: Vec<(u32, Option<Range>)>,
+/// A value written to a piece of memory.
+struct Write {
+    /// When the block that writes was entered.
+    entered: u32,
+    value: ValueId,
 }
 
-impl Memory {
-    fn set(&mut self, start: u32, what: Option<Range>) {
-        let before = match what {
-            Some(range) => self.ranges.insert(start, range),
-            None => self.ranges.remove(&start),
-        };
-        self.undo.push((start, before));
+/// A block that is being run.
+struct Open {
+    /// When it was entered: the number of blocks entered before.
+    entered: u32,
+    /// For the second branch of a conditional, when the first was entered.
+    first_branch: Option<u32>,
+}
+
+/// The memory of the abstract run. The frame is cut where any slot begins or ends, so that every slot is whole pieces.
+struct Memory<'p> {
+    plan: &'p Plan,
+    bounds: Vec<u32>,
+    /// For each piece the writes that readers may yet see, oldest first.
+    writes: Vec<Vec<Write>>,
+    /// For each piece, whether it belongs to an input or a literal.
+    fixed: Vec<bool>,
+    /// The blocks around the current step, outermost first.
+    open: Vec<Open>,
+    entered: u32,
+}
+
+impl<'p> Memory<'p> {
+    fn new(plan: &'p Plan) -> Self {
+        let slots = (0..plan.value_count()).map(|at| range(plan, ValueId::from_index(at)));
+        let mut bounds: Vec<u32> = slots.flat_map(|slot| [slot.start, slot.end]).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        let pieces = bounds.len();
+        let writes = (0..pieces).map(|_| Vec::new()).collect();
+        Memory { plan, bounds, writes, fixed: vec![false; pieces], open: Vec::new(), entered: 0 }
     }
 
-    /// Overwrites `size` bytes at `start`.
-    fn write(&mut self, start: u32, size: u32, value: Option<ValueId>) {
-        let from =
-            self.ranges.range(..start).next_back().filter(|(at, (size, _))| **at + size > start).map(|(at, _)| *at);
-        let hit: Vec<u32> =
-            from.into_iter().chain(self.ranges.range(start..start + size.max(1)).map(|(at, _)| *at)).collect();
-        for at in hit {
-            self.set(at, None);
-        }
-        self.set(start, Some((size, value)));
+    fn enter(&mut self, first_branch: Option<u32>) {
+        self.open.push(Open { entered: self.entered, first_branch });
+        self.entered += 1;
     }
+
+    /// Leaves a block; returns when it was entered.
+    fn leave(&mut self) -> u32 {
+        self.open.pop().map_or(0, |block| block.entered)
+    }
+
+    fn pieces(&self, value: ValueId) -> std::ops::Range<usize> {
+        let slot = range(self.plan, value);
+        let at = |offset: u32| self.bounds.partition_point(|bound| *bound < offset);
+        at(slot.start)..at(slot.end)
+    }
+
+    /// The value a piece holds on every path to the current step; none if paths differ or nothing was written.
+    fn holds(&self, piece: usize) -> Option<ValueId> {
+        for write in self.writes[piece].iter().rev() {
+            let inside = match self.open.binary_search_by_key(&write.entered, |block| block.entered) {
+                Ok(_) => return Some(write.value),
+                Err(inside) => inside,
+            };
+            // The block is left. If it lies in the first branch of a conditional whose second branch is being run, no path
+            // leads from there to here; else some path does.
+            let other_path = self.open.get(inside).and_then(|block| block.first_branch);
+            if other_path.is_none_or(|first| first > write.entered) {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn read(&self, value: ValueId) -> Result<(), String> {
+        let held = owner(self.plan, value);
+        for piece in self.pieces(held) {
+            let found = self.holds(piece);
+            if found != Some(held) {
+                let slot = self.plan.slot(value);
+                return Err(format!("{slot} is read but its slot holds {found:?}, not {held:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, value: ValueId) {
+        let now = self.open.last().map_or(0, |block| block.entered);
+        for piece in self.pieces(value) {
+            let writes = &mut self.writes[piece];
+            // Whoever comes here later on comes through this block: what it and its branches wrote is gone.
+            while writes.last().is_some_and(|write| write.entered >= now) {
+                writes.pop();
+            }
+            writes.push(Write { entered: now, value });
+        }
+    }
+
+    fn write_fixed(&mut self, value: ValueId) {
+        self.write(value);
+        for piece in self.pieces(value) {
+            self.fixed[piece] = true;
+        }
+    }
+
+    fn write_out(&mut self, value: ValueId) -> Result<(), String> {
+        if self.pieces(value).any(|piece| self.fixed[piece]) {
+            return Err(format!("{} overwrites an input or a literal", self.plan.slot(value)));
+        }
+        self.write(value);
+        Ok(())
+    }
+
+    /// A branch must leave its result readable; it is then copied to, or already lies in, the conditional's slot.
+    fn finish_branch(&self, branch: BlockId) -> Result<(), String> {
+        self.plan.block(branch).result.map_or(Ok(()), |result| self.read(result))
+    }
+}
+
+fn range(plan: &Plan, value: ValueId) -> std::ops::Range<u32> {
+    let value = plan.value(value);
+    value.slot..value.slot.saturating_add(value.qtype.layout().size)
+}
+
+fn owner(plan: &Plan, mut value: ValueId) -> ValueId {
+    // Views of views are as deep as tuples nest.
+    while let Some(of) = plan.value(value).owner {
+        value = of;
+    }
+    value
+}
+
+/// A view lies in the slot of what it is a view of, at the place of the field.
+fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>) -> Result<(), String> {
+    let of = args.first().copied();
+    let place = of.and_then(|of| Some(plan.value(of).slot + inside?));
+    if plan.value(view).owner == of && place == Some(plan.value(view).slot) {
+        return Ok(());
+    }
+    Err(format!("{} is not where the value is that it is a part of", plan.slot(view)))
 }
 
 /// Checks a plan.
@@ -42,23 +156,22 @@ impl Memory {
 /// # Errors
 /// What is wrong with it, in a sentence for whoever debugs the planner.
 pub fn verify(plan: &Plan) -> Result<(), String> {
-    let mut memory = Memory { ranges: BTreeMap::new(), undo: Vec::new() };
     for at in 0..plan.value_count() {
-        let value = plan.value(ValueId::from_index(at));
-        let layout = value.qtype.layout();
-        if !value.slot.is_multiple_of(layout.align) || value.slot + layout.size > plan.layout.size() {
-            return Err(format!("{} is unaligned or outside of the frame", plan.slot(ValueId::from_index(at))));
+        let id = ValueId::from_index(at);
+        let align = plan.value(id).qtype.layout().align;
+        if !plan.value(id).slot.is_multiple_of(align) || range(plan, id).end > plan.layout.size() {
+            return Err(format!("{} is unaligned or outside of the frame", plan.slot(id)));
         }
     }
-    let fixed: Vec<ValueId> =
-        plan.inputs.iter().map(|i| i.value).chain(plan.literals.iter().map(|(id, _)| *id)).collect();
-    for value in &fixed {
-        write(plan, &mut memory, *value);
+    let mut memory = Memory::new(plan);
+    memory.enter(None);
+    for value in plan.inputs.iter().map(|input| input.value).chain(plan.literals.iter().map(|(id, _)| *id)) {
+        memory.write_fixed(value);
     }
     enum Todo {
         Steps(BlockId, usize),
-        Else { step: StepId, undo: usize },
-        Join { step: StepId, undo: usize, touched: Vec<u32> },
+        Else { step: StepId },
+        Join { step: StepId },
     }
     let mut stack = vec![Todo::Steps(BlockId::TOP, 0)];
     while let Some(todo) = stack.pop() {
@@ -68,94 +181,38 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
                 stack.push(Todo::Steps(block, at + 1));
                 let step = plan.step(id);
                 for arg in plan.args(step) {
-                    read(plan, &memory, *arg)?;
+                    memory.read(*arg)?;
                 }
                 match step.action {
                     Action::Where { on, .. } => {
-                        stack.push(Todo::Else { step: id, undo: memory.undo.len() });
+                        stack.push(Todo::Else { step: id });
                         stack.push(Todo::Steps(on, 0));
+                        memory.enter(None);
                     }
-                    Action::Has | Action::Field(_) => {}
-                    _ => write_out(plan, &mut memory, step.out, &fixed)?,
+                    Action::Has => check_view(plan, plan.args(step), step.out, Some(0))?,
+                    Action::Field(index) => {
+                        let of = plan.args(step).first().map(|of| &plan.value(*of).qtype);
+                        let inside = of.and_then(|of| of.field_offset(index as usize));
+                        check_view(plan, plan.args(step), step.out, inside)?;
+                    }
+                    _ => memory.write_out(step.out)?,
                 }
             }
-            Todo::Else { step, undo } => {
+            Todo::Else { step } => {
                 let Action::Where { on, off } = plan.step(step).action else { continue };
-                finish_branch(plan, &memory, on)?;
-                let touched = roll_back(&mut memory, undo);
-                stack.push(Todo::Join { step, undo, touched });
+                memory.finish_branch(on)?;
+                let first = memory.leave();
+                memory.enter(Some(first));
+                stack.push(Todo::Join { step });
                 stack.push(Todo::Steps(off, 0));
             }
-            Todo::Join { step, undo, touched } => {
+            Todo::Join { step } => {
                 let Action::Where { off, .. } = plan.step(step).action else { continue };
-                finish_branch(plan, &memory, off)?;
-                // What either branch wrote is unknown from here on, but for the conditional's own slot.
-                let also: Vec<u32> = memory.undo[undo..].iter().map(|(at, _)| *at).collect();
-                for at in touched.into_iter().chain(also) {
-                    if let Some((size, _)) = memory.ranges.get(&at).copied() {
-                        memory.set(at, Some((size, None)));
-                    }
-                }
-                write_out(plan, &mut memory, plan.step(step).out, &fixed)?;
+                memory.finish_branch(off)?;
+                memory.leave();
+                memory.write_out(plan.step(step).out)?;
             }
         }
     }
-    for output in &plan.outputs {
-        read(plan, &memory, output.value)?;
-    }
-    Ok(())
-}
-
-fn owner(plan: &Plan, mut value: ValueId) -> ValueId {
-    while let Some(of) = plan.value(value).owner {
-        value = of;
-    }
-    value
-}
-
-fn read(plan: &Plan, memory: &Memory, value: ValueId) -> Result<(), String> {
-    let held = owner(plan, value);
-    match memory.ranges.get(&plan.value(held).slot) {
-        Some((_, Some(found))) if *found == held => Ok(()),
-        found => Err(format!("{} is read but its slot holds {found:?}, not {held:?}", plan.slot(value))),
-    }
-}
-
-fn write(plan: &Plan, memory: &mut Memory, value: ValueId) {
-    let at = plan.value(value);
-    memory.write(at.slot, at.qtype.layout().size, Some(value));
-}
-
-fn write_out(plan: &Plan, memory: &mut Memory, out: ValueId, fixed: &[ValueId]) -> Result<(), String> {
-    let (slot, size) = (plan.value(out).slot, plan.value(out).qtype.layout().size);
-    // Fixed values come first in the frame and are few kinds of ranges: a binary search by slot finds the neighbours.
-    let after = fixed.partition_point(|v| plan.value(*v).slot < slot + size);
-    if let Some(before) = after.checked_sub(1).map(|at| plan.value(fixed[at]))
-        && before.slot + before.qtype.layout().size > slot
-        && size > 0
-        && before.qtype.layout().size > 0
-    {
-        return Err(format!("{} overwrites an input or a literal", plan.slot(out)));
-    }
-    write(plan, memory, out);
-    Ok(())
-}
-
-/// A branch must leave its result readable; it is then copied to, or already lies in, the conditional's slot.
-fn finish_branch(plan: &Plan, memory: &Memory, branch: BlockId) -> Result<(), String> {
-    plan.block(branch).result.map_or(Ok(()), |result| read(plan, memory, result))
-}
-
-/// Undoes what happened since; returns the starts of all ranges that were touched.
-fn roll_back(memory: &mut Memory, to: usize) -> Vec<u32> {
-    let mut touched = Vec::new();
-    while memory.undo.len() > to {
-        let Some((start, before)) = memory.undo.pop() else { break };
-        touched.push(start);
-        match before {
-            Some(range) => memory.ranges.insert(start, range),
-            None => memory.ranges.remove(&start),
-        };
-    }
-    touched
+    plan.outputs.iter().try_for_each(|output| memory.read(output.value))
 }

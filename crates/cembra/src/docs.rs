@@ -1,0 +1,152 @@
+//! The pages of `docs/` as tests: what they show in Rust compiles and runs, what they claim of models is so. Holds no
+//! code of the library.
+
+/// The README's example.
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
+/// The guide's examples.
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;
+
+/// The blocks of the language reference. A comment in one of them that says `gives`, `fails:` or `error:` is a claim about
+/// the model above it, or on its line; values for inputs stand before the word.
+///
+/// ```
+/// use cembra::{Backend, Error, Model, Options, Value, parse_value, print_type, print_value};
+///
+/// /// The claim in a line's comment: values of inputs, the word, what is claimed.
+/// fn claim(line: &str) -> Option<(&str, &str, &str)> {
+///     let comment = &line[line.rfind('#')? + 1..];
+///     let (at, word) = ["gives ", "fails: ", "error: "].iter().find_map(|word| Some((comment.find(word)?, *word)))?;
+///     let inputs = comment[..at].trim();
+///     (inputs.is_empty() || inputs.contains(" = ")).then(|| (inputs, word.trim(), comment[at + word.len()..].trim()))
+/// }
+///
+/// /// The value as one of the declared type.
+/// fn value(text: &str, model: &Model, name: &str) -> Value {
+///     let declared = model.program().inputs.iter().find(|input| *input.name == *name).and_then(|i| i.qtype.clone());
+///     let text = if text == "missing" { "NA" } else { text };
+///     match declared.filter(|qtype| qtype.scalar().is_some()) {
+///         Some(qtype) => parse_value(&format!("{}{{{text}}}", print_type(&qtype))).unwrap(),
+///         None => parse_value(text).unwrap(),
+///     }
+/// }
+///
+/// fn outputs(source: &str, inputs: &str, backend: Backend) -> Result<String, Error> {
+///     let model = Model::parse(source)?;
+///     let mut given: Vec<(&str, String)> = Vec::new();
+///     for part in inputs.split(", ").filter(|part| !part.is_empty()) {
+///         match part.split_once(" = ") {
+///             Some((name, text)) => given.push((name, text.to_owned())),
+///             // A comma inside of a tuple.
+///             None => given.last_mut().unwrap().1 += &format!(", {part}"),
+///         }
+///     }
+///     let given: Vec<_> = given.into_iter().map(|(name, text)| (name, value(&text, &model, name))).collect();
+///     let options = given.iter().fold(Options::default(), |all, (name, v)| all.input_type(name, v.qtype()));
+///     let executor = model.compile(&options.backend(backend))?;
+///     let of = |name: &str| given.iter().find(|(other, _)| *other == name).expect(name).1.clone();
+///     let row: Vec<_> = executor.inputs().iter().map(|input| of(&input.name)).collect();
+///     let values = executor.session().evaluate(&row)?;
+///     let shown = executor.outputs().iter().zip(&values).map(|(output, value)| match &*output.name {
+///         "result" => print_value(value),
+///         name => format!("{name} = {}", print_value(value)),
+///     });
+///     Ok(shown.collect::<Vec<_>>().join(", "))
+/// }
+///
+/// let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md"));
+/// let mut wrong = Vec::new();
+/// let mut claims = 0;
+/// for block in page.split("```cem\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+///     let mut source = String::new();
+///     let mut complete = false;
+///     for line in block.lines() {
+///         let claim = claim(line);
+///         if complete && !(claim.is_some() && line.starts_with('#')) {
+///             source.clear();
+///         }
+///         source += line;
+///         source += "\n";
+///         complete = claim.is_some();
+///         let Some((inputs, word, claimed)) = claim else { continue };
+///         claims += 1;
+///         for backend in [Backend::Interpreter, Backend::Native] {
+///             let found = match outputs(&source, inputs, backend) {
+///                 Ok(values) => ("gives", values),
+///                 Err(error) if error.is_fault() => ("fails:", error.to_string()),
+///                 Err(error) => ("error:", error.diagnostics()[0].message().to_owned()),
+///             };
+///             if found != (word, claimed.to_owned()) {
+///                 wrong.push(format!("{source}is wrong by {backend:?}: {} {}", found.0, found.1));
+///             }
+///         }
+///     }
+///     assert!(complete || source.trim().is_empty(), "nothing is claimed of\n{source}");
+/// }
+/// assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+/// assert!(claims > 80, "only {claims} claims were found");
+/// ```
+struct Language;
+
+/// The examples in Rust of the page of errors.
+#[doc = include_str!("../../../docs/errors.md")]
+struct Errors;
+
+/// The rest of that page: every kind of problem has a section, and in each section the problems that the command shows
+/// are the ones that the library finds.
+///
+/// ```
+/// use cembra::{Code, Error, FaultKind, Model, Options, Value, parse_value, print_type};
+///
+/// /// What stands behind the word up to the next quote.
+/// fn quoted<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+///     text.split_once(word)?.1.split('\'').next()
+/// }
+///
+/// fn run(model: &str, given: &[(&str, &str)]) -> Result<Vec<Value>, Error> {
+///     let executor = Model::parse(model)?.compile(&Options::default())?;
+///     let value = |name: &str, qtype| {
+///         let text = given.iter().find(|(other, _)| *other == name).expect(name).1;
+///         let text = if text == "missing" { "NA" } else { text };
+///         parse_value(&format!("{}{{{text}}}", print_type(qtype))).unwrap()
+///     };
+///     let row: Vec<_> = executor.inputs().iter().map(|input| value(&input.name, &input.qtype)).collect();
+///     executor.session().evaluate(&row)
+/// }
+///
+/// let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md"));
+/// let names = Code::ALL.iter().map(|code| code.as_str()).chain(FaultKind::ALL.map(FaultKind::name)).chain(["values"]);
+/// for name in names {
+///     assert!(page.contains(&format!("\n### {name}\n")), "there is no section `{name}`");
+/// }
+/// let mut examples = 0;
+/// for section in page.split("\n### ").skip(1) {
+///     let name = section.lines().next().unwrap();
+///     for block in section.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+///         for example in block.split("$ ").skip(1) {
+///             let command = example.split("\nerror[").next().unwrap();
+///             // What the command itself finds: data, and types and values from the command line that do not fit.
+///             if !command.starts_with("cembra ") || command.contains("--types") || name == "binding" {
+///                 continue;
+///             }
+///             let model = quoted(command, " -e '").unwrap();
+///             let given: Vec<_> = command.split(" -s ").skip(1).filter_map(|set| set.trim().split_once('=')).collect();
+///             let given: Vec<_> = given.iter().map(|(n, v)| (*n, v.split_whitespace().next().unwrap())).collect();
+///             let error = run(model, &given).expect_err(model);
+///             assert_eq!(error.code(), name, "{model}");
+///             for problem in error.diagnostics() {
+///                 let line = format!("error[{}]: {}\n", problem.code(), problem.message());
+///                 assert!(example.contains(&line), "{example}\nlacks\n{line}");
+///                 for hint in problem.hints() {
+///                     assert!(example.contains(&format!("= help: {hint}\n")), "{example}\nlacks\n{hint}");
+///                 }
+///             }
+///             examples += 1;
+///         }
+///     }
+/// }
+/// assert!(examples > 20, "only {examples} examples were found");
+/// ```
+struct Problems;

@@ -1,0 +1,59 @@
+//! Rows loaded ahead: one frame for each row, with the inputs in place. What running them then costs is the evaluation
+//! alone, which is what a measurement wants; services keep one frame and load it again and again.
+
+use crate::executor::Inner;
+use crate::{Error, Executor};
+use cembra_expr::Value;
+use cembra_runtime::{Context, Frame};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Rows of inputs in frames of a compiled model, to be evaluated any number of times.
+#[derive(Debug)]
+pub struct LoadedRows<'v> {
+    inner: Arc<Inner>,
+    frames: Vec<Frame>,
+    context: Context,
+    /// Frames hold views of the texts among the values.
+    values: PhantomData<&'v [Vec<Value>]>,
+}
+
+impl Executor {
+    /// Loads rows, each one value for each of the executor's inputs, in their order and of exactly their types.
+    ///
+    /// # Errors
+    /// Values that do not fit.
+    pub fn load<'v>(&self, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
+        let inner = self.shared();
+        let mut frames = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut frame = inner.frame();
+            // SAFETY: TEXT-VIEW: the values are borrowed for as long as the frames live.
+            unsafe { inner.write_inputs(frame.ptr(), row)? };
+            frames.push(frame);
+        }
+        Ok(LoadedRows { inner, frames, context: Context::new(), values: PhantomData })
+    }
+
+    /// Bytes of one frame.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        self.inner().plan.template().len()
+    }
+}
+
+impl LoadedRows<'_> {
+    /// Evaluates the model on every row, in order. Results stay in the frames.
+    ///
+    /// # Errors
+    /// The fault of the first row that has one.
+    pub fn evaluate(&mut self) -> Result<(), Error> {
+        for frame in &mut self.frames {
+            let frame = frame.ptr();
+            // SAFETY: CALL: the frame was made from the plan's template and its inputs are written. A call before has
+            // left them as they were: the slots of inputs and literals are given to nothing else.
+            unsafe { self.inner.run(frame, frame, frame, &mut self.context)? };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! A model of 200,000 operators in a chain: every stage takes it on the small stack of a test's thread, and drops it.
+//! Native code refuses it for now and says so; `Auto` interprets it and says so too.
+
+use cembra::{Backend, Builder, Code, Model, Options, QType, Value};
+
+const LENGTH: i32 = 200_000;
+
+fn chain(length: i32) -> Model {
+    let builder = Builder::new();
+    let mut sum = builder.typed_leaf("x", QType::INT64);
+    for _ in 0..length {
+        sum = sum + 1;
+    }
+    builder.output("y", sum);
+    Model::from_program(builder.build().expect("a program"))
+}
+
+#[test]
+fn a_long_chain_is_prepared_and_interpreted() {
+    let executor = chain(LENGTH).compile(&Options::default().backend(Backend::Interpreter)).unwrap();
+    assert_eq!(executor.backend(), Backend::Interpreter);
+    assert!(executor.fallback().is_none());
+    let mut session = executor.session();
+    assert_eq!(session.evaluate(&[Value::from(5_i64)]).unwrap(), [Value::from(i64::from(LENGTH) + 5)]);
+    // One literal, and temporaries that take turns: the frame does not grow with the chain.
+    assert!(executor.listing().starts_with("Frame: "), "{}", &executor.listing()[..100]);
+    let frame: u32 = executor.listing().split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(frame <= 64, "{frame} bytes");
+}
+
+#[test]
+fn a_long_chain_prints_and_reads_back() {
+    let model = chain(LENGTH);
+    let text = cembra::print(model.program());
+    assert!(text.len() > LENGTH as usize * 4);
+    let again = Model::parse(&text).unwrap();
+    assert_eq!(again.program(), model.program());
+}
+
+#[test]
+fn native_code_refuses_a_long_chain_and_auto_interprets_it() {
+    let model = chain(LENGTH);
+    let refusal = model.compile(&Options::default().backend(Backend::Native)).unwrap_err();
+    assert_eq!(refusal.code(), Code::Native.as_str());
+    let message = refusal.to_string();
+    assert!(message.contains("200000 steps") && message.contains("up to 20000"), "{message}");
+    assert!(message.contains("Backend::Auto"), "{message}");
+    let executor = model.compile(&Options::default()).unwrap();
+    assert_eq!(executor.backend(), Backend::Interpreter);
+    let fallback = executor.fallback().unwrap();
+    assert!(fallback.code() == Code::Native && fallback.message().contains("200000 steps"), "{fallback}");
+    assert_eq!(executor.session().evaluate(&[Value::from(0_i64)]).unwrap(), [Value::from(i64::from(LENGTH))]);
+}
+
+#[test]
+fn what_fits_is_compiled() {
+    let executor = chain(2_000).compile(&Options::default()).unwrap();
+    assert_eq!((executor.backend(), executor.fallback().is_none()), (Backend::Native, true));
+    assert_eq!(executor.session().evaluate(&[Value::from(1_i64)]).unwrap(), [Value::from(2_001_i64)]);
+}
