@@ -1,0 +1,151 @@
+//! What programs can be made of: the registry's operators, each with every list of operand types it takes, found by
+//! asking its typing. Nothing here is said of any operator by name but which ones are conditionals.
+
+use cembra_expr::Value;
+use cembra_ops::{Argument, OpDef, OpId, Registry, id};
+use cembra_runtime::{QType, Scalar};
+use std::sync::OnceLock;
+
+/// What an operand of a form must be.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Wanted {
+    /// Any value of a type.
+    Of(QType),
+    /// This literal: the untyped missing value, a type, a flag.
+    Literal(Value),
+}
+
+/// A list of operands an operator takes, by position in the list of what operands can be.
+pub(crate) type Form = Box<[u8]>;
+
+/// An operator and the forms found for it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) op: OpId,
+    pub(crate) def: &'static OpDef,
+    /// Forms by what computes them: one group for each overload and lifting, or for each result type.
+    pub(crate) groups: Vec<Vec<Form>>,
+}
+
+impl Entry {
+    /// True if its operands are not settled by types of scalars and have to be tried.
+    pub(crate) fn is_open(&self) -> bool {
+        self.groups.is_empty() || self.def.variadic
+    }
+}
+
+/// All operators.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    wanted: Vec<Wanted>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) conditionals: Vec<usize>,
+    pub(crate) open: Vec<usize>,
+}
+
+impl Catalogue {
+    pub(crate) fn standard() -> &'static Catalogue {
+        static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+        CATALOGUE.get_or_init(|| Catalogue::of(Registry::standard()))
+    }
+
+    fn of(registry: &Registry) -> Catalogue {
+        let scalars = || Scalar::ALL.into_iter().flat_map(|s| [QType::Scalar(s), QType::Optional(s)]);
+        let mut wanted: Vec<Wanted> = scalars().map(Wanted::Of).collect();
+        wanted.push(Wanted::Literal(Value::Nothing));
+        // Literals that only typing looks at; the many operands of a wide operator are values.
+        let values = wanted.len();
+        wanted.extend(scalars().map(|qtype| Wanted::Literal(Value::Type(qtype))));
+        wanted.extend([false, true].map(|flag| Wanted::Literal(Value::from(flag))));
+        let entries: Vec<Entry> = registry
+            .iter()
+            .map(|(op, def)| {
+                let kinds = if def.params.len() > 3 { values } else { wanted.len() };
+                Entry { op, def, groups: groups(def, &wanted[..kinds]) }
+            })
+            .collect();
+        let lazy = |entry: &Entry| entry.op == id::WHERE || entry.op == id::SHORT_WHERE;
+        let conditionals = (0..entries.len()).filter(|at| lazy(&entries[*at])).collect();
+        let open = (0..entries.len()).filter(|at| entries[*at].is_open()).collect();
+        Catalogue { wanted, entries, conditionals, open }
+    }
+
+    pub(crate) fn wanted(&self, at: u8) -> &Wanted {
+        &self.wanted[usize::from(at)]
+    }
+}
+
+/// Every form an operator takes, grouped.
+fn groups(def: &OpDef, wanted: &[Wanted]) -> Vec<Vec<Form>> {
+    if def.variadic {
+        return Vec::new();
+    }
+    let types: Vec<QType> = wanted
+        .iter()
+        .map(|w| match w {
+            Wanted::Of(qtype) => qtype.clone(),
+            Wanted::Literal(value) => value.qtype(),
+        })
+        .collect();
+    let argument = |at: u8| Argument {
+        qtype: &types[usize::from(at)],
+        literal: match &wanted[usize::from(at)] {
+            Wanted::Literal(value) => Some(value),
+            Wanted::Of(_) => None,
+        },
+    };
+    let mut keys = Vec::new();
+    let mut groups: Vec<Vec<Form>> = Vec::new();
+    let mut form = vec![0_u8; def.params.len()];
+    loop {
+        let args: Vec<Argument<'_>> = form.iter().map(|at| argument(*at)).collect();
+        if let Ok(resolved) = def.resolve(&args) {
+            let ret = resolved.overload.is_none().then_some(resolved.signature.ret);
+            let key = (resolved.overload, resolved.lifted, ret);
+            let at = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+                keys.push(key);
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[at].push(form.clone().into());
+        }
+        // The next list, counting up like an odometer.
+        let Some(digit) = form.iter().rposition(|at| usize::from(*at) + 1 < wanted.len()) else { return groups };
+        form[digit] += 1;
+        form[digit + 1..].fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_overload_of_every_operator_is_reachable() {
+        let catalogue = Catalogue::standard();
+        for entry in &catalogue.entries {
+            if entry.is_open() {
+                assert!(entry.def.overloads().is_empty(), "{} has overloads but no form", entry.def.name);
+                continue;
+            }
+            let mut found = vec![false; entry.def.overloads().len()];
+            for form in entry.groups.iter().flatten() {
+                let literals: Vec<(QType, Option<&Value>)> = form
+                    .iter()
+                    .map(|at| match catalogue.wanted(*at) {
+                        Wanted::Of(qtype) => (qtype.clone(), None),
+                        Wanted::Literal(value) => (value.qtype(), Some(value)),
+                    })
+                    .collect();
+                let args: Vec<_> =
+                    literals.iter().map(|(qtype, literal)| Argument { qtype, literal: *literal }).collect();
+                if let Some(overload) = entry.def.resolve(&args).unwrap().overload {
+                    found[usize::from(overload)] = true;
+                }
+            }
+            let holes: Vec<_> =
+                found.iter().zip(entry.def.overloads()).filter(|(f, _)| !**f).map(|(_, o)| o.args).collect();
+            assert!(holes.is_empty(), "{}: no types reach {holes:?}", entry.def.name);
+        }
+    }
+}

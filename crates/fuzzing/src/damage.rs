@@ -1,0 +1,158 @@
+//! Damage: a well-typed program with one thing changed, which most of the time makes it ill-typed; and text with a few
+//! characters changed. Such programs must be refused by an error, in the same words by every backend, and never by a
+//! panic; what damage left well-typed is a program like any other.
+
+use crate::Config;
+use crate::config::pick;
+use crate::edit::{Edit, edited};
+use crate::values;
+use cembra_expr::{NameId, Node, NodeId, Program, Value};
+use fastrand::Rng;
+
+/// The program with one operator, literal, input or output changed.
+pub(crate) fn damaged(random: &mut Rng, program: &Program, config: &Config) -> Program {
+    let graph = &program.graph;
+    let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
+    let operators: Vec<(NodeId, NameId, &[NodeId])> = (0..graph.len())
+        .map(NodeId::from_index)
+        .filter(|node| needed[node.index()])
+        .filter_map(|node| match graph.node(node) {
+            Node::Operator(name, operands) => Some((node, name, operands)),
+            _ => None,
+        })
+        .collect();
+    if operators.is_empty() || random.u32(..12) == 0 {
+        return damaged_interface(random, program);
+    }
+    let &(node, name, operands) = pick(random, &operators);
+    let name = graph.name(name).clone();
+    let mut operands = operands.to_vec();
+    let earlier = if node.index() > 0 { NodeId::from_index(random.usize(..node.index())) } else { node };
+    let place = (!operands.is_empty()).then(|| random.usize(..operands.len()));
+    let (at, edit) = match (random.u32(..8), place) {
+        (0, Some(_)) => {
+            operands.pop();
+            (node, Edit::Operator(name, operands))
+        }
+        (1, Some(_)) => {
+            operands.push(earlier);
+            (node, Edit::Operator(name, operands))
+        }
+        (2, _) => (node, Edit::Operator(name[..name.len() - 1].into(), operands)),
+        (3, _) => {
+            let other = graph.name(pick(random, &operators).1).clone();
+            (node, Edit::Operator(other, operands))
+        }
+        (4, Some(place)) => {
+            let spare = match random.u32(..3) {
+                0 => Edit::Literal(Value::Nothing),
+                1 => Edit::Literal(Value::Type(values::input_type(random, 1))),
+                _ => Edit::Placeholder("p".into()),
+            };
+            (operands[place], spare)
+        }
+        (5, Some(place)) => {
+            let qtype = values::input_type(random, 1);
+            (operands[place], Edit::Literal(values::value(random, &qtype, config)))
+        }
+        (_, Some(place)) => {
+            operands[place] = earlier;
+            (node, Edit::Operator(name, operands))
+        }
+        _ => (node, Edit::Literal(Value::Nothing)),
+    };
+    edited(program, at, &edit)
+}
+
+/// Changes what lies around the expressions.
+fn damaged_interface(random: &mut Rng, program: &Program) -> Program {
+    let mut made = program.clone();
+    let input = (!made.inputs.is_empty()).then(|| random.usize(..made.inputs.len()));
+    let output = (!made.outputs.is_empty()).then(|| random.usize(..made.outputs.len()));
+    match (random.u32(..4), input, output) {
+        (0, _, Some(at)) => made.outputs[at].node = made.graph.literal(Value::Nothing, None),
+        (1, ..) => made.outputs.clear(),
+        (2, Some(at), _) => made.inputs[at].qtype = None,
+        (_, Some(at), _) => made.inputs[at].qtype = Some(values::input_type(random, 2)),
+        _ => {}
+    }
+    made
+}
+
+/// What damaged text is made of, beyond parts of itself.
+const SCRAPS: &[&str] = &[
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ";",
+    "\n",
+    " ",
+    "\"",
+    "'",
+    "\\",
+    ".",
+    "..",
+    "=",
+    "==",
+    "!",
+    "-",
+    "**",
+    "//",
+    "|",
+    "?",
+    "??",
+    ":",
+    "&",
+    "0",
+    "1e",
+    "9999999999999999999",
+    "0x",
+    "1.5f32",
+    "let",
+    "fn",
+    "input",
+    "output",
+    "if",
+    "then",
+    "else",
+    "not",
+    "and",
+    "missing",
+    "present",
+    "i32",
+    "TUPLE",
+    "OPTIONAL_",
+    "é",
+    "\u{0}",
+    "\u{feff}",
+    "#",
+    "nan",
+    "inf",
+];
+
+/// The text with one to four changes.
+pub(crate) fn garbled(random: &mut Rng, text: &str) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    for _ in 0..random.u32(1..=4) {
+        let at = random.usize(..=chars.len());
+        let end = (at + random.usize(..8)).min(chars.len());
+        match random.u32(..4) {
+            0 => {
+                chars.drain(at..end);
+            }
+            1 => {
+                let part: Vec<char> = chars[at..end].to_vec();
+                let to = random.usize(..=chars.len());
+                chars.splice(to..to, part);
+            }
+            _ => {
+                chars.splice(at..at, pick(random, SCRAPS).chars());
+            }
+        }
+    }
+    chars.into_iter().collect()
+}

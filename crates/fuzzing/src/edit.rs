@@ -1,0 +1,122 @@
+//! Edits of programs: a copy with one node replaced and what nobody needs dropped. Damage and shrinking are made of it.
+
+use cembra_expr::{Graph, Input, Node, NodeId, Program, Value};
+use cembra_ops::{Argument, Registry};
+use cembra_runtime::QType;
+use std::sync::Arc;
+
+/// What a node is replaced by.
+#[derive(Clone, Debug)]
+pub(crate) enum Edit {
+    /// An earlier node.
+    Node(NodeId),
+    /// A literal.
+    Literal(Value),
+    /// A new input.
+    Leaf(Arc<str>, QType),
+    /// A parameter that no function has.
+    Placeholder(Arc<str>),
+    /// Another operator on earlier nodes.
+    Operator(Arc<str>, Vec<NodeId>),
+}
+
+impl Edit {
+    fn operands(&self) -> &[NodeId] {
+        match self {
+            Edit::Node(node) => std::slice::from_ref(node),
+            Edit::Operator(_, operands) => operands,
+            Edit::Literal(_) | Edit::Leaf(..) | Edit::Placeholder(_) => &[],
+        }
+    }
+}
+
+/// A copy of the program that holds only nodes that an output needs. Inputs stay, used or not.
+pub(crate) fn stripped(program: &Program) -> Program {
+    copied(program, None)
+}
+
+/// A copy of the program with a node replaced, stripped.
+pub(crate) fn edited(program: &Program, at: NodeId, edit: &Edit) -> Program {
+    copied(program, Some((at, edit)))
+}
+
+fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
+    let from = &program.graph;
+    let edit_of = |node: NodeId| change.filter(|(at, _)| *at == node).map(|(_, edit)| edit);
+    let operands = |node: NodeId| edit_of(node).map_or_else(|| from.operands(node), Edit::operands);
+    let mut needed = vec![false; from.len()];
+    for output in &program.outputs {
+        needed[output.node.index()] = true;
+    }
+    for index in (0..from.len()).rev() {
+        if needed[index] {
+            for operand in operands(NodeId::from_index(index)) {
+                needed[operand.index()] = true;
+            }
+        }
+    }
+    let mut made = Program { inputs: program.inputs.clone(), outputs: program.outputs.clone(), graph: Graph::new() };
+    let to = &mut made.graph;
+    let mut copies = vec![NodeId::from_index(0); from.len()];
+    for index in (0..from.len()).filter(|index| needed[*index]) {
+        let node = NodeId::from_index(index);
+        let renamed = |nodes: &[NodeId]| nodes.iter().map(|node| copies[node.index()]).collect::<Vec<_>>();
+        copies[index] = if let Some(edit) = edit_of(node) {
+            match edit {
+                Edit::Node(other) => copies[other.index()],
+                Edit::Literal(value) => to.literal(value.clone(), None),
+                Edit::Leaf(name, _) => to.leaf(name, None),
+                Edit::Placeholder(name) => to.placeholder(name, None),
+                Edit::Operator(name, operands) => to.operator(name, &renamed(operands), None),
+            }
+        } else {
+            match from.node(node) {
+                Node::Leaf(name) => to.leaf(from.name(name), None),
+                Node::Placeholder(name) => to.placeholder(from.name(name), None),
+                Node::Literal(value) => to.literal(value.clone(), None),
+                Node::Operator(name, operands) => to.operator(from.name(name), &renamed(operands), None),
+            }
+        };
+    }
+    for output in &mut made.outputs {
+        output.node = copies[output.node.index()];
+    }
+    if let Some((_, Edit::Leaf(name, qtype))) = change {
+        made.inputs.push(Input { name: name.clone(), qtype: Some(qtype.clone()), span: None });
+    }
+    made
+}
+
+/// The type of every node that an output needs, found by the registry alone; `None` if the program is ill-typed.
+/// Types of other nodes are not looked for.
+pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
+    let registry = Registry::standard();
+    let graph = &program.graph;
+    let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
+    let mut types: Vec<Option<QType>> = vec![None; graph.len()];
+    for index in (0..graph.len()).filter(|index| needed[*index]) {
+        let qtype = match graph.node(NodeId::from_index(index)) {
+            Node::Placeholder(_) => return None,
+            Node::Literal(value) => value.qtype(),
+            Node::Leaf(name) => {
+                let name = graph.name(name);
+                program.inputs.iter().find(|input| input.name == *name)?.qtype.clone()?
+            }
+            Node::Operator(name, operands) => {
+                let mut args = Vec::with_capacity(operands.len());
+                for operand in operands {
+                    let literal = match graph.node(*operand) {
+                        Node::Literal(value) => Some(value),
+                        _ => None,
+                    };
+                    args.push(Argument { qtype: types[operand.index()].as_ref()?, literal });
+                }
+                registry.get(registry.find(graph.name(name))?).resolve(&args).ok()?.signature.ret
+            }
+        };
+        types[index] = Some(qtype);
+    }
+    let has_type = |node: NodeId| !matches!(types[node.index()], None | Some(QType::Meta | QType::Nothing));
+    let typed = !program.outputs.is_empty() && program.outputs.iter().all(|output| has_type(output.node));
+    typed.then_some(types)
+}

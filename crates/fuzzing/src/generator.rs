@@ -1,0 +1,265 @@
+//! The generator: grows a pool of typed nodes bottom up, each new one an operator on earlier ones, and makes some of the
+//! deepest the outputs. Reusing the pool gives deep expressions with much sharing, also across branches.
+
+use crate::Config;
+use crate::catalogue::{Catalogue, Entry, Form, Wanted};
+use crate::config::{chance, pick};
+use crate::subject::Row;
+use crate::values;
+use cembra_expr::{Graph, Input, Node, NodeId, Output, Program, Value};
+use cembra_ops::Argument;
+use cembra_runtime::QType;
+use fastrand::Rng;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many operand lists are tried for an operator whose types are not known beforehand.
+const TRIES: u32 = 24;
+
+/// A well-typed random program; all its inputs have types.
+pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
+    let mut pool = Pool {
+        random,
+        config,
+        graph: Graph::new(),
+        types: Vec::new(),
+        depths: Vec::new(),
+        used: Vec::new(),
+        by_type: HashMap::new(),
+        inputs: Vec::new(),
+    };
+    let inputs = pool.random.u32(1..=config.max_inputs.max(1));
+    // Few types, so that operands meet.
+    for _ in 0..pool.random.u32(1..=inputs) {
+        let qtype = values::input_type(pool.random, 2);
+        pool.input(&qtype);
+    }
+    let most = config.max_operators.max(1);
+    for _ in 0..pool.random.u32(1..=most).max(pool.random.u32(1..=most)) {
+        pool.grow();
+    }
+    pool.finish()
+}
+
+/// Rows for the inputs of a program, in their order.
+pub(crate) fn rows(random: &mut Rng, config: &Config, inputs: &[Input]) -> Vec<Row> {
+    (0..config.rows.max(1))
+        .map(|_| {
+            let value = |input: &Input| {
+                let qtype = input.qtype.clone().unwrap_or(QType::FLOAT64);
+                (input.name.clone(), values::row_value(random, &qtype, config))
+            };
+            Row::new(inputs.iter().map(value).collect())
+        })
+        .collect()
+}
+
+struct Pool<'r> {
+    random: &'r mut Rng,
+    config: &'r Config,
+    graph: Graph,
+    /// By node.
+    types: Vec<QType>,
+    depths: Vec<u32>,
+    used: Vec<bool>,
+    by_type: HashMap<QType, Vec<NodeId>>,
+    inputs: Vec<Input>,
+}
+
+impl Pool<'_> {
+    fn chance(&mut self, share: f64) -> bool {
+        chance(self.random, share)
+    }
+
+    /// Notes the type and depth of a node, unless it was there before.
+    fn note(&mut self, node: NodeId, qtype: &QType, depth: u32) -> NodeId {
+        if node.index() == self.types.len() {
+            self.types.push(qtype.clone());
+            self.depths.push(depth);
+            self.used.push(false);
+            self.by_type.entry(qtype.clone()).or_default().push(node);
+        }
+        node
+    }
+
+    fn input(&mut self, qtype: &QType) -> NodeId {
+        let same: Vec<Arc<str>> =
+            self.inputs.iter().filter(|i| i.qtype.as_ref() == Some(qtype)).map(|i| i.name.clone()).collect();
+        let full = self.inputs.len() as u32 >= self.config.max_inputs;
+        if !same.is_empty() && (full || self.random.bool()) {
+            let name = pick(self.random, &same).clone();
+            let leaf = self.graph.leaf(&name, None);
+            return self.note(leaf, qtype, 0);
+        }
+        if full {
+            return self.literal(qtype);
+        }
+        let at = self.inputs.len();
+        let name: Arc<str> = match self.random.u32(..20) {
+            0 => format!("odd name {at}").into(),
+            1 => format!("ä{at}").into(),
+            _ => format!("x{at}").into(),
+        };
+        self.inputs.push(Input { name: name.clone(), qtype: Some(qtype.clone()), span: None });
+        let leaf = self.graph.leaf(&name, None);
+        self.note(leaf, qtype, 0)
+    }
+
+    fn literal(&mut self, qtype: &QType) -> NodeId {
+        let value = values::value(self.random, qtype, self.config);
+        self.exactly(value)
+    }
+
+    fn exactly(&mut self, value: Value) -> NodeId {
+        let qtype = value.qtype();
+        let node = self.graph.literal(value, None);
+        self.note(node, &qtype, 0)
+    }
+
+    /// A node of a type: an earlier one, the deeper of two, or else a leaf or a literal.
+    fn of_type(&mut self, qtype: &QType) -> NodeId {
+        if self.chance(self.config.reuse)
+            && let Some(nodes) = self.by_type.get(qtype)
+        {
+            // What nothing uses yet is preferred: it makes programs larger, and branches that hold something of their own.
+            let few = [(); 4].map(|()| *pick(self.random, nodes));
+            let worth = |node: &&NodeId| (!self.used[node.index()], self.depths[node.index()]);
+            let usable = |node: &&NodeId| self.depths[node.index()] < self.config.max_depth;
+            let best = few.iter().filter(usable).max_by_key(worth).copied();
+            let chosen = best.filter(|_| chance(self.random, 0.7)).unwrap_or(few[0]);
+            if self.depths[chosen.index()] < self.config.max_depth {
+                return chosen;
+            }
+        }
+        if self.chance(self.config.literals) { self.literal(qtype) } else { self.input(qtype) }
+    }
+
+    /// Adds one operator, if operands are found for it.
+    fn grow(&mut self) {
+        let catalogue = Catalogue::standard();
+        let entry = if self.chance(self.config.conditionals) {
+            &catalogue.entries[*pick(self.random, &catalogue.conditionals)]
+        } else if self.chance(self.config.structure) {
+            &catalogue.entries[*pick(self.random, &catalogue.open)]
+        } else {
+            pick(self.random, &catalogue.entries)
+        };
+        if !entry.def.is_total() && !self.chance(self.config.fallible) {
+            return;
+        }
+        if entry.is_open() {
+            for _ in 0..TRIES {
+                let operands = self.any_operands(entry);
+                if self.apply(entry, &operands) {
+                    return;
+                }
+            }
+            return;
+        }
+        let form = self.form(entry);
+        let operands: Vec<NodeId> = form
+            .iter()
+            .map(|at| match catalogue.wanted(*at) {
+                Wanted::Of(qtype) => self.of_type(qtype),
+                Wanted::Literal(value) => self.exactly(value.clone()),
+            })
+            .collect();
+        self.apply(entry, &operands);
+    }
+
+    /// A form of the operator; of a few random ones mostly the one that the pool has most operands for.
+    fn form(&mut self, entry: &'static Entry) -> &'static Form {
+        let catalogue = Catalogue::standard();
+        let group = pick(self.random, &entry.groups);
+        let mut best = pick(self.random, group);
+        if self.chance(0.15) {
+            return best;
+        }
+        let mut most = 0;
+        for _ in 0..8 {
+            let group = pick(self.random, &entry.groups);
+            let form = pick(self.random, group);
+            let depth = |at: &u8| match catalogue.wanted(*at) {
+                Wanted::Of(qtype) => self
+                    .by_type
+                    .get(qtype)
+                    .and_then(|nodes| nodes.iter().rev().take(4).map(|node| 1 + 2 * self.depths[node.index()]).max()),
+                Wanted::Literal(_) => None,
+            };
+            let score: u32 = form.iter().filter_map(depth).sum();
+            if score > most {
+                (most, best) = (score, form);
+            }
+        }
+        best
+    }
+
+    /// Operands of any types: nodes, a new leaf now and then, and small numbers in case an index is asked for.
+    fn any_operands(&mut self, entry: &Entry) -> Vec<NodeId> {
+        let count = if entry.def.variadic { self.random.usize(..5) } else { entry.def.params.len() };
+        (0..count)
+            .map(|_| match self.random.u32(..8) {
+                0 => {
+                    let index = i64::from(self.random.u32(..3));
+                    self.exactly(Value::from(index))
+                }
+                1 => {
+                    let qtype = values::input_type(self.random, 2);
+                    self.of_type(&qtype)
+                }
+                2 | 3 => {
+                    let tuples: Vec<QType> =
+                        self.types.iter().filter(|qtype| matches!(qtype, QType::Tuple(_))).cloned().collect();
+                    let qtype = if tuples.is_empty() { QType::FLOAT64 } else { pick(self.random, &tuples).clone() };
+                    self.of_type(&qtype)
+                }
+                _ => NodeId::from_index(self.random.usize(..self.types.len())),
+            })
+            .collect()
+    }
+
+    /// Adds an operator on operands, if it takes them and the result is not too deep.
+    fn apply(&mut self, entry: &Entry, operands: &[NodeId]) -> bool {
+        let depth = 1 + operands.iter().map(|o| self.depths[o.index()]).max().unwrap_or(0);
+        if depth > self.config.max_depth || !entry.def.variadic && operands.len() != entry.def.params.len() {
+            return false;
+        }
+        let args: Vec<Argument<'_>> = operands
+            .iter()
+            .map(|node| Argument {
+                qtype: &self.types[node.index()],
+                literal: match self.graph.node(*node) {
+                    Node::Literal(value) => Some(value),
+                    _ => None,
+                },
+            })
+            .collect();
+        let Ok(resolved) = entry.def.resolve(&args) else { return false };
+        for operand in operands {
+            self.used[operand.index()] = true;
+        }
+        let node = self.graph.operator(entry.def.name, operands, None);
+        self.note(node, &resolved.signature.ret, depth);
+        true
+    }
+
+    /// Makes some nodes outputs: mostly deep ones.
+    fn finish(self) -> Program {
+        let Pool { random, config, graph, types, depths, used, inputs, .. } = self;
+        let mut nodes: Vec<NodeId> = (0..types.len())
+            .filter(|at| !matches!(types[*at], QType::Meta | QType::Nothing))
+            .map(NodeId::from_index)
+            .collect();
+        random.shuffle(&mut nodes);
+        let mut outputs: Vec<Output> = Vec::new();
+        for at in 0..random.u32(1..=config.max_outputs.max(1)) {
+            // One of a few random nodes now and then, else the deepest of all.
+            let few = if random.u32(..4) == 0 { random.usize(1..=4) } else { nodes.len() };
+            let unused = |node: &&NodeId| !outputs.iter().any(|output| output.node == **node);
+            let candidates = nodes.iter().filter(unused).take(few);
+            let Some(node) = candidates.max_by_key(|node| (!used[node.index()], depths[node.index()])) else { break };
+            outputs.push(Output { name: format!("y{at}").into(), node: *node, span: None });
+        }
+        Program { graph, inputs, outputs }
+    }
+}

@@ -1,0 +1,79 @@
+//! Plans bound as a typed executor binds them: inputs read from the caller's struct, outputs written into another. Memory
+//! that no value was written to holds garbage, so that the payload of a missing value is as wild as a caller can make it.
+
+use crate::subject::Row;
+use crate::values::fresh;
+use cembra_expr::Value;
+use cembra_ops::Registry;
+use cembra_plan::{Base, Binding, Function, Place, Plan, ValueId};
+use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
+
+/// Inputs and outputs of a plan in structs of their own.
+struct Structs {
+    binding: Binding,
+    input: FrameLayout,
+    output: FrameLayout,
+}
+
+impl Structs {
+    /// `None` if a struct would be too large.
+    fn of(plan: &Plan) -> Option<Structs> {
+        let (mut input, mut output) = (FrameLayout::default(), FrameLayout::default());
+        let places = |base, layout: &mut FrameLayout, values: &mut dyn Iterator<Item = ValueId>| {
+            values.map(|value| Some(Place { base, offset: layout.add(&plan.value(value).qtype)? })).collect()
+        };
+        let inputs: Option<Vec<Place>> =
+            places(Base::Input, &mut input, &mut plan.inputs().iter().map(|input| input.value));
+        let outputs: Option<Vec<Place>> =
+            places(Base::Output, &mut output, &mut plan.outputs().iter().map(|output| output.value));
+        let binding = Binding { inputs: inputs?, outputs: outputs? };
+        Some(Structs { binding, input, output })
+    }
+}
+
+/// What the two backends make of the rows, under their names; `None` in place of outputs stands for a fault. A backend that
+/// cannot compile the plan is left out: that is found elsewhere.
+pub(crate) fn answers(plan: &Plan, rows: &[Row]) -> Vec<(&'static str, Vec<Option<Vec<Value>>>)> {
+    let Some(structs) = Structs::of(plan) else { return Vec::new() };
+    let interpreted = cembra_interp::bind(plan, Registry::standard(), &structs.binding);
+    let mut all = vec![("interpreter in place", run(plan, &structs, &interpreted, rows))];
+    if let Ok(compiled) = cembra_native::compile(plan, Registry::standard(), &structs.binding) {
+        all.push(("native in place", run(plan, &structs, &compiled, rows)));
+    }
+    all
+}
+
+fn run(plan: &Plan, structs: &Structs, function: &dyn Function, rows: &[Row]) -> Vec<Option<Vec<Value>>> {
+    let mut frame = Frame::from_template(plan.template());
+    let mut context = Context::new();
+    let garbage = |layout: &FrameLayout, byte: u8| Frame::from_template(&vec![byte; layout.size() as usize]);
+    rows.iter()
+        .map(|row| {
+            let mut input = garbage(&structs.input, 0xAA);
+            let mut output = garbage(&structs.output, 0x55);
+            let values: Vec<Value> =
+                plan.inputs().iter().map(|leaf| row.get(&leaf.name).map(fresh)).collect::<Option<_>>()?;
+            if values.iter().zip(plan.inputs()).any(|(value, leaf)| value.qtype() != plan.value(leaf.value).qtype) {
+                return None;
+            }
+            for (value, place) in values.iter().zip(&structs.binding.inputs) {
+                // SAFETY: FRAME-SLOT: the place is in the layout the memory was made for, of the type just checked.
+                unsafe { value.write_to(input.ptr(), place.offset) };
+            }
+            // SAFETY: CALL: the frame is of this plan's template, the function was bound to these places, and the texts in
+            // `values` live until the outputs are read.
+            let status = unsafe { function.call(input.ptr(), output.ptr(), frame.ptr(), &mut context) };
+            let read = |output: &mut Frame| {
+                plan.outputs()
+                    .iter()
+                    .zip(&structs.binding.outputs)
+                    // SAFETY: FRAME-SLOT: the call wrote a value of this type there.
+                    .map(|(out, place)| unsafe {
+                        Value::read_from(&plan.value(out.value).qtype, output.ptr(), place.offset)
+                    })
+                    .collect()
+            };
+            (status == STATUS_OK).then(|| read(&mut output))
+        })
+        .collect()
+}

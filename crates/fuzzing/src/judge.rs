@@ -1,0 +1,327 @@
+//! The judge: everything that must hold of one program and its rows, whichever backend runs it and with whatever passes.
+//!
+//! - The registry's typing and the library agree on whether the program is well-typed; if it is not, both backends
+//!   refuse it in the same words. Nothing panics.
+//! - The program prints as text that parses to an equal one, with the same plan, and the plan passes the verifier.
+//! - Both backends give the same bits or the same fault (kind, operator, place, message), row by row, for every set of
+//!   options tried; and a row's answer does not depend on the rows before it.
+//! - Inputs and outputs may lie in structs of the caller instead of the frame.
+//! - Strict optimisation changes no value. It may make an evaluation lazier: where the unoptimised program faults, the
+//!   optimised one may have a value or another fault; where the unoptimised one has a value, the optimised one has it
+//!   too. The same holds of computing some outputs only.
+//! - A value is what evaluating the graph directly gives (see `direct`). That is as lazy as can be: a program that is not
+//!   optimised faults wherever it does, and may fault elsewhere, for what two branches share is evaluated before both.
+
+use crate::direct;
+use crate::edit::types;
+use crate::in_place;
+use crate::panics::caught;
+use crate::subject::{Answer, Failure, Row, Subject, same, shown};
+use cembra::{Model, Options};
+use cembra_expr::{Limits, Program, Value, print};
+use cembra_ops::Registry;
+use cembra_plan::Plan;
+use cembra_prepare::Mode;
+
+/// Other options than the default ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Variant {
+    Compat,
+    WithoutFold,
+    WithoutOptimise,
+    Plain,
+}
+
+impl Variant {
+    pub(crate) const ALL: [Variant; 4] =
+        [Variant::Compat, Variant::WithoutFold, Variant::WithoutOptimise, Variant::Plain];
+
+    fn name(self) -> &'static str {
+        match self {
+            Variant::Compat => "compat",
+            Variant::WithoutFold => "without fold",
+            Variant::WithoutOptimise => "without optimise",
+            Variant::Plain => "without fold and optimise",
+        }
+    }
+
+    fn left_out(self) -> &'static [&'static str] {
+        match self {
+            Variant::Compat => &[],
+            Variant::WithoutFold => &["fold"],
+            Variant::WithoutOptimise => &["optimise"],
+            Variant::Plain => &["fold", "optimise"],
+        }
+    }
+
+    fn options(self) -> Options {
+        let options = Options::default().compat(self == Variant::Compat);
+        self.left_out().iter().fold(options, |options, pass| options.without_pass(pass))
+    }
+
+    fn preparation(self) -> cembra_prepare::Options {
+        let mode = if self == Variant::Compat { Mode::Compat } else { Mode::Strict };
+        let without = self.left_out().iter().map(|pass| (*pass).to_owned()).collect();
+        cembra_prepare::Options { mode, without, ..cembra_prepare::Options::default() }
+    }
+}
+
+/// A program with what to try it on.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) program: Program,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) variant: Option<Variant>,
+    /// An output to compute alone.
+    pub(crate) alone: Option<usize>,
+    /// Also with inputs and outputs in structs of the caller.
+    pub(crate) in_place: bool,
+}
+
+/// Which of the judge's laws was broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Law {
+    NoPanic,
+    WellTypedRuns,
+    IllTypedIsRefused,
+    PrintsAndParses,
+    PlanIsSound,
+    SameAnswers,
+    RowsAreIndependent,
+    OptimisingKeepsValues,
+    OutputsAreIndependent,
+    ValuesAreDirect,
+    SameInPlace,
+}
+
+impl Law {
+    pub(crate) fn broken(self) -> &'static str {
+        match self {
+            Law::NoPanic => "a panic",
+            Law::WellTypedRuns => "a well-typed program was refused",
+            Law::IllTypedIsRefused => "an ill-typed program was not refused, or not in the same words",
+            Law::PrintsAndParses => "the program's text does not read back as the program",
+            Law::PlanIsSound => "the plan is not sound",
+            Law::SameAnswers => "two backends, two answers",
+            Law::RowsAreIndependent => "the same row gave two answers",
+            Law::OptimisingKeepsValues => "an optimisation changed a value",
+            Law::OutputsAreIndependent => "an output alone has another value",
+            Law::SameInPlace => "bound to structs of the caller, a backend gives something else",
+            Law::ValuesAreDirect => "evaluating the graph directly gives something else",
+        }
+    }
+}
+
+/// A broken law.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    pub(crate) law: Law,
+    /// The options, where they were not the default.
+    pub(crate) options: &'static str,
+    pub(crate) row: Option<usize>,
+    /// Who said what.
+    pub(crate) said: Vec<(String, String)>,
+}
+
+/// What the judge saw of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) finding: Option<Finding>,
+    /// The reference's answers under the default options, one for each row.
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) refused: bool,
+    /// Rows that fault, but would not if only what is used were evaluated.
+    pub(crate) eager: u64,
+}
+
+impl From<Finding> for Verdict {
+    fn from(finding: Finding) -> Self {
+        Verdict { finding: Some(finding), ..Verdict::default() }
+    }
+}
+
+fn finding(law: Law, options: &'static str, row: Option<usize>, said: &[(&str, String)]) -> Finding {
+    let said = said.iter().map(|(who, what)| ((*who).to_owned(), what.clone())).collect();
+    Finding { law, options, row, said }
+}
+
+/// Judges a program; whatever panics is a finding too.
+pub(crate) fn judge(case: &Case, subjects: [&dyn Subject; 2]) -> Verdict {
+    match caught(|| Trial { case, subjects }.verdict()) {
+        Ok(Ok(verdict)) => verdict,
+        Ok(Err(finding)) => finding.into(),
+        Err(message) => finding(Law::NoPanic, "", None, &[("panic", message)]).into(),
+    }
+}
+
+/// Reads text that may be anything; a program if it is one. The finding is a panic of the parser.
+pub(crate) fn read(text: &str) -> Result<Option<Program>, Finding> {
+    caught(|| cembra_expr::parse(text, Registry::standard(), &Limits::default()).ok())
+        .map_err(|message| finding(Law::NoPanic, "", None, &[("panic", message)]))
+}
+
+type Answers = Result<Vec<Answer>, Failure>;
+
+struct Trial<'a> {
+    case: &'a Case,
+    subjects: [&'a dyn Subject; 2],
+}
+
+impl Trial<'_> {
+    fn verdict(&self) -> Result<Verdict, Finding> {
+        let program = &self.case.program;
+        if types(program).is_none() {
+            return self.ill_typed();
+        }
+        let model = self.read_back()?;
+        let plan = self.plan(model.program(), None)?;
+        if plan.to_string() != self.plan(program, None)?.to_string() {
+            return Err(finding(Law::PrintsAndParses, "", None, &[("text", "prepares to another plan".to_owned())]));
+        }
+        let answers = self.both(&model, &Options::default(), "")?;
+        let direct = direct::prepare(program)
+            .map(|prepared| self.case.rows.iter().map(|row| direct::evaluate(&prepared, row)).collect::<Vec<_>>());
+        let direct = direct.unwrap_or_default();
+        self.compare_values(Law::ValuesAreDirect, "", "directly", &direct, &answers, |_, _| true)?;
+        if self.case.in_place {
+            for (name, found) in in_place::answers(&plan, &self.case.rows) {
+                self.compare_values(Law::SameInPlace, "", name, &found, &answers, |found, answer| {
+                    found.is_none() && answer.is_err()
+                })?;
+            }
+        }
+        if let Some(variant) = self.case.variant {
+            self.plan(model.program(), Some(variant))?;
+            let other = self.both(&model, &variant.options(), variant.name())?;
+            if variant == Variant::Plain {
+                let law = Law::ValuesAreDirect;
+                self.compare_values(law, variant.name(), "directly", &direct, &other, |_, answer| answer.is_err())?;
+            }
+            if variant != Variant::Compat {
+                // Without folding the optimiser still runs, and may be the lazier: rules may look at what folding made.
+                let either = variant == Variant::WithoutFold;
+                let kept = |before: &Answer, after: &Answer| {
+                    before.is_err() || either && after.is_err() || same(before, after)
+                };
+                let said = [variant.name(), "optimised"];
+                self.compare(Law::OptimisingKeepsValues, "", said, &other, &answers, kept)?;
+            }
+        }
+        if let Some(alone) = self.case.alone.filter(|at| *at < program.outputs.len()) {
+            let options = Options::default().outputs([&*program.outputs[alone].name]);
+            let some = self.both(&model, &options, "one output alone")?;
+            let all: Vec<Answer> =
+                answers.iter().map(|answer| answer.clone().map(|values| vec![values[alone].clone()])).collect();
+            let kept = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
+            self.compare(Law::OutputsAreIndependent, "", ["all", "alone"], &all, &some, kept)?;
+        }
+        let eager = direct.iter().zip(&answers).filter(|(direct, answer)| direct.is_some() && answer.is_err()).count();
+        Ok(Verdict { finding: None, answers, plan: Some(plan), refused: false, eager: eager as u64 })
+    }
+
+    /// The model as read from its own text, so that errors have places.
+    fn read_back(&self) -> Result<Model, Finding> {
+        let text = print(&self.case.program);
+        let problem = |what: String| finding(Law::PrintsAndParses, "", None, &[("text", what)]);
+        let model = Model::parse(&text).map_err(|error| problem(error.to_string()))?;
+        if *model.program() != self.case.program {
+            return Err(problem(format!("reads back as\n{}", print(model.program()))));
+        }
+        Ok(model)
+    }
+
+    fn plan(&self, program: &Program, variant: Option<Variant>) -> Result<Plan, Finding> {
+        let (name, options) = variant.map_or(("", cembra_prepare::Options::default()), |v| (v.name(), v.preparation()));
+        let refused = |what: String| finding(Law::WellTypedRuns, name, None, &[("preparation", what)]);
+        let prepared = cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {})
+            .map_err(|e| refused(e.to_string()))?;
+        let plan = cembra_plan::build(&prepared, options.registry, 1 << 26).map_err(|e| refused(e.to_string()))?;
+        match cembra_plan::verify(&plan) {
+            Ok(()) => Ok(plan),
+            Err(why) => Err(finding(Law::PlanIsSound, name, None, &[("verifier", why), ("plan", plan.to_string())])),
+        }
+    }
+
+    fn ill_typed(&self) -> Result<Verdict, Finding> {
+        let model = Model::from_program(self.case.program.clone());
+        let said = self.subjects.map(|subject| match subject.run(&model, &Options::default(), &[]) {
+            Ok(_) => (subject.name(), "compiled it".to_owned(), true),
+            Err(failure) => (subject.name(), failure.to_string(), false),
+        });
+        if said[0].2 || said[1].2 || said[0].1 != said[1].1 {
+            let said = said.map(|(who, what, _)| (who, what));
+            return Err(finding(Law::IllTypedIsRefused, "", None, &said));
+        }
+        Ok(Verdict { refused: true, ..Verdict::default() })
+    }
+
+    /// The answers of both subjects, which are the same; the reference's.
+    fn both(&self, model: &Model, options: &Options, name: &'static str) -> Result<Vec<Answer>, Finding> {
+        // The first row comes again at the end: what a frame keeps of other rows must not matter.
+        let mut rows = self.case.rows.clone();
+        rows.extend(self.case.rows.first().cloned());
+        let names = self.subjects.map(Subject::name);
+        let [left, right]: [Answers; 2] = self.subjects.map(|subject| subject.run(model, options, &rows));
+        let (left, right) = match (left, right) {
+            (Ok(left), Ok(right)) => (left, right),
+            (left, right) => {
+                let what = |answers: Answers| answers.err().map_or("compiled it".to_owned(), |e| e.to_string());
+                let said = [(names[0], what(left)), (names[1], what(right))];
+                return Err(finding(Law::WellTypedRuns, name, None, &said));
+            }
+        };
+        self.compare(Law::SameAnswers, name, names, &left, &right, same)?;
+        if let ([first, ..], [.., last]) = (&left[..], &left[..])
+            && !same(first, last)
+        {
+            let said = [("first", shown(first)), ("after the other rows", shown(last))];
+            return Err(finding(Law::RowsAreIndependent, name, None, &said));
+        }
+        Ok(left)
+    }
+
+    /// Compares answers with values found in another way, where `None` stands for a fault. If one of the two is a fault,
+    /// `allowed` says whether that may be.
+    fn compare_values(
+        &self,
+        law: Law,
+        options: &'static str,
+        name: &str,
+        found: &[Option<Vec<Value>>],
+        answers: &[Answer],
+        allowed: impl Fn(&Option<Vec<Value>>, &Answer) -> bool,
+    ) -> Result<(), Finding> {
+        for (row, (found, answer)) in found.iter().zip(answers).enumerate() {
+            let holds = match (found, answer) {
+                (Some(found), Ok(answer)) => found.iter().zip(answer).all(|(a, b)| a.same(b)),
+                _ => allowed(found, answer),
+            };
+            if !holds {
+                let said = found.clone().map_or("a fault".to_owned(), |values| shown(&Ok(values)));
+                let said = [(name, said), (self.subjects[0].name(), shown(answer))];
+                return Err(finding(law, options, Some(row), &said));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        law: Law,
+        options: &'static str,
+        names: [&str; 2],
+        left: &[Answer],
+        right: &[Answer],
+        holds: impl Fn(&Answer, &Answer) -> bool,
+    ) -> Result<(), Finding> {
+        for (row, (left, right)) in left.iter().zip(right).enumerate() {
+            if !holds(left, right) {
+                // The last answer is that of the first row, repeated.
+                let row = if row < self.case.rows.len() { row } else { 0 };
+                return Err(finding(law, options, Some(row), &[(names[0], shown(left)), (names[1], shown(right))]));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Random programs for cembra: a generator, the laws every program must obey, and a shrinker for those that break one.
+//! `cembra fuzz`, the tests and the libFuzzer shells in `fuzz/` all run what is here.
+//!
+//! The generator walks the operator registry, so that an operator is fuzzed from the day it is registered. Of every
+//! program the judge demands, on every row: the interpreter, native code and direct evaluation of the graph give the same
+//! bits, or the backends the same fault at the same place; no row, pass or other output changes an answer, but
+//! optimisation may make an evaluation lazier; the text reads back as the program; the plan passes the verifier; what is
+//! ill-typed is refused in the same words by both backends; and nothing panics.
+//!
+//! ```
+//! let config = cembra_fuzzing::Config { programs: Some(20), ..Default::default() };
+//! let report = cembra_fuzzing::run(&config, &mut |_| {});
+//! assert!(report.mismatch().is_none(), "{report}");
+//! ```
+
+mod catalogue;
+mod config;
+mod damage;
+mod direct;
+mod edit;
+mod generator;
+mod in_place;
+mod judge;
+mod panics;
+mod report;
+mod shrink;
+mod subject;
+mod values;
+
+pub use config::Config;
+pub use report::{Mismatch, Report};
+pub use subject::{Answer, Failure, Row, Subject};
+
+use cembra::Backend;
+use cembra_expr::{Program, print};
+use config::{chance, pick};
+use judge::{Case, Finding, Variant, judge};
+use std::time::Instant;
+
+/// Tries programs on the interpreter and on native code until there are enough or one breaks a law. `progress` is told
+/// how many were tried, after each.
+pub fn run(config: &Config, progress: &mut dyn FnMut(u64)) -> Report {
+    run_on(config, [&Backend::Interpreter, &Backend::Native], progress)
+}
+
+/// Tries programs on two subjects, the first of which is the reference.
+pub fn run_on(config: &Config, subjects: [&dyn Subject; 2], progress: &mut dyn FnMut(u64)) -> Report {
+    let begun = Instant::now();
+    let mut report = Report::default();
+    for tried in 0..config.programs.unwrap_or(u64::MAX) {
+        if config.time().is_some_and(|time| begun.elapsed() >= time) {
+            break;
+        }
+        let number = config.start.wrapping_add(tried);
+        if let Some(mismatch) = try_program(config, number, subjects, &mut report) {
+            report.found(mismatch);
+            break;
+        }
+        progress(tried + 1);
+    }
+    report
+}
+
+/// The program with this number, before anything is done to it.
+#[must_use]
+pub fn program(config: &Config, number: u64) -> Program {
+    generator::program(&mut config.random(number), config)
+}
+
+/// Judges text from anywhere as a program: it may be refused, but by an error, and by both backends alike.
+#[must_use]
+pub fn try_text(text: &str) -> Option<Mismatch> {
+    let config = Config { rows: 2, ..Config::default() };
+    let subjects: [&dyn Subject; 2] = [&Backend::Interpreter, &Backend::Native];
+    let mut random = config.random(0);
+    match case_of_text(&mut random, &config, text) {
+        Ok(None) => None,
+        Ok(Some(case)) => {
+            let verdict = judge(&case, subjects);
+            verdict.finding.map(|finding| shrunk(&config, 0, case, finding, subjects))
+        }
+        Err(finding) => Some(unreadable(&config, 0, text, finding)),
+    }
+}
+
+fn try_program(config: &Config, number: u64, subjects: [&dyn Subject; 2], report: &mut Report) -> Option<Mismatch> {
+    let random = &mut config.random(number);
+    let mut program = generator::program(random, config);
+    if chance(random, config.garbled) {
+        let text = damage::garbled(random, &print(&program));
+        match case_of_text(random, config, &text) {
+            Ok(Some(case)) => return try_case(config, number, case, subjects, report),
+            Ok(None) => report.note_unreadable(),
+            Err(finding) => return Some(unreadable(config, number, &text, finding)),
+        }
+        return None;
+    }
+    if chance(random, config.ill_typed) {
+        program = damage::damaged(random, &program, config);
+    }
+    let variant = chance(random, config.variants).then(|| *pick(random, &Variant::ALL));
+    let alone = (random.u32(..4) == 0 && program.outputs.len() > 1).then(|| random.usize(..program.outputs.len()));
+    let in_place = chance(random, config.in_place);
+    let rows = generator::rows(random, config, &program.inputs);
+    try_case(config, number, Case { program, rows, variant, alone, in_place }, subjects, report)
+}
+
+fn try_case(
+    config: &Config,
+    number: u64,
+    case: Case,
+    subjects: [&dyn Subject; 2],
+    report: &mut Report,
+) -> Option<Mismatch> {
+    let verdict = judge(&case, subjects);
+    report.note(&case.program, &verdict, case.rows.len(), case.variant.is_some());
+    verdict.finding.map(|finding| shrunk(config, number, case, finding, subjects))
+}
+
+fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Result<Option<Case>, Finding> {
+    let Some(program) = judge::read(text)? else { return Ok(None) };
+    let rows = generator::rows(random, config, &program.inputs);
+    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: false }))
+}
+
+fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {
+    let program = Program::default();
+    Mismatch { program, text: Some(text.to_owned()), row: None, finding, seed: config.seed, number }
+}
+
+fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: [&dyn Subject; 2]) -> Mismatch {
+    let broken = |case: &Case| judge(case, subjects).finding;
+    let (mut case, finding) = shrink::shrink(case, finding, config.shrink, &broken);
+    let row = finding.row.filter(|at| *at < case.rows.len()).map(|at| case.rows.swap_remove(at));
+    let row = row.or_else(|| case.rows.into_iter().next());
+    Mismatch { program: case.program, text: None, row, finding, seed: config.seed, number }
+}

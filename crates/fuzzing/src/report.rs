@@ -1,0 +1,298 @@
+//! The report: what a run covered, so that one sees how much of it was worth something, and what it found.
+
+use crate::judge::{Finding, Verdict};
+use crate::subject::{Answer, Row};
+use cembra_expr::{Node, NodeId, Program, ScalarValue, Value, print};
+use cembra_ops::{OpId, Registry};
+use cembra_plan::{Action, StepId};
+use cembra_runtime::FaultKind;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a run of the fuzzer did and found. Shown as statistics, the mismatch if there is one, and a line that sums up.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    programs: u64,
+    rows: u64,
+    refused: u64,
+    unreadable: u64,
+    variants: u64,
+    conditionals: u64,
+    eager: u64,
+    shared: u64,
+    nodes: u64,
+    depths: Vec<u64>,
+    operators: BTreeMap<OpId, Use>,
+    faults: BTreeMap<&'static str, u64>,
+    values: Values,
+    mismatch: Option<Mismatch>,
+}
+
+/// How often an operator was met.
+#[derive(Clone, Debug, Default)]
+struct Use {
+    /// In programs as generated.
+    written: u64,
+    /// In plans, by overload and lifting.
+    planned: BTreeMap<(u16, bool), u64>,
+}
+
+/// What results were.
+#[derive(Clone, Debug, Default)]
+struct Values {
+    total: u64,
+    missing: u64,
+    nan: u64,
+    infinite: u64,
+}
+
+impl Report {
+    /// Programs tried.
+    #[must_use]
+    pub fn programs(&self) -> u64 {
+        self.programs
+    }
+
+    /// Rows evaluated; each by every subject.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Rows that ended in a fault.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults.values().sum()
+    }
+
+    /// Programs that were refused, rightly.
+    #[must_use]
+    pub fn rejected(&self) -> u64 {
+        self.refused + self.unreadable
+    }
+
+    /// What was found; the run ended there.
+    #[must_use]
+    pub fn mismatch(&self) -> Option<&Mismatch> {
+        self.mismatch.as_ref()
+    }
+
+    pub(crate) fn found(&mut self, mismatch: Mismatch) {
+        self.mismatch = Some(mismatch);
+    }
+
+    pub(crate) fn note_unreadable(&mut self) {
+        self.programs += 1;
+        self.unreadable += 1;
+    }
+
+    pub(crate) fn note(&mut self, program: &Program, verdict: &Verdict, rows: usize, varied: bool) {
+        self.programs += 1;
+        if verdict.refused {
+            self.refused += 1;
+            return;
+        }
+        self.variants += u64::from(varied);
+        self.rows += rows as u64;
+        self.eager += verdict.eager;
+        self.note_program(program);
+        if let Some(plan) = &verdict.plan {
+            for at in 0..plan.step_count() {
+                match plan.step(StepId::from_index(at)).action {
+                    Action::Operator { op, overload, lifted } => {
+                        let used = self.operators.entry(op).or_default();
+                        *used.planned.entry((overload, lifted)).or_default() += 1;
+                    }
+                    Action::Where { .. } => self.conditionals += 1,
+                    _ => {}
+                }
+            }
+        }
+        // The last answer is the first row's again.
+        for answer in verdict.answers.iter().take(rows) {
+            self.note_answer(answer);
+        }
+    }
+
+    fn note_program(&mut self, program: &Program) {
+        let graph = &program.graph;
+        let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
+        let mut depths = vec![0_usize; graph.len()];
+        let mut uses = vec![0_u32; graph.len()];
+        for index in (0..graph.len()).filter(|index| needed[*index]) {
+            if let Node::Operator(name, operands) = graph.node(NodeId::from_index(index)) {
+                depths[index] = 1 + operands.iter().map(|operand| depths[operand.index()]).max().unwrap_or(0);
+                operands.iter().for_each(|operand| uses[operand.index()] += 1);
+                if let Some(op) = Registry::standard().find(graph.name(name)) {
+                    self.operators.entry(op).or_default().written += 1;
+                }
+                self.nodes += 1;
+            }
+        }
+        self.shared += (0..graph.len()).filter(|at| depths[*at] > 0 && uses[*at] > 1).count() as u64;
+        let depth = program.outputs.iter().map(|output| depths[output.node.index()]).max().unwrap_or(0);
+        if self.depths.len() <= depth {
+            self.depths.resize(depth + 1, 0);
+        }
+        self.depths[depth] += 1;
+    }
+
+    fn note_answer(&mut self, answer: &Answer) {
+        match answer {
+            Ok(values) => {
+                let mut stack: Vec<&Value> = values.iter().collect();
+                while let Some(value) = stack.pop() {
+                    match value {
+                        Value::Tuple(fields) => stack.extend(fields.iter()),
+                        value => self.values.note(value),
+                    }
+                }
+            }
+            Err(failure) => *self.faults.entry(failure.code).or_default() += 1,
+        }
+    }
+}
+
+impl Values {
+    fn note(&mut self, value: &Value) {
+        self.total += 1;
+        let float = match value {
+            Value::Missing(_) => {
+                self.missing += 1;
+                return;
+            }
+            Value::Scalar(v) | Value::Present(v) => match v {
+                ScalarValue::Float32(v) => f64::from(*v),
+                ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => *v,
+                _ => return,
+            },
+            _ => return,
+        };
+        self.nan += u64::from(float.is_nan());
+        self.infinite += u64::from(float.is_infinite());
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<28} {:>9} {:>9}  overloads run", "operator", "written", "planned")?;
+        let never = Use::default();
+        for (op, def) in Registry::standard().iter() {
+            let used = self.operators.get(&op).unwrap_or(&never);
+            let planned: u64 = used.planned.values().sum();
+            write!(f, "{:<28} {:>9} {:>9}", def.name, used.written, planned)?;
+            let all = def.overloads();
+            if !all.is_empty() {
+                let kernels = |o: &cembra_ops::Overload| 1 + u64::from(o.lifted.is_some());
+                write!(f, "  {}/{}", used.planned.len(), all.iter().map(kernels).sum::<u64>())?;
+            }
+            writeln!(f)?;
+        }
+        let programs: u64 = self.depths.iter().sum();
+        write!(f, "depth:")?;
+        for (depth, count) in self.depths.iter().enumerate() {
+            write!(f, " {depth}:{count}")?;
+        }
+        writeln!(f)?;
+        writeln!(
+            f,
+            "per program: {:.1} operators, {:.1} of them shared, {:.1} lazy conditionals; {} also under other options",
+            self.nodes as f64 / programs.max(1) as f64,
+            self.shared as f64 / programs.max(1) as f64,
+            self.conditionals as f64 / programs.max(1) as f64,
+            self.variants
+        )?;
+        let values = &self.values;
+        writeln!(
+            f,
+            "results: {} values, {:.1} % missing, {:.1} % NaN, {:.1} % infinite",
+            values.total,
+            percent(values.missing, values.total),
+            percent(values.nan, values.total),
+            percent(values.infinite, values.total)
+        )?;
+        write!(f, "faults: {:.1} % of rows", percent(self.faults(), self.rows))?;
+        for kind in FaultKind::ALL {
+            write!(f, ", {} {}", self.faults.get(kind.name()).unwrap_or(&0), kind.name())?;
+        }
+        writeln!(f, "; {} of what two branches share", self.eager)?;
+        writeln!(f, "rejected: {} ill-typed programs, {} unreadable texts", self.refused, self.unreadable)?;
+        if let Some(mismatch) = &self.mismatch {
+            writeln!(f, "\n{mismatch}\n")?;
+        }
+        write!(
+            f,
+            "{} programs, {} rows, {} mismatches, {} faults, {} rejected",
+            self.programs,
+            self.rows,
+            u64::from(self.mismatch.is_some()),
+            self.faults(),
+            self.rejected()
+        )
+    }
+}
+
+/// A broken law, on the smallest program found for it.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    pub(crate) program: Program,
+    pub(crate) text: Option<String>,
+    pub(crate) row: Option<Row>,
+    pub(crate) finding: Finding,
+    pub(crate) seed: u64,
+    pub(crate) number: u64,
+}
+
+impl Mismatch {
+    /// The shrunk program.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The model as text.
+    #[must_use]
+    pub fn model(&self) -> String {
+        self.text.clone().unwrap_or_else(|| print(&self.program))
+    }
+
+    /// The row the answers are for, if it takes one.
+    #[must_use]
+    pub fn row(&self) -> Option<&Row> {
+        self.row.as_ref()
+    }
+
+    /// Who said what: names and answers.
+    #[must_use]
+    pub fn answers(&self) -> &[(String, String)] {
+        &self.finding.said
+    }
+
+    /// The command that makes and judges the same program again, under the same other settings.
+    #[must_use]
+    pub fn replay(&self) -> String {
+        format!("cembra fuzz --programs 1 --seed {} --start {}", self.seed, self.number)
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mismatch in program {}: {}", self.number, self.finding.law.broken())?;
+        if !self.finding.options.is_empty() {
+            write!(f, " ({})", self.finding.options)?;
+        }
+        writeln!(f, "\n\n{}", self.model().trim_end())?;
+        if let Some(row) = &self.row {
+            writeln!(f, "\nrow: {row}")?;
+        }
+        writeln!(f)?;
+        for (who, what) in &self.finding.said {
+            writeln!(f, "{who}: {what}")?;
+        }
+        write!(f, "\nreplay: {}", self.replay())
+    }
+}

@@ -1,0 +1,232 @@
+//! The shrinker: smaller cases that break the same law, until none of the tries at making it smaller does. Each try
+//! replaces one node and judges the case again; the number of tries is bounded.
+
+use crate::edit::{Edit, edited, stripped, types};
+use crate::judge::{Case, Finding};
+use crate::subject::{Row, Subject};
+use crate::values;
+use cembra::{Backend, Model, Options};
+use cembra_expr::{Node, NodeId, Output, Program, Value};
+use cembra_runtime::QType;
+
+/// Makes a case smaller while `broken` finds the same law broken. Returns it with its finding.
+pub(crate) fn shrink(
+    case: Case,
+    finding: Finding,
+    tries: u32,
+    broken: &dyn Fn(&Case) -> Option<Finding>,
+) -> (Case, Finding) {
+    let mut shrinker = Shrinker { case, finding, tries, broken };
+    shrinker.fewer_rows();
+    loop {
+        let before = shrinker.weight();
+        shrinker.fewer_outputs();
+        shrinker.fewer_nodes();
+        shrinker.fewer_inputs();
+        shrinker.simpler_row();
+        if shrinker.weight() >= before || shrinker.tries == 0 {
+            break;
+        }
+    }
+    (shrinker.case, shrinker.finding)
+}
+
+struct Shrinker<'a> {
+    case: Case,
+    finding: Finding,
+    tries: u32,
+    broken: &'a dyn Fn(&Case) -> Option<Finding>,
+}
+
+impl Shrinker<'_> {
+    /// Takes the case if it breaks the same law.
+    fn take(&mut self, case: Case) -> bool {
+        if self.tries == 0 {
+            return false;
+        }
+        self.tries -= 1;
+        match (self.broken)(&case) {
+            Some(finding) if finding.law == self.finding.law => {
+                self.finding = finding;
+                self.case = case;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Nodes and values that are not the simplest.
+    fn weight(&self) -> usize {
+        let plain = |value: &Value| usize::from(values::simple(&value.qtype()).first() != Some(value));
+        let graph = &self.case.program.graph;
+        let literals = (0..graph.len())
+            .map(|at| match graph.node(NodeId::from_index(at)) {
+                Node::Literal(value) => plain(value),
+                _ => 0,
+            })
+            .sum::<usize>();
+        let rows: usize = self.case.rows.iter().flat_map(|row| row.values()).map(|(_, value)| plain(value)).sum();
+        graph.len() + self.case.program.outputs.len() + self.case.program.inputs.len() + literals + rows
+    }
+
+    fn fewer_rows(&mut self) {
+        let row = self.finding.row.unwrap_or(0);
+        if self.case.rows.len() > 1 {
+            for keep in [row..row + 1, 0..row + 1] {
+                let rows = self.case.rows[keep].to_vec();
+                if self.take(Case { rows, ..self.case.clone() }) {
+                    break;
+                }
+            }
+        }
+        if self.case.variant.is_some() {
+            self.take(Case { variant: None, ..self.case.clone() });
+        }
+        if self.case.alone.is_some() {
+            self.take(Case { alone: None, ..self.case.clone() });
+        }
+        if self.case.in_place {
+            self.take(Case { in_place: false, ..self.case.clone() });
+        }
+    }
+
+    fn fewer_outputs(&mut self) {
+        let mut at = 0;
+        while self.case.program.outputs.len() > 1 && at < self.case.program.outputs.len() {
+            let mut case = self.case.clone();
+            case.program.outputs.remove(at);
+            case.alone = match case.alone {
+                Some(alone) if alone > at => Some(alone - 1),
+                other => other,
+            };
+            if !self.take(case) {
+                at += 1;
+            }
+        }
+        // An output may be any part of itself.
+        for at in 0..self.case.program.outputs.len() {
+            loop {
+                let node = self.case.program.outputs[at].node;
+                let operands = self.case.program.graph.operands(node).to_vec();
+                let smaller = operands.into_iter().any(|operand| {
+                    let mut case = self.case.clone();
+                    case.program.outputs[at].node = operand;
+                    self.take(case)
+                });
+                if !smaller {
+                    break;
+                }
+            }
+        }
+        let program = stripped(&self.case.program);
+        self.take(Case { program, ..self.case.clone() });
+    }
+
+    /// Tries something smaller for every node, users before operands.
+    fn fewer_nodes(&mut self) {
+        let mut at = self.case.program.graph.len();
+        while at > 0 {
+            at = (at - 1).min(self.case.program.graph.len().saturating_sub(1));
+            let node = NodeId::from_index(at);
+            for (edit, value) in self.candidates(node) {
+                let mut case = self.case.clone();
+                case.program = edited(&case.program, node, &edit);
+                if let (Edit::Leaf(name, _), Some(values)) = (&edit, value) {
+                    for (row, value) in case.rows.iter_mut().zip(values) {
+                        row.values_mut().push((name.clone(), value));
+                    }
+                }
+                if self.take(case) {
+                    // The node's operands moved up to about here.
+                    at = (at + 1).min(self.case.program.graph.len());
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What a node may be replaced by, the smallest first; for a new input, with its value in each row.
+    fn candidates(&self, node: NodeId) -> Vec<(Edit, Option<Vec<Value>>)> {
+        let program = &self.case.program;
+        let types = types(program);
+        let qtype = types.as_ref().and_then(|types| types.get(node.index()).cloned().flatten());
+        let mut edits = Vec::new();
+        match program.graph.node(node) {
+            Node::Operator(_, operands) => {
+                for operand in operands {
+                    let same = types.as_ref().is_none_or(|types| types[operand.index()] == qtype);
+                    if same {
+                        edits.push((Edit::Node(*operand), None));
+                    }
+                }
+                if let Some(qtype) = &qtype {
+                    // The value the node has: what comes after it does not notice the difference.
+                    if let Some(values) = self.values_of(node, qtype) {
+                        let spare = (0..).map(|at| format!("v{at}").into());
+                        let mut names = spare.filter(|name| program.inputs.iter().all(|input| input.name != *name));
+                        if let Some(name) = names.next() {
+                            edits.push((Edit::Leaf(name, qtype.clone()), Some(values.clone())));
+                        }
+                        edits.extend(values.into_iter().next().map(|value| (Edit::Literal(value), None)));
+                    }
+                    edits.extend(values::simple(qtype).into_iter().map(|value| (Edit::Literal(value), None)));
+                }
+            }
+            Node::Literal(literal) => {
+                let simple = values::simple(&literal.qtype());
+                let simpler = simple.iter().position(|value| value == literal).unwrap_or(simple.len());
+                edits.extend(simple.into_iter().take(simpler).map(|value| (Edit::Literal(value), None)));
+            }
+            Node::Leaf(name) => {
+                let value = self.case.rows.first().and_then(|row| row.get(program.graph.name(name))).cloned();
+                edits.extend(value.filter(|_| self.case.rows.len() == 1).map(|value| (Edit::Literal(value), None)));
+            }
+            Node::Placeholder(_) => {}
+        }
+        edits
+    }
+
+    /// What the interpreter makes of a node in each row, without any optimisation.
+    fn values_of(&self, node: NodeId, qtype: &QType) -> Option<Vec<Value>> {
+        let mut program: Program = self.case.program.clone();
+        program.outputs = vec![Output { name: "v".into(), node, span: None }];
+        let options = Options::default().without_pass("optimise").keep_weak_outputs(true);
+        let rows: &[Row] = &self.case.rows;
+        let model = Model::from_program(program);
+        let answers = crate::panics::caught(|| Backend::Interpreter.run(&model, &options, rows)).ok()?.ok()?;
+        let values: Vec<Value> = answers.into_iter().map(|answer| answer.ok()?.pop()).collect::<Option<_>>()?;
+        values.iter().all(|value| value.qtype() == *qtype).then_some(values)
+    }
+
+    fn fewer_inputs(&mut self) {
+        let mut at = 0;
+        while at < self.case.program.inputs.len() {
+            let mut case = self.case.clone();
+            let name = case.program.inputs.remove(at).name;
+            for row in &mut case.rows {
+                row.values_mut().retain(|(known, _)| *known != name);
+            }
+            if !self.take(case) {
+                at += 1;
+            }
+        }
+    }
+
+    fn simpler_row(&mut self) {
+        if self.case.rows.len() != 1 {
+            return;
+        }
+        for at in 0..self.case.rows[0].values().len() {
+            let value = self.case.rows[0].values()[at].1.clone();
+            let simple = values::simple(&value.qtype());
+            let simpler = simple.iter().position(|other| *other == value).unwrap_or(simple.len());
+            for value in simple.into_iter().take(simpler) {
+                let mut case = self.case.clone();
+                case.rows[0].values_mut()[at].1 = value;
+                if self.take(case) {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Random values of every type: rows and literals. Half are plain numbers of ordinary size, so that results are mostly
+//! numbers too; the special ones are where mistakes live.
+
+use crate::Config;
+use crate::config::{chance, pick};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+use fastrand::Rng;
+
+const INT32: &[i32] =
+    &[0, 1, -1, 2, -2, 3, 7, 10, -10, i32::MIN, i32::MAX, i32::MIN + 1, i32::MAX - 1, 1 << 24, 46_341];
+
+const INT64: &[i64] = &[
+    0,
+    1,
+    -1,
+    2,
+    -3,
+    1 << 31,
+    -(1 << 31),
+    (1 << 31) - 1,
+    -(1 << 31) - 1,
+    (1 << 53) + 1,
+    1 << 62,
+    i64::MIN,
+    i64::MAX,
+    i64::MIN + 1,
+];
+
+/// Taken by both float types: rounded to the narrow one, some become its own infinities, zeros and subnormals.
+const FLOAT: &[f64] = &[
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1.5,
+    2.5,
+    -2.5,
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::MAX,
+    f64::MIN,
+    f64::MIN_POSITIVE,
+    5e-324,
+    -5e-324,
+    f64::EPSILON,
+    0.1,
+    0.499_999_999_999_999_94,
+    16_777_217.0,
+    9_007_199_254_740_993.0,
+    2_147_483_648.0,
+    2_147_483_647.5,
+    -2_147_483_648.5,
+    -2_147_483_649.0,
+    9_223_372_036_854_775_808.0,
+    -9_223_372_036_854_775_808.0,
+    9_223_372_036_854_774_784.0,
+    709.8,
+    -745.2,
+    88.8,
+    3.402_823_466_385_288_6e38,
+    3.5e38,
+    1.401_298_464_324_817e-45,
+    1.175_494_350_822_287_5e-38,
+    1e-300,
+    1e300,
+];
+
+const TEXT: &[&str] = &[
+    "",
+    "a",
+    "b",
+    "ab",
+    "abc",
+    "é",
+    "日本語",
+    "\u{0}",
+    "it's \"quoted\" \\ {}",
+    "two\nlines\t",
+    "🌲",
+    "a text that is longer than sixteen bytes and not kept inline by anything",
+];
+
+/// A random number of ordinary size.
+fn ordinary(random: &mut Rng) -> f64 {
+    match random.u32(..4) {
+        0 => f64::from(random.i32(-10..=10)),
+        1 => f64::from(random.i32(-40..=40)) / 4.0,
+        2 => (random.f64() - 0.5) * 20.0,
+        _ => random.f64(),
+    }
+}
+
+fn float(random: &mut Rng, config: &Config) -> f64 {
+    if chance(random, config.special) {
+        return *pick(random, FLOAT);
+    }
+    match random.u32(..12) {
+        // Any exponent.
+        0 => f64::from_bits(random.u64(..) & !(0x7FF << 52) | (random.u64(1..0x7FF) << 52)),
+        1 => (random.f64() - 0.5) * 1e6,
+        _ => ordinary(random),
+    }
+}
+
+/// A random scalar.
+pub(crate) fn scalar(random: &mut Rng, scalar: Scalar, config: &Config) -> ScalarValue {
+    let special = chance(random, config.special);
+    match scalar {
+        Scalar::Unit => ScalarValue::Unit,
+        Scalar::Boolean => ScalarValue::Boolean(random.bool()),
+        Scalar::Int32 if special => ScalarValue::Int32(*pick(random, INT32)),
+        Scalar::Int32 if random.u32(..8) == 0 => ScalarValue::Int32(random.i32(..)),
+        Scalar::Int32 => ScalarValue::Int32(random.i32(-12..=12)),
+        Scalar::Int64 if special => ScalarValue::Int64(*pick(random, INT64)),
+        Scalar::Int64 if random.u32(..8) == 0 => ScalarValue::Int64(random.i64(..)),
+        Scalar::Int64 => ScalarValue::Int64(random.i64(-12..=12)),
+        Scalar::Float32 => ScalarValue::Float32(float(random, config) as f32),
+        Scalar::Float64 => ScalarValue::Float64(float(random, config)),
+        Scalar::WeakFloat => ScalarValue::WeakFloat(float(random, config)),
+        Scalar::Text if special => ScalarValue::Text((*pick(random, TEXT)).into()),
+        Scalar::Text => ScalarValue::Text(["x", "y", "xy", "yx", "xyz"][random.usize(..5)].into()),
+    }
+}
+
+/// A random value. `Nothing` for the type of an untyped `missing`; no values are of the type of types.
+pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
+    // Generated types nest a few levels.
+    match qtype {
+        QType::Scalar(of) => Value::Scalar(scalar(random, *of, config)),
+        QType::Optional(of) if chance(random, config.missing) => Value::Missing(*of),
+        QType::Optional(of) => Value::Present(scalar(random, *of, config)),
+        QType::Tuple(fields) => Value::Tuple(fields.iter().map(|field| value(random, field, config)).collect()),
+        QType::Meta | QType::Nothing => Value::Nothing,
+    }
+}
+
+/// A random value of a row: as `value`, and NaNs of every sign and payload, which no literal can spell.
+pub(crate) fn row_value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
+    let made = value(random, qtype, config);
+    let payload = |random: &mut Rng, v: ScalarValue| match v {
+        ScalarValue::Float32(v) if v.is_nan() => ScalarValue::Float32(f32::from_bits(v.to_bits() | random.u32(..))),
+        ScalarValue::Float64(v) if v.is_nan() => ScalarValue::Float64(f64::from_bits(v.to_bits() | random.u64(..))),
+        other => other,
+    };
+    match made {
+        Value::Scalar(v) => Value::Scalar(payload(random, v)),
+        Value::Present(v) => Value::Present(payload(random, v)),
+        other => other,
+    }
+}
+
+/// A random type that an input can have.
+pub(crate) fn input_type(random: &mut Rng, depth: u32) -> QType {
+    if depth > 0 && random.u32(..8) == 0 {
+        return QType::tuple((0..random.u32(..4)).map(|_| input_type(random, depth - 1)).collect::<Vec<_>>());
+    }
+    QType::of(*pick(random, &Scalar::ALL), random.bool())
+}
+
+/// Simpler values of a type, the simplest first.
+pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
+    let scalars = |of: Scalar| match of {
+        Scalar::Unit => vec![ScalarValue::Unit],
+        Scalar::Boolean => vec![ScalarValue::Boolean(false), ScalarValue::Boolean(true)],
+        Scalar::Int32 => vec![ScalarValue::Int32(0), ScalarValue::Int32(1)],
+        Scalar::Int64 => vec![ScalarValue::Int64(0), ScalarValue::Int64(1)],
+        Scalar::Float32 => vec![ScalarValue::Float32(0.0), ScalarValue::Float32(1.0)],
+        Scalar::Float64 => vec![ScalarValue::Float64(0.0), ScalarValue::Float64(1.0)],
+        Scalar::WeakFloat => vec![ScalarValue::WeakFloat(0.0), ScalarValue::WeakFloat(1.0)],
+        Scalar::Text => vec![ScalarValue::Text("".into()), ScalarValue::Text("a".into())],
+    };
+    match qtype {
+        QType::Scalar(of) => scalars(*of).into_iter().map(Value::Scalar).collect(),
+        QType::Optional(of) => {
+            std::iter::once(Value::Missing(*of)).chain(scalars(*of).into_iter().map(Value::Present)).collect()
+        }
+        QType::Tuple(fields) => {
+            let first: Option<Vec<Value>> = fields.iter().map(|field| simple(field).into_iter().next()).collect();
+            first.into_iter().map(|fields| Value::Tuple(fields.into())).collect()
+        }
+        QType::Meta | QType::Nothing => Vec::new(),
+    }
+}
+
+/// A copy that shares no memory: what a backend keeps of it after a call is dangling.
+pub(crate) fn fresh(value: &Value) -> Value {
+    let copy = |v: &ScalarValue| match v {
+        ScalarValue::Text(text) => ScalarValue::Text(text.to_string().into()),
+        other => other.clone(),
+    };
+    match value {
+        Value::Scalar(v) => Value::Scalar(copy(v)),
+        Value::Present(v) => Value::Present(copy(v)),
+        Value::Tuple(fields) => Value::Tuple(fields.iter().map(fresh).collect()),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,234 @@
+//! The fuzz bodies on a few hundred programs, and proof that they would notice: subjects that lie, panic or differ in
+//! what they refuse are found out, and the program they are found out on is shrunk to next to nothing.
+
+use cembra::{Backend, Model, Options, Stage, Value, print};
+use cembra_expr::{Node, NodeId, Program};
+use cembra_fuzzing::{Answer, Config, Failure, Mismatch, Row, Subject, program, run, run_on, try_text};
+
+fn operators(program: &Program) -> Vec<String> {
+    let graph = &program.graph;
+    (0..graph.len())
+        .filter_map(|at| match graph.node(NodeId::from_index(at)) {
+            Node::Operator(name, _) => Some(graph.name(name).to_string()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn three_hundred_programs_agree() {
+    let config = Config { programs: Some(300), ..Config::default() };
+    let mut told = Vec::new();
+    let report = run(&config, &mut |tried| told.push(tried));
+    if let Some(mismatch) = report.mismatch() {
+        panic!("{mismatch}");
+    }
+    assert_eq!(told, (1..=300).collect::<Vec<_>>());
+    assert_eq!(report.programs(), 300);
+    let accepted = 300 - report.rejected();
+    assert!(accepted > 200 && report.rejected() > 5, "{report}");
+    assert_eq!(report.rows(), accepted * u64::from(config.rows));
+    assert!(report.faults() > report.rows() / 100 && report.faults() < report.rows() / 3, "{report}");
+    let text = report.to_string();
+    let sum = format!(
+        "300 programs, {} rows, 0 mismatches, {} faults, {} rejected",
+        report.rows(),
+        report.faults(),
+        report.rejected()
+    );
+    assert_eq!(text.lines().last(), Some(&*sum));
+    for (_, def) in cembra::Registry::standard().iter() {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(def.name));
+        let written: u64 = line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(written > 0, "{} is never used", def.name);
+    }
+}
+
+#[test]
+fn other_seeds_agree_too_one_program_each() {
+    for seed in 2..60 {
+        let config = Config { programs: Some(1), seed, start: seed * 1000, ..Config::default() };
+        let report = run(&config, &mut |_| {});
+        assert!(report.mismatch().is_none(), "{}", report.mismatch().unwrap());
+    }
+}
+
+#[test]
+fn a_program_depends_on_seed_and_number_only() {
+    let config = Config::default();
+    let texts = |config: &Config| (0..50).map(|at| print(&program(config, at))).collect::<Vec<_>>();
+    let first = texts(&config);
+    assert_eq!(first, texts(&Config { programs: Some(7), start: 3, ..config.clone() }));
+    let other = texts(&Config { seed: 2, ..config });
+    assert_eq!(first.iter().zip(&other).filter(|(a, b)| a == b).count(), 0);
+    let distinct: std::collections::BTreeSet<_> = first.iter().collect();
+    assert_eq!(distinct.len(), 50);
+}
+
+#[test]
+fn programs_keep_to_their_limits() {
+    let config = Config { max_depth: 4, max_inputs: 3, max_outputs: 2, ..Config::default() };
+    let mut deepest = 0;
+    for number in 0..200 {
+        let program = program(&config, number);
+        assert!(program.inputs.len() <= 3 && (1..=2).contains(&program.outputs.len()));
+        let mut depths = vec![0; program.graph.len()];
+        for at in 0..depths.len() {
+            let node = NodeId::from_index(at);
+            let below = program.graph.operands(node).iter().map(|o| depths[o.index()] + 1).max();
+            let operator = matches!(program.graph.node(node), Node::Operator(..));
+            depths[at] = below.unwrap_or(u32::from(operator));
+        }
+        deepest = deepest.max(depths.into_iter().max().unwrap());
+    }
+    assert_eq!(deepest, 4);
+}
+
+/// The interpreter, until it meets something.
+struct Broken {
+    /// True for a model, as prepared, on which it goes wrong.
+    meets: fn(&str) -> bool,
+    does: fn(Vec<Answer>) -> Result<Vec<Answer>, Failure>,
+}
+
+impl Subject for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+
+    fn run(&self, model: &Model, options: &Options, rows: &[Row]) -> Result<Vec<Answer>, Failure> {
+        let answers = Backend::Interpreter.run(model, options, rows)?;
+        let prepared = model.explain(options, Stage::Prepared).map_err(Failure::from)?;
+        if (self.meets)(&prepared) { (self.does)(answers) } else { Ok(answers) }
+    }
+}
+
+fn finds(broken: &Broken) -> Mismatch {
+    let config = Config { programs: Some(2000), ..Config::default() };
+    let report = run_on(&config, [&Backend::Interpreter, broken], &mut |_| {});
+    let mismatch = report.mismatch().expect("a mismatch");
+    let text = report.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    assert!(last.ends_with(" rejected") && last.contains(", 1 mismatches, "), "{text}");
+    assert!(text.contains(&mismatch.to_string()), "{text}");
+    mismatch.clone()
+}
+
+#[test]
+fn a_wrong_answer_is_found_and_shrunk() {
+    let mismatch = finds(&Broken {
+        meets: |prepared| prepared.lines().any(|line| line.contains("math.mod(") && line.contains("FLOAT")),
+        does: |answers| {
+            let wrong = |values: Vec<Value>| values.into_iter().map(|_| Value::from("wrong")).collect();
+            Ok(answers.into_iter().map(|answer| answer.map(wrong)).collect())
+        },
+    });
+    let left = operators(mismatch.program());
+    assert!(left.len() <= 2 && left.contains(&"math.mod".to_owned()), "{mismatch}");
+    assert!(mismatch.program().graph.len() <= 4, "{mismatch}");
+    assert_eq!(mismatch.program().outputs.len(), 1);
+    let who: Vec<_> = mismatch.answers().iter().map(|(who, _)| &**who).collect();
+    assert_eq!(who, ["interpreter", "broken"]);
+    assert_eq!(mismatch.answers()[1].1, "'wrong'");
+    // What it prints is enough to see it again: the model, the row, the command.
+    let text = mismatch.to_string();
+    let model = Model::parse(&mismatch.model()).unwrap();
+    assert_eq!(model.program(), mismatch.program());
+    assert!(text.contains(mismatch.model().trim_end()), "{text}");
+    let row = mismatch.row().unwrap();
+    assert_eq!(row.values().len(), model.program().inputs.len());
+    assert!(text.contains(&format!("row: {row}")), "{text}");
+    assert!(text.ends_with(&mismatch.replay()), "{text}");
+    let number: u64 = mismatch.replay().rsplit(' ').next().unwrap().parse().unwrap();
+    assert_eq!(mismatch.replay(), format!("cembra fuzz --programs 1 --seed 1 --start {number}"));
+}
+
+#[test]
+fn a_panic_is_found_and_shrunk() {
+    let mismatch = finds(&Broken {
+        meets: |prepared| prepared.contains("core.make_tuple"),
+        does: |_| panic!("no tuples, please"),
+    });
+    assert!(operators(mismatch.program()).len() <= 1, "{mismatch}");
+    let (who, what) = &mismatch.answers()[0];
+    assert!(who == "panic" && what.contains("no tuples, please") && what.contains("smoke.rs"), "{mismatch}");
+}
+
+#[test]
+fn an_invented_fault_and_a_refusal_are_found() {
+    let failure = |message: &str| Failure { code: "native", operator: None, span: None, message: message.to_owned() };
+    assert_eq!(failure("why").to_string(), "error native: why");
+    let mismatch = finds(&Broken {
+        meets: |prepared| prepared.contains("math.floordiv"),
+        does: |answers| Ok(answers.into_iter().map(|_| Err(fault())).collect()),
+    });
+    assert!(operators(mismatch.program()).len() <= 2, "{mismatch}");
+    let mismatch = finds(&Broken { meets: |prepared| prepared.contains("math.sqrt"), does: |_| Err(fault()) });
+    assert!(operators(mismatch.program()).len() <= 2, "{mismatch}");
+    assert_eq!(mismatch.answers()[0].1, "compiled it");
+}
+
+fn fault() -> Failure {
+    Failure { code: "div_by_zero", operator: Some("made.up".to_owned()), span: None, message: "made up".to_owned() }
+}
+
+#[test]
+fn any_text_is_read_or_refused() {
+    let mut texts: Vec<String> = [
+        "",
+        "\u{0}",
+        "input x: f64\noutput y = x",
+        "input x: (f32, text?)\noutput y = x.1 ?? \"none\"",
+        "output y = (((((((((",
+        "output y = missing",
+        "x + 1",
+        "fn f(a) = f(a)\noutput y = f(1)",
+        "output y = core._where(1 < 2, 1)",
+        "output y = 1 // 0",
+        "input x: bool\noutput y = if x then 1 else 1 // 0",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    texts.push("(".repeat(100_000));
+    texts.push(format!("output y = {}1", "-".repeat(100_000)));
+    for text in &texts {
+        if let Some(mismatch) = try_text(text) {
+            panic!("{mismatch}");
+        }
+    }
+}
+
+#[test]
+fn rows_are_arguments_of_a_shell() {
+    let row = Row::new(vec![
+        ("x".into(), Value::from(1.5_f32)),
+        ("y".into(), Value::from(None::<i64>)),
+        ("odd name".into(), Value::from("it's")),
+    ]);
+    assert_eq!(row.to_string(), r#"-s x=1.5f32 -s 'y=missing[i64]' -s 'odd name="it'\''s"'"#);
+}
+
+/// Programs that once broke a law.
+#[test]
+fn what_was_found_stays_mended() {
+    for text in [
+        // The verifier took an empty tuple for overwritten by its neighbour.
+        "output y = (TUPLE{}, TUPLE{}, UNIT{}, TUPLE{})",
+        "input t: ()\ninput m: unit?\noutput y = (t, m, t)\noutput z = t",
+        // Typed as nothing, then refused in the name of another operator.
+        "output y = bool.logical_if(false, 0.0, 0.0f32, if missing[unit] then missing)",
+        "output y = if true then (1, 2) else (3, 4)",
+        // The message showed the sign of a NaN, which the backends do not share.
+        "input x: f64\noutput y = core.to_int64(math.sigmoid(0.0f32, x, FLOAT32{nan}))",
+        "input x: f64\noutput y = core.to_int32(-(x / x))",
+    ] {
+        assert!(try_text(text).is_none(), "{}", try_text(text).unwrap());
+    }
+    // Fewer operands than parameters: what the text fills in, a builder must give.
+    let builder = cembra::Builder::new();
+    let x = builder.typed_leaf("x", cembra::QType::MASK);
+    builder.output("y", builder.call("core._where", &[x, x]));
+    let model = Model::from_program(builder.build().unwrap());
+    let error = model.compile(&Options::default()).unwrap_err();
+    assert_eq!((error.code(), &*error.to_string()), ("arguments", "core._where takes 3 arguments, found 2"));
+}
