@@ -1,0 +1,195 @@
+//! Arguments that several commands share: the model, types of its inputs, values for them, the backend, forms of output.
+//! What they mean for a model is decided by the commands.
+
+use crate::failure::{Failure, usage};
+use crate::source::ModelText;
+use cembra::{Backend, Code, Diagnostic, Diagnostics, QType, Value};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// The model of a command.
+#[derive(Args, Debug)]
+pub(crate) struct ModelArgs {
+    /// The file with the model; `-` is standard input
+    #[arg(value_name = "MODEL", required_unless_present = "expression")]
+    model: Option<PathBuf>,
+
+    /// An expression, or a whole model, instead of a file
+    #[arg(short = 'e', long = "expr", value_name = "EXPR", allow_hyphen_values = true)]
+    expression: Option<String>,
+
+    /// Types of inputs that the model does not declare: `a=f32,b=i64?,c=text`
+    #[arg(long, value_name = "NAME=TYPE,..", value_parser = TypeList::parse)]
+    types: Vec<TypeList>,
+}
+
+impl ModelArgs {
+    /// The model of a command that takes nothing else.
+    ///
+    /// # Errors
+    /// There are two models, or the file cannot be read.
+    pub(crate) fn load(&self, command: &'static str) -> Result<ModelText, Failure> {
+        match (&self.model, &self.expression) {
+            (Some(path), Some(_)) => {
+                let message = format!("there are two models: `-e EXPR` and the file {}", path.display());
+                Err(usage(command, message))
+            }
+            (Some(path), None) => ModelText::read(path),
+            (None, expression) => Ok(ModelText::expression(expression.as_deref().unwrap_or_default())),
+        }
+    }
+
+    /// The model and the data of a command that takes both: with `-e`, the only path is the data's.
+    ///
+    /// # Errors
+    /// There are two models, or the file cannot be read.
+    pub(crate) fn load_with(
+        &self,
+        data: Option<PathBuf>,
+        command: &'static str,
+    ) -> Result<(ModelText, Option<PathBuf>), Failure> {
+        let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+        match (&self.model, &self.expression, data) {
+            (path, Some(expression), None) => Ok((ModelText::expression(expression), path.clone())),
+            (Some(model), None, Some(data)) if is_stdin(model) && is_stdin(&data) => {
+                Err(usage(command, "standard input cannot be both the model and the data"))
+            }
+            (_, _, data) => Ok((self.load(command)?, data)),
+        }
+    }
+
+    /// The types given on the command line.
+    pub(crate) fn types(&self) -> impl Iterator<Item = (&str, &QType)> {
+        self.types.iter().flat_map(|list| list.0.iter().map(|(name, qtype)| (name.as_str(), qtype)))
+    }
+}
+
+/// Several names with their types, from one argument.
+#[derive(Clone, Debug)]
+struct TypeList(Vec<(String, QType)>);
+
+impl TypeList {
+    fn parse(text: &str) -> Result<TypeList, Diagnostics> {
+        // A comma inside brackets belongs to a tuple type.
+        let mut depth = 0_u32;
+        let parts = text.split(|character| {
+            match character {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            character == ',' && depth == 0
+        });
+        let types = parts.map(|part| {
+            let (name, qtype) = split_at_equals(part, "a name and a type, as in `x=f32`")?;
+            Ok((name.to_owned(), cembra::parse_type(qtype)?))
+        });
+        types.collect::<Result<_, _>>().map(TypeList)
+    }
+}
+
+/// A value for an input: `name=literal`.
+#[derive(Clone, Debug)]
+pub(crate) struct Assignment {
+    /// The name of the input.
+    pub(crate) name: String,
+    /// The value as it was written.
+    pub(crate) text: String,
+    /// The value.
+    pub(crate) value: Value,
+}
+
+impl Assignment {
+    /// Reads `name=literal`.
+    pub(crate) fn parse(argument: &str) -> Result<Assignment, Diagnostics> {
+        let (name, text) = split_at_equals(argument, "a name and a value, as in `x=1.5`")?;
+        let value = cembra::parse_value(text).map_err(|problems| {
+            // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
+            let word = text.chars().all(|character| character.is_alphanumeric() || " _-.".contains(character));
+            if word && text.starts_with(char::is_alphabetic) {
+                let hint = format!("a text needs its quotes, also inside of the shell's: '{name}=\"{text}\"'");
+                problems.first().clone().hint(hint).into()
+            } else {
+                problems
+            }
+        })?;
+        Ok(Assignment { name: name.to_owned(), text: text.to_owned(), value })
+    }
+}
+
+fn split_at_equals<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a str), Diagnostics> {
+    match text.split_once('=') {
+        Some((name, rest)) if !name.trim().is_empty() => Ok((name.trim(), rest.trim())),
+        _ => Err(Diagnostic::new(Code::Syntax, format!("expected {expected}")).into()),
+    }
+}
+
+/// What runs the model.
+#[derive(Clone, Copy, ValueEnum, Default, Debug)]
+pub(crate) enum BackendChoice {
+    /// The interpreter
+    Interp,
+    /// Machine code, or an error where it cannot be had
+    Native,
+    /// Machine code where it can be had, else the interpreter
+    #[default]
+    Auto,
+}
+
+impl From<BackendChoice> for Backend {
+    fn from(choice: BackendChoice) -> Backend {
+        match choice {
+            BackendChoice::Interp => Backend::Interpreter,
+            BackendChoice::Native => Backend::Native,
+            BackendChoice::Auto => Backend::Auto,
+        }
+    }
+}
+
+/// The form of what a command tells about a model.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
+pub(crate) enum Report {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra::Scalar;
+
+    #[test]
+    fn types_are_split_at_the_commas_between_them() {
+        let types = TypeList::parse("a=f32, b=(f64,(i32, text?)) ,c=i64?").expect("three types").0;
+        let inner = QType::tuple([QType::INT32, QType::Optional(Scalar::Text)]);
+        let expected = [
+            ("a".to_owned(), QType::FLOAT32),
+            ("b".to_owned(), QType::tuple([QType::FLOAT64, inner])),
+            ("c".to_owned(), QType::Optional(Scalar::Int64)),
+        ];
+        assert_eq!(types, expected);
+        let told = |text: &str| TypeList::parse(text).expect_err(text).to_string();
+        assert_eq!(told("f32"), "expected a name and a type, as in `x=f32`");
+        assert_eq!(told("a=f32,,"), "expected a name and a type, as in `x=f32`");
+        assert!(told("a=float32").starts_with("there is no type `float32`; did you mean `f32`?"));
+    }
+
+    #[test]
+    fn a_value_is_a_literal() {
+        let value = |text: &str| Assignment::parse(text).map(|one| one.value).map_err(|error| error.to_string());
+        assert_eq!(value("x=1"), Ok(Value::from(1)));
+        assert_eq!(value("x = -2.5f32"), Ok(Value::from(-2.5_f32)));
+        assert_eq!(value("x=\"a=b\""), Ok(Value::from("a=b")));
+        assert_eq!(value("x"), Err("expected a name and a value, as in `x=1.5`".to_owned()));
+        assert_eq!(value("=1"), Err("expected a name and a value, as in `x=1.5`".to_owned()));
+        assert_eq!(
+            value("island=Dream"),
+            Err("expected a literal, found `Dream`; a text needs its quotes, also inside of the shell's: \
+                 'island=\"Dream\"'"
+                .to_owned())
+        );
+    }
+}

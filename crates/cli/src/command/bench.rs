@@ -1,0 +1,252 @@
+//! `cembra bench`: how long a model takes to get ready and to evaluate a row, in both backends.
+//!
+//! All that is measured runs once per round, one after the other, so that a slow spell of the machine hits both backends
+//! alike; what is told is the median of the rounds. Rows are loaded before the clock starts.
+
+use super::{options_with_types, print, print_json};
+use crate::arguments::{ModelArgs, Report};
+use crate::command::eval::{DataFormat, open, open_dataset};
+use crate::failure::Failure;
+use crate::inputs::{Feed, Sources};
+use crate::source::ModelText;
+use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value as Json, json};
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const NAME: &str = "bench";
+
+/// A processor's branch predictor learns fewer rows than these by heart.
+const MOST_ROWS: usize = 32_768;
+
+/// All frames together take no more memory than this.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Measured rounds, after one that is not.
+const ROUNDS: usize = 15;
+
+/// How long each measurement of a round takes at least.
+const FILL: Duration = Duration::from_millis(10);
+
+/// The share of missing values among random optional inputs.
+const MISSING_SHARE: f64 = 0.3;
+
+/// Measures how long a model takes to compile and to evaluate a row, in both backends
+///
+/// The rows are those of DATA, or else random: numbers in -10 to 10, 30 % of optional values missing.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "cembra bench [OPTIONS] <MODEL> [DATA]\n       cembra bench [OPTIONS] -e <EXPR> [DATA]",
+    after_help = "prepare: from text to the prepared graph. compile: from there to something callable. \
+                  row: one evaluation, its inputs being in the frame."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// The file with the rows; `-` is standard input
+    #[arg(value_name = "DATA")]
+    data: Option<PathBuf>,
+
+    /// The form of DATA; by default that of its name, else by the looks of it
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    data_format: Option<DataFormat>,
+
+    /// What stands for missing in a CSV, instead of an empty field
+    #[arg(long, value_name = "STRING")]
+    null: Option<String>,
+
+    /// Seeds the random rows
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// The form of the answer; as JSON, a list of records
+    #[arg(long, value_enum, default_value_t)]
+    format: Report,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (text, data) = args.model.load_with(args.data.clone(), NAME)?;
+    let model = text.parse()?;
+    let mut options = options_with_types(&text, &model, &args.model, NAME)?;
+    let feed = match data {
+        None => None,
+        Some(path) => {
+            let dataset = open_dataset(open(&path)?, &path, args.data_format, args.null.as_deref())?;
+            let types = args.model.types().collect();
+            let sources = Sources { types, constants: &[], data: Some(dataset), outputs: &[] };
+            let feed = Feed::new(&text, &model, sources, NAME)?;
+            options = feed.with_types(options);
+            Some(feed)
+        }
+    };
+    let rows = rows(&text, &model, &options, feed, args.seed)?;
+    let measured = measure(&text, &model, &options, &rows)?;
+    match args.format {
+        Report::Text => print(&to_text(&measured, rows.len())),
+        Report::Json => print_json(&to_json(&measured, text.as_source().name)),
+    }
+}
+
+fn subject(options: &Options, backend: Backend, text: &ModelText, model: &Model) -> Result<Executor, Failure> {
+    model.compile(&options.clone().backend(backend)).map_err(|error| text.blame(&error))
+}
+
+/// The rows to measure with: values for the inputs of the executor.
+fn rows(
+    text: &ModelText,
+    model: &Model,
+    options: &Options,
+    feed: Option<Feed>,
+    seed: u64,
+) -> Result<Vec<Vec<Value>>, Failure> {
+    let executor = subject(options, Backend::Interpreter, text, model)?;
+    let most = (MOST_BYTES / executor.frame_bytes().max(1)).clamp(1, MOST_ROWS);
+    let mut session = executor.session();
+    let mut rows = Vec::new();
+    if let Some(mut feed) = feed {
+        let position = |name: &str| feed.fields().iter().position(|(field, _)| field == name);
+        let wanted: Vec<usize> = executor.inputs().iter().filter_map(|input| position(&input.name)).collect();
+        while rows.len() < most && feed.next()? {
+            let row: Vec<Value> = wanted.iter().map(|at| feed.values()[*at].clone()).collect();
+            session.evaluate(&row).map_err(|error| feed.explain_row(text.blame(&error)))?;
+            rows.push(row);
+        }
+        return Ok(rows);
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut fault = None;
+    for _ in 0..most {
+        let row: Vec<Value> = executor.inputs().iter().map(|input| random_value(&mut random, &input.qtype)).collect();
+        // A row that faults stops early and would flatter the model.
+        match session.evaluate(&row) {
+            Ok(_) => rows.push(row),
+            Err(error) => fault = Some(error),
+        }
+    }
+    match fault {
+        Some(error) if rows.is_empty() => Err(text.blame(&error).note("every random row fails: give DATA")),
+        _ => Ok(rows),
+    }
+}
+
+fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
+    // Tuple types nest only as deep as the parser allows.
+    match qtype {
+        QType::Scalar(scalar) => Value::Scalar(random_scalar(random, *scalar)),
+        QType::Optional(scalar) if random.f64() < MISSING_SHARE => Value::Missing(*scalar),
+        QType::Optional(scalar) => Value::Present(random_scalar(random, *scalar)),
+        QType::Tuple(fields) => Value::Tuple(fields.iter().map(|field| random_value(random, field)).collect()),
+        QType::Meta | QType::Nothing => Value::Nothing,
+    }
+}
+
+fn random_scalar(random: &mut fastrand::Rng, scalar: Scalar) -> ScalarValue {
+    let number = random.f64() * 20.0 - 10.0;
+    match scalar {
+        Scalar::Unit => ScalarValue::Unit,
+        Scalar::Boolean => ScalarValue::Boolean(random.bool()),
+        Scalar::Int32 => ScalarValue::Int32(number as i32),
+        Scalar::Int64 => ScalarValue::Int64(number as i64),
+        Scalar::Float32 => ScalarValue::Float32(number as f32),
+        Scalar::Float64 => ScalarValue::Float64(number),
+        Scalar::WeakFloat => ScalarValue::WeakFloat(number),
+        Scalar::Text => ScalarValue::Text(random.choice(["", "a", "female", "Torgersen"]).unwrap_or_default().into()),
+    }
+}
+
+/// The times of one measurement, one per round.
+struct Times {
+    subject: Backend,
+    metric: &'static str,
+    unit: &'static str,
+    values: Vec<f64>,
+}
+
+impl Times {
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.values.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+
+    fn median(&self) -> f64 {
+        let sorted = self.sorted();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    fn min(&self) -> f64 {
+        self.sorted().first().copied().unwrap_or(f64::NAN)
+    }
+}
+
+fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value>]) -> Result<Vec<Times>, Failure> {
+    let source = text.as_source().text;
+    let mut all = Vec::new();
+    for backend in [Backend::Interpreter, Backend::Native] {
+        for (metric, unit) in [("us_prepare", "us"), ("us_compile", "us"), ("ns_per_row", "ns")] {
+            all.push(Times { subject: backend, metric, unit, values: Vec::new() });
+        }
+    }
+    let interpreter = subject(options, Backend::Interpreter, text, model)?;
+    let native = subject(options, Backend::Native, text, model)?;
+    let blame = |error: Error| text.blame(&error);
+    let mut loaded = [interpreter.load(rows).map_err(blame)?, native.load(rows).map_err(blame)?];
+    for round in 0..=ROUNDS {
+        for (index, backend) in [Backend::Interpreter, Backend::Native].into_iter().enumerate() {
+            let options = options.clone().backend(backend);
+            let prepare = seconds(|| black_box(Model::parse(source)?.signature(&options)).map(drop)).map_err(blame)?;
+            let whole = seconds(|| black_box(Model::parse(source)?.compile(&options)).map(drop)).map_err(blame)?;
+            let row = seconds(|| loaded[index].evaluate()).map_err(blame)? / rows.len().max(1) as f64;
+            if round > 0 {
+                let found = [1e6 * prepare, 1e6 * (whole - prepare).max(0.0), 1e9 * row];
+                for (times, value) in all[3 * index..].iter_mut().zip(found) {
+                    times.values.push(value);
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The seconds one run takes, of as many as fill the time of a measurement.
+fn seconds(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+    let start = Instant::now();
+    let mut runs = 0_u32;
+    while runs == 0 || start.elapsed() < FILL {
+        run()?;
+        runs += 1;
+    }
+    Ok(start.elapsed().as_secs_f64() / f64::from(runs))
+}
+
+fn to_text(measured: &[Times], rows: usize) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["", "prepare, us", "compile, us", "row, ns"]);
+    for times in measured.chunks(3) {
+        let name = times[0].subject.name().to_owned();
+        table.add_row(std::iter::once(name).chain(times.iter().map(|one| format!("{:.1}", one.median()))));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{table}\nmedians of {ROUNDS} rounds, {rows} rows\n")
+}
+
+fn to_json(measured: &[Times], workload: &str) -> Json {
+    let record = |one: &Times| {
+        json!({
+            "workload": workload,
+            "subject": one.subject.name(),
+            "metric": one.metric,
+            "unit": one.unit,
+            "min": one.min(),
+            "median": one.median(),
+        })
+    };
+    measured.iter().map(record).collect()
+}

@@ -1,0 +1,125 @@
+//! `cembra explain`: shows what each stage made of a model, down to the machine code.
+
+use super::{options_with_types, print, print_json, tell_json};
+use crate::arguments::{ModelArgs, Report};
+use crate::failure::{Failure, usage};
+use crate::{disassembly, source};
+use cembra::{Error, Model, Options, PASSES, Stage};
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use serde_json::Value as Json;
+
+const NAME: &str = "explain";
+
+/// Shows what each stage made of a model
+///
+/// The stages are `expr` (the model printed back), `passes` (after each pass of preparation), `prepared` (after the
+/// last), `plan` (steps and their places in the frame), `clif` (what the code generator is given) and `asm` (the machine
+/// code).
+#[derive(clap::Args, Debug)]
+#[command(override_usage = "cembra explain [OPTIONS] <MODEL>\n       cembra explain [OPTIONS] -e <EXPR>")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// Which stage
+    #[arg(long, value_enum, default_value_t = StageChoice::All)]
+    stage: StageChoice,
+
+    /// The last pass of preparation to run; later stages are not shown
+    #[arg(long, value_name = "PASS", value_parser = PASSES.iter().map(pass_value).collect::<Vec<_>>())]
+    stop_after: Option<String>,
+
+    /// The form of the answer; as JSON, an object with a text for each stage
+    #[arg(long, value_enum, default_value_t)]
+    format: Report,
+
+    /// Allow the rewrites that may change the sign of a zero, a NaN or a rounding
+    #[arg(long)]
+    compat: bool,
+}
+
+fn pass_value(pass: &cembra::Pass) -> PossibleValue {
+    PossibleValue::new(pass.name).help(pass.summary)
+}
+
+/// One stage or all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum StageChoice {
+    One(Stage),
+    All,
+}
+
+impl ValueEnum for StageChoice {
+    fn value_variants<'a>() -> &'a [Self] {
+        const CHOICES: [StageChoice; Stage::ALL.len() + 1] = {
+            let mut choices = [StageChoice::All; Stage::ALL.len() + 1];
+            let mut at = 0;
+            while at < Stage::ALL.len() {
+                choices[at] = StageChoice::One(Stage::ALL[at]);
+                at += 1;
+            }
+            choices
+        };
+        &CHOICES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            StageChoice::One(stage) => PossibleValue::new(stage.name()),
+            StageChoice::All => PossibleValue::new("all"),
+        })
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let shown = explain(args);
+    match args.format {
+        Report::Text => {
+            let shown = shown?;
+            let one = shown.len() == 1;
+            let text: String = shown
+                .iter()
+                .map(|(stage, text)| if one { text.clone() } else { format!("== {} ==\n{text}\n", stage.name()) })
+                .collect();
+            print(&text)
+        }
+        Report::Json => {
+            let stages = shown.map_err(tell_json)?;
+            print_json(&stages.into_iter().map(|(stage, text)| (stage.name().to_owned(), Json::from(text))).collect())
+        }
+    }
+}
+
+/// The stages asked for, with their texts, each ended by a line end.
+fn explain(args: &Args) -> Result<Vec<(Stage, String)>, Failure> {
+    let text = args.model.load(NAME)?;
+    let model = text.parse()?;
+    let mut options = options_with_types(&text, &model, &args.model, NAME)?.compat(args.compat);
+    if let Some(pass) = &args.stop_after {
+        options = options.stop_after(pass);
+    }
+    // A model whose preparation stops early may not be fit for what comes after it.
+    let reached = |stage: Stage| args.stop_after.is_none() || !matches!(stage, Stage::Plan | Stage::Clif | Stage::Asm);
+    let stages: Vec<Stage> = match args.stage {
+        StageChoice::All => Stage::ALL.into_iter().filter(|stage| reached(*stage)).collect(),
+        StageChoice::One(stage) if reached(stage) => vec![stage],
+        StageChoice::One(stage) => {
+            let message = format!("stage `{}` is not reached with `--stop-after`", stage.name());
+            return Err(usage(NAME, message));
+        }
+    };
+    stages.into_iter().map(|stage| Ok((stage, one(&text, &model, &options, stage)?))).collect()
+}
+
+fn one(text: &source::ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
+    let shown = match stage {
+        Stage::Asm if cfg!(target_arch = "x86_64") => {
+            model.machine(options).map(|machine| disassembly::listing(&machine.code))
+        }
+        _ => model.explain(options, stage),
+    };
+    let shown = shown.map_err(|error: Error| text.blame(&error))?;
+    Ok(if shown.ends_with('\n') { shown } else { shown + "\n" })
+}

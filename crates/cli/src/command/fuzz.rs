@@ -1,0 +1,51 @@
+//! `cembra fuzz`: compares the backends on random programs.
+
+use super::print;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use cembra_fuzzing::Config;
+use std::io::{self, IsTerminal};
+
+/// Compares the backends on random programs and rows
+///
+/// A program on which they differ is made as small as can be and shown with its row and the command that finds it again;
+/// the exit status is 1 then. The last line sums up.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    effort: Effort,
+
+    /// Seeds all choices: the same seed gives the same programs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// The number of the first program
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    start: u64,
+}
+
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = false)]
+struct Effort {
+    /// How many programs to try
+    #[arg(long, value_name = "N")]
+    programs: Option<u64>,
+
+    /// How long to try
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let Effort { programs, seconds } = args.effort;
+    let config = Config { programs, seconds, seed: args.seed, start: args.start, ..Config::default() };
+    let mut progress = Progress::new(programs, io::stdout().is_terminal());
+    let report = cembra_fuzzing::run(&config, &mut |tried| {
+        progress.bar().set_position(tried);
+        progress.tell(tried, "programs");
+    });
+    progress.finish();
+    print(&format!("{report}\n"))?;
+    if report.mismatch().is_some() { Err(Failure::Told) } else { Ok(()) }
+}

@@ -1,0 +1,60 @@
+//! The commands, one per file, and how they print.
+
+pub(crate) mod bench;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod eval;
+pub(crate) mod explain;
+pub(crate) mod fuzz;
+pub(crate) mod ops;
+
+use crate::arguments::ModelArgs;
+use crate::data::error::DataError;
+use crate::failure::Failure;
+use crate::inputs::check_name;
+use crate::source::ModelText;
+use cembra::{Code, Diagnostic, Model, Options};
+use std::io::{self, Write};
+
+/// Prints what a command has to say.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|cause| Failure::Data(DataError::io("cannot write the results", cause)))
+}
+
+/// Prints a value as JSON.
+fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+    print(&format!("{value:#}\n"))
+}
+
+/// Tells a failure as JSON among the results, where a program will look for it.
+fn tell_json(failure: Failure) -> Failure {
+    match failure.to_json() {
+        None => failure,
+        Some(json) => print_json(&json).err().unwrap_or(Failure::Told),
+    }
+}
+
+/// Options with the types given on the command line; a name that is no input, or is declared otherwise, is refused.
+fn options_with_types(
+    text: &ModelText,
+    model: &Model,
+    args: &ModelArgs,
+    command: &'static str,
+) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    for (name, qtype) in args.types() {
+        check_name(model, name, "--types", command)?;
+        let declared = model.program().inputs.iter().find(|input| *input.name == *name);
+        if let Some((input, declared)) = declared.and_then(|input| Some((input, input.qtype.as_ref()?)))
+            && declared != qtype
+        {
+            let message = format!("input `{name}` is declared {declared}, but `--types` says {qtype}");
+            let problem = Diagnostic::new(Code::InputType, message).at(input.span).label("declared here");
+            return Err(Failure::Model { source: text.clone(), problems: vec![problem], notes: Vec::new() });
+        }
+        options = options.input_type(name, qtype.clone());
+    }
+    Ok(options)
+}

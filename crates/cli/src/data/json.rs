@@ -1,0 +1,294 @@
+//! Reads rows from JSON objects. Missing is `null` or an absent key. Floats may also be the strings `"NaN"`,
+//! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array; a present
+//! unit is `true`. Keys that nobody asks for are not looked at.
+//!
+//! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is INT32, or INT64 if it
+//! does not fit, `7.0` and `7e0` are FLOAT64; it is optional if it is missing in one of those rows.
+
+use super::error::{DataCode, DataError};
+use super::objects::{Object, Objects};
+use super::schema::{Column, INFERENCE_ROWS, Place, Schema, Wanted, absent_columns, quoted};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+use serde_json::Value as Json;
+use std::collections::{HashSet, VecDeque};
+use std::io::BufRead;
+
+/// JSON of which nothing needs to have been read.
+pub(crate) struct JsonData {
+    objects: Objects<Box<dyn BufRead>>,
+    /// Rows that were read to find keys and types.
+    ahead: VecDeque<Object>,
+    looked_ahead: bool,
+}
+
+/// The rows of JSON in the columns of a schema.
+pub(crate) struct JsonRows {
+    data: JsonData,
+    schema: Schema,
+    line: u64,
+}
+
+/// The literals seen in one place so far.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Seen {
+    kind: Kind,
+    /// True if the value was missing somewhere.
+    missing: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Nothing but missing values.
+    Nothing,
+    /// Only strings that also name a float.
+    FloatName,
+    Scalar(Scalar),
+    Tuple(Vec<Seen>),
+}
+
+impl JsonData {
+    /// Objects of `input`. Nothing is read yet.
+    pub(crate) fn open(input: Box<dyn BufRead>) -> Result<Self, DataError> {
+        Ok(JsonData { objects: Objects::new(input), ahead: VecDeque::new(), looked_ahead: false })
+    }
+
+    fn look_ahead(&mut self) -> Result<(), DataError> {
+        while !self.looked_ahead && self.ahead.len() < INFERENCE_ROWS {
+            match self.objects.read()? {
+                Some(object) => self.ahead.push_back(object),
+                None => break,
+            }
+        }
+        self.looked_ahead = true;
+        Ok(())
+    }
+
+    /// The keys of the first rows in order of appearance.
+    pub(crate) fn keys(&mut self) -> Result<Vec<String>, DataError> {
+        self.look_ahead()?;
+        let mut seen = HashSet::new();
+        let all = self.ahead.iter().flat_map(|object| object.fields.keys());
+        Ok(all.filter(|key| seen.insert(key.as_str())).cloned().collect())
+    }
+
+    /// Finds the types of the leaves wanted that have none.
+    pub(crate) fn bind(mut self, wanted: &[Wanted]) -> Result<JsonRows, DataError> {
+        let mut schema = Schema::default();
+        let mut absent = Vec::new();
+        for leaf in wanted {
+            let inferred = leaf.qtype.is_none();
+            let qtype = match &leaf.qtype {
+                Some(QType::Meta | QType::Nothing) => {
+                    return Err(DataError::new(DataCode::ColumnType, "no data has this type").in_column(&leaf.name));
+                }
+                Some(qtype) => qtype.clone(),
+                None => {
+                    self.look_ahead()?;
+                    match self.infer(&leaf.name)? {
+                        Some(qtype) => qtype,
+                        None => {
+                            absent.push(leaf.name.clone());
+                            continue;
+                        }
+                    }
+                }
+            };
+            schema.columns.push(Column { name: leaf.name.clone(), qtype, inferred });
+        }
+        if !absent.is_empty() {
+            let keys = self.keys()?;
+            return Err(absent_columns(&absent, keys.iter().map(String::as_str)));
+        }
+        Ok(JsonRows { data: self, schema, line: 0 })
+    }
+
+    /// The type of an undeclared leaf; `None` if there are rows, but none with such a key.
+    fn infer(&self, name: &str) -> Result<Option<QType>, DataError> {
+        let place = Place { leaf: name, path: name, inferred: true };
+        let mut seen = Seen { kind: Kind::Nothing, missing: false };
+        let mut found = self.ahead.is_empty();
+        for object in &self.ahead {
+            let value = object.fields.get(name);
+            found |= value.is_some();
+            let value = value.unwrap_or(&Json::Null);
+            let here = Seen::of(value, place).map_err(|error| error.on_line(object.line))?;
+            seen = seen
+                .join(&here)
+                .ok_or_else(|| place.mismatch(&seen.qtype(), &quoted(&value.to_string()), None).on_line(object.line))?;
+        }
+        if seen.missing && matches!(seen.kind, Kind::Tuple(_)) {
+            let error = DataError::new(DataCode::MissingValue, "a tuple is missing in some rows").in_column(name);
+            return Err(error.hint("a tuple is always there; its fields may be missing: write `[null, null]`"));
+        }
+        Ok(found.then(|| seen.qtype()))
+    }
+}
+
+impl Seen {
+    /// The literal form of one value.
+    fn of(value: &Json, place: Place<'_>) -> Result<Seen, DataError> {
+        // `serde_json` nests no deeper than 128, so this recursion is bounded.
+        let kind = match value {
+            Json::Null => return Ok(Seen { kind: Kind::Nothing, missing: true }),
+            Json::Bool(_) => Kind::Scalar(Scalar::Boolean),
+            Json::String(text) if float_name(text).is_some() => Kind::FloatName,
+            Json::String(_) => Kind::Scalar(Scalar::Text),
+            Json::Number(number) => {
+                let digits = number.as_str();
+                Kind::Scalar(if digits.contains(['.', 'e', 'E']) {
+                    Scalar::Float64
+                } else if digits.parse::<i32>().is_ok() {
+                    Scalar::Int32
+                } else if digits.parse::<i64>().is_ok() {
+                    Scalar::Int64
+                } else {
+                    return Err(place.mismatch(&QType::INT64, &quoted(digits), Some(&QType::FLOAT64)));
+                })
+            }
+            Json::Array(fields) => {
+                let seen = fields.iter().enumerate().map(|(index, field)| {
+                    let path = format!("{}.{index}", place.path);
+                    Seen::of(field, Place { path: &path, ..place })
+                });
+                Kind::Tuple(seen.collect::<Result<_, _>>()?)
+            }
+            Json::Object(_) => {
+                return Err(DataError::new(DataCode::ColumnType, "an object is no value").in_column(place.path));
+            }
+        };
+        Ok(Seen { kind, missing: false })
+    }
+
+    /// What a declared or inferred type stands for.
+    fn of_type(qtype: &QType) -> Seen {
+        let kind = match qtype {
+            QType::Scalar(scalar) | QType::Optional(scalar) => Kind::Scalar(*scalar),
+            QType::Tuple(fields) => Kind::Tuple(fields.iter().map(Seen::of_type).collect()),
+            QType::Meta | QType::Nothing => Kind::Nothing,
+        };
+        Seen { kind, missing: qtype.is_optional() }
+    }
+
+    /// What holds both; `None` if no type does.
+    fn join(&self, other: &Seen) -> Option<Seen> {
+        let kind = match (&self.kind, &other.kind) {
+            (Kind::Nothing, kind) | (kind, Kind::Nothing) => kind.clone(),
+            (a, b) if a == b && !matches!(a, Kind::Tuple(_)) => a.clone(),
+            (Kind::Scalar(a), Kind::Scalar(b)) if a.is_numeric() && b.is_numeric() => {
+                Kind::Scalar(if a.is_integer() && b.is_integer() { Scalar::Int64 } else { Scalar::Float64 })
+            }
+            (Kind::Scalar(a), Kind::FloatName) | (Kind::FloatName, Kind::Scalar(a)) if a.is_numeric() => {
+                Kind::Scalar(Scalar::Float64)
+            }
+            (Kind::Scalar(Scalar::Text), Kind::FloatName) | (Kind::FloatName, Kind::Scalar(Scalar::Text)) => {
+                Kind::Scalar(Scalar::Text)
+            }
+            (Kind::Tuple(a), Kind::Tuple(b)) if a.len() == b.len() => {
+                Kind::Tuple(a.iter().zip(b).map(|(a, b)| a.join(b)).collect::<Option<_>>()?)
+            }
+            _ => return None,
+        };
+        Some(Seen { kind, missing: self.missing || other.missing })
+    }
+
+    fn qtype(&self) -> QType {
+        match &self.kind {
+            // As in CSV, what is never there is a number.
+            Kind::Nothing => QType::Optional(Scalar::Float64),
+            Kind::FloatName => QType::of(Scalar::Float64, self.missing),
+            Kind::Scalar(scalar) => QType::of(*scalar, self.missing),
+            Kind::Tuple(fields) => QType::tuple(fields.iter().map(Seen::qtype)),
+        }
+    }
+}
+
+/// The float that JSON has no number for, by its name.
+fn float_name(text: &str) -> Option<f32> {
+    match text {
+        "NaN" => Some(f32::NAN),
+        "Infinity" => Some(f32::INFINITY),
+        "-Infinity" => Some(f32::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+/// The value of type `scalar` that this literal is; `None` if it is none.
+fn scalar_of(scalar: Scalar, value: &Json) -> Option<ScalarValue> {
+    match (scalar, value) {
+        (Scalar::Unit, Json::Bool(true)) => Some(ScalarValue::Unit),
+        (Scalar::Boolean, Json::Bool(value)) => Some(ScalarValue::Boolean(*value)),
+        (Scalar::Text, Json::String(text)) => Some(ScalarValue::Text(text.as_str().into())),
+        // The digits of a JSON number are a number of ours in every detail.
+        (_, Json::Number(number)) if scalar.is_numeric() => super::scalar::parse(scalar, number.as_str()),
+        (Scalar::Float32, Json::String(text)) => float_name(text).map(ScalarValue::Float32),
+        (Scalar::Float64, Json::String(text)) => float_name(text).map(|v| ScalarValue::Float64(f64::from(v))),
+        (Scalar::WeakFloat, Json::String(text)) => float_name(text).map(|v| ScalarValue::WeakFloat(f64::from(v))),
+        _ => None,
+    }
+}
+
+fn value_of(qtype: &QType, value: &Json, place: Place<'_>) -> Result<Value, DataError> {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    match (qtype, value) {
+        (QType::Optional(scalar), Json::Null) => Ok(Value::Missing(*scalar)),
+        (QType::Scalar(scalar), Json::Null) => Err(place.missing(*scalar)),
+        (QType::Scalar(scalar) | QType::Optional(scalar), _) => match scalar_of(*scalar, value) {
+            Some(value) if qtype.is_optional() => Ok(Value::Present(value)),
+            Some(value) => Ok(Value::Scalar(value)),
+            None => {
+                let error = mismatch(qtype, value, place);
+                let unit = *scalar == Scalar::Unit;
+                Err(if unit { error.hint("a unit is written `true`, a missing one `null`") } else { error })
+            }
+        },
+        (QType::Tuple(types), Json::Array(fields)) if types.len() == fields.len() => {
+            let values = types.iter().zip(fields).enumerate().map(|(index, (qtype, field))| {
+                let path = format!("{}.{index}", place.path);
+                value_of(qtype, field, Place { path: &path, ..place })
+            });
+            Ok(Value::Tuple(values.collect::<Result<_, _>>()?))
+        }
+        _ => Err(mismatch(qtype, value, place)),
+    }
+}
+
+/// The error that a value is not of its type; for an inferred type with the type that would have held everything.
+fn mismatch(qtype: &QType, value: &Json, place: Place<'_>) -> DataError {
+    let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
+    let better = joined.filter(|_| place.inferred).map(|seen| seen.qtype());
+    place.mismatch(qtype, &quoted(&value.to_string()), better.as_ref())
+}
+
+impl JsonRows {
+    /// The columns of the rows.
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The line that the row read last starts on.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Reads the next row into `row`; false after the last.
+    pub(crate) fn read(&mut self, row: &mut Vec<Value>) -> Result<bool, DataError> {
+        row.clear();
+        let next = match self.data.ahead.pop_front() {
+            Some(object) => Some(object),
+            None => self.data.objects.read()?,
+        };
+        let Some(object) = next else { return Ok(false) };
+        self.line = object.line;
+        for column in &self.schema.columns {
+            let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            let value = match (object.fields.get(&column.name), &column.qtype) {
+                (Some(value), qtype) => value_of(qtype, value, place),
+                (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
+                (None, qtype) => Err(place.absent(qtype, object.fields.keys().map(String::as_str))),
+            };
+            row.push(value.map_err(|error| error.on_line(object.line))?);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,275 @@
+//! JSON objects one at a time, each with the line it starts on: from one array of objects, or from objects one after the
+//! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `serde_json` reads it.
+
+use super::error::{DataCode, DataError};
+use super::records::RECORD_BYTES;
+use super::schema::quoted;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value as Json};
+use std::fmt;
+use std::io::BufRead;
+
+/// An object and the line it starts on, counted from 1.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// Its keys, in order, each there once.
+    pub(crate) fields: Map<String, Json>,
+    /// Its first line.
+    pub(crate) line: u64,
+}
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// An array, or the first of several objects.
+    Start,
+    /// An object, or the end of the data.
+    Sequence,
+    /// The first object of an array, or its end.
+    ArrayStart,
+    /// A comma, or the end of the array.
+    ArrayRest,
+    /// Nothing.
+    End,
+}
+
+/// Reads objects one after the other.
+pub(crate) struct Objects<R> {
+    input: R,
+    state: State,
+    /// The line of the next byte.
+    line: u64,
+    /// The bytes of the object at hand.
+    bytes: Vec<u8>,
+}
+
+impl<R: BufRead> Objects<R> {
+    /// Objects of `input`.
+    pub(crate) fn new(input: R) -> Self {
+        Objects { input, state: State::Start, line: 1, bytes: Vec::new() }
+    }
+
+    /// The next object; `None` at the end.
+    ///
+    /// # Errors
+    /// The input cannot be read, or is not JSON of the form told above.
+    pub(crate) fn read(&mut self) -> Result<Option<Object>, DataError> {
+        let next = self.next_byte()?;
+        if self.state == State::Start {
+            self.state = State::Sequence;
+            if next == Some(b'[') {
+                self.input.consume(1);
+                self.state = State::ArrayStart;
+                return self.read_in_array();
+            }
+        }
+        match self.state {
+            State::ArrayStart | State::ArrayRest => self.read_in_array(),
+            State::Start | State::Sequence => match next {
+                Some(byte) => self.read_object(byte).map(Some),
+                None => Ok(None),
+            },
+            State::End => match next {
+                Some(byte) => Err(self.unexpected("nothing after the array", byte)),
+                None => Ok(None),
+            },
+        }
+    }
+
+    fn read_in_array(&mut self) -> Result<Option<Object>, DataError> {
+        let unclosed = |line| DataError::new(DataCode::Unreadable, "the array is never closed").on_line(line);
+        let mut next = self.next_byte()?.ok_or_else(|| unclosed(self.line))?;
+        if next == b']' {
+            self.input.consume(1);
+            self.state = State::End;
+            return self.read();
+        }
+        if self.state == State::ArrayRest {
+            if next != b',' {
+                return Err(self.unexpected("`,` or `]`", next));
+            }
+            self.input.consume(1);
+            next = self.next_byte()?.ok_or_else(|| unclosed(self.line))?;
+        }
+        self.state = State::ArrayRest;
+        self.read_object(next).map(Some)
+    }
+
+    /// Skips white space; the byte after it, still unread.
+    fn next_byte(&mut self) -> Result<Option<u8>, DataError> {
+        loop {
+            let input = self.input.fill_buf().map_err(|cause| DataError::io("cannot read", cause))?;
+            let Some(byte) = input.first().copied() else { return Ok(None) };
+            if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
+                return Ok(Some(byte));
+            }
+            self.line += u64::from(byte == b'\n');
+            self.input.consume(1);
+        }
+    }
+
+    fn unexpected(&self, expected: &str, found: u8) -> DataError {
+        let found =
+            if found.is_ascii_graphic() { format!("`{}`", char::from(found)) } else { format!("byte {found:#04x}") };
+        DataError::new(DataCode::Unreadable, format!("expected {expected}, found {found}")).on_line(self.line)
+    }
+
+    fn read_object(&mut self, first: u8) -> Result<Object, DataError> {
+        if first != b'{' {
+            return Err(self
+                .unexpected("an object", first)
+                .hint("JSON data is an array of objects, or one object on each line; each object is a row"));
+        }
+        let line = self.line;
+        self.cut_object()?;
+        match serde_json::from_slice(&self.bytes) {
+            Ok(Unique(fields)) => Ok(Object { fields, line }),
+            Err(error) => {
+                let message = error.to_string();
+                // The place follows separately, counted from the start of the file.
+                let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
+                let line = line + (error.line() as u64).saturating_sub(1);
+                Err(DataError::new(DataCode::Unreadable, format!("not JSON: {message}")).on_line(line))
+            }
+        }
+    }
+
+    /// Reads from an opening brace to the brace that closes it.
+    fn cut_object(&mut self) -> Result<(), DataError> {
+        self.bytes.clear();
+        let first_line = self.line;
+        let unreadable = |message: &str, line| Err(DataError::new(DataCode::Unreadable, message).on_line(line));
+        let (mut depth, mut in_text, mut escaped) = (0_u32, false, false);
+        loop {
+            let input = self.input.fill_buf().map_err(|cause| DataError::io("cannot read", cause))?;
+            if input.is_empty() {
+                return unreadable("an object is never closed", first_line);
+            }
+            let mut used = 0;
+            let mut done = false;
+            for byte in input {
+                used += 1;
+                match byte {
+                    b'\n' if in_text => return unreadable("a string is not closed on its line", self.line),
+                    b'\n' => self.line += 1,
+                    _ if escaped => escaped = false,
+                    b'\\' if in_text => escaped = true,
+                    b'"' => in_text = !in_text,
+                    _ if in_text => {}
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => depth -= 1,
+                    _ => {}
+                }
+                if depth == 0 {
+                    done = true;
+                    break;
+                }
+            }
+            self.bytes.extend_from_slice(&input[..used]);
+            self.input.consume(used);
+            if done {
+                return Ok(());
+            }
+            if self.bytes.len() > RECORD_BYTES {
+                return unreadable(&format!("an object of more than {} MiB", RECORD_BYTES >> 20), first_line);
+            }
+        }
+    }
+}
+
+/// An object whose keys differ; `serde_json` alone would silently keep the last of two.
+struct Unique(Map<String, Json>);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Unique;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Unique, A::Error> {
+                let mut fields = Map::new();
+                while let Some(key) = access.next_key::<String>()? {
+                    if fields.contains_key(&key) {
+                        return Err(de::Error::custom(format_args!("the key {} is there twice", quoted(&key))));
+                    }
+                    fields.insert(key, access.next_value()?);
+                }
+                Ok(Unique(fields))
+            }
+        }
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    fn read(text: &str) -> Result<Vec<(u64, String)>, String> {
+        let shown: Vec<_> = [1, 5, 8192]
+            .into_iter()
+            .map(|capacity| {
+                let mut objects = Objects::new(BufReader::with_capacity(capacity, text.as_bytes()));
+                let mut found = Vec::new();
+                while let Some(object) = objects.read().map_err(|e| format!("{}: {e}", e.line().unwrap_or(0)))? {
+                    found.push((object.line, Json::Object(object.fields).to_string()));
+                }
+                Ok(found)
+            })
+            .collect();
+        assert!(shown.iter().all(|one| *one == shown[0]), "the size of the buffer matters");
+        shown.into_iter().next().expect("three were read")
+    }
+
+    fn lines(rows: &[(u64, &str)]) -> Result<Vec<(u64, String)>, String> {
+        Ok(rows.iter().map(|(line, text)| (*line, (*text).to_owned())).collect())
+    }
+
+    #[test]
+    fn an_array_and_a_sequence_give_the_same_rows() {
+        let rows = lines(&[(1, r#"{"a":1}"#), (3, r#"{"a":{"b":["]}\"{"]}}"#)]);
+        assert_eq!(read("{\"a\": 1}\r\n\r\n{\"a\":\n {\"b\": [\"]}\\\"{\"]}}"), rows);
+        assert_eq!(read("[{\"a\": 1},\n\n{\"a\":\n {\"b\": [\"]}\\\"{\"]}}\n]\n"), rows);
+        assert_eq!(read(""), lines(&[]));
+        assert_eq!(read(" [ ] "), lines(&[]));
+    }
+
+    #[test]
+    fn numbers_keep_every_digit() {
+        let text = r#"{"a":9223372036854775807,"b":0.1000000000000000055511151231257827,"c":1e+5}"#;
+        assert_eq!(read(text), lines(&[(1, text)]));
+    }
+
+    #[test]
+    fn broken_data_is_refused_with_its_line() {
+        let cases = [
+            ("{\"a\":1}\n{\"a\":}\n", "2: not JSON: expected value"),
+            ("{\"a\":1,\n\"a\":2}", "2: not JSON: the key `a` is there twice"),
+            ("{\"a\":1\n{\"a\":2}", "1: an object is never closed"),
+            ("{\"a\":1}\n{\"a\":\"x}\n{\"a\":\"y\"}", "2: a string is not closed on its line"),
+            ("[{\"a\":1}\n{\"a\":2}]", "2: expected `,` or `]`, found `{`"),
+            ("[{\"a\":1},\n", "2: the array is never closed"),
+            ("[{\"a\":1}]\n\nx", "3: expected nothing after the array, found `x`"),
+            ("{\"a\":[1}}", "1: not JSON: expected `,` or `]`"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text), Err(expected.to_owned()), "{text}");
+        }
+        assert_eq!(
+            read("[1, 2]"),
+            Err("1: expected an object, found `1`; JSON data is an array of objects, or one object on each line; each object is a row"
+                .to_owned())
+        );
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(read(&deep), Err("1: not JSON: recursion limit exceeded".to_owned()));
+    }
+}

@@ -1,0 +1,186 @@
+//! Scalars as plain text, the way CSV holds them: how one is read and how one is written. Presence is not known here.
+//!
+//! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`,
+//! `1e5`), or exactly `nan`, `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional
+//! sign. Values are rounded once, to the width of their own type; beyond its range a float is infinite.
+
+use cembra_expr::ScalarValue;
+use cembra_runtime::Scalar;
+
+/// True if the text is a number.
+pub(crate) fn is_number(text: &str) -> bool {
+    matches!(text, "nan" | "inf" | "-inf")
+        // The standard parser also knows `infinity` and `NaN` in any case: the letters are excluded here.
+        || (text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'))
+            && text.parse::<f64>().is_ok())
+}
+
+/// True for `true` and `false`.
+pub(crate) fn is_boolean(text: &str) -> bool {
+    matches!(text, "true" | "false")
+}
+
+/// The value of type `scalar` that this text is; `None` if it is none.
+pub(crate) fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
+    match scalar {
+        Scalar::Unit => (text == "present").then_some(ScalarValue::Unit),
+        Scalar::Boolean => is_boolean(text).then(|| ScalarValue::Boolean(text == "true")),
+        Scalar::Int32 => text.parse().ok().map(ScalarValue::Int32),
+        Scalar::Int64 => text.parse().ok().map(ScalarValue::Int64),
+        Scalar::Float32 => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::Float32),
+        Scalar::Float64 => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::Float64),
+        Scalar::WeakFloat => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::WeakFloat),
+        Scalar::Text => Some(ScalarValue::Text(text.into())),
+    }
+}
+
+/// How a value of the type is written, for a hint; empty where everybody knows.
+pub(crate) fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
+    match scalar {
+        Scalar::Unit => Some("a unit is written `present`"),
+        Scalar::Boolean => Some("booleans are written `true` and `false`"),
+        Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat => {
+            // Whatever the standard parser takes beyond our numbers is some spelling of infinity or NaN.
+            found.parse::<f64>().is_ok().then_some("write `nan`, `inf` or `-inf`")
+        }
+        Scalar::Int32 | Scalar::Int64 | Scalar::Text => None,
+    }
+}
+
+/// The value as text; `parse` gives the same bits back (but for the payload of a NaN).
+pub(crate) fn print(value: &ScalarValue) -> String {
+    match value {
+        ScalarValue::Unit => "present".to_owned(),
+        ScalarValue::Boolean(v) => v.to_string(),
+        ScalarValue::Int32(v) => v.to_string(),
+        ScalarValue::Int64(v) => v.to_string(),
+        ScalarValue::Float32(v) => print_float(f64::from(*v), v, v),
+        ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => print_float(*v, v, v),
+        ScalarValue::Text(v) => v.to_string(),
+    }
+}
+
+/// The shortest digits that read back as the same float, in the width of the value given to `plain` and `exponent`;
+/// with an exponent outside of 1e-6 .. 1e21, where the plain form would be mostly zeros.
+fn print_float(value: f64, plain: &impl std::fmt::Display, exponent: &impl std::fmt::LowerExp) -> String {
+    if value.is_nan() {
+        "nan".to_owned()
+    } else if value == 0.0 || value.is_infinite() || (1e-6..1e21).contains(&value.abs()) {
+        plain.to_string()
+    } else {
+        format!("{exponent:e}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_documented_ones() {
+        let yes = ["0", "7", "+1", "-1", "1.", ".5", "1e5", "1E-5", "-0", "007", "1e999", "nan", "inf", "-inf"];
+        let no =
+            ["", " 1", "1 ", "1,0", "NaN", "Inf", "+inf", "infinity", "-nan", "1e", ".", "e5", "0x10", "1_000", "١"];
+        for text in yes {
+            assert!(is_number(text), "{text}");
+        }
+        for text in no {
+            assert!(!is_number(text), "{text}");
+            assert_eq!(parse(Scalar::Float64, text), None, "{text}");
+            assert_eq!(parse(Scalar::Int64, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_rounded_once_to_their_own_width() {
+        // Just above the middle of 1 and its successor in FLOAT32; by way of FLOAT64 it would be the middle, and 1.
+        let text = "1.000000059604644775390626";
+        assert_eq!(parse(Scalar::Float32, text), Some(ScalarValue::Float32(1.000_000_1)));
+        assert_eq!(parse(Scalar::Float64, "0.1"), Some(ScalarValue::Float64(0.1)));
+        assert_eq!(parse(Scalar::WeakFloat, "0.1"), Some(ScalarValue::WeakFloat(0.1)));
+        assert_eq!(parse(Scalar::Float32, "1e39"), Some(ScalarValue::Float32(f32::INFINITY)));
+        assert_eq!(parse(Scalar::Float64, "-0"), Some(ScalarValue::Float64(-0.0)));
+    }
+
+    #[test]
+    fn integers_hold_their_extremes_and_nothing_more() {
+        assert_eq!(parse(Scalar::Int64, "9223372036854775807"), Some(ScalarValue::Int64(i64::MAX)));
+        assert_eq!(parse(Scalar::Int64, "-9223372036854775808"), Some(ScalarValue::Int64(i64::MIN)));
+        assert_eq!(parse(Scalar::Int64, "9223372036854775808"), None);
+        assert_eq!(parse(Scalar::Int32, "2147483648"), None);
+        assert_eq!(parse(Scalar::Int32, "+5"), Some(ScalarValue::Int32(5)));
+        assert_eq!(parse(Scalar::Int32, "5.0"), None);
+        assert_eq!(parse(Scalar::Int32, "1e5"), None);
+    }
+
+    #[test]
+    fn booleans_and_units_have_one_spelling() {
+        assert_eq!(parse(Scalar::Boolean, "true"), Some(ScalarValue::Boolean(true)));
+        assert_eq!(parse(Scalar::Boolean, "false"), Some(ScalarValue::Boolean(false)));
+        assert_eq!(parse(Scalar::Boolean, "True"), None);
+        assert_eq!(parse(Scalar::Boolean, "1"), None);
+        assert_eq!(parse(Scalar::Unit, "present"), Some(ScalarValue::Unit));
+        assert_eq!(parse(Scalar::Unit, "true"), None);
+        assert_eq!(spelling(Scalar::Float32, "NaN"), Some("write `nan`, `inf` or `-inf`"));
+        assert_eq!(spelling(Scalar::Float32, "abc"), None);
+    }
+
+    #[test]
+    fn floats_print_the_shortest_digits_of_their_own_width() {
+        let shown: Vec<_> = [
+            ScalarValue::Float32(0.1),
+            ScalarValue::Float64(0.1),
+            ScalarValue::Float64(f64::from(0.1_f32)),
+            ScalarValue::Float32(16_777_216.0),
+            ScalarValue::Float64(1.0),
+            ScalarValue::Float64(-0.0),
+            ScalarValue::Float64(1e20),
+            ScalarValue::Float64(1e21),
+            ScalarValue::Float64(1e300),
+            ScalarValue::Float64(0.000_001),
+            ScalarValue::Float64(1.5e-7),
+            ScalarValue::Float64(5e-324),
+            ScalarValue::Float32(f32::MAX),
+            ScalarValue::Float64(-f64::NAN),
+            ScalarValue::Float32(f32::NEG_INFINITY),
+            ScalarValue::WeakFloat(f64::INFINITY),
+        ]
+        .iter()
+        .map(print)
+        .collect();
+        assert_eq!(
+            shown,
+            [
+                "0.1",
+                "0.1",
+                "0.10000000149011612",
+                "16777216",
+                "1",
+                "-0",
+                "100000000000000000000",
+                "1e21",
+                "1e300",
+                "0.000001",
+                "1.5e-7",
+                "5e-324",
+                "3.4028235e38",
+                "nan",
+                "-inf",
+                "inf"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_printed_is_read_back_to_the_same_bits() {
+        let mut bits = 0x0123_4567_89ab_cdef_u64;
+        for _ in 0..20_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            for scalar in [Scalar::Float32, Scalar::Float64, Scalar::Int32, Scalar::Int64] {
+                let value = ScalarValue::from_bits(scalar, bits.rotate_left(17)).expect("a number has bits");
+                let back = parse(scalar, &print(&value)).expect("what was printed is a value");
+                assert!(back.same(&value), "{value} came back as {back}");
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Machine code of x86-64 as a listing with labels. Only what the entry can reach is decoded; the rest of the code is
+//! constants, shown by their labels. Nothing is known of models here.
+
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Formatter, Instruction, IntelFormatter, SymbolResolver, SymbolResult,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// What the code has at each place worth a name, by offset.
+type Labels = BTreeMap<u64, String>;
+
+/// The code from its first byte on, one instruction a line, with its offset.
+pub(crate) fn listing(code: &[u8]) -> String {
+    let instructions = reachable(code);
+    let constants = constants(&instructions, code.len() as u64);
+    let labels = labels(&instructions, &constants);
+    let mut formatter = IntelFormatter::with_options(Some(Box::new(Names(labels.clone()))), None);
+    let options = formatter.options_mut();
+    options.set_hex_prefix("0x");
+    options.set_hex_suffix("");
+    options.set_uppercase_hex(false);
+    options.set_space_after_operand_separator(true);
+    options.set_first_operand_char_index(8);
+    options.set_show_branch_size(false);
+
+    let mut text = String::from("; called with input, output, frame, context\n");
+    let mut shown = String::new();
+    for (offset, instruction) in &instructions {
+        shown.clear();
+        formatter.format(instruction, &mut shown);
+        // Writing to a string cannot fail.
+        let _ = labels.get(offset).map(|label| writeln!(text, "{label}:"));
+        let _ = writeln!(text, "  {offset:04x}  {shown}");
+    }
+    for (offset, size) in &constants {
+        let bytes = &code[*offset as usize..(*offset as usize + size).min(code.len())];
+        let label = labels.get(offset).map_or("", String::as_str);
+        let _ = writeln!(text, "{label}:\n  {offset:04x}  {}", constant(bytes));
+    }
+    text
+}
+
+/// The instructions that control can come to, by offset.
+fn reachable(code: &[u8]) -> BTreeMap<u64, Instruction> {
+    let mut found = BTreeMap::new();
+    let mut starts = vec![0];
+    while let Some(start) = starts.pop() {
+        let Some(rest) = code.get(start as usize..) else { continue };
+        let mut decoder = Decoder::with_ip(64, rest, start, DecoderOptions::NONE);
+        while decoder.can_decode() && !found.contains_key(&decoder.ip()) {
+            let instruction = decoder.decode();
+            found.insert(instruction.ip(), instruction);
+            match instruction.flow_control() {
+                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {}
+                FlowControl::ConditionalBranch => starts.push(instruction.near_branch_target()),
+                FlowControl::UnconditionalBranch => {
+                    starts.push(instruction.near_branch_target());
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+    found
+}
+
+/// What instructions read from the code itself: offsets and sizes in bytes.
+fn constants(instructions: &BTreeMap<u64, Instruction>, end: u64) -> BTreeMap<u64, usize> {
+    let mut found = BTreeMap::new();
+    for instruction in instructions.values().filter(|one| one.is_ip_rel_memory_operand()) {
+        let offset = instruction.ip_rel_memory_address();
+        if offset < end && !instructions.contains_key(&offset) {
+            let size = found.entry(offset).or_default();
+            *size = instruction.memory_size().size().max(*size).max(1);
+        }
+    }
+    found
+}
+
+fn labels(instructions: &BTreeMap<u64, Instruction>, constants: &BTreeMap<u64, usize>) -> Labels {
+    let is_branch = |one: &&Instruction| {
+        matches!(one.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch)
+    };
+    let targets: BTreeSet<u64> = instructions.values().filter(is_branch).map(Instruction::near_branch_target).collect();
+    let branches = targets.into_iter().enumerate().map(|(index, offset)| (offset, format!("L{}", index + 1)));
+    let data = constants.keys().enumerate().map(|(index, offset)| (*offset, format!("C{}", index + 1)));
+    branches.chain(data).collect()
+}
+
+/// Bytes as one number, with the float that they may be.
+fn constant(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
+    if let Ok(bits) = bytes.try_into().map(u64::from_le_bytes) {
+        format!("dq      0x{digits}  ; {:?}", f64::from_bits(bits))
+    } else if let Ok(bits) = bytes.try_into().map(u32::from_le_bytes) {
+        format!("dd      0x{digits}  ; {:?}", f32::from_bits(bits))
+    } else {
+        format!("db      0x{digits}")
+    }
+}
+
+/// Names the places that have labels.
+struct Names(Labels);
+
+impl SymbolResolver for Names {
+    fn symbol(
+        &mut self,
+        instruction: &Instruction,
+        operand: u32,
+        _: Option<u32>,
+        address: u64,
+        _: u32,
+    ) -> Option<SymbolResult<'_>> {
+        // Not every number that happens to be an offset of a label means that place.
+        let is_place = instruction.is_ip_rel_memory_operand()
+            || (operand == 0 && instruction.near_branch_target() == address && !instruction.is_call_near());
+        self.0.get(&address).filter(|_| is_place).map(|name| SymbolResult::with_str(address, name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn branches_and_constants_have_labels_and_unreached_bytes_are_no_instructions() {
+        let code = [
+            0x48, 0x85, 0xff, // test rdi, rdi
+            0x74, 0x09, // je L1
+            0xf2, 0x0f, 0x10, 0x05, 0x0b, 0x00, 0x00, 0x00, // movsd xmm0, [C1]
+            0xc3, // ret
+            0xb8, 0x03, 0x00, 0x00, 0x00, // L1: mov eax, 3 (not L1)
+            0xeb, 0xf8, // jmp to the ret
+            0x00, 0x00, 0x00, // padding
+            0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, // 1.5
+        ];
+        assert_eq!(
+            listing(&code),
+            "\
+; called with input, output, frame, context
+  0000  test    rdi, rdi
+  0003  je      L2
+  0005  movsd   xmm0, [C1]
+L1:
+  000d  ret
+L2:
+  000e  mov     eax, 3
+  0013  jmp     L1
+C1:
+  0018  dq      0x3ff8000000000000  ; 1.5
+"
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_code_are_listed_too() {
+        assert!(listing(&[]).starts_with("; called"));
+        assert!(listing(&[0x06]).contains("(bad)"));
+        assert!(listing(&[0xeb, 0x7f]).contains("jmp"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Why a command stopped, how that is told, and the exit status: 1 for a problem with the model, the data or an
+//! evaluation, 2 for a command line that makes no sense.
+
+use crate::data::error::DataError;
+use crate::diagnose;
+use crate::source::ModelText;
+use cembra::Diagnostic;
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use serde_json::{Value as Json, json};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line.
+    Usage(Box<clap::Error>),
+    /// The model, or an evaluation of it.
+    Model {
+        /// The model's text.
+        source: ModelText,
+        /// What is wrong; never empty.
+        problems: Vec<Diagnostic>,
+        /// In which circumstances.
+        notes: Vec<String>,
+    },
+    /// A file.
+    Data(DataError),
+    /// What the command already told among its results.
+    Told,
+}
+
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        Failure::Data(error)
+    }
+}
+
+/// The failure of a command line that the parser of arguments could not refuse.
+pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> Failure {
+    let mut all = crate::Arguments::command();
+    all.build();
+    let of = all.find_subcommand_mut(command);
+    let error = match of {
+        Some(of) => of.error(ErrorKind::ValueValidation, message),
+        None => all.error(ErrorKind::ValueValidation, message),
+    };
+    Failure::Usage(Box::new(error))
+}
+
+impl Failure {
+    /// Adds circumstances.
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        if let Failure::Model { notes, .. } = &mut self {
+            notes.push(note.into());
+        }
+        self
+    }
+
+    /// The problems for programs; nothing for a command line.
+    pub(crate) fn to_json(&self) -> Option<Json> {
+        let problems = match self {
+            Failure::Usage(_) | Failure::Told => return None,
+            Failure::Model { source, problems, .. } => diagnose::to_json(problems, source.as_source()),
+            Failure::Data(error) => diagnose::data_to_json(error),
+        };
+        Some(json!({ "problems": problems }))
+    }
+
+    /// Tells the failure on standard error; returns the exit status.
+    pub(crate) fn report(&self) -> ExitCode {
+        let colour = diagnose::stderr_takes_colour();
+        let shown = match self {
+            Failure::Usage(error) => {
+                // With standard error closed there is nobody to tell.
+                let _ = error.print();
+                return ExitCode::from(2);
+            }
+            Failure::Told => return ExitCode::FAILURE,
+            // Whoever read our output has seen enough.
+            Failure::Data(error) if error.is_broken_pipe() => return ExitCode::SUCCESS,
+            Failure::Data(error) => diagnose::render_data(error, colour),
+            Failure::Model { source, problems, notes } => diagnose::render(problems, notes, source.as_source(), colour),
+        };
+        let _ = writeln!(std::io::stderr(), "{shown}");
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,349 @@
+//! The inputs of a model and where their values come from: constants of the command line, columns of the data, or both;
+//! a model's row after row. An input without a type gets one here: from its constant, or from the data.
+
+use crate::arguments::Assignment;
+use crate::data::error::{DataCode, DataError};
+use crate::data::schema::{Wanted, listed, nearest, spelled};
+use crate::data::{Dataset, Rows, scalar};
+use crate::failure::{Failure, usage};
+use crate::source::ModelText;
+use cembra::{Code, Diagnostic, Model, Options, QType, Registry, Scalar, Value};
+use cembra_expr::{Input, Node, NodeId};
+use cembra_ops::Argument;
+use std::collections::{BTreeMap, HashSet};
+
+/// How many values of a row a message shows, and how much of each.
+const SHOWN_VALUES: usize = 8;
+const SHOWN_CHARS: usize = 40;
+
+/// The inputs that the outputs of these names need, or any output if there are none; in the order of the program.
+fn needed<'m>(model: &'m Model, outputs: &[String]) -> Vec<&'m Input> {
+    let program = model.program();
+    let graph = &program.graph;
+    let wanted = |name: &str| outputs.is_empty() || outputs.iter().any(|output| output == name);
+    let reached = graph.reachable(program.outputs.iter().filter(|o| wanted(&o.name)).map(|output| output.node));
+    let ids = (0..reached.len()).filter(|at| reached[*at]).map(NodeId::from_index);
+    let leaves: HashSet<&str> = ids
+        .filter_map(|id| match graph.node(id) {
+            Node::Leaf(name) => Some(&**graph.name(name)),
+            _ => None,
+        })
+        .collect();
+    program.inputs.iter().filter(|input| leaves.contains(&*input.name)).collect()
+}
+
+/// Refuses a name that is no input of the model.
+pub(crate) fn check_name(model: &Model, name: &str, option: &str, command: &'static str) -> Result<(), Failure> {
+    check_among(name, "input", model.program().inputs.iter().map(|input| &*input.name), option, command)
+}
+
+/// Refuses the name of an option that is none of the model's.
+pub(crate) fn check_among<'a>(
+    name: &str,
+    what: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+    option: &str,
+    command: &'static str,
+) -> Result<(), Failure> {
+    if names.clone().any(|known| known == name) {
+        return Ok(());
+    }
+    let hint = match nearest(name, names.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.clone().next().is_none() => "it has none at all".to_owned(),
+        None => format!("it has {}", listed(names)),
+    };
+    Err(usage(command, format!("`{option}`: the model has no {what} `{name}`; {hint}")))
+}
+
+/// What the values of a feed come from.
+pub(crate) struct Sources<'a> {
+    /// The types of the command line.
+    pub(crate) types: BTreeMap<&'a str, &'a QType>,
+    /// Constants.
+    pub(crate) constants: &'a [Assignment],
+    /// The rows.
+    pub(crate) data: Option<Dataset>,
+    /// The outputs whose inputs are wanted; all if there are none.
+    pub(crate) outputs: &'a [String],
+}
+
+/// The values of a model's inputs, row by row.
+pub(crate) struct Feed {
+    fields: Vec<(String, QType)>,
+    /// The values at hand, one for each field; constants stay.
+    values: Vec<Value>,
+    /// Which fields the columns of the data are.
+    from_data: Vec<usize>,
+    /// None if there is no data, and then one row only.
+    rows: Option<Rows>,
+    columns: Vec<Value>,
+    /// Without data: that the one row is done.
+    done: bool,
+}
+
+impl Feed {
+    /// Finds a value for every input that is needed.
+    ///
+    /// # Errors
+    /// An input has no value, or one that is not of its type; or the data cannot be read.
+    pub(crate) fn new(
+        text: &ModelText,
+        model: &Model,
+        sources: Sources<'_>,
+        command: &'static str,
+    ) -> Result<Feed, Failure> {
+        let Sources { types, constants, data, outputs } = sources;
+        let mut constants = by_name(model, constants, command)?;
+        let (mut fields, mut values) = (Vec::new(), Vec::new());
+        let (mut wanted, mut from_data) = (Vec::new(), Vec::new());
+        let mut problems = Vec::new();
+        for input in needed(model, outputs) {
+            let name = input.name.to_string();
+            let declared = input.qtype.as_ref().or(types.get(&*name).copied());
+            let (value, qtype) = match constants.remove(&*name) {
+                Some(constant) => {
+                    let value = typed(constant, declared, command)?;
+                    let qtype = value.qtype();
+                    (value, qtype)
+                }
+                None if data.is_none() => {
+                    let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
+                    let hint = format!("give it one with `-s {name}=..`, or name a file that has a column `{name}`");
+                    problems.push(problem.at(input.span).hint(hint));
+                    continue;
+                }
+                None => {
+                    wanted.push(Wanted { name: name.clone(), qtype: declared.cloned() });
+                    from_data.push(fields.len());
+                    // Until the data has been looked at.
+                    (Value::Nothing, QType::Nothing)
+                }
+            };
+            fields.push((name, qtype));
+            values.push(value);
+        }
+        if !problems.is_empty() {
+            return Err(Failure::Model { source: text.clone(), problems, notes: Vec::new() });
+        }
+        let rows = data.map(|data| data.bind(&wanted)).transpose().map_err(|error| match error.code() {
+            DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),
+            _ => error,
+        })?;
+        let columns = rows.iter().flat_map(|rows| &rows.schema().columns);
+        for (at, column) in from_data.iter().zip(columns) {
+            fields[*at].1 = column.qtype.clone();
+        }
+        Ok(Feed { fields, values, from_data, rows, columns: Vec::new(), done: false })
+    }
+
+    /// Names and types of the inputs.
+    pub(crate) fn fields(&self) -> &[(String, QType)] {
+        &self.fields
+    }
+
+    /// The options with the types of the inputs.
+    pub(crate) fn with_types(&self, options: Options) -> Options {
+        self.fields.iter().fold(options, |options, (name, qtype)| options.input_type(name, qtype.clone()))
+    }
+
+    /// Adds to a failure which types were taken from the data, not from the model: the reason of many a mismatch.
+    pub(crate) fn explain_types(&self, failure: Failure) -> Failure {
+        let columns = self.rows.iter().flat_map(|rows| &rows.schema().columns);
+        let guessed = columns.filter(|column| column.inferred).take(SHOWN_VALUES);
+        let guessed: Vec<_> = guessed.map(|column| format!("{}: {}", column.name, spelled(&column.qtype))).collect();
+        if guessed.is_empty() {
+            return failure;
+        }
+        failure.note(format!("taken from the data: {}", guessed.join(", ")))
+    }
+
+    /// Goes to the next row; false after the last.
+    ///
+    /// # Errors
+    /// The row cannot be read.
+    pub(crate) fn next(&mut self) -> Result<bool, DataError> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(!std::mem::replace(&mut self.done, true));
+        };
+        let read = rows.read(&mut self.columns)?;
+        for (at, value) in self.from_data.iter().zip(self.columns.drain(..)) {
+            self.values[*at] = value;
+        }
+        Ok(read)
+    }
+
+    /// The values of the row at hand, one for each field.
+    pub(crate) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// How many rows there were so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.as_ref().map_or(u64::from(self.done), Rows::count)
+    }
+
+    /// Adds the row at hand to a failure: `in the row at rows.csv:17: x = 1, y = 0`.
+    pub(crate) fn explain_row(&self, failure: Failure) -> Failure {
+        let values = self.fields.iter().zip(&self.values).take(SHOWN_VALUES);
+        let mut values: Vec<_> = values.map(|((name, _), value)| format!("{name} = {}", shown(value))).collect();
+        if self.fields.len() > SHOWN_VALUES {
+            values.push(format!("and {} more inputs", self.fields.len() - SHOWN_VALUES));
+        }
+        let values = values.join(", ");
+        match &self.rows {
+            Some(rows) if values.is_empty() => failure.note(format!("in the row at {}", rows.place())),
+            Some(rows) => failure.note(format!("in the row at {}: {values}", rows.place())),
+            None if values.is_empty() => failure,
+            None => failure.note(format!("with {values}")),
+        }
+    }
+}
+
+/// A value for a message: its type is known from elsewhere, and a long one is cut.
+fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::Missing(_) => "missing".to_owned(),
+        Value::Scalar(scalar) | Value::Present(scalar) if scalar.scalar() != Scalar::Text => scalar::print(scalar),
+        Value::Present(text) => cembra::print_value(&Value::Scalar(text.clone())),
+        other => cembra::print_value(other),
+    };
+    let cut: String = text.chars().take(SHOWN_CHARS).collect();
+    if cut.len() < text.len() { cut + "…" } else { cut }
+}
+
+fn by_name<'a>(
+    model: &Model,
+    constants: &'a [Assignment],
+    command: &'static str,
+) -> Result<BTreeMap<&'a str, &'a Assignment>, Failure> {
+    let mut found = BTreeMap::new();
+    for constant in constants {
+        check_name(model, &constant.name, "-s", command)?;
+        if found.insert(constant.name.as_str(), constant).is_some() {
+            return Err(usage(command, format!("`-s` gives `{}` twice", constant.name)));
+        }
+    }
+    Ok(found)
+}
+
+/// The constant as a value of the declared type; without one, of the type of its literal.
+fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str) -> Result<Value, Failure> {
+    let name = &constant.name;
+    let wanted = match declared {
+        Some(declared) => declared.clone(),
+        None => match strong(&constant.value.qtype()) {
+            QType::Nothing => {
+                let message = format!("`-s {name}=missing` has no type; write it, as in `-s '{name}=missing[f64]'`");
+                return Err(usage(command, message));
+            }
+            QType::Meta => {
+                let message = format!("`-s {name}={}` is a type; an input is a value", constant.text);
+                return Err(usage(command, message));
+            }
+            strong => strong,
+        },
+    };
+    cast(&constant.value, &wanted).ok_or_else(|| {
+        let found = strong(&constant.value.qtype());
+        let message = match found {
+            QType::Nothing => format!("`-s {name}=missing`: the input `{name}` is {wanted} and never missing"),
+            found => format!("`-s {name}={}`: the input `{name}` is {wanted}, found {found}", constant.text),
+        };
+        let hint = match declared {
+            Some(declared) if declared.to_optional() != *declared && constant.value == Value::Nothing => {
+                format!("; declare `input {name}: {}`", spelled(&declared.to_optional()))
+            }
+            _ => String::new(),
+        };
+        usage(command, message + &hint)
+    })
+}
+
+/// The type with FLOAT64 for weak floats: what a value has outside of a model's text.
+fn strong(qtype: &QType) -> QType {
+    // Types nest only as deep as the parser allows.
+    match qtype {
+        QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
+        QType::Optional(Scalar::WeakFloat) => QType::Optional(Scalar::Float64),
+        QType::Tuple(fields) => QType::tuple(fields.iter().map(strong)),
+        other => other.clone(),
+    }
+}
+
+/// The value in a type that it is implicitly cast to; none if it is not.
+fn cast(value: &Value, wanted: &QType) -> Option<Value> {
+    let found = value.qtype();
+    match (value, wanted) {
+        _ if found == *wanted => Some(value.clone()),
+        (Value::Nothing, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
+        (Value::Tuple(values), QType::Tuple(types)) if values.len() == types.len() => {
+            let values = values.iter().zip(types.iter()).map(|(value, wanted)| cast(value, wanted));
+            Some(Value::Tuple(values.collect::<Option<_>>()?))
+        }
+        (_, QType::Scalar(scalar) | QType::Optional(scalar)) => {
+            // A weak float stands for a value of any float type.
+            let common = cembra_ops::common_type(&found, wanted)?;
+            if common != *wanted {
+                return None;
+            }
+            let optional = wanted.is_optional();
+            match value {
+                Value::Missing(_) => Some(Value::Missing(*scalar)),
+                Value::Scalar(inner) | Value::Present(inner) => {
+                    let bare = Value::Scalar(inner.clone());
+                    let Value::Scalar(cast) = cast_scalar(bare, *scalar)? else { return None };
+                    Some(if optional { Value::Present(cast) } else { Value::Scalar(cast) })
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A scalar in another scalar type, by the operator that casts within models too.
+fn cast_scalar(value: Value, to: Scalar) -> Option<Value> {
+    let qtype = value.qtype();
+    if qtype.scalar() == Some(to) {
+        return Some(value);
+    }
+    let registry = Registry::standard();
+    let def = registry.get(registry.cast_to(to)?);
+    let resolved = def.resolve(&[Argument { qtype: &qtype, literal: Some(&value) }]).ok()?;
+    cembra_ops::call(def, &resolved, &[value])?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra::ScalarValue;
+
+    fn cast_text(text: &str, wanted: QType) -> Option<Value> {
+        cast(&cembra::parse_value(text).expect("a literal"), &wanted)
+    }
+
+    #[test]
+    fn a_literal_takes_the_declared_type_where_a_model_would_cast_it() {
+        assert_eq!(cast_text("1", QType::FLOAT64), Some(Value::from(1.0)));
+        assert_eq!(cast_text("1", QType::Optional(Scalar::Int64)), Some(Value::from(Some(1_i64))));
+        assert_eq!(cast_text("0.1", QType::FLOAT32), Some(Value::from(0.1_f32)));
+        assert_eq!(cast_text("0.1", QType::FLOAT64), Some(Value::from(0.1_f64)));
+        assert_eq!(cast_text("missing", QType::MASK), Some(Value::Missing(Scalar::Unit)));
+        assert_eq!(cast_text("missing[f32]", QType::Optional(Scalar::Float64)), Some(Value::from(None::<f64>)));
+        let pair = QType::tuple([QType::FLOAT32, QType::Optional(Scalar::Text)]);
+        let expected = Value::Tuple([Value::from(2.0_f32), Value::Present(ScalarValue::Text("a".into()))].into());
+        assert_eq!(cast_text("(2, \"a\")", pair), Some(expected));
+    }
+
+    #[test]
+    fn no_cast_loses_anything() {
+        assert_eq!(cast_text("0.5", QType::INT32), None);
+        assert_eq!(cast_text("1i64", QType::INT32), None);
+        assert_eq!(cast_text("0.1f64", QType::FLOAT32), None);
+        assert_eq!(cast_text("missing", QType::FLOAT64), None);
+        assert_eq!(cast_text("missing[f64]", QType::FLOAT64), None);
+        assert_eq!(cast_text("true", QType::INT32), None);
+        assert_eq!(cast_text("(1, 2)", QType::tuple([QType::INT32])), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! The `cembra` command: evaluates, checks, explains and measures models.
+
+mod arguments;
+mod command;
+mod data;
+mod diagnose;
+mod disassembly;
+mod failure;
+mod inputs;
+mod progress;
+mod reference;
+mod source;
+
+use clap::{Parser, Subcommand};
+use command::{bench, check, completions, eval, explain, fuzz, ops};
+use std::process::ExitCode;
+
+/// Evaluates typed expressions with missing values
+#[derive(Parser)]
+#[command(
+    name = "cembra",
+    version,
+    arg_required_else_help = true,
+    after_help = "Try: cembra eval -e 'x * 2 + 1' -s x=20"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Eval(eval::Args),
+    Check(check::Args),
+    Explain(explain::Args),
+    Ops(ops::Args),
+    Fuzz(fuzz::Args),
+    Bench(bench::Args),
+    Completions(completions::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Eval(args) => eval::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Ops(args) => ops::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,172 @@
+//! The reference of the operators as text: a list, one operator in full, and the page `docs/operators.md`. All of it is
+//! read off the registry; nothing is told of an operator here that its record does not say.
+
+use crate::data::schema::spelled;
+use cembra::{FaultKind, Graph, Law, OpDef, Registry};
+use cembra_ops::{Meaning, Overload, PresenceRule};
+use std::fmt::Write as _;
+
+/// The operators that a model may name: those of the language, not the building blocks of its syntax.
+pub(crate) fn public(registry: &Registry) -> Vec<&'static OpDef> {
+    let mut defs: Vec<&OpDef> = registry.iter().map(|(_, def)| def).collect();
+    defs.retain(|def| !def.name.contains("._") || !def.aliases.is_empty() || syntax(def).is_some());
+    // Families together, in the order in which the registry begins them: like beside like.
+    let mut families: Vec<&str> = Vec::new();
+    for def in &defs {
+        if !families.contains(&family(def)) {
+            families.push(family(def));
+        }
+    }
+    defs.sort_by_key(|def| families.iter().position(|known| *known == family(def)));
+    defs
+}
+
+fn family(def: &OpDef) -> &'static str {
+    def.name.split('.').next().unwrap_or_default()
+}
+
+/// How an operator with a syntax of its own is written: `x + y`.
+fn syntax(def: &OpDef) -> Option<String> {
+    let mut graph = Graph::new();
+    let operands: Vec<_> = def.params.iter().map(|param| graph.leaf(param.name, None)).collect();
+    let call = graph.operator(def.name, &operands, None);
+    let written = cembra::print_expression(&graph, call);
+    (!written.starts_with(def.name)).then_some(written)
+}
+
+/// The short ways to write an operator: `x + y`, `add`.
+pub(crate) fn short_forms(def: &OpDef) -> Vec<String> {
+    syntax(def).into_iter().chain(def.aliases.iter().map(|alias| (*alias).to_owned())).collect()
+}
+
+/// The call with all parameters: `math.clip(x, lo, hi=1)`.
+fn call_form(def: &OpDef) -> String {
+    let mut params: Vec<String> = def
+        .params
+        .iter()
+        .map(|param| match &param.default {
+            Some(default) => format!("{}={}", param.name, cembra::print_value(default)),
+            None => param.name.to_owned(),
+        })
+        .collect();
+    if let Some(last) = params.last_mut().filter(|_| def.variadic) {
+        last.push_str(", ..");
+    }
+    // What cannot be called by its own name is called by its first short one.
+    let name = def.aliases.first().filter(|_| def.name.contains("._")).unwrap_or(&def.name);
+    format!("{name}({})", params.join(", "))
+}
+
+/// The first sentence of the summary.
+pub(crate) fn headline(def: &OpDef) -> &'static str {
+    def.summary.split_once(". ").map_or(def.summary, |(first, _)| first).trim_end_matches('.')
+}
+
+fn presence(def: &OpDef) -> &'static str {
+    match (def.presence, &def.meaning) {
+        (PresenceRule::Strict, _) => "the result is missing if an argument is",
+        (PresenceRule::Custom, Meaning::Overloads(_)) => "told by the types below and the summary",
+        (PresenceRule::Custom, _) => "told by the summary",
+    }
+}
+
+fn fault(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::DivisionByZero => "the divisor is zero",
+        FaultKind::CastRange => "the value is not one of the type's",
+        FaultKind::MissingValue => "the argument is missing",
+        FaultKind::Assertion => "the condition does not hold",
+    }
+}
+
+fn law(law: Law) -> &'static str {
+    match law {
+        Law::Commutative => "commutative: `f(x, y)` is `f(y, x)`",
+        Law::Idempotent => "idempotent: `f(f(x))` is `f(x)`",
+        Law::Involution => "an involution: `f(f(x))` is `x`",
+    }
+}
+
+fn overload(one: &Overload) -> String {
+    let args: Vec<_> = one.args.iter().map(|arg| spelled(&arg.qtype())).collect();
+    format!("({}) -> {}", args.join(", "), spelled(&one.ret.qtype()))
+}
+
+/// What an operator's record says beyond name and summary, as titles and lines.
+fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
+    let mut facts = vec![("Call", vec![format!("`{}`", call_form(def))])];
+    let short: Vec<_> = short_forms(def).iter().map(|form| format!("`{form}`")).collect();
+    if !short.is_empty() {
+        facts.push(("Short", vec![short.join(", ")]));
+    }
+    facts.push(("Presence", vec![presence(def).to_owned()]));
+    let faults = def.faults.iter().map(|kind| format!("`{}`: {}", kind.name(), fault(*kind)));
+    facts.push(("Faults", if def.is_total() { vec!["none".to_owned()] } else { faults.collect() }));
+    if !def.laws.is_empty() {
+        facts.push(("Laws", def.laws.iter().map(|one| law(*one).to_owned()).collect()));
+    }
+    let types: Vec<_> = def.overloads().iter().map(|one| format!("`{}`", overload(one))).collect();
+    let types = match def.meaning {
+        Meaning::Overloads(_) => types,
+        Meaning::Expand(_) => vec!["stands for an expression of other operators".to_owned()],
+        Meaning::Structure(_) => vec!["any".to_owned()],
+    };
+    facts.push(("Types", types));
+    let examples = def.examples.iter().map(|example| format!("`{}` is `{}`", example.text, example.value));
+    if !def.examples.is_empty() {
+        facts.push(("Examples", examples.collect()));
+    }
+    facts
+}
+
+/// One operator in full, for a terminal.
+pub(crate) fn detail(def: &OpDef) -> String {
+    let mut text = format!("{}\n  {}\n", def.name, def.summary);
+    for (title, lines) in facts(def) {
+        let mut title = title;
+        for line in lines {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {title:<9} {}", line.replace('`', ""));
+            title = "";
+        }
+    }
+    text
+}
+
+/// Short forms longer than this do not push all summaries to the right.
+const FORMS_WIDTH: usize = 24;
+
+/// The list of the operators, one a line: name, short forms, summary.
+pub(crate) fn list(registry: &Registry) -> String {
+    let defs = public(registry);
+    let rows: Vec<_> = defs.iter().map(|def| (def.name, short_forms(def).join(", "), headline(def))).collect();
+    let widest = |of: fn(&(&str, String, &str)) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let (names, forms) = (widest(|row| row.0.len()), widest(|row| row.1.len()).min(FORMS_WIDTH));
+    rows.iter().map(|(name, short, summary)| format!("{name:<names$}  {short:<forms$}  {summary}\n")).collect()
+}
+
+/// The page of all operators.
+pub(crate) fn markdown(registry: &Registry) -> String {
+    let mut text = String::from(
+        "# Operators\n\n\
+         Made by `cembra ops --markdown` from the registry; do not edit.\n\n\
+         Types are spelled as in models: `f32` is FLOAT32, `T?` an optional. Operators whose result is missing if an\n\
+         argument is are listed with their bare types and take optionals of the same. Arguments are cast to a common\n\
+         type where that loses nothing but precision (`i32`, `i64`, `f32`, `f64` in this order; a literal with a\n\
+         fraction takes the float type it meets).\n",
+    );
+    let mut last = "";
+    for def in public(registry) {
+        let family = family(def);
+        if family != last {
+            let _ = write!(text, "\n## {family}\n");
+            last = family;
+        }
+        let _ = write!(text, "\n### {}\n\n{}\n\n", def.name, def.summary);
+        for (title, lines) in facts(def) {
+            let separator = if title == "Types" { ", " } else { "; " };
+            let _ = writeln!(text, "- {title}: {}", lines.join(separator));
+        }
+    }
+    text
+}

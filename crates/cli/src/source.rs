@@ -1,0 +1,92 @@
+//! The text of a model: read from a file, standard input or the command line, and its name for messages.
+
+use crate::data::error::{DataCode, DataError};
+use crate::diagnose::Source;
+use crate::failure::Failure;
+use cembra::{Code, Diagnostic, Error, Limits, Model};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A model's text and where it came from.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelText {
+    name: String,
+    text: String,
+}
+
+impl ModelText {
+    /// The text of a file, or of standard input for `-`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not UTF-8.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Self::from_reader("<stdin>", io::stdin());
+        }
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|cause| {
+            let absent = cause.kind() == io::ErrorKind::NotFound;
+            let error = DataError::io("cannot open the model", cause).in_file(&name);
+            if absent { error.hint("an expression is given as `-e EXPR`") } else { error }
+        })?;
+        Self::from_reader(&name, file)
+    }
+
+    /// A text from the command line.
+    pub(crate) fn expression(text: &str) -> Self {
+        ModelText { name: "<expression>".to_owned(), text: text.to_owned() }
+    }
+
+    fn from_reader(name: &str, reader: impl Read) -> Result<Self, Failure> {
+        // One byte beyond the limit is enough for the parser to refuse the text, whatever follows.
+        let most = Limits::default().source_bytes + 1;
+        let mut bytes = Vec::new();
+        let read = reader.take(most as u64).read_to_end(&mut bytes);
+        read.map_err(|cause| DataError::io("cannot read the model", cause).in_file(name))?;
+        let text = if bytes.len() == most {
+            String::from_utf8_lossy(&bytes).into_owned()
+        } else {
+            String::from_utf8(bytes).map_err(|error| {
+                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count() as u64;
+                DataError::new(DataCode::Unreadable, "the model is not UTF-8 text").in_file(name).on_line(line)
+            })?
+        };
+        let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
+        Ok(ModelText { name: name.to_owned(), text })
+    }
+
+    /// The model.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(crate) fn parse(&self) -> Result<Model, Failure> {
+        Model::parse(&self.text).map_err(|error| self.blame(&error))
+    }
+
+    /// The failure of an error that the library found with this model.
+    pub(crate) fn blame(&self, error: &Error) -> Failure {
+        let problems = error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect();
+        Failure::Model { source: self.clone(), problems, notes: Vec::new() }
+    }
+
+    /// The text for excerpts.
+    pub(crate) fn as_source(&self) -> Source<'_> {
+        Source { name: &self.name, text: &self.text }
+    }
+
+    /// Adds what this command offers to mend a problem.
+    fn with_advice(&self, problem: Diagnostic) -> Diagnostic {
+        match problem.code() {
+            Code::MissingInputType => {
+                let written = problem.span().map_or("", |span| span.text(&self.text));
+                let name = if written.chars().all(|c| c.is_alphanumeric() || c == '_') { written } else { "NAME" };
+                problem.hint(format!("or say it on the command line: `--types {name}=f64`"))
+            }
+            Code::Native => problem.hint("on the command line: `--backend interp` or `--backend auto`"),
+            Code::UnknownName if problem.hints().is_empty() => problem.hint("`cembra ops` lists the operators"),
+            _ => problem,
+        }
+    }
+}

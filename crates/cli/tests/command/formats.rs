@@ -1,0 +1,91 @@
+//! The documented rules of data in and out, as far as a user of the command sees them.
+
+use super::shell::Shell;
+
+/// Passes values through a model of one output, and back.
+fn pass(qtype: &str, file: &str, content: &str, more: &[&str]) -> String {
+    let shell = Shell::new().file(file, content);
+    let model = format!("input x: {qtype}; output y = x");
+    let args: Vec<&str> = ["eval", "-e", &model, file].iter().chain(more).copied().collect();
+    shell.stdout(&args)
+}
+
+#[test]
+fn csv_in_csv_out() {
+    assert_eq!(
+        pass("f64?", "r.csv", "x\n1.50\n\"\"\nnan\n-inf\n1e400\n-0.0\n", &[]),
+        "y\n1.5\n\"\"\nnan\n-inf\ninf\n-0\n"
+    );
+    assert_eq!(pass("f32", "r.csv", "x\n0.1\n16777217\n", &[]), "y\n0.1\n16777216\n");
+    assert_eq!(pass("i64", "r.csv", "x\n9223372036854775807\n", &[]), "y\n9223372036854775807\n");
+    assert_eq!(pass("bool?", "r.csv", "x,z\ntrue,\nfalse,\n,\n", &[]), "y\ntrue\nfalse\n\"\"\n");
+    assert_eq!(pass("unit?", "r.csv", "x,z\npresent,\n,\n", &[]), "y\npresent\n\"\"\n");
+    assert_eq!(pass("text?", "r.csv", "x,z\n\"a,\"\"b\"\"\",\n,\n", &[]), "y\n\"a,\"\"b\"\"\"\n\"\"\n");
+    assert_eq!(pass("(f64, i32?)", "r.csv", "x.0,x.1\n1,2\n3,\n", &[]), "y.0,y.1\n1,2\n3,\n");
+}
+
+#[test]
+fn a_null_string_makes_room_for_empty_texts() {
+    assert_eq!(pass("text?", "r.csv", "x,z\nNA,\n,\nnone,\n", &["--null", "NA"]), "y\nNA\n\"\"\nnone\n");
+    assert_eq!(
+        pass("text?", "r.csv", "x,z\nNA,\n,\n", &["--null", "NA", "--format", "jsonl"]),
+        "{\"y\":null}\n{\"y\":\"\"}\n"
+    );
+    // Results have it even if the data are JSON, which knows `null` by itself.
+    assert_eq!(pass("f64?", "r.jsonl", "{\"x\": null}\n", &["--null", "NA"]), "y\nNA\n");
+}
+
+#[test]
+fn json_in_json_out() {
+    let json = ["--format", "jsonl"];
+    let floats = "{\"x\": 1.5}\n{}\n{\"x\": \"NaN\"}\n{\"x\": \"-Infinity\"}\n{\"x\": 3}\n";
+    assert_eq!(
+        pass("f64?", "r.jsonl", floats, &json),
+        "{\"y\":1.5}\n{\"y\":null}\n{\"y\":\"NaN\"}\n{\"y\":\"-Infinity\"}\n{\"y\":3.0}\n"
+    );
+    assert_eq!(pass("i64", "r.json", "[{\"x\": 9223372036854775807}]", &json), "{\"y\":9223372036854775807}\n");
+    assert_eq!(pass("unit?", "r.json", "[{\"x\": true}, {}]", &json), "{\"y\":true}\n{\"y\":null}\n");
+    assert_eq!(pass("(f64, text?)", "r.json", "[{\"x\": [1, null]}]", &json), "{\"y\":[1.0,null]}\n");
+    assert_eq!(pass("text", "r.ndjson", "{\"x\": \"\\u00e9\\n\"}", &json), "{\"y\":\"é\\n\"}\n");
+    assert_eq!(pass("f64", "r.json", "[]", &["--format", "json"]), "[]\n");
+}
+
+#[test]
+fn undeclared_inputs_take_their_types_from_the_data() {
+    let shell = Shell::new()
+        .file("r.csv", "n,b,t\n1,true,x\n2,,\n")
+        .file("r.jsonl", "{\"n\": 7, \"f\": 7.0}\n{\"n\": 8, \"f\": 7e0}\n");
+    // A CSV's numbers are FLOAT64; whole numbers in JSON are integers.
+    assert_eq!(shell.stdout(&["eval", "-e", "n / 3", "r.csv", "--limit", "1"]), "result\n0.3333333333333333\n");
+    assert_eq!(shell.stdout(&["eval", "-e", "n / 3", "r.jsonl", "--limit", "1"]), "result\n2.3333333\n");
+    assert_eq!(
+        shell.stdout(&["eval", "-e", "n // 2", "r.jsonl", "--format", "jsonl", "--limit", "1"]),
+        "{\"result\":3}\n"
+    );
+    assert_eq!(
+        shell.stdout(&["eval", "-e", "f", "r.jsonl", "--format", "jsonl", "--limit", "1"]),
+        "{\"result\":7.0}\n"
+    );
+    let model = "output u = has(b); output v = (not b) ?? false; output w = t ?? \"none\"";
+    assert_eq!(shell.stdout(&["eval", "-e", model, "r.csv"]), "u,v,w\npresent,false,x\n,false,none\n");
+    // The command line may say better.
+    assert_eq!(
+        shell.stdout(&["eval", "-e", "n / 3", "r.csv", "--types", "n=f32", "--limit", "1"]),
+        "result\n0.33333334\n"
+    );
+}
+
+#[test]
+fn what_is_written_is_read_back_the_same() {
+    let values = "x,t\n0.1,a b\n1e-310,\"q\"\"\n\"\nnan,é\n-0.0,1\n5e300,\n";
+    let shell = Shell::new().file("a.csv", values);
+    let model = "input x: f64?; input t: text?; output \"x\" = x; output \"t\" = t";
+    let mut last = "a.csv".to_owned();
+    for (index, ending) in ["jsonl", "csv", "json", "tsv", "csv"].into_iter().enumerate() {
+        let next = format!("{index}.{ending}");
+        assert_eq!(shell.stdout(&["eval", "-e", model, &last, "--output", &next]), "");
+        last = next;
+    }
+    assert_eq!(shell.read("1.csv"), shell.read(&last));
+    assert_eq!(shell.read(&last), "x,t\n0.1,a b\n1e-310,\"q\"\"\n\"\nnan,é\n-0,1\n5e300,\n");
+}

@@ -1,0 +1,9 @@
+//! Tests of the command as its users run it: the real binary, in a folder of its own.
+
+mod diagnostics;
+mod documents;
+mod eval;
+mod formats;
+mod others;
+mod shell;
+mod usage;

@@ -1,0 +1,130 @@
+//! `check`, `explain`, `ops`, `bench`, `fuzz` and `completions`.
+
+use super::shell::{Shell, example, snapshot};
+
+#[test]
+fn check_tells_what_goes_in_and_out() {
+    let shell = Shell::new();
+    assert_eq!(
+        shell.stdout(&["check", &example("quadratic.cem")]),
+        "input a: f32\ninput b: f64\ninput c: f64\noutput first: f64?\noutput second: f64?\n"
+    );
+    assert_eq!(
+        shell.stdout(&["check", "-e", "(x, y == \"a\")", "--types", "x=i64?,y=text", "--format", "json"]),
+        r#"{
+  "inputs": [
+    {
+      "name": "x",
+      "type": "i64?"
+    },
+    {
+      "name": "y",
+      "type": "text"
+    }
+  ],
+  "outputs": [
+    {
+      "name": "result",
+      "type": "(i64?, unit?)"
+    }
+  ]
+}
+"#
+    );
+}
+
+#[test]
+fn explain_shows_the_stages() {
+    let shell = Shell::new();
+    let quadratic = example("quadratic.cem");
+    snapshot!("explain_expr", shell.stdout(&["explain", &quadratic, "--stage", "expr"]));
+    let small = ["explain", "-e", "input x: f64; output y = where(x > 0, x * 2 + 1, -x)", "--stage"];
+    let stage = |name: &str| shell.stdout(&[&small[..], &[name]].concat());
+    snapshot!("explain_plan", stage("plan"));
+    snapshot!("explain_passes", stage("passes"));
+    let all = stage("all");
+    for name in ["expr", "passes", "prepared", "plan", "clif", "asm"] {
+        assert!(all.contains(&format!("== {name} ==\n{}", stage(name))), "{name}");
+    }
+}
+
+#[test]
+fn explain_stops_where_it_is_told_to() {
+    let shell = Shell::new();
+    let text = shell.stdout(&["explain", "-e", "1 + 2 * 3", "--stage", "prepared", "--stop-after", "types"]);
+    assert!(text.contains("math.multiply"), "{text}");
+    let text = shell.stdout(&["explain", "-e", "1 + 2 * 3", "--stage", "prepared"]);
+    assert!(!text.contains("math.multiply"), "{text}");
+    let json = shell.stdout(&["explain", "-e", "1 + 2 * 3", "--stop-after", "fold", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(json.as_object().expect("an object").keys().collect::<Vec<_>>(), ["expr", "passes", "prepared"]);
+    assert_eq!(json["expr"], "output result = 1 + 2 * 3\n");
+}
+
+#[test]
+fn wheres_are_branches_in_the_machine_code() {
+    let shell = Shell::new();
+    let clif = shell.stdout(&["explain", &example("quadratic.cem"), "--stage", "clif"]);
+    assert!(clif.matches("brif").count() >= 2, "{clif}");
+    let asm = shell.stdout(&["explain", &example("quadratic.cem"), "--stage", "asm"]);
+    if cfg!(target_arch = "x86_64") {
+        let labels: Vec<&str> = asm.lines().filter(|line| line.starts_with('L')).collect();
+        assert!(labels.len() >= 2, "{asm}");
+        for label in labels {
+            let target = format!(" {}", label.trim_end_matches(':'));
+            assert!(asm.lines().any(|line| line.contains("  j") && line.ends_with(&target)), "{label} in\n{asm}");
+        }
+    }
+}
+
+#[test]
+fn ops_finds_operators_by_every_name() {
+    let shell = Shell::new();
+    let detail = shell.stdout(&["ops", "math.floordiv"]);
+    snapshot!("ops_floordiv", &detail);
+    for name in ["floordiv", "M.math.floordiv", "//"] {
+        assert_eq!(shell.stdout(&["ops", name]), detail, "{name}");
+    }
+    let list = shell.stdout(&["ops"]);
+    assert!(list.lines().any(|line| line.starts_with("math.add ") && line.contains(" x + y, add ")), "{list}");
+    // Building blocks that no model can name are not listed.
+    assert!(!list.contains("_pow_half"), "{list}");
+}
+
+#[test]
+fn bench_measures_both_backends() {
+    let shell = Shell::new().file("rows.csv", "x\n1\n2\n3\n");
+    let table = shell.stdout(&["bench", "-e", "x * 2 + 1", "rows.csv"]);
+    assert!(table.contains("interpreter") && table.contains("native"), "{table}");
+    assert!(table.ends_with("medians of 15 rounds, 3 rows\n"), "{table}");
+    let json = shell.stdout(&["bench", "-e", "x // y", "--types", "x=i32,y=i32?", "--format", "json"]);
+    let records: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    let records = records.as_array().expect("a list");
+    let named: Vec<_> = records.iter().map(|one| (one["subject"].as_str(), one["metric"].as_str())).collect();
+    let expected: Vec<_> = ["interpreter", "native"]
+        .into_iter()
+        .flat_map(|subject| ["us_prepare", "us_compile", "ns_per_row"].map(|metric| (Some(subject), Some(metric))))
+        .collect();
+    assert_eq!(named, expected);
+    assert!(records.iter().all(|one| one["min"].as_f64() <= one["median"].as_f64()), "{json}");
+    let untyped = shell.run(&["bench", "-e", "x + 1"]);
+    assert!(untyped.stderr.contains("`--types x=f64`"), "{untyped}");
+}
+
+#[test]
+fn fuzz_sums_up_on_its_last_line() {
+    let shell = Shell::new();
+    let report = shell.stdout(&["fuzz", "--programs", "50", "--seed", "7"]);
+    let last = report.lines().last().expect("a line");
+    assert!(last.starts_with("50 programs, ") && last.contains(" 0 mismatches, "), "{last}");
+    assert_eq!(report, shell.stdout(&["fuzz", "--programs", "50", "--seed", "7"]));
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let shell = Shell::new();
+    for name in ["bash", "zsh", "fish"] {
+        let script = shell.stdout(&["completions", name]);
+        assert!(script.contains("explain") && script.contains("keep-inputs"), "{name}");
+    }
+}

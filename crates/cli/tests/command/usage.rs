@@ -1,0 +1,45 @@
+//! Command lines that make no sense: exit status 2, and what is said about them.
+
+use super::shell::{Shell, snapshot};
+
+fn refuse(name: &str, args: &[&str]) {
+    let outcome = Shell::new().run(args);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""), "{args:?}");
+    snapshot!(name, outcome);
+}
+
+#[test]
+fn options_and_commands() {
+    refuse("unknown_option", &["eval", "-e", "1", "--formt", "json"]);
+    refuse("unknown_option_value", &["eval", "-e", "1", "--backend", "fast"]);
+    refuse("no_model", &["eval"]);
+    refuse("two_models", &["check", "-e", "1", "model.cem"]);
+    refuse("fuzz_without_an_end", &["fuzz"]);
+    refuse("stage_after_the_last_pass", &["explain", "-e", "1", "--stage", "plan", "--stop-after", "types"]);
+    refuse("unknown_operator_name", &["ops", "math.sqr"]);
+}
+
+#[test]
+fn values_and_types_of_inputs() {
+    refuse("value_that_is_no_literal", &["eval", "-e", "x", "-s", "x=Dream"]);
+    refuse("value_without_a_name", &["eval", "-e", "x", "-s", "1.5"]);
+    refuse("value_for_an_unknown_input", &["eval", "-e", "price * 2", "-s", "prices=1"]);
+    refuse("value_of_another_type", &["eval", "-e", "input n: i32; n + 1", "-s", "n=1.5"]);
+    refuse("missing_without_a_type", &["eval", "-e", "x ?? 1", "-s", "x=missing"]);
+    refuse("missing_for_a_plain_constant", &["eval", "-e", "input n: i32; n + 1", "-s", "n=missing"]);
+    refuse("value_given_twice", &["eval", "-e", "x", "-s", "x=1", "-s", "x=2"]);
+    refuse("unknown_type_option", &["check", "-e", "x", "--types", "x=float32"]);
+    refuse("type_of_an_unknown_input", &["check", "-e", "x", "--types", "xs=f32"]);
+    refuse("unknown_output", &["eval", "-e", "output first = 1", "--only", "fist"]);
+}
+
+#[test]
+fn the_command_alone_shows_its_help() {
+    let outcome = Shell::new().run(&[]);
+    assert_eq!(outcome.status, Some(2));
+    assert!(outcome.stderr.contains("Usage: cembra <COMMAND>"), "{outcome}");
+    let help = Shell::new().stdout(&["--help"]);
+    for command in ["eval", "check", "explain", "ops", "fuzz", "bench", "completions"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}");
+    }
+}
