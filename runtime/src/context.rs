@@ -134,5 +134,5 @@ impl Context {
     }
 }
 
-// SAFETY: the only pointer is to the immutable static table of functions.
+// SAFETY: FUNCTION-TABLE: the only pointer is to the table.
 unsafe impl Send for Context {}

@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_frame_starts_as_its_template() {
         let mut frame = Frame::from_template(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        // SAFETY: both slots lie inside the 16 bytes of the frame and any byte is a valid u8.
+        // SAFETY: FRAME-SLOT: both slots lie inside the 16 bytes of the frame and any byte is a valid u8.
         let read = unsafe { (frame.ptr().read(Slot::<u8>::at(8)), frame.ptr().read(Slot::<u8>::at(0))) };
         assert_eq!(read, (9, 1));
     }

@@ -62,7 +62,7 @@ macro_rules! runtime_functions {
         }
 
         struct Table([Address; RuntimeFn::ALL.len()]);
-        // SAFETY: an immutable table of function addresses.
+        // SAFETY: FUNCTION-TABLE.
         unsafe impl Sync for Table {}
         static TABLE: Table = Table([$(entry::$variant as Address),*]);
     };

@@ -34,7 +34,7 @@ impl<'a> Text<'a> {
         if self.len == 0 {
             return "";
         }
-        // SAFETY: invariant TEXT-VIEW (docs/safety.md): whoever made the view vouched for its bytes for 'a.
+        // SAFETY: TEXT-VIEW: whoever made the view vouched for its bytes for 'a.
         unsafe { str::from_utf8_unchecked(std::slice::from_raw_parts(self.ptr, self.len)) }
     }
 }

@@ -20,6 +20,7 @@ use crate::program::is_run_time_type;
 use crate::text::{is_word, type_nesting, value_nesting};
 use crate::{Code, Diagnostic, Diagnostics, Graph, Input, Limits, NodeId, Output, Program, ScalarValue, Value};
 use cembra_runtime::QType;
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
 
@@ -57,6 +58,8 @@ struct State {
     program: Program,
     problems: Vec<Diagnostic>,
     limits: Limits,
+    /// The leaves that have types, and which inputs they are.
+    declared: FxHashMap<NodeId, usize>,
 }
 
 impl State {
@@ -142,12 +145,13 @@ impl Builder {
             );
         } else if type_nesting(&qtype, state.limits.nesting) > state.limits.nesting {
             state.report(state.limits.exceeded(Limit::Nesting));
-        } else if let Some(declared) = state.program.inputs.iter().find(|input| &*input.name == name) {
-            if declared.qtype.as_ref() != Some(&qtype) {
+        } else if let Some(declared) = state.declared.get(&leaf.node) {
+            if state.program.inputs[*declared].qtype.as_ref() != Some(&qtype) {
                 let message = format!("the input `{name}` is declared with two types");
                 state.report(Diagnostic::new(Code::Builder, message));
             }
         } else {
+            state.declared.insert(leaf.node, state.program.inputs.len());
             state.program.inputs.push(Input { name: name.into(), qtype: Some(qtype), span: None });
         }
         leaf

@@ -431,7 +431,7 @@ mod tests {
         ];
         for value in values {
             let mut frame = Frame::from_template(&[0xAA; 64]);
-            // SAFETY: every type used here fits into 64 bytes.
+            // SAFETY: FRAME-SLOT: every type used here fits into 64 bytes.
             let back = unsafe {
                 value.write_to(frame.ptr(), 8);
                 Value::read_from(&value.qtype(), frame.ptr(), 8)

@@ -69,9 +69,8 @@ impl<'p> Memory<'p> {
     /// The value a piece holds on every path to the current step; none if paths differ or nothing was written.
     fn holds(&self, piece: usize) -> Option<ValueId> {
         for write in self.writes[piece].iter().rev() {
-            let inside = match self.open.binary_search_by_key(&write.entered, |block| block.entered) {
-                Ok(_) => return Some(write.value),
-                Err(inside) => inside,
+            let Err(inside) = self.open.binary_search_by_key(&write.entered, |block| block.entered) else {
+                return Some(write.value);
             };
             // The block is left. If it lies in the first branch of a conditional whose second branch is being run, no path
             // leads from there to here; else some path does.

@@ -7,7 +7,7 @@ use cembra_plan::{Linear, Plan, build, verify};
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::QType;
 
-const DEPTH: i32 = 500_000;
+const DEPTH: i32 = 100_000;
 
 /// Plans a program of one output over `x` and `y` of type INT32 on a small stack, whatever the runner's threads have,
 /// and lets the caller look at the plan there.

@@ -10,5 +10,5 @@ mod region;
 
 pub use extension::Extension;
 pub use graph::{Id, Kind, TypedGraph};
-pub use pass::{Mode, Options, PASSES, Pass, Prepared, prepare};
+pub use pass::{Mode, Options, PASSES, Pass, Prepared, prepare, rules};
 pub use region::{RegionId, RegionTree};

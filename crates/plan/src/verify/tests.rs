@@ -213,7 +213,8 @@ fn every_path_is_right(plan: &Plan) -> bool {
     let placed = (0..plan.value_count()).map(ValueId::from_index).all(|value| {
         let layout = plan.value(value).qtype.layout();
         let slot = plan.value(value).slot;
-        slot % layout.align == 0 && slot.checked_add(layout.size).is_some_and(|end| end <= plan.layout().size())
+        slot.is_multiple_of(layout.align)
+            && slot.checked_add(layout.size).is_some_and(|end| end <= plan.layout().size())
     });
     placed
         && (0..1_u32 << wheres.len()).all(|choices| {

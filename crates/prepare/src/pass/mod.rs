@@ -9,6 +9,8 @@ mod rewrite;
 mod types;
 mod wheres;
 
+pub use optimise::rules;
+
 use crate::{Extension, Id, RegionId, RegionTree, TypedGraph};
 use cembra_expr::{Diagnostics, Program};
 use cembra_ops::Registry;

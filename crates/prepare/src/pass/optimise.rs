@@ -24,6 +24,11 @@ pub(super) struct Rule {
     pub(super) apply: fn(&mut Site<'_>, &[Id]) -> Option<Id>,
 }
 
+/// The rules of the optimiser in the order they are tried: what each does, as `from -> to`, and the mode it needs.
+pub fn rules() -> impl Iterator<Item = (&'static str, Mode)> {
+    rules::RULES.iter().map(|rule| (rule.name, rule.mode))
+}
+
 /// Where a rule is applied.
 pub(super) struct Site<'g> {
     graph: &'g mut TypedGraph,

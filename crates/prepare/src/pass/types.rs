@@ -33,7 +33,7 @@ pub(super) fn leaves(
             }
             (Some(qtype), _) => qtype.clone(),
             (None, Some(qtype)) => qtype,
-            (None, None) if used.contains(&input.name) => {
+            (None, None) if used.binary_search(&&*input.name).is_ok() => {
                 problems.push(
                     Diagnostic::new(Code::MissingInputType, format!("input `{}` has no type", input.name))
                         .at(input.span)
@@ -49,22 +49,32 @@ pub(super) fn leaves(
     Ok(found)
 }
 
-fn used_leaves(program: &Program) -> rustc_hash::FxHashSet<Arc<str>> {
+/// The names of the leaves that outputs need, sorted. Names come from strangers: they are compared, not hashed.
+fn used_leaves(program: &Program) -> Vec<&str> {
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|o| o.node));
-    (0..graph.len())
+    let mut used: Vec<&str> = (0..graph.len())
         .filter(|at| needed[*at])
         .filter_map(|at| match graph.node(NodeId::from_index(at)) {
-            Node::Leaf(name) => Some(graph.name(name).clone()),
+            Node::Leaf(name) => Some(&**graph.name(name)),
             _ => None,
         })
-        .collect()
+        .collect();
+    used.sort_unstable();
+    used
 }
 
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let graph = &program.graph;
-    let mut typer =
-        Typer { graph, registry: options.registry, operators: vec![None; graph.name_count()], problems: Vec::new() };
+    let mut leaves: Vec<u32> = (0..prepared.leaves.len() as u32).collect();
+    leaves.sort_unstable_by_key(|at| &prepared.leaves[*at as usize].0);
+    let mut typer = Typer {
+        graph,
+        registry: options.registry,
+        operators: vec![None; graph.name_count()],
+        leaves,
+        problems: Vec::new(),
+    };
     let needed = graph.reachable(program.outputs.iter().map(|o| o.node));
     // A node whose operand failed is not reported again.
     let mut map: Vec<Option<Id>> = vec![None; graph.len()];
@@ -90,6 +100,8 @@ struct Typer<'a> {
     registry: &'static Registry,
     /// What each name means as an operator, looked up once.
     operators: Vec<Option<OpId>>,
+    /// The positions of the leaves, sorted by name.
+    leaves: Vec<u32>,
     problems: Vec<Diagnostic>,
 }
 
@@ -98,12 +110,13 @@ impl Typer<'_> {
         match self.graph.node(node) {
             Node::Leaf(name) => {
                 let name = self.graph.name(name);
-                match prepared.leaves.iter().position(|(leaf, _)| leaf == name) {
-                    Some(at) => {
+                match self.leaves.binary_search_by_key(&name, |at| &prepared.leaves[*at as usize].0) {
+                    Ok(at) => {
+                        let at = self.leaves[at] as usize;
                         let qtype = prepared.leaves[at].1.clone();
                         Some(prepared.graph.leaf(at as u32, qtype, node))
                     }
-                    None => {
+                    Err(_) => {
                         let message = format!("leaf `{name}` has no type");
                         self.problems.push(Diagnostic::new(Code::MissingInputType, message).at(self.graph.span(node)));
                         None

@@ -1,0 +1,268 @@
+//! The passes, each on a small expression: what goes in, what comes out, and that options leave them out or stop them.
+
+use cembra_expr::{Limits, ScalarValue, Value, parse};
+use cembra_ops::{Registry, id};
+use cembra_prepare::{Extension, Id, Kind, Mode, Options, PASSES, Prepared, TypedGraph, prepare};
+use std::sync::Arc;
+
+/// The graph after each pass that ran.
+fn stages(text: &str, options: &Options) -> Vec<(&'static str, Prepared)> {
+    let program = parse(text, Registry::standard(), &Limits::default()).expect("a model");
+    let mut stages = Vec::new();
+    prepare(&program, &|_| None, options, &mut |pass, prepared| stages.push((pass.name, prepared.clone())))
+        .unwrap_or_else(|error| panic!("{error}"));
+    stages
+}
+
+/// The lines of the graph after a pass, with nodes numbered as they come.
+fn after(text: &str, pass: &str, options: &Options) -> Vec<String> {
+    let stages = stages(text, options);
+    let (_, prepared) = stages.iter().find(|(name, _)| *name == pass).expect("a pass that ran");
+    renumbered(prepared)
+}
+
+fn renumbered(prepared: &Prepared) -> Vec<String> {
+    let mut numbers: Vec<String> = Vec::new();
+    let text = prepared.to_string();
+    text.lines()
+        .map(|line| {
+            let mut pieces = line.split('%');
+            let mut new = pieces.next().unwrap_or_default().to_owned();
+            for piece in pieces {
+                let digits = piece.len() - piece.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+                let (old, rest) = piece.split_at(digits);
+                let number = numbers.iter().position(|known| known == old).unwrap_or_else(|| {
+                    numbers.push(old.to_owned());
+                    numbers.len() - 1
+                });
+                new.push_str(&format!("%{number}{rest}"));
+            }
+            new
+        })
+        .collect()
+}
+
+fn default(text: &str, pass: &str) -> Vec<String> {
+    after(text, pass, &Options::default())
+}
+
+#[test]
+fn types_are_inferred_and_names_resolved() {
+    assert_eq!(
+        default("input x: f32\ninput y: i64?\nM.math.add(x, max(y, 1))", "types"),
+        [
+            "%0 = L.x : FLOAT32",
+            "%1 = L.y : OPTIONAL_INT64",
+            "%2 = 1 : INT32",
+            "%3 = math.maximum(%1, %2) : OPTIONAL_INT64",
+            "%4 = math.add(%0, %3) : OPTIONAL_FLOAT32",
+            "result = %4",
+        ]
+    );
+}
+
+#[test]
+fn weak_outputs_are_cast_unless_they_are_kept() {
+    assert_eq!(
+        default("1.5", "types"),
+        ["%0 = weak_float{1.5} : WEAK_FLOAT", "%1 = core.to_float64(%0) : FLOAT64", "result = %1"]
+    );
+    let kept = Options { keep_weak_outputs: true, ..Options::default() };
+    assert_eq!(after("1.5", "types", &kept), ["%0 = weak_float{1.5} : WEAK_FLOAT", "result = %0"]);
+}
+
+#[test]
+fn composite_operators_are_replaced() {
+    let lowered = |expression: &str| {
+        let text = format!("input x: i32?, b: bool, m: unit?\n{expression}");
+        default(&text, "lower").into_iter().filter(|line| line.contains('(')).collect::<Vec<_>>()
+    };
+    assert_eq!(lowered("if m then x else 1"), ["%3 = core.where(%1, %0, %2) : OPTIONAL_INT32"]);
+    assert_eq!(lowered("not b"), ["%1 = bool.logical_not(%0) : BOOLEAN"]);
+    assert_eq!(lowered("not m"), ["%1 = core.presence_not(%0) : OPTIONAL_UNIT"]);
+    assert_eq!(lowered("m and m"), ["%1 = core.presence_and(%0, %0) : OPTIONAL_UNIT"]);
+    assert_eq!(
+        lowered("b or m"),
+        ["%3 = core.equal(%0, %2) : OPTIONAL_UNIT", "%4 = core.presence_or(%3, %1) : OPTIONAL_UNIT"]
+    );
+    assert_eq!(lowered("cast(x, f64?)"), ["%1 = core.to_float64(%0) : OPTIONAL_FLOAT64"]);
+    assert_eq!(
+        lowered("cast(b, i32?)"),
+        ["%1 = core.to_int32(%0) : INT32", "%2 = core.to_optional(%1) : OPTIONAL_INT32"]
+    );
+    // Only the type of the operand is used.
+    assert_eq!(
+        default("input x: i32?\nones_like(x + 1)", "lower"),
+        ["%0 = optional_int32{1} : OPTIONAL_INT32", "result = %0"]
+    );
+    assert_eq!(default("input x: i32\ncore.identity(x)", "lower"), ["%0 = L.x : INT32", "result = %0"]);
+}
+
+#[test]
+fn casts_are_written_out_scalar_first_and_shared() {
+    assert_eq!(
+        default("input i: i32\ninput x: f64?\n(i + x) * i", "cast"),
+        [
+            "%0 = L.i : INT32",
+            "%1 = L.x : OPTIONAL_FLOAT64",
+            "%2 = core.to_float64(%0) : FLOAT64",
+            "%3 = core.to_optional(%2) : OPTIONAL_FLOAT64",
+            "%4 = math.add(%3, %1) : OPTIONAL_FLOAT64",
+            "%5 = math.multiply(%4, %3) : OPTIONAL_FLOAT64",
+            "result = %5",
+        ]
+    );
+}
+
+#[test]
+fn every_operator_is_bound_by_the_cast_pass() {
+    let text = "input x: f32?, t: (i32, text)\nwhere(x > 1, t.0 // 2, abs(t.0)) ?? -1";
+    for (pass, prepared) in stages(text, &Options::default()) {
+        let bound = |id: Id| !matches!(prepared.graph.kind(id), Kind::Operator { op, overload: None, .. } if op != id::GET_NTH && op != id::MAKE_TUPLE);
+        assert_eq!(prepared.graph.ids().all(bound), !["types", "lower"].contains(&pass), "{pass}");
+    }
+}
+
+#[test]
+fn an_untyped_missing_becomes_a_typed_one() {
+    assert_eq!(
+        default("input x: f32\nx ?? missing", "cast")[1..3],
+        ["%1 = optional_float32{NA} : OPTIONAL_FLOAT32", "%2 = core.presence_or(%0, %1) : FLOAT32"]
+    );
+}
+
+#[test]
+fn operators_on_literals_are_folded() {
+    assert_eq!(
+        default("input x: f32\nx * (2.0 * 3.0 - 1)", "fold"),
+        ["%0 = L.x : FLOAT32", "%1 = 5. : FLOAT32", "%2 = math.multiply(%0, %1) : FLOAT32", "result = %2"]
+    );
+    assert_eq!(default("(missing[i32] // 0, 7 // 2).1 + 1", "fold"), ["%0 = 4 : INT32", "result = %0"]);
+}
+
+#[test]
+fn folding_leaves_what_fails() {
+    let lines = default("input x: i32\nx + 1 // (2 - 2)", "fold");
+    assert_eq!(lines[1..4], ["%1 = 1 : INT32", "%2 = 0 : INT32", "%3 = math.floordiv(%1, %2) : INT32"]);
+}
+
+#[test]
+fn folding_does_not_cross_the_order_of_operations() {
+    // x + 1 + 2 is (x + 1) + 2; sums of literals on the right are not gathered.
+    let lines = default("input x: i32\nx + 1 + 2", "optimise");
+    assert_eq!(lines.iter().filter(|line| line.contains("math.add")).count(), 2);
+}
+
+#[test]
+fn the_optimiser_has_two_modes() {
+    let text = "input x: f64\nx + 0.0";
+    let strict = default(text, "optimise");
+    assert!(strict.iter().any(|line| line.contains("math.add")), "{strict:?}");
+    let compat = Options { mode: Mode::Compat, ..Options::default() };
+    assert_eq!(after(text, "optimise", &compat), ["%0 = L.x : FLOAT64", "result = %0"]);
+}
+
+#[test]
+fn conditionals_with_something_to_skip_become_lazy() {
+    let lines = default("input x: i32\nwhere(x > 0, x * x, x)", "where");
+    assert!(lines.iter().any(|line| line.contains("core._short_circuit_where")), "{lines:?}");
+    let lines = default("input x: i32\nwhere(x > 0, x, 1)", "where");
+    assert!(lines.iter().any(|line| line.contains("core.where")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("_short_circuit")), "{lines:?}");
+}
+
+#[test]
+fn passes_run_in_order_and_can_be_stopped_after() {
+    let text = "input x: f64\nwhere(x > 1.0 + 1.0, x ** 0.5)";
+    let names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
+    assert_eq!(names, ["types", "lower", "cast", "fold", "optimise", "extensions", "where"]);
+    let all = stages(text, &Options::default());
+    assert_eq!(all.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names);
+    for (at, name) in names.iter().enumerate() {
+        let stopped = stages(text, &Options { stop_after: Some((*name).to_owned()), ..Options::default() });
+        assert_eq!(stopped.len(), at + 1);
+        for ((_, full), (_, part)) in all.iter().zip(&stopped) {
+            assert_eq!(full.to_string(), part.to_string());
+        }
+    }
+}
+
+#[test]
+fn only_optional_passes_can_be_left_out() {
+    let text = "input x: f64\nwhere(x > 1.0 + 1.0, x ** 0.5)";
+    let all = stages(text, &Options::default());
+    for (at, (name, _)) in all.iter().enumerate() {
+        let without = stages(text, &Options { without: vec![(*name).to_owned()], ..Options::default() });
+        assert_eq!(without.len(), all.len(), "a pass that is left out is still observed");
+        let changed = (at > 0).then(|| without[at].1.to_string() != without[at - 1].1.to_string());
+        match *name {
+            "fold" | "optimise" => assert_eq!(changed, Some(false), "{name}"),
+            "extensions" => assert_eq!(without[at].1.to_string(), all[at].1.to_string()),
+            _ => assert_eq!(without[at].1.to_string(), all[at].1.to_string(), "{name} cannot be left out"),
+        }
+    }
+}
+
+/// Replaces the sum of two equal operands by something else.
+#[derive(Debug)]
+struct Doubles {
+    with: fn(&mut TypedGraph, Id) -> Id,
+}
+
+impl Extension for Doubles {
+    fn name(&self) -> &str {
+        "doubles"
+    }
+
+    fn transform(&self, graph: &mut TypedGraph, node: Id) -> Option<Id> {
+        match *graph.as_op(node, id::ADD)? {
+            [a, b] if a == b => Some((self.with)(graph, node)),
+            _ => None,
+        }
+    }
+}
+
+fn literal(graph: &mut TypedGraph, node: Id, value: Value) -> Id {
+    graph.literal(value, graph.origin(node))
+}
+
+#[test]
+fn extensions_replace_nodes_in_the_order_they_are_given() {
+    let seven: Arc<dyn Extension> = Arc::new(Doubles { with: |graph, node| literal(graph, node, Value::from(7)) });
+    let eight: Arc<dyn Extension> = Arc::new(Doubles { with: |graph, node| literal(graph, node, Value::from(8)) });
+    let text = "input x: i32\nx + x + x * 2";
+    let options = Options { extensions: vec![seven.clone(), eight.clone()], ..Options::default() };
+    assert_eq!(after(text, "extensions", &options)[1], "%1 = 7 : INT32");
+    let options = Options { extensions: vec![eight, seven.clone()], ..Options::default() };
+    assert_eq!(after(text, "extensions", &options)[1], "%1 = 8 : INT32");
+    let options = Options { extensions: vec![seven], without: vec!["extensions".to_owned()], ..Options::default() };
+    assert!(!after(text, "extensions", &options).iter().any(|line| line.contains("= 7")));
+}
+
+#[test]
+fn an_extension_cannot_change_a_type() {
+    let wrong = Doubles { with: |graph, node| literal(graph, node, Value::Scalar(ScalarValue::Float32(7.0))) };
+    let options = Options { extensions: vec![Arc::new(wrong)], ..Options::default() };
+    assert_eq!(after("input x: i32\nx + x", "extensions", &options)[1], "%1 = math.add(%0, %0) : INT32");
+}
+
+#[test]
+fn problems_of_types_are_reported_together() {
+    let text = "input x: f32, t: text\noutput a = x + t\noutput b = -t\noutput c = (x + t) * 2";
+    let program = parse(text, Registry::standard(), &Limits::default()).expect("a model");
+    let problems = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect_err("ill-typed");
+    let spans: Vec<&str> =
+        problems.as_slice().iter().filter_map(|problem| problem.span()).map(|span| span.text(text)).collect();
+    // What is made of an erroneous value is not reported again.
+    assert_eq!(spans.len(), 2, "{spans:?}");
+}
+
+#[test]
+fn a_missing_type_is_asked_for_only_if_the_input_is_used() {
+    let program = parse("input x, unused\noutput y = x", Registry::standard(), &Limits::default()).expect("a model");
+    let given = |name: &str| (name == "x").then_some(cembra_runtime::QType::FLOAT64);
+    let prepared = prepare(&program, &given, &Options::default(), &mut |_, _| {}).expect("all types needed are there");
+    assert_eq!(renumbered(&prepared), ["%0 = L.x : FLOAT64", "y = %0"]);
+    let problems = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect_err("no type");
+    assert_eq!(problems.as_slice().len(), 1);
+}

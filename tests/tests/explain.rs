@@ -1,0 +1,225 @@
+//! What `explain` shows: the facts a plan must have, read from the listings, and the listings themselves as snapshots.
+
+use cembra::{Model, Options, Stage};
+use std::collections::BTreeMap;
+
+const QUADRATIC: &str = include_str!("../../docs/examples/quadratic.cem");
+
+/// Conditionals in both branches, in a condition's place, with faults and sharing.
+const NESTED: &str = "input x, y: f64
+input n: i32?
+let p = x * y
+output r = if x > 0 then (if y > 0 then sqrt(p) else x // y) else (if n > 2 then 10 % n ?? 0 else p)
+output c = where(where(x > y, has(n), y > 0), n, 7)
+";
+
+fn explain(text: &str, options: &Options, stage: Stage) -> String {
+    Model::parse(text).expect("a model").explain(options, stage).expect("a listing")
+}
+
+/// A plan's listing, taken apart.
+struct Listing {
+    literals: Vec<String>,
+    /// The instructions in order: slot, operator and arguments of those that write one, else only the operator.
+    steps: Vec<Step>,
+}
+
+struct Step {
+    slot: Option<String>,
+    operator: String,
+    arguments: Vec<String>,
+}
+
+impl Listing {
+    fn of(text: &str, options: &Options) -> Listing {
+        let listing = explain(text, options, Stage::Plan);
+        let part = |from: &str, to: &str| {
+            let (_, rest) = listing.split_once(from).expect(from);
+            let (part, _) = rest.split_once(to).expect(to);
+            part.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let literals = part("Init operations:\n", "Eval operations:\n");
+        let literals = literals.iter().map(|line| line.split_once(" = ").expect("a literal").1.to_owned()).collect();
+        let steps = part("Eval operations:\n", "Outputs:\n").iter().map(|line| Step::read(line)).collect();
+        Listing { literals, steps }
+    }
+
+    fn count(&self, operator: &str) -> usize {
+        self.steps.iter().filter(|step| step.operator == operator).count()
+    }
+
+    fn one(&self, operator: &str) -> &Step {
+        let mut found = self.steps.iter().filter(|step| step.operator == operator);
+        let step = found.next().unwrap_or_else(|| panic!("{operator} is there"));
+        assert!(found.next().is_none(), "{operator} is there once");
+        step
+    }
+
+    fn maker(&self, slot: &str, before: usize) -> &Step {
+        let made = self.steps[..before].iter().rev().find(|step| step.slot.as_deref() == Some(slot));
+        made.unwrap_or_else(|| panic!("{slot} is made before"))
+    }
+
+    fn position(&self, operator: &str) -> usize {
+        self.steps.iter().position(|step| step.operator == operator).unwrap_or_else(|| panic!("{operator} is there"))
+    }
+}
+
+impl Step {
+    fn read(line: &str) -> Step {
+        let (slot, call) = match line.split_once(" = ") {
+            Some((slot, call)) => (Some(slot.to_owned()), call),
+            None => (None, line),
+        };
+        let (operator, arguments) = call.split_once('(').expect("an instruction");
+        let arguments = arguments.trim_end_matches(')').split(", ").filter(|a| !a.is_empty()).map(str::to_owned);
+        Step { slot, operator: operator.to_owned(), arguments: arguments.collect() }
+    }
+}
+
+#[test]
+fn literals_of_the_quadratic_are_initialised_once() {
+    let mut literals = Listing::of(QUADRATIC, &Options::default()).literals;
+    literals.sort();
+    assert_eq!(literals, ["4.", "float64{0}", "float64{2}", "optional_float64{NA}"]);
+    let mut kept = Listing::of(QUADRATIC, &Options::default().without_pass("optimise")).literals;
+    kept.sort();
+    assert_eq!(kept, ["4.", "float64{0.5}", "float64{0}", "float64{2}", "optional_float64{NA}"]);
+}
+
+#[test]
+fn casts_of_the_quadratic_are_written_out() {
+    let plan = Listing::of(QUADRATIC, &Options::default());
+    // 4.0 * a is a product of FLOAT32, cast before it meets c.
+    let at = plan.position("core.to_float64");
+    let narrow = &plan.steps[at].arguments[0];
+    assert!(narrow.starts_with("FLOAT32"), "{narrow}");
+    let product = plan.maker(narrow, at);
+    assert_eq!(product.operator, "math.multiply");
+    assert!(product.arguments.iter().all(|a| a.starts_with("FLOAT32")), "{:?}", product.arguments);
+    let cast = plan.steps[at].slot.as_ref().expect("a result");
+    let used = plan.steps[at + 1..].iter().find(|step| step.arguments.contains(cast)).expect("a use");
+    assert_eq!((used.operator.as_str(), used.arguments.len()), ("math.multiply", 2));
+    // Once for that product, once for the divisor `a`, which both branches share.
+    assert_eq!(plan.count("core.to_float64"), 2);
+}
+
+#[test]
+fn the_power_of_one_half_is_lowered() {
+    let plan = Listing::of(QUADRATIC, &Options::default());
+    assert_eq!((plan.count("math._pow_half"), plan.count("math.pow")), (1, 0));
+    assert_eq!(plan.one("math._pow_half").arguments.len(), 1);
+    let kept = Listing::of(QUADRATIC, &Options::default().without_pass("optimise"));
+    assert_eq!((kept.count("math._pow_half"), kept.count("math.pow")), (0, 1));
+    assert_eq!(kept.one("math.pow").arguments.len(), 2);
+}
+
+#[test]
+fn negation_and_root_are_shared() {
+    let plan = Listing::of(QUADRATIC, &Options::default());
+    let root = plan.one("math._pow_half").slot.clone().expect("a slot");
+    let negative = plan.one("math.neg").slot.clone().expect("a slot");
+    let sum = &plan.one("math.add").arguments;
+    let last = plan.steps.iter().rev().find(|step| step.operator == "math.subtract").expect("a difference");
+    assert_eq!(sum, &[negative, root]);
+    assert_eq!(&last.arguments, sum);
+    assert_eq!(plan.count("core.greater_equal"), 1);
+}
+
+#[test]
+fn each_where_is_a_jump_over_its_branch() {
+    let plan = Listing::of(QUADRATIC, &Options::default());
+    let condition = plan.one("core.greater_equal").slot.clone().expect("a slot");
+    let jumps: Vec<usize> =
+        (0..plan.steps.len()).filter(|at| plan.steps[*at].operator.starts_with("jump_if_not")).collect();
+    assert_eq!(jumps.len(), 2);
+    assert_eq!(plan.count("core.where") + plan.count("core._short_circuit_where"), 0);
+    for at in jumps {
+        assert_eq!(plan.steps[at].arguments, std::slice::from_ref(&condition));
+        // The target is behind the jump that ends the branch: there begins the other branch, a copy of the missing value.
+        let far: usize =
+            plan.steps[at].operator["jump_if_not<+".len()..].trim_end_matches('>').parse().expect("a number");
+        assert_eq!(plan.steps[at + far].operator, "jump<+1>");
+        assert_eq!(plan.steps[at + far + 1].operator, "core._copy");
+        let divisions = plan.steps[at..at + far].iter().filter(|step| step.operator == "math.divide").count();
+        assert_eq!(divisions, 2);
+    }
+    // No division is outside of the branches.
+    assert_eq!(plan.count("math.divide"), 4);
+}
+
+#[test]
+fn slots_are_given_again() {
+    let plan = Listing::of(QUADRATIC, &Options::default());
+    let mut writes: BTreeMap<&str, usize> = BTreeMap::new();
+    let first_jump = plan.steps.iter().position(|step| step.slot.is_none()).expect("a jump");
+    // Before the first jump, so that two branches writing one slot do not count.
+    for step in &plan.steps[..first_jump] {
+        *writes.entry(step.slot.as_deref().expect("a slot")).or_default() += 1;
+    }
+    assert!(writes.values().any(|count| *count >= 2), "{writes:?}");
+    let model = Model::parse(QUADRATIC).expect("a model");
+    let prepared =
+        cembra_prepare::prepare(model.program(), &|_| None, &cembra_prepare::Options::default(), &mut |_, _| {});
+    let prepared = prepared.expect("types");
+    let plan = cembra_plan::build(&prepared, cembra::Registry::standard(), u32::MAX).expect("a plan");
+    assert!(plan.reused_slots() >= 1);
+}
+
+#[test]
+fn wheres_are_blocks_in_the_function_and_in_the_code() {
+    let clif = explain(QUADRATIC, &Options::default(), Stage::Clif);
+    let branches: Vec<&str> = clif.lines().filter(|line| line.trim_start().starts_with("brif")).collect();
+    assert_eq!(branches.len(), 2, "{clif}");
+    let block = |line: &str| line.starts_with("block");
+    assert_eq!(clif.lines().filter(|line| block(line)).count(), 7, "{clif}");
+    // Divisions are in the branches only.
+    let (entry, rest) = clif.split_once("block1:").expect("a branch");
+    assert!(!entry.contains("fdiv"), "{entry}");
+    assert_eq!(rest.matches("fdiv").count(), 2, "{rest}");
+    let asm = explain(QUADRATIC, &Options::default(), Stage::Asm);
+    assert_eq!(asm.lines().filter(|line| block(line)).count(), 7, "{asm}");
+}
+
+#[test]
+fn native_code_uses_no_memory_but_for_inputs_and_outputs() {
+    let clif = explain(QUADRATIC, &Options::default(), Stage::Clif);
+    assert_eq!(clif.matches("load.").count(), 3, "{clif}");
+    assert_eq!(clif.matches("store").count(), 4, "{clif}");
+}
+
+#[test]
+fn passes_can_be_left_out_and_stopped_after() {
+    let all = explain(QUADRATIC, &Options::default(), Stage::Passes);
+    let stopped = explain(QUADRATIC, &Options::default().stop_after("cast"), Stage::Passes);
+    assert!(all.starts_with(&stopped), "{stopped}");
+    assert_eq!(stopped.matches("\n# ").count() + 1, 3);
+    let model = Model::parse(QUADRATIC).expect("a model");
+    for pass in ["types", "lower", "cast", "fold", "optimise", "extensions"] {
+        let error = model.explain(&Options::default().stop_after(pass), Stage::Plan).expect_err("no regions yet");
+        assert!(error.to_string().contains("not fully prepared"), "{error}");
+    }
+}
+
+/// The function without what depends on the machine: its calling convention.
+fn portable(clif: &str) -> String {
+    let (head, body) = clif.split_once(" {\n").expect("a function");
+    let (signature, _) = head.rsplit_once(' ').expect("a calling convention");
+    format!("{signature} {{\n{body}")
+}
+
+#[test]
+fn listings_of_the_quadratic() {
+    let options = Options::default();
+    insta::assert_snapshot!("quadratic_passes", explain(QUADRATIC, &options, Stage::Passes));
+    insta::assert_snapshot!("quadratic_plan", explain(QUADRATIC, &options, Stage::Plan));
+    insta::assert_snapshot!("quadratic_clif", portable(&explain(QUADRATIC, &options, Stage::Clif)));
+}
+
+#[test]
+fn listings_of_nested_conditionals() {
+    let options = Options::default();
+    insta::assert_snapshot!("nested_passes", explain(NESTED, &options, Stage::Passes));
+    insta::assert_snapshot!("nested_plan", explain(NESTED, &options, Stage::Plan));
+    insta::assert_snapshot!("nested_clif", portable(&explain(NESTED, &options, Stage::Clif)));
+}

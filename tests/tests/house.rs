@@ -1,0 +1,226 @@
+//! The invariants of `docs/architecture.md` and `docs/safety.md` that can be checked by reading: which crate depends on
+//! which, what is documented, how long files are, where `unsafe` is.
+
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where `unsafe` may stand: frame access, code memory, the call into native code, tables of struct fields.
+const UNSAFE: &[&str] = &[
+    "benches/limit/limit.rs",
+    "benches/src/subject.rs",
+    "benches/src/workload.rs",
+    "crates/cembra/src/executor.rs",
+    "crates/cembra/src/fields.rs",
+    "crates/cembra/src/loaded.rs",
+    "crates/cembra/src/typed.rs",
+    "crates/derive/src/lib.rs",
+    "crates/expr/src/value.rs",
+    "crates/fuzzing/src/in_place.rs",
+    "crates/interp/src/lib.rs",
+    "crates/native/src/compile.rs",
+    "crates/native/src/store.rs",
+    "crates/ops/src/call.rs",
+    "crates/ops/src/definition.rs",
+    "crates/ops/src/kernel.rs",
+    "crates/plan/src/binding.rs",
+    "crates/plan/src/build.rs",
+    "runtime/src/context.rs",
+    "runtime/src/frame.rs",
+    "runtime/src/functions.rs",
+    "runtime/src/text.rs",
+];
+
+/// The longest a source file of the library may be, in lines.
+const LONGEST: usize = 700;
+
+fn root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("the workspace").to_owned()
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+struct Package {
+    name: String,
+    /// The folder, as the code map writes it.
+    folder: String,
+    dependencies: Vec<String>,
+    json: Json,
+}
+
+/// The members of the workspace.
+fn packages() -> Vec<Package> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["metadata", "--no-deps", "--format-version", "1", "--offline"]).current_dir(root());
+    let output = command.output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Json = serde_json::from_slice(&output.stdout).expect("JSON");
+    let text = |json: &Json, key: &str| json[key].as_str().unwrap_or_default().to_owned();
+    let found = metadata["packages"].as_array().expect("packages");
+    found
+        .iter()
+        .map(|package| {
+            let manifest = PathBuf::from(text(package, "manifest_path"));
+            let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root()).ok()).expect("a member");
+            let folder = folder.to_string_lossy().replace('\\', "/");
+            let dependencies = package["dependencies"].as_array().expect("dependencies");
+            let dependencies = dependencies.iter().map(|dependency| text(dependency, "name")).collect();
+            Package { name: text(package, "name"), folder, dependencies, json: package.clone() }
+        })
+        .collect()
+}
+
+/// The folders of the code map, in its order.
+fn code_map() -> Vec<String> {
+    let text = read("docs/architecture.md");
+    let (_, rest) = text.split_once("## Code map").expect("the code map");
+    let (map, _) = rest.split_once("\n## ").expect("the next section");
+    let folder = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    map.lines().filter_map(folder).collect()
+}
+
+/// All source files of the workspace, with their paths from its root.
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> =
+        ["runtime", "crates", "tests", "benches", "fuzz"].map(|name| root().join(name)).into();
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.is_dir() && path.file_name().is_none_or(|name| name != "target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root()).expect("inside").to_string_lossy().replace('\\', "/");
+                found.push((name, std::fs::read_to_string(&path).expect("a text")));
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 80, "{} files", found.len());
+    found
+}
+
+/// The lines of a file that are not comments.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.trim_start().starts_with("//"))
+}
+
+fn is_library(name: &str) -> bool {
+    name.starts_with("runtime/src/") || (name.starts_with("crates/") && name.contains("/src/"))
+}
+
+#[test]
+fn members_are_the_documented_ones() {
+    let members: BTreeSet<String> = packages().into_iter().map(|package| package.folder).collect();
+    let documented: BTreeSet<String> = code_map().into_iter().collect();
+    assert_eq!(members, documented);
+}
+
+#[test]
+fn dependencies_run_only_upward() {
+    let packages = packages();
+    let map = code_map();
+    let place = |folder: &str| map.iter().position(|known| known == folder).expect("in the code map");
+    let by_name: BTreeMap<&str, usize> =
+        packages.iter().map(|package| (package.name.as_str(), place(&package.folder))).collect();
+    for package in &packages {
+        for dependency in &package.dependencies {
+            if let Some(above) = by_name.get(dependency.as_str()) {
+                assert!(*above < place(&package.folder), "{} depends on {dependency}", package.name);
+            }
+        }
+    }
+    assert_eq!(by_name.len(), map.len());
+}
+
+#[test]
+fn only_native_names_cranelift() {
+    for package in packages() {
+        let named: Vec<&String> = package.dependencies.iter().filter(|name| name.contains("cranelift")).collect();
+        assert_eq!(package.name == "cembra-native", !named.is_empty(), "{} depends on {named:?}", package.name);
+    }
+    let crates = ["cranelift", "_"].concat();
+    for (name, text) in sources() {
+        let uses = code(&text).any(|line| line.contains(&crates));
+        assert!(!uses || name.starts_with("crates/native/src/"), "{name}");
+    }
+}
+
+#[test]
+fn every_package_says_version_and_licence() {
+    for package in packages() {
+        let name = &package.name;
+        assert_eq!(package.json["rust_version"], "1.95", "{name}");
+        assert_eq!(package.json["license"], "MIT OR Apache-2.0", "{name}");
+        assert_eq!(package.json["edition"], "2024", "{name}");
+        assert!(package.json["description"].as_str().is_some_and(|text| text.len() > 20), "{name} has no description");
+        assert_eq!(package.json["publish"], serde_json::json!([]), "{name}");
+        let manifest = read(format!("{}/Cargo.toml", package.folder));
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{name} has lints of its own");
+    }
+}
+
+#[test]
+fn files_say_what_they_are() {
+    for (name, text) in sources() {
+        let first = text.lines().next().unwrap_or_default();
+        // The fuzz targets are shells that begin with the attribute that makes them programs.
+        let opens = first.starts_with("//!") || (name.starts_with("fuzz/") && text.contains("//!"));
+        assert!(opens, "{name} begins with `{first}`");
+    }
+}
+
+#[test]
+fn files_are_not_long() {
+    for (name, text) in sources() {
+        let lines = text.lines().count();
+        assert!(!is_library(&name) || lines <= LONGEST, "{name} has {lines} lines");
+    }
+}
+
+#[test]
+fn lints_are_expected_with_reasons_and_not_allowed() {
+    let (attribute, inner) = (["#[", "allow("].concat(), ["#![", "allow("].concat());
+    for (name, text) in sources() {
+        let allowed = code(&text).any(|line| line.contains(&attribute) || line.contains(&inner));
+        assert!(!allowed, "{name} allows a lint");
+    }
+}
+
+#[test]
+fn unsafe_is_where_it_is_known_to_be() {
+    let word = ["un", "safe"].concat();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let holds = |line: &str| line.split(|c| !is_part(c)).any(|found| found == word);
+    let found: BTreeSet<String> =
+        sources().into_iter().filter(|(_, text)| code(text).any(holds)).map(|(name, _)| name).collect();
+    let known: BTreeSet<String> = UNSAFE.iter().map(ToString::to_string).collect();
+    // A new place is a decision: write its invariant into docs/safety.md, then add it here.
+    let (new, gone): (Vec<_>, Vec<_>) = (found.difference(&known).collect(), known.difference(&found).collect());
+    // Test code may read memory as the library's callers do.
+    let new: Vec<_> = new.into_iter().filter(|name| !name.contains("/tests/")).collect();
+    assert!(new.is_empty() && gone.is_empty(), "new: {new:?}, gone: {gone:?}");
+}
+
+#[test]
+fn safety_comments_name_a_stated_invariant() {
+    let page = read("docs/safety.md");
+    let name = |line: &str| Some(line.strip_prefix("**")?.split_once(".**")?.0.to_owned());
+    let stated: BTreeSet<String> = page.lines().filter_map(name).collect();
+    assert!(stated.contains("FRAME-SLOT") && stated.len() >= 5, "{stated:?}");
+    let marker = ["// SAFETY", ": "].concat();
+    let mut unused = stated.clone();
+    for (file, text) in sources() {
+        for comment in text.lines().filter_map(|line| line.split_once(&marker)).map(|(_, comment)| comment) {
+            let named = comment.split([':', ',', ';', '.', ' ']).next().unwrap_or_default();
+            assert!(!is_library(&file) || stated.contains(named), "{file}: {comment}");
+            unused.retain(|name| !comment.contains(name.as_str()));
+        }
+    }
+    assert!(unused.is_empty(), "nobody relies on {unused:?}");
+}

@@ -1,0 +1,162 @@
+//! What a conditional evaluates and what it does not: the table of the where pass, line by line, in both backends. The
+//! witness is `i // j` with `j` 0, which fails if it is evaluated.
+
+use cembra::{Backend, Error, Model, Options, QType, ScalarValue, Value};
+use cembra_runtime::Scalar;
+
+/// The witness, a condition that holds where it is safe, and another that the caller chooses.
+const PRELUDE: &str = "input i, j, k: i32\ninput u: unit?\nlet nz = j != 0\nlet q = i // j\n";
+
+fn run(expression: &str, j: i32, u: bool, backend: Backend, without: &[&str]) -> Result<Vec<Value>, Error> {
+    let model = Model::parse(&format!("{PRELUDE}{expression}"))?;
+    let options = without.iter().fold(Options::default().backend(backend), |options, pass| options.without_pass(pass));
+    let executor = model.compile(&options)?;
+    assert_eq!(executor.backend(), backend);
+    let mask = Value::optional(Scalar::Unit, u.then_some(ScalarValue::Unit));
+    let values: Vec<Value> = executor
+        .inputs()
+        .iter()
+        .map(|field| match &*field.name {
+            "i" => Value::from(7),
+            "j" => Value::from(j),
+            "k" => Value::from(100),
+            _ => mask.clone(),
+        })
+        .collect();
+    executor.session().evaluate(&values)
+}
+
+/// Checks one line: what comes of it with `j` 0, none for an error, and with `j` 2; each with `u` present and missing.
+fn line(expression: &str, at_zero: [Option<i32>; 2], at_two: [i32; 2]) {
+    for backend in [Backend::Interpreter, Backend::Native] {
+        for without in [&[][..], &["fold", "optimise"]] {
+            for (at, u) in [true, false].into_iter().enumerate() {
+                let found = run(expression, 0, u, backend, without);
+                match at_zero[at] {
+                    Some(value) => assert_eq!(found.expect(expression), [Value::from(value)], "{expression}, u {u}"),
+                    None => {
+                        let error = found.expect_err(expression);
+                        assert_eq!((error.code(), error.operator()), ("div_by_zero", Some("math.floordiv")));
+                        let source = format!("{PRELUDE}{expression}");
+                        assert_eq!(error.span().map(|span| span.text(&source)), Some("i // j"), "{expression}");
+                    }
+                }
+                let found = run(expression, 2, u, backend, without).expect(expression);
+                assert_eq!(found, [Value::from(at_two[at])], "{expression}, u {u}");
+            }
+        }
+    }
+}
+
+const FAILS: [Option<i32>; 2] = [None; 2];
+
+fn both(value: i32) -> [Option<i32>; 2] {
+    [Some(value); 2]
+}
+
+#[test]
+fn a_branch_of_its_own_is_skipped() {
+    line("output y = where(nz, q, -1)", both(-1), [3; 2]);
+    line("output y = where(j == 0, -1, q)", both(-1), [3; 2]);
+}
+
+#[test]
+fn what_the_branch_root_dominates_is_skipped() {
+    line("output y = where(nz, q + q, i)", both(7), [6; 2]);
+    line("output y = where(nz, (q + k) * (q - k), i)", both(7), [-9991; 2]);
+}
+
+#[test]
+fn nested_conditionals_are_skipped_with_their_branch() {
+    line("output y = where(nz, where(u, q, -q), i)", both(7), [3, -3]);
+    line("output y = where(u, where(nz, q, i), k)", [Some(7), Some(100)], [3, 100]);
+}
+
+#[test]
+fn what_both_branches_share_is_evaluated() {
+    line("output y = where(nz, q, q + 1)", FAILS, [3; 2]);
+    line("output y = where(nz, q + 2, q + 1)", FAILS, [5; 2]);
+    line("output y = where(nz, q, q)", FAILS, [3; 2]);
+}
+
+#[test]
+fn what_two_conditionals_share_is_evaluated() {
+    line("output y = where(u, q, where(nz, q, i))", FAILS, [3; 2]);
+    line("output y = where(nz, q, i) + where(nz, q, k)", FAILS, [6; 2]);
+    line("output y = where(nz, where(u, q, i) + where(u, q, k), k)", both(100), [6, 107]);
+}
+
+#[test]
+fn what_a_branch_and_the_rest_share_is_evaluated() {
+    line("output y = where(nz, q, i) + q", FAILS, [6; 2]);
+    line("output y = where(q > 0, q, i)", FAILS, [3; 2]);
+    line("output y = where(nz, where(q > 0, q, i), i)", both(7), [3; 2]);
+}
+
+#[test]
+fn only_the_shared_part_is_evaluated() {
+    // `q` is used by one branch alone; `i * k` by both.
+    line("output y = where(nz, q + i * k, i * k)", both(700), [703; 2]);
+    line("output y = where(nz, q * (i - k), i - k)", both(-93), [-279; 2]);
+}
+
+#[test]
+fn nothing_but_conditionals_skips() {
+    line("output y = (i & u) | q", FAILS, [7, 3]);
+    line("output y = q & nz ?? -1", FAILS, [3; 2]);
+    line("output y = bool.logical_if(bool.not_equal(j, 0), q, -1, -2)", FAILS, [3; 2]);
+}
+
+#[test]
+fn a_default_that_cannot_be_needed_is_not_evaluated() {
+    // The rule needs the optimiser; Arolla has it too.
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let text = "output y = i | q";
+        assert_eq!(run(text, 0, true, backend, &[]).expect(text), [Value::from(7)]);
+        assert_eq!(run(text, 0, true, backend, &["optimise"]).expect_err(text).code(), "div_by_zero");
+    }
+}
+
+#[test]
+fn outputs_are_unconditional() {
+    let text = "output y = where(nz, q, -1)\noutput z = q";
+    for backend in [Backend::Interpreter, Backend::Native] {
+        assert_eq!(run(text, 0, true, backend, &[]).expect_err(text).code(), "div_by_zero");
+        assert_eq!(run(text, 2, true, backend, &[]).expect(text), [Value::from(3), Value::from(3)]);
+    }
+}
+
+#[test]
+fn a_failure_is_only_that_of_the_path_taken() {
+    // Each leaf of the tree fails in its own way, but for one.
+    let text = "input x: i32, f: f64
+        output y = if x < 0 then to_int32(f)
+            else if x == 0 then 1 // x
+            else if x == 1 then with_assertion(x, x > 5, \"too small\")
+            else if x == 2 then get_optional_value(missing[i32] & (x > 5))
+            else x";
+    let model = Model::parse(text).expect(text);
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let options = Options::default().backend(backend);
+        let executor = model.compile(&options).expect("a model");
+        let mut session = executor.session();
+        let mut outcome = |x: i32, f: f64| match session.evaluate(&[Value::from(x), Value::from(f)]) {
+            Ok(values) => values[0].to_string(),
+            Err(error) => error.code().to_owned(),
+        };
+        let found: Vec<String> = [(-1, 2.5), (-1, f64::NAN), (0, f64::NAN), (1, 0.0), (2, 0.0), (3, f64::NAN)]
+            .map(|(x, f)| outcome(x, f))
+            .into();
+        assert_eq!(found, ["2", "cast_range", "div_by_zero", "assertion", "missing_value", "3"], "{}", backend.name());
+    }
+}
+
+#[test]
+fn leaves_that_no_path_needs_any_more_are_no_inputs() {
+    let model = Model::parse("input x, y: f64\ninput t: text\noutput z = where(missing[unit], y, x)").expect("a model");
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let executor = model.compile(&Options::default().backend(backend)).expect("a model");
+        let names: Vec<(&str, &QType)> = executor.inputs().iter().map(|f| (&*f.name, &f.qtype)).collect();
+        assert_eq!(names, [("x", &QType::FLOAT64)]);
+    }
+}

@@ -1,0 +1,114 @@
+//! Deep and wide models in the backends: what planning takes, the interpreter runs and native code takes up to its limit;
+//! both on a small stack, with the same answers.
+
+use cembra::{Backend, Builder, Expr, Model, Options, QType, Value};
+
+/// Evaluates on a stack of 2 MB a model of one output over `x` and `y`, in each backend, for each row.
+fn evaluate(
+    body: impl for<'b> Fn(Expr<'b>, Expr<'b>) -> Expr<'b> + Send + 'static,
+    backends: &'static [Backend],
+    rows: &'static [(i32, i32, i32)],
+) {
+    let run = move || {
+        let b = Builder::new();
+        let (x, y) = (b.typed_leaf("x", QType::INT32), b.typed_leaf("y", QType::INT32));
+        let z = body(x, y);
+        b.output("z", z);
+        let model = Model::from_program(b.build().expect("a program"));
+        for backend in backends {
+            let executor = model.compile(&Options::default().backend(*backend)).expect("a model that fits");
+            assert_eq!(executor.backend(), *backend);
+            let mut session = executor.session();
+            for (x, y, z) in rows {
+                let found = session.evaluate(&[Value::from(*x), Value::from(*y)]).expect("no fault");
+                assert_eq!(found, [Value::from(*z)], "{} for {x}, {y}", backend.name());
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("a thread");
+    thread.join().expect("no overflow and no panic");
+}
+
+const BOTH: &[Backend] = &[Backend::Interpreter, Backend::Native];
+
+/// `x > k` selects level `k` from the outside in, counted down from `depth`.
+fn levels<'b>(depth: i32, x: Expr<'b>, y: Expr<'b>) -> Expr<'b> {
+    (0..depth).fold(y * 7, |z, k| Expr::where_(x.gt(k), x + k, z))
+}
+
+#[test]
+fn a_hundred_thousand_levels_are_interpreted() {
+    let rows = &[(100_000, 0, 199_999), (1, 0, 1), (0, 6, 42), (-5, 6, 42), (50_000, 0, 99_999)];
+    evaluate(|x, y| levels(100_000, x, y), &[Backend::Interpreter], rows);
+}
+
+#[test]
+fn thousands_of_levels_are_compiled() {
+    let rows = &[(3_000, 0, 5_999), (1, 0, 1), (0, 6, 42), (1_500, 0, 2_999)];
+    evaluate(|x, y| levels(3_000, x, y), BOTH, rows);
+}
+
+#[test]
+fn levels_in_first_branches_are_compiled() {
+    evaluate(
+        |x, y| (0..3_000).fold(y * 7, |z, k| Expr::where_(x.gt(k), z, x - k)),
+        BOTH,
+        &[(5_000, 6, 42), (3_000, 6, 42), (2_999, 6, 0), (0, 6, -2_999)],
+    );
+}
+
+#[test]
+fn levels_in_conditions_are_compiled() {
+    evaluate(
+        |x, y| {
+            let z = (0..3_000).fold(y.gt(0), |z, k| Expr::where_(z, x.gt(k), x.lt(-k)));
+            Expr::where_(z, x, y)
+        },
+        BOTH,
+        &[(5_000, 1, 5_000), (-5_000, 0, 0), (5, 1, 1)],
+    );
+}
+
+#[test]
+fn many_conditionals_side_by_side_are_compiled() {
+    evaluate(
+        |x, y| (1..600).fold(y, |z, k| z + Expr::where_(x.gt(k), x.floordiv(k) - x.floordiv(k) + 1, y - y)),
+        BOTH,
+        &[(5_000, 0, 599), (100, 0, 99), (0, 7, 7)],
+    );
+}
+
+#[test]
+fn native_code_refuses_what_is_too_large_and_auto_interprets_it() {
+    let b = Builder::new();
+    let (x, y) = (b.typed_leaf("x", QType::INT32), b.typed_leaf("y", QType::INT32));
+    b.output("z", levels(30_000, x, y));
+    let model = Model::from_program(b.build().expect("a program"));
+    let error = model.compile(&Options::default().backend(Backend::Native)).expect_err("too large");
+    assert_eq!(error.code(), "native");
+    assert!(error.to_string().contains("steps") && error.to_string().contains("interpreter"), "{error}");
+    let executor = model.compile(&Options::default()).expect("a model");
+    assert_eq!(executor.backend(), Backend::Interpreter);
+    assert!(executor.fallback().is_some_and(|why| why.to_string().contains("20000")));
+    assert_eq!(executor.session().evaluate(&[Value::from(7), Value::from(0)]).expect("a value"), [Value::from(13)]);
+}
+
+#[test]
+fn many_inputs_and_outputs() {
+    const MANY: usize = 20_000;
+    let b = Builder::new();
+    let mut sum = b.literal(0);
+    for at in 0..MANY {
+        let leaf = b.typed_leaf(&format!("input{at}"), QType::INT32);
+        sum = sum + leaf;
+        if at % 2 == 0 {
+            b.output(&format!("output{at}"), sum);
+        }
+    }
+    let model = Model::from_program(b.build().expect("a program"));
+    let executor = model.compile(&Options::default().backend(Backend::Interpreter)).expect("a model");
+    assert_eq!((executor.inputs().len(), executor.outputs().len()), (MANY - 1, MANY / 2));
+    let ones = vec![Value::from(1); MANY - 1];
+    let found = executor.session().evaluate(&ones).expect("values");
+    assert_eq!(found.last(), Some(&Value::from(MANY as i32 - 1)));
+}
