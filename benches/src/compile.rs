@@ -8,7 +8,7 @@ use crate::measure::{Effort, Run, Task, interleave};
 use crate::record::Record;
 use crate::subject::{INTERPRETER, NATIVE, executor, model_error};
 use crate::workload::{Visitor, Workload};
-use cembra::{Backend, Model, Registry};
+use cembra::{Backend, Model};
 use cembra_plan::Plan;
 use std::hint::black_box;
 
@@ -53,7 +53,7 @@ fn plan<W: Workload>() -> Result<Plan, Error> {
     let options = cembra_prepare::Options::default();
     let prepared = cembra_prepare::prepare(model.program(), &|_| None, &options, &mut |_, _| {})
         .map_err(|diagnostics| model_error::<W>(diagnostics.into()))?;
-    cembra_plan::build(&prepared, options.registry, u32::MAX).map_err(stage::<W, _>)
+    cembra_plan::build(&prepared, u32::MAX).map_err(stage::<W, _>)
 }
 
 fn prepare<W: Workload>() -> Result<(), Error> {
@@ -63,11 +63,11 @@ fn prepare<W: Workload>() -> Result<(), Error> {
 
 /// From plan to something callable, with inputs and outputs in the frame.
 fn bind<W: Workload>(plan: &Plan, backend: Backend) -> Result<(), Error> {
-    let (registry, binding) = (Registry::standard(), plan.frame_binding());
+    let binding = plan.frame_binding();
     if backend == Backend::Interpreter {
-        black_box(cembra_interp::bind(plan, registry, &binding));
+        black_box(cembra_interp::bind(plan, &binding));
     } else {
-        black_box(cembra_native::compile(plan, registry, &binding).map_err(stage::<W, _>)?);
+        black_box(cembra_native::compile(plan, &binding).map_err(stage::<W, _>)?);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The evaluation context: what a call carries besides its frame. Kernels and generated code report a fault by filling
 //! the fault record and returning a status; both backends build the same error from the same record.
 
-use crate::functions;
+use crate::{Arena, KernelCall, functions};
 
 /// The status of an evaluation that finished.
 pub const STATUS_OK: i32 = 0;
@@ -20,12 +20,25 @@ pub enum FaultKind {
     MissingValue = 3,
     /// An assertion does not hold; the operand is the message, a text view.
     Assertion = 4,
+    /// An evaluation makes more strings than its arena may hold; the operand is the limit in bytes.
+    ArenaLimit = 5,
+    /// An argument outside of an operator's domain; the operands are a text view that says what was wrong, or nothing.
+    Invalid = 6,
+    /// A text that is not of the form it is parsed as; the operand is the text.
+    Parse = 7,
 }
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [FaultKind; 4] =
-        [FaultKind::DivisionByZero, FaultKind::CastRange, FaultKind::MissingValue, FaultKind::Assertion];
+    pub const ALL: [FaultKind; 7] = [
+        FaultKind::DivisionByZero,
+        FaultKind::CastRange,
+        FaultKind::MissingValue,
+        FaultKind::Assertion,
+        FaultKind::ArenaLimit,
+        FaultKind::Invalid,
+        FaultKind::Parse,
+    ];
 
     /// The kind with this number, if there is one.
     #[must_use]
@@ -41,6 +54,9 @@ impl FaultKind {
             FaultKind::CastRange => "cast_range",
             FaultKind::MissingValue => "missing_value",
             FaultKind::Assertion => "assertion",
+            FaultKind::ArenaLimit => "arena_limit",
+            FaultKind::Invalid => "invalid",
+            FaultKind::Parse => "parse",
         }
     }
 }
@@ -87,7 +103,9 @@ pub struct FaultRecord {
 #[derive(Debug)]
 pub struct Context {
     functions: *const functions::Address,
+    calls: *const KernelCall,
     fault: FaultRecord,
+    arena: Arena,
 }
 
 impl Default for Context {
@@ -99,6 +117,8 @@ impl Default for Context {
 impl Context {
     /// Offset of the pointer to the table of runtime functions.
     pub const FUNCTIONS_OFFSET: i32 = std::mem::offset_of!(Context, functions) as i32;
+    /// Offset of the pointer to the table of kernel calls.
+    pub const CALLS_OFFSET: i32 = std::mem::offset_of!(Context, calls) as i32;
     /// Offset of the fault record's site.
     pub const FAULT_SITE_OFFSET: i32 =
         (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, site)) as i32;
@@ -112,7 +132,28 @@ impl Context {
     /// A context with no fault recorded.
     #[must_use]
     pub fn new() -> Self {
-        Context { functions: functions::table(), fault: FaultRecord::default() }
+        Context {
+            functions: functions::table(),
+            calls: std::ptr::null(),
+            fault: FaultRecord::default(),
+            arena: Arena::new(Arena::LIMIT),
+        }
+    }
+
+    /// Gives generated code its table of kernel calls. Whoever sets it keeps the table alive as long as calls are made.
+    pub fn set_calls(&mut self, calls: *const KernelCall) {
+        self.calls = calls;
+    }
+
+    /// A context whose evaluations make up to `limit` bytes of strings each.
+    #[must_use]
+    pub fn with_arena_limit(limit: usize) -> Self {
+        Context { arena: Arena::new(limit), ..Context::new() }
+    }
+
+    /// Where strings that an evaluation makes are put.
+    pub fn arena(&mut self) -> &mut Arena {
+        &mut self.arena
     }
 
     /// Records a fault and returns the status that stops the evaluation. The caller of a kernel adds the site.
@@ -134,5 +175,6 @@ impl Context {
     }
 }
 
-// SAFETY: FUNCTION-TABLE: the only pointer is to the table.
+// SAFETY: FUNCTION-TABLE: the pointers are to the immutable table of functions, and to a table of calls that its owner
+// keeps, unchanged, as long as calls are made.
 unsafe impl Send for Context {}

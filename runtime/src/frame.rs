@@ -129,7 +129,8 @@ impl Frame {
 }
 
 /// The start of a frame, of a caller's input struct, or of a caller's output struct.
-#[derive(Clone, Copy)]
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
 pub struct FramePtr {
     base: *mut u8,
 }

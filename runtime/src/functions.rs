@@ -143,6 +143,22 @@ runtime_functions! {
     FmodF32 = "fmod_f32" (x: F32, y: F32) -> F32 { math::fmod_f32(x, y) }
     /// Remainder of the division that truncates.
     FmodF64 = "fmod_f64" (x: F64, y: F64) -> F64 { math::fmod_f64(x, y) }
+    /// Sine.
+    SinF32 = "sin_f32" (x: F32) -> F32 { math::sin_f32(x) }
+    /// Sine.
+    SinF64 = "sin_f64" (x: F64) -> F64 { math::sin_f64(x) }
+    /// Cosine.
+    CosF32 = "cos_f32" (x: F32) -> F32 { math::cos_f32(x) }
+    /// Cosine.
+    CosF64 = "cos_f64" (x: F64) -> F64 { math::cos_f64(x) }
+    /// Hyperbolic sine.
+    SinhF32 = "sinh_f32" (x: F32) -> F32 { math::sinh_f32(x) }
+    /// Hyperbolic sine.
+    SinhF64 = "sinh_f64" (x: F64) -> F64 { math::sinh_f64(x) }
+    /// Arc tangent.
+    AtanF32 = "atan_f32" (x: F32) -> F32 { math::atan_f32(x) }
+    /// Arc tangent.
+    AtanF64 = "atan_f64" (x: F64) -> F64 { math::atan_f64(x) }
     /// Whole number towards minus infinity, for machines without the instruction.
     FloorF32 = "floor_f32" (x: F32) -> F32 { x.floor() }
     /// Whole number towards minus infinity, for machines without the instruction.
@@ -157,7 +173,7 @@ runtime_functions! {
     TruncF64 = "trunc_f64" (x: F64) -> F64 { x.trunc() }
     /// -1, 0 or 1 as the first text is before, equal to or after the second, byte by byte.
     CompareText = "compare_text" (xp: I64, xn: I64, yp: I64, yn: I64) -> I32 {
-        // SAFETY: TEXT-VIEW: lowering passes the pointer and length of live views, with length 0 for a missing text.
+        // SAFETY: STRING-VIEW: lowering passes the pointer and length of live views, with length 0 for a missing text.
         let (x, y) = unsafe { (Text::from_raw(xp as *const u8, xn as usize), Text::from_raw(yp as *const u8, yn as usize)) };
         x.as_str().cmp(y.as_str()) as i32
     }

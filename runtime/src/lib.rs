@@ -4,19 +4,24 @@
 //!
 //! This crate knows no expression, no operator and no compiler; everything else in the workspace is built on it.
 
+mod arena;
 mod code_memory;
 mod context;
 mod frame;
 mod functions;
+mod kernel;
 pub mod math;
 mod optional;
 mod qtype;
+pub mod quantile;
 mod text;
 
+pub use arena::Arena;
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
+pub use kernel::{Kernel, KernelCall};
 pub use optional::Optional;
 pub use qtype::{FieldOffset, Layout, QType, Scalar};
-pub use text::Text;
+pub use text::{Bytes, Text};

@@ -26,6 +26,14 @@ functions! {
     log2_f32, log2_f64, libm::log2;
     /// Logarithm to base 10.
     log10_f32, log10_f64, libm::log10;
+    /// Sine of an angle in radians; NaN for an infinity.
+    sin_f32, sin_f64, libm::sin;
+    /// Cosine of an angle in radians; NaN for an infinity.
+    cos_f32, cos_f64, libm::cos;
+    /// Hyperbolic sine; overflows to an infinity.
+    sinh_f32, sinh_f64, libm::sinh;
+    /// The angle between -pi/2 and pi/2 whose tangent is `x`.
+    atan_f32, atan_f64, libm::atan;
 }
 
 /// The binary32 functions. Series are cut where the rest is below a hundredth of an ulp of the result.
@@ -144,18 +152,38 @@ mod narrow {
         (exponent * LN_2 + log) as f32
     }
 
+    pub(super) fn sin_f32(x: f32) -> f32 {
+        libm::sin(f64::from(x)) as f32
+    }
+
+    pub(super) fn cos_f32(x: f32) -> f32 {
+        libm::cos(f64::from(x)) as f32
+    }
+
+    pub(super) fn sinh_f32(x: f32) -> f32 {
+        libm::sinh(f64::from(x)) as f32
+    }
+
+    pub(super) fn atan_f32(x: f32) -> f32 {
+        libm::atan(f64::from(x)) as f32
+    }
+
     #[cfg(test)]
     mod tests {
         /// A function of ours and the binary64 one it is compared with.
         type Pair = (&'static str, fn(f32) -> f32, fn(f64) -> f64);
 
-        const PAIRS: [Pair; 6] = [
+        const PAIRS: [Pair; 10] = [
             ("exp", super::exp_f32, libm::exp),
             ("expm1", super::expm1_f32, libm::expm1),
             ("log", super::log_f32, libm::log),
             ("log2", super::log2_f32, libm::log2),
             ("log10", super::log10_f32, libm::log10),
             ("log1p", super::log1p_f32, libm::log1p),
+            ("sin", super::sin_f32, libm::sin),
+            ("cos", super::cos_f32, libm::cos),
+            ("sinh", super::sinh_f32, libm::sinh),
+            ("atan", super::atan_f32, libm::atan),
         ];
 
         #[test]

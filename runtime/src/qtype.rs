@@ -13,31 +13,37 @@ pub enum Scalar {
     Unit,
     /// `true` or `false`.
     Boolean,
+    /// A string of bytes.
+    Bytes,
+    /// UTF-8 text.
+    Text,
     /// Signed 32-bit integer, two's complement.
     Int32,
     /// Signed 64-bit integer, two's complement.
     Int64,
+    /// Unsigned 64-bit integer: compared, cast and passed on, but not computed with.
+    UInt64,
     /// IEEE 754 binary32.
     Float32,
     /// IEEE 754 binary64.
     Float64,
     /// The bits and arithmetic of `Float64`; takes on the float type of whatever it meets.
     WeakFloat,
-    /// UTF-8 text.
-    Text,
 }
 
 impl Scalar {
     /// Every scalar type, in the order used by listings.
-    pub const ALL: [Scalar; 8] = [
+    pub const ALL: [Scalar; 10] = [
         Scalar::Unit,
         Scalar::Boolean,
+        Scalar::Bytes,
+        Scalar::Text,
         Scalar::Int32,
         Scalar::Int64,
+        Scalar::UInt64,
         Scalar::Float32,
         Scalar::Float64,
         Scalar::WeakFloat,
-        Scalar::Text,
     ];
 
     /// Arolla's name, as listings print it.
@@ -51,7 +57,9 @@ impl Scalar {
             Scalar::Float32 => "FLOAT32",
             Scalar::Float64 => "FLOAT64",
             Scalar::WeakFloat => "WEAK_FLOAT",
+            Scalar::Bytes => "BYTES",
             Scalar::Text => "TEXT",
+            Scalar::UInt64 => "UINT64",
         }
     }
 
@@ -66,7 +74,9 @@ impl Scalar {
             Scalar::Float32 => "f32",
             Scalar::Float64 => "f64",
             Scalar::WeakFloat => "WEAK_FLOAT",
+            Scalar::Bytes => "bytes",
             Scalar::Text => "text",
+            Scalar::UInt64 => "u64",
         }
     }
 
@@ -79,7 +89,7 @@ impl Scalar {
         }
     }
 
-    /// True for the integer types.
+    /// True for the signed integer types, which can be computed with.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         matches!(self, Scalar::Int32 | Scalar::Int64)
@@ -97,12 +107,24 @@ impl Scalar {
         self.is_integer() || self.is_float()
     }
 
+    /// True for what `core.cast` casts among each other: numbers, booleans and `UInt64`.
+    #[must_use]
+    pub const fn is_castable(self) -> bool {
+        self.is_numeric() || matches!(self, Scalar::Boolean | Scalar::UInt64)
+    }
+
+    /// True for texts and bytes, which are views of memory elsewhere.
+    #[must_use]
+    pub const fn is_string(self) -> bool {
+        matches!(self, Scalar::Text | Scalar::Bytes)
+    }
+
     const fn layout(self) -> Layout {
         match self {
             Scalar::Unit | Scalar::Boolean => Layout { size: 1, align: 1 },
             Scalar::Int32 | Scalar::Float32 => Layout { size: 4, align: 4 },
-            Scalar::Int64 | Scalar::Float64 | Scalar::WeakFloat => Layout { size: 8, align: 8 },
-            Scalar::Text => Layout { size: 16, align: 8 },
+            Scalar::Int64 | Scalar::UInt64 | Scalar::Float64 | Scalar::WeakFloat => Layout { size: 8, align: 8 },
+            Scalar::Text | Scalar::Bytes => Layout { size: 16, align: 8 },
         }
     }
 }
@@ -165,6 +187,10 @@ impl QType {
     pub const FLOAT64: QType = QType::Scalar(Scalar::Float64);
     /// `WEAK_FLOAT`.
     pub const WEAK_FLOAT: QType = QType::Scalar(Scalar::WeakFloat);
+    /// `UINT64`.
+    pub const UINT64: QType = QType::Scalar(Scalar::UInt64);
+    /// `BYTES`.
+    pub const BYTES: QType = QType::Scalar(Scalar::Bytes);
     /// `TEXT`.
     pub const TEXT: QType = QType::Scalar(Scalar::Text);
 
@@ -286,20 +312,24 @@ mod tests {
         let expected = [
             ("UNIT", 1, 1),
             ("BOOLEAN", 1, 1),
+            ("BYTES", 16, 8),
+            ("TEXT", 16, 8),
             ("INT32", 4, 4),
             ("INT64", 8, 8),
+            ("UINT64", 8, 8),
             ("FLOAT32", 4, 4),
             ("FLOAT64", 8, 8),
             ("WEAK_FLOAT", 8, 8),
-            ("TEXT", 16, 8),
             ("OPTIONAL_UNIT", 1, 1),
             ("OPTIONAL_BOOLEAN", 2, 1),
+            ("OPTIONAL_BYTES", 24, 8),
+            ("OPTIONAL_TEXT", 24, 8),
             ("OPTIONAL_INT32", 8, 4),
             ("OPTIONAL_INT64", 16, 8),
+            ("OPTIONAL_UINT64", 16, 8),
             ("OPTIONAL_FLOAT32", 8, 4),
             ("OPTIONAL_FLOAT64", 16, 8),
             ("OPTIONAL_WEAK_FLOAT", 16, 8),
-            ("OPTIONAL_TEXT", 24, 8),
         ];
         let all = Scalar::ALL.iter().map(|s| QType::Scalar(*s)).chain(Scalar::ALL.iter().map(|s| QType::Optional(*s)));
         let found: Vec<_> = all.map(|t| (t.to_string(), t.layout().size, t.layout().align)).collect();

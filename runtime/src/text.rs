@@ -1,46 +1,82 @@
-//! `Text`: how a TEXT value is held in a frame: a view (pointer and length) into memory that somebody else keeps alive
-//! for the whole call: the caller's input, the plan's literals, or (later) the arena of the call.
+//! `Text` and `Bytes`: how strings are held in a frame: views (pointer and length) into memory that somebody else keeps
+//! alive for the whole call: the caller's input, the plan's literals, or the arena of the call.
 
 use std::marker::PhantomData;
 
-/// A view of UTF-8 text: pointer at offset 0, length in bytes at 8.
+/// A view of bytes: pointer at offset 0, length at 8.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Text<'a> {
+pub struct Bytes<'a> {
     ptr: *const u8,
     len: usize,
-    lives: PhantomData<&'a str>,
+    lives: PhantomData<&'a [u8]>,
+}
+
+/// A view of UTF-8 text, laid out like `Bytes`.
+#[repr(transparent)]
+#[derive(Clone, Copy, Default)]
+pub struct Text<'a>(Bytes<'a>);
+
+impl<'a> Bytes<'a> {
+    /// The view of `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Bytes { ptr: bytes.as_ptr(), len: bytes.len(), lives: PhantomData }
+    }
+
+    /// A view of `len` bytes at `ptr`.
+    ///
+    /// # Safety
+    /// STRING-VIEW: the bytes must be readable for `'a`; `ptr` may be anything if `len` is 0.
+    #[must_use]
+    pub const unsafe fn from_raw(ptr: *const u8, len: usize) -> Self {
+        Bytes { ptr, len, lives: PhantomData }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub const fn as_slice(self) -> &'a [u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: STRING-VIEW (docs/safety.md): whoever made the view vouched for its bytes for 'a.
+        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+impl Default for Bytes<'_> {
+    fn default() -> Self {
+        Bytes::new(&[])
+    }
 }
 
 impl<'a> Text<'a> {
     /// The view of `text`.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
-        Text { ptr: text.as_ptr(), len: text.len(), lives: PhantomData }
+        Text(Bytes::new(text.as_bytes()))
     }
 
     /// A view of `len` bytes at `ptr`.
     ///
     /// # Safety
-    /// The bytes must be valid UTF-8 and readable for `'a`; `ptr` may be anything if `len` is 0.
+    /// STRING-VIEW: the bytes must be valid UTF-8 and readable for `'a`; `ptr` may be anything if `len` is 0.
     #[must_use]
     pub const unsafe fn from_raw(ptr: *const u8, len: usize) -> Self {
-        Text { ptr, len, lives: PhantomData }
+        // SAFETY: STRING-VIEW, promised by the caller.
+        Text(unsafe { Bytes::from_raw(ptr, len) })
     }
 
     /// The text.
     #[must_use]
     pub const fn as_str(self) -> &'a str {
-        if self.len == 0 {
-            return "";
-        }
-        // SAFETY: TEXT-VIEW: whoever made the view vouched for its bytes for 'a.
-        unsafe { str::from_utf8_unchecked(std::slice::from_raw_parts(self.ptr, self.len)) }
+        // SAFETY: STRING-VIEW: whoever made the view vouched for its bytes being UTF-8.
+        unsafe { str::from_utf8_unchecked(self.0.as_slice()) }
     }
-}
 
-impl Default for Text<'_> {
-    fn default() -> Self {
-        Text::new("")
+    /// The text's bytes.
+    #[must_use]
+    pub const fn as_bytes(self) -> Bytes<'a> {
+        self.0
     }
 }

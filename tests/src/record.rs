@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn what_cembra_lacks_is_named() {
         for (line, subject, lacks) in [
-            (r#"{"op":"core.has","in":[["UINT64","1"]],"out":["UNIT",true]}"#, "core.has", "no type UINT64"),
+            (r#"{"op":"core.has","in":[["ARRAY_UNIT","1"]],"out":["UNIT",true]}"#, "core.has", "no type ARRAY_UNIT"),
             (r#"{"op":"core.frob","in":[],"out":["UNIT",true]}"#, "core.frob", "no operator core.frob"),
             (r#"{"op":"math.abs","in":["DENSE_ARRAY_INT32"],"out":"INT32"}"#, "math.abs", "no type DENSE_ARRAY_INT32"),
             (r#"{"id":"path/0000","kind":"path","spec":"ab,bc->"}"#, "tensors", "no cases of kind path"),

@@ -41,6 +41,7 @@ fn tried(name: &str, arity: usize) -> Vec<Vec<QType>> {
     let choices = match (name, arity) {
         (_, 1 | 2) => vec![all; arity],
         ("core.where", 3) => vec![vec![QType::UNIT, QType::MASK, QType::BOOLEAN], all.clone(), all],
+        ("core._presence_and_or", 3) => vec![all.clone(), vec![QType::UNIT, QType::MASK], all],
         ("math.sigmoid", 3) => vec![with_optional(&numbers), numbers.clone(), numbers],
         ("bool.logical_if", 4) => {
             let values = vec![QType::INT32, QType::FLOAT32, QType::FLOAT32.to_optional(), QType::TEXT, QType::BOOLEAN];
@@ -75,11 +76,12 @@ mod tests {
             reference_bug: false,
         };
         let unlisted = unlisted(&[("core.where".to_owned(), signature.clone())]);
-        assert_eq!(unlisted.len(), 3 * 16 * 16 - 1);
+        assert_eq!(unlisted.len(), 3 * 20 * 20 - 1);
         assert!(unlisted.iter().all(|call| call.operands != signature.operands));
+        assert_eq!(tried("core._presence_and_or", 3).len(), 20 * 2 * 20);
         assert_eq!(tried("math.sigmoid", 3).len(), 10 * 5 * 5);
         assert_eq!(tried("bool.logical_if", 4).len(), 2 * 5 * 5 * 5);
-        assert_eq!(tried("math.add", 2).len(), 256);
+        assert_eq!(tried("math.add", 2).len(), 400);
         assert!(tried("math._add4", 4).is_empty());
     }
 }

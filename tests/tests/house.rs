@@ -24,11 +24,16 @@ const UNSAFE: &[&str] = &[
     "crates/ops/src/call.rs",
     "crates/ops/src/definition.rs",
     "crates/ops/src/kernel.rs",
+    "crates/ops/src/strings/made.rs",
+    "crates/ops/src/strings/mod.rs",
+    "crates/ops/src/strings/rendering.rs",
+    "crates/ops/src/user.rs",
     "crates/plan/src/binding.rs",
     "crates/plan/src/build.rs",
     "runtime/src/context.rs",
     "runtime/src/frame.rs",
     "runtime/src/functions.rs",
+    "runtime/src/kernel.rs",
     "runtime/src/text.rs",
 ];
 

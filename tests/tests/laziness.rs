@@ -80,9 +80,10 @@ fn what_both_branches_share_is_evaluated() {
 }
 
 #[test]
-fn what_two_conditionals_share_is_evaluated() {
-    line("output y = where(u, q, where(nz, q, i))", FAILS, [3; 2]);
-    line("output y = where(nz, q, i) + where(nz, q, k)", FAILS, [6; 2]);
+fn what_two_conditionals_share_is_evaluated_if_one_needs_it() {
+    // Arolla evaluates these in every case.
+    line("output y = where(u, q, where(nz, q, i))", [None, Some(7)], [3; 2]);
+    line("output y = where(nz, q, i) + where(nz, q, k)", both(107), [6; 2]);
     line("output y = where(nz, where(u, q, i) + where(u, q, k), k)", both(100), [6, 107]);
 }
 

@@ -188,6 +188,8 @@ fn special_values(qtype: &QType) -> Vec<Value> {
                 .map(ScalarValue::Float64)
                 .into()
         }
+        Scalar::UInt64 => [0, 1, 2, u64::MAX].map(ScalarValue::UInt64).to_vec(),
+        Scalar::Bytes => [&b""[..], b"a", &[0xFF]].map(|bytes| ScalarValue::Bytes(bytes.into())).to_vec(),
         Scalar::Text => ["", "a", "b", "ä"].map(|text| ScalarValue::Text(text.into())).into(),
     };
     match qtype {

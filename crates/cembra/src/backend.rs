@@ -3,7 +3,6 @@
 use crate::Error;
 use cembra_expr::{Code, Diagnostic};
 use cembra_native::Compiled;
-use cembra_ops::Registry;
 use cembra_plan::{Binding, Function, Plan};
 
 /// A way to run a plan. All give the same bits.
@@ -54,17 +53,12 @@ impl Runnable {
 }
 
 /// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
-pub(crate) fn bind(
-    backend: Backend,
-    plan: &Plan,
-    registry: &Registry,
-    binding: &Binding,
-) -> Result<(Runnable, Option<Diagnostic>), Error> {
-    let interpret = || Runnable::Interpreted(cembra_interp::bind(plan, registry, binding));
+pub(crate) fn bind(backend: Backend, plan: &Plan, binding: &Binding) -> Result<(Runnable, Option<Diagnostic>), Error> {
+    let interpret = || Runnable::Interpreted(cembra_interp::bind(plan, binding));
     if backend == Backend::Interpreter {
         return Ok((interpret(), None));
     }
-    match cembra_native::compile(plan, registry, binding) {
+    match cembra_native::compile(plan, binding) {
         Ok(compiled) => Ok((Runnable::Native(compiled), None)),
         Err(error) => {
             let diagnostic = Diagnostic::new(Code::Native, error.to_string());

@@ -53,6 +53,10 @@ impl Error {
             },
             FaultKind::MissingValue => "expects a present value, got missing".to_owned(),
             FaultKind::Assertion => format!("assertion failed: {text}"),
+            FaultKind::ArenaLimit => "the strings of one evaluation exceed the limit `arena_bytes`".to_owned(),
+            FaultKind::Invalid if text.is_empty() => "an argument is outside of the operator's domain".to_owned(),
+            FaultKind::Invalid => text.to_owned(),
+            FaultKind::Parse => format!("cannot parse {}", crate::print_value(&Value::from(text))),
         };
         Error(Arc::new(Kind::Fault { kind, operator, detail, span }))
     }

@@ -28,6 +28,7 @@ pub(crate) struct Inner {
     fallback: Option<Diagnostic>,
     inputs: Vec<Field>,
     outputs: Vec<Field>,
+    arena_limit: usize,
 }
 
 impl Inner {
@@ -36,11 +37,16 @@ impl Inner {
             let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
             return Err(Error::values(message));
         }
-        let (runnable, fallback) = bind(options.backend, &plan, options.prepare.registry, &binding)?;
+        let (runnable, fallback) = bind(options.backend, &plan, &binding)?;
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
         let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
-        Ok(Inner { program, plan, binding, runnable, fallback, inputs, outputs })
+        let arena_limit = options.arena_limit.0;
+        Ok(Inner { program, plan, binding, runnable, fallback, inputs, outputs, arena_limit })
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        Context::with_arena_limit(self.arena_limit)
     }
 
     pub(crate) fn frame(&self) -> Frame {
@@ -50,7 +56,7 @@ impl Inner {
     /// Writes one value for each input to its slot in a frame of this plan (bound to the frame).
     ///
     /// # Safety
-    /// TEXT-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
+    /// STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
     pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
         if values.len() != self.inputs.len() {
             return Err(Error::values(format!("the model takes {} inputs, found {}", self.inputs.len(), values.len())));
@@ -79,6 +85,7 @@ impl Inner {
         context: &mut Context,
     ) -> Result<(), Error> {
         debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
+        context.arena().reset();
         // SAFETY: CALL, promised by the caller.
         let status = unsafe { self.runnable.function().call(input, output, frame, context) };
         if status == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
@@ -100,8 +107,8 @@ impl Inner {
             .and_then(|scalar| ScalarValue::from_bits(scalar, record.operands[0]))
             .map(Value::Scalar);
         let text = match kind {
-            // SAFETY: TEXT-VIEW: the message is a view of an input or a literal of the call that just stopped.
-            FaultKind::Assertion => unsafe {
+            // SAFETY: STRING-VIEW: the message is a view of an input or a literal of the call that just stopped.
+            FaultKind::Assertion | FaultKind::Invalid | FaultKind::Parse => unsafe {
                 Text::from_raw(record.operands[0] as *const u8, record.operands[1] as usize).as_str()
             },
             _ => "",
@@ -189,7 +196,7 @@ impl Executor {
     /// A session: one frame, for one thread at a time.
     #[must_use]
     pub fn session(&self) -> Session {
-        Session { frame: self.0.frame(), context: Context::new(), inner: self.0.clone() }
+        Session { frame: self.0.frame(), context: self.0.context(), inner: self.0.clone() }
     }
 }
 
@@ -216,7 +223,7 @@ pub struct Session {
 
 impl Clone for Session {
     fn clone(&self) -> Self {
-        Session { frame: self.inner.frame(), context: Context::new(), inner: self.inner.clone() }
+        Session { frame: self.inner.frame(), context: self.inner.context(), inner: self.inner.clone() }
     }
 }
 
@@ -246,7 +253,7 @@ impl Session {
 
     fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
         let frame = self.frame.ptr();
-        // SAFETY: TEXT-VIEW: `inputs` outlives the call, and nothing reads the frame's inputs after it.
+        // SAFETY: STRING-VIEW: `inputs` outlives the call, and nothing reads the frame's inputs after it.
         unsafe { self.inner.write_inputs(frame, inputs)? };
         // SAFETY: CALL: an executor's binding is in its frame, which was made from the plan's template.
         unsafe { self.inner.run(frame, frame, frame, &mut self.context) }

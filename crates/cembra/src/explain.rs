@@ -92,7 +92,7 @@ impl Model {
         let program = self.selected(options)?;
         let prepared = prepare(&program, options, &mut |_, _| {})?;
         let plan = plan(&prepared, options)?;
-        let listings = cembra_native::listings(&plan, options.prepare.registry, &plan.frame_binding())
+        let listings = cembra_native::listings(&plan, &plan.frame_binding())
             .map_err(|error| Error::from(Diagnostic::new(Code::Native, error.to_string())))?;
         Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code })
     }

@@ -212,7 +212,7 @@ impl OutputValue for String {
     }
     const IN_PLACE: bool = false;
     unsafe fn read(frame: FramePtr, offset: u32) -> Self {
-        // SAFETY: FRAME-SLOT and TEXT-VIEW, promised by the caller.
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str().to_owned() }
     }
 }
@@ -223,7 +223,7 @@ impl OutputValue for Option<String> {
     }
     const IN_PLACE: bool = false;
     unsafe fn read(frame: FramePtr, offset: u32) -> Self {
-        // SAFETY: FRAME-SLOT and TEXT-VIEW, promised by the caller.
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe { frame.read(Slot::<Optional<Text<'_>>>::at(offset)).get().map(|text| text.as_str().to_owned()) }
     }
 }

@@ -44,10 +44,12 @@ pub use backend::Backend;
 pub use cembra_derive::{Input, Output};
 pub use cembra_expr::{
     Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limits, NodeId, Program, ScalarValue, Span, Value,
-    parse_type, parse_value, print, print_expression, print_type, print_value,
+    parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
 };
 pub use cembra_native::RawFunction;
-pub use cembra_ops::{Law, OpDef, OpId, Registry};
+pub use cembra_ops::{
+    Cell, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, UserFunction, UserOperator,
+};
 pub use cembra_prepare::{Extension, PASSES, Pass};
 pub use cembra_runtime::{CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Text};
 pub use error::Error;

@@ -28,7 +28,7 @@ impl Executor {
         let mut frames = Vec::with_capacity(rows.len());
         for row in rows {
             let mut frame = inner.frame();
-            // SAFETY: TEXT-VIEW: the values are borrowed for as long as the frames live.
+            // SAFETY: STRING-VIEW: the values are borrowed for as long as the frames live.
             unsafe { inner.write_inputs(frame.ptr(), row)? };
             frames.push(frame);
         }

@@ -59,7 +59,16 @@ impl Model {
     /// # Errors
     /// What is wrong with the text, or the limit it exceeds.
     pub fn parse_within(source: &str, limits: &Limits) -> Result<Model, Error> {
-        let program = cembra_expr::parse(source, Registry::standard(), limits)?;
+        Model::parse_with(source, Registry::standard(), limits)
+    }
+
+    /// Reads a model from text that may name the operators of a registry with user operators. Compile it with
+    /// `Options::registry` and the same one.
+    ///
+    /// # Errors
+    /// What is wrong with the text, or the limit it exceeds.
+    pub fn parse_with(source: &str, registry: &Registry, limits: &Limits) -> Result<Model, Error> {
+        let program = cembra_expr::parse(source, registry, limits)?;
         Ok(Model { program: Arc::new(program), source: Some(source.into()) })
     }
 
@@ -67,6 +76,63 @@ impl Model {
     #[must_use]
     pub fn from_program(program: Program) -> Model {
         Model { program: Arc::new(program), source: None }
+    }
+
+    /// The model as a protobuf file: small, quick to read, and readable by every later cembra. The source text is not in
+    /// it.
+    ///
+    /// ```
+    /// use cembra::Model;
+    ///
+    /// let model = Model::parse("input x: f32?; output y = x * 2.0 ?? 0.1")?;
+    /// let bytes = model.to_binary();
+    /// let again = Model::from_binary(&bytes)?;
+    /// assert_eq!(again.program(), model.program());
+    /// assert_eq!(Model::from_binary(&bytes[1..]).unwrap_err().code(), "wire");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn to_binary(&self) -> Vec<u8> {
+        cembra_expr::write_binary(&self.program)
+    }
+
+    /// Reads what [`Model::to_binary`] of this or an older version wrote, within the default limits. Within others,
+    /// [`read_binary`](crate::read_binary) reads the program.
+    ///
+    /// # Errors
+    /// That the file is no model, is of a newer version or damaged, or the limit it exceeds.
+    pub fn from_binary(bytes: &[u8]) -> Result<Model, Error> {
+        Ok(Model::from_program(cembra_expr::read_binary(bytes, &Limits::default())?))
+    }
+
+    /// The model as JSON, for people and other programs: a line for each input, node and output. Types and literals are
+    /// written as in text, so that they are exact.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let model = Model::parse("input n: i64; n + 9007199254740993i64")?;
+    /// let json = model.to_json();
+    /// assert!(json.contains(r#"{"name":"n","type":"i64","span":[6,7]}"#));
+    /// assert!(json.contains(r#"{"literal":"9007199254740993i64","spans":[[18,37]]}"#));
+    /// let again = Model::from_json(&json)?;
+    /// assert_eq!(again.program(), model.program());
+    /// let error = Model::from_json(&json.replace("literal", "litoral")).unwrap_err();
+    /// assert_eq!(error.code(), "wire");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        cembra_expr::write_json(&self.program)
+    }
+
+    /// Reads what [`Model::to_json`] of this or an older version wrote, within the default limits. Within others,
+    /// [`read_json`](crate::read_json) reads the program.
+    ///
+    /// # Errors
+    /// That the text is no model, is of a newer version or damaged, or the limit it exceeds.
+    pub fn from_json(text: &str) -> Result<Model, Error> {
+        Ok(Model::from_program(cembra_expr::read_json(text, &Limits::default())?))
     }
 
     /// The expressions, inputs and outputs.
@@ -168,7 +234,7 @@ pub(crate) fn prepare(
 }
 
 pub(crate) fn plan(prepared: &Prepared, options: &Options) -> Result<Plan, Error> {
-    cembra_plan::build(prepared, options.prepare.registry, options.frame_limit.0).map_err(|error| {
+    cembra_plan::build(prepared, options.frame_limit.0).map_err(|error| {
         let code = match error {
             PlanError::FrameLimit { .. } => Code::Limit,
             _ => Code::Unprepared,

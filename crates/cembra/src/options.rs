@@ -1,8 +1,9 @@
 //! Options of compiling a model.
 
 use crate::Backend;
+use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
-use cembra_runtime::QType;
+use cembra_runtime::{Arena, QType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,6 +29,19 @@ pub struct Options {
     pub(crate) outputs: Option<Vec<String>>,
     pub(crate) prepare: cembra_prepare::Options,
     pub(crate) frame_limit: FrameLimit,
+    pub(crate) arena_limit: ArenaLimit,
+    pub(crate) cast_outputs: bool,
+    pub(crate) require_present: bool,
+}
+
+/// The limit of an evaluation's strings in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArenaLimit(pub(crate) usize);
+
+impl Default for ArenaLimit {
+    fn default() -> Self {
+        ArenaLimit(Arena::LIMIT)
+    }
 }
 
 /// The limit of a frame in bytes.
@@ -41,6 +55,13 @@ impl Default for FrameLimit {
 }
 
 impl Options {
+    /// The operators, if there are user operators among them; the same as the model was read with.
+    #[must_use]
+    pub fn registry(mut self, registry: &'static Registry) -> Self {
+        self.prepare.registry = registry;
+        self
+    }
+
     /// Which backend runs the model.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
@@ -96,6 +117,29 @@ impl Options {
     #[must_use]
     pub fn keep_weak_outputs(mut self, keep: bool) -> Self {
         self.prepare.keep_weak_outputs = keep;
+        self
+    }
+
+    /// Casts outputs to the types that the result's struct asks for, where `core.cast` can: numbers and booleans among each
+    /// other, and a plain value to an optional. Otherwise another type is an error.
+    #[must_use]
+    pub fn cast_outputs(mut self, cast: bool) -> Self {
+        self.cast_outputs = cast;
+        self
+    }
+
+    /// Lets the result's struct ask for a plain value where the model gives an optional one; a missing value is then an
+    /// error of the evaluation (`missing_value`).
+    #[must_use]
+    pub fn require_present(mut self, require: bool) -> Self {
+        self.require_present = require;
+        self
+    }
+
+    /// The most bytes of strings that one evaluation may make. Default 64 MiB.
+    #[must_use]
+    pub fn arena_limit(mut self, bytes: usize) -> Self {
+        self.arena_limit = ArenaLimit(bytes);
         self
     }
 

@@ -3,13 +3,14 @@
 
 use crate::executor::Inner;
 use crate::fields::{Input, InputField, Output, OutputField};
-use crate::model::unknown_name;
+use crate::model::{prepare, unknown_name};
 use crate::{Error, Executor, Model, Options, RawFunction};
-use cembra_expr::{Code, Diagnostic};
+use cembra_expr::{Code, Diagnostic, Program, Value};
 use cembra_plan::{Base, Binding, Place, Plan};
 use cembra_runtime::{Context, Frame, FramePtr};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 /// A compiled model with the frame of one thread, run on `I` and giving `O`. A clone shares the code and has its own frame.
 ///
@@ -60,7 +61,7 @@ impl<I, O> Clone for ModelExecutor<I, O> {
         ModelExecutor {
             executor: self.executor.clone(),
             frame: self.executor.inner().frame(),
-            context: Context::new(),
+            context: self.executor.inner().context(),
             moved_inputs: self.moved_inputs.clone(),
             moved_outputs: self.moved_outputs.clone(),
             types: PhantomData,
@@ -83,7 +84,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         let main = model.program().outputs.first().map_or("", |output| &output.name);
         let names = outputs.iter().map(|field| if field.name.is_empty() { main } else { field.name }.to_owned());
         let options = options.outputs(names);
-        let program = model.selected(&options)?;
+        let program = fit_outputs(model.selected(&options)?, &outputs, &options)?;
         let plan = model.plan_of(&program, &options).map_err(|error| missing_field(error, &inputs))?;
         let binding = Binding { inputs: bind_inputs(&plan, &inputs)?, outputs: bind_outputs(&plan, &outputs)? };
         let slot =
@@ -100,9 +101,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
             .map(|(field, output)| (field, plan.value(output.value).slot))
             .collect();
         let executor = Executor::from(Inner::new(program, plan, binding, &options)?);
-        let frame = executor.inner().frame();
-        let types = PhantomData;
-        Ok(ModelExecutor { executor, frame, context: Context::new(), moved_inputs, moved_outputs, types })
+        let (frame, context) = (executor.inner().frame(), executor.inner().context());
+        Ok(ModelExecutor { executor, frame, context, moved_inputs, moved_outputs, types: PhantomData })
     }
 
     /// Evaluates the model.
@@ -137,6 +137,15 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         Ok(unsafe { output.assume_init() })
     }
 
+    /// Evaluates the model into a struct of the caller's, which is left as it was if the evaluation fails.
+    ///
+    /// # Errors
+    /// A fault of the evaluation.
+    pub fn run_into(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
+        *output = self.run(input)?;
+        Ok(())
+    }
+
     /// The shared part.
     #[must_use]
     pub fn executor(&self) -> &Executor {
@@ -157,8 +166,34 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
 
     /// The frame and context to call the raw function with; valid while this executor is neither moved nor dropped.
     pub fn scratch(&mut self) -> (*mut u8, *mut Context) {
+        if let crate::backend::Runnable::Native(compiled) = &self.executor.inner().runnable {
+            compiled.prepare_context(&mut self.context);
+        }
         (self.frame.ptr().as_ptr(), &raw mut self.context)
     }
+}
+
+/// The program whose outputs have the types of the fields, as far as the options allow casts; the rest is found later.
+fn fit_outputs(program: Arc<Program>, fields: &[OutputField], options: &Options) -> Result<Arc<Program>, Error> {
+    if !options.cast_outputs && !options.require_present {
+        return Ok(program);
+    }
+    let prepared = prepare(&program, options, &mut |_, _| {})?;
+    let mut fitted = Program::clone(&program);
+    for ((output, field), (_, node)) in fitted.outputs.iter_mut().zip(fields).zip(&prepared.outputs) {
+        let found = prepared.graph.qtype(*node);
+        let span = fitted.graph.span(output.node);
+        if options.require_present && found.is_optional() && !field.qtype.is_optional() {
+            output.node = fitted.graph.operator("core.get_optional_value", &[output.node], span);
+        }
+        let differs = found.scalar() != field.qtype.scalar() || (!found.is_optional() && field.qtype.is_optional());
+        if options.cast_outputs && differs {
+            let target = fitted.graph.literal(Value::Type(field.qtype.clone()), None);
+            let implicit = fitted.graph.literal(Value::from(false), None);
+            output.node = fitted.graph.operator("core.cast", &[output.node, target, implicit], span);
+        }
+    }
+    Ok(Arc::new(fitted))
 }
 
 /// A field whose type is not the one the model declares.
@@ -210,9 +245,10 @@ fn bind_outputs(plan: &Plan, fields: &[OutputField]) -> Result<Vec<Place>, Error
             let message = format!("output `{}` is {qtype}, but the result's type is {}", output.name, field.qtype);
             let diagnostic = Diagnostic::new(Code::Binding, message);
             return Err(match (qtype.is_optional(), field.qtype.is_optional()) {
-                (true, false) => diagnostic.hint("take an `Optional<..>`, or give the model a default with `??`"),
-                (false, true) => diagnostic.hint("take the plain type, or write `core.to_optional(..)` in the model"),
-                _ => diagnostic.hint("cast it in the model, as in `core.cast(x, f32)`"),
+                (true, false) => diagnostic
+                    .hint("take an `Optional<..>`, give the model a default with `??`, or set `require_present`"),
+                (false, true) => diagnostic.hint("take the plain type, or set `cast_outputs`"),
+                _ => diagnostic.hint("cast it in the model, as in `core.cast(x, f32)`, or set `cast_outputs`"),
             }
             .into());
         }

@@ -17,7 +17,7 @@ const SHOWN_VALUES: usize = 8;
 const SHOWN_CHARS: usize = 40;
 
 /// The inputs that the outputs of these names need, or any output if there are none; in the order of the program.
-fn needed<'m>(model: &'m Model, outputs: &[String]) -> Vec<&'m Input> {
+pub(crate) fn needed<'m>(model: &'m Model, outputs: &[String]) -> Vec<&'m Input> {
     let program = model.program();
     let graph = &program.graph;
     let wanted = |name: &str| outputs.is_empty() || outputs.iter().any(|output| output == name);
@@ -204,8 +204,8 @@ impl Feed {
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::Missing(_) => "missing".to_owned(),
-        Value::Scalar(scalar) | Value::Present(scalar) if scalar.scalar() != Scalar::Text => scalar::print(scalar),
-        Value::Present(text) => cembra::print_value(&Value::Scalar(text.clone())),
+        Value::Scalar(scalar) | Value::Present(scalar) if !scalar.scalar().is_string() => scalar::print(scalar),
+        Value::Present(string) => cembra::print_value(&Value::Scalar(string.clone())),
         other => cembra::print_value(other),
     };
     let cut: String = text.chars().take(SHOWN_CHARS).collect();
@@ -261,7 +261,7 @@ fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str)
 }
 
 /// The type with FLOAT64 for weak floats: what a value has outside of a model's text.
-fn strong(qtype: &QType) -> QType {
+pub(crate) fn strong(qtype: &QType) -> QType {
     // Types nest only as deep as the parser allows.
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
@@ -272,7 +272,7 @@ fn strong(qtype: &QType) -> QType {
 }
 
 /// The value in a type that it is implicitly cast to; none if it is not.
-fn cast(value: &Value, wanted: &QType) -> Option<Value> {
+pub(crate) fn cast(value: &Value, wanted: &QType) -> Option<Value> {
     let found = value.qtype();
     match (value, wanted) {
         _ if found == *wanted => Some(value.clone()),

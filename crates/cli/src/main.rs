@@ -9,10 +9,11 @@ mod failure;
 mod inputs;
 mod progress;
 mod reference;
+mod session;
 mod source;
 
 use clap::{Parser, Subcommand};
-use command::{bench, check, completions, eval, explain, fuzz, ops};
+use command::{bench, check, completions, eval, explain, fuzz, ops, repl};
 use std::process::ExitCode;
 
 /// Evaluates typed expressions with missing values
@@ -34,6 +35,7 @@ enum Command {
     Check(check::Args),
     Explain(explain::Args),
     Ops(ops::Args),
+    Repl(repl::Args),
     Fuzz(fuzz::Args),
     Bench(bench::Args),
     Completions(completions::Args),
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Ops(args) => ops::run(&args),
+        Command::Repl(args) => repl::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

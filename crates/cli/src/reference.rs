@@ -76,6 +76,9 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::CastRange => "the value is not one of the type's",
         FaultKind::MissingValue => "the argument is missing",
         FaultKind::Assertion => "the condition does not hold",
+        FaultKind::ArenaLimit => "the strings of one evaluation take more memory than allowed",
+        FaultKind::Invalid => "an argument is outside of the domain",
+        FaultKind::Parse => "the text is not of the form it is parsed as",
     }
 }
 

@@ -8,6 +8,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+/// The name of the text of an interactive session.
+const SESSION: &str = "<session>";
+
 /// A model's text and where it came from.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelText {
@@ -36,6 +39,11 @@ impl ModelText {
     /// A text from the command line.
     pub(crate) fn expression(text: &str) -> Self {
         ModelText { name: "<expression>".to_owned(), text: text.to_owned() }
+    }
+
+    /// What was said in an interactive session, ended by what is to be evaluated.
+    pub(crate) fn session(text: String) -> Self {
+        ModelText { name: SESSION.to_owned(), text }
     }
 
     fn from_reader(name: &str, reader: impl Read) -> Result<Self, Failure> {
@@ -79,6 +87,8 @@ impl ModelText {
     /// Adds what this command offers to mend a problem.
     fn with_advice(&self, problem: Diagnostic) -> Diagnostic {
         match problem.code() {
+            Code::MissingInputType if self.name == SESSION => problem.hint("or give it a value, as in `:set x = 1.5`"),
+            Code::Native if self.name == SESSION => problem,
             Code::MissingInputType => {
                 let written = problem.span().map_or("", |span| span.text(&self.text));
                 let name = if written.chars().all(|c| c.is_alphanumeric() || c == '_') { written } else { "NAME" };

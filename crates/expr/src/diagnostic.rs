@@ -60,6 +60,8 @@ codes! {
     Binding = "binding";
     /// An operand from another builder, or another misuse of the builder.
     Builder = "builder";
+    /// A file of a model that is damaged, or of another version.
+    Wire = "wire";
 }
 
 impl fmt::Display for Code {

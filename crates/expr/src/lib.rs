@@ -13,6 +13,7 @@ mod span;
 mod text;
 mod value;
 mod vocabulary;
+mod wire;
 
 pub use builder::{Builder, Expr, IntoExpr};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
@@ -23,3 +24,4 @@ pub use span::Span;
 pub use text::{parse, parse_type, parse_value, print, print_expression, print_type, print_value};
 pub use value::{ScalarValue, Value};
 pub use vocabulary::{Callable, Parameter, Vocabulary};
+pub use wire::{read_binary, read_json, write_binary, write_json};

@@ -1,7 +1,7 @@
 //! Values: what literals hold, what goes into a model and what comes out. Equality is of bits: `-0.0` differs from
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
-use cembra_runtime::{FramePtr, QType, Scalar, Slot, Text};
+use cembra_runtime::{Bytes, FramePtr, QType, Scalar, Slot, Text};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -25,6 +25,10 @@ pub enum ScalarValue {
     WeakFloat(f64),
     /// `TEXT`.
     Text(Arc<str>),
+    /// `BYTES`.
+    Bytes(Arc<[u8]>),
+    /// `UINT64`.
+    UInt64(u64),
 }
 
 impl ScalarValue {
@@ -40,23 +44,26 @@ impl ScalarValue {
             ScalarValue::Float64(_) => Scalar::Float64,
             ScalarValue::WeakFloat(_) => Scalar::WeakFloat,
             ScalarValue::Text(_) => Scalar::Text,
+            ScalarValue::Bytes(_) => Scalar::Bytes,
+            ScalarValue::UInt64(_) => Scalar::UInt64,
         }
     }
 
-    /// The bits of a number, a boolean or a unit, zero-extended; 0 for a text.
+    /// The bits of a number, a boolean or a unit, zero-extended; 0 for a string.
     #[must_use]
     pub fn bits(&self) -> u64 {
         match self {
-            ScalarValue::Unit | ScalarValue::Text(_) => 0,
+            ScalarValue::Unit | ScalarValue::Text(_) | ScalarValue::Bytes(_) => 0,
             ScalarValue::Boolean(v) => u64::from(*v),
             ScalarValue::Int32(v) => u64::from(v.cast_unsigned()),
             ScalarValue::Int64(v) => v.cast_unsigned(),
+            ScalarValue::UInt64(v) => *v,
             ScalarValue::Float32(v) => u64::from(v.to_bits()),
             ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => v.to_bits(),
         }
     }
 
-    /// The value of type `scalar` with these bits; `None` for a text, which has none.
+    /// The value of type `scalar` with these bits; `None` for a string, which has none.
     #[must_use]
     pub fn from_bits(scalar: Scalar, bits: u64) -> Option<ScalarValue> {
         Some(match scalar {
@@ -67,7 +74,8 @@ impl ScalarValue {
             Scalar::Float32 => ScalarValue::Float32(f32::from_bits(bits as u32)),
             Scalar::Float64 => ScalarValue::Float64(f64::from_bits(bits)),
             Scalar::WeakFloat => ScalarValue::WeakFloat(f64::from_bits(bits)),
-            Scalar::Text => return None,
+            Scalar::UInt64 => ScalarValue::UInt64(bits),
+            Scalar::Text | Scalar::Bytes => return None,
         })
     }
 
@@ -95,6 +103,8 @@ impl ScalarValue {
             ScalarValue::Float32(v) => fmt_float(f, &v.to_string()),
             ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => fmt_float(f, &v.to_string()),
             ScalarValue::Text(v) => write!(f, "'{}'", v.escape_debug()),
+            ScalarValue::Bytes(v) => write!(f, "b'{}'", v.escape_ascii()),
+            ScalarValue::UInt64(v) => write!(f, "{v}"),
         }
     }
 }
@@ -110,6 +120,7 @@ impl PartialEq for ScalarValue {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (ScalarValue::Text(a), ScalarValue::Text(b)) => a == b,
+            (ScalarValue::Bytes(a), ScalarValue::Bytes(b)) => a == b,
             _ => self.scalar() == other.scalar() && self.bits() == other.bits(),
         }
     }
@@ -122,6 +133,7 @@ impl Hash for ScalarValue {
         self.scalar().hash(state);
         match self {
             ScalarValue::Text(text) => text.hash(state),
+            ScalarValue::Bytes(bytes) => bytes.hash(state),
             other => other.bits().hash(state),
         }
     }
@@ -135,7 +147,7 @@ impl fmt::Display for ScalarValue {
                 self.fmt_bare(f)?;
                 f.write_str(".")
             }
-            ScalarValue::Int64(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
+            ScalarValue::Int64(_) | ScalarValue::UInt64(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
                 write!(f, "{}{{", self.scalar().name().to_ascii_lowercase())?;
                 self.fmt_bare(f)?;
                 f.write_str("}")
@@ -282,7 +294,9 @@ unsafe fn write_scalar(value: &ScalarValue, frame: FramePtr, offset: u32) {
             ScalarValue::Int64(v) => frame.write(Slot::at(offset), *v),
             ScalarValue::Float32(v) => frame.write(Slot::at(offset), *v),
             ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => frame.write(Slot::at(offset), *v),
+            ScalarValue::UInt64(v) => frame.write(Slot::at(offset), *v),
             ScalarValue::Text(v) => frame.write(Slot::at(offset), Text::new(v)),
+            ScalarValue::Bytes(v) => frame.write(Slot::at(offset), Bytes::new(v)),
         }
     }
 }
@@ -298,6 +312,8 @@ unsafe fn read_scalar(scalar: Scalar, frame: FramePtr, offset: u32) -> ScalarVal
             Scalar::Float32 => ScalarValue::Float32(frame.read(Slot::at(offset))),
             Scalar::Float64 => ScalarValue::Float64(frame.read(Slot::at(offset))),
             Scalar::WeakFloat => ScalarValue::WeakFloat(frame.read(Slot::at(offset))),
+            Scalar::UInt64 => ScalarValue::UInt64(frame.read(Slot::at(offset))),
+            Scalar::Bytes => ScalarValue::Bytes(frame.read(Slot::<Bytes<'_>>::at(offset)).as_slice().into()),
             Scalar::Text => ScalarValue::Text(frame.read(Slot::<Text<'_>>::at(offset)).as_str().into()),
         }
     }
@@ -352,7 +368,9 @@ from_rust! {
     i64 => Int64;
     f32 => Float32;
     f64 => Float64;
+    u64 => UInt64;
     Arc<str> => Text;
+    Arc<[u8]> => Bytes;
 }
 
 impl From<&str> for Value {

@@ -23,6 +23,15 @@ pub struct Callable<'v> {
     pub variadic: bool,
 }
 
+impl Callable<'_> {
+    /// True if arguments may have names of the caller's choice: the operator is variadic and the name of its last parameter
+    /// begins with `**`. The names, with commas between them, are then a text for the parameter before it.
+    #[must_use]
+    pub fn takes_names(&self) -> bool {
+        self.variadic && self.params.last().is_some_and(|last| last.name.starts_with("**"))
+    }
+}
+
 /// The operators that text may name.
 pub trait Vocabulary {
     /// The operator with this name or alias.

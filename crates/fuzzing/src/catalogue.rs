@@ -61,7 +61,7 @@ impl Catalogue {
             .iter()
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };
-                Entry { op, def, groups: groups(def, &wanted[..kinds]) }
+                Entry { op, def, groups: groups(def, &wanted, kinds) }
             })
             .collect();
         let lazy = |entry: &Entry| entry.op == id::WHERE || entry.op == id::SHORT_WHERE;
@@ -75,11 +75,28 @@ impl Catalogue {
     }
 }
 
+/// What the operand at each position may be, of the first `kinds` there are. A wide operator with overloads gets only
+/// what one of them has there: all lists of all types would be too many, and casts are tried on the narrow ones.
+fn candidates(def: &OpDef, wanted: &[Wanted], kinds: usize) -> Vec<Vec<u8>> {
+    let overloads = def.overloads();
+    let of_overload = |position: usize, wanted: &Wanted| match wanted {
+        Wanted::Of(qtype) => overloads.iter().any(|o| o.args.get(position).map(|arg| arg.scalar) == qtype.scalar()),
+        Wanted::Literal(value) => *value == Value::Nothing,
+    };
+    let wide = def.params.len() > 3 && !overloads.is_empty();
+    (0..def.params.len())
+        .map(|position| {
+            (0..kinds).filter(|at| !wide || of_overload(position, &wanted[*at])).map(|at| at as u8).collect()
+        })
+        .collect()
+}
+
 /// Every form an operator takes, grouped.
-fn groups(def: &OpDef, wanted: &[Wanted]) -> Vec<Vec<Form>> {
+fn groups(def: &OpDef, wanted: &[Wanted], kinds: usize) -> Vec<Vec<Form>> {
     if def.variadic {
         return Vec::new();
     }
+    let candidates = candidates(def, wanted, kinds);
     let types: Vec<QType> = wanted
         .iter()
         .map(|w| match w {
@@ -96,8 +113,9 @@ fn groups(def: &OpDef, wanted: &[Wanted]) -> Vec<Vec<Form>> {
     };
     let mut keys = Vec::new();
     let mut groups: Vec<Vec<Form>> = Vec::new();
-    let mut form = vec![0_u8; def.params.len()];
+    let mut digits = vec![0_usize; def.params.len()];
     loop {
+        let form: Form = digits.iter().zip(&candidates).map(|(digit, these)| these[*digit]).collect();
         let args: Vec<Argument<'_>> = form.iter().map(|at| argument(*at)).collect();
         if let Ok(resolved) = def.resolve(&args) {
             let ret = resolved.overload.is_none().then_some(resolved.signature.ret);
@@ -107,12 +125,13 @@ fn groups(def: &OpDef, wanted: &[Wanted]) -> Vec<Vec<Form>> {
                 groups.push(Vec::new());
                 groups.len() - 1
             });
-            groups[at].push(form.clone().into());
+            groups[at].push(form);
         }
         // The next list, counting up like an odometer.
-        let Some(digit) = form.iter().rposition(|at| usize::from(*at) + 1 < wanted.len()) else { return groups };
-        form[digit] += 1;
-        form[digit + 1..].fill(0);
+        let more = |position: &usize| digits[*position] + 1 < candidates[*position].len();
+        let Some(position) = (0..digits.len()).rev().find(more) else { return groups };
+        digits[position] += 1;
+        digits[position + 1..].fill(0);
     }
 }
 
@@ -125,7 +144,8 @@ mod tests {
         let catalogue = Catalogue::standard();
         for entry in &catalogue.entries {
             if entry.is_open() {
-                assert!(entry.def.overloads().is_empty(), "{} has overloads but no form", entry.def.name);
+                let settled = !entry.def.variadic && !entry.def.overloads().is_empty();
+                assert!(!settled, "{} has overloads but no form", entry.def.name);
                 continue;
             }
             let mut found = vec![false; entry.def.overloads().len()];

@@ -6,9 +6,9 @@ use crate::catalogue::{Catalogue, Entry, Form, Wanted};
 use crate::config::{chance, pick};
 use crate::subject::Row;
 use crate::values;
-use cembra_expr::{Graph, Input, Node, NodeId, Output, Program, Value};
+use cembra_expr::{Graph, Input, Node, NodeId, Output, Program, ScalarValue, Value};
 use cembra_ops::Argument;
-use cembra_runtime::QType;
+use cembra_runtime::{QType, Scalar};
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -159,8 +159,9 @@ impl Pool<'_> {
         let form = self.form(entry);
         let operands: Vec<NodeId> = form
             .iter()
-            .map(|at| match catalogue.wanted(*at) {
-                Wanted::Of(qtype) => self.of_type(qtype),
+            .zip(entry.def.params)
+            .map(|(at, param)| match catalogue.wanted(*at) {
+                Wanted::Of(qtype) => self.text_for(param.name, qtype).unwrap_or_else(|| self.of_type(qtype)),
                 Wanted::Literal(value) => self.exactly(value.clone()),
             })
             .collect();
@@ -194,28 +195,83 @@ impl Pool<'_> {
         best
     }
 
-    /// Operands of any types: nodes, a new leaf now and then, and small numbers in case an index is asked for.
+    /// A literal for a parameter whose strings have a form of their own; now and then any string will do.
+    fn text_for(&mut self, parameter: &str, qtype: &QType) -> Option<NodeId> {
+        let scalar = qtype.scalar().filter(|scalar| scalar.is_string() && self.random.u32(..8) > 0)?;
+        let text = values::text_for(self.random, parameter)?;
+        let value = match scalar {
+            Scalar::Bytes => ScalarValue::Bytes(text.as_bytes().into()),
+            _ => ScalarValue::Text(text.into()),
+        };
+        Some(self.exactly(if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }))
+    }
+
+    /// Operands of any types: nodes, a new leaf now and then, and small numbers in case an index is asked for. One list in
+    /// three is of one type throughout.
     fn any_operands(&mut self, entry: &Entry) -> Vec<NodeId> {
-        let count = if entry.def.variadic { self.random.usize(..5) } else { entry.def.params.len() };
+        if entry.def.params.iter().any(|param| param.name == "arg_names") && !self.chance(0.05) {
+            return self.format_operands();
+        }
+        let most = if self.random.u32(..4) == 0 { 10 } else { 5 };
+        let count = if entry.def.variadic { self.random.usize(..most) } else { entry.def.params.len() };
+        let string = *pick(self.random, &[Scalar::Text, Scalar::Bytes]);
+        let alike = (self.random.u32(..3) == 0).then_some(string);
         (0..count)
-            .map(|_| match self.random.u32(..8) {
-                0 => {
-                    let index = i64::from(self.random.u32(..3));
-                    self.exactly(Value::from(index))
+            .map(|at| {
+                let optional = self.random.u32(..4) == 0;
+                let formed = entry.def.params.get(at).and_then(|param| {
+                    let of = if param.name == "arg_names" { Scalar::Text } else { string };
+                    self.text_for(param.name, &QType::of(of, optional && of == string))
+                });
+                match (formed, alike) {
+                    (Some(node), _) => node,
+                    (None, Some(scalar)) => self.of_type(&QType::of(scalar, optional)),
+                    (None, None) => self.any_operand(),
                 }
-                1 => {
-                    let qtype = values::input_type(self.random, 2);
-                    self.of_type(&qtype)
-                }
-                2 | 3 => {
-                    let tuples: Vec<QType> =
-                        self.types.iter().filter(|qtype| matches!(qtype, QType::Tuple(_))).cloned().collect();
-                    let qtype = if tuples.is_empty() { QType::FLOAT64 } else { pick(self.random, &tuples).clone() };
-                    self.of_type(&qtype)
-                }
-                _ => NodeId::from_index(self.random.usize(..self.types.len())),
             })
             .collect()
+    }
+
+    /// Operands of a format with names: values, their names, and a format that has a field for each of them.
+    fn format_operands(&mut self) -> Vec<NodeId> {
+        let values: Vec<NodeId> = (0..self.random.usize(..4)).map(|_| self.any_operand()).collect();
+        let names: Vec<String> = values.iter().enumerate().map(|(at, _)| format!("v{at}")).collect();
+        let mut format = String::new();
+        for (node, name) in values.iter().zip(&names) {
+            let specs: &[&str] = match self.types[node.index()].scalar() {
+                Some(scalar) if scalar.is_integer() => &["", ":05d", ":x", ":v", ":+4"],
+                Some(scalar) if scalar.is_float() => &["", ":.2f", ":g", ":v", ":12.4e"],
+                _ => &["", ":v"],
+            };
+            let (before, spec) = (*pick(self.random, &["", "{{", "}}é", "%d"]), *pick(self.random, specs));
+            format += &format!("{before}{{{name}{spec}}}");
+        }
+        let format = match self.random.bool() {
+            true => Value::from(&*format),
+            false => Value::Scalar(ScalarValue::Bytes(format.as_bytes().into())),
+        };
+        let literals = [format, Value::from(&*names.join(","))].map(|value| self.exactly(value));
+        literals.into_iter().chain(values).collect()
+    }
+
+    fn any_operand(&mut self) -> NodeId {
+        match self.random.u32(..8) {
+            0 => {
+                let index = i64::from(self.random.u32(..3));
+                self.exactly(Value::from(index))
+            }
+            1 => {
+                let qtype = values::input_type(self.random, 2);
+                self.of_type(&qtype)
+            }
+            2 | 3 => {
+                let tuples: Vec<QType> =
+                    self.types.iter().filter(|qtype| matches!(qtype, QType::Tuple(_))).cloned().collect();
+                let qtype = if tuples.is_empty() { QType::FLOAT64 } else { pick(self.random, &tuples).clone() };
+                self.of_type(&qtype)
+            }
+            _ => NodeId::from_index(self.random.usize(..self.types.len())),
+        }
     }
 
     /// Adds an operator on operands, if it takes them and the result is not too deep.

@@ -4,7 +4,6 @@
 use crate::subject::Row;
 use crate::values::fresh;
 use cembra_expr::Value;
-use cembra_ops::Registry;
 use cembra_plan::{Base, Binding, Function, Place, Plan, ValueId};
 use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
 
@@ -35,9 +34,9 @@ impl Structs {
 /// cannot compile the plan is left out: that is found elsewhere.
 pub(crate) fn answers(plan: &Plan, rows: &[Row]) -> Vec<(&'static str, Vec<Option<Vec<Value>>>)> {
     let Some(structs) = Structs::of(plan) else { return Vec::new() };
-    let interpreted = cembra_interp::bind(plan, Registry::standard(), &structs.binding);
+    let interpreted = cembra_interp::bind(plan, &structs.binding);
     let mut all = vec![("interpreter in place", run(plan, &structs, &interpreted, rows))];
-    if let Ok(compiled) = cembra_native::compile(plan, Registry::standard(), &structs.binding) {
+    if let Ok(compiled) = cembra_native::compile(plan, &structs.binding) {
         all.push(("native in place", run(plan, &structs, &compiled, rows)));
     }
     all
@@ -60,6 +59,7 @@ fn run(plan: &Plan, structs: &Structs, function: &dyn Function, rows: &[Row]) ->
                 // SAFETY: FRAME-SLOT: the place is in the layout the memory was made for, of the type just checked.
                 unsafe { value.write_to(input.ptr(), place.offset) };
             }
+            context.arena().reset();
             // SAFETY: CALL: the frame is of this plan's template, the function was bound to these places, and the texts in
             // `values` live until the outputs are read.
             let status = unsafe { function.call(input.ptr(), output.ptr(), frame.ptr(), &mut context) };

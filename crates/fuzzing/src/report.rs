@@ -3,9 +3,9 @@
 use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
 use cembra_expr::{Node, NodeId, Program, ScalarValue, Value, print};
-use cembra_ops::{OpId, Registry};
+use cembra_ops::{OpId, Operand, Registry};
 use cembra_plan::{Action, StepId};
-use cembra_runtime::FaultKind;
+use cembra_runtime::{FaultKind, QType};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -173,6 +173,26 @@ impl Values {
     }
 }
 
+impl Report {
+    /// The overloads that no plan had, so that one sees what the run says nothing about.
+    fn untouched(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (op, def) in Registry::standard().iter() {
+            let planned = self.operators.get(&op).map(|used| &used.planned);
+            for (at, overload) in def.overloads().iter().enumerate() {
+                for lifted in [false, true] {
+                    let run = planned.is_some_and(|planned| planned.contains_key(&(at as u16, lifted)));
+                    if !run && (!lifted || overload.lifted.is_some()) {
+                        let arg = |arg: &Operand| QType::of(arg.scalar, arg.optional || lifted).to_string();
+                        let args: Vec<String> = overload.args.iter().map(arg).collect();
+                        writeln!(f, "never run: {}({})", def.name, args.join(", "))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
@@ -192,6 +212,7 @@ impl fmt::Display for Report {
             }
             writeln!(f)?;
         }
+        self.untouched(f)?;
         let programs: u64 = self.depths.iter().sum();
         write!(f, "depth:")?;
         for (depth, count) in self.depths.iter().enumerate() {

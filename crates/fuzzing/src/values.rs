@@ -10,6 +10,9 @@ use fastrand::Rng;
 const INT32: &[i32] =
     &[0, 1, -1, 2, -2, 3, 7, 10, -10, i32::MIN, i32::MAX, i32::MIN + 1, i32::MAX - 1, 1 << 24, 46_341];
 
+const UINT64: &[u64] =
+    &[0, 1, 2, (1 << 31) - 1, 1 << 32, (1 << 53) + 1, (1 << 63) - 1, 1 << 63, (1 << 63) + 1025, u64::MAX - 1, u64::MAX];
+
 const INT64: &[i64] = &[
     0,
     1,
@@ -72,16 +75,102 @@ const FLOAT: &[f64] = &[
 const TEXT: &[&str] = &[
     "",
     "a",
-    "b",
     "ab",
     "abc",
     "é",
+    "e\u{301}",
     "日本語",
     "\u{0}",
     "it's \"quoted\" \\ {}",
     "two\nlines\t",
+    " \u{a0}padded\u{2003} ",
     "🌲",
+    // Longer or shorter in another case, or without one.
+    "ßİǅΣςﬃ",
     "a text that is longer than sixteen bytes and not kept inline by anything",
+    // Numbers, and what looks like one.
+    "12",
+    " 7",
+    "-0",
+    "+3",
+    "007",
+    "1e5",
+    "-.5",
+    "0x1p3",
+    "1_000",
+    "inf",
+    "-Infinity",
+    "nan",
+    "2147483648",
+    "-9223372036854775808",
+    "99999999999999999999",
+    "1.000000059604644775390626",
+    "1e-400",
+    "١",
+];
+
+/// Regular expressions, good and bad.
+const REGEX: &[&str] = &[
+    "",
+    "x",
+    "(x+)",
+    "^.$",
+    "(?i)X(Y?)",
+    "([0-9]+)",
+    "(\\p{L})",
+    "(?s)(.*)y",
+    "x|(y)",
+    "()",
+    "(a*)*(a|aa)+b",
+    "(x)(y)",
+    "[",
+    "(",
+    "a{2,1}",
+    "(?=a)",
+    "\\1",
+    "\\w{2000}",
+];
+
+/// Formats of `printf` and of `format`, good and bad.
+const FORMAT: &[&str] = &[
+    "",
+    "%d",
+    "%s",
+    "%v and %v",
+    "%5.2f|%-8s|",
+    "%+d%%",
+    "%05x %o %X",
+    "%e %g %a",
+    "%.1s",
+    "é%c",
+    "%",
+    "%q",
+    "%*d",
+    "%999999999d",
+    "{a}",
+    "{a:05d} {{b}} {b}",
+    "{a:.2f}{a}",
+    "{",
+    "{c}",
+    "}",
+    "{a:%}",
+];
+
+/// Names for the arguments of a format.
+const NAMES: &[&str] = &["a", "a,b", "a,b,c", "b,a", "", "a,a", "a b"];
+
+const BYTES: &[&[u8]] = &[
+    b"",
+    b"\0",
+    b"\xff",
+    b"\xc3",
+    b"\xc3\xa9",
+    b"\xed\xa0\x80",
+    b"\xf0\x9f\x8c\xb2",
+    b"x",
+    b" 7\t",
+    b"1e5",
+    b"bytes that are longer than sixteen and not kept inline by anything \xfe",
 ];
 
 /// A random number of ordinary size.
@@ -121,6 +210,11 @@ pub(crate) fn scalar(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
         Scalar::Float32 => ScalarValue::Float32(float(random, config) as f32),
         Scalar::Float64 => ScalarValue::Float64(float(random, config)),
         Scalar::WeakFloat => ScalarValue::WeakFloat(float(random, config)),
+        Scalar::UInt64 if special => ScalarValue::UInt64(*pick(random, UINT64)),
+        Scalar::UInt64 if random.u32(..8) == 0 => ScalarValue::UInt64(random.u64(..)),
+        Scalar::UInt64 => ScalarValue::UInt64(random.u64(..=12)),
+        Scalar::Bytes if special => ScalarValue::Bytes((*pick(random, BYTES)).into()),
+        Scalar::Bytes => ScalarValue::Bytes((*pick::<&[u8]>(random, &[b"x", b"y", b"xy", b"yx", b"x\xffyz"])).into()),
         Scalar::Text if special => ScalarValue::Text((*pick(random, TEXT)).into()),
         Scalar::Text => ScalarValue::Text(["x", "y", "xy", "yx", "xyz"][random.usize(..5)].into()),
     }
@@ -136,6 +230,18 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
         QType::Tuple(fields) => Value::Tuple(fields.iter().map(|field| value(random, field, config)).collect()),
         QType::Meta | QType::Nothing => Value::Nothing,
     }
+}
+
+/// A random text for a parameter of this name, if texts for it are of a form of their own: a random text would get no
+/// further than the check of that form.
+pub(crate) fn text_for(random: &mut Rng, parameter: &str) -> Option<&'static str> {
+    let texts = match parameter {
+        "regex" => REGEX,
+        "fmt" => FORMAT,
+        "arg_names" => NAMES,
+        _ => return None,
+    };
+    Some(*pick(random, texts))
 }
 
 /// A random value of a row: as `value`, and NaNs of every sign and payload, which no literal can spell.
@@ -172,6 +278,8 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
         Scalar::Float64 => vec![ScalarValue::Float64(0.0), ScalarValue::Float64(1.0)],
         Scalar::WeakFloat => vec![ScalarValue::WeakFloat(0.0), ScalarValue::WeakFloat(1.0)],
         Scalar::Text => vec![ScalarValue::Text("".into()), ScalarValue::Text("a".into())],
+        Scalar::Bytes => vec![ScalarValue::Bytes([].into()), ScalarValue::Bytes([b'a'].into())],
+        Scalar::UInt64 => vec![ScalarValue::UInt64(0), ScalarValue::UInt64(1)],
     };
     match qtype {
         QType::Scalar(of) => scalars(*of).into_iter().map(Value::Scalar).collect(),
@@ -190,6 +298,7 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
 pub(crate) fn fresh(value: &Value) -> Value {
     let copy = |v: &ScalarValue| match v {
         ScalarValue::Text(text) => ScalarValue::Text(text.to_string().into()),
+        ScalarValue::Bytes(bytes) => ScalarValue::Bytes(bytes.to_vec().into()),
         other => other.clone(),
     };
     match value {

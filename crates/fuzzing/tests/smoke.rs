@@ -221,6 +221,9 @@ fn what_was_found_stays_mended() {
         // The message showed the sign of a NaN, which the backends do not share.
         "input x: f64\noutput y = core.to_int64(math.sigmoid(0.0f32, x, FLOAT32{nan}))",
         "input x: f64\noutput y = core.to_int32(-(x / x))",
+        // Guards that wait for each other: the condition of one branch takes, in a branch, what the other branch holds.
+        "input a: unit?\ninput x: f64\nlet e = math.exp(x)\nlet c = where(a, e > 1.0, missing[unit])\noutput y = where(c, e, 0.0)",
+        "input a: unit?\ninput x: f64\nlet e = math.exp(x)\nlet f = math.log(x)\nlet c = where(a, e > 1.0, f > 1.0)\nlet d = where(c, e < 2.0, missing[unit])\noutput y = (where(c, e, f), where(d, f, e))",
     ] {
         assert!(try_text(text).is_none(), "{}", try_text(text).unwrap());
     }

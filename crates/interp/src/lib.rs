@@ -1,7 +1,7 @@
 //! The interpreter backend: a plan flattened to instructions on frame slots, each operator bound to its kernel. It is the
 //! fallback where native code cannot be had, and the oracle native code is tested against.
 
-use cembra_ops::{Kernel, Registry};
+use cembra_ops::{Data, Kernel};
 use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, Step};
 use cembra_runtime::{Context, FramePtr, QType, STATUS_OK, Slot};
 
@@ -9,7 +9,7 @@ use cembra_runtime::{Context, FramePtr, QType, STATUS_OK, Slot};
 #[derive(Clone, Debug)]
 enum Instruction {
     /// Calls a kernel on slots of the list.
-    Kernel { kernel: Kernel, slots: u32, count: u32, site: u32 },
+    Kernel { kernel: Kernel, data: Data, slots: u32, site: u32 },
     /// Copies a value.
     Copy { from: Place, to: Place, size: u32 },
     /// Goes to an instruction if the byte is 0.
@@ -27,7 +27,7 @@ pub struct Interpreted {
 
 /// Binds a plan.
 #[must_use]
-pub fn bind(plan: &Plan, registry: &Registry, binding: &Binding) -> Interpreted {
+pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     let mut bound = Interpreted { instructions: Vec::new(), slots: Vec::new() };
     for (input, place) in plan.inputs().iter().zip(&binding.inputs) {
         bound.copy(*place, plan.place(input.value), &plan.value(input.value).qtype);
@@ -38,7 +38,7 @@ pub fn bind(plan: &Plan, registry: &Registry, binding: &Binding) -> Interpreted 
     for linear in flat {
         starts.push(bound.instructions.len() as u32);
         match linear {
-            Linear::Step(id) => bound.step(plan, registry, plan.step(id), id.index() as u32),
+            Linear::Step(id) => bound.step(plan, plan.step(id), id.index() as u32),
             Linear::Copy { from, to } => bound.copy(plan.place(from), plan.place(to), &plan.value(to).qtype),
             Linear::JumpIfNot { condition, target } => {
                 bound.instructions.push(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
@@ -65,15 +65,15 @@ impl Interpreted {
         }
     }
 
-    fn step(&mut self, plan: &Plan, registry: &Registry, step: &Step, site: u32) {
+    fn step(&mut self, plan: &Plan, step: &Step, site: u32) {
         match step.action {
             Action::Operator { op, overload, lifted } => {
-                let kernel = registry.get(op).overloads()[usize::from(overload)].kernel(lifted);
+                let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
+                let (kernel, data) = (overload.kernel(lifted), overload.data);
                 let slots = self.slots.len() as u32;
                 self.slots.extend(plan.args(step).iter().map(|arg| plan.value(*arg).slot));
                 self.slots.push(plan.value(step.out).slot);
-                let count = self.slots.len() as u32 - slots;
-                self.instructions.push(Instruction::Kernel { kernel, slots, count, site });
+                self.instructions.push(Instruction::Kernel { kernel, data, slots, site });
             }
             Action::MakeTuple => {
                 let out = plan.value(step.out);
@@ -100,11 +100,11 @@ impl Function for Interpreted {
         while let Some(instruction) = self.instructions.get(at) {
             at += 1;
             match instruction {
-                Instruction::Kernel { kernel, slots, count, site } => {
-                    let slots = &self.slots[*slots as usize..(*slots + *count) as usize];
+                Instruction::Kernel { kernel, data, slots, site } => {
+                    let slots = self.slots[*slots as usize..].as_ptr();
                     // SAFETY: CALL gives a frame of the plan's layout, and the plan's slots have the overload's types
                     // (FRAME-SLOT); the plan was verified to write every slot before it is read.
-                    let status = unsafe { kernel(context, frame, slots) };
+                    let status = unsafe { kernel(context, frame, slots, data.as_ptr()) };
                     if status != STATUS_OK {
                         context.set_site(*site);
                         return status;

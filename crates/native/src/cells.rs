@@ -47,10 +47,10 @@ pub(crate) const fn clif_type(ty: MachineType) -> ir::Type {
 fn number_type(scalar: Scalar) -> Option<ir::Type> {
     Some(match scalar {
         Scalar::Int32 => types::I32,
-        Scalar::Int64 => types::I64,
+        Scalar::Int64 | Scalar::UInt64 => types::I64,
         Scalar::Float32 => types::F32,
         Scalar::Float64 | Scalar::WeakFloat => types::F64,
-        Scalar::Unit | Scalar::Boolean | Scalar::Text => return None,
+        Scalar::Unit | Scalar::Boolean | Scalar::Text | Scalar::Bytes => return None,
     })
 }
 
@@ -80,7 +80,7 @@ fn datum_types(scalar: Scalar, out: &mut Vec<ir::Type>) {
     match (number_type(scalar), scalar) {
         (Some(ty), _) => out.push(ty),
         (None, Scalar::Boolean) => out.push(types::I8),
-        (None, Scalar::Text) => out.extend([types::I64, types::I64]),
+        (None, Scalar::Text | Scalar::Bytes) => out.extend([types::I64, types::I64]),
         (None, _) => {}
     }
 }
@@ -138,7 +138,7 @@ fn gather_datum(scalar: Scalar, values: &mut impl Iterator<Item = ir::Value>) ->
     match scalar {
         Scalar::Unit => Datum::Nothing,
         Scalar::Boolean => values.next().map_or(Datum::Nothing, Datum::Flag),
-        Scalar::Text => match (values.next(), values.next()) {
+        Scalar::Text | Scalar::Bytes => match (values.next(), values.next()) {
             (Some(ptr), Some(len)) => Datum::Text(ptr, len),
             _ => Datum::Nothing,
         },
@@ -161,9 +161,16 @@ pub(crate) struct Memory {
     pub(crate) base: ir::Value,
     pub(crate) offset: u32,
     pub(crate) region: AliasRegion,
+    /// True if nobody writes it during the call, and it can be read from the first instruction on.
+    pub(crate) constant: bool,
 }
 
 impl Memory {
+    /// The same place, with a value that a kernel has just put there.
+    pub(crate) fn written_during_the_call(self) -> Memory {
+        Memory { constant: false, ..self }
+    }
+
     fn at(self, inside: u32) -> Memory {
         Memory { offset: self.offset + inside, ..self }
     }
@@ -173,8 +180,7 @@ impl Memory {
     }
 
     fn load(self, builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
-        // Nobody writes what is loaded during the call, and it can be read from the first instruction on.
-        let flags = self.flags().with_readonly().with_can_move();
+        let flags = if self.constant { self.flags().with_readonly().with_can_move() } else { self.flags() };
         builder.ins().load(ty, flags, self.base, self.offset as i32)
     }
 
@@ -208,7 +214,9 @@ fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from: Memory) -
     match (number_type(scalar), scalar) {
         (Some(ty), _) => Datum::Num(from.load(builder, ty)),
         (None, Scalar::Boolean) => Datum::Flag(from.load(builder, types::I8)),
-        (None, Scalar::Text) => Datum::Text(from.load(builder, types::I64), from.at(8).load(builder, types::I64)),
+        (None, Scalar::Text | Scalar::Bytes) => {
+            Datum::Text(from.load(builder, types::I64), from.at(8).load(builder, types::I64))
+        }
         (None, _) => Datum::Nothing,
     }
 }

@@ -3,9 +3,9 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::{isa, lower, store};
-use cembra_ops::{Registry, Tape};
+use cembra_ops::Tape;
 use cembra_plan::{Binding, Function, Plan};
-use cembra_runtime::{CodePages, Context, FramePtr};
+use cembra_runtime::{CodePages, Context, FramePtr, KernelCall};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{self, AbiParam, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -30,6 +30,40 @@ pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Co
 pub struct Compiled {
     pages: Arc<CodePages>,
     function: RawFunction,
+    calls: Calls,
+}
+
+/// The kernels that the code calls, with their slots.
+#[derive(Debug, Default)]
+struct Calls {
+    table: Box<[KernelCall]>,
+    /// What the entries of the table point to.
+    #[expect(dead_code, reason = "keeps the slots alive")]
+    slots: Box<[u32]>,
+}
+
+// SAFETY: OPERATOR-DATA; the other pointers are to the slots beside the table, which lives as long.
+unsafe impl Send for Calls {}
+// SAFETY: OPERATOR-DATA, and nothing is ever written through the pointers.
+unsafe impl Sync for Calls {}
+
+impl Calls {
+    fn of(plan: &Plan) -> Calls {
+        let steps: Vec<_> = lower::kernel_steps(plan).collect();
+        let mut slots = Vec::new();
+        for (id, _) in &steps {
+            let step = plan.step(*id);
+            slots.extend(plan.args(step).iter().chain([&step.out]).map(|value| plan.value(*value).slot));
+        }
+        let slots = slots.into_boxed_slice();
+        let mut rest = &slots[..];
+        let table = steps.into_iter().map(|(id, (kernel, data))| {
+            let (own, others) = rest.split_at(plan.args(plan.step(id)).len() + 1);
+            rest = others;
+            KernelCall { kernel, slots: own.as_ptr(), data: data.as_ptr() }
+        });
+        Calls { table: table.collect(), slots }
+    }
 }
 
 impl Compiled {
@@ -37,6 +71,11 @@ impl Compiled {
     #[must_use]
     pub fn raw(&self) -> RawFunction {
         self.function
+    }
+
+    /// Gives a context the table that the code calls kernels by; `call` does so itself, the bare function cannot.
+    pub fn prepare_context(&self, context: &mut Context) {
+        context.set_calls(self.calls.table.as_ptr());
     }
 
     /// The memory the code lives in.
@@ -48,12 +87,13 @@ impl Compiled {
 
 impl Function for Compiled {
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
+        context.set_calls(self.calls.table.as_ptr());
         // SAFETY: CALL, promised by the caller; CODE-ALIVE: the pages live as long as self.
         unsafe { (self.function)(input.as_ptr(), output.as_ptr(), frame.as_ptr(), context) }
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Compiled>() + self.pages.size().next_multiple_of(4096)
+        size_of::<Compiled>() + size_of_val(&*self.calls.table) + self.pages.size().next_multiple_of(4096)
     }
 }
 
@@ -92,14 +132,14 @@ thread_local! {
 ///
 /// # Errors
 /// The machine is not supported, the plan is too large, or there is no memory for the code.
-pub fn compile(plan: &Plan, registry: &Registry, binding: &Binding) -> Result<Compiled, Error> {
-    with_code(plan, registry, binding, false, |isa, context| {
+pub fn compile(plan: &Plan, binding: &Binding) -> Result<Compiled, Error> {
+    with_code(plan, binding, false, |isa, context| {
         let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
         let alignment = u64::from(code.buffer.alignment);
         let pages = store::publish(isa, &context.func.signature, alignment, code.code_buffer())?;
         // SAFETY: CODE-ENTRY: the pages start with a function of this signature, compiled just above.
         let function = unsafe { std::mem::transmute::<*const u8, RawFunction>(pages.as_ptr()) };
-        Ok(Compiled { pages, function })
+        Ok(Compiled { pages, function, calls: Calls::of(plan) })
     })
 }
 
@@ -107,8 +147,8 @@ pub fn compile(plan: &Plan, registry: &Registry, binding: &Binding) -> Result<Co
 ///
 /// # Errors
 /// As for `compile`.
-pub fn listings(plan: &Plan, registry: &Registry, binding: &Binding) -> Result<Listings, Error> {
-    with_code(plan, registry, binding, true, |_, context| {
+pub fn listings(plan: &Plan, binding: &Binding) -> Result<Listings, Error> {
+    with_code(plan, binding, true, |_, context| {
         let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
         Ok(Listings {
             clif: String::new(),
@@ -117,7 +157,7 @@ pub fn listings(plan: &Plan, registry: &Registry, binding: &Binding) -> Result<L
         })
     })
     .and_then(|mut listings| {
-        listings.clif = clif(plan, registry, binding)?;
+        listings.clif = clif(plan, binding)?;
         Ok(listings)
     })
 }
@@ -127,27 +167,26 @@ fn generator(message: impl Into<String>) -> Error {
 }
 
 /// The function before optimisation.
-fn clif(plan: &Plan, registry: &Registry, binding: &Binding) -> Result<String, Error> {
+fn clif(plan: &Plan, binding: &Binding) -> Result<String, Error> {
     let isa = isa::host()?;
     let mut scratch = Scratch::new();
-    build(&mut scratch, &isa, plan, registry, binding);
+    build(&mut scratch, &isa, plan, binding);
     Ok(scratch.context.func.display().to_string())
 }
 
-fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, registry: &Registry, binding: &Binding) {
+fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Binding) {
     let func = &mut scratch.context.func;
     func.signature = ir::Signature::new(isa.default_call_conv());
     func.signature.params.extend([AbiParam::new(types::I64); 4]);
     func.signature.returns.push(AbiParam::new(types::I32));
     let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
-    lower::lower(&mut builder, &**isa, plan, registry, binding, &mut scratch.tape);
+    lower::lower(&mut builder, &**isa, plan, binding, &mut scratch.tape);
     builder.finalize(isa.frontend_config());
 }
 
 /// Compiles in the thread's scratch memory and hands the context with the code to `finish`.
 fn with_code<R>(
     plan: &Plan,
-    registry: &Registry,
     binding: &Binding,
     disassemble: bool,
     finish: impl FnOnce(&OwnedTargetIsa, &cranelift_codegen::Context) -> Result<R, Error>,
@@ -165,7 +204,7 @@ fn with_code<R>(
         let compiled = catch_unwind(AssertUnwindSafe(|| {
             scratch.context.clear();
             scratch.context.set_disasm(disassemble);
-            build(scratch, &isa, plan, registry, binding);
+            build(scratch, &isa, plan, binding);
             let code = scratch
                 .context
                 .compile(&*isa, &mut ControlPlane::default())

@@ -4,10 +4,10 @@
 use crate::cells::{self, Cell, Datum, Memory, Presence};
 use crate::player::{Player, Surroundings};
 use cembra_expr::{ScalarValue, Value};
-use cembra_ops::{self as ops, Registry, Tape};
+use cembra_ops::{self as ops, Tape};
 use cembra_plan::{Action, Base, Binding, BlockId, Place, Plan, StepId, ValueId};
-use cembra_runtime::{MachineType, QType, STATUS_OK, Scalar};
-use cranelift_codegen::ir::{self, AliasRegion, AliasRegionData, BlockArg, InstBuilder, types};
+use cembra_runtime::{Context, Kernel, KernelCall, MachineType, QType, STATUS_OK, Scalar};
+use cranelift_codegen::ir::{self, AbiParam, AliasRegion, AliasRegionData, BlockArg, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use rustc_hash::FxHashMap;
@@ -30,7 +30,6 @@ pub(crate) fn lower(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,
     plan: &Plan,
-    registry: &Registry,
     binding: &Binding,
     tape: &mut Tape,
 ) {
@@ -47,10 +46,12 @@ pub(crate) fn lower(
     let around = Surroundings { isa, context: params[3], context_region, signatures: FxHashMap::default() };
     let mut lowering = Lowering {
         escapes: escapes(plan),
+        call_numbers: kernel_steps(plan).zip(0..).map(|((step, _), number)| (step, number)).collect(),
+        kernel_signature: None,
         cells: vec![None; plan.value_count()],
+        in_frame: vec![false; plan.value_count()],
         literals: vec![None; plan.value_count()],
         plan,
-        registry,
         builder,
         around,
         params: [params[0], params[1], params[2]],
@@ -63,6 +64,7 @@ pub(crate) fn lower(
     for (input, place) in plan.inputs().iter().zip(&binding.inputs) {
         let from = lowering.memory(*place);
         let cell = cells::load(lowering.builder, &plan.value(input.value).qtype, from);
+        lowering.in_frame[input.value.index()] = *place == plan.place(input.value);
         lowering.cells[input.value.index()] = Some(cell);
     }
     lowering.blocks();
@@ -75,7 +77,24 @@ pub(crate) fn lower(
     lowering.builder.ins().return_(&[status]);
 }
 
-/// Which values are used outside of the straight line that makes them. A straight line ends at a conditional.
+/// True for a step that is no part of a straight line: a conditional, or the call of a kernel.
+fn stands_alone(plan: &Plan, step: StepId) -> bool {
+    matches!(plan.step(step).action, Action::Where { .. }) || kernel_of(plan, step).is_some()
+}
+
+/// The kernel that a step calls, if its operator has no rule.
+pub(crate) fn kernel_of(plan: &Plan, step: StepId) -> Option<(Kernel, ops::Data)> {
+    let Action::Operator { op, overload, lifted } = plan.step(step).action else { return None };
+    let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
+    matches!(overload.lower, ops::Lower::Kernel).then(|| (overload.kernel(lifted), overload.data))
+}
+
+/// The steps that call kernels, in the order their calls are numbered: that of the plan's steps.
+pub(crate) fn kernel_steps(plan: &Plan) -> impl Iterator<Item = (StepId, (Kernel, ops::Data))> {
+    (0..plan.step_count()).map(StepId::from_index).filter_map(|id| Some((id, kernel_of(plan, id)?)))
+}
+
+/// Which values are used outside of the straight line that makes them. A straight line ends at a step that stands alone.
 fn escapes(plan: &Plan) -> Vec<bool> {
     let mut line_of: Vec<u32> = vec![u32::MAX; plan.value_count()];
     let mut escapes = vec![false; plan.value_count()];
@@ -84,15 +103,11 @@ fn escapes(plan: &Plan) -> Vec<bool> {
     for block in 0..plan.block_count() {
         line += 1;
         for id in &plan.block(BlockId::from_index(block)).steps {
-            let step = plan.step(*id);
-            if matches!(step.action, Action::Where { .. }) {
-                line += 1;
-            }
+            let alone = u32::from(stands_alone(plan, *id));
+            line += alone;
             lines[id.index()] = line;
-            line_of[step.out.index()] = line;
-            if matches!(step.action, Action::Where { .. }) {
-                line += 1;
-            }
+            line_of[plan.step(*id).out.index()] = line;
+            line += alone;
         }
     }
     for (at, line) in lines.into_iter().enumerate() {
@@ -113,15 +128,19 @@ fn escapes(plan: &Plan) -> Vec<bool> {
 
 struct Lowering<'a, 'b, 'f> {
     plan: &'a Plan,
-    registry: &'a Registry,
     builder: &'a mut FunctionBuilder<'b>,
     around: Surroundings<'f>,
     params: [ir::Value; 3],
     regions: Regions,
     tape: &'a mut Tape,
     escapes: Vec<bool>,
+    /// How many kernel calls there are, by step: the position of each in the table.
+    call_numbers: FxHashMap<StepId, u32>,
+    kernel_signature: Option<ir::SigRef>,
     cells: Vec<Option<Cell>>,
     literals: Vec<Option<u32>>,
+    /// Inputs that the caller puts into their slots.
+    in_frame: Vec<bool>,
 }
 
 impl Lowering<'_, '_, '_> {
@@ -131,7 +150,7 @@ impl Lowering<'_, '_, '_> {
             Base::Output => (self.params[1], self.regions.output),
             Base::Frame => (self.params[2], self.regions.frame),
         };
-        Memory { base, offset: place.offset, region }
+        Memory { base, offset: place.offset, region, constant: true }
     }
 
     /// The machine values of a value; those of a literal are made where they are asked for.
@@ -164,10 +183,11 @@ impl Lowering<'_, '_, '_> {
                         Datum::Num(self.builder.ins().iconst(types::I32, i64::from(v.cast_unsigned())))
                     }
                     ScalarValue::Int64(v) => Datum::Num(self.builder.ins().iconst(types::I64, *v)),
+                    ScalarValue::UInt64(v) => Datum::Num(self.builder.ins().iconst(types::I64, v.cast_signed())),
                     ScalarValue::Float32(v) => Datum::Num(self.builder.ins().f32const(*v)),
                     ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => Datum::Num(self.builder.ins().f64const(*v)),
                     // The frame's template holds a view of the text: code with an address in it could not be moved.
-                    ScalarValue::Text(_) => {
+                    ScalarValue::Text(_) | ScalarValue::Bytes(_) => {
                         let from = self.memory(Place { offset: place.offset + inside, ..place });
                         return Cell {
                             presence: Presence::Present,
@@ -218,15 +238,20 @@ impl Lowering<'_, '_, '_> {
             match todo {
                 Todo::Steps(block, at) => {
                     let steps = &plan.block(block).steps[at..];
-                    let is_where = |id: &StepId| matches!(plan.step(*id).action, Action::Where { .. });
-                    let line = steps.iter().position(is_where).unwrap_or(steps.len());
+                    let alone = |id: &StepId| {
+                        matches!(plan.step(*id).action, Action::Where { .. }) || self.call_numbers.contains_key(id)
+                    };
+                    let line = steps.iter().position(alone).unwrap_or(steps.len());
                     if line > 0 {
                         self.line(&steps[..line]);
                     }
                     let Some(&id) = steps.get(line) else { continue };
                     stack.push(Todo::Steps(block, at + line + 1));
                     let step = plan.step(id);
-                    let Action::Where { on, off } = step.action else { continue };
+                    let Action::Where { on, off } = step.action else {
+                        self.call_kernel(id);
+                        continue;
+                    };
                     match self.cell(plan.args(step)[0]).presence {
                         Presence::Present => {
                             stack.push(Todo::Known { step: id, branch: on });
@@ -278,6 +303,60 @@ impl Lowering<'_, '_, '_> {
         }
     }
 
+    /// Calls a step's kernel: the arguments go to their slots in the frame, the result comes from its own.
+    fn call_kernel(&mut self, id: StepId) {
+        let plan = self.plan;
+        let step = plan.step(id);
+        for arg in plan.args(step) {
+            // What lies in the frame from the start is there already.
+            if self.literals[arg.index()].is_none() && !self.in_frame[arg.index()] {
+                let cell = self.cell(*arg);
+                let to = self.memory(plan.place(*arg));
+                cells::store(self.builder, &plan.value(*arg).qtype, &cell, to);
+            }
+        }
+        let number = self.call_numbers.get(&id).copied().unwrap_or(0);
+        let signature = self.kernel_signature();
+        let (context, frame) = (self.around.context, self.params[2]);
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        let table = self.builder.ins().load(types::I64, flags, context, Context::CALLS_OFFSET);
+        let entry = KernelCall::SIZE * number as i32;
+        let [kernel, slots, data] = [KernelCall::KERNEL_OFFSET, KernelCall::SLOTS_OFFSET, KernelCall::DATA_OFFSET]
+            .map(|offset| self.builder.ins().load(types::I64, flags, table, entry + offset));
+        let call = self.builder.ins().call_indirect(signature, kernel, &[context, frame, slots, data]);
+        let status = self.builder.inst_results(call)[0];
+        self.leave_on_fault(status, id.index() as u32);
+        let from = self.memory(plan.place(step.out)).written_during_the_call();
+        let cell = cells::load(self.builder, &plan.value(step.out).qtype, from);
+        self.cells[step.out.index()] = Some(cell);
+    }
+
+    fn kernel_signature(&mut self) -> ir::SigRef {
+        if let Some(known) = self.kernel_signature {
+            return known;
+        }
+        let mut signature = ir::Signature::new(self.around.isa.default_call_conv());
+        signature.params.extend([AbiParam::new(types::I64); 4]);
+        signature.returns.push(AbiParam::new(types::I32));
+        let reference = self.builder.import_signature(signature);
+        *self.kernel_signature.insert(reference)
+    }
+
+    /// Leaves the function with the status of a kernel that failed; it has filled the fault record but for the site.
+    fn leave_on_fault(&mut self, status: ir::Value, site: u32) {
+        let [failed, goes_on] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(failed);
+        self.builder.ins().brif(status, failed, &[], goes_on, &[]);
+        self.builder.seal_block(failed);
+        self.builder.seal_block(goes_on);
+        self.builder.switch_to_block(failed);
+        let site = self.builder.ins().iconst(types::I32, i64::from(site));
+        let flags = MemFlagsData::trusted().with_alias_region(Some(self.around.context_region));
+        self.builder.ins().store(flags, site, self.around.context, Context::FAULT_SITE_OFFSET);
+        self.builder.ins().return_(&[status]);
+        self.builder.switch_to_block(goes_on);
+    }
+
     fn jump_to_join(&mut self, step: StepId, branch: BlockId, join: ir::Block) {
         let Some(result) = self.plan.block(branch).result else { return };
         let cell = self.cell(result);
@@ -297,7 +376,7 @@ impl Lowering<'_, '_, '_> {
             self.tape.set_site(id.index() as u32);
             let cell = match step.action {
                 Action::Operator { op, overload, .. } => {
-                    let def = self.registry.get(op);
+                    let def = self.plan.registry().get(op);
                     let overload = &def.overloads()[usize::from(overload)];
                     let args: smallvec::SmallVec<[ops::Cell; 4]> =
                         plan.args(step).iter().map(|arg| self.scalar(&mut line, *arg)).collect();
@@ -361,7 +440,7 @@ impl Lowering<'_, '_, '_> {
     fn constant(&mut self, literal: &Value) -> Option<ops::Cell> {
         match literal {
             Value::Missing(scalar) => Some(ops::Cell::missing(*scalar, self.tape)),
-            Value::Scalar(v) | Value::Present(v) if v.scalar() != Scalar::Text => {
+            Value::Scalar(v) | Value::Present(v) if !v.scalar().is_string() => {
                 Some(ops::Cell::present(ops::Datum::from_bits(v.scalar(), v.bits(), self.tape)))
             }
             _ => None,

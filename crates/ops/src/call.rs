@@ -22,7 +22,7 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     match def.meaning {
         Meaning::Overloads(overloads) => {
             let overload = overloads.get(usize::from(resolved.overload?))?;
-            Some(call_overload(overload, resolved, args))
+            overload.pure.then(|| call_overload(overload, resolved, args))
         }
         Meaning::Structure(Structure::MakeTuple) => Some(Ok(Value::Tuple(args.into()))),
         Meaning::Structure(Structure::GetNth) => match args {
@@ -53,7 +53,8 @@ fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Re
         for (value, slot) in args.iter().zip(&slots) {
             value.write_to(frame.ptr(), *slot);
         }
-        if overload.kernel(resolved.lifted)(&mut context, frame.ptr(), &slots) == STATUS_OK {
+        let kernel = overload.kernel(resolved.lifted);
+        if kernel(&mut context, frame.ptr(), slots.as_ptr(), overload.data.as_ptr()) == STATUS_OK {
             return Ok(Value::read_from(ret, frame.ptr(), slots[args.len()]));
         }
     }

@@ -4,7 +4,7 @@
 use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{Weak, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
-use crate::{Cell, Cmp, Rule, Tape, Un, Val};
+use crate::{Bin, Cell, Cmp, Rule, Shift, Tape, Un, Val};
 use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
 use smallvec::smallvec;
@@ -12,7 +12,7 @@ use smallvec::smallvec;
 fn cast_types(operator: &str, to: Scalar, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let from = args[0].qtype;
     match from.scalar() {
-        Some(scalar) if scalar.is_numeric() || scalar == Scalar::Boolean => {
+        Some(scalar) if scalar.is_castable() => {
             Ok(Signature { operands: smallvec![from.clone()], ret: QType::of(to, from.is_optional()) })
         }
         _ => Err(not_allowed(operator, from)),
@@ -88,6 +88,66 @@ const NARROW: Rule = |t, a| {
     Cell::num(narrow)
 };
 
+/// Signed and unsigned 64-bit numbers share their bits where the sign bit is clear.
+const SIGN_CHECKED: Rule = |t, a| {
+    let x = a[0].val(t);
+    let zero = t.konst(MachineType::I64, 0);
+    let outside = t.cmp(Cmp::Lt, x, zero);
+    t.fault_if(outside, FaultKind::CastRange, [Some(x), None]);
+    Cell::num(x)
+};
+
+const I32_TO_UNSIGNED: Rule = |t, a| {
+    let x = a[0].val(t);
+    let zero = t.konst(MachineType::I32, 0);
+    let outside = t.cmp(Cmp::Lt, x, zero);
+    t.fault_if(outside, FaultKind::CastRange, [Some(x), None]);
+    Cell::num(t.un(Un::Convert(MachineType::I64), x))
+};
+
+const UNSIGNED_TO_I32: Rule = |t, a| {
+    let x = a[0].val(t);
+    let (zero, most) = (t.konst(MachineType::I64, 0), t.konst(MachineType::I64, i32::MAX as u64));
+    // A set sign bit reads as a negative number: too large too.
+    let (below, above) = (t.cmp(Cmp::Lt, x, zero), t.cmp(Cmp::Gt, x, most));
+    let outside = t.mor(below, above);
+    t.fault_if(outside, FaultKind::CastRange, [Some(x), None]);
+    Cell::num(t.un(Un::Convert(MachineType::I32), x))
+};
+
+/// An unsigned number as a float, rounded once. Where the sign bit is set, half the number is converted, its lowest bit
+/// kept so that the rounding sees it, and the result doubled.
+fn unsigned_to_float(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
+    let x = a[0].val(t);
+    let (zero, one) = (t.konst(MachineType::I64, 0), t.konst(MachineType::I64, 1));
+    let large = t.cmp(Cmp::Lt, x, zero);
+    let half = t.shift(Shift::Right, x, 1);
+    let lowest = t.bin(Bin::And, x, one);
+    let half = t.bin(Bin::Or, half, lowest);
+    let (small, half) = (t.un(Un::Convert(to), x), t.un(Un::Convert(to), half));
+    let doubled = t.bin(Bin::Add, half, half);
+    Cell::num(t.select_rare(large, doubled, small))
+}
+
+const UNSIGNED_TO_F32: Rule = |t, a| unsigned_to_float(t, a, MachineType::F32);
+const UNSIGNED_TO_F64: Rule = |t, a| unsigned_to_float(t, a, MachineType::F64);
+
+/// A float as an unsigned number; from 2^63 on, what is above it is converted and the bit put back.
+const FLOAT_TO_UNSIGNED: Rule = |t, a| {
+    let x = a[0].val(t);
+    let (zero, middle, end) = (t.konst_like(x, 0.0), t.konst_like(x, TWO_63), t.konst_like(x, 2.0 * TWO_63));
+    let (from, below) = (t.cmp(Cmp::Ge, x, zero), t.cmp(Cmp::Lt, x, end));
+    let inside = t.mand(from, below);
+    let outside = t.mnot(inside);
+    t.fault_if(outside, FaultKind::CastRange, [Some(x), None]);
+    let large = t.cmp(Cmp::Ge, x, middle);
+    let above = t.bin(Bin::Sub, x, middle);
+    let (low, high) = (t.un(Un::Convert(MachineType::I64), x), t.un(Un::Convert(MachineType::I64), above));
+    let bit = t.konst(MachineType::I64, 1 << 63);
+    let high = t.bin(Bin::Xor, high, bit);
+    Cell::num(t.select_rare(large, high, low))
+};
+
 const TO_BOOL: Rule = |t, a| {
     let x = a[0].val(t);
     let zero = t.konst_like(x, 0.0);
@@ -114,6 +174,7 @@ pub(crate) static TO_BOOLEAN: OpDef = OpDef {
         strict!(|x: bool| -> bool { x }, SAME),
         strict!(|x: i32| -> bool { x != 0 }, TO_BOOL),
         strict!(|x: i64| -> bool { x != 0 }, TO_BOOL),
+        strict!(|x: u64| -> bool { x != 0 }, TO_BOOL),
         strict!(|x: f32| -> bool { x != 0.0 }, TO_BOOL),
         strict!(|x: f64| -> bool { x != 0.0 }, TO_BOOL),
     ]),
@@ -134,6 +195,7 @@ pub(crate) static TO_INT32: OpDef = OpDef {
         strict!(|x: bool| -> i32 { i32::from(x) }, FROM_BOOL_RULE_I32),
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(try |x: i64| -> i32 { i32::try_from(x).map_err(|_| range(x.cast_unsigned())) }, NARROW),
+        strict!(try |x: u64| -> i32 { i32::try_from(x).map_err(|_| range(x)) }, UNSIGNED_TO_I32),
         strict!(try |x: f32| -> i32 { float_to_int!(x, i32, -2_147_483_648_f32, 2_147_483_648_f32) }, FLOAT_TO_I32),
         strict!(try |x: f64| -> i32 { float_to_int!(x, i32, -TWO_31, TWO_31) }, FLOAT_TO_I32),
     ]),
@@ -158,11 +220,33 @@ pub(crate) static TO_INT64: OpDef = OpDef {
         strict!(|x: bool| -> i64 { i64::from(x) }, FROM_BOOL_RULE_I64),
         strict!(|x: i32| -> i64 { i64::from(x) }, TO_I64),
         strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(try |x: u64| -> i64 { i64::try_from(x).map_err(|_| range(x)) }, SIGN_CHECKED),
         strict!(try |x: f32| -> i64 { float_to_int!(x, i64, -9_223_372_036_854_775_808_f32, 9_223_372_036_854_775_808_f32) }, FLOAT_TO_I64),
         strict!(try |x: f64| -> i64 { float_to_int!(x, i64, -TWO_63, TWO_63) }, FLOAT_TO_I64),
     ]),
     laws: &[],
     examples: &[ex("to_int64(1e15f64)", "int64{1000000000000000}"), ex("to_int64(false)", "int64{0}")],
+};
+
+pub(crate) static TO_UINT64: OpDef = OpDef {
+    name: "core.to_uint64",
+    aliases: &["to_uint64"],
+    summary: "The number as UINT64, truncated towards zero; an error if it does not fit or is below 0, -0.5 included.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::CastRange],
+    typing: Typing::Rule(|args| cast_types("core.to_uint64", Scalar::UInt64, args)),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: bool| -> u64 { u64::from(x) }, FROM_BOOL_RULE_I64),
+        strict!(try |x: i32| -> u64 { u64::try_from(x).map_err(|_| range(u64::from(x.cast_unsigned()))) }, I32_TO_UNSIGNED),
+        strict!(try |x: i64| -> u64 { u64::try_from(x).map_err(|_| range(x.cast_unsigned())) }, SIGN_CHECKED),
+        strict!(|x: u64| -> u64 { x }, SAME),
+        strict!(try |x: f32| -> u64 { if (0.0..18_446_744_073_709_551_616_f32).contains(&x) { Ok(x as u64) } else { Err(range(u64::from(x.to_bits()))) } }, FLOAT_TO_UNSIGNED),
+        strict!(try |x: f64| -> u64 { if (0.0..2.0 * TWO_63).contains(&x) { Ok(x as u64) } else { Err(range(x.to_bits())) } }, FLOAT_TO_UNSIGNED),
+    ]),
+    laws: &[],
+    examples: &[ex("to_uint64(2.9f64)", "uint64{2}"), ex("to_uint64(-0f32)", "uint64{0}")],
 };
 
 pub(crate) static TO_FLOAT32: OpDef = OpDef {
@@ -178,6 +262,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
         strict!(|x: bool| -> f32 { f32::from(x) }, FROM_BOOL_RULE_F32),
         strict!(|x: i32| -> f32 { x as f32 }, TO_F32),
         strict!(|x: i64| -> f32 { x as f32 }, TO_F32),
+        strict!(|x: u64| -> f32 { x as f32 }, UNSIGNED_TO_F32),
         strict!(|x: f32| -> f32 { x }, SAME),
         strict!(|x: f64| -> f32 { x as f32 }, TO_F32),
     ]),
@@ -198,6 +283,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
         strict!(|x: bool| -> f64 { f64::from(x) }, FROM_BOOL_RULE_F64),
         strict!(|x: i32| -> f64 { f64::from(x) }, TO_F64),
         strict!(|x: i64| -> f64 { x as f64 }, TO_F64),
+        strict!(|x: u64| -> f64 { x as f64 }, UNSIGNED_TO_F64),
         strict!(|x: f32| -> f64 { f64::from(x) }, TO_F64),
         strict!(|x: f64| -> f64 { x }, SAME),
     ]),
@@ -218,6 +304,7 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
         strict!(|x: bool| -> Weak { Weak(f64::from(x)) }, FROM_BOOL_RULE_F64),
         strict!(|x: i32| -> Weak { Weak(f64::from(x)) }, TO_F64),
         strict!(|x: i64| -> Weak { Weak(x as f64) }, TO_F64),
+        strict!(|x: u64| -> Weak { Weak(x as f64) }, UNSIGNED_TO_F64),
         strict!(|x: f32| -> Weak { Weak(f64::from(x)) }, TO_F64),
         strict!(|x: f64| -> Weak { Weak(x) }, SAME),
     ]),
@@ -234,7 +321,8 @@ pub(crate) fn cast_operator(to: Scalar) -> Option<&'static str> {
         Scalar::Float32 => TO_FLOAT32.name,
         Scalar::Float64 => TO_FLOAT64.name,
         Scalar::WeakFloat => TO_WEAK_FLOAT.name,
-        Scalar::Unit | Scalar::Text => return None,
+        Scalar::UInt64 => TO_UINT64.name,
+        Scalar::Unit | Scalar::Text | Scalar::Bytes => return None,
     })
 }
 
@@ -268,8 +356,7 @@ fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if from.is_optional() && !target.is_optional() {
         return Err(refuse("").hint("use `core.get_optional_value(x)` or a default `x ?? y`"));
     }
-    let castable = |s: Scalar| s.is_numeric() || s == Scalar::Boolean;
-    if source != scalar && !(castable(source) && castable(scalar)) {
+    if source != scalar && !(source.is_castable() && scalar.is_castable()) {
         return Err(refuse(""));
     }
     if implicit_only && common_type(from, target).as_ref() != Some(target) {

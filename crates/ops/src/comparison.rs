@@ -4,8 +4,8 @@
 
 use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
-use crate::{Cell, Cmp, Datum, Example, Mask, Promotion, Tape};
-use cembra_runtime::{MachineType, RuntimeFn, Text};
+use crate::{Bin, Cell, Cmp, Datum, Example, Mask, Overload, Promotion, Tape};
+use cembra_runtime::{Bytes, MachineType, RuntimeFn, Text};
 use std::cmp::Ordering;
 
 trait Ordered {
@@ -30,7 +30,9 @@ ordered! {
     i64 => |x, y| Some(x.cmp(&y));
     f32 => |x, y| x.partial_cmp(&y);
     f64 => |x, y| x.partial_cmp(&y);
+    u64 => |x, y| Some(x.cmp(&y));
     Text<'static> => |x, y| Some(x.as_str().cmp(y.as_str()));
+    Bytes<'static> => |x, y| Some(x.as_slice().cmp(y.as_slice()));
 }
 
 /// Records a comparison of two present values of one type.
@@ -45,6 +47,14 @@ fn compare(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
         }
         _ => t.mconst(matches!(op, Cmp::Eq | Cmp::Le | Cmp::Ge)),
     }
+}
+
+/// Records a comparison of unsigned numbers: with the sign bits flipped, signed order is unsigned order.
+fn unsigned(t: &mut Tape, op: Cmp, a: &[Cell]) -> Mask {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let sign = t.konst(MachineType::I64, 1 << 63);
+    let (x, y) = (t.bin(Bin::Xor, x, sign), t.bin(Bin::Xor, y, sign));
+    t.cmp(op, x, y)
 }
 
 fn flags(t: &mut Tape, op: Cmp, x: Mask, y: Mask) -> Mask {
@@ -91,34 +101,53 @@ const fn comparison(
 }
 
 macro_rules! overloads {
-    (mask, $cmp:expr, |$order:ident| $holds:expr; $($ty:ty),*) => {
-        Meaning::Overloads(&[$(strict!(
+    (@mask $cmp:expr, |$order:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
+        [$(strict!(
             |x: $ty, y: $ty| -> MaskValue {
                 let $order = x.order(y);
                 mask($holds)
             },
-            |t, a| Cell::mask(compare(t, $cmp, a[0].datum, a[1].datum))
-        )),*])
+            $rule
+        )),*]
     };
-    (bool, $cmp:expr, |$order:ident| $holds:expr; $($ty:ty),*) => {
-        Meaning::Overloads(&[$(strict!(
+    (@bool $cmp:expr, |$order:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
+        [$(strict!(
             |x: $ty, y: $ty| -> bool {
                 let $order = x.order(y);
                 $holds
             },
-            |t, a| Cell::flag(compare(t, $cmp, a[0].datum, a[1].datum))
-        )),*])
+            $rule
+        )),*]
     };
-    ($form:ident, $cmp:expr, |$order:ident| $holds:expr) => {
-        overloads!($form, $cmp, |$order| $holds; (), bool, i32, i64, f32, f64, Text<'static>)
+    // UINT64 is compared for equality by masks, and in every way by booleans.
+    (mask, $cmp:expr, |$order:ident| $holds:expr) => {
+        Meaning::Overloads(const { &overloads!(@mask $cmp, |$order| $holds, |t, a| Cell::mask(compare(t, $cmp, a[0].datum, a[1].datum));
+            (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>) })
     };
+    (equality, $cmp:expr, |$order:ident| $holds:expr) => {
+        Meaning::Overloads(const { &overloads!(@mask $cmp, |$order| $holds, |t, a| Cell::mask(compare(t, $cmp, a[0].datum, a[1].datum));
+            (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>) })
+    };
+    (bool, $cmp:expr, |$order:ident| $holds:expr) => {
+        Meaning::Overloads(const { &join(
+            overloads!(@bool $cmp, |$order| $holds, |t, a| Cell::flag(compare(t, $cmp, a[0].datum, a[1].datum));
+                (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>),
+            overloads!(@bool $cmp, |$order| $holds, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
+        ) })
+    };
+}
+
+/// The two lists as one.
+const fn join(many: [Overload; 8], [last]: [Overload; 1]) -> [Overload; 9] {
+    let [a, b, c, d, e, f, g, h] = many;
+    [a, b, c, d, e, f, g, h, last]
 }
 
 pub(crate) static EQUAL: OpDef = comparison(
     "core.equal",
     &["equal"],
     "Present if `x` equals `y`. Written `==`.",
-    overloads!(mask, Cmp::Eq, |o| o == Some(Ordering::Equal)),
+    overloads!(equality, Cmp::Eq, |o| o == Some(Ordering::Equal)),
     &[Law::Commutative],
     &[ex("1 == 1.0", "present"), ex("nan == nan", "missing"), ex("\"a\" == \"b\"", "missing")],
 );
@@ -127,7 +156,7 @@ pub(crate) static NOT_EQUAL: OpDef = comparison(
     "core.not_equal",
     &["not_equal"],
     "Present if `x` differs from `y`. Written `!=`.",
-    overloads!(mask, Cmp::Ne, |o| o != Some(Ordering::Equal)),
+    overloads!(equality, Cmp::Ne, |o| o != Some(Ordering::Equal)),
     &[Law::Commutative],
     &[ex("nan != nan", "present"), ex("missing[i32] != 1", "missing")],
 );

@@ -3,7 +3,7 @@
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
 use crate::{Cell, Tape};
 use cembra_expr::{Parameter, Value};
-use cembra_runtime::{Context, FaultKind, FramePtr, QType, Scalar};
+use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
 
 /// The type of an overload's argument or result: a scalar, bare or optional.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,14 +31,37 @@ pub enum PresenceRule {
     Custom,
 }
 
-/// The kernel of an overload: reads its arguments from frame slots, writes its result to one, and returns a status;
-/// a failing one has filled the context's fault record. Slots are the arguments' offsets, then the result's.
-///
-/// Calling it is unsafe: FRAME-SLOT must hold for every slot, with the overload's types.
-pub type Kernel = unsafe fn(&mut Context, FramePtr, &[u32]) -> i32;
-
 /// A lowering rule: records the overload's instructions and returns its result.
 pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
+
+/// How an overload becomes machine code.
+#[derive(Clone, Copy, Debug)]
+pub enum Lower {
+    /// As instructions, recorded by a rule; strict ones are lifted by `lower`.
+    Rule(Rule),
+    /// As a call of its kernel, on frame slots.
+    Kernel,
+}
+
+/// The data of an overload's kernels; it lives as long as the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Data(pub(crate) *const ());
+
+impl Data {
+    /// No data.
+    pub const NONE: Data = Data(std::ptr::null());
+
+    /// The pointer that kernels are given.
+    #[must_use]
+    pub const fn as_ptr(self) -> *const () {
+        self.0
+    }
+}
+
+// SAFETY: OPERATOR-DATA: a pointer to a closure that is Send and Sync and never freed, or null.
+unsafe impl Send for Data {}
+// SAFETY: OPERATOR-DATA, likewise.
+unsafe impl Sync for Data {}
 
 /// One operator on one list of types.
 #[derive(Debug)]
@@ -51,8 +74,12 @@ pub struct Overload {
     pub kernel: Kernel,
     /// For strict operators, the kernel on the optional forms of all argument types.
     pub lifted: Option<Kernel>,
-    /// The rule on exactly these types; strict ones are lifted by `lower`.
-    pub rule: Rule,
+    /// How it becomes machine code.
+    pub lower: Lower,
+    /// What its kernels are given besides slots: the closure of a user operator.
+    pub data: Data,
+    /// True if equal arguments give equal results; otherwise it is never evaluated ahead of time.
+    pub pure: bool,
 }
 
 impl Overload {
@@ -109,6 +136,8 @@ pub enum Meaning {
 pub enum Typing {
     /// All arguments are cast to one type, which picks the overload.
     Promote(Promotion),
+    /// The first overload whose types all arguments can be implicitly cast to.
+    Overloads,
     /// A function decides.
     Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
 }

@@ -4,10 +4,11 @@
 //! Bodies and kernels state what an operator means; lowering rules state it again, independently.
 
 use crate::Operand;
-use cembra_runtime::{FramePtr, Scalar, Slot, Text};
+use cembra_runtime::{Bytes, FramePtr, Scalar, Slot, Text};
 
-/// A Rust type that operators compute with.
-pub(crate) trait Repr: Copy {
+/// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Text`, `Bytes`, and
+/// `Option` of each. Implemented here for all of them and nowhere else.
+pub trait Repr: Copy {
     /// Its QType.
     const OPERAND: Operand;
     /// Its optional form; itself if it is one.
@@ -18,6 +19,12 @@ pub(crate) trait Repr: Copy {
     /// # Safety
     /// FRAME-SLOT for this type at `offset`.
     unsafe fn load(frame: FramePtr, offset: u32) -> Self;
+
+    /// Reads its optional form from a slot, `None` for a missing value; a type that is optional is read as it is.
+    ///
+    /// # Safety
+    /// FRAME-SLOT for the optional form at `offset`.
+    unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self>;
 
     /// Writes it to a slot.
     ///
@@ -58,6 +65,12 @@ macro_rules! repr {
             }
 
             #[inline]
+            unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self> {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                unsafe { <Option<$ty>>::load(frame, offset) }
+            }
+
+            #[inline]
             unsafe fn store(self, frame: FramePtr, offset: u32) {
                 let $to = self;
                 // SAFETY: FRAME-SLOT, promised by the caller.
@@ -86,6 +99,12 @@ macro_rules! repr {
                     let present = frame.read(Slot::<u8>::at(offset)) != 0;
                     present.then(|| <$ty>::load(frame, offset + $align))
                 }
+            }
+
+            #[inline]
+            unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self> {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                Some(unsafe { Self::load(frame, offset) })
             }
 
             #[inline]
@@ -119,7 +138,9 @@ repr! {
     f32, Float32, f32, 4, |v| v, |v| v;
     f64, Float64, f64, 8, |v| v, |v| v;
     Weak, WeakFloat, f64, 8, |v| Weak(v), |v| v.0;
+    u64, UInt64, u64, 8, |v| v, |v| v;
     Text<'static>, Text, Text<'static>, 8, |v| v, |v| v;
+    Bytes<'static>, Bytes, Bytes<'static>, 8, |v| v, |v| v;
 }
 
 // A unit has no bytes worth reading; its optional is the presence byte alone.
@@ -129,6 +150,12 @@ impl Repr for () {
 
     #[inline]
     unsafe fn load(_: FramePtr, _: u32) -> Self {}
+
+    #[inline]
+    unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self> {
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        unsafe { MaskValue::load(frame, offset) }
+    }
 
     #[inline]
     unsafe fn store(self, frame: FramePtr, offset: u32) {
@@ -158,6 +185,12 @@ impl Repr for MaskValue {
     }
 
     #[inline]
+    unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self> {
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        Some(unsafe { Self::load(frame, offset) })
+    }
+
+    #[inline]
     unsafe fn store(self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT, promised by the caller.
         unsafe { frame.write(Slot::at(offset), u8::from(self.is_some())) }
@@ -175,80 +208,115 @@ impl Repr for MaskValue {
 }
 
 /// The overload of a strict operator: `strict!(|x: i32, y: i32| -> i32 { body }, rule)`. The body sees present scalars.
-/// `try` before the bars: the body returns a `Result<_, Fault>`.
+///
+/// `try` before the bars: the body returns a `Result<_, Fault>`. `try in context` before the bars: it also gets the
+/// evaluation context, for its arena. Without a rule, machine code calls the kernel.
 macro_rules! strict {
-    (try |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block, $rule:expr) => {{
-        fn body($($arg: $ty),*) -> Result<$ret, cembra_runtime::Fault> $body
-        $crate::kernel::overload!(body, [$($arg: $ty),*], $ret, $rule, Some({
-            unsafe fn lifted(
+    (try in $context:ident |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {{
+        fn body($context: &mut cembra_runtime::Context, $($arg: $ty),*) -> Result<$ret, cembra_runtime::Fault> $body
+        $crate::kernel::overload!(body, [$($arg: $ty),*], $ret, [$($rule)?], Some({
+            unsafe extern "C" fn lifted(
                 context: &mut cembra_runtime::Context,
                 frame: cembra_runtime::FramePtr,
-                slots: &[u32],
+                slots: *const u32,
+                _: *const (),
             ) -> i32 {
                 use $crate::kernel::Repr;
-                let mut slots = slots.iter().copied();
-                let mut slot = move || slots.next().unwrap_or(0);
-                // SAFETY: FRAME-SLOT, promised by the caller of every kernel, for the optional forms.
-                let ($($arg,)*) = unsafe { ($(<<$ty as Repr>::Lifted as Repr>::load(frame, slot()),)*) };
-                let result = match ($($arg,)*) {
-                    ($(Some($arg),)*) => match body($($arg),*) {
-                        Ok(result) => result.lift(),
-                        Err(fault) => return context.fail(fault),
-                    },
-                    _ => <$ret as Repr>::missing(),
-                };
-                // SAFETY: FRAME-SLOT, promised by the caller of every kernel.
-                unsafe { result.store(frame, slot()) };
+                let mut slots = slots;
+                // SAFETY: FRAME-SLOT, promised by the caller of every kernel: one slot for each argument, in order, in
+                // their optional forms, and one for the result.
+                unsafe {
+                    $(let $arg = <<$ty as Repr>::Lifted as Repr>::load(frame, $crate::kernel::next(&mut slots));)*
+                    let result = match ($($arg,)*) {
+                        ($(Some($arg),)*) => match body(context, $($arg),*) {
+                            Ok(result) => result.lift(),
+                            Err(fault) => return context.fail(fault),
+                        },
+                        _ => <$ret as Repr>::missing(),
+                    };
+                    result.store(frame, $crate::kernel::next(&mut slots));
+                }
                 cembra_runtime::STATUS_OK
             }
             lifted
         }))
     }};
-    (|$($arg:ident: $ty:ty),*| -> $ret:ty $body:block, $rule:expr) => {
-        $crate::kernel::strict!(try |$($arg: $ty),*| -> $ret { Ok($body) }, $rule)
+    (try |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {
+        $crate::kernel::strict!(try in _context |$($arg: $ty),*| -> $ret $body $(, $rule)?)
+    };
+    (|$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {
+        $crate::kernel::strict!(try in _context |$($arg: $ty),*| -> $ret { Ok($body) } $(, $rule)?)
     };
 }
 
 /// The overload of an operator with its own presence rule: the body sees exactly the types written.
 macro_rules! custom {
-    (try |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block, $rule:expr) => {{
-        fn body($($arg: $ty),*) -> Result<$ret, cembra_runtime::Fault> $body
-        $crate::kernel::overload!(body, [$($arg: $ty),*], $ret, $rule, None)
+    (try in $context:ident |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {{
+        fn body($context: &mut cembra_runtime::Context, $($arg: $ty),*) -> Result<$ret, cembra_runtime::Fault> $body
+        $crate::kernel::overload!(body, [$($arg: $ty),*], $ret, [$($rule)?], None)
     }};
-    (|$($arg:ident: $ty:ty),*| -> $ret:ty $body:block, $rule:expr) => {
-        $crate::kernel::custom!(try |$($arg: $ty),*| -> $ret { Ok($body) }, $rule)
+    (try |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {
+        $crate::kernel::custom!(try in _context |$($arg: $ty),*| -> $ret $body $(, $rule)?)
+    };
+    (|$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {
+        $crate::kernel::custom!(try in _context |$($arg: $ty),*| -> $ret { Ok($body) } $(, $rule)?)
     };
 }
 
 macro_rules! overload {
-    ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, $rule:expr, $lifted:expr) => {{
-        unsafe fn kernel(
+    ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, [$($rule:expr)?], $lifted:expr) => {{
+        unsafe extern "C" fn kernel(
             context: &mut cembra_runtime::Context,
             frame: cembra_runtime::FramePtr,
-            slots: &[u32],
+            slots: *const u32,
+            _: *const (),
         ) -> i32 {
             use $crate::kernel::Repr;
-            let mut slots = slots.iter().copied();
-            let mut slot = move || slots.next().unwrap_or(0);
-            // SAFETY: FRAME-SLOT, promised by the caller of every kernel.
-            let ($($arg,)*) = unsafe { ($(<$ty as Repr>::load(frame, slot()),)*) };
-            match $body_fn($($arg),*) {
-                Ok(result) => {
-                    // SAFETY: FRAME-SLOT, promised by the caller of every kernel.
-                    unsafe { Repr::store(result, frame, slot()) };
-                    cembra_runtime::STATUS_OK
+            let mut slots = slots;
+            // SAFETY: FRAME-SLOT, promised by the caller of every kernel: one slot for each argument, in order, and one
+            // for the result.
+            unsafe {
+                $(let $arg = <$ty as Repr>::load(frame, $crate::kernel::next(&mut slots));)*
+                match $body_fn(context, $($arg),*) {
+                    Ok(result) => Repr::store(result, frame, $crate::kernel::next(&mut slots)),
+                    Err(fault) => return context.fail(fault),
                 }
-                Err(fault) => context.fail(fault),
             }
+            cembra_runtime::STATUS_OK
         }
         $crate::Overload {
             args: &[$(<$ty as $crate::kernel::Repr>::OPERAND),*],
             ret: <$ret as $crate::kernel::Repr>::OPERAND,
             kernel,
             lifted: $lifted,
-            rule: $rule,
+            lower: $crate::kernel::lower!($($rule)?),
+            data: $crate::Data::NONE,
+            pure: true,
         }
     }};
 }
 
-pub(crate) use {custom, overload, strict};
+macro_rules! lower {
+    () => {
+        $crate::Lower::Kernel
+    };
+    ($rule:expr) => {
+        $crate::Lower::Rule($rule)
+    };
+}
+
+/// The next slot of a list.
+///
+/// # Safety
+/// There is one more.
+#[inline]
+pub(crate) unsafe fn next(slots: &mut *const u32) -> u32 {
+    // SAFETY: FRAME-SLOT, promised by the caller.
+    unsafe {
+        let slot = **slots;
+        *slots = slots.add(1);
+        slot
+    }
+}
+
+pub(crate) use {custom, lower, overload, strict};

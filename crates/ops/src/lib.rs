@@ -4,6 +4,7 @@
 //!
 //! No code generator and no columnar format is known here; players of tapes live in the backends.
 
+mod bitwise;
 mod call;
 mod cell;
 mod comparison;
@@ -16,16 +17,21 @@ mod registry;
 mod structure;
 mod tape;
 mod typing;
+mod user;
 
 mod cast;
 mod math;
+mod strings;
 
 pub use call::call;
 pub use cell::{Cell, Datum, Presence};
+pub use cembra_runtime::Kernel;
 pub use definition::{
-    Arg, Example, Expansion, Kernel, Law, Meaning, OpDef, Operand, Overload, PresenceRule, Rule, Structure, Typing,
+    Arg, Data, Example, Expansion, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule, Rule, Structure, Typing,
 };
+pub use kernel::Repr;
 pub use lift::lower;
 pub use registry::{OpId, Registry, id};
 pub use tape::{Bin, Cmp, Instr, Mask, Outcome, Shift, Tape, Un, Val};
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type};
+pub use user::{Fallible, RegisterError, UserFunction, UserOperator};

@@ -2,20 +2,22 @@
 //! present where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
 
 use crate::definition::PresenceRule;
-use crate::{Cell, Datum, Overload, Presence, Tape};
+use crate::{Cell, Datum, Lower, Overload, Presence, Tape};
 use smallvec::SmallVec;
 
-/// Records an overload of an operator with this presence rule on the tape.
+/// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players
+/// call its kernel instead, and a missing value is recorded here.
 pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
+    let Lower::Rule(rule) = overload.lower else { return Cell::missing(overload.ret.scalar, tape) };
     if presence == PresenceRule::Custom {
-        return (overload.rule)(tape, args);
+        return rule(tape, args);
     }
     let mut all = Presence::Present;
     for arg in args {
         all = all.and(arg.presence, tape);
     }
     match all {
-        Presence::Present => (overload.rule)(tape, args),
+        Presence::Present => rule(tape, args),
         Presence::Missing => Cell::missing(overload.ret.scalar, tape),
         Presence::When(mask) => {
             let zero = cembra_runtime::MachineType::I64;
@@ -37,7 +39,7 @@ pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args:
                 None => mask,
             };
             tape.set_active(Some(active));
-            let result = (overload.rule)(tape, &bare);
+            let result = rule(tape, &bare);
             tape.set_active(outer);
             Cell { presence: all.and(result.presence, tape), datum: result.datum }
         }

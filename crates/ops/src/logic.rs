@@ -6,7 +6,7 @@ use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{Cell, Presence, Promotion, Rule};
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::{QType, Scalar, Text};
+use cembra_runtime::{Bytes, QType, Scalar, Text};
 use smallvec::smallvec;
 
 /// Both operands become OPTIONAL_BOOLEAN if one is; the result likewise.
@@ -176,7 +176,7 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(logical_if_types),
-    meaning: logical_if!((), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: logical_if!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[
         ex("bool.logical_if(true, 1, 2, 3)", "1"),

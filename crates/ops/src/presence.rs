@@ -4,7 +4,7 @@ use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
 use crate::kernel::{MaskValue, custom, mask};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{Cell, Presence, Rule};
-use cembra_runtime::{Fault, FaultKind, QType, Scalar, Text};
+use cembra_runtime::{Bytes, Fault, FaultKind, QType, Scalar, Text};
 use smallvec::smallvec;
 
 fn expect_scalar(operator: &str, name: &str, index: usize, args: &[Argument<'_>]) -> Result<Scalar, TypeFault> {
@@ -51,7 +51,7 @@ pub(crate) static HAS: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(|args| unary_types("core.has", args, |_, optional| QType::of(Scalar::Unit, optional))),
-    meaning: unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE; (), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("has(missing[text])", "missing"), ex("has(OPTIONAL_INT32{5})", "present"), ex("has(5)", "unit")],
 };
@@ -70,7 +70,7 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(|args| unary_types("core.presence_not", args, |_, _| QType::MASK)),
-    meaning: unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE; (), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
 };
@@ -85,7 +85,7 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(|args| unary_types("core.to_optional", args, |scalar, _| QType::Optional(scalar))),
-    meaning: unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE; (), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "optional_int32{5}")],
 };
@@ -105,7 +105,7 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[FaultKind::MissingValue],
     typing: Typing::Rule(|args| unary_types("core.get_optional_value", args, |scalar, _| QType::Scalar(scalar))),
-    meaning: unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE; (), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("get_optional_value(OPTIONAL_INT32{5})", "5"), ex("get_optional_value(5)", "5")],
 };
@@ -150,7 +150,7 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(presence_and_types),
-    meaning: presence_and!((), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: presence_and!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("5 & (1 < 2)", "optional_int32{5}"), ex("5 & (1 > 2)", "optional_int32{NA}")],
 };
@@ -201,12 +201,59 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(presence_or_types),
-    meaning: presence_or!((), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: presence_or!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[
         ex("missing[i32] ?? 7", "7"),
         ex("missing ?? \"none\"", "'none'"),
         ex("missing[f32] | missing[f32]", "optional_float32{NA}"),
+    ],
+};
+
+fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let operator = "core._presence_and_or";
+    let condition = args[1].qtype;
+    if condition.scalar() != Some(Scalar::Unit) {
+        let text = format!("{operator} expects a mask for `mask`, found {condition}");
+        return Err(TypeFault::mismatch(text, Some(1)));
+    }
+    let common = common_type(args[0].qtype, args[2].qtype);
+    let Some(scalar) = common.as_ref().and_then(QType::scalar) else {
+        return Err(no_common_type(operator, &[args[0], args[2]]));
+    };
+    let other = QType::of(scalar, args[2].qtype.is_optional());
+    Ok(Signature { operands: smallvec![QType::Optional(scalar), QType::MASK, other.clone()], ret: other })
+}
+
+const PRESENCE_AND_OR_RULE: Rule = |t, a| {
+    let masked = PRESENCE_AND_RULE(t, &a[..2]);
+    PRESENCE_OR_RULE(t, &[masked, a[2]])
+};
+
+macro_rules! presence_and_or {
+    ($($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(|x: Option<$ty>, m: MaskValue, y: $ty| -> $ty { m.and(x).unwrap_or(y) }, PRESENCE_AND_OR_RULE),
+            custom!(|x: Option<$ty>, m: MaskValue, y: Option<$ty>| -> Option<$ty> { m.and(x).or(y) }, PRESENCE_AND_OR_RULE),
+        )*])
+    };
+}
+
+pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
+    name: "core._presence_and_or",
+    aliases: &[],
+    summary: "`x` if it is present and the mask too, else `y`: `(x & mask) | y`. All are evaluated.",
+    params: &[param("x"), param("mask"), param("y")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(presence_and_or_types),
+    meaning: presence_and_or!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    laws: &[],
+    examples: &[
+        ex("core._presence_and_or(5, 1 < 2, 7)", "5"),
+        ex("core._presence_and_or(5, 1 > 2, 7.5f32)", "7.5"),
+        ex("core._presence_and_or(missing[i32], present, missing[i32])", "optional_int32{NA}"),
     ],
 };
 
@@ -258,7 +305,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(where_types),
-    meaning: wheres!((), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: wheres!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
 };
@@ -312,7 +359,7 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[FaultKind::Assertion],
     typing: Typing::Rule(with_assertion_types),
-    meaning: assertions!((), bool, i32, i64, f32, f64, Text<'static>),
+    meaning: assertions!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
 };

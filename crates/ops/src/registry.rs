@@ -1,9 +1,10 @@
 //! The registry: the one list of operators. It gives each a dense id, finds them by name or alias, and is the vocabulary
 //! of the text language.
 
+use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::OpDef;
-use crate::{cast, comparison, logic, math, presence, structure};
+use crate::{bitwise, cast, comparison, logic, math, presence, strings, structure};
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
@@ -46,6 +47,8 @@ operators! {
     NEG = math::arithmetic::NEG;
     ABS = math::arithmetic::ABS;
     POS = math::arithmetic::POS;
+    FLOAT = math::arithmetic::FLOAT;
+    ADD4 = math::arithmetic::ADD4;
     SIGN = math::arithmetic::SIGN;
     DIVIDE = math::division::DIVIDE;
     FLOORDIV = math::division::FLOORDIV;
@@ -65,10 +68,26 @@ operators! {
     LOG1P = math::exponential::LOG1P;
     LOG2 = math::exponential::LOG2;
     LOG10 = math::exponential::LOG10;
-    SIGMOID = math::exponential::SIGMOID;
+    SIGMOID = math::logistic::SIGMOID;
+    LOGIT = math::logistic::LOGIT;
+    LOG_SIGMOID = math::logistic::LOG_SIGMOID;
+    SYMLOG1P = math::logistic::SYMLOG1P;
+    SIN = math::trigonometric::SIN;
+    COS = math::trigonometric::COS;
+    SINH = math::trigonometric::SINH;
+    ATAN = math::trigonometric::ATAN;
+    NORMAL_INVERSE_CDF = math::quantile::NORMAL_INVERSE_CDF;
+    T_INVERSE_CDF = math::quantile::T_INVERSE_CDF;
+    BETA_INVERSE_CDF = math::quantile::BETA_INVERSE_CDF;
     IS_NAN = math::classify::IS_NAN;
     IS_INF = math::classify::IS_INF;
     IS_FINITE = math::classify::IS_FINITE;
+    IS_CLOSE = math::closeness::IS_CLOSE;
+    BITWISE_AND = bitwise::BITWISE_AND;
+    BITWISE_OR = bitwise::BITWISE_OR;
+    BITWISE_XOR = bitwise::BITWISE_XOR;
+    INVERT = bitwise::INVERT;
+    COUNT_BITS = bitwise::COUNT;
     EQUAL = comparison::EQUAL;
     NOT_EQUAL = comparison::NOT_EQUAL;
     LESS = comparison::LESS;
@@ -93,6 +112,7 @@ operators! {
     PRESENCE_NOT = presence::PRESENCE_NOT;
     PRESENCE_AND = presence::PRESENCE_AND;
     PRESENCE_OR = presence::PRESENCE_OR;
+    PRESENCE_AND_OR = presence::PRESENCE_AND_OR;
     TO_OPTIONAL = presence::TO_OPTIONAL;
     GET_OPTIONAL_VALUE = presence::GET_OPTIONAL_VALUE;
     WHERE = presence::WHERE;
@@ -100,6 +120,7 @@ operators! {
     TO_BOOLEAN = cast::TO_BOOLEAN;
     TO_INT32 = cast::TO_INT32;
     TO_INT64 = cast::TO_INT64;
+    TO_UINT64 = cast::TO_UINT64;
     TO_FLOAT32 = cast::TO_FLOAT32;
     TO_FLOAT64 = cast::TO_FLOAT64;
     TO_WEAK_FLOAT = cast::TO_WEAK_FLOAT;
@@ -111,10 +132,39 @@ operators! {
     ONES_LIKE = structure::ONES_LIKE;
     EMPTY_LIKE = structure::EMPTY_LIKE;
     CONST_LIKE = structure::CONST_LIKE;
+    STRINGS_LENGTH = strings::slice::LENGTH;
+    STRINGS_SUBSTR = strings::slice::SUBSTR;
+    STRINGS_FIND = strings::search::FIND;
+    STRINGS_RFIND = strings::search::RFIND;
+    STRINGS_CONTAINS = strings::search::CONTAINS;
+    STRINGS_COUNT = strings::search::COUNT;
+    STRINGS_UPPER = strings::case::UPPER;
+    STRINGS_LOWER = strings::case::LOWER;
+    STRINGS_STRIP = strings::strip::STRIP;
+    STRINGS_LSTRIP = strings::strip::LSTRIP;
+    STRINGS_RSTRIP = strings::strip::RSTRIP;
+    STRINGS_JOIN = strings::join::JOIN;
+    STRINGS_JOIN_WITH_SEPARATOR = strings::join::JOIN_WITH_SEPARATOR;
+    STRINGS_JOIN_FEW = strings::join::JOIN_FEW;
+    STRINGS_REPLACE = strings::replace::REPLACE;
+    STRINGS_AS_TEXT = strings::convert::AS_TEXT;
+    STRINGS_ENCODE = strings::convert::ENCODE;
+    STRINGS_DECODE = strings::convert::DECODE;
+    STRINGS_PARSE_INT32 = strings::parse::PARSE_INT32;
+    STRINGS_PARSE_INT64 = strings::parse::PARSE_INT64;
+    STRINGS_PARSE_FLOAT32 = strings::parse::PARSE_FLOAT32;
+    STRINGS_PARSE_FLOAT64 = strings::parse::PARSE_FLOAT64;
+    STRINGS_PRINTF = strings::printf::PRINTF;
+    STRINGS_PRINTF_FIELD = strings::printf::PRINTF_FIELD;
+    STRINGS_PRINTF_END = strings::printf::PRINTF_END;
+    STRINGS_FORMAT = strings::format::FORMAT;
+    STRINGS_REPR_FLOAT32 = strings::format::REPR_FLOAT32;
+    STRINGS_CONTAINS_REGEX = strings::regex::CONTAINS_REGEX;
+    STRINGS_EXTRACT_REGEX = strings::regex::EXTRACT_REGEX;
 }
 
 /// A set of operators.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Registry {
     defs: Vec<&'static OpDef>,
     names: FxHashMap<&'static str, OpId>,
@@ -136,6 +186,21 @@ impl Registry {
             }
             Registry { defs: STANDARD.to_vec(), names }
         })
+    }
+
+    /// Adds an operator; its record lives as long as the process.
+    pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, RegisterError> {
+        let id = OpId(u16::try_from(self.defs.len()).map_err(|_| RegisterError::Full)?);
+        let def: &'static OpDef = Box::leak(Box::new(def));
+        self.defs.push(def);
+        self.names.insert(def.name, id);
+        Ok(id)
+    }
+
+    /// Makes the registry one that lives as long as the process, which is what models refer to.
+    #[must_use]
+    pub fn leak(self) -> &'static Registry {
+        Box::leak(Box::new(self))
     }
 
     /// The record of an operator.

@@ -85,7 +85,7 @@ pub(crate) static IDENTITY: OpDef = OpDef {
 fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let qtype = args[0].qtype;
     match qtype.scalar() {
-        Some(scalar) if scalar.is_numeric() || scalar == Scalar::Boolean => Ok(same_operands(args, qtype.clone())),
+        Some(scalar) if scalar.is_castable() && scalar != Scalar::UInt64 => Ok(same_operands(args, qtype.clone())),
         _ => Err(TypeFault::mismatch(format!("{operator} expects a number or a boolean, found {qtype}"), Some(0))),
     }
 }
@@ -100,7 +100,8 @@ fn constant_like(graph: &mut dyn Expansion, arg: Arg, value: i32) -> Result<Arg,
         Scalar::Float32 => ScalarValue::Float32(value as f32),
         Scalar::Float64 => ScalarValue::Float64(f64::from(value)),
         Scalar::WeakFloat => ScalarValue::WeakFloat(f64::from(value)),
-        Scalar::Int32 | Scalar::Unit | Scalar::Text => ScalarValue::Int32(value),
+        Scalar::UInt64 => ScalarValue::UInt64(value.unsigned_abs().into()),
+        Scalar::Int32 | Scalar::Unit | Scalar::Text | Scalar::Bytes => ScalarValue::Int32(value),
     };
     Ok(graph.literal(if qtype.is_optional() { Value::Present(literal) } else { Value::Scalar(literal) }))
 }
@@ -163,8 +164,7 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
 fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let target = scalar_of("core.const_like", args, 0)?;
     let source = scalar_of("core.const_like", args, 1)?;
-    let castable = |s: Scalar| s.is_numeric() || s == Scalar::Boolean;
-    if source != target && !(castable(source) && castable(target)) {
+    if source != target && !(source.is_castable() && target.is_castable()) {
         let (like, value) = (args[0].qtype, args[1].qtype);
         return Err(TypeFault::mismatch(format!("core.const_like cannot cast {value} to {like}"), Some(1)));
     }

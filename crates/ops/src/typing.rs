@@ -70,6 +70,8 @@ pub enum Promotion {
     Numeric,
     /// Numbers, to their common type; integers become `FLOAT32`.
     Float,
+    /// Signed integers, to their common type.
+    Integer,
     /// Any scalars with a common type.
     Comparable,
     /// Booleans only.
@@ -139,6 +141,7 @@ impl OpDef {
     fn resolve_typed(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         let signature = match self.typing {
             Typing::Promote(promotion) => return self.promote(promotion, args),
+            Typing::Overloads => return self.first_fit(args),
             Typing::Rule(rule) => rule(args)?,
         };
         if self.overloads().is_empty() {
@@ -148,6 +151,25 @@ impl OpDef {
             Some((index, lifted)) => Ok(Resolved { signature, overload: Some(index), lifted }),
             None => Err(self.no_overload(&signature)),
         }
+    }
+
+    /// The first overload that takes the arguments after implicit casts; a strict one takes optionals too.
+    fn first_fit(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+        let strict = self.presence == PresenceRule::Strict;
+        for (index, overload) in self.overloads().iter().enumerate() {
+            let lifted = strict && args.iter().any(|arg| arg.qtype.is_optional());
+            let operands: SmallVec<[QType; 4]> =
+                overload.args.iter().map(|arg| QType::of(arg.scalar, arg.optional || lifted)).collect();
+            let fits = operands.len() == args.len()
+                && args.iter().zip(&operands).all(|(arg, want)| common_type(arg.qtype, want).as_ref() == Some(want));
+            if fits {
+                let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
+                let signature = Signature { operands, ret };
+                return Ok(Resolved { signature, overload: u16::try_from(index).ok(), lifted });
+            }
+        }
+        let operands = args.iter().map(|arg| arg.qtype.clone()).collect();
+        Err(self.no_overload(&Signature { operands, ret: QType::Nothing }))
     }
 
     fn no_overload(&self, signature: &Signature) -> TypeFault {
@@ -181,6 +203,7 @@ impl OpDef {
             let accepted = match (promotion, arg.qtype) {
                 (_, QType::Nothing) => true,
                 (Promotion::Numeric | Promotion::Float, qtype) => qtype.scalar().is_some_and(Scalar::is_numeric),
+                (Promotion::Integer, qtype) => qtype.scalar().is_some_and(Scalar::is_integer),
                 (Promotion::Comparable, qtype) => qtype.scalar().is_some(),
                 (Promotion::Boolean, qtype) => qtype.scalar() == Some(Scalar::Boolean),
             };
@@ -221,6 +244,7 @@ impl OpDef {
     fn not_accepted(&self, promotion: Promotion, index: usize, found: &QType) -> TypeFault {
         let expected = match promotion {
             Promotion::Numeric | Promotion::Float => "a number",
+            Promotion::Integer => "an integer",
             Promotion::Comparable => "a scalar",
             Promotion::Boolean => "a boolean",
         };
@@ -230,6 +254,9 @@ impl OpDef {
         match (promotion, found.scalar()) {
             (Promotion::Numeric | Promotion::Float, Some(Scalar::Boolean)) => {
                 fault.hint("cast it, as in `core.to_int32(..)`")
+            }
+            (Promotion::Integer, Some(Scalar::Boolean)) => {
+                fault.hint("booleans have `bool.logical_and`, `bool.logical_or` and `bool.logical_not`")
             }
             (Promotion::Numeric | Promotion::Float, Some(Scalar::Unit)) => {
                 fault.hint("a mask is not a number: to count it, write `where(mask, 1, 0)`")

@@ -32,14 +32,15 @@ pub enum PlanError {
 ///
 /// # Errors
 /// The frame would pass `frame_limit` bytes, or preparation was stopped early.
-pub fn build(prepared: &Prepared, registry: &Registry, frame_limit: u32) -> Result<Plan, PlanError> {
+pub fn build(prepared: &Prepared, frame_limit: u32) -> Result<Plan, PlanError> {
     if prepared.regions.len() != prepared.graph.len() {
         return Err(PlanError::Unfinished);
     }
     let mut builder = Builder {
         prepared,
-        registry,
+        registry: prepared.registry,
         plan: Plan {
+            registry: prepared.registry,
             values: Vec::with_capacity(prepared.graph.len()),
             steps: Vec::with_capacity(prepared.graph.len()),
             args: Vec::with_capacity(prepared.graph.len() * 2),

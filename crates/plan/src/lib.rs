@@ -15,7 +15,7 @@ pub use flatten::Linear;
 pub use verify::verify;
 
 use cembra_expr::{NodeId, Value};
-use cembra_ops::OpId;
+use cembra_ops::{OpId, Registry};
 use cembra_runtime::{FrameLayout, QType};
 use std::sync::Arc;
 
@@ -137,6 +137,7 @@ pub struct Output {
 /// A model laid out for evaluation.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    registry: &'static Registry,
     values: Vec<PlanValue>,
     steps: Vec<Step>,
     args: Vec<ValueId>,
@@ -150,6 +151,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The operators of the plan's steps.
+    #[must_use]
+    pub fn registry(&self) -> &'static Registry {
+        self.registry
+    }
+
     /// A value.
     #[must_use]
     pub fn value(&self, id: ValueId) -> &PlanValue {

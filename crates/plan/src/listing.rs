@@ -1,7 +1,6 @@
 //! The listing: the plan in the documented form, literals first, then the flat program with its jumps.
 
 use crate::{Action, Linear, Plan, ValueId};
-use cembra_ops::Registry;
 use cembra_runtime::TypedSlot;
 use std::fmt;
 
@@ -36,7 +35,7 @@ impl fmt::Display for Plan {
                 Linear::Step(id) => {
                     let step = self.step(id);
                     let name = match step.action {
-                        Action::Operator { op, .. } => Registry::standard().get(op).name,
+                        Action::Operator { op, .. } => self.registry.get(op).name,
                         _ => "core.make_tuple",
                     };
                     writeln!(f, "{} = {name}({})", self.slot(step.out), self.list(self.args(step)))?;

@@ -2,7 +2,6 @@
 //! almost linear time. Every test runs on a stack of 2 MB, and would not end in reasonable time if any stage were quadratic.
 
 use cembra_expr::{Builder, Expr, Program};
-use cembra_ops::Registry;
 use cembra_plan::{Linear, Plan, build, verify};
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::QType;
@@ -31,7 +30,7 @@ fn plan_deep(body: impl for<'b> FnOnce(Expr<'b>, Expr<'b>) -> Expr<'b> + Send + 
 
 fn plan_of(program: &Program) -> Plan {
     let prepared = prepare(program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
-    build(&prepared, Registry::standard(), u32::MAX).expect("a plan")
+    build(&prepared, u32::MAX).expect("a plan")
 }
 
 fn jumps(plan: &Plan) -> usize {

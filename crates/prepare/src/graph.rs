@@ -257,13 +257,13 @@ fn hash_of(what: &impl Hash) -> u64 {
 
 impl TypedGraph {
     /// Writes the nodes asked for, one a line: `%2 = math.multiply(%1, %0) : FLOAT32`.
-    pub(crate) fn write_nodes(&self, f: &mut fmt::Formatter<'_>, which: &[bool]) -> fmt::Result {
+    pub(crate) fn write_nodes(&self, f: &mut fmt::Formatter<'_>, registry: &Registry, which: &[bool]) -> fmt::Result {
         for id in self.ids().filter(|id| which[id.index()]) {
             write!(f, "%{} = ", id.index())?;
             match self.kind(id) {
                 Kind::Leaf(leaf) => write!(f, "L.{}", self.leaf_name(leaf))?,
                 Kind::Literal(at) => write!(f, "{}", self.values[at as usize])?,
-                Kind::Operator { op, .. } => f.write_str(Registry::standard().get(op).name)?,
+                Kind::Operator { op, .. } => f.write_str(registry.get(op).name)?,
                 Kind::Where => f.write_str("core._short_circuit_where")?,
             }
             if matches!(self.kind(id), Kind::Operator { .. } | Kind::Where) {

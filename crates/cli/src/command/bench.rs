@@ -151,9 +151,11 @@ fn random_scalar(random: &mut fastrand::Rng, scalar: Scalar) -> ScalarValue {
         Scalar::Boolean => ScalarValue::Boolean(random.bool()),
         Scalar::Int32 => ScalarValue::Int32(number as i32),
         Scalar::Int64 => ScalarValue::Int64(number as i64),
+        Scalar::UInt64 => ScalarValue::UInt64(number.abs() as u64),
         Scalar::Float32 => ScalarValue::Float32(number as f32),
         Scalar::Float64 => ScalarValue::Float64(number),
         Scalar::WeakFloat => ScalarValue::WeakFloat(number),
+        Scalar::Bytes => ScalarValue::Bytes(random.choice([&b""[..], b"a", b"\xff"]).unwrap_or_default().into()),
         Scalar::Text => ScalarValue::Text(random.choice(["", "a", "female", "Torgersen"]).unwrap_or_default().into()),
     }
 }
@@ -213,7 +215,7 @@ fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value
 }
 
 /// The seconds one run takes, of as many as fill the time of a measurement.
-fn seconds(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+pub(crate) fn seconds(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     let start = Instant::now();
     let mut runs = 0_u32;
     while runs == 0 || start.elapsed() < FILL {

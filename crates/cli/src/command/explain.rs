@@ -113,7 +113,8 @@ fn explain(args: &Args) -> Result<Vec<(Stage, String)>, Failure> {
     stages.into_iter().map(|stage| Ok((stage, one(&text, &model, &options, stage)?))).collect()
 }
 
-fn one(text: &source::ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
+/// A stage of a model as text, ended by a line end.
+pub(crate) fn one(text: &source::ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
     let shown = match stage {
         Stage::Asm if cfg!(target_arch = "x86_64") => {
             model.machine(options).map(|machine| disassembly::listing(&machine.code))

@@ -7,6 +7,7 @@ pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod fuzz;
 pub(crate) mod ops;
+pub(crate) mod repl;
 
 use crate::arguments::ModelArgs;
 use crate::data::error::DataError;

@@ -1,6 +1,6 @@
 //! Reads rows from JSON objects. Missing is `null` or an absent key. Floats may also be the strings `"NaN"`,
 //! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array; a present
-//! unit is `true`. Keys that nobody asks for are not looked at.
+//! unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
 //!
 //! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is INT32, or INT64 if it
 //! does not fit, `7.0` and `7e0` are FLOAT64; it is optional if it is missing in one of those rows.
@@ -218,9 +218,12 @@ fn scalar_of(scalar: Scalar, value: &Json) -> Option<ScalarValue> {
     match (scalar, value) {
         (Scalar::Unit, Json::Bool(true)) => Some(ScalarValue::Unit),
         (Scalar::Boolean, Json::Bool(value)) => Some(ScalarValue::Boolean(*value)),
+        (Scalar::Bytes, Json::String(text)) => super::scalar::parse(scalar, text),
         (Scalar::Text, Json::String(text)) => Some(ScalarValue::Text(text.as_str().into())),
         // The digits of a JSON number are a number of ours in every detail.
-        (_, Json::Number(number)) if scalar.is_numeric() => super::scalar::parse(scalar, number.as_str()),
+        (_, Json::Number(number)) if scalar.is_numeric() || scalar == Scalar::UInt64 => {
+            super::scalar::parse(scalar, number.as_str())
+        }
         (Scalar::Float32, Json::String(text)) => float_name(text).map(ScalarValue::Float32),
         (Scalar::Float64, Json::String(text)) => float_name(text).map(|v| ScalarValue::Float64(f64::from(v))),
         (Scalar::WeakFloat, Json::String(text)) => float_name(text).map(|v| ScalarValue::WeakFloat(f64::from(v))),
@@ -238,8 +241,11 @@ fn value_of(qtype: &QType, value: &Json, place: Place<'_>) -> Result<Value, Data
             Some(value) => Ok(Value::Scalar(value)),
             None => {
                 let error = mismatch(qtype, value, place);
-                let unit = *scalar == Scalar::Unit;
-                Err(if unit { error.hint("a unit is written `true`, a missing one `null`") } else { error })
+                Err(match scalar {
+                    Scalar::Unit => error.hint("a unit is written `true`, a missing one `null`"),
+                    Scalar::Bytes => error.hint("bytes are written as a string in base64, padded with `=`"),
+                    _ => error,
+                })
             }
         },
         (QType::Tuple(types), Json::Array(fields)) if types.len() == fields.len() => {

@@ -2,8 +2,11 @@
 //!
 //! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`,
 //! `1e5`), or exactly `nan`, `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional
-//! sign. Values are rounded once, to the width of their own type; beyond its range a float is infinite.
+//! sign. Values are rounded once, to the width of their own type; beyond its range a float is infinite. Bytes are in
+//! base64, of the standard alphabet and padded: they need not be text, and what they are must survive.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_expr::ScalarValue;
 use cembra_runtime::Scalar;
 
@@ -27,10 +30,12 @@ pub(crate) fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
         Scalar::Boolean => is_boolean(text).then(|| ScalarValue::Boolean(text == "true")),
         Scalar::Int32 => text.parse().ok().map(ScalarValue::Int32),
         Scalar::Int64 => text.parse().ok().map(ScalarValue::Int64),
+        Scalar::UInt64 => text.parse().ok().map(ScalarValue::UInt64),
         Scalar::Float32 => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::Float32),
         Scalar::Float64 => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::Float64),
         Scalar::WeakFloat => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::WeakFloat),
         Scalar::Text => Some(ScalarValue::Text(text.into())),
+        Scalar::Bytes => BASE64.decode(text).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
     }
 }
 
@@ -43,7 +48,8 @@ pub(crate) fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
             // Whatever the standard parser takes beyond our numbers is some spelling of infinity or NaN.
             found.parse::<f64>().is_ok().then_some("write `nan`, `inf` or `-inf`")
         }
-        Scalar::Int32 | Scalar::Int64 | Scalar::Text => None,
+        Scalar::Bytes => Some("bytes are written in base64, padded with `=`"),
+        Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 | Scalar::Text => None,
     }
 }
 
@@ -56,7 +62,9 @@ pub(crate) fn print(value: &ScalarValue) -> String {
         ScalarValue::Int64(v) => v.to_string(),
         ScalarValue::Float32(v) => print_float(f64::from(*v), v, v),
         ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => print_float(*v, v, v),
+        ScalarValue::UInt64(v) => v.to_string(),
         ScalarValue::Text(v) => v.to_string(),
+        ScalarValue::Bytes(v) => BASE64.encode(v),
     }
 }
 
@@ -111,6 +119,31 @@ mod tests {
         assert_eq!(parse(Scalar::Int32, "+5"), Some(ScalarValue::Int32(5)));
         assert_eq!(parse(Scalar::Int32, "5.0"), None);
         assert_eq!(parse(Scalar::Int32, "1e5"), None);
+    }
+
+    #[test]
+    fn unsigned_integers_are_exact() {
+        assert_eq!(parse(Scalar::UInt64, "18446744073709551615"), Some(ScalarValue::UInt64(u64::MAX)));
+        assert_eq!(parse(Scalar::UInt64, "9007199254740993"), Some(ScalarValue::UInt64((1 << 53) + 1)));
+        assert_eq!(print(&ScalarValue::UInt64(u64::MAX)), "18446744073709551615");
+        for text in ["18446744073709551616", "-1", "-0", "1.0", "1e3", " 1", ""] {
+            assert_eq!(parse(Scalar::UInt64, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_base64() {
+        let pairs: [(&[u8], &str); 5] =
+            [(b"", ""), (b"\0", "AA=="), (b"\xff\xfe", "//4="), (b"\xfb\xf0>", "+/A+"), (b"light", "bGlnaHQ=")];
+        for (bytes, text) in pairs {
+            assert_eq!(print(&ScalarValue::Bytes(bytes.into())), text);
+            assert_eq!(parse(Scalar::Bytes, text), Some(ScalarValue::Bytes(bytes.into())));
+        }
+        // Another alphabet, no padding, bits that say nothing, what is no base64 at all.
+        for text in ["__4=", "//4", "//5=", "bGlnaHQ=\n", "light!", "é"] {
+            assert_eq!(parse(Scalar::Bytes, text), None, "{text}");
+        }
+        assert_eq!(spelling(Scalar::Bytes, "light!"), Some("bytes are written in base64, padded with `=`"));
     }
 
     #[test]

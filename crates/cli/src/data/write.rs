@@ -10,7 +10,7 @@ use super::error::DataError;
 use super::scalar;
 use super::schema::escape_controls;
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::QType;
+use cembra_runtime::{QType, Scalar};
 use comfy_table::{CellAlignment, Table, presets};
 use std::io::{self, BufWriter, Write};
 
@@ -52,7 +52,7 @@ impl<W: Write> RowWriter<W> {
             }
             Format::Table => {
                 let header = flat_columns(columns).into_iter().map(|(name, qtype)| {
-                    let numeric = qtype.scalar().is_some_and(|scalar| scalar.is_numeric());
+                    let numeric = qtype.scalar().is_some_and(|scalar| scalar.is_numeric() || scalar == Scalar::UInt64);
                     let side = if numeric { CellAlignment::Right } else { CellAlignment::Left };
                     (escape_controls(&name), side)
                 });
@@ -205,6 +205,7 @@ fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
             None => out.write_all(b"null"),
             Some(ScalarValue::Unit) => out.write_all(b"true"),
             Some(ScalarValue::Text(text)) => out.write_all(json_text(text).as_bytes()),
+            Some(bytes @ ScalarValue::Bytes(_)) => out.write_all(json_text(&scalar::print(bytes)).as_bytes()),
             Some(scalar) if scalar.scalar().is_float() => out.write_all(json_float(&scalar::print(scalar)).as_bytes()),
             Some(scalar) => out.write_all(scalar::print(scalar).as_bytes()),
         },

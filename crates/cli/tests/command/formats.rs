@@ -51,6 +51,48 @@ fn json_in_json_out() {
 }
 
 #[test]
+fn unsigned_integers_are_exact_and_bytes_are_base64() {
+    let json = ["--format", "jsonl"];
+    let (most, odd) = ("18446744073709551615", "9007199254740993");
+    assert_eq!(pass("u64", "r.csv", &format!("x\n{most}\n{odd}\n0\n"), &[]), format!("y\n{most}\n{odd}\n0\n"));
+    let rows = format!("{{\"x\": {most}}}\n{{}}\n{{\"x\": {odd}}}\n");
+    let expected = format!("{{\"y\":{most}}}\n{{\"y\":null}}\n{{\"y\":{odd}}}\n");
+    assert_eq!(pass("u64?", "r.jsonl", &rows, &json), expected);
+    assert_eq!(pass("bytes?", "r.csv", "x,z\n//4=,\n,\nAA==,\n", &[]), "y\n//4=\n\"\"\nAA==\n");
+    assert_eq!(
+        pass("bytes?", "r.jsonl", "{\"x\": \"//4=\"}\n{\"x\": \"\"}\n{}\n", &json),
+        "{\"y\":\"//4=\"}\n{\"y\":\"\"}\n{\"y\":null}\n"
+    );
+    // The bytes themselves, not their spelling, are what the model sees.
+    let shell = Shell::new().file("r.csv", "b,n\n/w==,18446744073709551615\n/g==,7\n");
+    let model = "output same = b == b\"\\xff\"; output seven = n == 7u64";
+    assert_eq!(
+        shell.stdout(&["eval", "-e", model, "r.csv", "--types", "b=bytes,n=u64"]),
+        "same,seven\npresent,\n,present\n"
+    );
+    let constants = ["eval", "-e", "output x = n; output y = b", "-s", "n=7u64", "-s", "b=b\"\\xff\""];
+    assert_eq!(shell.stdout(&constants), "x,y\n7,/w==\n");
+}
+
+#[test]
+fn what_is_no_u64_and_no_base64_is_said() {
+    let told = |qtype: &str, file: &str, content: &str| {
+        let shell = Shell::new().file(file, content);
+        let outcome = shell.run(&["eval", "-e", &format!("input x: {qtype}; x"), file]);
+        assert_eq!(outcome.status, Some(1));
+        outcome.stderr
+    };
+    let csv = told("u64", "r.csv", "x\n18446744073709551616\n");
+    assert!(csv.contains("column `x`: expected UINT64, found `18446744073709551616`"), "{csv}");
+    let json = told("u64", "r.jsonl", "{\"x\": -1}\n");
+    assert!(json.contains("column `x`: expected UINT64, found `-1`"), "{json}");
+    let csv = told("bytes", "r.csv", "x\nlight!\n");
+    assert!(csv.contains("expected BYTES, found `light!`") && csv.contains("base64, padded with `=`"), "{csv}");
+    let json = told("bytes", "r.jsonl", "{\"x\": \"//4\"}\n");
+    assert!(json.contains("expected BYTES, found `\"//4\"`") && json.contains("base64, padded with `=`"), "{json}");
+}
+
+#[test]
 fn undeclared_inputs_take_their_types_from_the_data() {
     let shell = Shell::new()
         .file("r.csv", "n,b,t\n1,true,x\n2,,\n")

@@ -5,5 +5,6 @@ mod documents;
 mod eval;
 mod formats;
 mod others;
+mod repl;
 mod shell;
 mod usage;

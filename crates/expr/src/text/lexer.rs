@@ -80,6 +80,12 @@ impl<'s> Lexer<'s> {
         let byte = self.at(start);
         let next = self.at(start + 1);
         let (kind, len) = match byte {
+            b'b' if matches!(next, b'"' | b'\'') => {
+                return match self.text(start + 1, next) {
+                    TokenKind::Text => TokenKind::Bytes,
+                    unfinished => unfinished,
+                };
+            }
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.word(start),
             b'0'..=b'9' => {
                 self.position = number::scan(self.source.as_bytes(), start, self.after_dot).end;

@@ -2,10 +2,10 @@
 //!
 //! | value | form |
 //! |---|---|
-//! | `INT32`, `INT64` | `7`, `7i64` |
+//! | `INT32`, `INT64`, `UINT64` | `7`, `7i64`, `7u64` |
 //! | `WEAK_FLOAT`, `FLOAT32`, `FLOAT64` | `1.5`, `1.5f32`, `1.5f64` |
 //! | infinities, NaNs | `inf`, `-inf`, `nan`, `FLOAT32{inf}`, `FLOAT64{nan:0x7ff8000000000001}` |
-//! | `BOOLEAN`, `TEXT`, `UNIT` | `true`, `"text"`, `UNIT{}` |
+//! | `BOOLEAN`, `TEXT`, `BYTES`, `UNIT` | `true`, `"text"`, `b"bytes\xff"`, `UNIT{}` |
 //! | masks | `present`, `missing[unit]` |
 //! | optionals | `OPTIONAL_INT64{7}` or `i64?{7}`, `missing[i64]` or `OPTIONAL_INT64{NA}` |
 //! | tuples | `TUPLE{1, "a"}` |
@@ -29,6 +29,7 @@ impl Cursor<'_> {
         match self.token.kind {
             TokenKind::Number
             | TokenKind::Text
+            | TokenKind::Bytes
             | TokenKind::Type
             | TokenKind::True
             | TokenKind::False
@@ -59,6 +60,7 @@ impl Cursor<'_> {
                 return Ok(self.read_number(None, None).map(Value::Scalar));
             }
             TokenKind::Text => return Ok(self.read_text().map(Value::Scalar)),
+            TokenKind::Bytes => return Ok(self.read_bytes().map(Value::Scalar)),
             TokenKind::Type => {
                 let name = types::named(self.text(span));
                 return self.read_typed(name);
@@ -174,7 +176,8 @@ impl Cursor<'_> {
                 return Ok(Some(ScalarValue::Boolean(kind == TokenKind::True)));
             }
             (Scalar::Text, TokenKind::Text) => return Ok(self.read_text()),
-            _ if scalar.is_numeric() => {
+            (Scalar::Bytes, TokenKind::Bytes) => return Ok(self.read_bytes()),
+            _ if scalar.is_numeric() || scalar == Scalar::UInt64 => {
                 let sign = self.token.span;
                 let signed = matches!(kind, TokenKind::Minus | TokenKind::Plus);
                 if signed {
@@ -251,6 +254,17 @@ impl Cursor<'_> {
         let span = self.advance().span;
         match quoted::decode(self.text(span), span) {
             Ok(text) => Some(ScalarValue::Text(text.into())),
+            Err(fault) => {
+                self.report(fault.diagnostic());
+                None
+            }
+        }
+    }
+
+    fn read_bytes(&mut self) -> Option<ScalarValue> {
+        let span = self.advance().span;
+        match quoted::decode_bytes(self.text(span), span) {
+            Ok(bytes) => Some(ScalarValue::Bytes(bytes.into())),
             Err(fault) => {
                 self.report(fault.diagnostic());
                 None
@@ -370,8 +384,8 @@ fn write_scalar(out: &mut String, value: &ScalarValue) {
             write_bare(out, value);
             return out.push('}');
         }
-        ScalarValue::Int64(_) => scalar.short_name(),
-        ScalarValue::Int32(_) | ScalarValue::Boolean(_) | ScalarValue::Text(_) => "",
+        ScalarValue::Int64(_) | ScalarValue::UInt64(_) => scalar.short_name(),
+        ScalarValue::Int32(_) | ScalarValue::Boolean(_) | ScalarValue::Text(_) | ScalarValue::Bytes(_) => "",
     };
     write_bare(out, value);
     out.push_str(suffix);
@@ -384,6 +398,8 @@ fn write_bare(out: &mut String, value: &ScalarValue) {
         ScalarValue::Boolean(v) => write!(out, "{v}"),
         ScalarValue::Int32(v) => write!(out, "{v}"),
         ScalarValue::Int64(v) => write!(out, "{v}"),
+        ScalarValue::UInt64(v) => write!(out, "{v}"),
+        ScalarValue::Bytes(bytes) => write!(out, "b\"{}\"", bytes.escape_ascii()),
         ScalarValue::Float32(v) if v.is_nan() => match v.abs().to_bits() == f32::NAN.to_bits() {
             true => out.write_str(if v.is_sign_negative() { "-nan" } else { "nan" }),
             false => write!(out, "nan:{:#x}", v.to_bits()),

@@ -34,6 +34,7 @@ mod types;
 
 pub(crate) use lexer::is_word;
 pub(crate) use literal::nesting as value_nesting;
+pub(crate) use parser::literal_bytes;
 pub(crate) use token::TokenKind;
 pub(crate) use types::nesting as type_nesting;
 
@@ -58,7 +59,7 @@ pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Resu
 /// # Errors
 /// What is wrong with the text.
 pub fn parse_value(text: &str) -> Result<Value, Diagnostics> {
-    read_whole(text, |cursor| cursor.read_value())
+    read_whole(text, &Limits::default(), |cursor| cursor.read_value())
 }
 
 /// Reads a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`.
@@ -66,12 +67,31 @@ pub fn parse_value(text: &str) -> Result<Value, Diagnostics> {
 /// # Errors
 /// What is wrong with the text.
 pub fn parse_type(text: &str) -> Result<QType, Diagnostics> {
-    read_whole(text, |cursor| cursor.read_type().map(Some))
+    read_whole(text, &Limits::default(), |cursor| cursor.read_type().map(Some))
+}
+
+/// Reads a literal that stands in a larger file: `source_bytes` is not for it.
+pub(crate) fn parse_value_within(text: &str, limits: &Limits) -> Result<Value, Diagnostics> {
+    read_whole(text, &unmeasured(limits), |cursor| cursor.read_value())
+}
+
+/// Reads a type that stands in a larger file: `source_bytes` is not for it.
+pub(crate) fn parse_type_within(text: &str, limits: &Limits) -> Result<QType, Diagnostics> {
+    read_whole(text, &unmeasured(limits), |cursor| cursor.read_type().map(Some))
+}
+
+/// Limits for a part of a text that is in memory already.
+fn unmeasured(limits: &Limits) -> Limits {
+    Limits { source_bytes: usize::MAX, ..*limits }
 }
 
 /// Reads a text that is one thing and nothing else.
-fn read_whole<T>(text: &str, read: impl FnOnce(&mut Cursor<'_>) -> Result<Option<T>, Stop>) -> Result<T, Diagnostics> {
-    let mut cursor = Cursor::new(text, &Limits::default());
+fn read_whole<T>(
+    text: &str,
+    limits: &Limits,
+    read: impl FnOnce(&mut Cursor<'_>) -> Result<Option<T>, Stop>,
+) -> Result<T, Diagnostics> {
+    let mut cursor = Cursor::new(text, limits);
     let mut found = read(&mut cursor);
     if found.is_ok() && cursor.token.kind != TokenKind::End {
         found = Err(cursor.unexpected("the end of the text"));

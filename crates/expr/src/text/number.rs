@@ -53,14 +53,14 @@ pub(super) fn scan(bytes: &[u8], start: usize, after_dot: bool) -> Scan {
 pub(super) enum Misread {
     /// A `_` that is not between two digits.
     Separator,
+    /// A minus before a number of a type without negative numbers.
+    Negative(Scalar),
     /// `5.` without a fraction.
     BareDot,
     /// `0x1F` and its like.
     Radix,
     /// Letters that are no suffix.
     Suffix,
-    /// A suffix that another cembra may know.
-    UnknownType,
     /// A suffix beside another type in `TYPE{..}`.
     OtherType(Scalar),
     /// A fraction or exponent in an integer.
@@ -83,10 +83,7 @@ impl Misread {
                 format!("`{text}` is not a number"),
                 Some("a number may end in `i32`, `i64`, `f32` or `f64`, and in nothing else".into()),
             ),
-            Misread::UnknownType => (
-                format!("the type of `{text}` is not known yet"),
-                Some("the number types are `i32`, `i64`, `f32` and `f64`".into()),
-            ),
+            Misread::Negative(scalar) => (format!("`{text}` is below 0, and {scalar} is not"), None),
             Misread::OtherType(scalar) => (format!("`{text}` is not of type {scalar}"), None),
             Misread::Fraction(scalar) => {
                 (format!("`{text}` is not an integer, and {scalar} is a type of integers"), None)
@@ -117,12 +114,14 @@ pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<S
     }
     let suffix = match suffix {
         "" => None,
-        "u64" => return Err(Misread::UnknownType),
         _ if digits == "0" && suffix.starts_with(['x', 'X', 'b', 'o']) => return Err(Misread::Radix),
-        _ => match Scalar::ALL.into_iter().find(|s| s.is_numeric() && s.short_name() == suffix) {
-            Some(scalar) if scalar != Scalar::WeakFloat => Some(scalar),
-            _ => return Err(if suffix.starts_with('_') { Misread::Separator } else { Misread::Suffix }),
-        },
+        _ => {
+            match Scalar::ALL.into_iter().find(|s| (s.is_numeric() || *s == Scalar::UInt64) && s.short_name() == suffix)
+            {
+                Some(scalar) if scalar != Scalar::WeakFloat => Some(scalar),
+                _ => return Err(if suffix.starts_with('_') { Misread::Separator } else { Misread::Suffix }),
+            }
+        }
     };
     let digits = without_separators(digits).ok_or(Misread::Separator)?;
     if let (Some(want), Some(suffix)) = (want, suffix)
@@ -131,7 +130,7 @@ pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<S
         return Err(Misread::OtherType(want));
     }
     match want.or(suffix) {
-        Some(scalar @ (Scalar::Int32 | Scalar::Int64)) if scan.float => Err(Misread::Fraction(scalar)),
+        Some(scalar @ (Scalar::Int32 | Scalar::Int64 | Scalar::UInt64)) if scan.float => Err(Misread::Fraction(scalar)),
         Some(Scalar::Int32) => integer(&digits, negative)
             .and_then(|v| i32::try_from(v).ok())
             .map(ScalarValue::Int32)
@@ -139,6 +138,11 @@ pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<S
         Some(Scalar::Int64) => {
             integer(&digits, negative).map(ScalarValue::Int64).ok_or(Misread::TooLarge(Scalar::Int64))
         }
+        Some(Scalar::UInt64) => match digits.parse() {
+            Ok(v) if !negative || v == 0 => Ok(ScalarValue::UInt64(v)),
+            Ok(_) => Err(Misread::Negative(Scalar::UInt64)),
+            _ => Err(Misread::TooLarge(Scalar::UInt64)),
+        },
         Some(Scalar::Float32) => match digits.parse::<f32>() {
             Ok(v) if v.is_finite() => Ok(ScalarValue::Float32(if negative { -v } else { v })),
             _ => Err(Misread::TooLarge(Scalar::Float32)),
@@ -215,7 +219,8 @@ mod tests {
         assert_eq!(fault("1f32", Some(Scalar::Float64)), Misread::OtherType(Scalar::Float64));
         assert_eq!(fault("5.", None), Misread::BareDot);
         assert_eq!(fault("0x1F", None), Misread::Radix);
-        assert_eq!(fault("1u64", None), Misread::UnknownType);
+        assert_eq!(read("1u64", true, None), Err(Misread::Negative(Scalar::UInt64)));
+        assert_eq!(read("18446744073709551615u64", false, None), Ok(ScalarValue::UInt64(u64::MAX)));
         assert_eq!(fault("1abc", None), Misread::Suffix);
         assert_eq!(fault("1e", None), Misread::Suffix);
         for text in ["1_", "1__0", "1_.5", "1.5_f32", "1e5_"] {

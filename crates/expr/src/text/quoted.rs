@@ -3,25 +3,36 @@
 use crate::{Code, Diagnostic, Span};
 use std::borrow::Cow;
 
-/// An escape that is none.
+/// What is wrong inside of quotes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wrong {
+    /// An escape that is none.
+    Escape,
+    /// `\u{..}` of no character.
+    Unicode,
+    /// A character beyond ASCII among bytes.
+    Character,
+}
+
+/// An escape, or a character, that cannot be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BadEscape {
     span: Span,
-    unicode: bool,
+    wrong: Wrong,
 }
 
 impl BadEscape {
     /// What is wrong.
     pub(super) fn diagnostic(self) -> Diagnostic {
-        if self.unicode {
-            Diagnostic::new(Code::Literal, "this is not a character")
-                .at(self.span)
-                .hint("write its number in hexadecimal: `\\u{1F332}`")
-        } else {
-            Diagnostic::new(Code::Literal, "there is no such escape")
-                .at(self.span)
-                .hint("the escapes are `\\n`, `\\t`, `\\r`, `\\\\`, `\\\"`, `\\'`, `\\0` and `\\u{..}`")
-        }
+        let (message, hint) = match self.wrong {
+            Wrong::Unicode => ("this is not a character", "write its number in hexadecimal: `\\u{1F332}`"),
+            Wrong::Escape => (
+                "there is no such escape",
+                "the escapes are `\\n`, `\\t`, `\\r`, `\\\\`, `\\\"`, `\\'`, `\\0` and `\\u{..}`",
+            ),
+            Wrong::Character => ("bytes are written in ASCII", "write any other byte in hexadecimal: `\\xff`"),
+        };
+        Diagnostic::new(Code::Literal, message).at(self.span).hint(hint)
     }
 }
 
@@ -37,7 +48,7 @@ pub(super) fn decode(token: &str, span: Span) -> Result<Cow<'_, str>, BadEscape>
         text.push_str(&rest[..at]);
         let escape = &rest[at..];
         let start = span.start + 1 + (inside.len() - escape.len()) as u32;
-        let fault = |len: usize, unicode| BadEscape { span: Span::new(start, start + len as u32), unicode };
+        let fault = |len: usize, wrong| BadEscape { span: Span::new(start, start + len as u32), wrong };
         let letter = escape[1..].chars().next();
         let mut len = 1 + letter.map_or(0, char::len_utf8);
         text.push(match letter {
@@ -48,19 +59,54 @@ pub(super) fn decode(token: &str, span: Span) -> Result<Cow<'_, str>, BadEscape>
             Some(same @ ('\\' | '"' | '\'')) => same,
             Some('u') => {
                 let end = escape.find('}').filter(|_| escape[2..].starts_with('{'));
-                let Some(end) = end else { return Err(fault(2, true)) };
+                let Some(end) = end else { return Err(fault(2, Wrong::Unicode)) };
                 len = end + 1;
                 let digits = &escape[3..end];
                 let hexadecimal = (1..=6).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
                 let number = hexadecimal.then(|| u32::from_str_radix(digits, 16).ok()).flatten();
-                number.and_then(char::from_u32).ok_or(fault(len, true))?
+                number.and_then(char::from_u32).ok_or(fault(len, Wrong::Unicode))?
             }
-            _ => return Err(fault(len, false)),
+            _ => return Err(fault(len, Wrong::Escape)),
         });
         rest = &escape[len..];
     }
     text.push_str(rest);
     Ok(text.into())
+}
+
+/// What a token of bytes says: ASCII characters as they are, the escapes of texts, and `\xff` for any byte.
+pub(super) fn decode_bytes(token: &str, span: Span) -> Result<Vec<u8>, BadEscape> {
+    let inside = token.get(2..token.len().saturating_sub(1)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(inside.len());
+    let mut rest = inside;
+    while let Some(c) = rest.chars().next() {
+        let start = span.start + 2 + (inside.len() - rest.len()) as u32;
+        let fault = |len: usize, wrong| BadEscape { span: Span::new(start, start + len as u32), wrong };
+        let mut len = c.len_utf8();
+        match c {
+            '\\' => {
+                let letter = rest[1..].chars().next();
+                len += letter.map_or(0, char::len_utf8);
+                bytes.push(match letter {
+                    Some('n') => b'\n',
+                    Some('t') => b'\t',
+                    Some('r') => b'\r',
+                    Some('0') => 0,
+                    Some(same @ ('\\' | '"' | '\'')) => same as u8,
+                    Some('x') => {
+                        let digits = rest.get(2..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+                        len = 4;
+                        digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or(fault(2, Wrong::Escape))?
+                    }
+                    _ => return Err(fault(len, Wrong::Escape)),
+                });
+            }
+            _ if c.is_ascii() => bytes.push(c as u8),
+            _ => return Err(fault(len, Wrong::Character)),
+        }
+        rest = &rest[len..];
+    }
+    Ok(bytes)
 }
 
 /// Writes a text in double quotes; control and invisible characters become escapes.
@@ -91,16 +137,16 @@ mod tests {
 
     #[test]
     fn bad_escapes_are_pointed_at() {
-        let fault = |token, start, end, unicode| {
-            assert_eq!(decoded(token), Err(BadEscape { span: Span::new(start, end), unicode }), "{token}");
+        let fault = |token, start, end, wrong| {
+            assert_eq!(decoded(token), Err(BadEscape { span: Span::new(start, end), wrong }), "{token}");
         };
-        fault(r#""ab\qc""#, 13, 15, false);
-        fault(r#""\é""#, 11, 14, false);
-        fault(r#""\n\u{110000}""#, 13, 23, true);
-        fault(r#""\u{d800}""#, 11, 19, true);
-        fault(r#""\u41""#, 11, 13, true);
-        fault(r#""\u{}""#, 11, 15, true);
-        fault(r#""\u{+1}""#, 11, 17, true);
+        fault(r#""ab\qc""#, 13, 15, Wrong::Escape);
+        fault(r#""\é""#, 11, 14, Wrong::Escape);
+        fault(r#""\n\u{110000}""#, 13, 23, Wrong::Unicode);
+        fault(r#""\u{d800}""#, 11, 19, Wrong::Unicode);
+        fault(r#""\u41""#, 11, 13, Wrong::Unicode);
+        fault(r#""\u{}""#, 11, 15, Wrong::Unicode);
+        fault(r#""\u{+1}""#, 11, 17, Wrong::Unicode);
     }
 
     #[test]

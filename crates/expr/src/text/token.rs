@@ -27,6 +27,8 @@ token_kinds! {
     Number,
     /// A text in quotes.
     Text,
+    /// Bytes in quotes, behind a `b`.
+    Bytes,
     /// A text whose closing quote is missing on its line.
     UnfinishedText,
     /// A character that begins no token.

@@ -39,19 +39,6 @@ impl Vocabulary for Operators {
     }
 }
 
-/// Every name, with any number of arguments.
-pub(crate) struct Anything;
-
-impl Vocabulary for Anything {
-    fn resolve(&self, name: &str) -> Option<Callable<'_>> {
-        Some(Callable { name: Box::leak(name.to_owned().into_boxed_str()), params: &[], variadic: true })
-    }
-
-    fn suggest(&self, _: &str) -> Vec<String> {
-        Vec::new()
-    }
-}
-
 pub(crate) fn read(source: &str) -> Program {
     parse(source, &Operators, &Limits::default()).unwrap_or_else(|problems| panic!("{source}\n{problems}"))
 }

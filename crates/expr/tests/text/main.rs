@@ -1,6 +1,8 @@
 //! Tests of the text language and the builder, through the public interface.
 
+mod anything;
 mod common;
 mod errors;
 mod parse;
 mod print;
+mod random;

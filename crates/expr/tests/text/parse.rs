@@ -1,6 +1,7 @@
 //! What texts mean: precedence, statements, names, calls, literals, and where everything is noted to stand.
 
-use crate::common::{Anything, Operators, list, lists, read};
+use crate::anything::Anything;
+use crate::common::{Operators, list, lists, read};
 use cembra_expr::{
     Builder, Expr, Limits, Node, NodeId, Program, ScalarValue, Span, Value, parse, parse_type, parse_value, print_value,
 };

@@ -1,10 +1,10 @@
 //! What graphs print as, and that it reads back as the same graph.
 
-use crate::common::{Anything, read};
-use cembra_expr::{
-    Builder, Expr, Graph, Input, Limits, NodeId, Output, Program, ScalarValue, Value, parse, print, print_expression,
-};
-use cembra_runtime::{QType, Scalar};
+use crate::anything::Anything;
+use crate::common::read;
+use crate::random::{program, value};
+use cembra_expr::{Builder, Expr, Graph, Limits, Output, Program, Value, parse, print, print_expression};
+use cembra_runtime::QType;
 use proptest::prelude::*;
 
 #[track_caller]
@@ -183,162 +183,6 @@ fn deep_literals_get_names() {
     b.output("y", nested);
     let program = b.build().unwrap();
     reads_back(&program);
-}
-
-fn scalar() -> impl Strategy<Value = ScalarValue> {
-    prop_oneof![
-        Just(ScalarValue::Unit),
-        any::<bool>().prop_map(ScalarValue::Boolean),
-        any::<i32>().prop_map(ScalarValue::Int32),
-        any::<i64>().prop_map(ScalarValue::Int64),
-        (-3_i64..4).prop_map(ScalarValue::Int64),
-        any::<u32>().prop_map(|bits| ScalarValue::Float32(f32::from_bits(bits))),
-        any::<u64>().prop_map(|bits| ScalarValue::Float64(f64::from_bits(bits))),
-        any::<u64>().prop_map(|bits| ScalarValue::WeakFloat(f64::from_bits(bits))),
-        prop_oneof![
-            Just(f64::NAN),
-            Just(-f64::NAN),
-            Just(f64::INFINITY),
-            Just(-0.0),
-            Just(f64::from_bits(0x7ff0_0000_0000_0001))
-        ]
-        .prop_map(ScalarValue::WeakFloat),
-        ".{0,6}".prop_map(|text| ScalarValue::Text(text.into())),
-    ]
-}
-
-fn scalar_type() -> impl Strategy<Value = Scalar> {
-    prop::sample::select(Scalar::ALL.to_vec())
-}
-
-fn qtype() -> impl Strategy<Value = QType> {
-    let simple = (scalar_type(), any::<bool>()).prop_map(|(scalar, optional)| QType::of(scalar, optional));
-    simple.prop_recursive(3, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(QType::tuple))
-}
-
-fn value() -> impl Strategy<Value = Value> {
-    let simple = prop_oneof![
-        scalar().prop_map(Value::Scalar),
-        scalar().prop_map(Value::Present),
-        scalar_type().prop_map(Value::Missing),
-        qtype().prop_map(Value::Type),
-        Just(Value::Type(QType::Meta)),
-        Just(Value::Nothing),
-    ];
-    simple.prop_recursive(3, 8, 3, |inner| {
-        prop::collection::vec(inner, 0..3).prop_map(|fields| Value::Tuple(fields.into()))
-    })
-}
-
-fn name() -> impl Strategy<Value = String> {
-    prop_oneof![
-        prop::sample::select(vec![
-            "x", "y", "t0", "t1", "math", "L", "M", "P", "if", "f32", "result", "NA", "b", "inf"
-        ])
-        .prop_map(str::to_owned),
-        "[a-z]{1,2}",
-        ".{0,3}",
-    ]
-}
-
-const OPERATORS: &[(&str, usize)] = &[
-    ("math.add", 2),
-    ("math.subtract", 2),
-    ("math.multiply", 2),
-    ("math.divide", 2),
-    ("math.floordiv", 2),
-    ("math.mod", 2),
-    ("math.pow", 2),
-    ("math.pow", 2),
-    ("math.neg", 1),
-    ("math.neg", 1),
-    ("math.pos", 1),
-    ("core.presence_and", 2),
-    ("core.presence_or", 2),
-    ("core.less", 2),
-    ("core.equal", 2),
-    ("core.not_equal", 2),
-    ("core.greater_equal", 2),
-    ("core._not", 1),
-    ("core._and", 2),
-    ("core._or", 2),
-    ("core._where", 3),
-    ("core._where", 3),
-    ("core.make_tuple", 0),
-    ("core.make_tuple", 1),
-    ("core.make_tuple", 2),
-    ("core.get_nth", 2),
-    ("core.get_nth", 2),
-    ("math.sqrt", 1),
-    ("math.add", 3),
-    ("core._not", 0),
-    ("core._where", 2),
-    ("x.y", 1),
-    ("x", 1),
-    ("bool.equal", 2),
-    ("if", 1),
-];
-
-#[derive(Clone, Debug)]
-enum Step {
-    Leaf(String),
-    Literal(Value),
-    Operator(usize, [prop::sample::Index; 3]),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        2 => name().prop_map(Step::Leaf),
-        2 => value().prop_map(Step::Literal),
-        6 => (0..OPERATORS.len(), any::<[prop::sample::Index; 3]>()).prop_map(|(at, operands)| Step::Operator(at, operands)),
-    ]
-}
-
-fn program() -> impl Strategy<Value = Program> {
-    let steps = prop::collection::vec(step(), 1..40);
-    let outputs = prop::collection::vec((name(), any::<prop::sample::Index>()), 1..4);
-    let inputs = prop::collection::vec((name(), prop::option::of(qtype())), 0..3);
-    (steps, outputs, inputs).prop_map(|(steps, outputs, inputs)| {
-        let mut program = Program::default();
-        let graph = &mut program.graph;
-        let mut nodes: Vec<NodeId> = Vec::new();
-        for step in steps {
-            let node = match step {
-                Step::Leaf(name) => graph.leaf(&name, None),
-                Step::Literal(value) => graph.literal(value, None),
-                Step::Operator(_, _) if nodes.is_empty() => graph.leaf("first", None),
-                Step::Operator(at, operands) => {
-                    let (name, arity) = OPERATORS[at];
-                    // Mostly recent nodes, so that graphs grow deep.
-                    let recent = &nodes[nodes.len().saturating_sub(6)..];
-                    let operands: Vec<_> = operands[..arity].iter().map(|index| *index.get(recent)).collect();
-                    graph.operator(name, &operands, None)
-                }
-            };
-            nodes.push(node);
-        }
-        for (name, index) in outputs {
-            if !program.outputs.iter().any(|output| *output.name == *name) {
-                program.outputs.push(Output { name: name.into(), node: *index.get(&nodes), span: None });
-            }
-        }
-        for (name, qtype) in inputs {
-            if !program.inputs.iter().any(|input| *input.name == *name) {
-                program.inputs.push(Input { name: name.into(), qtype, span: None });
-            }
-        }
-        // Leaves that are not declared follow, as a parser would add them.
-        let needed = program.graph.reachable(program.outputs.iter().map(|output| output.node));
-        for index in (0..needed.len()).filter(|index| needed[*index]) {
-            if let cembra_expr::Node::Leaf(name) = program.graph.node(NodeId::from_index(index)) {
-                let name = program.graph.name(name).clone();
-                if !program.inputs.iter().any(|input| input.name == name) {
-                    program.inputs.push(Input { name, qtype: None, span: None });
-                }
-            }
-        }
-        program
-    })
 }
 
 proptest! {

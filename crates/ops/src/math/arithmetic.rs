@@ -155,6 +155,53 @@ pub(crate) static POS: OpDef = unary(
     &[ex("math.pos(-3)", "-3")],
 );
 
+pub(crate) static FLOAT: OpDef = OpDef {
+    name: "math.float",
+    aliases: &["float"],
+    summary: "The number as a float: integers become FLOAT32, floats stay as they are.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Float),
+    meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, POS_RULE), strict!(|x: f64| -> f64 { x }, POS_RULE)]),
+    laws: &[Law::Idempotent],
+    examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "float64{0.1}")],
+};
+
+const ADD4_RULE: Rule = |t, a| {
+    let mut sum = a[0].val(t);
+    for term in &a[1..] {
+        let term = term.val(t);
+        sum = t.bin(Bin::Add, sum, term);
+    }
+    Cell::num(sum)
+};
+pub(crate) static ADD4: OpDef = OpDef {
+    name: "math._add4",
+    aliases: &[],
+    summary: "The sum of four numbers, added from the left. Integers wrap around.",
+    params: &[param("a"), param("b"), param("c"), param("d")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Numeric),
+    meaning: Meaning::Overloads(&[
+        strict!(
+            |a: i32, b: i32, c: i32, d: i32| -> i32 { a.wrapping_add(b).wrapping_add(c).wrapping_add(d) },
+            ADD4_RULE
+        ),
+        strict!(
+            |a: i64, b: i64, c: i64, d: i64| -> i64 { a.wrapping_add(b).wrapping_add(c).wrapping_add(d) },
+            ADD4_RULE
+        ),
+        strict!(|a: f32, b: f32, c: f32, d: f32| -> f32 { a + b + c + d }, ADD4_RULE),
+        strict!(|a: f64, b: f64, c: f64, d: f64| -> f64 { a + b + c + d }, ADD4_RULE),
+    ]),
+    laws: &[],
+    examples: &[ex("math._add4(1, 2, 3, 4)", "10"), ex("math._add4(1f32, 1e20, -1e20, 1)", "1.")],
+};
+
 const SIGN_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     let (zero, one, minus) = (t.konst_like(x, 0.0), t.konst_like(x, 1.0), t.konst_like(x, -1.0));

@@ -1,12 +1,12 @@
 //! Exponentials and logarithms. Each is one function of the runtime, called by every backend; integers become FLOAT32.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Example, Promotion, Rule, Tape};
-use cembra_expr::{ScalarValue, Value};
+use crate::{Cell, Example, Promotion, Rule, Tape};
 use cembra_runtime::{MachineType, RuntimeFn, math};
 
-const fn function(
+/// A total function of one float.
+pub(super) const fn function(
     name: &'static str,
     aliases: &'static [&'static str],
     summary: &'static str,
@@ -28,7 +28,8 @@ const fn function(
     }
 }
 
-fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> Cell {
+/// Records a call of a runtime function of one float, in the width of the argument.
+pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> Cell {
     let x = a[0].val(t);
     let function = if t.ty(x) == MachineType::F32 { f32 } else { f64 };
     Cell::num(t.call(function, &[x]))
@@ -105,39 +106,3 @@ pub(crate) static LOG10: OpDef = function(
     ]),
     &[ex("log10(1000)", "3."), ex("log10(0)", "-inf")],
 );
-
-const SIGMOID_RULE: Rule = |t, a| {
-    let (x, half, slope) = (a[0].val(t), a[1].val(t), a[2].val(t));
-    let away = t.bin(Bin::Sub, half, x);
-    let scaled = t.bin(Bin::Mul, slope, away);
-    let exp = call(t, &[Cell::num(scaled)], RuntimeFn::ExpF32, RuntimeFn::ExpF64).val(t);
-    let one = t.konst_like(x, 1.0);
-    let below = t.bin(Bin::Add, one, exp);
-    Cell::num(t.bin(Bin::Div, one, below))
-};
-pub(crate) static SIGMOID: OpDef = OpDef {
-    name: "math.sigmoid",
-    aliases: &["sigmoid"],
-    summary: "The logistic function `1 / (1 + exp(slope * (half - x)))`: a half at `half`, rising with `slope`.",
-    params: &[
-        param("x"),
-        param_or("half", Value::Scalar(ScalarValue::Float32(0.0))),
-        param_or("slope", Value::Scalar(ScalarValue::Float32(1.0))),
-    ],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
-    typing: Typing::Promote(Promotion::Float),
-    meaning: Meaning::Overloads(&[
-        strict!(
-            |x: f32, half: f32, slope: f32| -> f32 { 1.0 / (1.0 + math::exp_f32(slope * (half - x))) },
-            SIGMOID_RULE
-        ),
-        strict!(
-            |x: f64, half: f64, slope: f64| -> f64 { 1.0 / (1.0 + math::exp_f64(slope * (half - x))) },
-            SIGMOID_RULE
-        ),
-    ]),
-    laws: &[],
-    examples: &[ex("sigmoid(0)", "0.5"), ex("sigmoid(3f64, 3, 2)", "float64{0.5}"), ex("sigmoid(1e9)", "1.")],
-};

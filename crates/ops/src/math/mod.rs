@@ -2,8 +2,12 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod classify;
+pub(crate) mod closeness;
 pub(crate) mod division;
 pub(crate) mod exponential;
 pub(crate) mod extremes;
+pub(crate) mod logistic;
 pub(crate) mod power;
+pub(crate) mod quantile;
 pub(crate) mod rounding;
+pub(crate) mod trigonometric;

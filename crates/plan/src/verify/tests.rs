@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 fn plan_of(program: &Program) -> Plan {
     let prepared = prepare(program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
-    build(&prepared, Registry::standard(), u32::MAX).expect("a plan")
+    build(&prepared, u32::MAX).expect("a plan")
 }
 
 fn plan(text: &str) -> Plan {

@@ -1,10 +1,11 @@
 //! Operators on literals are evaluated, by the kernels the run time uses. One that fails is left in place: its error
-//! belongs to the evaluation, and only if the value is used there.
+//! belongs to the evaluation, and only if the value is used there. One on long strings, or that makes one, is left too: a
+//! small model could fold to one that is larger than memory.
 
 use super::rewrite::rebuild;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Diagnostics, Program, Value};
+use cembra_expr::{Diagnostics, Program, ScalarValue, Value};
 use cembra_ops::{Registry, Resolved, Signature, call};
 use cembra_runtime::Fault;
 use smallvec::SmallVec;
@@ -31,16 +32,31 @@ pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, node:
 /// The literal a node on literals evaluates to, or the node itself.
 pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id {
     match evaluate(graph, registry, node) {
-        Some(Ok(value)) => graph.literal(value, graph.origin(node)),
+        Some(Ok(value)) if string_bytes(&value) <= STRINGS => graph.literal(value, graph.origin(node)),
         _ => node,
     }
 }
 
-/// What a node on literals evaluates to; `None` for any other.
+/// The most bytes of strings an operator is evaluated on, or makes.
+const STRINGS: usize = 1024;
+
+/// The bytes of a string; tuples only hold those of their fields.
+fn string_bytes(value: &Value) -> usize {
+    match value.as_scalar() {
+        Some(ScalarValue::Text(text)) => text.len(),
+        Some(ScalarValue::Bytes(bytes)) => bytes.len(),
+        _ => 0,
+    }
+}
+
+/// What a node on literals evaluates to; `None` for any other, and for long strings.
 fn evaluate(graph: &TypedGraph, registry: &Registry, node: Id) -> Option<Result<Value, Fault>> {
     let Kind::Operator { op, overload, lifted } = graph.kind(node) else { return None };
     let args: SmallVec<[Value; 4]> =
         graph.operands(node).iter().map(|o| graph.value(*o).cloned()).collect::<Option<_>>()?;
+    if args.iter().map(string_bytes).sum::<usize>() > STRINGS {
+        return None;
+    }
     let operands = args.iter().map(Value::qtype).collect();
     let resolved = Resolved { signature: Signature { operands, ret: graph.qtype(node).clone() }, overload, lifted };
     call(registry.get(op), &resolved, &args)

@@ -60,6 +60,8 @@ impl Default for Options {
 /// A prepared model, or one on its way through the passes.
 #[derive(Clone, Debug)]
 pub struct Prepared {
+    /// The operators.
+    pub registry: &'static Registry,
     /// The nodes.
     pub graph: TypedGraph,
     /// Name and type of each leaf, in the order of the program's inputs.
@@ -78,7 +80,7 @@ impl std::fmt::Display for Prepared {
     /// The nodes that outputs need, one a line, then the outputs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let needed = self.graph.reachable(self.outputs.iter().map(|(_, id)| *id));
-        self.graph.write_nodes(f, &needed)?;
+        self.graph.write_nodes(f, self.registry, &needed)?;
         for (name, id) in &self.outputs {
             writeln!(f, "{name} = %{}", id.index())?;
         }
@@ -129,6 +131,7 @@ pub fn prepare(
     let leaves = types::leaves(program, leaf_type)?;
     let names: Vec<Arc<str>> = leaves.iter().map(|(name, _)| name.clone()).collect();
     let mut prepared = Prepared {
+        registry: options.registry,
         graph: TypedGraph::new(names.into()),
         leaves,
         outputs: Vec::new(),

@@ -63,10 +63,7 @@ impl<'s> Parser<'s, '_> {
                 TokenKind::OpenSquare if word == "L" => return self.quoted_leaf(span),
                 TokenKind::Text | TokenKind::UnfinishedText if next.span.start == span.end => {
                     let problem = Diagnostic::new(Code::Literal, format!("there are no `{word}\"..\"` literals"));
-                    return Err(self.cursor.stop(match word {
-                        "b" => problem.at(span.to(next.span)).hint("the type `bytes` is not known yet"),
-                        _ => problem.at(span.to(next.span)),
-                    }));
+                    return Err(self.cursor.stop(problem.at(span.to(next.span))));
                 }
                 _ => {}
             }

@@ -399,12 +399,13 @@ fn bare_not_last(bare: Span) -> Diagnostic {
 }
 
 /// What a literal counts against the limit: its size in a frame, and its text.
-fn literal_bytes(value: &Value) -> usize {
+pub(crate) fn literal_bytes(value: &Value) -> usize {
     match value {
         Value::Tuple(fields) => fields.iter().map(literal_bytes).sum(),
         Value::Type(_) | Value::Nothing => 0,
         Value::Scalar(v) | Value::Present(v) => match v {
             crate::ScalarValue::Text(text) => text.len() + value.qtype().layout().size as usize,
+            crate::ScalarValue::Bytes(bytes) => bytes.len() + value.qtype().layout().size as usize,
             _ => value.qtype().layout().size as usize,
         },
         Value::Missing(_) => value.qtype().layout().size as usize,

@@ -44,6 +44,14 @@ impl<'a> Signature<'a> {
         }
     }
 
+    /// The parameter that gets the names of arguments, if the caller may choose them.
+    fn names(self) -> Option<usize> {
+        match self {
+            Signature::Operator(callable) if callable.takes_names() => self.fixed().checked_sub(1),
+            _ => None,
+        }
+    }
+
     fn is_variadic(self) -> bool {
         matches!(self, Signature::Operator(callable) if callable.variadic)
     }
@@ -68,6 +76,7 @@ impl<'a> Signature<'a> {
         let parameters = (0..self.len()).map(|index| {
             let parameter = self.parameter(index);
             match self.default(index) {
+                _ if index >= self.fixed() && self.names().is_some() => parameter.to_owned(),
                 _ if index >= self.fixed() => format!("{parameter}, .."),
                 Some(value) => format!("{parameter}={}", crate::print_value(value)),
                 None => parameter.to_owned(),
@@ -107,14 +116,30 @@ impl<'a> Signature<'a> {
             [] => NameMap::default(),
             _ => (0..self.fixed()).map(|parameter| (self.parameter(parameter), parameter)).collect(),
         };
+        // Names of the caller's choice go together, their values behind all others.
+        let chosen = self.names().filter(|place| bound[*place].is_none());
+        let mut names = String::new();
+        let mut known: NameMap<&str, ()> = NameMap::default();
         for (index, keyword) in keywords.iter().enumerate() {
-            let Some(&place) = places.get(keyword.name) else {
-                return Err(fault(format!("`{written}` has no parameter `{}`", keyword.name), keyword.span));
-            };
-            if bound[place].is_some() {
-                return Err(fault(format!("the argument `{}` is given twice", keyword.name), keyword.span));
+            let argument = Some(Bound::Argument(positional + index));
+            let twice = || fault(format!("the argument `{}` is given twice", keyword.name), keyword.span);
+            match (places.get(keyword.name), chosen) {
+                (Some(&place), _) if bound[place].is_some() => return Err(twice()),
+                (Some(&place), _) => bound[place] = argument,
+                (None, Some(_)) if known.insert(keyword.name, ()).is_some() => return Err(twice()),
+                (None, Some(_)) => {
+                    names.extend([if names.is_empty() { "" } else { "," }, keyword.name]);
+                    bound.push(argument);
+                }
+                (None, None) => {
+                    return Err(fault(format!("`{written}` has no parameter `{}`", keyword.name), keyword.span));
+                }
             }
-            bound[place] = Some(Bound::Argument(positional + index));
+        }
+        if let Some(place) = chosen.filter(|_| !names.is_empty())
+            && bound[place].replace(Bound::Default(Value::text(names))).is_some()
+        {
+            return Err(fault(format!("the argument `{}` is given twice", self.parameter(place)), call));
         }
         let filled = bound.into_iter().enumerate().map(|(index, bound)| {
             bound
@@ -172,5 +197,32 @@ mod tests {
         );
         let any = Callable { name: "any", params: &[], variadic: true };
         assert_eq!(bind(&any, 2, &[]).unwrap(), "[Argument(0), Argument(1)]");
+    }
+
+    #[test]
+    fn names_of_the_callers_choice_become_an_argument() {
+        static FORMAT: [Parameter; 3] = [
+            Parameter { name: "fmt", default: None },
+            Parameter { name: "names", default: Some(Value::Nothing) },
+            Parameter { name: "**values", default: None },
+        ];
+        let format = Callable { name: "format", params: &FORMAT, variadic: true };
+        let names = |names: &str| format!("Default({:?})", Value::text(names));
+        assert_eq!(bind(&format, 1, &[]).unwrap(), "[Argument(0), Default(Nothing)]");
+        assert_eq!(bind(&format, 2, &["x"]).unwrap(), format!("[Argument(0), {}, Argument(1)]", names("x")));
+        assert_eq!(
+            bind(&format, 3, &["x", "fmt", "y"]).unwrap(),
+            format!("[Argument(1), {}, Argument(0), Argument(2)]", names("x,y"))
+        );
+        assert_eq!(bind(&format, 4, &[]).unwrap(), "[Argument(0), Argument(1), Argument(2), Argument(3)]");
+        let form = "its form is `format(fmt, names=missing, **values)`";
+        for (count, keywords, message) in [
+            (1, &["x"] as &[&str], "`round` lacks the argument `fmt`"),
+            (3, &["x", "x"], "the argument `x` is given twice"),
+            (3, &["x", "names"], "the argument `names` is given twice"),
+            (3, &["x"], "`round` has no parameter `x`"),
+        ] {
+            assert_eq!(bind(&format, count, keywords).unwrap_err(), format!("{message}; {form}"));
+        }
     }
 }

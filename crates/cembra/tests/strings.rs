@@ -1,0 +1,81 @@
+//! Strings end to end: what operators make lives long enough, in both backends, and faults say what was wrong.
+
+use cembra::{Backend, Model, Options, Value};
+use std::sync::Arc;
+
+fn optional(text: Option<&str>) -> Value {
+    Value::from(text.map(Arc::<str>::from))
+}
+
+fn bytes(bytes: &[u8]) -> Value {
+    Value::from(Arc::<[u8]>::from(bytes))
+}
+
+fn each(source: &str, run: impl Fn(&mut cembra::Session)) {
+    let model = Model::parse(source).expect("a model");
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let executor = model.compile(&Options::default().backend(backend)).expect("an executor");
+        assert_eq!(executor.backend(), backend);
+        run(&mut executor.session());
+    }
+}
+
+#[test]
+fn made_strings_are_passed_on_and_taken_back() {
+    let source = "
+        input name: text?
+        input n: i32
+        input raw: bytes
+        let greeting = strings.join(upper(strip(name ?? \"nobody\")), \"!\")
+        output long = where(n > 2, strings.join(greeting, greeting, strings.decode(raw)), greeting)
+        output at = strings.find(greeting, \"\u{c9}\") ?? -1i64
+        output form = strings.format(\"{name:v}|{n:04d}\", name=name, n=n)";
+    each(source, |session| {
+        for round in 0..100 {
+            let name = format!(" h\u{e9}{} ", "x".repeat(round * 50));
+            let n = round as i32;
+            let inputs = [optional(Some(&name)), Value::from(n), bytes(b"ok")];
+            let found = session.evaluate(&inputs).expect("strings");
+            let greeting = format!("H\u{c9}{}!", "X".repeat(round * 50));
+            let long = if n > 2 { format!("{greeting}{greeting}ok") } else { greeting };
+            let form = optional(Some(&format!("{name}|{n:04}")));
+            assert_eq!(found, [Value::from(long.as_str()), Value::from(1_i64), form], "{round}");
+        }
+        let inputs = [optional(None), Value::from(0), bytes(b"\xff")];
+        // The bytes are not decoded where the branch is not taken.
+        let found = session.evaluate(&inputs).expect("strings");
+        assert_eq!(found, [Value::from("NOBODY!"), Value::from(-1_i64), optional(None)]);
+        let inputs = [inputs[0].clone(), Value::from(3), inputs[2].clone()];
+        let error = session.evaluate(&inputs).expect_err("no UTF-8");
+        assert_eq!((error.code(), error.operator()), ("invalid", Some("strings.decode")));
+    });
+}
+
+#[test]
+fn faults_quote_what_could_not_be_read() {
+    each("input t: text\noutput n = parse_int32(strings.join(t, \"0\"))", |session| {
+        assert_eq!(session.evaluate(&[Value::from("4")]).expect("a number"), [Value::from(40)]);
+        let error = session.evaluate(&[Value::from("4.")]).expect_err("no integer");
+        assert_eq!((error.code(), error.operator()), ("parse", Some("strings.parse_int32")));
+        assert!(error.to_string().contains("4.0"), "{error}");
+    });
+    each("input t, p: text\noutput n = contains_regex(t, p)", |session| {
+        let error = session.evaluate(&[Value::from("a"), Value::from("a(b")]).expect_err("no pattern");
+        assert_eq!(error.code(), "invalid");
+        assert!(error.to_string().contains("unclosed group"), "{error}");
+    });
+}
+
+#[test]
+fn strings_that_do_not_fit_the_arena_are_a_fault() {
+    let doubled = (0..40).map(|at| format!("let s{} = strings.join(s{at}, s{at})\n", at + 1)).collect::<String>();
+    each(&format!("input s0: text\n{doubled}output n = strings.length(s40)"), |session| {
+        let error = session.evaluate(&[Value::from("ab")]).expect_err("2 TiB");
+        assert_eq!((error.code(), error.operator()), ("arena_limit", Some("strings.join")));
+        assert_eq!(session.evaluate(&[Value::from("")]).expect("nothing"), [Value::from(0_i64)]);
+    });
+    // Literals are not folded into what a host cannot hold.
+    each(&format!("let s0 = \"ab\"\n{doubled}output n = strings.length(s40)"), |session| {
+        assert_eq!(session.evaluate(&[]).expect_err("2 TiB").code(), "arena_limit");
+    });
+}

@@ -1,0 +1,185 @@
+//! `cembra repl`: an interactive session on a terminal, or one that is read line by line from anything else. What a line
+//! means is decided in `session`.
+
+use super::print;
+use crate::data::error::DataError;
+use crate::failure::Failure;
+use crate::session::{Answer, COMMANDS, Session, is_incomplete};
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Context, Editor, Helper};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{self, BufRead, IsTerminal};
+use std::path::PathBuf;
+
+/// Evaluates what is typed, line by line
+///
+/// `let`, `fn` and `input` stay for the session, `:set x = 1.5` gives an input its value, `:help` lists the commands. Input
+/// goes on over lines while a bracket is open or an operator is last; an empty line ends it. If standard input is no
+/// terminal it is read the same way, without a prompt, and the exit status is 1 if anything went wrong.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {}
+
+/// Runs the command.
+pub(crate) fn run(_: &Args) -> Result<(), Failure> {
+    if io::stdin().is_terminal() { on_terminal() } else { on_lines(io::stdin().lock()) }
+}
+
+/// Takes an input and tells the answer; true if the session goes on.
+fn answer(session: &mut Session, input: &str, failed: &mut bool) -> Result<bool, Failure> {
+    match session.take(input) {
+        Ok(Answer::Said(text)) => print(&text)?,
+        Ok(Answer::Quit) => return Ok(false),
+        Err(failure) => {
+            *failed = true;
+            failure.report();
+        }
+    }
+    Ok(true)
+}
+
+fn on_lines(lines: impl BufRead) -> Result<(), Failure> {
+    let mut session = Session::default();
+    let (mut input, mut failed) = (String::new(), false);
+    for line in lines.lines() {
+        let line = line.map_err(|cause| DataError::io("cannot read", cause).in_file("<stdin>"))?;
+        input += &line;
+        input.push('\n');
+        if is_incomplete(&input) && !line.trim().is_empty() {
+            continue;
+        }
+        if !answer(&mut session, &std::mem::take(&mut input), &mut failed)? {
+            break;
+        }
+    }
+    if !input.is_empty() {
+        answer(&mut session, &input, &mut failed)?;
+    }
+    if failed { Err(Failure::Told) } else { Ok(()) }
+}
+
+fn on_terminal() -> Result<(), Failure> {
+    let unusable = |cause: ReadlineError| DataError::io("cannot use the terminal", io::Error::other(cause));
+    let mut editor: Editor<Prompt, DefaultHistory> = Editor::with_config(Config::default()).map_err(unusable)?;
+    let mut session = Session::default();
+    editor.set_helper(Some(Prompt { names: session.names() }));
+    let history = history_file();
+    if let Some(path) = &history {
+        // The first session has none yet, and no session fails for want of one.
+        let _ = editor.load_history(path);
+    }
+    let mut failed = false;
+    loop {
+        match editor.readline("> ") {
+            Ok(input) => {
+                if input.trim().is_empty() {
+                    continue;
+                }
+                let _ = editor.add_history_entry(input.as_str());
+                if !answer(&mut session, &input, &mut failed)? {
+                    break;
+                }
+                if let Some(prompt) = editor.helper_mut() {
+                    prompt.names = session.names();
+                }
+            }
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => break,
+            Err(cause) => return Err(unusable(cause).into()),
+        }
+    }
+    if let Some(path) = &history {
+        let _ = editor.save_history(path);
+    }
+    Ok(())
+}
+
+/// Where the history is kept: in the user's directory for state, if there is one and it can be made.
+fn history_file() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let under = |base: OsString, rest: &str| PathBuf::from(base).join(rest);
+    let state = if cfg!(windows) {
+        folder("LOCALAPPDATA").map(PathBuf::from)
+    } else {
+        let own = folder("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        own.or_else(|| Some(under(folder("HOME")?, ".local/state")))
+    }?;
+    let folder = state.join("cembra");
+    std::fs::create_dir_all(&folder).ok()?;
+    Some(folder.join("history"))
+}
+
+/// What the line editor asks: whether an input is whole, and which names it may go on with.
+struct Prompt {
+    names: BTreeSet<String>,
+}
+
+impl Prompt {
+    /// Where the word before the cursor begins, and what it may become.
+    fn words(&self, line: &str, pos: usize) -> (usize, Vec<String>) {
+        let before = &line[..pos];
+        let part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+        let start =
+            before.rfind(|c: char| !part(c)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        if start == 1 && before.starts_with(':') {
+            let commands = COMMANDS.iter().map(|(name, ..)| *name).filter(|name| name.starts_with(before));
+            return (0, commands.map(str::to_owned).collect());
+        }
+        let word = &before[start..];
+        if word.is_empty() {
+            return (start, Vec::new());
+        }
+        let names = self.names.range(word.to_owned()..).take_while(|name| name.starts_with(word));
+        (start, names.cloned().collect())
+    }
+}
+
+impl Completer for Prompt {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok(self.words(line, pos))
+    }
+}
+
+impl Validator for Prompt {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let input = context.input();
+        // An empty line ends what would go on for ever.
+        let ended = input.ends_with('\n');
+        let more = is_incomplete(input) && !ended;
+        Ok(if more { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+impl Hinter for Prompt {
+    type Hint = String;
+}
+
+impl Highlighter for Prompt {}
+
+impl Helper for Prompt {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_before_the_cursor_is_completed() {
+        let prompt = Prompt { names: ["math.sqrt", "math.sign", "sqrt", "größe"].map(str::to_owned).into() };
+        let words = |line: &str| prompt.words(line, line.len());
+        assert_eq!(words("1 + math.s"), (4, vec!["math.sign".to_owned(), "math.sqrt".to_owned()]));
+        assert_eq!(words("é(sq"), (3, vec!["sqrt".to_owned()]));
+        assert_eq!(words("grö"), (0, vec!["größe".to_owned()]));
+        assert_eq!(words(":ty"), (0, vec![":type".to_owned()]));
+        assert_eq!(words(":type sq"), (6, vec!["sqrt".to_owned()]));
+        assert_eq!(words("1 + "), (4, Vec::new()));
+        // What is behind the cursor does not count.
+        assert_eq!(prompt.words("sq + 1", 2), (0, vec!["sqrt".to_owned()]));
+    }
+}

@@ -1,0 +1,408 @@
+//! What an interactive session knows: definitions, values of inputs, and what becomes of a line. Where lines come from and
+//! where answers go is not known here.
+//!
+//! A session is the text of a model that grows: every expression is evaluated as the end of that text, so that it means
+//! what it would mean in a file, and so do its errors.
+
+use crate::arguments::Assignment;
+use crate::command::bench::seconds;
+use crate::command::explain;
+use crate::data::schema::spelled;
+use crate::failure::Failure;
+use crate::inputs::{cast, needed, strong};
+use crate::source::ModelText;
+use cembra::{Backend, Code, Diagnostic, Executor, Model, Options, QType, Registry, Stage, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The commands, what each takes and what it does.
+pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
+    (":type", "EXPR", "the type of an expression"),
+    (":explain", "EXPR [STAGE]", "what a stage made of it: expr, passes, prepared, plan (if none is named), clif, asm"),
+    (":time", "EXPR", "how long it takes to compile and to evaluate"),
+    (":set", "NAME = LITERAL", "gives an input its value; alone, lists the values"),
+    (":help", "", "this list"),
+    (":quit", "", "ends the session"),
+];
+
+/// Words that begin a line which stays part of the session.
+const DEFINING: [&str; 3] = ["let", "fn", "input"];
+
+/// What a line gave.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Text to print, ended by a line end; empty if there is nothing to say.
+    Said(String),
+    /// The end was asked for.
+    Quit,
+}
+
+/// The state of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    /// Names with the statements that define them, in the order they were given.
+    definitions: Vec<(String, String)>,
+    /// Values of inputs.
+    values: BTreeMap<String, Value>,
+}
+
+impl Session {
+    /// Takes one input: a command, a definition, or something to evaluate.
+    ///
+    /// # Errors
+    /// What is wrong with it; the session is then as it was.
+    pub(crate) fn take(&mut self, input: &str) -> Result<Answer, Failure> {
+        let input = input.trim();
+        if let Some(command) = input.strip_prefix(':') {
+            return self.command(command);
+        }
+        // A line of nothing but comments is no expression.
+        if input.lines().all(|line| line.trim_start().starts_with('#')) {
+            return Ok(Answer::Said(String::new()));
+        }
+        match defined(input) {
+            Some(name) if self.define(&name, input)? => Ok(Answer::Said(String::new())),
+            _ => self.evaluate(input).map(Answer::Said),
+        }
+    }
+
+    /// Every name that an expression may begin with: operators, their short names, and what the session defines.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let public = crate::reference::public(Registry::standard());
+        let operators = public.iter().flat_map(|def| std::iter::once(&def.name).chain(def.aliases)).copied();
+        let operators = operators.filter(|name| !name.contains("._"));
+        let own = self.definitions.iter().map(|(name, _)| name).chain(self.values.keys());
+        operators.map(str::to_owned).chain(own.cloned()).collect()
+    }
+
+    fn command(&mut self, command: &str) -> Result<Answer, Failure> {
+        let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let rest = rest.trim();
+        Ok(Answer::Said(match (name, rest) {
+            ("quit" | "q", _) => return Ok(Answer::Quit),
+            ("help", _) => help(),
+            ("set", "") => self.values.iter().map(|(name, value)| line(name, value)).collect(),
+            ("set", assignment) => {
+                self.set(command, assignment)?;
+                String::new()
+            }
+            ("type" | "explain" | "time", "") => {
+                return Err(self.refuse(command, format!("`:{name}` takes an expression")));
+            }
+            ("type", expression) => self.types(expression)?,
+            ("explain", expression) => self.explain(expression)?,
+            ("time", expression) => self.time(expression)?,
+            _ => {
+                let message = format!("there is no command `:{name}`");
+                return Err(
+                    self.refuse_with(command, Diagnostic::new(Code::Syntax, message).hint("`:help` lists them"))
+                );
+            }
+        }))
+    }
+
+    /// The failure of a command.
+    fn refuse(&self, command: &str, message: String) -> Failure {
+        self.refuse_with(command, Diagnostic::new(Code::Syntax, message))
+    }
+
+    fn refuse_with(&self, command: &str, problem: Diagnostic) -> Failure {
+        let source = ModelText::session(format!(":{command}"));
+        Failure::Model { source, problems: vec![problem], notes: Vec::new() }
+    }
+
+    fn set(&mut self, command: &str, assignment: &str) -> Result<(), Failure> {
+        let Assignment { name, value, .. } =
+            Assignment::parse(assignment).map_err(|problems| self.refuse_with(command, problems.first().clone()))?;
+        if self.definitions.iter().any(|(known, text)| *known == name && !text.starts_with("input")) {
+            return Err(self.refuse(command, format!("`{name}` is defined in the session, it is no input")));
+        }
+        let value = match strong(&value.qtype()) {
+            QType::Nothing => {
+                let message = format!("`{name} = missing` has no type");
+                let problem = Diagnostic::new(Code::Syntax, message);
+                return Err(self.refuse_with(command, problem.hint(format!("as in `:set {name} = missing[f64]`"))));
+            }
+            QType::Meta => return Err(self.refuse(command, "a type is no value".to_owned())),
+            wanted => cast(&value, &wanted).unwrap_or(value),
+        };
+        self.values.insert(name, value);
+        Ok(())
+    }
+
+    /// Keeps a definition; one of the same name gives way. False if the input goes on after it, in an expression.
+    fn define(&mut self, name: &str, input: &str) -> Result<bool, Failure> {
+        let mut changed = self.definitions.clone();
+        match changed.iter_mut().find(|(known, _)| known == name) {
+            Some((_, text)) => input.clone_into(text),
+            None => changed.push((name.to_owned(), input.to_owned())),
+        }
+        // The definitions and something to evaluate are a model; so is what already ends in something.
+        let text = ModelText::session(format!("{}0", joined(&changed)));
+        let Err(failure) = text.parse() else {
+            let before = std::mem::replace(&mut self.definitions, changed);
+            if let Err(failure) = self.check(name, input) {
+                self.definitions = before;
+                return Err(failure);
+            }
+            return Ok(true);
+        };
+        if self.text(input).parse().is_ok() { Ok(false) } else { Err(failure) }
+    }
+
+    /// Looks for mistakes in the types of a value just defined, if the values of all its inputs are known.
+    fn check(&self, name: &str, input: &str) -> Result<(), Failure> {
+        if !input.starts_with("let") {
+            return Ok(());
+        }
+        let text = self.text(name);
+        let model = text.parse()?;
+        let known = |input: &&cembra_expr::Input| input.qtype.is_some() || self.values.contains_key(&*input.name);
+        if needed(&model, &[]).iter().all(known) {
+            model.signature(&self.options(&model)).map_err(|error| text.blame(&error))?;
+        }
+        Ok(())
+    }
+
+    /// The session's text with something to evaluate at its end.
+    fn text(&self, input: &str) -> ModelText {
+        ModelText::session(format!("{}{input}", joined(&self.definitions)))
+    }
+
+    /// Options with the types of the values for inputs that are not declared.
+    fn options(&self, model: &Model) -> Options {
+        let free = model.program().inputs.iter().filter(|input| input.qtype.is_none());
+        free.fold(Options::default(), |options, input| match self.values.get(&*input.name) {
+            Some(value) => options.input_type(&input.name, value.qtype()),
+            None => options,
+        })
+    }
+
+    /// The model that ends in this, ready to run, with the values of its inputs.
+    fn compiled(&self, input: &str) -> Result<(ModelText, Executor, Vec<Value>), Failure> {
+        let text = self.text(input);
+        let model = text.parse()?;
+        let mut problems = Vec::new();
+        let mut values = BTreeMap::new();
+        for input in needed(&model, &[]) {
+            let name = &input.name;
+            let declared = input.qtype.as_ref();
+            let problem = match self.values.get(&**name) {
+                None => Diagnostic::new(Code::Binding, format!("input `{name}` has no value"))
+                    .hint(format!("give it one, as in `:set {name} = 1.5`")),
+                Some(value) => match declared.map_or(Some(value.clone()), |declared| cast(value, declared)) {
+                    Some(value) => {
+                        values.insert(name.clone(), value);
+                        continue;
+                    }
+                    None => {
+                        let declared = declared.map(spelled).unwrap_or_default();
+                        let found = spelled(&value.qtype());
+                        Diagnostic::new(
+                            Code::InputType,
+                            format!("input `{name}` is {declared}, but its value is {found}"),
+                        )
+                        .hint(format!("`:set {name} = ..` gives it another"))
+                    }
+                },
+            };
+            problems.push(problem.at(input.span));
+        }
+        if !problems.is_empty() {
+            return Err(Failure::Model { source: text, problems, notes: Vec::new() });
+        }
+        let executor = model.compile(&self.options(&model)).map_err(|error| text.blame(&error))?;
+        let row = executor.inputs().iter().filter_map(|field| values.get(&field.name).cloned()).collect();
+        Ok((text, executor, row))
+    }
+
+    fn evaluate(&self, input: &str) -> Result<String, Failure> {
+        let (text, executor, row) = self.compiled(input)?;
+        let found = executor.session().evaluate(&row).map_err(|error| text.blame(&error))?;
+        let outputs = executor.outputs();
+        Ok(match (outputs, &*found) {
+            ([one], [value]) if &*one.name == "result" => format!("{}\n", cembra::print_value(value)),
+            _ => outputs.iter().zip(&found).map(|(field, value)| line(&field.name, value)).collect(),
+        })
+    }
+
+    fn types(&self, expression: &str) -> Result<String, Failure> {
+        let text = self.text(expression);
+        let model = text.parse()?;
+        let signature = model.signature(&self.options(&model)).map_err(|error| text.blame(&error))?;
+        Ok(match &*signature.outputs {
+            [one] if &*one.name == "result" => format!("{}\n", spelled(&one.qtype)),
+            all => all.iter().map(|field| format!("{}: {}\n", field.name, spelled(&field.qtype))).collect(),
+        })
+    }
+
+    fn explain(&self, expression: &str) -> Result<String, Failure> {
+        let named = expression.rsplit_once(char::is_whitespace).and_then(|(expression, last)| {
+            Some((expression, Stage::ALL.into_iter().find(|stage| stage.name() == last)?))
+        });
+        let (expression, stage) = named.unwrap_or((expression, Stage::Plan));
+        let text = self.text(expression);
+        let model = text.parse()?;
+        explain::one(&text, &model, &self.options(&model), stage)
+    }
+
+    fn time(&self, expression: &str) -> Result<String, Failure> {
+        let (text, executor, row) = self.compiled(expression)?;
+        let blame = |error| text.blame(&error);
+        let source = text.as_source().text;
+        let compile = seconds(|| {
+            let model = Model::parse(source)?;
+            model.compile(&self.options(&model)).map(drop)
+        });
+        let mut loaded = executor.load(std::slice::from_ref(&row)).map_err(blame)?;
+        let evaluate = seconds(|| loaded.evaluate()).map_err(blame)?;
+        let by = match executor.backend() {
+            Backend::Native => "machine code",
+            Backend::Interpreter | Backend::Auto => "the interpreter",
+        };
+        let compile = 1e6 * compile.map_err(blame)?;
+        Ok(format!("compile: {compile:.1} us\nevaluate: {:.1} ns by {by}\n", 1e9 * evaluate))
+    }
+}
+
+/// The name that an input defines, if it begins with a definition.
+fn defined(input: &str) -> Option<String> {
+    let (word, rest) = input.split_once(char::is_whitespace)?;
+    let name: String = rest.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    (DEFINING.contains(&word) && !name.is_empty()).then_some(name)
+}
+
+fn joined(definitions: &[(String, String)]) -> String {
+    definitions.iter().map(|(_, text)| format!("{text}\n")).collect()
+}
+
+fn line(name: &str, value: &Value) -> String {
+    format!("{name} = {}\n", cembra::print_value(value))
+}
+
+fn help() -> String {
+    let commands = COMMANDS.iter().map(|(name, takes, does)| format!("{:<24} {does}\n", format!("{name} {takes}")));
+    let intro = "An expression is evaluated; `let`, `fn` and `input` stay for the session.\n";
+    std::iter::once(intro.to_owned()).chain(commands).collect()
+}
+
+/// True if more is to come: a bracket is open, or the end is an operator or a word that wants an operand.
+pub(crate) fn is_incomplete(input: &str) -> bool {
+    if input.trim_start().starts_with(':') {
+        return false;
+    }
+    let mut depth = 0_i64;
+    // What is left of the text without its strings and comments.
+    let mut code = String::new();
+    for line in input.lines() {
+        let mut characters = line.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '#' => break,
+                '\'' | '"' => {
+                    // A string ends on its line, or is an error that no further line mends.
+                    while let Some(inside) = characters.next() {
+                        match inside {
+                            '\\' => drop(characters.next()),
+                            end if end == character => break,
+                            _ => {}
+                        }
+                    }
+                    code.push('0');
+                    continue;
+                }
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth -= 1,
+                _ => {}
+            }
+            code.push(character);
+        }
+        code.push('\n');
+    }
+    let code = code.trim_end();
+    let word = code.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    let wants_more = ["and", "or", "not", "if", "then", "else", "let", "fn", "input", "output"].contains(&word)
+        || code.ends_with(['+', '-', '*', '/', '%', '=', '<', '>', '&', '|', ',', ':', '.'])
+        || code.ends_with("??");
+    depth > 0 || wants_more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(session: &mut Session, input: &str) -> String {
+        match session.take(input) {
+            Ok(Answer::Said(text)) => text,
+            Ok(Answer::Quit) => "quit".to_owned(),
+            Err(Failure::Model { problems, .. }) => format!("error: {}", problems[0].message()),
+            Err(other) => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn definitions_and_values_stay() {
+        let mut session = Session::default();
+        assert_eq!(say(&mut session, "let d = 3"), "");
+        assert_eq!(say(&mut session, "fn sq(x) = x * x"), "");
+        assert_eq!(say(&mut session, "sq(d) + 1"), "10\n");
+        assert_eq!(say(&mut session, ":set x = 1.5"), "");
+        assert_eq!(say(&mut session, "sq(x) + d"), "5.25f64\n");
+        assert_eq!(say(&mut session, "let d = 4"), "");
+        assert_eq!(say(&mut session, "(d, d + 1)"), "TUPLE{4, 5}\n");
+        assert_eq!(say(&mut session, ":set"), "x = 1.5f64\n");
+        assert_eq!(say(&mut session, "output a = d\noutput b = x"), "a = 4\nb = 1.5f64\n");
+        assert_eq!(say(&mut session, "let e = d * 2; e + 1"), "9\n");
+        assert_eq!(say(&mut session, "e"), "error: input `e` has no value");
+        assert_eq!(say(&mut session, ":quit"), "quit");
+    }
+
+    #[test]
+    fn what_is_wrong_changes_nothing() {
+        let mut session = Session::default();
+        assert_eq!(say(&mut session, "let d = 3"), "");
+        assert!(say(&mut session, "let d = (1").starts_with("error: "));
+        assert!(say(&mut session, "let d = math.sqrt(\"a\")").starts_with("error: "));
+        assert!(say(&mut session, "let f = frobnicate(1)").starts_with("error: "));
+        assert_eq!(say(&mut session, "d"), "3\n");
+        assert_eq!(say(&mut session, ":set d = 4"), "error: `d` is defined in the session, it is no input");
+        assert_eq!(say(&mut session, ":set y = missing"), "error: `y = missing` has no type");
+        assert_eq!(say(&mut session, ":frob"), "error: there is no command `:frob`");
+        assert_eq!(say(&mut session, ":type"), "error: `:type` takes an expression");
+        assert_eq!(say(&mut session, "# nothing"), "");
+    }
+
+    #[test]
+    fn declared_inputs_take_values_of_their_type() {
+        let mut session = Session::default();
+        assert_eq!(say(&mut session, "input n: f32?"), "");
+        assert_eq!(say(&mut session, ":type n * 2"), "f32?\n");
+        assert_eq!(say(&mut session, "n * 2"), "error: input `n` has no value");
+        assert_eq!(say(&mut session, ":set n = 2"), "");
+        assert_eq!(say(&mut session, ":type n * 2"), "f32?\n");
+        assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
+        assert_eq!(say(&mut session, ":set n = \"a\""), "");
+        assert_eq!(say(&mut session, "n"), "error: input `n` is f32?, but its value is text");
+    }
+
+    #[test]
+    fn an_open_bracket_or_an_operator_at_the_end_wants_more() {
+        for text in ["(1", "f(\n1,", "1 +", "x and", "let y =", "if a then", "a ??", "1 + # why", "[", "1 -\n"] {
+            assert!(is_incomplete(text), "{text}");
+        }
+        for text in ["", "1", "(1)", "\"(\"", "'a\\'('", "1 # (", "x: i32?", "1)", "band", ":set x =", "\"open +"] {
+            assert!(!is_incomplete(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_language_and_the_session() {
+        let mut session = Session::default();
+        say(&mut session, "let quite_new = 1");
+        say(&mut session, ":set other_new = 1");
+        let names = session.names();
+        for name in ["math.sqrt", "sqrt", "quite_new", "other_new"] {
+            assert!(names.contains(name), "{name}");
+        }
+        assert!(!names.iter().any(|name| name.contains("._")));
+    }
+}

@@ -1,0 +1,54 @@
+//! `cembra repl` on what is no terminal: line by line.
+
+use super::shell::Shell;
+
+fn said(input: &str) -> (Option<i32>, String, String) {
+    let outcome = Shell::new().feed(&["repl"], input);
+    (outcome.status, outcome.stdout, outcome.stderr)
+}
+
+#[test]
+fn a_session_remembers() {
+    let input = "let d = 3\nfn sq(x) = x * x\nsq(d) + 1\n:set x = 1.5\nsq(x) > 2\n:type sq(x)\nd + 1\n";
+    assert_eq!(said(input), (Some(0), "10\npresent\nf64\n4\n".to_owned(), String::new()));
+    // What comes after the end is not read.
+    assert_eq!(said("1\n:quit\n2\n"), (Some(0), "1\n".to_owned(), String::new()));
+    assert_eq!(said(""), (Some(0), String::new(), String::new()));
+}
+
+#[test]
+fn input_goes_on_while_it_must() {
+    assert_eq!(said("(1 +\n\t2\n) * 3\n1 +\n2\n"), (Some(0), "9\n3\n".to_owned(), String::new()));
+    // An empty line ends what would go on for ever.
+    let (status, stdout, stderr) = said("(1 +\n\n7\n");
+    assert_eq!((status, &*stdout), (Some(1), "7\n"));
+    assert!(stderr.contains("error["), "{stderr}");
+    // So does the end.
+    let (status, stdout, _) = said("(1");
+    assert_eq!((status, &*stdout), (Some(1), ""));
+}
+
+#[test]
+fn errors_are_shown_as_in_files_and_end_nothing() {
+    let (status, stdout, stderr) = said("let a = 0\n100 // a\nsqr(4.0)\nx + 1\n5\n");
+    assert_eq!((status, &*stdout), (Some(1), "5\n"));
+    let division = "\
+error[evaluation]: math.floordiv: division by zero
+ --> <session>:2:1
+  |
+2 | 100 // a
+  | ^^^^^^^^
+";
+    assert!(stderr.starts_with(division), "{stderr}");
+    assert!(stderr.contains("there is no operator `sqr`"), "{stderr}");
+    assert!(stderr.contains("input `x` has no value") && stderr.contains("`:set x = 1.5`"), "{stderr}");
+}
+
+#[test]
+fn commands_explain_and_measure() {
+    let (status, stdout, stderr) = said(":set x = 2.0f32\n:explain x * x expr\n:explain x * x\n:time x * x\n:help\n");
+    assert_eq!((status, &*stderr), (Some(0), ""));
+    assert!(stdout.starts_with("input x\noutput result = x * x\n"), "{stdout}");
+    assert!(stdout.contains("math.multiply") && stdout.contains("\ncompile: "), "{stdout}");
+    assert!(stdout.contains(" ns by ") && stdout.contains(":explain EXPR [STAGE]"), "{stdout}");
+}

@@ -1,0 +1,202 @@
+//! Putting a program together from what a file says, whatever its form: every name, index and size is checked here,
+//! before anything is made of it.
+
+use super::{damaged, damaged_text};
+use crate::limits::Limit;
+use crate::program::is_run_time_type;
+use crate::text::{is_word, literal_bytes, parse_type_within, value_nesting};
+use crate::{Code, Diagnostic, Input, Limits, NameId, NodeId, Output, Program, Span, Value};
+use cembra_runtime::QType;
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A program being read.
+pub(super) struct Assembly<'l> {
+    limits: &'l Limits,
+    program: Program,
+    /// The node of each number of the file. Equal nodes of a file are one node here.
+    nodes: Vec<NodeId>,
+    operands: Vec<NodeId>,
+    operand_count: usize,
+    literal_bytes: usize,
+    input_names: HashSet<Arc<str>, RandomState>,
+    output_names: HashSet<Arc<str>, RandomState>,
+}
+
+impl<'l> Assembly<'l> {
+    pub(super) fn new(limits: &'l Limits) -> Self {
+        Assembly {
+            limits,
+            program: Program::default(),
+            nodes: Vec::new(),
+            operands: Vec::new(),
+            operand_count: 0,
+            literal_bytes: 0,
+            input_names: HashSet::default(),
+            output_names: HashSet::default(),
+        }
+    }
+
+    /// How many nodes were read.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The problem of the node that is being read.
+    pub(super) fn damaged_node(&self, what: impl std::fmt::Display) -> Diagnostic {
+        damaged(format_args!("nodes[{}]", self.len()), what)
+    }
+
+    /// Refuses more nodes than the limit; inputs count too, because each has a leaf.
+    pub(super) fn check_count(&self, nodes: usize) -> Result<(), Diagnostic> {
+        if nodes > self.limits.nodes.min(u32::MAX as usize) { Err(self.limits.exceeded(Limit::Nodes)) } else { Ok(()) }
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), Diagnostic> {
+        if name.len() > self.limits.name_bytes { Err(self.limits.exceeded(Limit::NameBytes)) } else { Ok(()) }
+    }
+
+    pub(super) fn leaf(&mut self, name: &str) -> Result<(), Diagnostic> {
+        self.check_name(name)?;
+        let node = self.program.graph.leaf(name, None);
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    pub(super) fn placeholder(&mut self, name: &str) -> Result<(), Diagnostic> {
+        self.check_name(name)?;
+        let node = self.program.graph.placeholder(name, None);
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    pub(super) fn literal(&mut self, value: Value) -> Result<(), Diagnostic> {
+        if value_nesting(&value, self.limits.nesting) > self.limits.nesting {
+            return Err(self.limits.exceeded(Limit::Nesting));
+        }
+        self.literal_bytes = self.literal_bytes.saturating_add(literal_bytes(&value));
+        if self.literal_bytes > self.limits.literal_bytes {
+            return Err(self.limits.exceeded(Limit::LiteralBytes));
+        }
+        let node = self.program.graph.literal(value, None);
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    /// The name of the operator that is being read.
+    pub(super) fn operator_name(&mut self, name: &str) -> Result<NameId, Diagnostic> {
+        self.check_name(name)?;
+        if !name.split('.').all(is_word) {
+            return Err(self.damaged_node(format_args!("`{}` cannot be the name of an operator", name.escape_debug())));
+        }
+        Ok(self.program.graph.intern(name))
+    }
+
+    /// An operator, and the numbers of its operands.
+    pub(super) fn operator(
+        &mut self,
+        name: NameId,
+        operands: impl Iterator<Item = Result<usize, Diagnostic>>,
+    ) -> Result<(), Diagnostic> {
+        self.operands.clear();
+        for operand in operands {
+            let operand = operand?;
+            match self.nodes.get(operand) {
+                Some(node) => self.operands.push(*node),
+                None => {
+                    let position = self.operands.len();
+                    let what = format_args!("its operand {position} is the node {operand}, which is not before it");
+                    return Err(self.damaged_node(what));
+                }
+            }
+        }
+        self.operand_count += self.operands.len();
+        if self.operand_count > u32::MAX as usize {
+            return Err(self.damaged_node("there are more operands than a graph can hold"));
+        }
+        let node = self.program.graph.operator_named(name, &self.operands, None);
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    /// One more place that the node read last was written at.
+    pub(super) fn span(&mut self, start: u32, end: Option<u32>) -> Result<(), Diagnostic> {
+        let number = self.len().saturating_sub(1);
+        let span = checked_span(start, end, format_args!("nodes[{number}]"))?;
+        if let Some(node) = self.nodes.last() {
+            self.program.graph.note_span(*node, Some(span));
+        }
+        Ok(())
+    }
+
+    pub(super) fn input(
+        &mut self,
+        name: &str,
+        qtype: Option<&str>,
+        span: Option<(u32, Option<u32>)>,
+    ) -> Result<(), Diagnostic> {
+        let place = format!("inputs[{}]", self.program.inputs.len());
+        self.check_name(name)?;
+        let qtype = qtype.map(|text| self.input_type(text, &place)).transpose()?;
+        let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
+        let name: Arc<str> = name.into();
+        if !self.input_names.insert(name.clone()) {
+            return Err(damaged(place, format_args!("the input `{}` is there twice", name.escape_debug())));
+        }
+        self.program.graph.leaf(&name, None);
+        self.check_count(self.program.graph.len())?;
+        self.program.inputs.push(Input { name, qtype, span });
+        Ok(())
+    }
+
+    fn input_type(&self, text: &str, place: &str) -> Result<QType, Diagnostic> {
+        let qtype = self.qtype(text, place)?;
+        if is_run_time_type(&qtype) {
+            Ok(qtype)
+        } else {
+            Err(damaged(place, format_args!("no input is of type {qtype}")))
+        }
+    }
+
+    /// A type, as the text language writes it.
+    pub(super) fn qtype(&self, text: &str, place: &str) -> Result<QType, Diagnostic> {
+        parse_type_within(text, self.limits).map_err(|problems| damaged_text(place, &problems))
+    }
+
+    /// An output, and the number of its node. Comes after the nodes.
+    pub(super) fn output(
+        &mut self,
+        name: &str,
+        number: u32,
+        span: Option<(u32, Option<u32>)>,
+    ) -> Result<(), Diagnostic> {
+        let place = format!("outputs[{}]", self.program.outputs.len());
+        self.check_name(name)?;
+        let Some(node) = self.nodes.get(number as usize).copied() else {
+            return Err(damaged(place, format_args!("there is no node {number}")));
+        };
+        let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
+        let name: Arc<str> = name.into();
+        if !self.output_names.insert(name.clone()) {
+            return Err(damaged(place, format_args!("the output `{}` is there twice", name.escape_debug())));
+        }
+        self.program.outputs.push(Output { name, node, span });
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<Program, Diagnostic> {
+        if self.program.outputs.is_empty() {
+            return Err(Diagnostic::new(Code::NoOutput, "the model has no output").hint("the file lists none"));
+        }
+        self.program.add_undeclared_inputs();
+        Ok(self.program)
+    }
+}
+
+fn checked_span(start: u32, end: Option<u32>, place: impl std::fmt::Display) -> Result<Span, Diagnostic> {
+    match end {
+        Some(end) if start <= end => Ok(Span::new(start, end)),
+        _ => Err(damaged(place, "a span ends before it begins")),
+    }
+}

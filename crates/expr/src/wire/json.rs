@@ -1,0 +1,230 @@
+//! The JSON form: for people, diffs and other programs. One line for each input, node and output.
+//!
+//! ```json
+//! {
+//! "format": "cembra-program",
+//! "version": 1,
+//! "inputs": [
+//!   {"name":"x","type":"f32?"}
+//! ],
+//! "nodes": [
+//!   {"leaf":"x"},
+//!   {"literal":"1.5"},
+//!   {"operator":"math.add","operands":[0,1]}
+//! ],
+//! "outputs": [
+//!   {"name":"y","node":2}
+//! ]
+//! }
+//! ```
+//!
+//! Types and literals are strings in the notation of the text language. It keeps every bit of a float and every digit of a
+//! 64-bit integer, also where a reader of JSON makes floats of all numbers.
+
+use super::assembly::Assembly;
+use super::numbering::Numbering;
+use super::{FORMAT, VERSION, check_header, damaged_text};
+use crate::text::parse_value_within;
+use crate::{Diagnostic, Diagnostics, Limits, Node, Program, Span, print_type, print_value};
+use serde::de::{Deserialize, IgnoredAny};
+use serde::{Deserialize as DeriveDeserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Start and end.
+type SpanPair = (u32, u32);
+
+#[derive(Serialize, DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+struct InputLine<'a> {
+    name: Cow<'a, str>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    qtype: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span: Option<SpanPair>,
+}
+
+#[derive(Serialize, DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+struct OutputLine<'a> {
+    name: Cow<'a, str>,
+    node: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span: Option<SpanPair>,
+}
+
+/// A node as written: one of the first four, and operands exactly for an operator.
+#[derive(Default, Serialize, DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leaf: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placeholder: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    literal: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operator: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operands: Option<Vec<u32>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    spans: Vec<SpanPair>,
+}
+
+/// A node as read.
+enum NodeKind {
+    Leaf(String),
+    Placeholder(String),
+    Literal(String),
+    Operator(String, Vec<u32>),
+}
+
+#[derive(DeriveDeserialize)]
+#[serde(try_from = "NodeLine<'static>")]
+struct ReadNode {
+    kind: NodeKind,
+    spans: Vec<SpanPair>,
+}
+
+impl TryFrom<NodeLine<'_>> for ReadNode {
+    type Error = &'static str;
+
+    fn try_from(line: NodeLine<'_>) -> Result<Self, Self::Error> {
+        let NodeLine { leaf, placeholder, literal, operator, operands, spans } = line;
+        let kind = match (leaf, placeholder, literal, operator, operands) {
+            (Some(name), None, None, None, None) => NodeKind::Leaf(name.into()),
+            (None, Some(name), None, None, None) => NodeKind::Placeholder(name.into()),
+            (None, None, Some(text), None, None) => NodeKind::Literal(text.into()),
+            (None, None, None, Some(name), Some(operands)) => NodeKind::Operator(name.into(), operands),
+            _ => return Err("a node is a `leaf`, a `placeholder`, a `literal`, or an `operator` with `operands`"),
+        };
+        Ok(ReadNode { kind, spans })
+    }
+}
+
+/// What is read first, of a file of any version.
+#[derive(DeriveDeserialize)]
+struct Header {
+    format: Option<String>,
+    version: Option<u64>,
+}
+
+/// A program of version 1.
+#[derive(DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "format")]
+    _format: IgnoredAny,
+    #[serde(rename = "version")]
+    _version: IgnoredAny,
+    #[serde(default)]
+    inputs: Vec<InputLine<'static>>,
+    nodes: Vec<ReadNode>,
+    outputs: Vec<OutputLine<'static>>,
+}
+
+/// The program as JSON; [`read_json`] reads it back as an equal one, spans included.
+#[must_use]
+pub fn write_json(program: &Program) -> String {
+    let graph = &program.graph;
+    let numbering = Numbering::of(program);
+    let pair = |span: Span| (span.start, span.end.max(span.start));
+    let mut out = String::new();
+    let _never_fails = writeln!(out, "{{\n\"format\": \"{FORMAT}\",\n\"version\": {VERSION},");
+    let inputs = program.inputs.iter().map(|input| InputLine {
+        name: (*input.name).into(),
+        qtype: input.qtype.as_ref().map(print_type),
+        span: input.span.map(pair),
+    });
+    write_lines(&mut out, "inputs", inputs, ",");
+    let nodes = numbering.nodes.iter().map(|id| {
+        let mut line = NodeLine { spans: graph.spans(*id).map(pair).collect(), ..NodeLine::default() };
+        match graph.node(*id) {
+            Node::Leaf(name) => line.leaf = Some((&**graph.name(name)).into()),
+            Node::Placeholder(name) => line.placeholder = Some((&**graph.name(name)).into()),
+            Node::Literal(value) => line.literal = Some(print_value(value).into()),
+            Node::Operator(name, operands) => {
+                line.operator = Some((&**graph.name(name)).into());
+                line.operands = Some(operands.iter().map(|operand| numbering.number(*operand)).collect());
+            }
+        }
+        line
+    });
+    write_lines(&mut out, "nodes", nodes, ",");
+    let outputs = program.outputs.iter().map(|output| OutputLine {
+        name: (*output.name).into(),
+        node: numbering.number(output.node),
+        span: output.span.map(pair),
+    });
+    write_lines(&mut out, "outputs", outputs, "");
+    out.push_str("}\n");
+    out
+}
+
+fn write_lines(out: &mut String, key: &str, lines: impl Iterator<Item = impl Serialize>, behind: &str) {
+    let _never_fails = write!(out, "\"{key}\": [");
+    for (index, line) in lines.enumerate() {
+        out.push_str(if index == 0 { "\n  " } else { ",\n  " });
+        // Strings and numbers in structs can always be written.
+        if let Ok(line) = serde_json::to_string(&line) {
+            out.push_str(&line);
+        }
+    }
+    let _never_fails = writeln!(out, "\n]{behind}");
+}
+
+/// Reads what [`write_json`] of this or an older version wrote, or what another program wrote in its form. Memory and
+/// time are bounded by the length of the text and by the limits.
+///
+/// # Errors
+/// That the text is not a program, is of a newer version or damaged (code `wire`), or exceeds a limit.
+pub fn read_json(text: &str, limits: &Limits) -> Result<Program, Diagnostics> {
+    Ok(read(text, limits)?)
+}
+
+/// Reads JSON of a form. The deepest form has four levels, and the reader skips the rest without recursion.
+fn decode<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Diagnostic> {
+    serde_json::from_str(text).map_err(|error| {
+        let whole = error.to_string();
+        let what = whole.rsplit_once(" at line ").map_or(&*whole, |(what, _)| what);
+        // What is wrong may quote the file.
+        let what: String = what.chars().take(200).collect();
+        super::damaged(format_args!("line {}, column {}", error.line(), error.column()), what)
+    })
+}
+
+fn read(text: &str, limits: &Limits) -> Result<Program, Diagnostic> {
+    // Another version may have other fields, so the header alone is read first.
+    let header: Header = decode(text)?;
+    check_header(header.format.as_deref(), header.version.unwrap_or(0))?;
+    let file: File = decode(text)?;
+    let mut assembly = Assembly::new(limits);
+    assembly.check_count(file.nodes.len().max(file.inputs.len()))?;
+    for node in file.nodes {
+        match node.kind {
+            NodeKind::Leaf(name) => assembly.leaf(&name)?,
+            NodeKind::Placeholder(name) => assembly.placeholder(&name)?,
+            NodeKind::Literal(text) => {
+                let value = parse_value_within(&text, limits);
+                let place = || format!("nodes[{}]", assembly.len());
+                let value = value.map_err(|problems| damaged_text(&place(), &problems))?;
+                assembly.literal(value)?;
+            }
+            NodeKind::Operator(name, operands) => {
+                let name = assembly.operator_name(&name)?;
+                assembly.operator(name, operands.iter().map(|operand| Ok(*operand as usize)))?;
+            }
+        }
+        for (start, end) in node.spans {
+            assembly.span(start, Some(end))?;
+        }
+    }
+    let ends = |span: Option<SpanPair>| span.map(|(start, end)| (start, Some(end)));
+    for input in &file.inputs {
+        assembly.input(&input.name, input.qtype.as_deref(), ends(input.span))?;
+    }
+    for output in &file.outputs {
+        assembly.output(&output.name, output.node, ends(output.span))?;
+    }
+    assembly.finish()
+}

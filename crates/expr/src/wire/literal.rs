@@ -1,0 +1,117 @@
+//! Literals of the binary form: values as a flat list of parts, a tuple before its fields.
+
+use super::assembly::Assembly;
+use super::messages::{Literal, Part, PartKind, Scalar, ScalarKind};
+use crate::limits::Limit;
+use crate::text::print_type;
+use crate::{Diagnostic, Limits, ScalarValue, Value};
+use cembra_runtime::QType;
+
+/// A value as a message.
+pub(super) fn write(value: &Value) -> Literal {
+    let mut parts = Vec::new();
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        let kind = match value {
+            Value::Scalar(scalar) => PartKind::Scalar(write_scalar(scalar)),
+            Value::Present(scalar) => PartKind::Present(write_scalar(scalar)),
+            Value::Missing(scalar) => PartKind::Missing(print_type(&QType::Scalar(*scalar))),
+            Value::Type(qtype) => PartKind::Type(print_type(qtype)),
+            Value::Nothing => PartKind::Nothing(()),
+            Value::Tuple(fields) => {
+                pending.extend(fields.iter().rev());
+                PartKind::Tuple(fields.len() as u32)
+            }
+        };
+        parts.push(Part { kind: Some(kind) });
+    }
+    Literal { parts }
+}
+
+fn write_scalar(value: &ScalarValue) -> Scalar {
+    let kind = match value {
+        ScalarValue::Unit => ScalarKind::Unit(()),
+        ScalarValue::Boolean(v) => ScalarKind::Boolean(*v),
+        ScalarValue::Int32(v) => ScalarKind::Int32(*v),
+        ScalarValue::Int64(v) => ScalarKind::Int64(*v),
+        ScalarValue::UInt64(v) => ScalarKind::UInt64(*v),
+        ScalarValue::Float32(v) => ScalarKind::Float32(*v),
+        ScalarValue::Float64(v) => ScalarKind::Float64(*v),
+        ScalarValue::WeakFloat(v) => ScalarKind::WeakFloat(*v),
+        ScalarValue::Text(v) => ScalarKind::Text(v.to_string()),
+        ScalarValue::Bytes(v) => ScalarKind::Bytes(v.to_vec()),
+    };
+    Scalar { kind: Some(kind) }
+}
+
+/// A tuple whose fields are being read.
+struct Open {
+    fields: Vec<Value>,
+    /// How many fields are still to come.
+    missing: u32,
+}
+
+/// The value of a message; `assembly` knows the node it is the literal of.
+pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -> Result<Value, Diagnostic> {
+    let mut open: Vec<Open> = Vec::new();
+    let mut parts = literal.parts.into_iter();
+    loop {
+        let kind = parts.next().and_then(|part| part.kind);
+        let kind = kind.ok_or_else(|| assembly.damaged_node("a part of its value is not there"))?;
+        let place = || format!("nodes[{}]", assembly.len());
+        let mut value = match kind {
+            PartKind::Scalar(scalar) => Value::Scalar(read_scalar(scalar, assembly)?),
+            PartKind::Present(scalar) => Value::Present(read_scalar(scalar, assembly)?),
+            PartKind::Missing(text) => match assembly.qtype(&text, &place())? {
+                QType::Scalar(scalar) => Value::Missing(scalar),
+                other => return Err(assembly.damaged_node(format_args!("no value of type {other} can be missing"))),
+            },
+            PartKind::Type(text) => Value::Type(assembly.qtype(&text, &place())?),
+            PartKind::Nothing(()) => Value::Nothing,
+            PartKind::Tuple(count) => {
+                if open.len() >= limits.nesting {
+                    return Err(limits.exceeded(Limit::Nesting));
+                }
+                // Fields are counted down, not allocated: the file only claims that there are so many.
+                open.push(Open { fields: Vec::new(), missing: count });
+                if count > 0 {
+                    continue;
+                }
+                open.pop();
+                Value::Tuple([].into())
+            }
+        };
+        // The value ends each tuple of which it is the last field.
+        loop {
+            let Some(mut tuple) = open.pop() else {
+                return match parts.next() {
+                    None => Ok(value),
+                    Some(_) => Err(assembly.damaged_node("its value has more parts than its tuples have fields")),
+                };
+            };
+            tuple.fields.push(value);
+            tuple.missing -= 1;
+            if tuple.missing > 0 {
+                open.push(tuple);
+                break;
+            }
+            value = Value::Tuple(tuple.fields.into());
+        }
+    }
+}
+
+fn read_scalar(scalar: Scalar, assembly: &Assembly<'_>) -> Result<ScalarValue, Diagnostic> {
+    Ok(match scalar.kind {
+        Some(ScalarKind::Unit(())) => ScalarValue::Unit,
+        Some(ScalarKind::Boolean(v)) => ScalarValue::Boolean(v),
+        Some(ScalarKind::Int32(v)) => ScalarValue::Int32(v),
+        Some(ScalarKind::Int64(v)) => ScalarValue::Int64(v),
+        Some(ScalarKind::UInt64(v)) => ScalarValue::UInt64(v),
+        Some(ScalarKind::Float32(v)) => ScalarValue::Float32(v),
+        Some(ScalarKind::Float64(v)) => ScalarValue::Float64(v),
+        Some(ScalarKind::WeakFloat(v)) => ScalarValue::WeakFloat(v),
+        Some(ScalarKind::Text(v)) => ScalarValue::Text(v.into()),
+        Some(ScalarKind::Bytes(v)) => ScalarValue::Bytes(v.into()),
+        None => return Err(assembly.damaged_node("its value is of no type")),
+    })
+}

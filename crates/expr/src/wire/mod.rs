@@ -1,0 +1,53 @@
+//! Models as files: programs written as protobuf and as JSON, and read back as equal programs.
+//!
+//! Both forms hold the same: the nodes that some output needs, operands first, then what is an input and what an
+//! output. Operators are named, not numbered, and literals keep every bit. A file says which version of the form it is
+//! written in. A version never changes once it was released: what is added later gets a new number, and older numbers
+//! stay readable for ever.
+//!
+//! Nothing here checks that there are such operators, or what they take: that is found when the program is compiled.
+
+mod assembly;
+mod binary;
+mod json;
+mod literal;
+mod messages;
+mod numbering;
+
+pub use binary::{read_binary, write_binary};
+pub use json::{read_json, write_json};
+
+use crate::{Code, Diagnostic, Diagnostics};
+use std::fmt;
+
+/// What every file of a program begins with, so that other files are told apart.
+const FORMAT: &str = "cembra-program";
+/// The version that is written, and the newest that is read.
+const VERSION: u32 = 1;
+
+/// Says whether a file with this header can be read.
+fn check_header(format: Option<&str>, version: u64) -> Result<(), Diagnostic> {
+    if format != Some(FORMAT) {
+        let problem = Diagnostic::new(Code::Wire, "this is not a program written by cembra");
+        return Err(problem.hint(format!("such a file begins with the format `{FORMAT}` and its version")));
+    }
+    match version {
+        0 => Err(damaged("version", "there is no version 0")),
+        version if version <= u64::from(VERSION) => Ok(()),
+        newer => {
+            let message = format!("the file is of version {newer}, and this cembra reads versions up to {VERSION}");
+            Err(Diagnostic::new(Code::Wire, message).hint("read it with the cembra that wrote it, or a newer one"))
+        }
+    }
+}
+
+/// The problem of a file that does not hold what its form demands at `place`.
+fn damaged(place: impl fmt::Display, what: impl fmt::Display) -> Diagnostic {
+    Diagnostic::new(Code::Wire, format!("the file is damaged at {place}: {what}"))
+}
+
+/// The problem of a text inside the file, as a problem of the file at `place`.
+fn damaged_text(place: &str, problems: &Diagnostics) -> Diagnostic {
+    let first = problems.first();
+    if first.code() == Code::Limit { first.clone().at(None) } else { damaged(place, first.message()) }
+}

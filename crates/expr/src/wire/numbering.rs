@@ -1,0 +1,28 @@
+//! Which nodes of a program a file holds: those that some output needs, numbered without gaps, operands first.
+
+use crate::{NodeId, Program};
+
+/// The nodes that go into a file, and the number of each there.
+pub(super) struct Numbering {
+    /// The nodes in the order written.
+    pub(super) nodes: Vec<NodeId>,
+    numbers: Vec<u32>,
+}
+
+impl Numbering {
+    pub(super) fn of(program: &Program) -> Numbering {
+        let needed = program.graph.reachable(program.outputs.iter().map(|output| output.node));
+        let mut numbers = vec![u32::MAX; needed.len()];
+        let mut nodes = Vec::new();
+        for (index, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
+            numbers[index] = nodes.len() as u32;
+            nodes.push(NodeId::from_index(index));
+        }
+        Numbering { nodes, numbers }
+    }
+
+    /// The number of a node that some output needs.
+    pub(super) fn number(&self, node: NodeId) -> u32 {
+        self.numbers[node.index()]
+    }
+}

@@ -1,0 +1,16 @@
+//! A vocabulary in which every name is an operator.
+
+use cembra_expr::{Callable, Vocabulary};
+
+/// Every name, with any number of arguments.
+pub(crate) struct Anything;
+
+impl Vocabulary for Anything {
+    fn resolve(&self, name: &str) -> Option<Callable<'_>> {
+        Some(Callable { name: Box::leak(name.to_owned().into_boxed_str()), params: &[], variadic: true })
+    }
+
+    fn suggest(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}

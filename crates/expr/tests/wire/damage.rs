@@ -1,0 +1,239 @@
+//! Files that are damaged, of another version or hostile: an error with a place, or another program, but never a panic.
+
+use crate::random::program;
+use cembra_expr::{
+    Builder, Code, Diagnostics, Limits, Program, Value, read_binary, read_json, write_binary, write_json,
+};
+use proptest::prelude::*;
+use prost::Message;
+
+fn small() -> Program {
+    let b = Builder::new();
+    let x = b.typed_leaf("x", cembra_runtime::QType::FLOAT32);
+    let pair = b.literal(Value::Tuple([Value::from("a"), Value::Missing(cembra_runtime::Scalar::Int64)].into()));
+    b.output("y", x + 1.5);
+    b.output("z", pair);
+    b.build().expect("a program")
+}
+
+/// The only problem's message.
+#[track_caller]
+fn problem(read: Result<Program, Diagnostics>) -> (Code, String) {
+    let problems = read.expect_err("a problem");
+    assert_eq!(problems.as_slice().len(), 1);
+    (problems.first().code(), problems.first().message().to_owned())
+}
+
+#[track_caller]
+fn json_problem(text: &str) -> String {
+    let (code, message) = problem(read_json(text, &Limits::default()));
+    assert_eq!(code, Code::Wire, "{message}");
+    message
+}
+
+#[test]
+fn newer_versions_are_refused_by_both_numbers() {
+    let expected = (Code::Wire, "the file is of version 7, and this cembra reads versions up to 1".to_owned());
+    // What a later version keeps elsewhere is no concern of this one.
+    let json = r#"{"nodes": {"else": [[[]]]}, "version": 7, "format": "cembra-program", "new": null}"#;
+    assert_eq!(problem(read_json(json, &Limits::default())), expected);
+    let mut binary = b"\x0a\x0ecembra-program\x10\x07".to_vec();
+    binary.extend(b"\x38\x09\x92\x06\x01x");
+    assert_eq!(problem(read_binary(&binary, &Limits::default())), expected);
+}
+
+#[test]
+fn other_files_are_told_apart() {
+    let message = "this is not a program written by cembra";
+    assert_eq!(json_problem("{}"), message);
+    assert_eq!(json_problem(r#"{"format": "cembra", "version": 1}"#), message);
+    assert_eq!(problem(read_binary(b"", &Limits::default())), (Code::Wire, message.to_owned()));
+    let none = json_problem(r#"{"format": "cembra-program"}"#);
+    assert_eq!(none, "the file is damaged at version: there is no version 0");
+}
+
+#[test]
+fn a_file_cut_short_is_an_error() {
+    let (binary, json) = (write_binary(&small()), write_json(&small()));
+    for end in 0..binary.len() {
+        // Without spans, which stand last, no part of a file can be left out.
+        let read = read_binary(&binary[..end], &Limits::default());
+        assert!(read.is_err(), "{end}");
+    }
+    for end in 0..json.trim_end().len() {
+        assert_eq!(problem(read_json(&json[..end], &Limits::default())).0, Code::Wire, "{end}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_gives_an_answer() {
+    let binary = write_binary(&small());
+    let mut refused = 0;
+    for bit in 0..binary.len() * 8 {
+        let mut damaged = binary.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        match read_binary(&damaged, &Limits::default()) {
+            // Another number or letter is another program.
+            Ok(program) => assert_eq!(read_binary(&write_binary(&program), &Limits::default()), Ok(program)),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > binary.len() * 4, "{refused}");
+}
+
+/// A file with these nodes.
+fn with_nodes(nodes: &str) -> String {
+    format!(
+        r#"{{"format": "cembra-program", "version": 1, "nodes": [{nodes}], "outputs": [{{"name": "y", "node": 0}}]}}"#
+    )
+}
+
+#[test]
+fn problems_of_json_have_a_place() {
+    for (nodes, message) in [
+        (r#"{"leaf": 5}"#, "line 1, column 63: invalid type: integer `5`, expected a string"),
+        (r#"{"laef": "x"}"#, ""),
+        (r#"{"leaf": "x", "literal": "1"}"#, ""),
+        (r#"{"operator": "math.neg"}"#, ""),
+        (r#"{"leaf": "x", "operands": []}"#, ""),
+        (r#"{"operator": "f", "operands": [-1]}"#, ""),
+        (
+            r#"{"leaf": "x"}, {"operator": "f", "operands": [0, 1]}"#,
+            "nodes[1]: its operand 1 is the node 1, which is not before it",
+        ),
+        (r#"{"operator": "a b", "operands": []}"#, "nodes[0]: `a b` cannot be the name of an operator"),
+        (r#"{"literal": "1 2"}"#, "nodes[0]: expected the end of the text, found `2`"),
+        (r#"{"literal": "x"}"#, "nodes[0]: "),
+        (r#"{"leaf": "x", "spans": [[3, 2]]}"#, "nodes[0]: a span ends before it begins"),
+        ("", "outputs[0]: there is no node 0"),
+    ] {
+        let found = json_problem(&with_nodes(nodes));
+        let Some(rest) = found.strip_prefix("the file is damaged at ") else { panic!("{found}") };
+        if message.is_empty() {
+            assert!(rest.starts_with("line 1, column "), "{found}");
+        } else {
+            assert!(rest.starts_with(message), "{found}\ninstead of\n{message}");
+        }
+    }
+    let twice = with_nodes(r#"{"leaf": "x"}"#).replace("}]}", r#"}, {"name": "y", "node": 0}]}"#);
+    assert_eq!(json_problem(&twice), "the file is damaged at outputs[1]: the output `y` is there twice");
+    let input = with_nodes(r#"{"leaf": "x"}"#)
+        .replace(r#""nodes""#, r#""inputs": [{"name": "a"}, {"name": "b", "type": "(f32, QTYPE)"}], "nodes""#);
+    assert_eq!(json_problem(&input), "the file is damaged at inputs[1]: no input is of type tuple<FLOAT32,QTYPE>");
+    let read =
+        read_json(&with_nodes(r#"{"leaf": "x"}"#).replace(r#"{"name": "y", "node": 0}"#, ""), &Limits::default());
+    assert_eq!(problem(read).0, Code::NoOutput);
+}
+
+#[test]
+fn every_limit_holds() {
+    let program = small();
+    for (limits, name) in [
+        (Limits { nodes: 3, ..Limits::default() }, "nodes"),
+        (Limits { name_bytes: 7, ..Limits::default() }, "name_bytes"),
+        (Limits { nesting: 0, ..Limits::default() }, "nesting"),
+        (Limits { literal_bytes: 40, ..Limits::default() }, "literal_bytes"),
+    ] {
+        for read in [read_binary(&write_binary(&program), &limits), read_json(&write_json(&program), &limits)] {
+            let (code, message) = problem(read);
+            assert_eq!(code, Code::Limit);
+            assert!(message.starts_with(&format!("the model exceeds the limit `{name}`")), "{message}");
+        }
+    }
+}
+
+/// A binary file that claims much more than it holds.
+#[test]
+fn claims_are_not_believed() {
+    #[derive(Clone, PartialEq, Message)]
+    struct Hostile {
+        #[prost(string, tag = "1")]
+        format: String,
+        #[prost(uint32, tag = "2")]
+        version: u32,
+        #[prost(string, repeated, tag = "5")]
+        names: Vec<String>,
+        #[prost(bytes = "vec", repeated, tag = "6")]
+        literals: Vec<Vec<u8>>,
+        #[prost(int32, repeated, tag = "7")]
+        kinds: Vec<i32>,
+        #[prost(uint32, repeated, tag = "8")]
+        subjects: Vec<u32>,
+        #[prost(uint32, repeated, tag = "9")]
+        arities: Vec<u32>,
+        #[prost(uint32, repeated, tag = "10")]
+        operands: Vec<u32>,
+    }
+    let base = Hostile {
+        format: "cembra-program".to_owned(),
+        version: 1,
+        names: vec!["f".to_owned()],
+        subjects: vec![0],
+        ..Hostile::default()
+    };
+    // A part that is a tuple of 4,294,967,295 fields.
+    let tuple = b"\x0a\x06\x20\xff\xff\xff\xff\x0f".to_vec();
+    for (file, message) in [
+        (Hostile { kinds: vec![3], literals: vec![tuple.clone()], ..base.clone() }, "nodes[0]: a part of its value"),
+        (Hostile { kinds: vec![3], literals: vec![tuple.repeat(300)], ..base.clone() }, "limit"),
+        (Hostile { kinds: vec![3], ..base.clone() }, "literals: a literal is not there"),
+        (Hostile { kinds: vec![4], arities: vec![u32::MAX], ..base.clone() }, "operands: it ends before the nodes do"),
+        (Hostile { kinds: vec![4], arities: vec![1], operands: vec![0], ..base.clone() }, "nodes[0]: its operand 0"),
+        (Hostile { kinds: vec![4], arities: vec![1], operands: vec![1], ..base.clone() }, "nodes[0]: an operand is"),
+        (Hostile { kinds: vec![1], operands: vec![1], ..base.clone() }, "operands: it goes on"),
+        (Hostile { kinds: vec![1], subjects: vec![9], ..base.clone() }, "nodes[0]: there is no name 9"),
+        (Hostile { kinds: vec![9], ..base.clone() }, "nodes[0]: there is no such kind of node"),
+        (Hostile { kinds: vec![1; 4_000_001], ..base.clone() }, "limit"),
+    ] {
+        let (_, found) = problem(read_binary(&file.encode_to_vec(), &Limits::default()));
+        let rest = found.strip_prefix("the file is damaged at ").unwrap_or("limit");
+        assert!(rest.starts_with(message), "{found}\ninstead of\n{message}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn damaged_binary_files_give_an_answer(
+        program in program(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        end in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = write_binary(&program);
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        for bytes in [&bytes[..], &bytes[..end.index(bytes.len())]] {
+            if let Ok(program) = read_binary(bytes, &Limits::default()) {
+                prop_assert_eq!(read_binary(&write_binary(&program), &Limits::default()), Ok(program));
+            }
+        }
+    }
+
+    #[test]
+    fn edited_json_files_give_an_answer(
+        program in program(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4, "[0-9\\[\\]{}\",:a-z\\\\-]{0,2}"), 1..4),
+    ) {
+        let mut text = write_json(&program);
+        for (at, length, new) in edits {
+            let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            let start = at.index(places.len());
+            let end = places.get(start + length).copied().unwrap_or(text.len());
+            text.replace_range(places[start]..end, &new);
+        }
+        if let Ok(program) = read_json(&text, &Limits::default()) {
+            prop_assert_eq!(read_json(&write_json(&program), &Limits::default()), Ok(program));
+        }
+    }
+
+    #[test]
+    fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut file = b"\x0a\x0ecembra-program\x10\x01".to_vec();
+        file.extend(&bytes);
+        let _answer = read_binary(&file, &Limits::default());
+        let _answer = read_binary(&bytes, &Limits::default());
+    }
+}

@@ -1,0 +1,131 @@
+//! The golden files: written by the first cembra that knew their version, and never changed since. Each must be read as
+//! the model it was made of, for ever.
+
+use crate::anything::Anything;
+use cembra_expr::{
+    Limits, Node, NodeId, Program, ScalarValue, Value, parse, print_value, read_binary, read_json, write_binary,
+    write_json,
+};
+use cembra_runtime::{QType, Scalar};
+use std::path::{Path, PathBuf};
+
+/// The models of version 1 by the names of their files.
+fn models() -> Vec<(&'static str, Program)> {
+    let text = |source: &str| parse(source, &Anything, &Limits::default()).expect(source);
+    vec![
+        ("constant", text("1.5")),
+        (
+            "roots",
+            text(
+                "input a: f32, b, c: f64\nlet d = b*b - 4.0*a*c\nlet s = math.sqrt(d)\n\
+                 output first = if d >= 0 then (-b + s) / 2.0 / a\noutput second = if d >= 0 then (-b - s) / 2.0 / a",
+            ),
+        ),
+        (
+            "names",
+            text(
+                "input \"two words\": text?, unused: (f32, (i64?, unit)), free; output \"ä\" = L[\"two words\"] + free",
+            ),
+        ),
+        ("values", values()),
+    ]
+}
+
+/// Every kind of value, and what a careless format would lose of it.
+fn values() -> Program {
+    let mut program = Program::default();
+    let graph = &mut program.graph;
+    let scalars = [
+        ScalarValue::Unit,
+        ScalarValue::Boolean(true),
+        ScalarValue::Boolean(false),
+        ScalarValue::Int32(i32::MIN),
+        ScalarValue::Int64(i64::MIN),
+        ScalarValue::Int64((1 << 53) + 1),
+        ScalarValue::UInt64(u64::MAX),
+        ScalarValue::Float32(0.1),
+        ScalarValue::Float32(-0.0),
+        ScalarValue::Float32(f32::from_bits(0x7f80_0001)),
+        ScalarValue::Float64(-0.0),
+        ScalarValue::Float64(f64::MIN_POSITIVE / 3.0),
+        ScalarValue::Float64(f64::from_bits(0xfff4_dead_beef_0001)),
+        ScalarValue::Float64(f64::INFINITY),
+        ScalarValue::WeakFloat(f64::NEG_INFINITY),
+        ScalarValue::WeakFloat(1e300),
+        ScalarValue::Text("".into()),
+        ScalarValue::Text("\0\n\"\\ ä \u{10ffff}".into()),
+        ScalarValue::Bytes([0, 255, b'\'', 128].into()),
+    ];
+    let mut values: Vec<Value> = scalars.iter().cloned().map(Value::Scalar).collect();
+    values.extend(scalars.into_iter().map(Value::Present));
+    values.extend(Scalar::ALL.map(Value::Missing));
+    values.push(Value::Nothing);
+    let types = [QType::Meta, QType::Nothing, QType::MASK, QType::tuple([QType::tuple([QType::TEXT]), QType::BYTES])];
+    values.extend(types.map(Value::Type));
+    values.push(Value::Tuple([].into()));
+    let inner = Value::Tuple([Value::from(1_i32), Value::Tuple([].into()), Value::from(-0.0_f64)].into());
+    values.push(Value::Tuple([inner, Value::from("x")].into()));
+    let x = graph.leaf("x", None);
+    let p = graph.placeholder("x", None);
+    let mut all: Vec<NodeId> = values.into_iter().map(|value| graph.literal(value, None)).collect();
+    all.extend([x, p]);
+    let node = graph.operator("core.make_tuple", &all, None);
+    program.outputs.push(cembra_expr::Output { name: "all".into(), node, span: None });
+    program.inputs.push(cembra_expr::Input { name: "x".into(), qtype: None, span: None });
+    program
+}
+
+fn file(name: &str, form: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/v1").join(format!("{name}.{form}"))
+}
+
+/// All literals and spans, which equality of programs does not show.
+fn details(program: &Program) -> String {
+    let graph = &program.graph;
+    let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
+    let nodes = (0..graph.len()).filter(|index| needed[*index]).map(|index| {
+        let id = NodeId::from_index(index);
+        let literal = match graph.node(id) {
+            Node::Literal(value) => print_value(value),
+            _ => String::new(),
+        };
+        format!("{literal} {:?}", graph.spans(id).collect::<Vec<_>>())
+    });
+    let nodes: Vec<_> = nodes.collect();
+    format!("{nodes:#?} {:?} {:?}", program.inputs, program.outputs.iter().map(|o| o.span).collect::<Vec<_>>())
+}
+
+#[test]
+fn golden_files_are_read_for_ever() {
+    for (name, program) in models() {
+        let binary = std::fs::read(file(name, "binary")).unwrap();
+        let json = std::fs::read_to_string(file(name, "json")).unwrap();
+        for read in [read_binary(&binary, &Limits::default()), read_json(&json, &Limits::default())] {
+            let read = read.unwrap_or_else(|problem| panic!("{name}: {problem}"));
+            assert!(read == program, "{name}: {}", write_json(&read));
+            assert_eq!(details(&read), details(&program), "{name}");
+        }
+    }
+}
+
+/// What is written is of version 1 to the byte. With a version 2 this goes, and the test above stays.
+#[test]
+fn what_is_written_has_not_changed() {
+    for (name, program) in models() {
+        assert!(write_binary(&program) == std::fs::read(file(name, "binary")).unwrap(), "{name}");
+        assert_eq!(write_json(&program), std::fs::read_to_string(file(name, "json")).unwrap(), "{name}");
+    }
+}
+
+#[test]
+#[ignore = "writes the golden files of a model that has none yet"]
+fn write_golden_files() {
+    for (name, program) in models() {
+        for (form, bytes) in [("binary", write_binary(&program)), ("json", write_json(&program).into_bytes())] {
+            let file = file(name, form);
+            if !file.exists() {
+                std::fs::write(file, bytes).unwrap();
+            }
+        }
+    }
+}

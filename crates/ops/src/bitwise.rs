@@ -1,0 +1,131 @@
+//! Bits of integers in two's complement. Booleans are not bits: they have `bool.logical_and` and its like.
+
+use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use crate::{Bin, Cell, Example, Overload, Promotion, Rule, Shift, Tape, Un, Val};
+use cembra_expr::Parameter;
+use cembra_runtime::MachineType;
+
+const ONE: &[Parameter] = &[param("x")];
+const TWO: &[Parameter] = &[param("x"), param("y")];
+
+const fn operator(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    params: &'static [Parameter],
+    overloads: &'static [Overload],
+    laws: &'static [Law],
+    examples: &'static [Example],
+) -> OpDef {
+    OpDef {
+        name,
+        aliases,
+        summary,
+        params,
+        variadic: false,
+        presence: PresenceRule::Strict,
+        faults: &[],
+        typing: Typing::Promote(Promotion::Integer),
+        meaning: Meaning::Overloads(overloads),
+        laws,
+        examples,
+    }
+}
+
+fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    Cell::num(t.bin(op, x, y))
+}
+
+const AND_RULE: Rule = |t, a| two(t, Bin::And, a);
+pub(crate) static BITWISE_AND: OpDef = operator(
+    "bitwise.bitwise_and",
+    &["bitwise_and"],
+    "The bits that both integers have.",
+    TWO,
+    &[strict!(|x: i32, y: i32| -> i32 { x & y }, AND_RULE), strict!(|x: i64, y: i64| -> i64 { x & y }, AND_RULE)],
+    &[Law::Commutative],
+    &[ex("bitwise_and(12, 10)", "8"), ex("bitwise_and(-1, 7i64)", "int64{7}")],
+);
+
+const OR_RULE: Rule = |t, a| two(t, Bin::Or, a);
+pub(crate) static BITWISE_OR: OpDef = operator(
+    "bitwise.bitwise_or",
+    &["bitwise_or"],
+    "The bits that at least one of the integers has.",
+    TWO,
+    &[strict!(|x: i32, y: i32| -> i32 { x | y }, OR_RULE), strict!(|x: i64, y: i64| -> i64 { x | y }, OR_RULE)],
+    &[Law::Commutative],
+    &[ex("bitwise_or(12, 10)", "14"), ex("bitwise_or(1, missing[i32])", "optional_int32{NA}")],
+);
+
+const XOR_RULE: Rule = |t, a| two(t, Bin::Xor, a);
+pub(crate) static BITWISE_XOR: OpDef = operator(
+    "bitwise.bitwise_xor",
+    &["bitwise_xor"],
+    "The bits that exactly one of the integers has.",
+    TWO,
+    &[strict!(|x: i32, y: i32| -> i32 { x ^ y }, XOR_RULE), strict!(|x: i64, y: i64| -> i64 { x ^ y }, XOR_RULE)],
+    &[Law::Commutative],
+    &[ex("bitwise_xor(12, 10)", "6")],
+);
+
+const INVERT_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let all = t.konst_like(x, -1.0);
+    Cell::num(t.bin(Bin::Xor, x, all))
+};
+pub(crate) static INVERT: OpDef = operator(
+    "bitwise.invert",
+    &["invert"],
+    "The bits that the integer does not have: `-1 - x`.",
+    ONE,
+    &[strict!(|x: i32| -> i32 { !x }, INVERT_RULE), strict!(|x: i64| -> i64 { !x }, INVERT_RULE)],
+    &[Law::Involution],
+    &[ex("invert(0)", "-1"), ex("invert(5i64)", "int64{-6}")],
+);
+
+/// A constant of the type of `x` from a pattern of 64 bits, cut to its width.
+fn pattern(t: &mut Tape, x: Val, bits: u64) -> Val {
+    match t.ty(x) {
+        MachineType::I32 => t.konst(MachineType::I32, bits & 0xFFFF_FFFF),
+        ty => t.konst(ty, bits),
+    }
+}
+
+/// Counts in pairs of bits, then in groups of four and of eight; a product adds the bytes up in the highest one.
+const COUNT_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let (odd, pairs) = (pattern(t, x, 0x5555_5555_5555_5555), pattern(t, x, 0x3333_3333_3333_3333));
+    let (nibbles, bytes) = (pattern(t, x, 0x0F0F_0F0F_0F0F_0F0F), pattern(t, x, 0x0101_0101_0101_0101));
+    let upper = t.shift(Shift::Right, x, 1);
+    let upper = t.bin(Bin::And, upper, odd);
+    let twos = t.bin(Bin::Sub, x, upper);
+    let (low, high) = (t.bin(Bin::And, twos, pairs), t.shift(Shift::Right, twos, 2));
+    let high = t.bin(Bin::And, high, pairs);
+    let fours = t.bin(Bin::Add, low, high);
+    let high = t.shift(Shift::Right, fours, 4);
+    let both = t.bin(Bin::Add, fours, high);
+    let eights = t.bin(Bin::And, both, nibbles);
+    let sum = t.bin(Bin::Mul, eights, bytes);
+    match t.ty(x) {
+        MachineType::I32 => Cell::num(t.shift(Shift::Right, sum, 24)),
+        _ => {
+            let count = t.shift(Shift::Right, sum, 56);
+            Cell::num(t.un(Un::Convert(MachineType::I32), count))
+        }
+    }
+};
+pub(crate) static COUNT: OpDef = operator(
+    "bitwise.count",
+    &["count_bits"],
+    "How many bits are set in two's complement, as INT32.",
+    ONE,
+    &[
+        strict!(|x: i32| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),
+        strict!(|x: i64| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),
+    ],
+    &[],
+    &[ex("bitwise.count(7)", "3"), ex("count_bits(-1i64)", "64")],
+);

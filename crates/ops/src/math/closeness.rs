@@ -1,0 +1,73 @@
+//! Nearness of two numbers, computed in FLOAT64 whatever their types.
+
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::kernel::{MaskValue, mask, strict};
+use crate::typing::{Argument, Signature, TypeFault};
+use crate::{Bin, Cell, Cmp, Rule, Un};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+
+fn is_close_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    for (index, (arg, name)) in args.iter().zip(["x", "y", "rtol", "atol"]).enumerate() {
+        if *arg.qtype != QType::Nothing && !arg.qtype.scalar().is_some_and(Scalar::is_numeric) {
+            let text = format!("math.is_close expects a number for `{name}`, found {}", arg.qtype);
+            return Err(TypeFault::mismatch(text, Some(index)));
+        }
+    }
+    let optional = args.iter().any(|arg| arg.qtype.is_optional() || *arg.qtype == QType::Nothing);
+    let operand = QType::of(Scalar::Float64, optional);
+    Ok(Signature { operands: args.iter().map(|_| operand.clone()).collect(), ret: QType::MASK })
+}
+
+const IS_CLOSE_RULE: Rule = |t, a| {
+    let (x, y, rtol, atol) = (a[0].val(t), a[1].val(t), a[2].val(t), a[3].val(t));
+    let same = t.cmp(Cmp::Eq, x, y);
+    let (ax, ay) = (t.un(Un::Abs, x), t.un(Un::Abs, y));
+    let infinity = t.konst_like(x, f64::INFINITY);
+    let (fx, fy) = (t.cmp(Cmp::Lt, ax, infinity), t.cmp(Cmp::Lt, ay, infinity));
+    let finite = t.mand(fx, fy);
+    let difference = t.bin(Bin::Sub, x, y);
+    let distance = t.un(Un::Abs, difference);
+    let larger = t.bin(Bin::FMax, ay, ax);
+    let relative = t.bin(Bin::Mul, rtol, larger);
+    let allowed = t.bin(Bin::FMax, atol, relative);
+    let within = t.cmp(Cmp::Le, distance, allowed);
+    let near = t.mand(finite, within);
+    Cell::mask(t.mor(same, near))
+};
+
+/// `a`, unless `b` is larger.
+fn larger(a: f64, b: f64) -> f64 {
+    if a < b { b } else { a }
+}
+
+pub(crate) static IS_CLOSE: OpDef = OpDef {
+    name: "math.is_close",
+    aliases: &["is_close"],
+    summary: "Present if the numbers are equal, or both finite and at most `max(rtol * max(abs(x), abs(y)), atol)` apart. Computed in FLOAT64.",
+    params: &[
+        param("x"),
+        param("y"),
+        param_or("rtol", Value::Scalar(ScalarValue::Float32(1e-5))),
+        param_or("atol", Value::Scalar(ScalarValue::Float32(1e-8))),
+    ],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Rule(is_close_types),
+    meaning: Meaning::Overloads(&[strict!(
+        |x: f64, y: f64, rtol: f64, atol: f64| -> MaskValue {
+            let allowed = larger(rtol * larger(x.abs(), y.abs()), atol);
+            mask(x == y || (x.is_finite() && y.is_finite() && (x - y).abs() <= allowed))
+        },
+        IS_CLOSE_RULE
+    )]),
+    laws: &[],
+    examples: &[
+        ex("is_close(1, 1.000001)", "present"),
+        ex("is_close(1, 1.1)", "missing"),
+        ex("is_close(1, 1.1, 0.2)", "present"),
+        ex("is_close(inf, inf)", "present"),
+        ex("is_close(nan, nan)", "missing"),
+    ],
+};

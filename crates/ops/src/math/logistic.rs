@@ -1,0 +1,113 @@
+//! Probabilities, odds and logarithms of both signs: combinations of exponentials and logarithms, each step rounded in
+//! the working precision. Integers become FLOAT32.
+
+use super::exponential::{call, function};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::kernel::strict;
+use crate::{Bin, Cell, Cmp, Promotion, Rule, Un};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{RuntimeFn, math};
+
+const SIGMOID_RULE: Rule = |t, a| {
+    let (x, half, slope) = (a[0].val(t), a[1].val(t), a[2].val(t));
+    let away = t.bin(Bin::Sub, half, x);
+    let scaled = t.bin(Bin::Mul, slope, away);
+    let exp = call(t, &[Cell::num(scaled)], RuntimeFn::ExpF32, RuntimeFn::ExpF64).val(t);
+    let one = t.konst_like(x, 1.0);
+    let below = t.bin(Bin::Add, one, exp);
+    Cell::num(t.bin(Bin::Div, one, below))
+};
+pub(crate) static SIGMOID: OpDef = OpDef {
+    name: "math.sigmoid",
+    aliases: &["sigmoid"],
+    summary: "The logistic function `1 / (1 + exp(slope * (half - x)))`: a half at `half`, rising with `slope`.",
+    params: &[
+        param("x"),
+        param_or("half", Value::Scalar(ScalarValue::Float32(0.0))),
+        param_or("slope", Value::Scalar(ScalarValue::Float32(1.0))),
+    ],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Float),
+    meaning: Meaning::Overloads(&[
+        strict!(
+            |x: f32, half: f32, slope: f32| -> f32 { 1.0 / (1.0 + math::exp_f32(slope * (half - x))) },
+            SIGMOID_RULE
+        ),
+        strict!(
+            |x: f64, half: f64, slope: f64| -> f64 { 1.0 / (1.0 + math::exp_f64(slope * (half - x))) },
+            SIGMOID_RULE
+        ),
+    ]),
+    laws: &[],
+    examples: &[ex("sigmoid(0)", "0.5"), ex("sigmoid(3f64, 3, 2)", "float64{0.5}"), ex("sigmoid(1e9)", "1.")],
+};
+
+const LOGIT_RULE: Rule = |t, a| {
+    let p = a[0].val(t);
+    let log = call(t, a, RuntimeFn::LogF32, RuntimeFn::LogF64).val(t);
+    let minus = t.un(Un::Neg, p);
+    let rest = call(t, &[Cell::num(minus)], RuntimeFn::Log1pF32, RuntimeFn::Log1pF64).val(t);
+    Cell::num(t.bin(Bin::Sub, log, rest))
+};
+pub(crate) static LOGIT: OpDef = function(
+    "math.logit",
+    &["logit"],
+    "The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN outside.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::log_f32(x) - math::log1p_f32(-x) }, LOGIT_RULE),
+        strict!(|x: f64| -> f64 { math::log_f64(x) - math::log1p_f64(-x) }, LOGIT_RULE),
+    ]),
+    &[ex("logit(0.5f32)", "0."), ex("logit(1)", "inf"), ex("logit(0f64)", "float64{-inf}"), ex("logit(2)", "nan")],
+);
+
+const LOG_SIGMOID_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    // Both branches are `base - log1p(exp(-|x|))`. Minus zero is what can be subtracted from without a trace.
+    let magnitude = t.un(Un::Abs, x);
+    let minus = t.un(Un::Neg, magnitude);
+    let exp = call(t, &[Cell::num(minus)], RuntimeFn::ExpF32, RuntimeFn::ExpF64);
+    let log = call(t, &[exp], RuntimeFn::Log1pF32, RuntimeFn::Log1pF64).val(t);
+    let (zero, minus_zero) = (t.konst_like(x, 0.0), t.konst_like(x, -0.0));
+    let positive = t.cmp(Cmp::Ge, x, zero);
+    let base = t.select(positive, minus_zero, x);
+    Cell::num(t.bin(Bin::Sub, base, log))
+};
+pub(crate) static LOG_SIGMOID: OpDef = function(
+    "math.log_sigmoid",
+    &["log_sigmoid"],
+    "The logarithm of `sigmoid(x)`, without overflow.",
+    Meaning::Overloads(&[
+        strict!(
+            |x: f32| -> f32 {
+                if x >= 0.0 { -math::log1p_f32(math::exp_f32(-x)) } else { x - math::log1p_f32(math::exp_f32(x)) }
+            },
+            LOG_SIGMOID_RULE
+        ),
+        strict!(
+            |x: f64| -> f64 {
+                if x >= 0.0 { -math::log1p_f64(math::exp_f64(-x)) } else { x - math::log1p_f64(math::exp_f64(x)) }
+            },
+            LOG_SIGMOID_RULE
+        ),
+    ]),
+    &[ex("log_sigmoid(-1000)", "-1000."), ex("log_sigmoid(0f64)", "float64{-0.6931471805599453}")],
+);
+
+const SYMLOG1P_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let magnitude = t.un(Un::Abs, x);
+    let log = call(t, &[Cell::num(magnitude)], RuntimeFn::Log1pF32, RuntimeFn::Log1pF64).val(t);
+    Cell::num(t.bin(Bin::Copysign, log, x))
+};
+pub(crate) static SYMLOG1P: OpDef = function(
+    "math.symlog1p",
+    &["symlog1p"],
+    "`log1p(x)` continued to negative numbers: `-log1p(-x)` for them.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { if x >= 0.0 { math::log1p_f32(x) } else { -math::log1p_f32(-x) } }, SYMLOG1P_RULE),
+        strict!(|x: f64| -> f64 { if x >= 0.0 { math::log1p_f64(x) } else { -math::log1p_f64(-x) } }, SYMLOG1P_RULE),
+    ]),
+    &[ex("symlog1p(-0f32)", "-0."), ex("symlog1p(-inf)", "weak_float{-inf}")],
+);

@@ -1,0 +1,95 @@
+//! Quantiles of distributions. Native code calls their kernels: they are long, and rare.
+
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use crate::{Example, Overload, Promotion};
+use cembra_expr::Parameter;
+use cembra_runtime::{Fault, FaultKind, quantile};
+
+/// The fault of arguments outside of the domain.
+fn outside(of: &'static str) -> Fault {
+    Fault { kind: FaultKind::Invalid, operands: [of.as_ptr() as u64, of.len() as u64] }
+}
+
+const fn operator(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    params: &'static [Parameter],
+    overloads: &'static [Overload],
+    examples: &'static [Example],
+) -> OpDef {
+    OpDef {
+        name,
+        aliases,
+        summary,
+        params,
+        variadic: false,
+        presence: PresenceRule::Strict,
+        faults: &[FaultKind::Invalid],
+        typing: Typing::Promote(Promotion::Float),
+        meaning: Meaning::Overloads(overloads),
+        laws: &[],
+        examples,
+    }
+}
+
+const NORMAL_DOMAIN: &str = "a normal quantile needs a probability from 0 to 1";
+pub(crate) static NORMAL_INVERSE_CDF: OpDef = operator(
+    "math.normal_distribution_inverse_cdf",
+    &["normal_distribution_inverse_cdf"],
+    "The number below which a standard normal variable lies with probability `x`: infinite at 0 and 1, an error outside.",
+    const { &[param("x")] },
+    &[
+        strict!(try |x: f32| -> f32 {
+            quantile::normal(f64::from(x)).map(|z| z as f32).ok_or_else(|| outside(NORMAL_DOMAIN))
+        }),
+        strict!(try |x: f64| -> f64 { quantile::normal(x).ok_or_else(|| outside(NORMAL_DOMAIN)) }),
+    ],
+    &[
+        ex("normal_distribution_inverse_cdf(0.5f32)", "0."),
+        ex("normal_distribution_inverse_cdf(0f64)", "float64{-inf}"),
+        ex("normal_distribution_inverse_cdf(0.975f64)", "float64{1.9599639845400536}"),
+    ],
+);
+
+const T_DOMAIN: &str = "a quantile of Student's t needs a probability from 0 to 1 and positive degrees of freedom";
+pub(crate) static T_INVERSE_CDF: OpDef = operator(
+    "math.t_distribution_inverse_cdf",
+    &["t_distribution_inverse_cdf"],
+    "The number below which a variable of Student's t distribution with `df` degrees of freedom lies with probability `x`. An error unless `x` is a probability and `df` is positive and finite.",
+    const { &[param("x"), param("df")] },
+    &[
+        strict!(try |x: f32, df: f32| -> f32 {
+            let t = quantile::student_t(f64::from(x), f64::from(df));
+            t.map(|t| t as f32).ok_or_else(|| outside(T_DOMAIN))
+        }),
+        strict!(try |x: f64, df: f64| -> f64 { quantile::student_t(x, df).ok_or_else(|| outside(T_DOMAIN)) }),
+    ],
+    &[
+        ex("t_distribution_inverse_cdf(0.5, 3)", "0."),
+        ex("t_distribution_inverse_cdf(0.75, 1)", "1."),
+        ex("t_distribution_inverse_cdf(1, 7)", "inf"),
+    ],
+);
+
+const BETA_DOMAIN: &str = "a beta quantile needs a probability from 0 to 1 and positive shapes";
+pub(crate) static BETA_INVERSE_CDF: OpDef = operator(
+    "math.beta_distribution_inverse_cdf",
+    &["beta_distribution_inverse_cdf"],
+    "The number below which a variable of the beta distribution with the shapes `alpha` and `beta` lies with probability `x`. An error unless `x` is a probability and the shapes are positive and finite.",
+    const { &[param("x"), param("alpha"), param("beta")] },
+    &[
+        strict!(try |x: f32, alpha: f32, beta: f32| -> f32 {
+            let value = quantile::beta(f64::from(x), f64::from(alpha), f64::from(beta));
+            value.map(|value| value as f32).ok_or_else(|| outside(BETA_DOMAIN))
+        }),
+        strict!(try |x: f64, alpha: f64, beta: f64| -> f64 {
+            quantile::beta(x, alpha, beta).ok_or_else(|| outside(BETA_DOMAIN))
+        }),
+    ],
+    &[
+        ex("beta_distribution_inverse_cdf(0.25, 1, 1)", "0.25"),
+        ex("beta_distribution_inverse_cdf(1f64, 3, 3)", "float64{1}"),
+    ],
+);

@@ -1,0 +1,90 @@
+//! Upper and lower case, by Unicode's full mapping: one character can become several.
+
+use super::made::{ArenaText, copied};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use cembra_runtime::{Context, Fault, FaultKind, Text};
+
+fn mapped<I: Iterator<Item = char>>(
+    context: &mut Context,
+    text: &str,
+    ascii: fn(&u8) -> u8,
+    map: fn(char) -> I,
+) -> Result<Text<'static>, Fault> {
+    let map = |char: char| {
+        // Almost all characters of almost all texts.
+        let single = char.is_ascii().then(|| char::from(ascii(&(char as u8))));
+        let several = if single.is_none() { Some(map(char)) } else { None };
+        single.into_iter().chain(several.into_iter().flatten())
+    };
+    let len = if text.is_ascii() { text.len() } else { text.chars().flat_map(map).map(char::len_utf8).sum() };
+    let mut made = ArenaText::new(context, len)?;
+    text.chars().flat_map(map).for_each(|char| made.push_char(char));
+    Ok(made.finish())
+}
+
+fn lower(context: &mut Context, text: &str) -> Result<Text<'static>, Fault> {
+    // The lower case of a capital sigma depends on what is around it, which the standard library knows. It is rare enough
+    // for an allocation.
+    if text.contains('\u{3a3}') {
+        return copied(context, &text.to_lowercase());
+    }
+    mapped(context, text, u8::to_ascii_lowercase, char::to_lowercase)
+}
+
+pub(crate) static UPPER: OpDef = OpDef {
+    name: "strings.upper",
+    aliases: &["upper"],
+    summary: "The text in upper case.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[strict!(try in context |x: Text<'static>| -> Text<'static> {
+        mapped(context, x.as_str(), u8::to_ascii_uppercase, char::to_uppercase)
+    })]),
+    laws: &[],
+    examples: &[ex("strings.upper(\"stra\u{df}e\")", "'STRASSE'")],
+};
+
+pub(crate) static LOWER: OpDef = OpDef {
+    name: "strings.lower",
+    aliases: &["lower"],
+    summary: "The text in lower case.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[strict!(try in context |x: Text<'static>| -> Text<'static> {
+        lower(context, x.as_str())
+    })]),
+    laws: &[],
+    examples: &[ex("strings.lower(\"\u{416}\u{42f} Ab\")", "'\u{436}\u{44f} ab'")],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
+
+    #[test]
+    fn case_is_mapped_as_the_standard_library_does() {
+        let further =
+            ["\u{130}stanbul", "\u{39f}\u{3a3} \u{3a3}\u{391}\u{3a3}", "\u{149}\u{390}\u{fb03}", "\u{1f80}\u{1c5}"];
+        for s in STRINGS.into_iter().chain(further) {
+            assert_eq!(call("strings.upper", &[text(s)]), Ok(text(&s.to_uppercase())), "{s:?}");
+            assert_eq!(call("strings.lower", &[text(s)]), Ok(text(&s.to_lowercase())), "{s:?}");
+        }
+        let every: String = (0..0x2_0000).filter_map(char::from_u32).collect();
+        assert_eq!(call("strings.upper", &[text(&every)]), Ok(text(&every.to_uppercase())));
+        assert_eq!(call("strings.lower", &[text(&every)]), Ok(text(&every.to_lowercase())));
+    }
+
+    #[test]
+    fn only_texts_have_a_case() {
+        assert_eq!(call("strings.upper", &[some_text("a\u{e9}")]), Ok(some_text("A\u{c9}")));
+        assert_eq!(call("strings.lower", &[missing_text()]), Ok(missing_text()));
+        assert!(call("strings.upper", &[bytes(b"a")]).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Joining strings.
+
+use super::made::concatenate;
+use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::Value;
+use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
+
+/// The scalar type of the strings, and whether one is optional; they are all texts or all bytes.
+fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), TypeFault> {
+    let mut common = None;
+    for (index, arg) in args.iter().enumerate() {
+        let found = arg.qtype;
+        match (found.scalar(), common) {
+            _ if *found == QType::Nothing => {}
+            (Some(scalar), None) if scalar.is_string() => common = Some(scalar),
+            (Some(scalar), Some(common)) if scalar == common => {}
+            (Some(scalar), Some(common)) if scalar.is_string() => {
+                let fault = TypeFault::mismatch(format!("{operator} joins {common} only, found {found}"), Some(index));
+                return Err(fault.hint("turn one into the other with `strings.encode(..)` or `strings.decode(..)`"));
+            }
+            _ => {
+                let fault = TypeFault::mismatch(format!("{operator} expects strings, found {found}"), Some(index));
+                return Err(fault.hint("turn it into a text with `strings.as_text(..)`"));
+            }
+        }
+    }
+    match common {
+        Some(scalar) => Ok((scalar, args.iter().any(|arg| arg.qtype.is_optional()))),
+        None => Err(TypeFault::mismatch(format!("{operator} cannot tell the type of `missing`"), Some(0))),
+    }
+}
+
+/// The types of joining any number of strings.
+pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let (scalar, optional) = strings(operator, args)?;
+    let ret = QType::of(scalar, optional);
+    Ok(Signature { operands: args.iter().map(|_| ret.clone()).collect(), ret })
+}
+
+/// The most strings that are joined at once.
+const WIDEST: usize = 6;
+
+/// Joins strings, one at least: six at a time, then the results, so that no string is copied often.
+pub(super) fn join(graph: &mut dyn Expansion, strings: &[Arg]) -> Result<Arg, TypeFault> {
+    // An untyped missing string may be left alone with others of its kind: it takes the type of any other string now.
+    let scalar = strings.iter().find_map(|arg| graph.qtype(*arg).scalar());
+    let typed = |graph: &mut dyn Expansion, arg: Arg| match (graph.qtype(arg), scalar) {
+        (QType::Nothing, Some(scalar)) => graph.literal(Value::Missing(scalar)),
+        _ => arg,
+    };
+    let mut level: Vec<Arg> = strings.iter().map(|arg| typed(graph, *arg)).collect();
+    while level.len() > 1 {
+        let joined = level.chunks(WIDEST).map(|some| match some {
+            [one] => Ok(*one),
+            several => graph.apply(JOIN_FEW.name, several),
+        });
+        level = joined.collect::<Result<_, _>>()?;
+    }
+    Ok(level[0])
+}
+
+macro_rules! join_few {
+    ($(($($arg:ident),*)),*; $text:ty, $bytes:ty) => {
+        Meaning::Overloads(&[$(
+            strict!(try in context |$($arg: $text),*| -> $text { concatenate(context, &[$($arg),*]) }),
+            strict!(try in context |$($arg: $bytes),*| -> $bytes { concatenate(context, &[$($arg),*]) }),
+        )*])
+    };
+}
+
+pub(crate) static JOIN_FEW: OpDef = OpDef {
+    name: "strings._join",
+    aliases: &[],
+    summary: "Two to six strings one after the other: what `strings.join` is made of.",
+    params: &[param("first"), param("rest")],
+    variadic: true,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Overloads,
+    meaning: join_few!(
+        (a, b), (a, b, c), (a, b, c, d), (a, b, c, d, e), (a, b, c, d, e, f);
+        Text<'static>, Bytes<'static>
+    ),
+    laws: &[],
+    examples: &[ex("strings._join(\"a\", \"b\", \"c\")", "'abc'")],
+};
+
+pub(crate) static JOIN: OpDef = OpDef {
+    name: "strings.join",
+    aliases: &[],
+    summary: "The strings one after the other, all of them texts or all of them bytes.",
+    params: &[param("first"), param("rest")],
+    variadic: true,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Rule(|args| join_types("strings.join", args)),
+    meaning: Meaning::Expand(join),
+    laws: &[],
+    examples: &[
+        ex("strings.join(\"a\", \"b\", \"c\")", "'abc'"),
+        ex("strings.join(b\"a\", missing[bytes])", "optional_bytes{NA}"),
+    ],
+};
+
+pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
+    name: "strings.join_with_separator",
+    aliases: &[],
+    summary: "The strings one after the other with `sep` between them.",
+    params: &[param("sep"), param("first"), param("rest")],
+    variadic: true,
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Rule(|args| join_types("strings.join_with_separator", args)),
+    meaning: Meaning::Expand(|graph, args| {
+        let between = args[0];
+        let mut strings = vec![args[1]];
+        strings.extend(args[2..].iter().flat_map(|arg| [between, *arg]));
+        join(graph, &strings)
+    }),
+    laws: &[],
+    examples: &[ex("strings.join_with_separator(\", \", \"a\", \"b\", \"c\")", "'a, b, c'")],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
+    use cembra_expr::Value;
+    use cembra_runtime::Scalar;
+
+    #[test]
+    fn any_number_of_strings_is_joined_in_order() {
+        for count in [1, 2, 3, 5, 6, 7, 8, 12, 13, 36, 37, 600] {
+            let strings: Vec<&str> = STRINGS.iter().copied().cycle().take(count).collect();
+            let texts: Vec<Value> = strings.iter().map(|s| text(s)).collect();
+            assert_eq!(call("strings.join", &texts), Ok(text(&strings.concat())), "{count}");
+            let all: Vec<Value> = strings.iter().map(|s| bytes(s.as_bytes())).collect();
+            assert_eq!(call("strings.join", &all), Ok(bytes(strings.concat().as_bytes())), "{count}");
+            let separated: Vec<Value> = [text("\u{e9}, ")].into_iter().chain(texts).collect();
+            assert_eq!(call("strings.join_with_separator", &separated), Ok(text(&strings.join("\u{e9}, "))), "{count}");
+        }
+    }
+
+    #[test]
+    fn strings_of_two_types_are_not_joined() {
+        assert_eq!(call("strings.join", &[text("a"), some_text("b")]), Ok(some_text("ab")));
+        assert_eq!(call("strings.join", &[text("a"), missing_text(), text("b")]), Ok(missing_text()));
+        assert_eq!(call("strings.join", &[text("a"), Value::Nothing]), Ok(missing_text()));
+        let untyped: Vec<Value> = std::iter::repeat_n(Value::Nothing, 20).chain([text("a")]).collect();
+        assert_eq!(call("strings.join", &untyped), Ok(missing_text()));
+        let missing = Value::Missing(Scalar::Bytes);
+        assert_eq!(call("strings.join_with_separator", &[missing.clone(), bytes(b"a"), bytes(b"b")]), Ok(missing));
+        assert!(call("strings.join", &[text("a"), bytes(b"a")]).is_err());
+        assert!(call("strings.join", &[text("a"), Value::from(1)]).is_err());
+        assert!(call("strings.join", &[Value::Nothing, Value::Nothing]).is_err());
+    }
+}

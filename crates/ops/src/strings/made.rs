@@ -1,0 +1,139 @@
+//! Strings in the making: a piece of the call's arena of the right length, filled from left to right.
+
+use super::Chars;
+use cembra_runtime::{Bytes, Context, Fault, Text};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// A string that is being written into the arena. Only strings of its own type, and plain text, can be added: a text is
+/// always whole UTF-8.
+pub(super) struct Made<'a, S> {
+    room: &'a mut [u8],
+    len: usize,
+    of: PhantomData<S>,
+}
+
+/// A text in the making.
+pub(super) type ArenaText<'a> = Made<'a, Text<'static>>;
+/// Bytes in the making.
+pub(super) type ArenaBytes<'a> = Made<'a, Bytes<'static>>;
+
+impl<'a, S: Chars> Made<'a, S> {
+    /// Room for a string of up to `len` bytes.
+    ///
+    /// # Errors
+    /// The arena is full.
+    pub(super) fn new(context: &'a mut Context, len: usize) -> Result<Self, Fault> {
+        Ok(Made { room: context.arena().allocate(len)?, len: 0, of: PhantomData })
+    }
+
+    /// Adds a string. What there is no room for is left out, whole.
+    pub(super) fn push(&mut self, part: S) {
+        self.add(part.bytes());
+    }
+
+    /// Adds text; a text is bytes too.
+    pub(super) fn push_str(&mut self, part: &str) {
+        self.add(part.as_bytes());
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        let end = self.len + part.len();
+        debug_assert!(end <= self.room.len(), "room for all that is added");
+        if let Some(room) = self.room.get_mut(self.len..end) {
+            room.copy_from_slice(part);
+            self.len = end;
+        }
+    }
+
+    /// Adds a character, in UTF-8.
+    pub(super) fn push_char(&mut self, char: char) {
+        self.push_str(char.encode_utf8(&mut [0; 4]));
+    }
+
+    /// The string.
+    pub(super) fn finish(self) -> S {
+        // SAFETY: STRING-VIEW: the arena keeps the piece until the next call, and whole strings of the type were added.
+        unsafe { S::view(&self.room[..self.len]) }
+    }
+}
+
+impl ArenaBytes<'_> {
+    /// Adds bytes.
+    pub(super) fn push_bytes(&mut self, part: &[u8]) {
+        self.add(part);
+    }
+}
+
+impl<S: Chars> fmt::Write for Made<'_, S> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.push_str(part);
+        Ok(())
+    }
+}
+
+/// The strings one after the other.
+///
+/// # Errors
+/// The arena is full.
+pub(super) fn concatenate<S: Chars>(context: &mut Context, parts: &[S]) -> Result<S, Fault> {
+    let len = parts.iter().fold(0_usize, |len, part| len.saturating_add(part.bytes().len()));
+    let mut made = Made::new(context, len)?;
+    parts.iter().for_each(|part| made.push(*part));
+    Ok(made.finish())
+}
+
+/// A copy of a text.
+///
+/// # Errors
+/// The arena is full.
+pub(super) fn copied(context: &mut Context, text: &str) -> Result<Text<'static>, Fault> {
+    let mut made = ArenaText::new(context, text.len())?;
+    made.push_str(text);
+    Ok(made.finish())
+}
+
+/// A short text on the stack, for numbers. What does not fit is an error of writing.
+pub(super) struct StackText<const N: usize> {
+    room: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> StackText<N> {
+    pub(super) const fn new() -> Self {
+        StackText { room: [0; N], len: 0 }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.room[..self.len]
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        // Only whole texts are written: this never fails.
+        str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// Adds a byte that need not be a part of a text.
+    pub(super) fn push_byte(&mut self, byte: u8) {
+        if let Some(room) = self.room.get_mut(self.len) {
+            *room = byte;
+            self.len += 1;
+        }
+    }
+
+    /// Takes a part out.
+    pub(super) fn remove(&mut self, part: Range<usize>) {
+        self.room[..self.len].copy_within(part.end.., part.start);
+        self.len -= part.len();
+    }
+}
+
+impl<const N: usize> fmt::Write for StackText<N> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let end = self.len + part.len();
+        self.room.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(part.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}

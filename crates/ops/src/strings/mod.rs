@@ -1,0 +1,120 @@
+//! Operators on TEXT and BYTES, one family a file. Positions and lengths of texts are in code points, those of bytes in
+//! bytes. What an operator makes lies in the arena of the call; what it only cuts out is a view of its argument.
+//!
+//! All of them are called by their kernels: none has a form in instructions.
+
+use crate::kernel::Repr;
+use cembra_runtime::{Bytes, Fault, FaultKind, Text};
+use std::ops::Range;
+
+pub(crate) mod case;
+pub(crate) mod convert;
+pub(crate) mod format;
+pub(crate) mod join;
+pub(crate) mod parse;
+pub(crate) mod printf;
+pub(crate) mod regex;
+pub(crate) mod replace;
+pub(crate) mod search;
+pub(crate) mod slice;
+pub(crate) mod strip;
+
+mod made;
+mod number;
+mod rendering;
+
+#[cfg(test)]
+mod eager;
+
+/// TEXT or BYTES.
+pub(crate) trait Chars: Repr {
+    /// Its bytes.
+    fn bytes(self) -> &'static [u8];
+
+    /// How many characters it has.
+    fn length(self) -> usize;
+
+    /// The part at these bytes, which lie between characters.
+    fn part(self, range: Range<usize>) -> Self;
+
+    /// A view of bytes that live as long as the call.
+    ///
+    /// # Safety
+    /// STRING-VIEW: bytes of a text are UTF-8.
+    unsafe fn view(bytes: &[u8]) -> Self;
+
+    /// The byte where character `index` begins, or the end. `length` is the number of characters.
+    fn byte_of(self, index: usize, length: usize) -> usize;
+
+    /// True if a character begins at this byte, or the string ends there.
+    fn begins_at(self, byte: usize) -> bool;
+}
+
+impl Chars for Text<'static> {
+    fn bytes(self) -> &'static [u8] {
+        self.as_bytes().as_slice()
+    }
+
+    fn length(self) -> usize {
+        self.as_str().chars().count()
+    }
+
+    fn part(self, range: Range<usize>) -> Self {
+        Text::new(self.as_str().get(range).unwrap_or_default())
+    }
+
+    unsafe fn view(bytes: &[u8]) -> Self {
+        // SAFETY: STRING-VIEW, promised by the caller.
+        unsafe { Text::from_raw(bytes.as_ptr(), bytes.len()) }
+    }
+
+    fn byte_of(self, index: usize, length: usize) -> usize {
+        let text = self.as_str();
+        if text.len() == length {
+            return index.min(length);
+        }
+        text.char_indices().nth(index).map_or(text.len(), |(byte, _)| byte)
+    }
+
+    fn begins_at(self, byte: usize) -> bool {
+        self.as_str().is_char_boundary(byte)
+    }
+}
+
+impl Chars for Bytes<'static> {
+    fn bytes(self) -> &'static [u8] {
+        self.as_slice()
+    }
+
+    fn length(self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn part(self, range: Range<usize>) -> Self {
+        Bytes::new(self.as_slice().get(range).unwrap_or_default())
+    }
+
+    unsafe fn view(bytes: &[u8]) -> Self {
+        // SAFETY: STRING-VIEW, promised by the caller.
+        unsafe { Bytes::from_raw(bytes.as_ptr(), bytes.len()) }
+    }
+
+    fn byte_of(self, index: usize, length: usize) -> usize {
+        index.min(length)
+    }
+
+    fn begins_at(self, byte: usize) -> bool {
+        byte <= self.as_slice().len()
+    }
+}
+
+/// The fault of an argument outside of an operator's domain.
+fn invalid(reason: &'static str) -> Fault {
+    text_fault(FaultKind::Invalid, Text::new(reason))
+}
+
+/// A fault that a text says more about; the text outlives the call or lives in its arena.
+fn text_fault(kind: FaultKind, text: Text<'static>) -> Fault {
+    let text = text.as_str();
+    Fault { kind, operands: [text.as_ptr() as u64, text.len() as u64] }
+}

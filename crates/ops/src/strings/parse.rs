@@ -1,0 +1,169 @@
+//! Numbers from strings. The whole string must be a number in decimal digits: no white space, no other bases.
+
+use super::convert::utf8;
+use super::text_fault;
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::kernel::strict;
+use cembra_runtime::{Bytes, Fault, FaultKind, Text};
+use std::str::FromStr;
+
+/// The standard library's grammar is the one wanted: a sign of either kind, digits, for floats also a fraction, an
+/// exponent, `inf`, `infinity` and `nan` in any case. An integer that does not fit is an error, a float that does not is
+/// infinite.
+fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
+    text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
+}
+
+const FAULTS: &[FaultKind] = &[FaultKind::Parse, FaultKind::Invalid];
+
+macro_rules! parse {
+    ($ty:ty) => {
+        Meaning::Overloads(&[
+            strict!(try |x: Text<'static>| -> $ty { parsed(x) }),
+            strict!(try |x: Bytes<'static>| -> $ty { parsed(utf8(x)?) }),
+        ])
+    };
+}
+
+pub(crate) static PARSE_INT32: OpDef = OpDef {
+    name: "strings.parse_int32",
+    aliases: &["parse_int32"],
+    summary: "The INT32 that the string spells in decimal digits; an error if it spells none.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: FAULTS,
+    typing: Typing::Overloads,
+    meaning: parse!(i32),
+    laws: &[],
+    examples: &[ex("strings.parse_int32(\"-7\")", "-7"), ex("strings.parse_int32(b\"12\")", "12")],
+};
+
+pub(crate) static PARSE_INT64: OpDef = OpDef {
+    name: "strings.parse_int64",
+    aliases: &["parse_int64"],
+    summary: "The INT64 that the string spells in decimal digits; an error if it spells none.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: FAULTS,
+    typing: Typing::Overloads,
+    meaning: parse!(i64),
+    laws: &[],
+    examples: &[ex("strings.parse_int64(\"+9223372036854775807\")", "int64{9223372036854775807}")],
+};
+
+pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
+    name: "strings.parse_float32",
+    aliases: &["parse_float32"],
+    summary: "The FLOAT32 nearest to the number that the string spells; an error if it spells none.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: FAULTS,
+    typing: Typing::Overloads,
+    meaning: parse!(f32),
+    laws: &[],
+    examples: &[ex("strings.parse_float32(\"1.5\")", "1.5"), ex("strings.parse_float32(\"1e99\")", "inf")],
+};
+
+pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
+    name: "strings.parse_float64",
+    aliases: &["parse_float64"],
+    summary: "The FLOAT64 nearest to the number that the string spells; an error if it spells none.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: FAULTS,
+    typing: Typing::Overloads,
+    meaning: parse!(f64),
+    laws: &[],
+    examples: &[ex("strings.parse_float64(\"0.1\")", "float64{0.1}")],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::{bytes, call, fault, missing_text, some_text, text};
+    use cembra_expr::Value;
+    use cembra_runtime::FaultKind;
+
+    #[test]
+    fn integers_are_whole_and_fit() {
+        for (string, expected) in [
+            ("0", Some(0)),
+            ("-0", Some(0)),
+            ("+7", Some(7)),
+            ("0755", Some(755)),
+            ("2147483647", Some(i32::MAX)),
+            ("-2147483648", Some(i32::MIN)),
+            ("2147483648", None),
+            ("-2147483649", None),
+            ("", None),
+            ("+", None),
+            ("-", None),
+            ("+-1", None),
+            ("--1", None),
+            (" 1", None),
+            ("1 ", None),
+            ("1.0", None),
+            ("1e3", None),
+            ("0x1", None),
+            ("-0x1", None),
+            ("1_000", None),
+            ("\u{661}", None),
+            ("1\0", None),
+        ] {
+            let wanted = expected.map_or(fault(FaultKind::Parse), |value| Ok(Value::from(value)));
+            assert_eq!(call("strings.parse_int32", &[text(string)]), wanted, "{string:?}");
+            assert_eq!(call("strings.parse_int32", &[bytes(string.as_bytes())]), wanted, "{string:?}");
+        }
+        let int64 = |string| call("strings.parse_int64", &[text(string)]);
+        assert_eq!(int64("-9223372036854775808"), Ok(Value::from(i64::MIN)));
+        assert_eq!(int64("9223372036854775808"), fault(FaultKind::Parse));
+    }
+
+    #[test]
+    fn floats_are_rounded_once_and_overflow_to_infinity() {
+        for (string, expected) in [
+            ("1.5", Some(1.5)),
+            ("+.5", Some(0.5)),
+            ("5.", Some(5.0)),
+            ("-0", Some(-0.0)),
+            ("0.1", Some(0.1)),
+            ("1E3", Some(1000.0)),
+            ("1e400", Some(f64::INFINITY)),
+            ("-1e400", Some(f64::NEG_INFINITY)),
+            ("1e-400", Some(0.0)),
+            ("inf", Some(f64::INFINITY)),
+            ("-Infinity", Some(f64::NEG_INFINITY)),
+            ("NaN", Some(f64::NAN)),
+            ("0x1p3", None),
+            ("-0x1", None),
+            ("1e", None),
+            (".", None),
+            ("", None),
+            (" 1", None),
+            ("1f", None),
+            ("infin", None),
+        ] {
+            let found = call("strings.parse_float64", &[text(string)]);
+            match expected {
+                Some(value) => assert!(found.expect("a number").same(&Value::from(value)), "{string:?}"),
+                None => assert_eq!(found, fault(FaultKind::Parse), "{string:?}"),
+            }
+        }
+        // Rounded to FLOAT64 first, this would be 1.
+        let float32 = call("strings.parse_float32", &[text("1.000000059604644775390625000001")]);
+        assert_eq!(float32, Ok(Value::from(1.000_000_1_f32)));
+        assert_eq!(call("strings.parse_float32", &[text("1e39")]), Ok(Value::from(f32::INFINITY)));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_apart() {
+        assert_eq!(call("strings.parse_int64", &[bytes(b"1\xff")]), fault(FaultKind::Invalid));
+        assert_eq!(call("strings.parse_float32", &[bytes(b"\xff\x00")]), fault(FaultKind::Invalid));
+        assert_eq!(call("strings.parse_int32", &[missing_text()]), Ok(Value::from(None::<i32>)));
+        assert_eq!(call("strings.parse_int32", &[some_text("1")]), Ok(Value::from(Some(1))));
+        assert!(call("strings.parse_int32", &[Value::from(1)]).is_err());
+    }
+}

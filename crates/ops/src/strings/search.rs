@@ -1,0 +1,286 @@
+//! Looking for strings in strings. Everything here takes time linear in the two lengths together.
+
+use super::Chars;
+use super::slice::{NO_POSITION, bytes_of, positions};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::kernel::{MaskValue, custom, mask, strict};
+use cembra_runtime::{Bytes, Text};
+use memchr::memmem;
+
+type Search = fn(&[u8], &[u8]) -> Option<usize>;
+
+/// Where `substr` is in `s` between two positions, in characters from the start of `s`.
+///
+/// Bytes are searched: a text that is found in a text begins where a character does.
+fn found<S: Chars>(search: Search, s: S, substr: S, start: Option<i64>, end: Option<i64>) -> Option<i64> {
+    let length = s.length();
+    let positions = positions(length, start, end)?;
+    let within = s.part(bytes_of(s, positions.clone(), length));
+    let at = search(within.bytes(), substr.bytes())?;
+    Some((positions.start + within.part(0..at).length()) as i64)
+}
+
+macro_rules! find {
+    ($search:expr; $($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(|s: $ty, substr: $ty, start: Option<i64>, end: Option<i64>| -> Option<i64> {
+                found($search, s, substr, start, end)
+            }),
+            custom!(|s: Option<$ty>, substr: Option<$ty>, start: Option<i64>, end: Option<i64>| -> Option<i64> {
+                s.zip(substr).and_then(|(s, substr)| found($search, s, substr, start, end))
+            }),
+        )*])
+    };
+}
+
+pub(crate) static FIND: OpDef = OpDef {
+    name: "strings.find",
+    aliases: &[],
+    summary: "The position in `s` of its first part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
+    params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Overloads,
+    meaning: find!(memmem::find; Text<'static>, Bytes<'static>),
+    laws: &[],
+    examples: &[
+        ex("strings.find(\"h\u{e9}llo\", \"l\")", "optional_int64{2}"),
+        ex("strings.find(\"hello\", \"l\", 3)", "optional_int64{3}"),
+        ex("strings.find(\"hello\", \"z\")", "optional_int64{NA}"),
+    ],
+};
+
+pub(crate) static RFIND: OpDef = OpDef {
+    name: "strings.rfind",
+    aliases: &[],
+    summary: "The position in `s` of its last part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
+    params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Overloads,
+    meaning: find!(memmem::rfind; Text<'static>, Bytes<'static>),
+    laws: &[],
+    examples: &[
+        ex("strings.rfind(\"hello\", \"l\")", "optional_int64{3}"),
+        ex("strings.rfind(\"hello\", \"l\", 0, 3)", "optional_int64{2}"),
+    ],
+};
+
+pub(crate) static CONTAINS: OpDef = OpDef {
+    name: "strings.contains",
+    aliases: &[],
+    summary: "Present if `substr` is a part of `s`.",
+    params: &[param("s"), param("substr")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[
+        strict!(|s: Text<'static>, substr: Text<'static>| -> MaskValue { contains(s, substr) }),
+        strict!(|s: Bytes<'static>, substr: Bytes<'static>| -> MaskValue { contains(s, substr) }),
+    ]),
+    laws: &[],
+    examples: &[
+        ex("strings.contains(\"hello\", \"ell\")", "present"),
+        ex("strings.contains(b\"hello\", b\"x\")", "missing"),
+    ],
+};
+
+fn contains<S: Chars>(s: S, substr: S) -> MaskValue {
+    mask(memmem::find(s.bytes(), substr.bytes()).is_some())
+}
+
+pub(crate) static COUNT: OpDef = OpDef {
+    name: "strings.count",
+    aliases: &[],
+    summary: "How many parts of `s` are `substr`, overlapping ones included. The empty string is at every position, the end included.",
+    params: &[param("s"), param("substr")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[
+        strict!(|s: Text<'static>, substr: Text<'static>| -> i64 { count(s, substr) }),
+        strict!(|s: Bytes<'static>, substr: Bytes<'static>| -> i64 { count(s, substr) }),
+    ]),
+    laws: &[],
+    examples: &[ex("strings.count(\"aaaa\", \"aa\")", "int64{3}"), ex("strings.count(\"abc\", \"\")", "int64{4}")],
+};
+
+fn count<S: Chars>(s: S, substr: S) -> i64 {
+    if substr.bytes().is_empty() {
+        return s.length() as i64 + 1;
+    }
+    overlapping(s.bytes(), substr.bytes()) as i64
+}
+
+/// How often a needle that is not empty occurs.
+///
+/// Two occurrences that overlap lie a period of the needle apart. If its smallest period p is short, the next occurrence
+/// is p further on, which only p bytes decide, or it does not overlap by p or more. If p is more than half of the needle,
+/// occurrences are that far apart anyway. Either way no byte is looked at more than a few times.
+fn overlapping(haystack: &[u8], needle: &[u8]) -> usize {
+    let finder = memmem::Finder::new(needle);
+    let period = short_period(needle);
+    let (mut count, mut from) = (0, 0);
+    while let Some(at) = finder.find(&haystack[from..]) {
+        count += 1;
+        from += at + 1;
+        if let Some(period) = period {
+            let mut end = from - 1 + needle.len();
+            while haystack.get(end..end + period) == Some(&needle[needle.len() - period..]) {
+                count += 1;
+                end += period;
+            }
+            from = end - period + 1;
+        }
+    }
+    count
+}
+
+/// The smallest period of a string that is not empty, if it is short; `None` means that it is more than half the string.
+///
+/// By the critical factorization: the string is cut at the later of its two maximal suffixes, and its period is that of
+/// the suffix if the part before the cut repeats with it.
+fn short_period(string: &[u8]) -> Option<usize> {
+    let (cut, period) = maximal_suffix(string, false).max(maximal_suffix(string, true));
+    string.get(period..period + cut).is_some_and(|shifted| shifted == &string[..cut]).then_some(period)
+}
+
+/// Where the greatest suffix begins, in the order of bytes or the opposite, and the suffix's period.
+fn maximal_suffix(string: &[u8], opposite: bool) -> (usize, usize) {
+    let (mut best, mut next, mut same, mut period) = (0, 1, 0, 1);
+    while let Some(&found) = string.get(next + same) {
+        let known = string[best + same];
+        if found == known {
+            if same + 1 == period {
+                next += period;
+                same = 0;
+            } else {
+                same += 1;
+            }
+        } else if (found < known) != opposite {
+            next += same + 1;
+            same = 0;
+            period = next - best;
+        } else {
+            best = next;
+            next += 1;
+            same = 0;
+            period = 1;
+        }
+    }
+    (best, period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
+    use super::*;
+    use cembra_expr::{ScalarValue, Value};
+
+    /// Every string over `ab` of up to so many letters.
+    fn words(longest: u32) -> Vec<Vec<u8>> {
+        (0..=longest)
+            .flat_map(|length| {
+                (0..1_u32 << length).map(move |bits| (0..length).map(|i| b'a' + (bits >> i & 1) as u8).collect())
+            })
+            .collect()
+    }
+
+    fn naive_count(haystack: &[u8], needle: &[u8]) -> usize {
+        haystack.windows(needle.len()).filter(|window| *window == needle).count()
+    }
+
+    #[test]
+    fn overlapping_occurrences_are_counted_in_every_small_case() {
+        let needles = words(6);
+        for haystack in words(11) {
+            for needle in needles.iter().filter(|needle| !needle.is_empty()) {
+                assert_eq!(overlapping(&haystack, needle), naive_count(&haystack, needle), "{haystack:?} {needle:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn short_periods_are_the_smallest() {
+        for word in words(12).into_iter().filter(|word| !word.is_empty()) {
+            let smallest = (1..=word.len()).find(|p| word[*p..] == word[..word.len() - p]).unwrap_or(word.len());
+            match short_period(&word) {
+                Some(period) => assert_eq!(period, smallest, "{word:?}"),
+                None => assert!(smallest * 2 > word.len(), "{word:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn counting_takes_linear_time() {
+        // Quadratic time would be hours.
+        let haystack = vec![b'a'; 4_000_000];
+        assert_eq!(overlapping(&haystack, &haystack[..2_000_000]), 2_000_001);
+        let mut broken = haystack.clone();
+        broken[1_999_999] = b'b';
+        assert_eq!(overlapping(&haystack, &broken[..2_000_000]), 0);
+    }
+
+    #[test]
+    fn strings_are_found_where_the_standard_library_finds_them() {
+        let needles = STRINGS.iter().copied().chain(["\u{e9}", "l", "x", "bc", "\u{3a3}", "\u{1f600}"]);
+        for needle in needles {
+            for s in STRINGS {
+                let index = |byte: Option<usize>| Value::from(byte.map(|byte| s[..byte].chars().count() as i64));
+                let of = |op| call(op, &[text(s), text(needle)]);
+                assert_eq!(of("strings.find"), Ok(index(s.find(needle))), "{s:?} {needle:?}");
+                assert_eq!(of("strings.rfind"), Ok(index(s.rfind(needle))), "{s:?} {needle:?}");
+                let present = if s.contains(needle) {
+                    Value::Present(ScalarValue::Unit)
+                } else {
+                    Value::Missing(cembra_runtime::Scalar::Unit)
+                };
+                assert_eq!(of("strings.contains"), Ok(present), "{s:?} {needle:?}");
+                let positions = s.char_indices().map(|(at, _)| at).chain([s.len()]);
+                let count = positions.filter(|at| s[*at..].starts_with(needle)).count() as i64;
+                assert_eq!(of("strings.count"), Ok(Value::from(count)), "{s:?} {needle:?}");
+                let (b, n) = (s.as_bytes(), needle.as_bytes());
+                let at = (0..=b.len()).find(|at| b[*at..].starts_with(n)).map(|at| at as i64);
+                assert_eq!(call("strings.find", &[bytes(b), bytes(n)]), Ok(Value::from(at)), "{s:?} {needle:?}");
+                let at = (0..=b.len()).rfind(|at| b[*at..].starts_with(n)).map(|at| at as i64);
+                assert_eq!(call("strings.rfind", &[bytes(b), bytes(n)]), Ok(Value::from(at)), "{s:?} {needle:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn searches_keep_within_their_bounds() {
+        let find = |op, s: &str, n: &str, start: i64, end: Option<i64>| {
+            call(op, &[text(s), text(n), Value::from(start), Value::from(end)])
+        };
+        let at = |at: i64| Ok(Value::from(Some(at)));
+        let none = Ok(Value::from(None::<i64>));
+        assert_eq!(find("strings.find", "\u{e9}\u{e9}a\u{e9}a", "a", 0, None), at(2));
+        assert_eq!(find("strings.find", "\u{e9}\u{e9}a\u{e9}a", "a", 3, None), at(4));
+        assert_eq!(find("strings.find", "\u{e9}\u{e9}a\u{e9}a", "a", -1, None), at(4));
+        assert_eq!(find("strings.find", "\u{e9}\u{e9}a\u{e9}a", "a", 3, Some(4)), none);
+        assert_eq!(find("strings.rfind", "\u{e9}\u{e9}a\u{e9}a", "a", 0, Some(-1)), at(2));
+        assert_eq!(find("strings.find", "abc", "bc", 0, Some(2)), none);
+        assert_eq!(find("strings.find", "abc", "", 3, None), at(3));
+        assert_eq!(find("strings.find", "abc", "", 4, None), none);
+        assert_eq!(find("strings.find", "abc", "", 2, Some(1)), none);
+        assert_eq!(find("strings.rfind", "abc", "", 1, Some(2)), at(2));
+        assert_eq!(find("strings.find", "abc", "a", i64::MIN, Some(i64::MAX)), at(0));
+        assert_eq!(find("strings.find", "abc", "a", i64::MAX, Some(i64::MIN)), none);
+        let missing = call("strings.find", &[some_text("abc"), missing_text()]);
+        assert_eq!(missing, none);
+        assert_eq!(call("strings.find", &[text("abc"), text("c"), Value::Nothing, Value::Nothing]), at(2));
+        assert!(call("strings.find", &[text("abc"), bytes(b"c")]).is_err());
+    }
+
+    #[test]
+    fn a_missing_string_is_not_searched() {
+        assert_eq!(call("strings.count", &[missing_text(), text("")]), Ok(Value::from(None::<i64>)));
+        let missing = Ok(Value::Missing(cembra_runtime::Scalar::Unit));
+        assert_eq!(call("strings.contains", &[some_text("a"), missing_text()]), missing);
+    }
+}

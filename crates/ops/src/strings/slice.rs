@@ -1,0 +1,135 @@
+//! Lengths and parts of strings.
+
+use super::Chars;
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::kernel::{custom, strict};
+use cembra_expr::Value;
+use cembra_runtime::{Bytes, Scalar, Text};
+use std::ops::Range;
+
+/// The default of positions: none.
+pub(super) const NO_POSITION: Value = Value::Missing(Scalar::Int64);
+
+pub(crate) static LENGTH: OpDef = OpDef {
+    name: "strings.length",
+    aliases: &[],
+    summary: "How long a string is: a text in code points, bytes in bytes.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[
+        strict!(|x: Text<'static>| -> i64 { x.length() as i64 }),
+        strict!(|x: Bytes<'static>| -> i64 { x.length() as i64 }),
+    ]),
+    laws: &[],
+    examples: &[ex("strings.length(\"h\u{e9}llo\")", "int64{5}"), ex("strings.length(b\"ab\")", "int64{2}")],
+};
+
+/// The characters that a slice from `start` to `end` takes of `length`: negative positions count from the end, missing
+/// ones are the ends. `None` where the start is behind the end.
+pub(super) fn positions(length: usize, start: Option<i64>, end: Option<i64>) -> Option<Range<usize>> {
+    let length = length as i64;
+    let start = match start {
+        None => 0,
+        Some(start) if start < 0 => (start + length).max(0),
+        Some(start) => start,
+    };
+    let end = match end {
+        None => length,
+        Some(end) if end < 0 => end + length,
+        Some(end) => end.min(length),
+    };
+    (start <= end).then_some(start as usize..end as usize)
+}
+
+/// The bytes of the characters at `positions` of a string that is `length` characters long.
+pub(super) fn bytes_of<S: Chars>(s: S, positions: Range<usize>, length: usize) -> Range<usize> {
+    let start = s.byte_of(positions.start, length);
+    let rest = s.part(start..s.bytes().len());
+    start..start + rest.byte_of(positions.len(), length - positions.start)
+}
+
+fn substr<S: Chars>(s: S, start: Option<i64>, end: Option<i64>) -> S {
+    let length = s.length();
+    match positions(length, start, end) {
+        Some(positions) => s.part(bytes_of(s, positions, length)),
+        None => s.part(0..0),
+    }
+}
+
+macro_rules! substr {
+    ($($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(|s: $ty, start: Option<i64>, end: Option<i64>| -> $ty { substr(s, start, end) }),
+            custom!(|s: Option<$ty>, start: Option<i64>, end: Option<i64>| -> Option<$ty> {
+                s.map(|s| substr(s, start, end))
+            }),
+        )*])
+    };
+}
+
+pub(crate) static SUBSTR: OpDef = OpDef {
+    name: "strings.substr",
+    aliases: &["substr"],
+    summary: "The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end.",
+    params: &[param("s"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Overloads,
+    meaning: substr!(Text<'static>, Bytes<'static>),
+    laws: &[],
+    examples: &[
+        ex("strings.substr(\"h\u{e9}llo\", 1, 3)", "'\u{e9}l'"),
+        ex("strings.substr(\"hello\", -2)", "'lo'"),
+        ex("strings.substr(b\"hello\", 3, 1)", "b''"),
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
+    use cembra_expr::Value;
+
+    /// What Python's `s[start:end]` is.
+    fn slice<T: Clone>(items: &[T], start: Option<i64>, end: Option<i64>) -> Vec<T> {
+        let length = items.len() as i64;
+        let place = |at: i64| if at < 0 { (at + length).max(0) } else { at.min(length) };
+        let (start, end) = (start.map_or(0, place), end.map_or(length, place));
+        items.iter().skip(start as usize).take((end - start).max(0) as usize).cloned().collect()
+    }
+
+    #[test]
+    fn lengths_are_in_characters() {
+        for s in STRINGS {
+            assert_eq!(call("strings.length", &[text(s)]), Ok(Value::from(s.chars().count() as i64)), "{s:?}");
+            assert_eq!(call("strings.length", &[bytes(s.as_bytes())]), Ok(Value::from(s.len() as i64)), "{s:?}");
+        }
+        assert_eq!(call("strings.length", &[missing_text()]), Ok(Value::from(None::<i64>)));
+    }
+
+    #[test]
+    fn parts_are_pythons_slices() {
+        let positions =
+            [None, Some(0), Some(1), Some(2), Some(5), Some(-1), Some(-2), Some(-9), Some(i64::MAX), Some(i64::MIN)];
+        for s in STRINGS {
+            for start in positions {
+                for end in positions {
+                    let (from, to) = (Value::from(start), Value::from(end));
+                    let chars: Vec<char> = s.chars().collect();
+                    let expected: String = slice(&chars, start, end).into_iter().collect();
+                    let found = call("strings.substr", &[text(s), from.clone(), to.clone()]);
+                    assert_eq!(found, Ok(text(&expected)), "{s:?} {start:?} {end:?}");
+                    let found = call("strings.substr", &[bytes(s.as_bytes()), from, to]);
+                    assert_eq!(found, Ok(bytes(&slice(s.as_bytes(), start, end))), "{s:?} {start:?} {end:?}");
+                }
+            }
+        }
+        assert_eq!(call("strings.substr", &[text("abc"), Value::from(1), Value::from(-1)]), Ok(text("b")));
+        assert_eq!(call("strings.substr", &[some_text("abc"), Value::Nothing, Value::from(2)]), Ok(some_text("ab")));
+        assert_eq!(call("strings.substr", &[missing_text(), Value::from(1), Value::from(2)]), Ok(missing_text()));
+        assert!(call("strings.substr", &[text("abc"), Value::from(1.5), Value::from(2)]).is_err());
+    }
+}

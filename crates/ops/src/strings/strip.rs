@@ -1,0 +1,187 @@
+//! Cutting characters off the ends of strings.
+
+use super::Chars;
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::kernel::custom;
+use cembra_expr::Value;
+use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
+
+/// The ends to cut.
+#[derive(Clone, Copy)]
+struct Ends {
+    left: bool,
+    right: bool,
+}
+
+const BOTH: Ends = Ends { left: true, right: true };
+const LEFT: Ends = Ends { left: true, right: false };
+const RIGHT: Ends = Ends { left: false, right: true };
+
+trait Strip: Chars {
+    /// Cuts the characters of `chars`, or white space, off the ends.
+    fn strip(self, context: &mut Context, chars: Option<Self>, ends: Ends) -> Result<Self, Fault>;
+}
+
+fn trim(text: Text<'static>, ends: Ends, cut: impl Fn(char) -> bool + Copy) -> Text<'static> {
+    let mut text = text.as_str();
+    if ends.left {
+        text = text.trim_start_matches(cut);
+    }
+    if ends.right {
+        text = text.trim_end_matches(cut);
+    }
+    Text::new(text)
+}
+
+impl Strip for Text<'static> {
+    fn strip(self, context: &mut Context, chars: Option<Self>, ends: Ends) -> Result<Self, Fault> {
+        let Some(chars) = chars else { return Ok(trim(self, ends, char::is_whitespace)) };
+        let chars = chars.as_str();
+        if chars.len() <= FEW {
+            return Ok(trim(self, ends, |c| chars.contains(c)));
+        }
+        let chars = sorted(context, chars)?;
+        Ok(trim(self, ends, |c| chars.binary_search(&u32::from(c).to_be_bytes()).is_ok()))
+    }
+}
+
+/// How many bytes of characters are looked through one by one.
+const FEW: usize = 32;
+
+/// The characters in order, each as the bytes of its number, so that long lists take no longer than long texts.
+fn sorted<'a>(context: &'a mut Context, chars: &str) -> Result<&'a [[u8; 4]], Fault> {
+    let room = context.arena().allocate(chars.len().saturating_mul(4))?;
+    let (numbers, _) = room.as_chunks_mut::<4>();
+    let mut count = 0;
+    for (number, char) in numbers.iter_mut().zip(chars.chars()) {
+        *number = u32::from(char).to_be_bytes();
+        count += 1;
+    }
+    let numbers = &mut numbers[..count];
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+impl Strip for Bytes<'static> {
+    fn strip(self, _: &mut Context, chars: Option<Self>, ends: Ends) -> Result<Self, Fault> {
+        let mut cut = [false; 256];
+        for byte in chars.map_or(b" \t\n\r\x0b\x0c".as_slice(), Chars::bytes) {
+            cut[usize::from(*byte)] = true;
+        }
+        let mut bytes = self.as_slice();
+        while let [first, rest @ ..] = bytes
+            && ends.left
+            && cut[usize::from(*first)]
+        {
+            bytes = rest;
+        }
+        while let [rest @ .., last] = bytes
+            && ends.right
+            && cut[usize::from(*last)]
+        {
+            bytes = rest;
+        }
+        Ok(Bytes::new(bytes))
+    }
+}
+
+macro_rules! strip {
+    ($ends:expr; $($ty:ty),*) => {
+        Meaning::Overloads(&[$(
+            custom!(try in context |s: $ty, chars: Option<$ty>| -> $ty { s.strip(context, chars, $ends) }),
+            custom!(try in context |s: Option<$ty>, chars: Option<$ty>| -> Option<$ty> {
+                s.map(|s| s.strip(context, chars, $ends)).transpose()
+            }),
+        )*])
+    };
+}
+
+pub(crate) static STRIP: OpDef = OpDef {
+    name: "strings.strip",
+    aliases: &["strip"],
+    summary: "The string without the characters of `chars` at its ends; without white space, if `chars` is missing.",
+    params: &[param("s"), param_or("chars", Value::Nothing)],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Overloads,
+    meaning: strip!(BOTH; Text<'static>, Bytes<'static>),
+    laws: &[],
+    examples: &[ex("strings.strip(\"  a b\\n\")", "'a b'"), ex("strings.strip(\"xxabyx\", \"xy\")", "'ab'")],
+};
+
+pub(crate) static LSTRIP: OpDef = OpDef {
+    name: "strings.lstrip",
+    aliases: &["lstrip"],
+    summary: "The string without the characters of `chars` at its start; without white space, if `chars` is missing.",
+    params: &[param("s"), param_or("chars", Value::Nothing)],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Overloads,
+    meaning: strip!(LEFT; Text<'static>, Bytes<'static>),
+    laws: &[],
+    examples: &[ex("strings.lstrip(\"  a \")", "'a '")],
+};
+
+pub(crate) static RSTRIP: OpDef = OpDef {
+    name: "strings.rstrip",
+    aliases: &["rstrip"],
+    summary: "The string without the characters of `chars` at its end; without white space, if `chars` is missing.",
+    params: &[param("s"), param_or("chars", Value::Nothing)],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Overloads,
+    meaning: strip!(RIGHT; Text<'static>, Bytes<'static>),
+    laws: &[],
+    examples: &[ex("strings.rstrip(b\"path//\", b\"/\")", "b'path'")],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
+    use cembra_expr::Value;
+    use cembra_runtime::Scalar;
+
+    #[test]
+    fn texts_lose_the_characters_at_their_ends() {
+        // Short lists are looked through, long ones sorted first.
+        let long: String = ('b'..='\u{250}').filter(|c| *c != 'h').rev().collect();
+        for chars in ["", "a", "ab\u{e9}", "\u{1f600}", " \t\u{3a3}", &long] {
+            for s in STRINGS {
+                let of = |op| call(op, &[text(s), text(chars)]);
+                let cut = |c| chars.contains(c);
+                assert_eq!(of("strings.strip"), Ok(text(s.trim_matches(cut))), "{s:?} {chars:?}");
+                assert_eq!(of("strings.lstrip"), Ok(text(s.trim_start_matches(cut))), "{s:?} {chars:?}");
+                assert_eq!(of("strings.rstrip"), Ok(text(s.trim_end_matches(cut))), "{s:?} {chars:?}");
+            }
+        }
+        for s in STRINGS {
+            assert_eq!(call("strings.strip", &[text(s)]), Ok(text(s.trim())), "{s:?}");
+            assert_eq!(call("strings.lstrip", &[text(s)]), Ok(text(s.trim_start())), "{s:?}");
+            assert_eq!(call("strings.rstrip", &[text(s)]), Ok(text(s.trim_end())), "{s:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_lose_the_bytes_at_their_ends() {
+        let s = b" \t\n\r\x0b\x0c\xa0a\xff \x00 \x0b";
+        assert_eq!(call("strings.strip", &[bytes(s)]), Ok(bytes(b"\xa0a\xff \x00")));
+        assert_eq!(call("strings.lstrip", &[bytes(s)]), Ok(bytes(b"\xa0a\xff \x00 \x0b")));
+        assert_eq!(call("strings.rstrip", &[bytes(s)]), Ok(bytes(&s[..s.len() - 3 + 1])));
+        // Arolla's released package stops the process at bytes above 0x7f.
+        assert_eq!(call("strings.strip", &[bytes(b"\xff\x00a\xff"), bytes(b"\xff\x00")]), Ok(bytes(b"a")));
+        assert_eq!(call("strings.strip", &[bytes(b"aa"), bytes(b"a")]), Ok(bytes(b"")));
+    }
+
+    #[test]
+    fn missing_characters_mean_white_space() {
+        let missing = Value::Missing(Scalar::Text);
+        assert_eq!(call("strings.strip", &[text(" a "), missing.clone()]), Ok(text("a")));
+        assert_eq!(call("strings.strip", &[some_text(" a "), missing]), Ok(some_text("a")));
+        assert_eq!(call("strings.strip", &[missing_text(), text("a")]), Ok(missing_text()));
+        assert!(call("strings.strip", &[text("a"), bytes(b"a")]).is_err());
+        assert!(call("strings.strip", &[Value::Nothing]).is_err());
+    }
+}
