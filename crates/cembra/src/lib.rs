@@ -48,7 +48,8 @@ pub use cembra_expr::{
 };
 pub use cembra_native::RawFunction;
 pub use cembra_ops::{
-    Cell, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, UserFunction, UserOperator,
+    Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, Un, UserFunction,
+    UserOperator, Val,
 };
 pub use cembra_prepare::{Extension, PASSES, Pass};
 pub use cembra_runtime::{CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Text};
