@@ -2,7 +2,7 @@
 //! no order; texts compare by bytes; `false` is before `true`; a unit equals a unit. Missing operands make both forms
 //! missing, so `core.not_equal(missing, x)` is missing too.
 
-use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::{Bin, Cell, Cmp, Datum, Example, Mask, Overload, Promotion, Tape};
 use cembra_runtime::{Bytes, MachineType, RuntimeFn, Text};
@@ -85,19 +85,7 @@ const fn comparison(
     laws: &'static [Law],
     examples: &'static [Example],
 ) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        params: const { &[param("x"), param("y")] },
-        variadic: false,
-        presence: PresenceRule::Strict,
-        faults: &[],
-        typing: Typing::Promote(Promotion::Comparable),
-        meaning,
-        laws,
-        examples,
-    }
+    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Comparable), meaning, laws, examples, ..BINARY }
 }
 
 macro_rules! overloads {

@@ -211,6 +211,24 @@ impl OpDef {
     }
 }
 
+/// What most records share, to be filled in: a strict operator on one number that cannot fail.
+pub(crate) const UNARY: OpDef = OpDef {
+    name: "",
+    aliases: &[],
+    summary: "",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Strict,
+    faults: &[],
+    typing: Typing::Promote(Promotion::Numeric),
+    meaning: Meaning::Overloads(&[]),
+    laws: &[],
+    examples: &[],
+};
+
+/// The same on two numbers.
+pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UNARY };
+
 /// A parameter that must be given.
 pub(crate) const fn param(name: &'static str) -> Parameter {
     Parameter { name, default: None }

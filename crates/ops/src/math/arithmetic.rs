@@ -1,6 +1,6 @@
 //! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
 
-use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{BINARY, Law, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::{Bin, Cell, Cmp, Promotion, Rule, Tape, Un};
 
@@ -12,19 +12,7 @@ const fn binary(
     laws: &'static [Law],
     examples: &'static [crate::Example],
 ) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        params: const { &[param("x"), param("y")] },
-        variadic: false,
-        presence: PresenceRule::Strict,
-        faults: &[],
-        typing: Typing::Promote(Promotion::Numeric),
-        meaning,
-        laws,
-        examples,
-    }
+    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Numeric), meaning, laws, examples, ..BINARY }
 }
 
 const fn unary(
@@ -35,19 +23,7 @@ const fn unary(
     laws: &'static [Law],
     examples: &'static [crate::Example],
 ) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        params: const { &[param("x")] },
-        variadic: false,
-        presence: PresenceRule::Strict,
-        faults: &[],
-        typing: Typing::Promote(Promotion::Numeric),
-        meaning,
-        laws,
-        examples,
-    }
+    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Numeric), meaning, laws, examples, ..UNARY }
 }
 
 fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {

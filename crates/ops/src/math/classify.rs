@@ -1,6 +1,6 @@
 //! Questions about floats: NaN, infinite, finite. The answers are masks. Integers are always finite, and say so by type.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::{Cell, Cmp, Datum, Example, Presence, Promotion, Rule, Un};
 
@@ -11,19 +11,7 @@ const fn question(
     meaning: Meaning,
     examples: &'static [Example],
 ) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        params: const { &[param("x")] },
-        variadic: false,
-        presence: PresenceRule::Strict,
-        faults: &[],
-        typing: Typing::Promote(Promotion::Numeric),
-        meaning,
-        laws: &[],
-        examples,
-    }
+    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Numeric), meaning, examples, ..UNARY }
 }
 
 const NEVER: Rule = |_, _| Cell { presence: Presence::Missing, datum: Datum::Unit };

@@ -1,6 +1,6 @@
 //! Exponentials and logarithms. Each is one function of the runtime, called by every backend; integers become FLOAT32.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
 use crate::{Cell, Example, Promotion, Rule, Tape};
 use cembra_runtime::{MachineType, RuntimeFn, math};
@@ -13,19 +13,7 @@ pub(super) const fn function(
     meaning: Meaning,
     examples: &'static [Example],
 ) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        params: const { &[param("x")] },
-        variadic: false,
-        presence: PresenceRule::Strict,
-        faults: &[],
-        typing: Typing::Promote(Promotion::Float),
-        meaning,
-        laws: &[],
-        examples,
-    }
+    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Float), meaning, examples, ..UNARY }
 }
 
 /// Records a call of a runtime function of one float, in the width of the argument.

@@ -1,6 +1,6 @@
 //! Rounding to whole numbers. The type stays; integers are whole already.
 
-use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Law, Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
 use crate::{Bin, Cell, Cmp, Example, Promotion, Rule, Tape, Un};
 
@@ -15,14 +15,11 @@ const fn rounding(
         name,
         aliases,
         summary,
-        params: const { &[param("x")] },
-        variadic: false,
-        presence: PresenceRule::Strict,
-        faults: &[],
         typing: Typing::Promote(Promotion::Numeric),
         meaning,
         laws: &[Law::Idempotent],
         examples,
+        ..UNARY
     }
 }
 
