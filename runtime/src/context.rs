@@ -26,11 +26,15 @@ pub enum FaultKind {
     Invalid = 6,
     /// A text that is not of the form it is parsed as; the operand is the text.
     Parse = 7,
+    /// The loops of an evaluation run more often than it may; the operand is the limit.
+    IterationLimit = 9,
+    /// An index outside of a sequence; the operands are the index and the size.
+    IndexRange = 10,
 }
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [FaultKind; 7] = [
+    pub const ALL: [FaultKind; 9] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,
         FaultKind::MissingValue,
@@ -38,6 +42,8 @@ impl FaultKind {
         FaultKind::ArenaLimit,
         FaultKind::Invalid,
         FaultKind::Parse,
+        FaultKind::IterationLimit,
+        FaultKind::IndexRange,
     ];
 
     /// The kind with this number, if there is one.
@@ -57,6 +63,8 @@ impl FaultKind {
             FaultKind::ArenaLimit => "arena_limit",
             FaultKind::Invalid => "invalid",
             FaultKind::Parse => "parse",
+            FaultKind::IterationLimit => "iteration_limit",
+            FaultKind::IndexRange => "index_range",
         }
     }
 }
@@ -105,6 +113,7 @@ pub struct Context {
     functions: *const functions::Address,
     calls: *const KernelCall,
     fault: FaultRecord,
+    iterations: u64,
     arena: Arena,
 }
 
@@ -129,6 +138,12 @@ impl Context {
     pub const FAULT_OPERANDS_OFFSET: i32 =
         (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, operands)) as i32;
 
+    /// Offset of the number of times that the loops of one evaluation may run.
+    pub const ITERATIONS_OFFSET: i32 = std::mem::offset_of!(Context, iterations) as i32;
+
+    /// How often the loops of one evaluation may run together, unless a caller says otherwise.
+    pub const ITERATIONS: u64 = 10_000_000;
+
     /// A context with no fault recorded.
     #[must_use]
     pub fn new() -> Self {
@@ -136,6 +151,7 @@ impl Context {
             functions: functions::table(),
             calls: std::ptr::null(),
             fault: FaultRecord::default(),
+            iterations: Context::ITERATIONS,
             arena: Arena::new(Arena::LIMIT),
         }
     }
@@ -149,6 +165,17 @@ impl Context {
     #[must_use]
     pub fn with_arena_limit(limit: usize) -> Self {
         Context { arena: Arena::new(limit), ..Context::new() }
+    }
+
+    /// Sets how often the loops of one evaluation may run together.
+    pub fn set_iterations(&mut self, limit: u64) {
+        self.iterations = limit;
+    }
+
+    /// How often the loops of one evaluation may run together.
+    #[must_use]
+    pub fn iterations(&self) -> u64 {
+        self.iterations
     }
 
     /// Where strings that an evaluation makes are put.

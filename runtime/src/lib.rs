@@ -7,6 +7,7 @@
 mod arena;
 mod code_memory;
 mod context;
+mod fields;
 mod frame;
 mod functions;
 mod kernel;
@@ -19,6 +20,7 @@ mod text;
 pub use arena::Arena;
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
+pub use fields::{Fields, NameError, Names};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
 pub use kernel::{Kernel, KernelCall};

@@ -1,8 +1,9 @@
 //! QTypes: the types of values, under Arolla's names, and how each is laid out in a frame.
 //!
-//! A type is a scalar, an optional scalar, or a tuple. Two more kinds exist only while a model is being prepared:
-//! the type of a type literal, and the type of an untyped `missing`; neither has a place in a frame.
+//! A type is a scalar, an optional scalar, or a tuple. Four more kinds exist only while a model is being prepared: the
+//! types of a type literal, of an untyped `missing`, of a function and of a sequence; none has a place in a frame.
 
+use crate::Fields;
 use std::fmt;
 use std::sync::Arc;
 
@@ -142,12 +143,16 @@ pub enum QType {
     Scalar(Scalar),
     /// A value that may be missing.
     Optional(Scalar),
-    /// A fixed sequence of values, laid out like a C struct.
-    Tuple(Arc<[QType]>),
+    /// A fixed sequence of values, laid out like a C struct; the fields of a named tuple have names.
+    Tuple(Fields<QType>),
     /// The type of a type literal such as the `f32` of `core.cast(x, f32)`. Compile time only.
     Meta,
     /// The type of an untyped `missing`: common with every scalar type. Compile time only.
     Nothing,
+    /// The type of a function that is an operand. Compile time only.
+    Function,
+    /// The type of a sequence of elements of one type. Compile time only: loops take it apart.
+    Sequence(Arc<QType>),
 }
 
 /// Size and alignment in bytes.
@@ -214,7 +219,7 @@ impl QType {
                 whole.size = whole.align_up(whole.size);
                 whole
             }
-            QType::Meta | QType::Nothing => Layout { size: 0, align: 1 },
+            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Layout { size: 0, align: 1 },
         }
     }
 
@@ -267,6 +272,17 @@ impl QType {
         }
     }
 
+    /// True for types that values have at run time, and not only while a model is being prepared.
+    #[must_use]
+    pub fn is_run_time(&self) -> bool {
+        // Types nest only as deep as the text that spelled them.
+        match self {
+            QType::Scalar(_) | QType::Optional(_) => true,
+            QType::Tuple(fields) => fields.iter().all(QType::is_run_time),
+            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => false,
+        }
+    }
+
     /// The tuple of these fields.
     #[must_use]
     pub fn tuple(fields: impl IntoIterator<Item = QType>) -> QType {
@@ -281,17 +297,20 @@ impl QType {
 }
 
 impl fmt::Display for QType {
-    /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`.
+    /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`, `namedtuple<x=FLOAT32>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A tuple type nests only as deep as the text that spelled it (the parser's depth limit), so this recursion is bounded.
         match self {
             QType::Scalar(scalar) => f.write_str(scalar.name()),
             QType::Optional(scalar) => write!(f, "OPTIONAL_{}", scalar.name()),
             QType::Tuple(fields) => {
-                f.write_str("tuple<")?;
+                f.write_str(if fields.names().is_some() { "namedtuple<" } else { "tuple<" })?;
                 for (index, field) in fields.iter().enumerate() {
                     if index > 0 {
                         f.write_str(",")?;
+                    }
+                    if let Some(name) = fields.names().and_then(|names| names.get(index)) {
+                        write!(f, "{name}=")?;
                     }
                     write!(f, "{field}")?;
                 }
@@ -299,6 +318,8 @@ impl fmt::Display for QType {
             }
             QType::Meta => f.write_str("QTYPE"),
             QType::Nothing => f.write_str("NOTHING"),
+            QType::Function => f.write_str("OPERATOR"),
+            QType::Sequence(element) => write!(f, "SEQUENCE[{element}]"),
         }
     }
 }
@@ -350,5 +371,13 @@ mod tests {
         assert_eq!(outer.layout(), Layout { size: 32, align: 8 });
         assert_eq!(outer.to_string(), "tuple<OPTIONAL_UNIT,tuple<BOOLEAN,OPTIONAL_INT32>,FLOAT64,BOOLEAN>");
         assert_eq!(QType::tuple([]).layout(), Layout { size: 0, align: 1 });
+        let names = crate::Names::parse("a,b").unwrap();
+        let named = QType::Tuple(Fields::named(names, [QType::BOOLEAN, inner.clone()]).unwrap());
+        let same = QType::tuple([QType::BOOLEAN, inner]);
+        assert_ne!(named, same);
+        assert_eq!((named.layout(), named.field_offset(1)), (same.layout(), same.field_offset(1)));
+        assert_eq!(named.to_string(), "namedtuple<a=BOOLEAN,b=tuple<BOOLEAN,OPTIONAL_INT32>>");
+        // Types are copied all through a compiler.
+        assert_eq!(size_of::<QType>(), 16);
     }
 }

@@ -67,7 +67,7 @@ impl Closeness {
         match (expected, found) {
             (Value::Scalar(a), Value::Scalar(b)) | (Value::Present(a), Value::Present(b)) => self.accepts_scalar(a, b),
             (Value::Tuple(a), Value::Tuple(b)) => {
-                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| self.accepts(a, b))
+                a.len() == b.len() && a.names() == b.names() && a.iter().zip(b.iter()).all(|(a, b)| self.accepts(a, b))
             }
             _ => false,
         }

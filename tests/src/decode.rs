@@ -103,7 +103,7 @@ pub fn value(qtype: &QType, json: &Json) -> Result<Value, Malformed> {
         QType::Scalar(scalar) => scalar_value(*scalar, json).map(Value::Scalar),
         QType::Optional(scalar) if json.is_null() => Some(Value::Missing(*scalar)),
         QType::Optional(scalar) => scalar_value(*scalar, json).map(Value::Present),
-        QType::Tuple(_) | QType::Meta | QType::Nothing => None,
+        QType::Tuple(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => None,
     };
     decoded.ok_or_else(|| Malformed::Value { qtype: qtype.clone(), found: json.to_string() })
 }

@@ -128,6 +128,7 @@ fn term(prepared: &Prepared) -> String {
                 format!("{name}#{overload:?}{lifted}({})", operands.join(", "))
             }
             cembra_prepare::Kind::Where => format!("where({})", operands.join(", ")),
+            other => format!("{other:?}({})", operands.join(", ")),
         };
         terms.push(format!("{term}: {}", graph.qtype(node)));
     }

@@ -54,6 +54,13 @@ impl Error {
             FaultKind::MissingValue => "expects a present value, got missing".to_owned(),
             FaultKind::Assertion => format!("assertion failed: {text}"),
             FaultKind::ArenaLimit => "the strings of one evaluation exceed the limit `arena_bytes`".to_owned(),
+            FaultKind::IterationLimit => {
+                "the loops of one evaluation run more rounds than the limit `loop_iterations`".to_owned()
+            }
+            FaultKind::IndexRange => match operand {
+                Some(value) => format!("the sequence has no element {}", crate::print_value(&value)),
+                None => "the sequence has no such element".to_owned(),
+            },
             FaultKind::Invalid if text.is_empty() => "an argument is outside of the operator's domain".to_owned(),
             FaultKind::Invalid => text.to_owned(),
             FaultKind::Parse => format!("cannot parse {}", crate::print_value(&Value::from(text))),

@@ -266,7 +266,7 @@ pub(crate) fn strong(qtype: &QType) -> QType {
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
         QType::Optional(Scalar::WeakFloat) => QType::Optional(Scalar::Float64),
-        QType::Tuple(fields) => QType::tuple(fields.iter().map(strong)),
+        QType::Tuple(fields) => QType::Tuple(fields.map(strong)),
         other => other.clone(),
     }
 }
@@ -277,9 +277,11 @@ pub(crate) fn cast(value: &Value, wanted: &QType) -> Option<Value> {
     match (value, wanted) {
         _ if found == *wanted => Some(value.clone()),
         (Value::Nothing, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
-        (Value::Tuple(values), QType::Tuple(types)) if values.len() == types.len() => {
+        (Value::Tuple(values), QType::Tuple(types))
+            if values.len() == types.len() && values.names() == types.names() =>
+        {
             let values = values.iter().zip(types.iter()).map(|(value, wanted)| cast(value, wanted));
-            Some(Value::Tuple(values.collect::<Option<_>>()?))
+            Some(Value::Tuple(types.with(values.collect::<Option<_>>()?)))
         }
         (_, QType::Scalar(scalar) | QType::Optional(scalar)) => {
             // A weak float stands for a value of any float type.

@@ -78,6 +78,8 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::Assertion => "the condition does not hold",
         FaultKind::ArenaLimit => "the strings of one evaluation take more memory than allowed",
         FaultKind::Invalid => "an argument is outside of the domain",
+        FaultKind::IterationLimit => "the loops of one evaluation run more rounds than allowed",
+        FaultKind::IndexRange => "the index is not one of the sequence",
         FaultKind::Parse => "the text is not of the form it is parsed as",
     }
 }
@@ -112,6 +114,7 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     let types = match def.meaning {
         Meaning::Overloads(_) => types,
         Meaning::Expand(_) => vec!["stands for an expression of other operators".to_owned()],
+        Meaning::Instantiate(_) => vec!["any that the function takes".to_owned()],
         Meaning::Structure(_) => vec!["any".to_owned()],
     };
     facts.push(("Types", types));

@@ -16,7 +16,6 @@
 
 use crate::infix::{GET_NTH, MAKE_TUPLE, Operation, WHERE};
 use crate::limits::Limit;
-use crate::program::is_run_time_type;
 use crate::text::{is_word, type_nesting, value_nesting};
 use crate::{Code, Diagnostic, Diagnostics, Graph, Input, Limits, NodeId, Output, Program, ScalarValue, Value};
 use cembra_runtime::QType;
@@ -138,7 +137,7 @@ impl Builder {
     pub fn typed_leaf(&self, name: &str, qtype: QType) -> Expr<'_> {
         let leaf = self.leaf(name);
         let state = &mut *self.state.borrow_mut();
-        if !is_run_time_type(&qtype) {
+        if !qtype.is_run_time() {
             state.report(
                 Diagnostic::new(Code::InputType, format!("no input is of type {qtype}"))
                     .hint("values of this type exist only in the text of a model"),

@@ -113,6 +113,12 @@ impl Graph {
         id
     }
 
+    /// The id of a name that some node or leaf has; `None` if there is none.
+    #[must_use]
+    pub fn find_name(&self, name: &str) -> Option<NameId> {
+        self.name_ids.get(name).copied()
+    }
+
     /// The text of a name.
     #[must_use]
     pub fn name(&self, id: NameId) -> &Arc<str> {

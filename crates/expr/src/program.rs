@@ -65,16 +65,6 @@ impl Program {
     }
 }
 
-/// True for types that values have at run time.
-pub(crate) fn is_run_time_type(qtype: &QType) -> bool {
-    // Types nest only as deep as the parser allows.
-    match qtype {
-        QType::Scalar(_) | QType::Optional(_) => true,
-        QType::Tuple(fields) => fields.iter().all(is_run_time_type),
-        QType::Meta | QType::Nothing => false,
-    }
-}
-
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
         let inputs_equal = self.inputs.len() == other.inputs.len()

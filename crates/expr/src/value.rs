@@ -1,7 +1,7 @@
 //! Values: what literals hold, what goes into a model and what comes out. Equality is of bits: `-0.0` differs from
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
-use cembra_runtime::{Bytes, FramePtr, QType, Scalar, Slot, Text};
+use cembra_runtime::{Bytes, Fields, FramePtr, QType, Scalar, Slot, Text};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -166,8 +166,8 @@ pub enum Value {
     Present(ScalarValue),
     /// A missing value of an optional type.
     Missing(Scalar),
-    /// A tuple.
-    Tuple(Arc<[Value]>),
+    /// A tuple, or a named one.
+    Tuple(Fields<Value>),
     /// A type, as an operand of a cast.
     Type(QType),
     /// An untyped `missing`.
@@ -183,7 +183,7 @@ impl Value {
             Value::Scalar(v) => QType::Scalar(v.scalar()),
             Value::Present(v) => QType::Optional(v.scalar()),
             Value::Missing(scalar) => QType::Optional(*scalar),
-            Value::Tuple(fields) => QType::tuple(fields.iter().map(Value::qtype)),
+            Value::Tuple(fields) => QType::Tuple(fields.map(Value::qtype)),
             Value::Type(_) => QType::Meta,
             Value::Nothing => QType::Nothing,
         }
@@ -216,7 +216,9 @@ impl Value {
     pub fn same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Scalar(a), Value::Scalar(b)) | (Value::Present(a), Value::Present(b)) => a.same(b),
-            (Value::Tuple(a), Value::Tuple(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b)),
+            (Value::Tuple(a), Value::Tuple(b)) => {
+                a.len() == b.len() && a.names() == b.names() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b))
+            }
             _ => self == other,
         }
     }
@@ -268,18 +270,15 @@ impl Value {
                 // SAFETY: FRAME-SLOT; a present optional's value was written (a unit has no bytes to read).
                 Value::optional(*scalar, present.then(|| unsafe { read_scalar(*scalar, frame, offset + value) }))
             }
-            QType::Tuple(fields) => Value::Tuple(
-                fields
-                    .iter()
-                    .enumerate()
-                    .map(|(index, field)| {
-                        let inside = qtype.field_offset(index).unwrap_or(0);
-                        // SAFETY: FRAME-SLOT; the field lies inside the tuple.
-                        unsafe { Value::read_from(field, frame, offset + inside) }
-                    })
-                    .collect(),
-            ),
-            QType::Meta | QType::Nothing => Value::Nothing,
+            QType::Tuple(fields) => {
+                let values = fields.iter().enumerate().map(|(index, field)| {
+                    let inside = qtype.field_offset(index).unwrap_or(0);
+                    // SAFETY: FRAME-SLOT; the field lies inside the tuple.
+                    unsafe { Value::read_from(field, frame, offset + inside) }
+                });
+                Value::Tuple(fields.with(values.collect()))
+            }
+            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
         }
     }
 }
@@ -320,7 +319,7 @@ unsafe fn read_scalar(scalar: Scalar, frame: FramePtr, offset: u32) -> ScalarVal
 }
 
 impl fmt::Display for Value {
-    /// As Arolla prints it: `optional_float64{NA}`, `present`, `(1, 2.)`.
+    /// As Arolla prints it: `optional_float64{NA}`, `present`, `(1, 2.)`, `namedtuple<x=INT32>{(1)}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Scalar(v) => write!(f, "{v}"),
@@ -333,6 +332,10 @@ impl fmt::Display for Value {
             }
             Value::Missing(scalar) => write!(f, "optional_{}{{NA}}", scalar.name().to_ascii_lowercase()),
             Value::Tuple(fields) => {
+                let named = fields.names().is_some();
+                if named {
+                    write!(f, "{}{{", self.qtype())?;
+                }
                 f.write_str("(")?;
                 for (index, field) in fields.iter().enumerate() {
                     if index > 0 {
@@ -340,7 +343,7 @@ impl fmt::Display for Value {
                     }
                     write!(f, "{field}")?;
                 }
-                f.write_str(")")
+                f.write_str(if named { ")}" } else { ")" })
             }
             Value::Type(qtype) => write!(f, "{qtype}"),
             Value::Nothing => f.write_str("missing"),
@@ -382,7 +385,11 @@ impl From<&str> for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra_runtime::Frame;
+    use cembra_runtime::{Frame, Names};
+
+    fn named<const N: usize>(names: &str, values: [Value; N]) -> Value {
+        Value::Tuple(Fields::named(Names::parse(names).unwrap(), values).unwrap())
+    }
 
     #[test]
     fn literals_print_as_arolla_prints_them() {
@@ -403,6 +410,7 @@ mod tests {
             Value::Missing(Scalar::Unit),
             Value::from("it's"),
             Value::Tuple([Value::from(1_i32), Value::from(2.0_f32)].into()),
+            named("x,y", [Value::from(1_i32), Value::from(2.0_f32)]),
         ]
         .iter()
         .map(Value::to_string)
@@ -425,7 +433,8 @@ mod tests {
                 "present",
                 "missing",
                 "'it\\'s'",
-                "(1, 2.)"
+                "(1, 2.)",
+                "namedtuple<x=INT32,y=FLOAT32>{(1, 2.)}"
             ]
         );
     }
@@ -436,6 +445,9 @@ mod tests {
         assert_eq!(Value::from(f64::NAN), Value::from(f64::NAN));
         assert!(Value::from(f32::NAN).same(&Value::from(-f32::NAN)));
         assert!(!Value::from(1.0_f64).same(&Value::Scalar(ScalarValue::WeakFloat(1.0))));
+        assert!(named("x", [Value::from(f32::NAN)]).same(&named("x", [Value::from(-f32::NAN)])));
+        assert!(!named("x", [Value::from(1_i32)]).same(&named("y", [Value::from(1_i32)])));
+        assert_ne!(named("x", [Value::from(1_i32)]), Value::Tuple([Value::from(1_i32)].into()));
     }
 
     #[test]
@@ -446,6 +458,7 @@ mod tests {
             Value::from(Some(2.5_f64)),
             Value::Present(ScalarValue::Unit),
             Value::Tuple([Value::from(true), Value::from(Some(7_i64)), Value::Tuple([Value::from("x")].into())].into()),
+            named("b,n", [Value::from(true), named("t", [Value::from("x")])]),
         ];
         for value in values {
             let mut frame = Frame::from_template(&[0xAA; 64]);

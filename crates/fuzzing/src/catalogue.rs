@@ -2,7 +2,7 @@
 //! asking its typing. Nothing here is said of any operator by name but which ones are conditionals.
 
 use cembra_expr::Value;
-use cembra_ops::{Argument, OpDef, OpId, Registry, id};
+use cembra_ops::{Argument, OpDef, OpId, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
 use std::sync::OnceLock;
 
@@ -59,6 +59,8 @@ impl Catalogue {
         wanted.extend([false, true].map(|flag| Wanted::Literal(Value::from(flag))));
         let entries: Vec<Entry> = registry
             .iter()
+            // Functions and what takes them are grown in scopes of their own.
+            .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated))
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };
                 Entry { op, def, groups: groups(def, &wanted, kinds) }

@@ -36,6 +36,8 @@ pub struct Config {
     pub conditionals: f64,
     /// Share of operators that are tuples or fields of tuples, likewise.
     pub structure: f64,
+    /// Share of operators on functions and sequences, likewise.
+    pub functions: f64,
     /// Share kept of the operators that can fault. Most rows of most programs should get as far as a value.
     pub fallible: f64,
     /// Share of programs that are damaged so that most are ill-typed.
@@ -68,6 +70,7 @@ impl Default for Config {
             literals: 0.4,
             conditionals: 0.2,
             structure: 0.05,
+            functions: 0.06,
             fallible: 0.5,
             ill_typed: 0.05,
             garbled: 0.03,

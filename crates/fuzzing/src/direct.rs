@@ -5,7 +5,8 @@
 use crate::subject::Row;
 use cembra_expr::{Program, Value};
 use cembra_ops::{OpDef, Registry, Resolved, Signature, call, id};
-use cembra_prepare::{Id, Kind, Options, Prepared};
+use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph};
+use std::collections::HashMap;
 
 /// The typed graph before anything is folded, optimised or made lazy; `None` if preparation refuses the program.
 pub(crate) fn prepare(program: &Program) -> Option<Prepared> {
@@ -17,6 +18,7 @@ pub(crate) fn prepare(program: &Program) -> Option<Prepared> {
 pub(crate) fn evaluate(prepared: &Prepared, row: &Row) -> Option<Vec<Value>> {
     let graph = &prepared.graph;
     let mut values: Vec<Option<Value>> = vec![None; graph.len()];
+    let mut loops: HashMap<LoopId, Rounds> = HashMap::new();
     let mut stack: Vec<Id> = prepared.outputs.iter().rev().map(|(_, output)| *output).collect();
     while let Some(node) = stack.last().copied() {
         if values[node.index()].is_some() {
@@ -27,7 +29,7 @@ pub(crate) fn evaluate(prepared: &Prepared, row: &Row) -> Option<Vec<Value>> {
         let value = match graph.kind(node) {
             Kind::Leaf(leaf) => row.get(graph.leaf_name(leaf))?.clone(),
             Kind::Literal(_) => graph.value(node)?.clone(),
-            Kind::Operator { op, .. } if op == id::WHERE => {
+            Kind::Where | Kind::Operator { op: id::WHERE, .. } => {
                 let Some(condition) = &values[operands[0].index()] else {
                     stack.push(operands[0]);
                     continue;
@@ -50,9 +52,55 @@ pub(crate) fn evaluate(prepared: &Prepared, row: &Row) -> Option<Vec<Value>> {
                 let def: &OpDef = Registry::standard().get(op);
                 call(def, &Resolved { signature, overload, lifted }, &args)?.ok()?
             }
-            Kind::Where => return None,
+            Kind::Loop(of) => {
+                let Some(init) = values[operands[0].index()].clone() else {
+                    stack.push(operands[0]);
+                    continue;
+                };
+                let rounds = loops.entry(of).or_insert_with(|| Rounds::of(graph, of));
+                if let Some(state) = rounds.state.filter(|state| values[state.index()].is_none()) {
+                    values[state.index()] = Some(init);
+                }
+                let Some(Value::Tuple(parts)) = values[operands[1].index()].clone() else {
+                    stack.push(operands[1]);
+                    continue;
+                };
+                rounds.made.iter().for_each(|made| values[made.index()] = None);
+                if !matches!(parts.get(1), Some(Value::Missing(_))) {
+                    let state = rounds.state?;
+                    rounds.left = rounds.left.checked_sub(1)?;
+                    values[state.index()] = parts.first().cloned();
+                    continue;
+                }
+                Value::Tuple(parts)
+            }
+            // The state has its value in a round, and nothing else asks for it.
+            Kind::State(_) | Kind::Passed(_) => return None,
         };
         values[node.index()] = Some(value);
     }
     prepared.outputs.iter().map(|(_, output)| values[output.index()].clone()).collect()
+}
+
+/// A loop: its state, and what each round makes anew.
+struct Rounds {
+    state: Option<Id>,
+    made: Vec<Id>,
+    left: u32,
+}
+
+/// The most rounds of one loop.
+const MOST_ROUNDS: u32 = 100_000;
+
+impl Rounds {
+    fn of(graph: &TypedGraph, of: LoopId) -> Rounds {
+        let state = graph.ids().find(|node| graph.kind(*node) == Kind::State(of));
+        let mut depends = vec![false; graph.len()];
+        for node in graph.ids() {
+            let inherits = graph.operands(node).iter().any(|operand| depends[operand.index()]);
+            depends[node.index()] = Some(node) == state || (inherits && graph.kind(node) != Kind::Loop(of));
+        }
+        let made = graph.ids().filter(|node| depends[node.index()]).collect();
+        Rounds { state, made, left: MOST_ROUNDS }
+    }
 }

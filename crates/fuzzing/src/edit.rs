@@ -1,7 +1,7 @@
 //! Edits of programs: a copy with one node replaced and what nobody needs dropped. Damage and shrinking are made of it.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Program, Value};
-use cembra_ops::{Argument, Registry};
+use cembra_ops::{Argument, Registry, Typing};
 use cembra_runtime::QType;
 use std::sync::Arc;
 
@@ -92,6 +92,9 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
 pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
     let registry = Registry::standard();
     let graph = &program.graph;
+    if takes_functions(program) {
+        return types_of_preparation(program);
+    }
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
     let mut types: Vec<Option<QType>> = vec![None; graph.len()];
     for index in (0..graph.len()).filter(|index| needed[*index]) {
@@ -116,7 +119,32 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
         };
         types[index] = Some(qtype);
     }
-    let has_type = |node: NodeId| !matches!(types[node.index()], None | Some(QType::Meta | QType::Nothing));
+    let has_type = |node: NodeId| {
+        !matches!(types[node.index()], None | Some(QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_)))
+    };
     let typed = !program.outputs.is_empty() && program.outputs.iter().all(|output| has_type(output.node));
     typed.then_some(types)
+}
+
+/// True if some operator that an output needs takes functions or sequences, so that the registry alone tells no types.
+fn takes_functions(program: &Program) -> bool {
+    let (graph, registry) = (&program.graph, Registry::standard());
+    let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
+    (0..graph.len()).filter(|at| needed[*at]).any(|at| match graph.node(NodeId::from_index(at)) {
+        Node::Operator(name, _) => registry
+            .find(graph.name(name))
+            .is_some_and(|op| matches!(registry.get(op).typing, Typing::Instantiated)),
+        _ => false,
+    })
+}
+
+/// The types that preparation finds; those of nodes inside of functions may be those of one call of many.
+fn types_of_preparation(program: &Program) -> Option<Vec<Option<QType>>> {
+    let options = cembra_prepare::Options { stop_after: Some("types".to_owned()), ..Default::default() };
+    let prepared = cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()?;
+    let mut types = vec![None; program.graph.len()];
+    for id in prepared.graph.ids() {
+        types[prepared.graph.origin(id).index()] = Some(prepared.graph.qtype(id).clone());
+    }
+    Some(types)
 }

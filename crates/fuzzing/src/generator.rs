@@ -1,6 +1,8 @@
 //! The generator: grows a pool of typed nodes bottom up, each new one an operator on earlier ones, and makes some of the
 //! deepest the outputs. Reusing the pool gives deep expressions with much sharing, also across branches.
 
+mod functions;
+
 use crate::Config;
 use crate::catalogue::{Catalogue, Entry, Form, Wanted};
 use crate::config::{chance, pick};
@@ -27,6 +29,8 @@ pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
         used: Vec::new(),
         by_type: HashMap::new(),
         inputs: Vec::new(),
+        nested: 0,
+        placeholders: 0,
     };
     let inputs = pool.random.u32(1..=config.max_inputs.max(1));
     // Few types, so that operands meet.
@@ -64,7 +68,13 @@ struct Pool<'r> {
     used: Vec<bool>,
     by_type: HashMap<QType, Vec<NodeId>>,
     inputs: Vec<Input>,
+    /// Functions that are being grown, inside each other.
+    nested: u32,
+    placeholders: u32,
 }
+
+/// The depth of nodes that are out of reach: those of a function that is finished.
+const HIDDEN: u32 = 1 << 20;
 
 impl Pool<'_> {
     fn chance(&mut self, share: f64) -> bool {
@@ -137,6 +147,10 @@ impl Pool<'_> {
     /// Adds one operator, if operands are found for it.
     fn grow(&mut self) {
         let catalogue = Catalogue::standard();
+        if self.chance(self.config.functions) {
+            self.grow_function();
+            return;
+        }
         let entry = if self.chance(self.config.conditionals) {
             &catalogue.entries[*pick(self.random, &catalogue.conditionals)]
         } else if self.chance(self.config.structure) {
@@ -303,7 +317,7 @@ impl Pool<'_> {
     fn finish(self) -> Program {
         let Pool { random, config, graph, types, depths, used, inputs, .. } = self;
         let mut nodes: Vec<NodeId> = (0..types.len())
-            .filter(|at| !matches!(types[*at], QType::Meta | QType::Nothing))
+            .filter(|at| types[*at].is_run_time() && depths[*at] < HIDDEN)
             .map(NodeId::from_index)
             .collect();
         random.shuffle(&mut nodes);

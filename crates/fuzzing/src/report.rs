@@ -18,6 +18,7 @@ pub struct Report {
     unreadable: u64,
     variants: u64,
     conditionals: u64,
+    loops: u64,
     eager: u64,
     shared: u64,
     nodes: u64,
@@ -104,6 +105,7 @@ impl Report {
                         *used.planned.entry((overload, lifted)).or_default() += 1;
                     }
                     Action::Where { .. } => self.conditionals += 1,
+                    Action::Loop { .. } => self.loops += 1,
                     _ => {}
                 }
             }
@@ -221,10 +223,11 @@ impl fmt::Display for Report {
         writeln!(f)?;
         writeln!(
             f,
-            "per program: {:.1} operators, {:.1} of them shared, {:.1} lazy conditionals; {} also under other options",
+            "per program: {:.1} operators, {:.1} of them shared, {:.1} lazy conditionals, {:.1} loops; {} also under other options",
             self.nodes as f64 / programs.max(1) as f64,
             self.shared as f64 / programs.max(1) as f64,
             self.conditionals as f64 / programs.max(1) as f64,
+            self.loops as f64 / programs.max(1) as f64,
             self.variants
         )?;
         let values = &self.values;

@@ -227,8 +227,8 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
         QType::Scalar(of) => Value::Scalar(scalar(random, *of, config)),
         QType::Optional(of) if chance(random, config.missing) => Value::Missing(*of),
         QType::Optional(of) => Value::Present(scalar(random, *of, config)),
-        QType::Tuple(fields) => Value::Tuple(fields.iter().map(|field| value(random, field, config)).collect()),
-        QType::Meta | QType::Nothing => Value::Nothing,
+        QType::Tuple(fields) => Value::Tuple(fields.map(|field| value(random, field, config))),
+        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
     }
 }
 
@@ -288,9 +288,9 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
         }
         QType::Tuple(fields) => {
             let first: Option<Vec<Value>> = fields.iter().map(|field| simple(field).into_iter().next()).collect();
-            first.into_iter().map(|fields| Value::Tuple(fields.into())).collect()
+            first.into_iter().map(|values| Value::Tuple(fields.with(values))).collect()
         }
-        QType::Meta | QType::Nothing => Vec::new(),
+        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Vec::new(),
     }
 }
 
@@ -304,7 +304,7 @@ pub(crate) fn fresh(value: &Value) -> Value {
     match value {
         Value::Scalar(v) => Value::Scalar(copy(v)),
         Value::Present(v) => Value::Present(copy(v)),
-        Value::Tuple(fields) => Value::Tuple(fields.iter().map(fresh).collect()),
+        Value::Tuple(fields) => Value::Tuple(fields.map(fresh)),
         other => other.clone(),
     }
 }

@@ -3,7 +3,7 @@
 
 use cembra_ops::{Data, Kernel};
 use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, Step};
-use cembra_runtime::{Context, FramePtr, QType, STATUS_OK, Slot};
+use cembra_runtime::{Context, Fault, FaultKind, FramePtr, QType, STATUS_OK, Slot};
 
 /// A bound instruction.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ enum Instruction {
     Copy { from: Place, to: Place, size: u32 },
     /// Goes to an instruction if the byte is 0.
     JumpIfNot { byte: u32, target: u32 },
+    /// Goes to an instruction if the byte is not 0 and the loop may go on.
+    Repeat { byte: u32, target: u32, site: u32 },
     /// Goes to an instruction.
     Jump { target: u32 },
 }
@@ -43,12 +45,19 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
             Linear::JumpIfNot { condition, target } => {
                 bound.instructions.push(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
             }
+            Linear::Repeat { step, target } => {
+                let byte = plan.again_slot(plan.step(step).out);
+                bound.instructions.push(Instruction::Repeat { byte, target, site: step.index() as u32 });
+            }
             Linear::Jump { target } => bound.instructions.push(Instruction::Jump { target }),
         }
     }
     starts.push(bound.instructions.len() as u32);
     for instruction in &mut bound.instructions {
-        if let Instruction::JumpIfNot { target, .. } | Instruction::Jump { target } = instruction {
+        if let Instruction::JumpIfNot { target, .. }
+        | Instruction::Repeat { target, .. }
+        | Instruction::Jump { target } = instruction
+        {
             *target = starts[*target as usize];
         }
     }
@@ -83,8 +92,8 @@ impl Interpreted {
                     self.copy(plan.place(*arg), to, &plan.value(*arg).qtype);
                 }
             }
-            // Views and conditionals are not steps of the flat program.
-            Action::Has | Action::Field(_) | Action::Where { .. } => {}
+            // Views, conditionals and loops are not steps of the flat program.
+            Action::Has | Action::Field(_) | Action::Where { .. } | Action::Loop { .. } => {}
         }
     }
 }
@@ -97,6 +106,7 @@ impl Function for Interpreted {
             Base::Output => output,
         };
         let mut at = 0;
+        let mut rounds = context.iterations();
         while let Some(instruction) = self.instructions.get(at) {
             at += 1;
             match instruction {
@@ -117,6 +127,18 @@ impl Function for Interpreted {
                 Instruction::JumpIfNot { byte, target } => {
                     // SAFETY: FRAME-SLOT: the byte is the presence of a mask in the plan's layout.
                     if unsafe { frame.read(Slot::<u8>::at(*byte)) } == 0 {
+                        at = *target as usize;
+                    }
+                }
+                Instruction::Repeat { byte, target, site } => {
+                    // SAFETY: FRAME-SLOT: the byte is the presence of a mask in the plan's layout.
+                    if unsafe { frame.read(Slot::<u8>::at(*byte)) } != 0 {
+                        if rounds == 0 {
+                            let status = context.fail(Fault::with(FaultKind::IterationLimit, context.iterations()));
+                            context.set_site(*site);
+                            return status;
+                        }
+                        rounds -= 1;
                         at = *target as usize;
                     }
                 }

@@ -1,6 +1,8 @@
 //! From a plan to a function: straight lines of steps are recorded on one tape each and played; conditionals become
 //! basic blocks that meet again. Values stay in registers; memory is touched for inputs, outputs and literal texts only.
 
+mod rounds;
+
 use crate::cells::{self, Cell, Datum, Memory, Presence};
 use crate::player::{Player, Surroundings};
 use cembra_expr::{ScalarValue, Value};
@@ -9,7 +11,7 @@ use cembra_plan::{Action, Base, Binding, BlockId, Place, Plan, StepId, ValueId};
 use cembra_runtime::{Context, Kernel, KernelCall, MachineType, QType, STATUS_OK, Scalar};
 use cranelift_codegen::ir::{self, AbiParam, AliasRegion, AliasRegionData, BlockArg, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::TargetIsa;
-use cranelift_frontend::FunctionBuilder;
+use cranelift_frontend::{FunctionBuilder, Variable};
 use rustc_hash::FxHashMap;
 
 /// A value of the plan on a tape.
@@ -57,7 +59,9 @@ pub(crate) fn lower(
         params: [params[0], params[1], params[2]],
         regions,
         tape,
+        rounds_left: None,
     };
+    lowering.count_rounds();
     for (at, (value, _)) in plan.literals().iter().enumerate() {
         lowering.literals[value.index()] = Some(at as u32);
     }
@@ -77,9 +81,9 @@ pub(crate) fn lower(
     lowering.builder.ins().return_(&[status]);
 }
 
-/// True for a step that is no part of a straight line: a conditional, or the call of a kernel.
+/// True for a step that is no part of a straight line: a conditional, a loop, or the call of a kernel.
 fn stands_alone(plan: &Plan, step: StepId) -> bool {
-    matches!(plan.step(step).action, Action::Where { .. }) || kernel_of(plan, step).is_some()
+    matches!(plan.step(step).action, Action::Where { .. } | Action::Loop { .. }) || kernel_of(plan, step).is_some()
 }
 
 /// The kernel that a step calls, if its operator has no rule.
@@ -141,6 +145,8 @@ struct Lowering<'a, 'b, 'f> {
     literals: Vec<Option<u32>>,
     /// Inputs that the caller puts into their slots.
     in_frame: Vec<bool>,
+    /// How many rounds the loops may yet run.
+    rounds_left: Option<Variable>,
 }
 
 impl Lowering<'_, '_, '_> {
@@ -226,6 +232,11 @@ impl Lowering<'_, '_, '_> {
                 step: StepId,
                 join: ir::Block,
             },
+            /// A round of a loop is done; rounds start at the block.
+            Again {
+                step: StepId,
+                start: ir::Block,
+            },
             /// One branch only, for a condition that is known.
             Known {
                 step: StepId,
@@ -239,7 +250,8 @@ impl Lowering<'_, '_, '_> {
                 Todo::Steps(block, at) => {
                     let steps = &plan.block(block).steps[at..];
                     let alone = |id: &StepId| {
-                        matches!(plan.step(*id).action, Action::Where { .. }) || self.call_numbers.contains_key(id)
+                        let structure = matches!(plan.step(*id).action, Action::Where { .. } | Action::Loop { .. });
+                        structure || self.call_numbers.contains_key(id)
                     };
                     let line = steps.iter().position(alone).unwrap_or(steps.len());
                     if line > 0 {
@@ -248,9 +260,18 @@ impl Lowering<'_, '_, '_> {
                     let Some(&id) = steps.get(line) else { continue };
                     stack.push(Todo::Steps(block, at + line + 1));
                     let step = plan.step(id);
-                    let Action::Where { on, off } = step.action else {
-                        self.call_kernel(id);
-                        continue;
+                    let (on, off) = match step.action {
+                        Action::Where { on, off } => (on, off),
+                        Action::Loop { round, state } => {
+                            let start = self.begin_rounds(plan.args(step)[0], state);
+                            stack.push(Todo::Again { step: id, start });
+                            stack.push(Todo::Steps(round, 0));
+                            continue;
+                        }
+                        _ => {
+                            self.call_kernel(id);
+                            continue;
+                        }
                     };
                     match self.cell(plan.args(step)[0]).presence {
                         Presence::Present => {
@@ -275,6 +296,11 @@ impl Lowering<'_, '_, '_> {
                             stack.push(Todo::Else { step: id, off: off_block, join });
                             stack.push(Todo::Steps(on, 0));
                         }
+                    }
+                }
+                Todo::Again { step, start } => {
+                    if let Action::Loop { round, state } = plan.step(step).action {
+                        self.end_round(step, round, state, start);
                     }
                 }
                 Todo::Else { step, off, join } => {
@@ -393,7 +419,7 @@ impl Lowering<'_, '_, '_> {
                     let presence = self.scalar(&mut line, plan.args(step)[0]).presence;
                     TapeCell::Scalar(ops::Cell { presence, datum: ops::Datum::Unit })
                 }
-                Action::Where { .. } => continue,
+                Action::Where { .. } | Action::Loop { .. } => continue,
             };
             line.cells.insert(step.out, cell);
         }

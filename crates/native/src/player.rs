@@ -18,6 +18,22 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) signatures: FxHashMap<RuntimeFn, SigRef>,
 }
 
+impl Surroundings<'_> {
+    /// Leaves the function with a fault of these operand bits in the context's record.
+    pub(crate) fn fail(&self, builder: &mut FunctionBuilder<'_>, kind: FaultKind, operands: [ir::Value; 2], site: u32) {
+        let flags = MemFlagsData::trusted().with_alias_region(Some(self.context_region));
+        for (value, offset) in [(site, Context::FAULT_SITE_OFFSET), (kind as u32, Context::FAULT_KIND_OFFSET)] {
+            let value = builder.ins().iconst(types::I32, i64::from(value));
+            builder.ins().store(flags, value, self.context, offset);
+        }
+        for (at, bits) in operands.into_iter().enumerate() {
+            builder.ins().store(flags, bits, self.context, Context::FAULT_OPERANDS_OFFSET + 8 * at as i32);
+        }
+        let status = builder.ins().iconst(types::I32, i64::from(STATUS_FAULT));
+        builder.ins().return_(&[status]);
+    }
+}
+
 /// Plays one tape.
 pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
@@ -248,21 +264,11 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         self.builder.seal_block(failed);
         self.builder.seal_block(goes_on);
         self.builder.switch_to_block(failed);
-        let flags = MemFlagsData::trusted().with_alias_region(Some(self.around.context_region));
-        let context = self.around.context;
-        for (value, offset) in [(site, Context::FAULT_SITE_OFFSET), (kind as u32, Context::FAULT_KIND_OFFSET)] {
-            let value = self.builder.ins().iconst(types::I32, i64::from(value));
-            self.builder.ins().store(flags, value, context, offset);
-        }
-        for (at, operand) in operands.into_iter().enumerate() {
-            let bits = match operand {
-                Some(value) => self.as_bits(value),
-                None => self.builder.ins().iconst(types::I64, 0),
-            };
-            self.builder.ins().store(flags, bits, context, Context::FAULT_OPERANDS_OFFSET + 8 * at as i32);
-        }
-        let status = self.builder.ins().iconst(types::I32, i64::from(STATUS_FAULT));
-        self.builder.ins().return_(&[status]);
+        let bits = operands.map(|operand| match operand {
+            Some(value) => self.as_bits(value),
+            None => self.builder.ins().iconst(types::I64, 0),
+        });
+        self.around.fail(self.builder, kind, bits, site);
         self.builder.switch_to_block(goes_on);
     }
 

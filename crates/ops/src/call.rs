@@ -36,7 +36,7 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
             }
             _ => None,
         },
-        Meaning::Expand(_) => None,
+        Meaning::Structure(Structure::Lambda | Structure::Named) | Meaning::Expand(_) | Meaning::Instantiate(_) => None,
     }
 }
 

@@ -1,9 +1,11 @@
 //! The shape of an operator's record: everything the project knows about an operator is one static `OpDef`.
 
+use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
 use crate::{Cell, Tape};
 use cembra_expr::{Parameter, Value};
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
+use std::rc::Rc;
 
 /// The type of an overload's argument or result: a scalar, bare or optional.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,6 +114,50 @@ pub trait Expansion {
     fn apply(&mut self, operator: &'static str, args: &[Arg]) -> Result<Arg, TypeFault>;
 }
 
+/// Why a function or a sequence could not be put to use.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The operator does not take these operands.
+    Fault(TypeFault),
+    /// Something inside of a function is wrong, and was reported where it stands.
+    Reported,
+}
+
+impl From<TypeFault> for Stop {
+    fn from(fault: TypeFault) -> Self {
+        Stop::Fault(fault)
+    }
+}
+
+/// What an operator on functions and sequences sees of the graph while types are found. Values, functions and sequences
+/// are handles alike.
+pub trait Instantiation: Expansion {
+    /// The body of a function with arguments in place of its parameters.
+    ///
+    /// # Errors
+    /// It is no function of so many parameters, or does not take these types.
+    fn call(&mut self, function: Arg, args: &[Arg]) -> Result<Arg, Stop>;
+
+    /// The sequence behind a handle; `None` if it is something else.
+    fn sequence(&self, arg: Arg) -> Option<Rc<Sequence>>;
+
+    /// A handle on a sequence.
+    fn make_sequence(&mut self, sequence: Sequence) -> Arg;
+
+    /// A value of which only the type matters: what a function makes of it tells the function's type.
+    fn unknown(&mut self, qtype: &QType) -> Arg;
+
+    /// The state after the last round of a loop that starts with `init` and goes on as long as the condition is present.
+    /// The type of the state is what `init` and `next` have in common.
+    ///
+    /// # Errors
+    /// The condition is no mask, the state has no one type, or loops nest too deep.
+    fn repeat(&mut self, init: Arg, condition: Round<'_>, next: Round<'_>) -> Result<Arg, Stop>;
+}
+
+/// A part of a loop, made from the state.
+pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, Arg) -> Result<Arg, Stop>;
+
 /// Operators that are structure rather than computation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Structure {
@@ -119,6 +165,10 @@ pub enum Structure {
     MakeTuple,
     /// A field of a tuple, by a literal index.
     GetNth,
+    /// A function: its body, then its parameters. Typing takes it apart.
+    Lambda,
+    /// An operator that is an operand, by name. Typing takes it apart.
+    Named,
 }
 
 /// What an operator does.
@@ -127,6 +177,8 @@ pub enum Meaning {
     Overloads(&'static [Overload]),
     /// Stands for an expression of other operators, made once the types are known.
     Expand(fn(&mut dyn Expansion, &[Arg]) -> Result<Arg, TypeFault>),
+    /// Takes functions or sequences, and stands for an expression made while types are found.
+    Instantiate(fn(&mut dyn Instantiation, &[Arg]) -> Result<Arg, Stop>),
     /// Builds or takes apart tuples.
     Structure(Structure),
 }
@@ -138,6 +190,8 @@ pub enum Typing {
     Promote(Promotion),
     /// The first overload whose types all arguments can be implicitly cast to.
     Overloads,
+    /// Not by itself: by what the functions and sequences it takes make of their arguments.
+    Instantiated,
     /// A function decides.
     Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
 }

@@ -9,11 +9,13 @@ mod call;
 mod cell;
 mod comparison;
 mod definition;
+mod function;
 mod kernel;
 mod lift;
 mod logic;
 mod presence;
 mod registry;
+mod sequence;
 mod structure;
 mod tape;
 mod typing;
@@ -27,11 +29,13 @@ pub use call::call;
 pub use cell::{Cell, Datum, Presence};
 pub use cembra_runtime::Kernel;
 pub use definition::{
-    Arg, Data, Example, Expansion, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule, Rule, Structure, Typing,
+    Arg, Data, Example, Expansion, Instantiation, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule, Round,
+    Rule, Stop, Structure, Typing,
 };
 pub use kernel::Repr;
 pub use lift::lower;
 pub use registry::{OpId, Registry, id};
+pub use sequence::Sequence;
 pub use tape::{Bin, Cmp, Instr, Mask, Outcome, Shift, Tape, Un, Val};
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type};
 pub use user::{Fallible, RegisterError, UserFunction, UserOperator};

@@ -11,7 +11,9 @@ fn same_operands(args: &[Argument<'_>], ret: QType) -> Signature {
 }
 
 fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    if let Some(index) = args.iter().position(|a| matches!(a.qtype, QType::Meta | QType::Nothing)) {
+    if let Some(index) =
+        args.iter().position(|a| matches!(a.qtype, QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_)))
+    {
         let fault = TypeFault::mismatch("core.make_tuple cannot hold a value without a type", Some(index));
         return Err(fault.hint("give `missing` a type, as in `missing[f32]`"));
     }
@@ -30,6 +32,37 @@ pub(crate) static MAKE_TUPLE: OpDef = OpDef {
     meaning: Meaning::Structure(Structure::MakeTuple),
     laws: &[],
     examples: &[ex("(1, 2.5f32, \"a\")", "(1, 2.5, 'a')")],
+};
+
+/// What only typing takes apart has no types of its own.
+const FUNCTION: OpDef = OpDef {
+    name: "",
+    aliases: &[],
+    summary: "",
+    params: &[],
+    variadic: true,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Instantiated,
+    meaning: Meaning::Structure(Structure::Lambda),
+    laws: &[],
+    examples: &[],
+};
+
+pub(crate) static LAMBDA: OpDef = OpDef {
+    name: "core._lambda",
+    summary: "A function: its body and its parameters. Written `fn(x) = ..`.",
+    params: &[param("body"), param("parameters")],
+    ..FUNCTION
+};
+
+pub(crate) static NAMED: OpDef = OpDef {
+    name: "core._operator",
+    summary: "An operator as an operand of another, by name. Written as the bare name.",
+    params: &[param("name")],
+    variadic: false,
+    meaning: Meaning::Structure(Structure::Named),
+    ..FUNCTION
 };
 
 fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {

@@ -86,7 +86,7 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
             QType::Nothing | QType::Scalar(_) | QType::Optional(_) => Some(other.to_optional()),
             _ => None,
         },
-        (QType::Tuple(_) | QType::Meta, _) => (a == b).then(|| a.clone()),
+        (QType::Tuple(_) | QType::Meta | QType::Function | QType::Sequence(_), _) => (a == b).then(|| a.clone()),
         _ => {
             let scalar = common_scalar(a.scalar()?, b.scalar()?)?;
             Some(QType::of(scalar, a.is_optional() || b.is_optional()))
@@ -112,16 +112,7 @@ impl OpDef {
     /// # Errors
     /// The operator does not take these types.
     pub fn resolve(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
-        // Defaults are filled in by whoever reads a call (the parser): nodes have all their operands.
-        let least = self.params.len() - usize::from(self.variadic);
-        if args.len() < least || (args.len() > self.params.len() && !self.variadic) {
-            return Err(TypeFault {
-                code: Code::Arguments,
-                message: format!("{} takes {}, found {}", self.name, self.arity(least), args.len()),
-                operand: None,
-                hint: None,
-            });
-        }
+        self.check_count(args.len())?;
         if self.overloads().is_empty() || args.iter().all(|a| *a.qtype != QType::Nothing) {
             return self.resolve_typed(args);
         }
@@ -131,6 +122,20 @@ impl OpDef {
                 .hint("write its type, as in `missing[f32]`"));
         }
         self.resolve_typed(args)
+    }
+
+    /// Checks the number of operands.
+    ///
+    /// # Errors
+    /// The operator takes another number of them.
+    pub fn check_count(&self, count: usize) -> Result<(), TypeFault> {
+        // Defaults are filled in by whoever reads a call (the parser): nodes have all their operands.
+        let least = self.params.len() - usize::from(self.variadic);
+        if count >= least && (count <= self.params.len() || self.variadic) {
+            return Ok(());
+        }
+        let message = format!("{} takes {}, found {count}", self.name, self.arity(least));
+        Err(TypeFault { code: Code::Arguments, message, operand: None, hint: None })
     }
 
     fn arity(&self, least: usize) -> String {
@@ -143,6 +148,10 @@ impl OpDef {
             Typing::Promote(promotion) => return self.promote(promotion, args),
             Typing::Overloads => return self.first_fit(args),
             Typing::Rule(rule) => rule(args)?,
+            // Preparation makes what such an operator stands for and never asks.
+            Typing::Instantiated => {
+                return Err(TypeFault::mismatch(format!("{} takes functions or sequences", self.name), None));
+            }
         };
         if self.overloads().is_empty() {
             return Ok(Resolved { signature, overload: None, lifted: false });

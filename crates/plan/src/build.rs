@@ -3,7 +3,7 @@
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, ValueId, slots};
 use cembra_expr::Value;
 use cembra_ops::{Meaning, Registry, Structure, id};
-use cembra_prepare::{Id, Kind, Prepared, RegionId};
+use cembra_prepare::{Id, Kind, LoopId, Prepared, RegionId};
 use cembra_runtime::{Frame, FrameLayout, QType};
 use rustc_hash::FxHashMap;
 
@@ -54,6 +54,7 @@ pub fn build(prepared: &Prepared, frame_limit: u32) -> Result<Plan, PlanError> {
         },
         values: vec![None; prepared.graph.len()],
         blocks: FxHashMap::default(),
+        loops: FxHashMap::default(),
     };
     builder.blocks.insert(RegionId::TOP, BlockId::TOP);
     builder.add_inputs();
@@ -89,6 +90,8 @@ struct Builder<'p> {
     plan: Plan,
     values: Vec<Option<ValueId>>,
     blocks: FxHashMap<RegionId, BlockId>,
+    /// The result and the state of each loop met so far.
+    loops: FxHashMap<LoopId, [ValueId; 2]>,
 }
 
 impl Builder<'_> {
@@ -153,6 +156,12 @@ impl Builder<'_> {
         let graph = &self.prepared.graph;
         let action = match graph.kind(node) {
             Kind::Leaf(_) => return Ok(()),
+            Kind::State(id) => {
+                let [_, state] = self.loop_values(id, graph.qtype(node));
+                self.values[node.index()] = Some(state);
+                return Ok(());
+            }
+            Kind::Passed(_) => return Err(PlanError::Unfinished),
             Kind::Literal(_) => {
                 let value = graph.value(node).cloned().unwrap_or(Value::Nothing);
                 let id = self.new_value(node);
@@ -178,11 +187,19 @@ impl Builder<'_> {
                 self.plan.blocks[off.index()].result = Some(off_value);
                 Action::Where { on, off }
             }
+            Kind::Loop(id) => {
+                let [init, round] = [0, 1].map(|at| graph.operands(node)[at]);
+                let region = self.prepared.loops.get(&node).copied().unwrap_or(RegionId::TOP);
+                let (result, block) = (self.value(round), self.block(region));
+                self.plan.blocks[block.index()].result = Some(result);
+                let [_, state] = self.loop_values(id, graph.qtype(init));
+                Action::Loop { round: block, state }
+            }
         };
         let all = graph.operands(node);
-        // The index of a field and the branches of a conditional are not arguments of the step.
+        // The index of a field, the branches of a conditional and the round of a loop are not arguments of the step.
         let args = match action {
-            Action::Field(_) | Action::Where { .. } => &all[..1],
+            Action::Field(_) | Action::Where { .. } | Action::Loop { .. } => &all[..1],
             _ => all,
         };
         let args_start = self.plan.args.len() as u32;
@@ -190,7 +207,14 @@ impl Builder<'_> {
             let value = self.value(*arg);
             self.plan.args.push(value);
         }
-        let out = self.new_value(node);
+        let out = match graph.kind(node) {
+            Kind::Loop(id) => {
+                let [out, _] = self.loop_values(id, graph.qtype(all[0]));
+                self.values[node.index()] = Some(out);
+                out
+            }
+            _ => self.new_value(node),
+        };
         if matches!(action, Action::Has | Action::Field(_)) {
             self.plan.values[out.index()].owner = Some(self.value(all[0]));
         }
@@ -200,6 +224,18 @@ impl Builder<'_> {
         let block = self.block(self.prepared.regions[node.index()]);
         self.plan.blocks[block.index()].steps.push(step);
         Ok(())
+    }
+
+    /// The result of a loop and the state in it, which lies there.
+    fn loop_values(&mut self, id: LoopId, state: &QType) -> [ValueId; 2] {
+        let values = &mut self.plan.values;
+        *self.loops.entry(id).or_insert_with(|| {
+            let out = ValueId::from_index(values.len());
+            let ends = QType::tuple([state.clone(), QType::MASK]);
+            values.push(PlanValue { qtype: ends, slot: 0, owner: None });
+            values.push(PlanValue { qtype: state.clone(), slot: 0, owner: Some(out) });
+            [out, ValueId::from_index(values.len() - 1)]
+        })
     }
 
     /// The block of a region, made when it is first asked for.

@@ -22,6 +22,13 @@ pub enum Linear {
         /// Where to.
         target: u32,
     },
+    /// Begins another round of a loop if the mask in its result is present and it may go on.
+    Repeat {
+        /// The loop.
+        step: StepId,
+        /// The first instruction of a round.
+        target: u32,
+    },
     /// Goes elsewhere.
     Jump {
         /// Where to.
@@ -45,6 +52,11 @@ impl Plan {
                 step: StepId,
                 jump: usize,
             },
+            /// A round is done; rounds start here.
+            Again {
+                step: StepId,
+                start: u32,
+            },
         }
         let mut flat = Vec::with_capacity(self.steps.len());
         let mut stack = vec![Todo::Steps(BlockId::TOP, 0)];
@@ -57,12 +69,24 @@ impl Plan {
                     match step.action {
                         Action::Has | Action::Field(_) => {}
                         Action::Operator { .. } | Action::MakeTuple => flat.push(Linear::Step(id)),
+                        Action::Loop { round, state } => {
+                            flat.push(Linear::Copy { from: self.args(step)[0], to: state });
+                            stack.push(Todo::Again { step: id, start: flat.len() as u32 });
+                            stack.push(Todo::Steps(round, 0));
+                        }
                         Action::Where { on, .. } => {
                             stack.push(Todo::Else { step: id, test: flat.len() });
                             stack.push(Todo::Steps(on, 0));
                             flat.push(Linear::JumpIfNot { condition: self.args(step)[0], target: 0 });
                         }
                     }
+                }
+                Todo::Again { step, start } => {
+                    let Action::Loop { round, .. } = self.step(step).action else { continue };
+                    if let Some(from) = self.block(round).result {
+                        flat.push(Linear::Copy { from, to: self.step(step).out });
+                    }
+                    flat.push(Linear::Repeat { step, target: start });
                 }
                 Todo::Else { step, test } => {
                     let Action::Where { on, off } = self.step(step).action else { continue };

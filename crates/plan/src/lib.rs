@@ -91,6 +91,14 @@ pub enum Action {
         /// The block for a missing one.
         off: BlockId,
     },
+    /// Runs a block again and again. The result is a tuple of the state after a round and of the mask that says whether to
+    /// go on; the argument is the first state.
+    Loop {
+        /// The block of a round; its result is such a tuple.
+        round: BlockId,
+        /// The state in a round: a view of the first field of this step's result.
+        state: ValueId,
+    },
 }
 
 /// A step.
@@ -112,7 +120,7 @@ pub struct Step {
 pub struct Block {
     /// The steps in order.
     pub steps: Vec<StepId>,
-    /// The value the block is for; none for the top block, whose values are the outputs.
+    /// The value the block is for, read at its end; none for the top block, whose values are the outputs.
     pub result: Option<ValueId>,
 }
 
@@ -233,6 +241,19 @@ impl Plan {
     #[must_use]
     pub fn reused_slots(&self) -> usize {
         self.reused_slots
+    }
+
+    /// Where the mask lies that says whether a loop with this result goes on.
+    #[must_use]
+    pub fn again_slot(&self, out: ValueId) -> u32 {
+        let out = self.value(out);
+        out.slot + out.qtype.field_offset(1).unwrap_or(0)
+    }
+
+    /// True if some step is a loop.
+    #[must_use]
+    pub fn has_loops(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.action, Action::Loop { .. }))
     }
 
     /// The bytes of memory the plan holds, without its literals' texts.

@@ -1,7 +1,7 @@
 //! The listing: the plan in the documented form, literals first, then the flat program with its jumps.
 
 use crate::{Action, Linear, Plan, ValueId};
-use cembra_runtime::TypedSlot;
+use cembra_runtime::{QType, TypedSlot};
 use std::fmt;
 
 impl Plan {
@@ -43,6 +43,10 @@ impl fmt::Display for Plan {
                 Linear::Copy { from, to } => writeln!(f, "{} = core._copy({})", self.slot(to), self.slot(from))?,
                 Linear::JumpIfNot { condition, target } => {
                     writeln!(f, "jump_if_not<+{}>({})", target - after, self.slot(condition))?;
+                }
+                Linear::Repeat { step, target } => {
+                    let mask = TypedSlot { offset: self.again_slot(self.step(step).out), qtype: QType::MASK };
+                    writeln!(f, "jump_if<-{}>({mask})", after - target)?;
                 }
                 Linear::Jump { target } => writeln!(f, "jump<+{}>()", target - after)?,
             }

@@ -9,11 +9,12 @@ use rustc_hash::FxHashMap;
 /// A step of the walk over the tree of blocks, in the order of evaluation.
 enum Visit {
     Step(StepId, BlockId),
-    /// A conditional's branches are done.
+    /// A conditional's branches, or a loop's round, are done.
     Join(StepId, BlockId),
 }
 
-/// The order in which steps run, without recursion: a conditional, its branches, then its join.
+/// The order in which steps run, without recursion: a conditional, its branches, then its join; a loop, its round once,
+/// then its join.
 fn walk(plan: &Plan) -> Vec<Visit> {
     let mut order = Vec::with_capacity(plan.steps.len());
     enum Todo {
@@ -28,10 +29,17 @@ fn walk(plan: &Plan) -> Vec<Visit> {
                 let Some(&step) = plan.block(block).steps.get(at) else { continue };
                 stack.push(Todo::Block(block, at + 1));
                 order.push(Visit::Step(step, block));
-                if let Action::Where { on, off } = plan.step(step).action {
-                    stack.push(Todo::Join(step, block));
-                    stack.push(Todo::Block(off, 0));
-                    stack.push(Todo::Block(on, 0));
+                match plan.step(step).action {
+                    Action::Where { on, off } => {
+                        stack.push(Todo::Join(step, block));
+                        stack.push(Todo::Block(off, 0));
+                        stack.push(Todo::Block(on, 0));
+                    }
+                    Action::Loop { round, .. } => {
+                        stack.push(Todo::Join(step, block));
+                        stack.push(Todo::Block(round, 0));
+                    }
+                    _ => {}
                 }
             }
         }
@@ -69,10 +77,11 @@ pub(crate) fn assign(plan: &mut Plan, frame_limit: u32) -> Result<(), PlanError>
 }
 
 /// For each value that may give up its slot, the position in the walk after which nothing reads it. A use inside a
-/// branch counts as a use at the join of the outermost conditional that does not contain the value's own definition.
+/// branch or a round counts as a use at the join of the outermost conditional or loop that does not contain the value's
+/// own definition: what a round reads, the next one reads too.
 fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
     let mut defined_in: Vec<Option<BlockId>> = vec![None; plan.values.len()];
-    // For each block, the spans of its conditionals in the walk, in order.
+    // For each block, the spans of its conditionals and loops in the walk, in order.
     let mut spans: Vec<Vec<(u32, u32)>> = vec![Vec::new(); plan.blocks.len()];
     let mut open: Vec<u32> = Vec::new();
     for (position, visit) in order.iter().enumerate() {
@@ -80,7 +89,7 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
             Visit::Step(step, block) => {
                 let step = plan.step(*step);
                 defined_in[step.out.index()] = Some(*block);
-                if matches!(step.action, Action::Where { .. }) {
+                if matches!(step.action, Action::Where { .. } | Action::Loop { .. }) {
                     open.push(position as u32);
                 }
             }
@@ -121,6 +130,11 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
                 }
             }
             Visit::Join(id, block) => {
+                if let Action::Loop { round, .. } = plan.step(*id).action
+                    && let Some(result) = plan.block(round).result
+                {
+                    note(result, position, *block);
+                }
                 if let Action::Where { on, off } = plan.step(*id).action {
                     for branch in [on, off] {
                         // A branch's own value lies in the conditional's slot and dies with it; another is read here.
@@ -180,7 +194,8 @@ impl Slots<'_> {
         self.assigned[value.index()] = true;
     }
 
-    /// Gives the result of a step its slot; a conditional hands its own on to the values of its branches.
+    /// Gives the result of a step its slot; a conditional hands its own on to the values of its branches, a loop to its
+    /// state.
     fn place(&mut self, step: StepId) -> Result<(), PlanError> {
         let step = self.plan.step(step);
         let (out, action) = (step.out, step.action.clone());
@@ -204,6 +219,9 @@ impl Slots<'_> {
                 }
                 None => self.append(out)?,
             },
+        }
+        if let Action::Loop { state, .. } = action {
+            self.set(state, self.plan.value(out).slot);
         }
         if let Action::Where { on, off } = action {
             let slot = self.plan.value(out).slot;

@@ -37,6 +37,11 @@ struct Memory<'p> {
     /// The blocks around the current step, outermost first.
     open: Vec<Open>,
     entered: u32,
+    /// What was read in the rounds of loops around the current step, with the place in this list where each loop began.
+    reads: Vec<ValueId>,
+    loops: Vec<usize>,
+    /// For each value, when the block was entered that wrote it last.
+    written: Vec<u32>,
 }
 
 impl<'p> Memory<'p> {
@@ -47,7 +52,17 @@ impl<'p> Memory<'p> {
         bounds.dedup();
         let pieces = bounds.len();
         let writes = (0..pieces).map(|_| Vec::new()).collect();
-        Memory { plan, bounds, writes, fixed: vec![false; pieces], open: Vec::new(), entered: 0 }
+        Memory {
+            plan,
+            bounds,
+            writes,
+            fixed: vec![false; pieces],
+            open: Vec::new(),
+            entered: 0,
+            reads: Vec::new(),
+            loops: Vec::new(),
+            written: vec![0; plan.value_count()],
+        }
     }
 
     fn enter(&mut self, first_branch: Option<u32>) {
@@ -82,12 +97,20 @@ impl<'p> Memory<'p> {
         None
     }
 
-    fn read(&self, value: ValueId) -> Result<(), String> {
+    fn read(&mut self, value: ValueId) -> Result<(), String> {
         let held = owner(self.plan, value);
+        if !self.loops.is_empty() {
+            self.reads.push(held);
+        }
+        self.check(held)
+    }
+
+    /// Checks that a value that is no view lies in its slot.
+    fn check(&self, held: ValueId) -> Result<(), String> {
         for piece in self.pieces(held) {
             let found = self.holds(piece);
             if found != Some(held) {
-                let slot = self.plan.slot(value);
+                let slot = self.plan.slot(held);
                 return Err(format!("{slot} is read but its slot holds {found:?}, not {held:?}"));
             }
         }
@@ -96,6 +119,7 @@ impl<'p> Memory<'p> {
 
     fn write(&mut self, value: ValueId) {
         let now = self.open.last().map_or(0, |block| block.entered);
+        self.written[value.index()] = now;
         for piece in self.pieces(value) {
             let writes = &mut self.writes[piece];
             // Whoever comes here later on comes through this block: what it and its branches wrote is gone.
@@ -121,8 +145,34 @@ impl<'p> Memory<'p> {
         Ok(())
     }
 
+    /// A round of a loop begins.
+    fn begin_round(&mut self) {
+        self.loops.push(self.reads.len());
+        self.enter(None);
+    }
+
+    /// A round ends: what it read from outside of the loop must still be there for the next one. What it wrote itself, the
+    /// next round writes before reading it, as this one did.
+    fn end_round(&mut self) -> Result<(), String> {
+        let entered = self.open.last().map_or(0, |round| round.entered);
+        let from = self.loops.pop().unwrap_or(0);
+        self.reads[from..].sort_unstable();
+        let mut unique = self.reads.split_off(from);
+        unique.dedup();
+        for value in unique {
+            if self.written[value.index()] < entered {
+                self.check(value)?;
+                if !self.loops.is_empty() {
+                    self.reads.push(value);
+                }
+            }
+        }
+        self.leave();
+        Ok(())
+    }
+
     /// A branch must leave its result readable; it is then copied to, or already lies in, the conditional's slot.
-    fn finish_branch(&self, branch: BlockId) -> Result<(), String> {
+    fn finish_branch(&mut self, branch: BlockId) -> Result<(), String> {
         self.plan.block(branch).result.map_or(Ok(()), |result| self.read(result))
     }
 }
@@ -150,6 +200,30 @@ fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>)
     Err(format!("{} is not where the value is that it is a part of", plan.slot(view)))
 }
 
+/// What branches and rounds result in is copied whole: it is of the type of what it is copied to.
+fn check_copies(plan: &Plan) -> Result<(), String> {
+    let alike = |from: Option<ValueId>, to: ValueId| match from {
+        Some(from) if plan.value(from).qtype != plan.value(to).qtype => {
+            Err(format!("{} is copied to {}", plan.slot(from), plan.slot(to)))
+        }
+        _ => Ok(()),
+    };
+    for step in (0..plan.step_count()).map(|at| plan.step(StepId::from_index(at))) {
+        match step.action {
+            Action::Where { on, off } => {
+                alike(plan.block(on).result, step.out)?;
+                alike(plan.block(off).result, step.out)?;
+            }
+            Action::Loop { round, state } => {
+                alike(plan.args(step).first().copied(), state)?;
+                alike(plan.block(round).result, step.out)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Checks a plan.
 ///
 /// # Errors
@@ -164,6 +238,7 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
     }
     let mut memory = Memory::new(plan);
     memory.enter(None);
+    check_copies(plan)?;
     for value in plan.inputs.iter().map(|input| input.value).chain(plan.literals.iter().map(|(id, _)| *id)) {
         memory.write_fixed(value);
     }
@@ -171,6 +246,7 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
         Steps(BlockId, usize),
         Else { step: StepId },
         Join { step: StepId },
+        Again { step: StepId },
     }
     let mut stack = vec![Todo::Steps(BlockId::TOP, 0)];
     while let Some(todo) = stack.pop() {
@@ -188,6 +264,17 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
                         stack.push(Todo::Steps(on, 0));
                         memory.enter(None);
                     }
+                    Action::Loop { round, state } => {
+                        memory.write_out(step.out)?;
+                        if plan.value(state).owner != Some(step.out)
+                            || plan.value(state).slot != plan.value(step.out).slot
+                        {
+                            return Err(format!("{} is not where the loop's result is", plan.slot(state)));
+                        }
+                        stack.push(Todo::Again { step: id });
+                        stack.push(Todo::Steps(round, 0));
+                        memory.begin_round();
+                    }
                     Action::Has => check_view(plan, plan.args(step), step.out, Some(0))?,
                     Action::Field(index) => {
                         let of = plan.args(step).first().map(|of| &plan.value(*of).qtype);
@@ -196,6 +283,12 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
                     }
                     _ => memory.write_out(step.out)?,
                 }
+            }
+            Todo::Again { step } => {
+                let Action::Loop { round, .. } = plan.step(step).action else { continue };
+                memory.finish_branch(round)?;
+                memory.end_round()?;
+                memory.write_out(plan.step(step).out)?;
             }
             Todo::Else { step } => {
                 let Action::Where { on, off } = plan.step(step).action else { continue };

@@ -47,6 +47,35 @@ pub enum Kind {
     },
     /// A conditional whose branches are evaluated only when chosen: condition, then, else.
     Where,
+    /// A loop: the first state, and the tuple of the next state and the mask that says whether to go on, which is made at
+    /// least once. Its value is the last such tuple.
+    Loop(LoopId),
+    /// The state in a round of a loop.
+    State(LoopId),
+    /// A function or a sequence, by position in a list of the typing pass; nothing needs it afterwards.
+    Passed(u32),
+}
+
+/// A loop of one graph. What is made of its state belongs into it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LoopId {
+    number: u32,
+    depth: u8,
+}
+
+impl LoopId {
+    /// The most loops inside each other.
+    pub const MOST_DEPTH: u8 = 60;
+
+    /// A loop, by a number of its own, and how many loops there are around it by whose states it may be made.
+    pub(crate) const fn new(number: u32, depth: u8) -> Self {
+        LoopId { number, depth }
+    }
+
+    /// The bit that stands for this loop among those around a node.
+    pub(crate) const fn bit(self) -> u64 {
+        1 << self.depth
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -265,8 +294,11 @@ impl TypedGraph {
                 Kind::Literal(at) => write!(f, "{}", self.values[at as usize])?,
                 Kind::Operator { op, .. } => f.write_str(registry.get(op).name)?,
                 Kind::Where => f.write_str("core._short_circuit_where")?,
+                Kind::Loop(id) => write!(f, "core._loop<{}>", id.number)?,
+                Kind::State(id) => write!(f, "state<{}>", id.number)?,
+                Kind::Passed(_) => f.write_str("function")?,
             }
-            if matches!(self.kind(id), Kind::Operator { .. } | Kind::Where) {
+            if matches!(self.kind(id), Kind::Operator { .. } | Kind::Where | Kind::Loop(_)) {
                 f.write_str("(")?;
                 for (at, operand) in self.operands(id).iter().enumerate() {
                     let comma = if at > 0 { ", " } else { "" };

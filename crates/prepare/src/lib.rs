@@ -9,6 +9,6 @@ mod pass;
 mod region;
 
 pub use extension::Extension;
-pub use graph::{Id, Kind, TypedGraph};
+pub use graph::{Id, Kind, LoopId, TypedGraph};
 pub use pass::{Mode, Options, PASSES, Pass, Prepared, prepare, rules};
 pub use region::{RegionId, RegionTree};

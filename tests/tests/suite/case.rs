@@ -200,9 +200,11 @@ fn fit(value: &Value, qtype: &QType) -> Option<Value> {
         (Value::Nothing, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
         (Value::Scalar(v), QType::Optional(scalar)) => number(v, *scalar).map(Value::Present),
         (Value::Scalar(v), QType::Scalar(scalar)) => number(v, *scalar).map(Value::Scalar),
-        (Value::Tuple(values), QType::Tuple(types)) if values.len() == types.len() => {
+        (Value::Tuple(values), QType::Tuple(types))
+            if values.len() == types.len() && values.names() == types.names() =>
+        {
             let fields: Option<Vec<_>> = values.iter().zip(types.iter()).map(|(v, t)| fit(v, t)).collect();
-            Some(Value::Tuple(fields?.into()))
+            Some(Value::Tuple(types.with(fields?)))
         }
         _ => None,
     }

@@ -139,8 +139,8 @@ fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
         QType::Scalar(scalar) => Value::Scalar(random_scalar(random, *scalar)),
         QType::Optional(scalar) if random.f64() < MISSING_SHARE => Value::Missing(*scalar),
         QType::Optional(scalar) => Value::Present(random_scalar(random, *scalar)),
-        QType::Tuple(fields) => Value::Tuple(fields.iter().map(|field| random_value(random, field)).collect()),
-        QType::Meta | QType::Nothing => Value::Nothing,
+        QType::Tuple(fields) => Value::Tuple(fields.map(|field| random_value(random, field))),
+        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
     }
 }
 

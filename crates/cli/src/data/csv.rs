@@ -118,7 +118,7 @@ impl CsvData {
                 let cells = fields.map(|(index, field)| self.cell(&format!("{path}.{index}"), field, absent));
                 Ok(Cell::Tuple(cells.collect::<Result<_, _>>()?))
             }
-            QType::Meta | QType::Nothing => {
+            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
                 Err(DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}")).in_column(path))
             }
         }

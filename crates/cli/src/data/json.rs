@@ -79,7 +79,7 @@ impl JsonData {
         for leaf in wanted {
             let inferred = leaf.qtype.is_none();
             let qtype = match &leaf.qtype {
-                Some(QType::Meta | QType::Nothing) => {
+                Some(QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_)) => {
                     return Err(DataError::new(DataCode::ColumnType, "no data has this type").in_column(&leaf.name));
                 }
                 Some(qtype) => qtype.clone(),
@@ -165,7 +165,7 @@ impl Seen {
         let kind = match qtype {
             QType::Scalar(scalar) | QType::Optional(scalar) => Kind::Scalar(*scalar),
             QType::Tuple(fields) => Kind::Tuple(fields.iter().map(Seen::of_type).collect()),
-            QType::Meta | QType::Nothing => Kind::Nothing,
+            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Kind::Nothing,
         };
         Seen { kind, missing: qtype.is_optional() }
     }

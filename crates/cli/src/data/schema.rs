@@ -52,7 +52,7 @@ pub(crate) fn spelled(qtype: &QType) -> String {
             let comma = if fields.len() == 1 { "," } else { "" };
             format!("({}{comma})", fields.join(", "))
         }
-        QType::Meta | QType::Nothing => qtype.to_string(),
+        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => qtype.to_string(),
     }
 }
 

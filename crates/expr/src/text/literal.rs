@@ -146,7 +146,7 @@ impl Cursor<'_> {
             QType::Optional(scalar) => self.read_scalar(*scalar)?.map(Value::Present),
             QType::Scalar(scalar) => self.read_scalar(*scalar)?.map(Value::Scalar),
             QType::Meta => Some(Value::Type(self.read_type()?)),
-            QType::Tuple(_) | QType::Nothing => {
+            QType::Tuple(_) | QType::Nothing | QType::Function | QType::Sequence(_) => {
                 return Err(self.stop(Diagnostic::new(Code::Literal, format!("{qtype} has no literals")).at(of)));
             }
         };

@@ -171,7 +171,7 @@ pub(crate) fn write_type(out: &mut String, qtype: &QType) {
             out.push_str(if fields.len() == 1 { ",)" } else { ")" });
         }
         // Arolla's names are the only ones these have.
-        QType::Meta | QType::Nothing => {
+        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
             let _never_fails = write!(out, "{qtype}");
         }
     }

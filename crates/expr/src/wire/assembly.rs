@@ -3,7 +3,6 @@
 
 use super::{damaged, damaged_text};
 use crate::limits::Limit;
-use crate::program::is_run_time_type;
 use crate::text::{is_word, literal_bytes, parse_type_within, value_nesting};
 use crate::{Code, Diagnostic, Input, Limits, NameId, NodeId, Output, Program, Span, Value};
 use cembra_runtime::QType;
@@ -152,11 +151,7 @@ impl<'l> Assembly<'l> {
 
     fn input_type(&self, text: &str, place: &str) -> Result<QType, Diagnostic> {
         let qtype = self.qtype(text, place)?;
-        if is_run_time_type(&qtype) {
-            Ok(qtype)
-        } else {
-            Err(damaged(place, format_args!("no input is of type {qtype}")))
-        }
+        if qtype.is_run_time() { Ok(qtype) } else { Err(damaged(place, format_args!("no input is of type {qtype}"))) }
     }
 
     /// A type, as the text language writes it.

@@ -109,7 +109,7 @@ impl Chars for Bytes<'static> {
 }
 
 /// The fault of an argument outside of an operator's domain.
-fn invalid(reason: &'static str) -> Fault {
+pub(crate) fn invalid(reason: &'static str) -> Fault {
     text_fault(FaultKind::Invalid, Text::new(reason))
 }
 

@@ -41,7 +41,7 @@ pub(super) fn bind(
 }
 
 /// A value as one of a wider type.
-fn cast_to(
+pub(super) fn cast_to(
     graph: &mut TypedGraph,
     registry: &Registry,
     operand: Id,
@@ -52,7 +52,7 @@ fn cast_to(
     if found == wanted {
         return Ok(operand);
     }
-    let (Some(to), false) = (wanted.scalar(), matches!(found, QType::Tuple(_) | QType::Meta)) else {
+    let (Some(to), false) = (wanted.scalar(), found.scalar().is_none() && *found != QType::Nothing) else {
         return Err(format!("{found} cannot be cast to {wanted}"));
     };
     if *found == QType::Nothing {

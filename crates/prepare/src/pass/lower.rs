@@ -1,10 +1,11 @@
 //! Composite operators are replaced by the expressions they stand for. What an expansion makes carries the origin of
 //! the node it replaces.
 
+use super::cast::cast_to;
 use super::rewrite::rebuild;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Diagnostic, Diagnostics, NodeId, Program, Value};
+use cembra_expr::{Code, Diagnostic, Diagnostics, NodeId, Program, Value};
 use cembra_ops::{Arg, Expansion, Meaning, Registry, TypeFault};
 use cembra_runtime::QType;
 use smallvec::SmallVec;
@@ -31,7 +32,10 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
                 None => diagnostic,
             })
         })?;
-        Ok(Id::from_index(made.0 as usize))
+        // What stands for an operator may be of a narrower type than the operator: its users were typed by the latter.
+        cast_to(new, registry, Id::from_index(made.0 as usize), old.qtype(id), origin).map_err(|message| {
+            Diagnostics::from(Diagnostic::new(Code::TypeMismatch, message).at(program.graph.span(origin)))
+        })
     })
 }
 

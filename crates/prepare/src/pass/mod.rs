@@ -74,6 +74,8 @@ pub struct Prepared {
     pub tree: RegionTree,
     /// For each lazy conditional, the regions of its branches; by position of the node.
     pub branches: rustc_hash::FxHashMap<Id, [RegionId; 2]>,
+    /// For each loop, the region of its rounds.
+    pub loops: rustc_hash::FxHashMap<Id, RegionId>,
 }
 
 impl std::fmt::Display for Prepared {
@@ -138,6 +140,7 @@ pub fn prepare(
         regions: Vec::new(),
         tree: RegionTree::default(),
         branches: rustc_hash::FxHashMap::default(),
+        loops: rustc_hash::FxHashMap::default(),
     };
     for pass in PASSES {
         if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {
@@ -158,6 +161,19 @@ fn check(prepared: &Prepared, options: &Options) -> Option<String> {
     for id in graph.ids() {
         if graph.operands(id).iter().any(|operand| *operand >= id) {
             return Some(format!("%{} comes before an operand", id.index()));
+        }
+        let types: Vec<&QType> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
+        match (graph.kind(id), &types[..]) {
+            (crate::Kind::Where, [_, on, off]) if *on != graph.qtype(id) || *off != graph.qtype(id) => {
+                return Some(format!("%{} has branches of types {on} and {off}", id.index()));
+            }
+            (crate::Kind::Loop(_), [init, round]) => {
+                let QType::Tuple(ends) = graph.qtype(id) else { return Some(format!("%{} is no loop", id.index())) };
+                if **round != *graph.qtype(id) || ends.first() != Some(*init) {
+                    return Some(format!("%{} starts as {init} and goes on as {round}", id.index()));
+                }
+            }
+            _ => {}
         }
         if let crate::Kind::Operator { op, overload: Some(at), lifted } = graph.kind(id) {
             let overload = &options.registry.get(op).overloads()[usize::from(at)];

@@ -1,11 +1,16 @@
 //! The first pass: operator names are looked up, leaves get their types, and the type of every node is inferred. All
-//! problems are reported together, each at the text that caused it.
+//! problems are reported together, each at the text that caused it. Functions are taken apart on the way: see `function`.
+
+mod free;
+mod function;
+mod instance;
 
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Node, NodeId, Program, Vocabulary};
-use cembra_ops::{OpId, Registry, TypeFault, Typing, id};
+use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, id};
 use cembra_runtime::{QType, Scalar};
+use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -74,17 +79,18 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
         operators: vec![None; graph.name_count()],
         leaves,
         problems: Vec::new(),
+        typed: vec![None; graph.len()],
+        functions: Functions::of(graph)?,
     };
-    let needed = graph.reachable(program.outputs.iter().map(|o| o.node));
-    // A node whose operand failed is not reported again.
-    let mut map: Vec<Option<Id>> = vec![None; graph.len()];
+    let needed = typer.needed(program.outputs.iter().map(|o| o.node));
     for at in 0..graph.len() {
-        if needed[at] {
-            map[at] = typer.node(prepared, NodeId::from_index(at), &map);
+        if needed[at] && typer.typed[at].is_none() {
+            let node = NodeId::from_index(at);
+            typer.typed[at] = Some(typer.node(prepared, node, EnvironmentId::ROOT));
         }
     }
     for output in &program.outputs {
-        if let Some(id) = map[output.node.index()] {
+        if let Some(id) = typer.typed[output.node.index()].flatten() {
             let id = typer.output(prepared, output, id, options);
             prepared.outputs.push((output.name.clone(), id));
         }
@@ -103,10 +109,15 @@ struct Typer<'a> {
     /// The positions of the leaves, sorted by name.
     leaves: Vec<u32>,
     problems: Vec<Diagnostic>,
+    /// What each node became that depends on no parameter, once it was looked at; nothing if it or an operand of it is
+    /// wrong, which is reported once.
+    typed: Vec<Option<Option<Id>>>,
+    functions: Functions,
 }
 
 impl Typer<'_> {
-    fn node(&mut self, prepared: &mut Prepared, node: NodeId, map: &[Option<Id>]) -> Option<Id> {
+    /// Types a node whose operands are typed.
+    fn node(&mut self, prepared: &mut Prepared, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         match self.graph.node(node) {
             Node::Leaf(name) => {
                 let name = self.graph.name(name);
@@ -123,6 +134,7 @@ impl Typer<'_> {
                     }
                 }
             }
+            Node::Placeholder(_) if let Some(argument) = self.functions.argument(environment, node) => Some(argument),
             Node::Placeholder(name) => {
                 let message = format!("`{}` is a parameter outside of its function", self.graph.name(name));
                 self.problems.push(Diagnostic::new(Code::Name, message).at(self.graph.span(node)));
@@ -141,7 +153,11 @@ impl Typer<'_> {
                         op
                     }
                 };
-                let operands: SmallVec<[Id; 4]> = operands.iter().map(|o| map[o.index()]).collect::<Option<_>>()?;
+                if op == id::LAMBDA {
+                    return self.lambda(prepared, node, environment);
+                }
+                let operands: SmallVec<[Id; 4]> =
+                    operands.iter().map(|o| self.known(environment, *o).flatten()).collect::<Option<_>>()?;
                 self.operator(prepared, node, op, &operands)
             }
         }
@@ -149,6 +165,11 @@ impl Typer<'_> {
 
     fn operator(&mut self, prepared: &mut Prepared, node: NodeId, op: OpId, operands: &[Id]) -> Option<Id> {
         let typed = &mut prepared.graph;
+        match self.registry.get(op).meaning {
+            Meaning::Instantiate(instantiate) => return self.instantiate(prepared, node, op, instantiate, operands),
+            Meaning::Structure(Structure::Named) => return self.named(prepared, node, operands),
+            _ => {}
+        }
         match typed.resolve(self.registry, op, operands) {
             Ok(resolved) => {
                 let kind = Kind::Operator { op, overload: None, lifted: false };
@@ -202,7 +223,7 @@ impl Typer<'_> {
         if let Some(hint) = &fault.hint {
             diagnostic = diagnostic.hint(hint.clone());
         }
-        self.problems.push(diagnostic);
+        self.report(diagnostic);
     }
 
     fn unknown(&mut self, node: NodeId, name: &str) {
@@ -219,14 +240,15 @@ impl Typer<'_> {
         let typed = &mut prepared.graph;
         let qtype = typed.qtype(id).clone();
         match qtype {
-            QType::Nothing | QType::Meta => {
+            QType::Nothing | QType::Meta | QType::Function | QType::Sequence(_) => {
                 self.problems.push(
                     Diagnostic::new(Code::UntypedOutput, format!("output `{}` has no type", output.name))
                         .at(output.span.or(self.graph.span(output.node)))
-                        .hint(if qtype == QType::Meta {
-                            "a type is no value: use it in `core.cast(x, f32)`"
-                        } else {
-                            "write the type, as in `missing[f32]`"
+                        .hint(match qtype {
+                            QType::Meta => "a type is no value: use it in `core.cast(x, f32)`",
+                            QType::Function => "a function is no value: call it, or hand it to `core.map_tuple` or `seq.map`",
+                            QType::Sequence(_) => "a sequence is no value: take it together with `seq.reduce`, or an element with `seq.at`",
+                            _ => "write the type, as in `missing[f32]`",
                         }),
                 );
                 id

@@ -1,15 +1,21 @@
 //! The `where` pass: each conditional becomes lazy if one of its branches then holds an operator of its own, and every
 //! node gets the region it is evaluated in. Unlazy conditionals stay operators, evaluated like any other.
 //!
+//! A loop opens a region too, for what is made anew in each round. What does not depend on the loop's state is evaluated
+//! once, before the loop: always, if it cannot fail; else if every round would evaluate it. (A loop is only reached if it
+//! runs at least once.) What can fail and only a branch inside of the loop needs stays in that branch.
+//!
 //! Before that, what several branches share, and nothing outside of branches needs, is put under a guard of its own if it
 //! can fail or costs much: see `guard`.
 
 mod guard;
+mod invariant;
 
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, RegionId, RegionTree, TypedGraph};
 use cembra_expr::{Diagnostics, Program};
 use cembra_ops::id;
+use invariant::Invariants;
 use rustc_hash::FxHashMap;
 
 /// How often guards may be added to a graph: each round can uncover sharing between what the last one put into branches.
@@ -23,14 +29,17 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
         }
         analysis = Analysis::of(prepared);
     }
-    let Analysis { tree, regions, mut branches, population, .. } = analysis;
-    branches.retain(|_, [on, off]| population[on.index()] + population[off.index()] > 0);
+    let Analysis { tree, regions, mut branches, loops, population, .. } = analysis;
+    branches.retain(|node, [on, off]| {
+        prepared.graph.kind(*node) == Kind::Where || population[on.index()] + population[off.index()] > 0
+    });
     for node in branches.keys() {
         prepared.graph.make_lazy(*node);
     }
     prepared.regions = regions.into_iter().map(|region| region.unwrap_or(RegionId::TOP)).collect();
     prepared.tree = tree;
     prepared.branches = branches;
+    prepared.loops = loops;
     Ok(())
 }
 
@@ -43,7 +52,10 @@ struct Analysis {
     used_at_home: Vec<bool>,
     /// The regions of each conditional's branches.
     branches: FxHashMap<Id, [RegionId; 2]>,
-    /// For each region but the top one, its conditional, and true for the branch of a present condition.
+    /// The region of each loop's rounds.
+    loops: FxHashMap<Id, RegionId>,
+    invariants: Invariants,
+    /// For each region but the top one and those of loops, its conditional, and true for the branch of a present condition.
     opened_by: Vec<Option<(Id, bool)>>,
     /// How many operators each region holds.
     population: Vec<usize>,
@@ -57,6 +69,8 @@ impl Analysis {
             regions: vec![None; graph.len()],
             used_at_home: vec![false; graph.len()],
             branches: FxHashMap::default(),
+            loops: FxHashMap::default(),
+            invariants: Invariants::of(prepared),
             opened_by: vec![None],
             population: vec![0],
         };
@@ -66,21 +80,47 @@ impl Analysis {
         }
         // Users come after operands: when a node is met from behind, all its uses are known.
         for node in graph.ids().rev() {
-            if let (Some(region), Kind::Operator { .. }) = (found.regions[node.index()], graph.kind(node)) {
-                found.visit(graph, node, region);
+            if let (Some(region), Kind::Operator { .. } | Kind::Where | Kind::Loop(_)) =
+                (found.regions[node.index()], graph.kind(node))
+            {
+                let home = found.invariants.home(&found.tree, node, region);
+                if home != region {
+                    found.regions[node.index()] = Some(home);
+                    found.used_at_home[node.index()] = false;
+                }
+                found.visit(graph, node, home);
             }
         }
         found
     }
 
+    fn open(&mut self, inside: RegionId, by: Option<(Id, bool)>) -> RegionId {
+        self.population.push(0);
+        self.opened_by.push(by);
+        self.invariants.open(inside);
+        self.tree.open(inside)
+    }
+
+    /// The regions that a conditional's operands are used in.
+    fn open_branches(&mut self, node: Id, region: RegionId) -> [RegionId; 3] {
+        let branches = [true, false].map(|on| self.open(region, Some((node, on))));
+        self.branches.insert(node, branches);
+        [region, branches[0], branches[1]]
+    }
+
     fn visit(&mut self, graph: &TypedGraph, node: Id, region: RegionId) {
         self.population[region.index()] += 1;
         let mut uses = [region; 3];
-        if graph.op(node) == Some(id::WHERE) {
-            uses = [region, self.tree.open(region), self.tree.open(region)];
-            self.population.extend([0, 0]);
-            self.opened_by.extend([Some((node, true)), Some((node, false))]);
-            self.branches.insert(node, [uses[1], uses[2]]);
+        match graph.kind(node) {
+            Kind::Where => uses = self.open_branches(node, region),
+            Kind::Operator { op: id::WHERE, .. } => uses = self.open_branches(node, region),
+            Kind::Loop(id) => {
+                let round = self.open(region, None);
+                self.invariants.enter(round, id);
+                self.loops.insert(node, round);
+                uses = [region, round, round];
+            }
+            _ => {}
         }
         for (at, operand) in graph.operands(node).iter().enumerate() {
             let used = *uses.get(at).unwrap_or(&region);

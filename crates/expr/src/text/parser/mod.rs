@@ -11,7 +11,7 @@ use super::cursor::{Cursor, Stop};
 use super::token::{Token, TokenKind};
 use crate::infix::Operation;
 use crate::limits::Limit;
-use crate::program::{Input, Output, is_run_time_type};
+use crate::program::{Input, Output};
 use crate::{Callable, Code, Diagnostic, Diagnostics, Limits, NameId, NodeId, Program, Span, Value, Vocabulary};
 use call::{Callee, Keyword};
 use expression::{Frame, Operand};
@@ -206,7 +206,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             if self.cursor.take(TokenKind::Colon) {
                 let start = self.cursor.token.span;
                 let qtype = self.cursor.read_type()?;
-                if !is_run_time_type(&qtype) {
+                if !qtype.is_run_time() {
                     let message = format!("no input is of type {qtype}");
                     let problem = Diagnostic::new(Code::InputType, message).at(start.to(self.cursor.previous));
                     self.cursor.report(problem.hint("values of this type exist only in the text of a model"));

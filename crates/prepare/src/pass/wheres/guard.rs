@@ -46,10 +46,15 @@ fn candidates(prepared: &Prepared, registry: &Registry, analysis: &Analysis) -> 
     let mut found: FxHashMap<Id, Vec<Path>> = FxHashMap::default();
     for node in graph.ids() {
         let Some(home) = analysis.regions[node.index()] else { continue };
-        let Some(op) = graph.op(node) else { continue };
         // What only this node needs moves with it.
         let brings = |o: &Id| worth[o.index()] && analysis.regions[o.index()] == Some(home);
-        worth[node.index()] = is_worth_guarding(graph, registry, node, op) || graph.operands(node).iter().any(brings);
+        worth[node.index()] = match graph.kind(node) {
+            Kind::Loop(_) => true,
+            Kind::Operator { op, .. } if is_worth_guarding(graph, registry, node, op) => true,
+            Kind::Operator { .. } | Kind::Where => graph.operands(node).iter().any(brings),
+            _ => false,
+        };
+        // No constant stands for a tuple that nobody looks at; what is taken from it is guarded.
         let guarded_already = matches!(graph.qtype(node), QType::Tuple(_));
         if worth[node.index()] && !analysis.used_at_home[node.index()] && !guarded_already {
             found.insert(node, Vec::new());
@@ -182,7 +187,11 @@ fn is_safe_anywhere(graph: &TypedGraph, registry: &Registry, condition: Id) -> b
     let mut stack = vec![condition];
     let mut seen = 0;
     while let Some(node) = stack.pop() {
-        let Some(op) = graph.op(node) else { continue };
+        let op = match graph.kind(node) {
+            Kind::Operator { op, .. } => op,
+            Kind::Where | Kind::Loop(_) => return false,
+            _ => continue,
+        };
         seen += 1;
         if seen > MOST_OPERATORS || op == id::WHERE || is_worth_guarding(graph, registry, node, op) {
             return false;

@@ -1,0 +1,251 @@
+//! Functions, sequences and loops for the generator. A function's body is grown like everything else, in a scope: while it
+//! is open its parameters are operands like any other, afterwards they and what was made of them are out of reach.
+//!
+//! Loops are short: a range is at most a few numbers long, and a loop counts its rounds.
+
+use super::{HIDDEN, Pool};
+use crate::config::pick;
+use crate::values;
+use cembra_expr::{NodeId, Value};
+use cembra_runtime::{QType, Scalar};
+
+/// Functions inside of functions.
+const MOST_NESTED: u32 = 2;
+
+/// A sequence that was made: its node and the type of its elements.
+struct Sequence {
+    node: NodeId,
+    element: QType,
+}
+
+impl Pool<'_> {
+    /// Adds an operator on functions or sequences.
+    pub(super) fn grow_function(&mut self) {
+        if self.nested >= MOST_NESTED {
+            return;
+        }
+        match self.random.u32(..9) {
+            0..=2 => self.reduce(),
+            3 | 4 => self.repeat(),
+            5 => self.element(),
+            6 => self.apply_function(),
+            7 => self.tuples(),
+            _ => self.masks(),
+        }
+    }
+
+    fn operator(&mut self, name: &str, operands: &[NodeId], qtype: &QType) -> NodeId {
+        let depth = 1 + operands.iter().map(|o| self.depths[o.index()].min(self.config.max_depth)).max().unwrap_or(0);
+        for operand in operands {
+            self.used[operand.index()] = true;
+        }
+        let node = self.graph.operator(name, operands, None);
+        self.note(node, qtype, depth)
+    }
+
+    fn integer(&mut self, value: i64) -> NodeId {
+        self.exactly(Value::from(value))
+    }
+
+    /// A function of these parameters that makes a value of a type.
+    fn function(&mut self, parameters: &[QType], result: &QType) -> NodeId {
+        let name = self.binary_operator(parameters, result);
+        if let Some(name) = name {
+            let name = self.exactly(Value::text(name));
+            return self.operator("core._operator", &[name], &QType::Function);
+        }
+        self.nested += 1;
+        let from = self.types.len();
+        let mut operands = vec![from_index(0)];
+        for qtype in parameters {
+            self.placeholders += 1;
+            let node = self.graph.placeholder(&format!("p{}", self.placeholders), None);
+            operands.push(self.note(node, qtype, 0));
+        }
+        for _ in 0..self.random.u32(1..8) {
+            self.grow();
+        }
+        let made = (from..self.types.len()).map(NodeId::from_index);
+        let mut fitting: Vec<NodeId> =
+            made.filter(|node| self.types[node.index()] == *result && self.depths[node.index()] < HIDDEN).collect();
+        fitting.sort_by_key(|node| self.depths[node.index()]);
+        operands[0] = match fitting.last() {
+            Some(deepest) => *deepest,
+            None => self.of_type(result),
+        };
+        let function = self.operator("core._lambda", &operands, &QType::Function);
+        for at in from..self.types.len() {
+            // Literals and inputs stay; the function itself is used by whoever asked for it.
+            if !self.graph.operands(from_index(at)).is_empty() || operands[1..].contains(&from_index(at)) {
+                self.depths[at] = HIDDEN;
+            }
+        }
+        self.nested -= 1;
+        function
+    }
+
+    /// An operator that takes just these types, now and then.
+    fn binary_operator(&mut self, parameters: &[QType], result: &QType) -> Option<&'static str> {
+        let alike = parameters.len() == 2 && parameters.iter().all(|qtype| qtype == result);
+        let numeric = result.scalar().is_some_and(Scalar::is_numeric);
+        (alike && numeric && self.random.bool())
+            .then(|| *pick(self.random, &["math.add", "math.multiply", "math.maximum", "math.subtract"]))
+    }
+
+    /// A number of elements or rounds: few.
+    fn few(&mut self) -> NodeId {
+        if self.random.bool() {
+            let count = self.random.i64(-1..6);
+            return self.integer(count);
+        }
+        let (count, most) = (self.of_type(&QType::INT64), self.integer(5));
+        self.operator("math.minimum", &[count, most], &QType::INT64)
+    }
+
+    fn sequence(&mut self) -> Sequence {
+        let type_of = |qtype: &QType| QType::Sequence(qtype.clone().into());
+        match self.random.u32(..6) {
+            0 | 1 => {
+                let mut operands = vec![self.few(), self.exactly(Value::Missing(Scalar::Int64)), self.integer(1)];
+                if self.random.bool() {
+                    let start = self.random.i64(-3..3);
+                    let step = *pick(self.random, &[1, 2, -1, 3, i64::MIN, 0]);
+                    operands = vec![self.integer(start), operands[0], self.integer(step)];
+                    if step < 0 {
+                        operands.swap(0, 1);
+                    }
+                }
+                Sequence { node: self.operator("seq.range", &operands, &type_of(&QType::INT64)), element: QType::INT64 }
+            }
+            2 => {
+                let element = values::input_type(self.random, 1);
+                let values: Vec<NodeId> = (0..self.random.u32(1..4)).map(|_| self.of_type(&element)).collect();
+                Sequence { node: self.operator("seq.make", &values, &type_of(&element)), element }
+            }
+            3 => {
+                let element = values::input_type(self.random, 1);
+                let operands = [self.of_type(&element), self.few()];
+                Sequence { node: self.operator("seq.repeat", &operands, &type_of(&element)), element }
+            }
+            4 => {
+                // Sizes that differ are an error; two views of one sequence are of one size.
+                let first = self.sequence();
+                let second = if self.random.u32(..8) == 0 {
+                    self.sequence()
+                } else {
+                    let element = values::input_type(self.random, 1);
+                    self.mapped(&first, element)
+                };
+                let parts = [first, second];
+                let element = QType::tuple(parts.iter().map(|part| part.element.clone()));
+                let operands = parts.map(|part| part.node);
+                Sequence { node: self.operator("seq.zip", &operands, &type_of(&element)), element }
+            }
+            _ => {
+                let source = self.sequence();
+                let element = values::input_type(self.random, 1);
+                self.mapped(&source, element)
+            }
+        }
+    }
+
+    fn mapped(&mut self, source: &Sequence, element: QType) -> Sequence {
+        let function = self.function(std::slice::from_ref(&source.element), &element);
+        let qtype = QType::Sequence(element.clone().into());
+        Sequence { node: self.operator("seq.map", &[function, source.node], &qtype), element }
+    }
+
+    fn reduce(&mut self) {
+        let sequence = self.sequence();
+        let state = values::input_type(self.random, 2);
+        let function = self.function(&[state.clone(), sequence.element], &state);
+        let initial = self.of_type(&state);
+        self.operator("seq.reduce", &[function, sequence.node, initial], &state);
+    }
+
+    /// A loop over a counter and another value.
+    fn repeat(&mut self) {
+        let carried = values::input_type(self.random, 2);
+        let state = QType::tuple([QType::INT64, carried.clone()]);
+        let rounds = self.few();
+        let step = self.function(&[carried.clone()], &carried);
+        let first = [self.integer(0), self.of_type(&carried)];
+        let first = self.operator("core.make_tuple", &first, &state);
+        let [condition, body] = [true, false].map(|is_condition| {
+            self.placeholders += 1;
+            let state_node = self.graph.placeholder(&format!("p{}", self.placeholders), None);
+            let from = self.types.len();
+            self.note(state_node, &state, HIDDEN);
+            let (zero, one) = (self.integer(0), self.integer(1));
+            let count = self.operator("core.get_nth", &[state_node, zero], &QType::INT64);
+            let result = if is_condition {
+                self.operator("core.less", &[count, rounds], &QType::MASK)
+            } else {
+                let value = self.operator("core.get_nth", &[state_node, one], &carried);
+                let value = self.operator("core.apply", &[step, value], &carried);
+                let count = self.operator("math.add", &[count, one], &QType::INT64);
+                self.operator("core.make_tuple", &[count, value], &state)
+            };
+            let function = self.operator("core._lambda", &[result, state_node], &QType::Function);
+            for at in from..self.types.len() {
+                if !self.graph.operands(from_index(at)).is_empty() {
+                    self.depths[at] = HIDDEN;
+                }
+            }
+            function
+        });
+        self.operator("core.while_loop", &[first, condition, body], &state);
+    }
+
+    fn element(&mut self) {
+        let sequence = self.sequence();
+        if self.random.u32(..4) == 0 {
+            self.operator("seq.size", &[sequence.node], &QType::INT64);
+            return;
+        }
+        let index = self.few();
+        self.operator("seq.at", &[sequence.node, index], &sequence.element);
+    }
+
+    fn masks(&mut self) {
+        let source = self.sequence();
+        let function = self.function(&[source.element], &QType::MASK);
+        let mapped = self.operator("seq.map", &[function, source.node], &QType::Sequence(QType::MASK.into()));
+        let name = *pick(self.random, &["seq.any", "seq.all"]);
+        self.operator(name, &[mapped], &QType::MASK);
+    }
+
+    fn apply_function(&mut self) {
+        let types = [values::input_type(self.random, 2), values::input_type(self.random, 2)];
+        let result = values::input_type(self.random, 2);
+        let function = self.function(&types, &result);
+        let args = types.map(|qtype| self.of_type(&qtype));
+        if self.random.bool() {
+            self.operator("core.apply", &[function, args[0], args[1]], &result);
+        } else {
+            let qtype = QType::tuple([self.types[args[1].index()].clone()]);
+            let last = self.operator("core.make_tuple", &args[1..], &qtype);
+            self.operator("core.apply_varargs", &[function, args[0], last], &result);
+        }
+    }
+
+    fn tuples(&mut self) {
+        let element = values::input_type(self.random, 1);
+        let fields: Vec<NodeId> = (0..self.random.u32(1..4)).map(|_| self.of_type(&element)).collect();
+        let qtype = QType::tuple(vec![element.clone(); fields.len()]);
+        let tuple = self.operator("core.make_tuple", &fields, &qtype);
+        if self.random.bool() {
+            let result = values::input_type(self.random, 1);
+            let function = self.function(&[element], &result);
+            let qtype = QType::tuple(vec![result; fields.len()]);
+            self.operator("core.map_tuple", &[function, tuple], &qtype);
+        } else {
+            let function = self.function(&[element.clone(), element.clone()], &element);
+            self.operator("core.reduce_tuple", &[function, tuple], &element);
+        }
+    }
+}
+
+fn from_index(at: usize) -> NodeId {
+    NodeId::from_index(at)
+}

@@ -1,0 +1,134 @@
+//! Operators on functions: calling them, taking them over the fields of a tuple, and the loop. Each stands for an expression
+//! that is made while types are found, so that no function is left for the backends; a loop is structure they know.
+
+use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param};
+use crate::typing::TypeFault;
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{FaultKind, QType};
+
+/// What operators on functions and sequences share.
+pub(crate) const HIGHER_ORDER: OpDef = OpDef {
+    name: "",
+    aliases: &[],
+    summary: "",
+    params: &[],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Instantiated,
+    meaning: Meaning::Overloads(&[]),
+    laws: &[],
+    examples: &[],
+};
+
+/// An INT64 literal.
+pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> Arg {
+    graph.literal(Value::Scalar(ScalarValue::Int64(value)))
+}
+
+/// A field of a tuple.
+pub(crate) fn field(graph: &mut dyn Instantiation, tuple: Arg, index: usize) -> Result<Arg, TypeFault> {
+    let index = integer(graph, index as i64);
+    graph.apply("core.get_nth", &[tuple, index])
+}
+
+/// All fields of a tuple.
+fn fields(graph: &mut dyn Instantiation, operator: &str, tuple: Arg, at: usize) -> Result<Vec<Arg>, TypeFault> {
+    let qtype = graph.qtype(tuple);
+    let QType::Tuple(types) = &qtype else {
+        return Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {qtype}"), Some(at)));
+    };
+    (0..types.len()).map(|index| field(graph, tuple, index)).collect()
+}
+
+pub(crate) static APPLY: OpDef = OpDef {
+    name: "core.apply",
+    aliases: &["apply"],
+    summary: "The function `op` of the arguments. Written `op(x)` where `op` is a name of the text.",
+    params: &[param("op"), param("args")],
+    variadic: true,
+    meaning: Meaning::Instantiate(|g, args| g.call(args[0], &args[1..])),
+    examples: &[ex("core.apply(math.add, 1, 2)", "3"), ex("core.apply(fn(x) = x * x, 7)", "49")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static APPLY_VARARGS: OpDef = OpDef {
+    name: "core.apply_varargs",
+    aliases: &["apply_varargs"],
+    summary: "The function `op` of the arguments, the last of which is a tuple whose fields are arguments each.",
+    params: &[param("op"), param("args")],
+    variadic: true,
+    meaning: Meaning::Instantiate(|g, args| {
+        let Some((last, others)) = args[1..].split_last() else {
+            return Err(TypeFault::mismatch("core.apply_varargs expects a tuple as its last argument", None).into());
+        };
+        let mut all = others.to_vec();
+        all.extend(fields(g, "core.apply_varargs", *last, args.len() - 1)?);
+        g.call(args[0], &all)
+    }),
+    examples: &[ex("core.apply_varargs(math.add, (1, 2))", "3")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static MAP_TUPLE: OpDef = OpDef {
+    name: "core.map_tuple",
+    aliases: &["map_tuple"],
+    summary: "The tuple of what the function makes of each field, the further arguments being the same for all.",
+    params: &[param("op"), param("tuple"), param("args")],
+    variadic: true,
+    meaning: Meaning::Instantiate(|g, args| {
+        let mut mapped = fields(g, "core.map_tuple", args[1], 1)?;
+        let mut call = args[1..].to_vec();
+        for field in &mut mapped {
+            call[0] = *field;
+            *field = g.call(args[0], &call)?;
+        }
+        Ok(g.apply("core.make_tuple", &mapped)?)
+    }),
+    examples: &[
+        ex("core.map_tuple(math.neg, (1, 2.5f32))", "(-1, -2.5)"),
+        ex("core.map_tuple(math.add, (1, 2.5f32), 10)", "(11, 12.5)"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static REDUCE_TUPLE: OpDef = OpDef {
+    name: "core.reduce_tuple",
+    aliases: &["reduce_tuple"],
+    summary: "The fields of a tuple taken together by a function of two arguments, from left to right. One field is itself.",
+    params: &[param("op"), param("tuple")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let fields = fields(g, "core.reduce_tuple", args[1], 1)?;
+        let Some((first, others)) = fields.split_first() else {
+            return Err(TypeFault::mismatch("core.reduce_tuple expects at least one field", Some(1)).into());
+        };
+        others.iter().try_fold(*first, |so_far, field| g.call(args[0], &[so_far, *field]))
+    }),
+    examples: &[ex("core.reduce_tuple(math.subtract, (10, 2, 3))", "5")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static WHILE_LOOP: OpDef = OpDef {
+    name: "core.while_loop",
+    aliases: &["while_loop"],
+    summary: "Starting from `state`, the function `body` is applied to the state as long as the function `condition` of it is present. \
+              What does not depend on the state is evaluated once.",
+    params: &[param("state"), param("condition"), param("body")],
+    faults: &[FaultKind::IterationLimit],
+    meaning: Meaning::Instantiate(|g, args| {
+        let (condition, body) = (args[1], args[2]);
+        g.repeat(args[0], &mut |g, state| g.call(condition, &[state]), &mut |g, state| g.call(body, &[state]))
+    }),
+    examples: &[
+        ex("core.while_loop(1, fn(x) = x < 100, fn(x) = x * 2)", "128"),
+        ex("core.while_loop((0, 1), fn(s) = s.0 < 5, fn(s) = (s.0 + 1, s.1 * 2))", "(5, 32)"),
+    ],
+    ..HIGHER_ORDER
+};
+
+/// Says which operand should have been a sequence.
+pub(crate) fn no_sequence(operator: &str, found: &QType, at: usize) -> Stop {
+    TypeFault::mismatch(format!("{operator} expects a sequence, found {found}"), Some(at))
+        .hint("make one with `seq.range(n)` or `seq.make(a, b)`")
+        .into()
+}

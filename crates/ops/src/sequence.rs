@@ -1,0 +1,479 @@
+//! Sequences: what a loop runs over. A sequence is never put into memory: it is a recipe, its size and what the element at
+//! an index is, known while types are found. Mapping one makes a recipe from a recipe; reducing one makes a loop that
+//! computes each element where it is needed. So chains of sequence operators are one loop by construction.
+//!
+//! A sequence that is used twice is computed twice; it cannot be an input or an output, or lie in a tuple.
+
+use crate::cast::cast_to;
+use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param, param_or};
+use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
+use crate::kernel::strict;
+use crate::typing::{TypeFault, common_type};
+use crate::{Cell, Cmp, Rule};
+use cembra_expr::{Code, ScalarValue, Value};
+use cembra_runtime::{Fault, FaultKind, QType, Scalar};
+use std::rc::Rc;
+
+/// The most sequences of sequences of sequences: what the element of one is made of the elements of others.
+const NESTING: usize = 64;
+
+/// A recipe for the elements of a sequence.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sequence {
+    /// How many elements there are, an INT64.
+    size: Arg,
+    /// The type of the elements.
+    element: QType,
+    elements: Elements,
+    nesting: usize,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Elements {
+    /// `start`, `start + step`, ...
+    Range { start: Arg, step: Arg },
+    /// These values.
+    Made(Vec<Arg>),
+    /// The same value again and again.
+    Repeated(Arg),
+    /// A function of the elements of other sequences.
+    Mapped { function: Arg, sources: Vec<Rc<Sequence>> },
+    /// Tuples of the elements of other sequences.
+    Zipped(Vec<Rc<Sequence>>),
+}
+
+impl Sequence {
+    /// The type of the elements.
+    #[must_use]
+    pub fn element_type(&self) -> &QType {
+        &self.element
+    }
+
+    /// The number of elements, if the sequence was made of so many values.
+    fn known_size(&self) -> Option<usize> {
+        match &self.elements {
+            Elements::Made(values) => Some(values.len()),
+            // Sequences nest at most `NESTING` deep.
+            Elements::Mapped { sources, .. } | Elements::Zipped(sources) => {
+                let sizes: Option<Vec<usize>> = sources.iter().map(|source| source.known_size()).collect();
+                sizes?.first().copied()
+            }
+            Elements::Range { .. } | Elements::Repeated(_) => None,
+        }
+    }
+
+    /// The element at an index that is known to be in range.
+    fn at(&self, graph: &mut dyn Instantiation, index: Arg) -> Result<Arg, Stop> {
+        match &self.elements {
+            Elements::Range { start, step } => {
+                // Most ranges count from 0 by 1: the element is the index.
+                let distance = match known(graph, *step) {
+                    Some(1) => index,
+                    _ => graph.apply("math.multiply", &[index, *step])?,
+                };
+                match known(graph, *start) {
+                    Some(0) => Ok(distance),
+                    _ => Ok(graph.apply("math.add", &[*start, distance])?),
+                }
+            }
+            Elements::Repeated(value) => Ok(*value),
+            Elements::Made(values) => chosen(graph, values, index),
+            Elements::Mapped { function, sources } => {
+                let args = elements(graph, sources, index)?;
+                graph.call(*function, &args)
+            }
+            Elements::Zipped(sources) => {
+                let fields = elements(graph, sources, index)?;
+                Ok(graph.apply("core.make_tuple", &fields)?)
+            }
+        }
+    }
+}
+
+/// An INT64 that is a literal.
+fn known(graph: &dyn Instantiation, value: Arg) -> Option<i64> {
+    match graph.value(value) {
+        Some(Value::Scalar(ScalarValue::Int64(value))) => Some(value),
+        _ => None,
+    }
+}
+
+/// The elements of several sequences at one index.
+fn elements(graph: &mut dyn Instantiation, sources: &[Rc<Sequence>], index: Arg) -> Result<Vec<Arg>, Stop> {
+    sources.iter().map(|source| source.at(graph, index)).collect()
+}
+
+/// One of several values, by index.
+fn chosen(graph: &mut dyn Instantiation, values: &[Arg], index: Arg) -> Result<Arg, Stop> {
+    if let Some(value) = known(graph, index).and_then(|at| values.get(usize::try_from(at).ok()?)) {
+        return Ok(*value);
+    }
+    let Some((last, others)) = values.split_last() else {
+        return Err(TypeFault::mismatch("an empty sequence has no elements", None).into());
+    };
+    let mut choice = *last;
+    for (at, value) in others.iter().enumerate().rev() {
+        let at = integer(graph, at as i64);
+        let here = graph.apply("core.equal", &[index, at])?;
+        choice = graph.apply("core.where", &[here, *value, choice])?;
+    }
+    Ok(choice)
+}
+
+fn sequence(graph: &dyn Instantiation, operator: &str, args: &[Arg], at: usize) -> Result<Rc<Sequence>, Stop> {
+    graph.sequence(args[at]).ok_or_else(|| no_sequence(operator, &graph.qtype(args[at]), at))
+}
+
+/// The sequences among the operands from a position on, and the size that all of them have.
+fn sources(
+    graph: &mut dyn Instantiation,
+    operator: &str,
+    args: &[Arg],
+    from: usize,
+) -> Result<(Vec<Rc<Sequence>>, Arg, usize), Stop> {
+    let mut all = Vec::new();
+    for at in from..args.len() {
+        all.push(sequence(graph, operator, args, at)?);
+    }
+    let Some(first) = all.first() else {
+        return Err(TypeFault::mismatch(format!("{operator} expects at least one sequence"), None).into());
+    };
+    let mut size = first.size;
+    for (at, other) in all.iter().enumerate().skip(1) {
+        if let (Some(a), Some(b)) = (first.known_size(), other.known_size())
+            && a != b
+        {
+            let message = format!("{operator} expects sequences of the same size, found {a} and {b}");
+            return Err(TypeFault::mismatch(message, Some(from + at)).into());
+        }
+        if other.size != size {
+            let alike = graph.apply("core.equal", &[size, other.size])?;
+            let message = graph.literal(Value::text(format!("{operator} expects sequences of the same size")));
+            size = graph.apply("core.with_assertion", &[size, alike, message])?;
+        }
+    }
+    let nesting = 1 + all.iter().map(|source| source.nesting).max().unwrap_or(0);
+    if nesting > NESTING {
+        let message = format!("sequences are made of sequences more than {NESTING} times over");
+        return Err(Stop::Fault(TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) }));
+    }
+    Ok((all, size, nesting))
+}
+
+/// An integer operand as an INT64.
+fn int64(graph: &mut dyn Instantiation, operator: &str, name: &str, args: &[Arg], at: usize) -> Result<Arg, TypeFault> {
+    let found = graph.qtype(args[at]);
+    match found {
+        QType::Scalar(scalar) if scalar.is_integer() => cast_to(graph, args[at], Scalar::Int64, false),
+        _ => Err(TypeFault::mismatch(format!("{operator} expects an integer for `{name}`, found {found}"), Some(at))),
+    }
+}
+
+const ZERO_STEP: &str = "the step of a range is 0";
+
+/// How many elements a range has: the language's `seq.range` counts as Python's does.
+fn range_size(start: i64, stop: i64, step: i64) -> Result<i64, Fault> {
+    let (start, stop, step) = (i128::from(start), i128::from(stop), i128::from(step));
+    let size = match step {
+        0 => return Err(crate::strings::invalid(ZERO_STEP)),
+        1.. => (stop - start + step - 1) / step,
+        _ => (start - stop - step - 1) / -step,
+    };
+    // From the least to the greatest number there is one element more than an INT64 can count; no loop gets there.
+    Ok(i64::try_from(size.max(0)).unwrap_or(i64::MAX))
+}
+
+pub(crate) static RANGE_SIZE: OpDef = OpDef {
+    name: "seq._range_size",
+    summary: "How many elements a range has.",
+    params: &[param("start"), param("stop"), param("step")],
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::Invalid],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[
+        strict!(try |start: i64, stop: i64, step: i64| -> i64 { range_size(start, stop, step) }),
+    ]),
+    ..HIGHER_ORDER
+};
+
+pub(crate) static RANGE: OpDef = OpDef {
+    name: "seq.range",
+    aliases: &[],
+    summary: "The INT64 numbers from 0 to before `start`; with a `stop`, from `start` to before it; by steps.",
+    params: &[
+        param("start"),
+        param_or("stop", Value::Missing(Scalar::Int64)),
+        param_or("step", Value::Scalar(ScalarValue::Int64(1))),
+    ],
+    faults: &[FaultKind::Invalid],
+    meaning: Meaning::Instantiate(|g, args| {
+        let first = int64(g, "seq.range", "start", args, 0)?;
+        let (start, stop) = if matches!(g.value(args[1]), Some(Value::Missing(_) | Value::Nothing)) {
+            (integer(g, 0), first)
+        } else {
+            (first, int64(g, "seq.range", "stop", args, 1)?)
+        };
+        let step = int64(g, "seq.range", "step", args, 2)?;
+        // The commonest range needs no call to tell its size.
+        let size = if known(g, start) == Some(0) && known(g, step) == Some(1) {
+            g.apply("math.maximum", &[stop, start])?
+        } else {
+            g.apply("seq._range_size", &[start, stop, step])?
+        };
+        let elements = Elements::Range { start, step };
+        Ok(g.make_sequence(Sequence { size, element: QType::INT64, elements, nesting: 0 }))
+    }),
+    examples: &[
+        ex("seq.reduce(math.add, seq.range(5), 0)", "int64{10}"),
+        ex("seq.at(seq.range(10, 0, -3), 3)", "int64{1}"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static MAKE: OpDef = OpDef {
+    name: "seq.make",
+    summary: "The sequence of the operands, in their common type.",
+    params: &[param("args")],
+    variadic: true,
+    meaning: Meaning::Instantiate(|g, args| {
+        let mut element = args.first().map_or(QType::Nothing, |first| g.qtype(*first));
+        for (at, arg) in args.iter().enumerate() {
+            let found = g.qtype(*arg);
+            if !found.is_run_time() {
+                return Err(
+                    TypeFault::mismatch(format!("seq.make cannot hold a value of type {found}"), Some(at)).into()
+                );
+            }
+            element = common_type(&element, &found).ok_or_else(|| {
+                TypeFault::mismatch(
+                    format!("seq.make expects values with a common type, found {element} and {found}"),
+                    Some(at),
+                )
+            })?;
+        }
+        let mut values = args.to_vec();
+        for value in &mut values {
+            if let (Some(scalar), true) = (element.scalar(), g.qtype(*value) != element) {
+                *value = cast_to(g, *value, scalar, element.is_optional())?;
+            }
+        }
+        let size = integer(g, values.len() as i64);
+        Ok(g.make_sequence(Sequence { size, element, elements: Elements::Made(values), nesting: 0 }))
+    }),
+    examples: &[
+        ex("seq.reduce(math.subtract, seq.make(1, 2, 3), 10)", "4"),
+        ex("seq.at(seq.make(\"a\", \"b\"), 1)", "'b'"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static REPEAT: OpDef = OpDef {
+    name: "seq.repeat",
+    summary: "`n` times the same value; none for a negative `n`.",
+    params: &[param("value"), param("n")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let element = g.qtype(args[0]);
+        if !element.is_run_time() {
+            return Err(
+                TypeFault::mismatch(format!("seq.repeat cannot repeat a value of type {element}"), Some(0)).into()
+            );
+        }
+        let n = int64(g, "seq.repeat", "n", args, 1)?;
+        let zero = integer(g, 0);
+        let size = g.apply("math.maximum", &[n, zero])?;
+        Ok(g.make_sequence(Sequence { size, element, elements: Elements::Repeated(args[0]), nesting: 0 }))
+    }),
+    examples: &[ex("seq.reduce(math.multiply, seq.repeat(2, 10), 1)", "1024")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static ZIP: OpDef = OpDef {
+    name: "seq.zip",
+    summary: "The sequence of tuples of the elements of sequences of the same size.",
+    params: &[param("args")],
+    variadic: true,
+    faults: &[FaultKind::Assertion],
+    meaning: Meaning::Instantiate(|g, args| {
+        let (sources, size, nesting) = sources(g, "seq.zip", args, 0)?;
+        let element = QType::tuple(sources.iter().map(|source| source.element.clone()));
+        Ok(g.make_sequence(Sequence { size, element, elements: Elements::Zipped(sources), nesting }))
+    }),
+    examples: &[ex("seq.at(seq.zip(seq.range(3), seq.make(\"a\", \"b\", \"c\")), 1)", "(int64{1}, 'b')")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static MAP: OpDef = OpDef {
+    name: "seq.map",
+    summary: "The sequence of what the function makes of each element; of several sequences of the same size, of the elements at each index.",
+    params: &[param("op"), param("arg"), param("args")],
+    variadic: true,
+    faults: &[FaultKind::Assertion],
+    meaning: Meaning::Instantiate(|g, args| {
+        let (sources, size, nesting) = sources(g, "seq.map", args, 1)?;
+        let example: Vec<Arg> = sources.iter().map(|source| g.unknown(&source.element)).collect();
+        let mapped = g.call(args[0], &example)?;
+        let element = g.qtype(mapped);
+        if !element.is_run_time() {
+            return Err(TypeFault::mismatch(format!("seq.map cannot make elements of type {element}"), Some(0)).into());
+        }
+        let elements = Elements::Mapped { function: args[0], sources };
+        Ok(g.make_sequence(Sequence { size, element, elements, nesting }))
+    }),
+    examples: &[ex("seq.reduce(math.add, seq.map(fn(x) = x * x, seq.range(4)), 0)", "int64{14}")],
+    ..HIGHER_ORDER
+};
+
+/// Folds a sequence: a loop over indexes, or one call for each of the values it was made of.
+fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: Arg, call: Combine<'_>) -> Result<Arg, Stop> {
+    if let Some(size) = sequence.known_size() {
+        let mut so_far = init;
+        for at in 0..size {
+            let at = integer(g, at as i64);
+            let element = sequence.at(g, at)?;
+            so_far = call(g, so_far, element)?;
+        }
+        return Ok(so_far);
+    }
+    let zero = integer(g, 0);
+    let state = g.apply("core.make_tuple", &[zero, init])?;
+    let end = g.repeat(
+        state,
+        &mut |g, state| {
+            let index = field(g, state, 0)?;
+            Ok(g.apply("core.less", &[index, sequence.size])?)
+        },
+        &mut |g, state| {
+            let (index, so_far, one) = (field(g, state, 0)?, field(g, state, 1)?, integer(g, 1));
+            let element = sequence.at(g, index)?;
+            let next = call(g, so_far, element)?;
+            let index = g.apply("math.add", &[index, one])?;
+            Ok(g.apply("core.make_tuple", &[index, next])?)
+        },
+    )?;
+    Ok(field(g, end, 1)?)
+}
+
+/// What takes the result so far and an element together.
+type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, Arg, Arg) -> Result<Arg, Stop>;
+
+pub(crate) static REDUCE: OpDef = OpDef {
+    name: "seq.reduce",
+    summary: "The elements taken together by a function of two arguments, the result so far and the element, from left to right; `initial` for an empty sequence.",
+    params: &[param("op"), param("seq"), param("initial")],
+    faults: &[FaultKind::IterationLimit],
+    meaning: Meaning::Instantiate(|g, args| {
+        let sequence = sequence(g, "seq.reduce", args, 1)?;
+        let initial = g.qtype(args[2]);
+        if !initial.is_run_time() {
+            return Err(TypeFault::mismatch(
+                format!("seq.reduce cannot start with a value of type {initial}"),
+                Some(2),
+            )
+            .into());
+        }
+        reduce(g, &sequence, args[2], &mut |g, so_far, element| g.call(args[0], &[so_far, element]))
+    }),
+    examples: &[
+        ex("seq.reduce(fn(sum, x) = sum + x * 0.5, seq.range(1, 4), 0.0)", "3."),
+        ex("seq.reduce(math.add, seq.range(0), 7i64)", "int64{7}"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static SIZE: OpDef = OpDef {
+    name: "seq.size",
+    summary: "How many elements a sequence has, an INT64.",
+    params: &[param("seq")],
+    meaning: Meaning::Instantiate(|g, args| Ok(sequence(g, "seq.size", args, 0)?.size)),
+    examples: &[ex("seq.size(seq.range(2, 9, 3))", "int64{3}")],
+    ..HIGHER_ORDER
+};
+
+const INDEX_RULE: Rule = |t, a| {
+    let (index, size) = (a[0].val(t), a[1].val(t));
+    let zero = t.konst_like(index, 0.0);
+    let (below, above) = (t.cmp(Cmp::Lt, index, zero), t.cmp(Cmp::Le, size, index));
+    let outside = t.mor(below, above);
+    t.fault_if(outside, FaultKind::IndexRange, [Some(index), Some(size)]);
+    Cell::num(index)
+};
+
+pub(crate) static INDEX: OpDef = OpDef {
+    name: "seq._index",
+    summary: "The index, if it is one of a sequence of this size.",
+    params: &[param("index"), param("size")],
+    presence: PresenceRule::Strict,
+    faults: &[FaultKind::IndexRange],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[strict!(
+        try |index: i64, size: i64| -> i64 {
+            if (0..size).contains(&index) {
+                Ok(index)
+            } else {
+                Err(Fault { kind: FaultKind::IndexRange, operands: [index.cast_unsigned(), size.cast_unsigned()] })
+            }
+        },
+        INDEX_RULE
+    )]),
+    ..HIGHER_ORDER
+};
+
+pub(crate) static AT: OpDef = OpDef {
+    name: "seq.at",
+    summary: "The element at an index, counted from 0; an index outside of the sequence is an error.",
+    params: &[param("seq"), param("i")],
+    faults: &[FaultKind::IndexRange],
+    meaning: Meaning::Instantiate(|g, args| {
+        let sequence = sequence(g, "seq.at", args, 0)?;
+        let index = int64(g, "seq.at", "i", args, 1)?;
+        let index = g.apply("seq._index", &[index, sequence.size])?;
+        sequence.at(g, index)
+    }),
+    examples: &[ex("seq.at(seq.range(5, 8), 2)", "int64{7}")],
+    ..HIGHER_ORDER
+};
+
+/// The masks of a sequence taken together by an operator.
+fn masks(
+    g: &mut dyn Instantiation,
+    operator: &'static str,
+    with: &'static str,
+    args: &[Arg],
+    init: Value,
+) -> Result<Arg, Stop> {
+    let sequence = sequence(g, operator, args, 0)?;
+    if sequence.element != QType::MASK {
+        let found = &sequence.element;
+        return Err(TypeFault::mismatch(
+            format!("{operator} expects a sequence of masks, found one of {found}"),
+            Some(0),
+        )
+        .into());
+    }
+    let init = g.literal(init);
+    reduce(g, &sequence, init, &mut |g, so_far, element| Ok(g.apply(with, &[so_far, element])?))
+}
+
+pub(crate) static ANY: OpDef = OpDef {
+    name: "seq.any",
+    summary: "Present if some mask of the sequence is.",
+    params: &[param("seq")],
+    faults: &[FaultKind::IterationLimit],
+    meaning: Meaning::Instantiate(|g, args| {
+        masks(g, "seq.any", "core.presence_or", args, Value::Missing(Scalar::Unit))
+    }),
+    examples: &[ex("seq.any(seq.map(fn(x) = x * x == 9, seq.range(5)))", "present")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static ALL: OpDef = OpDef {
+    name: "seq.all",
+    summary: "Present if every mask of the sequence is, and for an empty one.",
+    params: &[param("seq")],
+    faults: &[FaultKind::IterationLimit],
+    meaning: Meaning::Instantiate(|g, args| {
+        masks(g, "seq.all", "core.presence_and", args, Value::Present(ScalarValue::Unit))
+    }),
+    examples: &[ex("seq.all(seq.map(fn(x) = x < 4, seq.range(5)))", "missing")],
+    ..HIGHER_ORDER
+};

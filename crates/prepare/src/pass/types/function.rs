@@ -1,0 +1,329 @@
+//! Functions while types are found: closures and the environments they are called in. A function's body is typed anew for
+//! each call, with the arguments in place of its parameters; what depends on no parameter is typed once and shared, so it
+//! is evaluated once.
+//!
+//! Calls recurse, as deep as functions call functions; that depth is limited, and so is the number of nodes they make.
+
+use super::free::{Free, SetId};
+use super::{Typer, instance::Instance};
+use crate::pass::Prepared;
+use crate::{Id, Kind};
+use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Node, NodeId, ScalarValue, Value};
+use cembra_ops::{Arg, Instantiation, OpId, Sequence, Stop, TypeFault};
+use cembra_runtime::QType;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::rc::Rc;
+
+/// The most calls inside each other.
+const NESTING: usize = 64;
+/// The most nodes that calls look at.
+const INSTANTIATION: usize = 4_000_000;
+
+/// The name functions have in graphs.
+const LAMBDA: &str = "core._lambda";
+
+/// The arguments of one call, and where else to look for names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct EnvironmentId(u32);
+
+impl EnvironmentId {
+    /// Outside of all functions.
+    pub(super) const ROOT: EnvironmentId = EnvironmentId(0);
+}
+
+struct Environment {
+    parent: EnvironmentId,
+    arguments: FxHashMap<NodeId, Id>,
+    typed: FxHashMap<NodeId, Option<Id>>,
+    /// Where the members of sets of parameters are at home.
+    homes: FxHashMap<SetId, EnvironmentId>,
+}
+
+/// What only operators on functions and sequences take.
+#[derive(Clone)]
+pub(super) enum Passed {
+    /// A function of the text, and where its captured names have values.
+    Lambda { node: NodeId, environment: EnvironmentId },
+    /// An operator.
+    Operator(OpId),
+    /// A sequence.
+    Sequence(Rc<Sequence>),
+}
+
+/// Everything about functions that typing keeps.
+#[derive(Default)]
+pub(super) struct Functions {
+    free: Free,
+    /// All but the root.
+    environments: Vec<Environment>,
+    pub(super) passed: Vec<Passed>,
+    /// Where the calls stand that are being made, outermost first.
+    pub(super) calls: Vec<NodeId>,
+    instantiated: usize,
+    pub(super) loops: u32,
+    pub(super) loop_depth: u8,
+}
+
+impl Functions {
+    pub(super) fn of(graph: &Graph) -> Result<Functions, Diagnostics> {
+        match graph.find_name(LAMBDA) {
+            Some(lambda) => Ok(Functions { free: Free::of(graph, lambda)?, ..Functions::default() }),
+            None => Ok(Functions::default()),
+        }
+    }
+
+    fn environment(&self, id: EnvironmentId) -> Option<&Environment> {
+        self.environments.get((id.0 as usize).checked_sub(1)?)
+    }
+
+    /// The value of a parameter.
+    pub(super) fn argument(&self, environment: EnvironmentId, parameter: NodeId) -> Option<Id> {
+        self.environment(environment)?.arguments.get(&parameter).copied()
+    }
+
+    /// The innermost environment that gives a value to something the node depends on.
+    fn home(&mut self, environment: EnvironmentId, node: NodeId) -> EnvironmentId {
+        let set = self.free.set(node);
+        if set == SetId::EMPTY || environment == EnvironmentId::ROOT {
+            return EnvironmentId::ROOT;
+        }
+        if let Some(home) = self.environment(environment).and_then(|known| known.homes.get(&set)) {
+            return *home;
+        }
+        let mut home = environment;
+        while let Some(here) = self.environment(home) {
+            if self.free.members(set).iter().any(|member| here.arguments.contains_key(member)) {
+                break;
+            }
+            home = here.parent;
+        }
+        if let Some(known) = self.environments.get_mut(environment.0 as usize - 1) {
+            known.homes.insert(set, home);
+        }
+        home
+    }
+}
+
+impl Typer<'_> {
+    /// Which nodes the roots need outside of functions.
+    pub(super) fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
+        let Some(lambda) = self.graph.find_name(LAMBDA) else { return self.graph.reachable(roots) };
+        let mut needed = vec![false; self.graph.len()];
+        for root in roots {
+            needed[root.index()] = true;
+        }
+        for at in (0..needed.len()).rev().map(NodeId::from_index) {
+            match self.graph.node(at) {
+                Node::Operator(name, operands) if needed[at.index()] && name != lambda => {
+                    operands.iter().for_each(|operand| needed[operand.index()] = true);
+                }
+                _ => {}
+            }
+        }
+        needed
+    }
+
+    /// What a node became in an environment, if it was typed.
+    pub(super) fn known(&mut self, environment: EnvironmentId, node: NodeId) -> Option<Option<Id>> {
+        let home = self.functions.home(environment, node);
+        match self.functions.environment(home) {
+            Some(here) => here.typed.get(&node).copied(),
+            None => self.typed[node.index()],
+        }
+    }
+
+    fn learn(&mut self, home: EnvironmentId, node: NodeId, typed: Option<Id>) {
+        match (home.0 as usize).checked_sub(1).and_then(|at| self.functions.environments.get_mut(at)) {
+            Some(here) => drop(here.typed.insert(node, typed)),
+            None => self.typed[node.index()] = Some(typed),
+        }
+    }
+
+    /// Types what a node needs and then the node, in an environment.
+    fn evaluate(&mut self, prepared: &mut Prepared, environment: EnvironmentId, node: NodeId) -> Result<Id, Stop> {
+        let mut stack = vec![(self.functions.home(environment, node), node)];
+        let graph = self.graph;
+        while let Some(&(home, node)) = stack.last() {
+            if self.known(home, node).is_some() {
+                stack.pop();
+                continue;
+            }
+            let waiting = stack.len();
+            if !self.is_lambda(node) {
+                for operand in graph.operands(node) {
+                    if self.known(home, *operand).is_none() {
+                        stack.push((self.functions.home(home, *operand), *operand));
+                    }
+                }
+            }
+            if stack.len() == waiting {
+                stack.pop();
+                self.functions.instantiated += 1;
+                if self.functions.instantiated > INSTANTIATION {
+                    return Err(too_much(format!("calls of functions make more than {INSTANTIATION} nodes")));
+                }
+                let typed = self.node(prepared, node, home);
+                self.learn(home, node, typed);
+            }
+        }
+        self.known(environment, node).flatten().ok_or(Stop::Reported)
+    }
+
+    fn is_lambda(&self, node: NodeId) -> bool {
+        matches!(self.graph.node(node), Node::Operator(name, _) if &**self.graph.name(name) == LAMBDA)
+    }
+
+    fn pass(&mut self, prepared: &mut Prepared, passed: Passed, qtype: QType, origin: NodeId) -> Id {
+        self.functions.passed.push(passed);
+        let kind = Kind::Passed(self.functions.passed.len() as u32 - 1);
+        prepared.graph.add(kind, &[], qtype, origin)
+    }
+
+    /// A function as an operand.
+    pub(super) fn lambda(&mut self, prepared: &mut Prepared, node: NodeId, environment: EnvironmentId) -> Option<Id> {
+        let parameters = self.graph.operands(node).get(1..).unwrap_or(&[]);
+        let odd = parameters.iter().find(|p| !matches!(self.graph.node(**p), Node::Placeholder(_)));
+        if odd.is_some() || self.graph.operands(node).is_empty() {
+            let problem = Diagnostic::new(Code::TypeMismatch, "core._lambda expects a body and the parameters");
+            self.report(problem.at(self.graph.span(node)).hint("write `fn(x) = ..`"));
+            return None;
+        }
+        Some(self.pass(prepared, Passed::Lambda { node, environment }, QType::Function, node))
+    }
+
+    /// An operator as an operand.
+    pub(super) fn named(&mut self, prepared: &mut Prepared, node: NodeId, operands: &[Id]) -> Option<Id> {
+        let name = match operands {
+            [name] => prepared.graph.value(*name).cloned(),
+            _ => None,
+        };
+        let Some(Value::Scalar(ScalarValue::Text(name))) = name else {
+            let problem = Diagnostic::new(Code::TypeMismatch, "core._operator expects the name of an operator");
+            self.report(problem.at(self.graph.span(node)));
+            return None;
+        };
+        match self.registry.find(&name) {
+            Some(op) => Some(self.pass(prepared, Passed::Operator(op), QType::Function, node)),
+            None => {
+                self.unknown(node, &name);
+                None
+            }
+        }
+    }
+
+    /// A sequence as an operand.
+    pub(super) fn pass_sequence(&mut self, prepared: &mut Prepared, sequence: Sequence, origin: NodeId) -> Id {
+        let qtype = QType::Sequence(sequence.element_type().clone().into());
+        self.pass(prepared, Passed::Sequence(Rc::new(sequence)), qtype, origin)
+    }
+
+    /// Makes what an operator on functions or sequences stands for.
+    pub(super) fn instantiate(
+        &mut self,
+        prepared: &mut Prepared,
+        node: NodeId,
+        op: OpId,
+        make: fn(&mut dyn Instantiation, &[Arg]) -> Result<Arg, Stop>,
+        operands: &[Id],
+    ) -> Option<Id> {
+        let def = self.registry.get(op);
+        let types: Vec<String> = operands.iter().map(|o| prepared.graph.qtype(*o).to_string()).collect();
+        let made = def.check_count(operands.len()).map_err(Stop::Fault).and_then(|()| {
+            let args: SmallVec<[Arg; 4]> = operands.iter().map(|id| Arg(id.index() as u32)).collect();
+            make(&mut Instance { typer: self, prepared, node }, &args)
+        });
+        match made {
+            Ok(made) => Some(Id::from_index(made.0 as usize)),
+            Err(Stop::Fault(fault)) => {
+                self.fault(node, &fault, &types, false);
+                None
+            }
+            Err(Stop::Reported) => None,
+        }
+    }
+
+    /// Calls a function at a node of the text.
+    pub(super) fn call(
+        &mut self,
+        prepared: &mut Prepared,
+        node: NodeId,
+        function: Id,
+        arguments: &[Id],
+    ) -> Result<Id, Stop> {
+        let passed = match prepared.graph.kind(function) {
+            Kind::Passed(at) => self.functions.passed.get(at as usize).cloned(),
+            _ => None,
+        };
+        match passed {
+            Some(Passed::Operator(op)) => self.call_operator(prepared, node, op, arguments),
+            Some(Passed::Lambda { node: lambda, environment }) => {
+                let (graph, operands) = (self.graph, self.graph.operands(lambda));
+                let parameters = &operands[1..];
+                if parameters.len() != arguments.len() {
+                    let (takes, given) = (parameters.len(), arguments.len());
+                    let message = format!("the function takes {takes} arguments and is given {given}");
+                    let problem = Diagnostic::new(Code::Arguments, message).at(graph.span(node));
+                    self.report(match graph.span(lambda) {
+                        Some(span) => problem.also(span, "the function"),
+                        None => problem,
+                    });
+                    return Err(Stop::Reported);
+                }
+                if self.functions.calls.len() >= NESTING {
+                    return Err(too_much(format!("functions call functions more than {NESTING} deep")));
+                }
+                self.functions.environments.push(Environment {
+                    parent: environment,
+                    arguments: parameters.iter().copied().zip(arguments.iter().copied()).collect(),
+                    typed: FxHashMap::default(),
+                    homes: FxHashMap::default(),
+                });
+                let inside = EnvironmentId(self.functions.environments.len() as u32);
+                self.functions.calls.push(node);
+                let made = self.evaluate(prepared, inside, operands[0]);
+                self.functions.calls.pop();
+                made
+            }
+            Some(Passed::Sequence(_)) | None => {
+                let found = prepared.graph.qtype(function);
+                let fault = TypeFault::mismatch(format!("a function is expected, found {found}"), None);
+                Err(fault.hint("write one as `fn(x) = ..`, or name an operator, as `math.add`").into())
+            }
+        }
+    }
+
+    /// Calls an operator that was handed over as an operand; arguments that it has defaults for may be left out.
+    fn call_operator(&mut self, prepared: &mut Prepared, node: NodeId, op: OpId, arguments: &[Id]) -> Result<Id, Stop> {
+        let def = self.registry.get(op);
+        let mut operands: SmallVec<[Id; 4]> = arguments.into();
+        while let Some(default) = def.params.get(operands.len()).and_then(|param| param.default.clone()) {
+            operands.push(prepared.graph.literal(default, node));
+        }
+        let mut instance = Instance { typer: self, prepared, node };
+        let args: SmallVec<[Arg; 4]> = operands.iter().map(|id| Arg(id.index() as u32)).collect();
+        instance.apply_operator(op, &args).map(|made| Id::from_index(made.0 as usize))
+    }
+
+    /// Reports a problem once, and from where the function was called that it is in.
+    pub(super) fn report(&mut self, problem: Diagnostic) {
+        let known = |other: &Diagnostic| {
+            (other.code(), other.message(), other.span()) == (problem.code(), problem.message(), problem.span())
+        };
+        let call = self.functions.calls.first().and_then(|call| self.graph.span(*call));
+        match call {
+            // A function that is called again and again is wrong again and again.
+            Some(_) if self.problems.len() >= MOST_PROBLEMS || self.problems.iter().any(known) => {}
+            Some(call) if problem.span() != Some(call) => self.problems.push(problem.also(call, "needed here")),
+            _ => self.problems.push(problem),
+        }
+    }
+}
+
+/// The most problems reported inside of functions.
+const MOST_PROBLEMS: usize = 100;
+
+pub(super) fn too_much(message: String) -> Stop {
+    let fault = TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) };
+    Stop::Fault(fault.hint("split the model, or call fewer functions"))
+}

@@ -1,0 +1,205 @@
+//! What operators on functions and sequences build with: the typed graph, seen through handles, at one node of the text.
+//! Loops are made here, and the type of their state is found.
+
+use super::Typer;
+use super::function::{Passed, too_much};
+use crate::graph::LoopId;
+use crate::pass::Prepared;
+use crate::{Id, Kind};
+use cembra_expr::{NodeId, Value};
+use cembra_ops::{Arg, Expansion, Instantiation, Meaning, OpId, Round, Sequence, Stop, TypeFault, common_type};
+use cembra_runtime::{QType, Scalar};
+use smallvec::SmallVec;
+use std::rc::Rc;
+
+/// How often the state of a loop may turn out to be of a wider type than thought.
+const WIDENINGS: usize = 4;
+
+/// The graph, at a node of the text.
+pub(super) struct Instance<'t, 'g, 'p> {
+    pub(super) typer: &'t mut Typer<'g>,
+    pub(super) prepared: &'p mut Prepared,
+    pub(super) node: NodeId,
+}
+
+fn id_of(arg: Arg) -> Id {
+    Id::from_index(arg.0 as usize)
+}
+
+fn arg_of(id: Id) -> Arg {
+    Arg(id.index() as u32)
+}
+
+impl Instance<'_, '_, '_> {
+    /// An operator on typed operands.
+    pub(super) fn apply_operator(&mut self, op: OpId, args: &[Arg]) -> Result<Arg, Stop> {
+        if let Meaning::Instantiate(make) = self.typer.registry.get(op).meaning {
+            self.typer.registry.get(op).check_count(args.len())?;
+            return make(self, args);
+        }
+        let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
+        let graph = &mut self.prepared.graph;
+        let resolved = graph.resolve(self.typer.registry, op, &operands)?;
+        let kind = Kind::Operator { op, overload: None, lifted: false };
+        Ok(arg_of(graph.add(kind, &operands, resolved.signature.ret, self.node)))
+    }
+
+    /// A value as one of a wider type: scalars are cast, tuples field by field.
+    fn widened(&mut self, arg: Arg, wide: &QType) -> Result<Arg, TypeFault> {
+        let found = self.qtype(arg);
+        // Types nest only as deep as the text that spelled them.
+        match wide {
+            _ if found == *wide => Ok(arg),
+            QType::Tuple(fields) => {
+                let mut widened = Vec::with_capacity(fields.len());
+                for (index, field) in fields.iter().enumerate() {
+                    let index = self.literal(Value::from(index as i64));
+                    let part = self.apply("core.get_nth", &[arg, index])?;
+                    widened.push(self.widened(part, field)?);
+                }
+                self.apply("core.make_tuple", &widened)
+            }
+            QType::Optional(scalar) | QType::Scalar(scalar) => {
+                let mut cast = arg;
+                if found.scalar() != Some(*scalar) {
+                    let op = self.typer.registry.cast_to(*scalar);
+                    let op = op.ok_or_else(|| TypeFault::mismatch(format!("{found} is no {wide}"), None))?;
+                    cast = self.apply(self.typer.registry.get(op).name, &[cast])?;
+                }
+                if wide.is_optional() && !self.qtype(cast).is_optional() {
+                    cast = self.apply("core.to_optional", &[cast])?;
+                }
+                Ok(cast)
+            }
+            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Ok(arg),
+        }
+    }
+
+    /// One attempt at a loop over a state of this type: the state in a round, the next one, and whether to go on.
+    fn round(&mut self, init: Arg, condition: Round<'_>, next: Round<'_>) -> Result<(LoopId, Arg, Arg, Arg), Stop> {
+        let functions = &mut self.typer.functions;
+        if functions.loop_depth >= LoopId::MOST_DEPTH {
+            return Err(too_much(format!("loops run inside of loops more than {} deep", LoopId::MOST_DEPTH)));
+        }
+        functions.loops += 1;
+        functions.loop_depth += 1;
+        let id = LoopId::new(functions.loops, functions.loop_depth);
+        let qtype = self.qtype(init);
+        let state = arg_of(self.prepared.graph.add(Kind::State(id), &[], qtype, self.node));
+        let made = next(self, state).and_then(|next| Ok((next, condition(self, next)?)));
+        self.typer.functions.loop_depth -= 1;
+        let (next, again) = made?;
+        Ok((id, state, next, again))
+    }
+
+    /// A condition as a mask.
+    fn mask(&mut self, condition: Arg) -> Result<Arg, TypeFault> {
+        match self.qtype(condition) {
+            QType::MASK => Ok(condition),
+            QType::UNIT => self.apply("core.to_optional", &[condition]),
+            found => {
+                let fault = TypeFault::mismatch(format!("a loop goes on where a mask is present, found {found}"), None);
+                Err(if found.scalar() == Some(Scalar::Boolean) { fault.hint("write `b == true`") } else { fault })
+            }
+        }
+    }
+}
+
+impl Expansion for Instance<'_, '_, '_> {
+    fn qtype(&self, arg: Arg) -> QType {
+        self.prepared.graph.qtype(id_of(arg)).clone()
+    }
+
+    fn value(&self, arg: Arg) -> Option<Value> {
+        self.prepared.graph.value(id_of(arg)).cloned()
+    }
+
+    fn literal(&mut self, value: Value) -> Arg {
+        arg_of(self.prepared.graph.literal(value, self.node))
+    }
+
+    fn apply(&mut self, operator: &'static str, args: &[Arg]) -> Result<Arg, TypeFault> {
+        let Some(op) = self.typer.registry.find(operator) else {
+            return Err(TypeFault::mismatch(format!("there is no operator {operator}"), None));
+        };
+        match self.apply_operator(op, args) {
+            Ok(made) => Ok(made),
+            Err(Stop::Fault(fault)) => Err(TypeFault { operand: None, ..fault }),
+            // Operators are applied to values here, in which nothing is reported.
+            Err(Stop::Reported) => Err(TypeFault::mismatch(format!("{operator} cannot be applied"), None)),
+        }
+    }
+}
+
+impl Instantiation for Instance<'_, '_, '_> {
+    fn call(&mut self, function: Arg, args: &[Arg]) -> Result<Arg, Stop> {
+        let arguments: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
+        let made = self.typer.call(self.prepared, self.node, id_of(function), &arguments)?;
+        Ok(arg_of(made))
+    }
+
+    fn sequence(&self, arg: Arg) -> Option<Rc<Sequence>> {
+        let Kind::Passed(at) = self.prepared.graph.kind(id_of(arg)) else { return None };
+        match self.typer.functions.passed.get(at as usize) {
+            Some(Passed::Sequence(sequence)) => Some(sequence.clone()),
+            _ => None,
+        }
+    }
+
+    fn make_sequence(&mut self, sequence: Sequence) -> Arg {
+        arg_of(self.typer.pass_sequence(self.prepared, sequence, self.node))
+    }
+
+    fn unknown(&mut self, qtype: &QType) -> Arg {
+        self.typer.functions.loops += 1;
+        let kind = Kind::State(LoopId::new(self.typer.functions.loops, 0));
+        arg_of(self.prepared.graph.add(kind, &[], qtype.clone(), self.node))
+    }
+
+    fn repeat(&mut self, init: Arg, condition: Round<'_>, next: Round<'_>) -> Result<Arg, Stop> {
+        let mut init = init;
+        for _ in 0..=WIDENINGS {
+            let qtype = self.qtype(init);
+            if !qtype.is_run_time() {
+                return Err(TypeFault::mismatch(format!("a loop cannot carry a value of type {qtype}"), Some(0)).into());
+            }
+            let first = condition(self, init)?;
+            let first = self.mask(first)?;
+            let (id, _, following, again) = self.round(init, condition, next)?;
+            let found = self.qtype(following);
+            let Some(wide) = common_state(&qtype, &found) else {
+                let message =
+                    format!("a loop carries one type of value, but starts with {qtype} and goes on with {found}");
+                return Err(TypeFault::mismatch(message, None).into());
+            };
+            if wide != qtype {
+                init = self.widened(init, &wide)?;
+                continue;
+            }
+            let following = self.widened(following, &wide)?;
+            let again = self.mask(again)?;
+            let round = self.apply("core.make_tuple", &[following, again])?;
+            let ends = QType::tuple([wide.clone(), QType::MASK]);
+            let graph = &mut self.prepared.graph;
+            let last = graph.add(Kind::Loop(id), &[id_of(init), id_of(round)], ends, self.node);
+            let zero = self.literal(Value::from(0_i64));
+            let last = self.apply("core.get_nth", &[arg_of(last), zero])?;
+            let operands = [first, last, init].map(id_of);
+            return Ok(arg_of(self.prepared.graph.add(Kind::Where, &operands, wide, self.node)));
+        }
+        let message = "the type of what a loop carries grows with each round";
+        Err(TypeFault::mismatch(message, None).into())
+    }
+}
+
+/// The type of a state that starts as one type and goes on as another: the common one, field by field for tuples.
+fn common_state(a: &QType, b: &QType) -> Option<QType> {
+    match (a, b) {
+        _ if a == b => Some(a.clone()),
+        (QType::Tuple(a), QType::Tuple(b)) if a.len() == b.len() && a.names() == b.names() => {
+            let fields: Option<Vec<QType>> = a.iter().zip(b.iter()).map(|(a, b)| common_state(a, b)).collect();
+            Some(QType::Tuple(a.with(fields?)))
+        }
+        _ => common_type(a, b),
+    }
+}

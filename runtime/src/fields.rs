@@ -1,0 +1,226 @@
+//! The fields of a tuple, of its type as of its values: a sequence, and the names of its members if the tuple is a named
+//! one. Whoever needs only the sequence (layouts, frames, backends) sees a slice and never asks for names.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The members of a tuple, in order, with or without names.
+///
+/// It is a slice of its members. Two are equal if members and names are.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Fields<T>(Arc<Parts<T>>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Parts<T> {
+    members: Box<[T]>,
+    names: Option<Names>,
+}
+
+impl<T> Fields<T> {
+    /// The fields with these names; `None` if there are more or fewer names than members.
+    #[must_use]
+    pub fn named(names: Names, members: impl Into<Box<[T]>>) -> Option<Self> {
+        let members = members.into();
+        (names.len() == members.len()).then(|| Fields(Arc::new(Parts { members, names: Some(names) })))
+    }
+
+    /// The names, if this is of a named tuple.
+    #[must_use]
+    pub fn names(&self) -> Option<&Names> {
+        self.0.names.as_ref()
+    }
+
+    /// Where the field with this name is.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.names()?.position(name)
+    }
+
+    /// What a field is called: its name, or its position.
+    #[must_use]
+    pub fn label(&self, index: usize) -> Cow<'_, str> {
+        match self.names().and_then(|names| names.get(index)) {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(index.to_string()),
+        }
+    }
+
+    /// Fields of the same names with other members, of which there must be as many; otherwise they have no names.
+    #[must_use]
+    pub fn with<U>(&self, members: Vec<U>) -> Fields<U> {
+        let names = self.names().filter(|names| names.len() == members.len()).cloned();
+        Fields(Arc::new(Parts { members: members.into(), names }))
+    }
+
+    /// Fields of the same names, each made from the one here.
+    #[must_use]
+    pub fn map<U>(&self, make: impl FnMut(&T) -> U) -> Fields<U> {
+        self.with(self.iter().map(make).collect())
+    }
+}
+
+impl<T> Deref for Fields<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0.members
+    }
+}
+
+impl<T> From<Vec<T>> for Fields<T> {
+    fn from(members: Vec<T>) -> Self {
+        Fields(Arc::new(Parts { members: members.into(), names: None }))
+    }
+}
+
+impl<T, const N: usize> From<[T; N]> for Fields<T> {
+    fn from(members: [T; N]) -> Self {
+        members.into_iter().collect()
+    }
+}
+
+impl<T: Clone> From<&[T]> for Fields<T> {
+    fn from(members: &[T]) -> Self {
+        members.iter().cloned().collect()
+    }
+}
+
+impl<T> FromIterator<T> for Fields<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(members: I) -> Self {
+        members.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Fields<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.names() {
+            Some(names) => f.debug_map().entries(names.iter().zip(self.iter())).finish(),
+            None => f.debug_list().entries(self.iter()).finish(),
+        }
+    }
+}
+
+/// The names of the fields of a named tuple: distinct, none empty, none with a comma in it or white space around it.
+///
+/// They are few or many: finding one does not look at all.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Names(Arc<Sorted>);
+
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Sorted {
+    names: Box<[Arc<str>]>,
+    /// The positions of the names in their order as texts.
+    order: Box<[u32]>,
+}
+
+/// Why texts are not the names of a tuple's fields.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NameError {
+    /// Two fields have this name.
+    Twice(Arc<str>),
+    /// This is not the name of a field.
+    Malformed(Arc<str>),
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NameError::Twice(name) => write!(f, "two fields are named `{name}`"),
+            NameError::Malformed(name) => write!(
+                f,
+                "`{name}` cannot be the name of a field: a name is not empty and has no comma in it and no white space around it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+impl Names {
+    /// These names, in order.
+    ///
+    /// # Errors
+    /// Two are the same, or one is empty, has a comma in it, or white space around it.
+    pub fn new<N: Into<Arc<str>>>(names: impl IntoIterator<Item = N>) -> Result<Names, NameError> {
+        let names: Box<[Arc<str>]> = names.into_iter().map(Into::into).collect();
+        if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains(',') || name.trim() != &***name) {
+            return Err(NameError::Malformed(name.clone()));
+        }
+        let mut order: Box<[u32]> = (0..names.len() as u32).collect();
+        order.sort_unstable_by_key(|at| &names[*at as usize]);
+        for pair in order.windows(2) {
+            if names[pair[0] as usize] == names[pair[1] as usize] {
+                return Err(NameError::Twice(names[pair[0] as usize].clone()));
+            }
+        }
+        Ok(Names(Arc::new(Sorted { names, order })))
+    }
+
+    /// The names of a text with commas between them; none for an empty text.
+    ///
+    /// # Errors
+    /// As for [`Names::new`]; white space around a name is allowed here.
+    pub fn parse(text: &str) -> Result<Names, NameError> {
+        if text.trim().is_empty() {
+            return Names::new(std::iter::empty::<&str>());
+        }
+        Names::new(text.split(',').map(str::trim))
+    }
+
+    /// The names as a text with commas between them.
+    #[must_use]
+    pub fn joined(&self) -> String {
+        self.join(",")
+    }
+
+    /// Where the name is.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        let Sorted { names, order } = &*self.0;
+        let found = order.binary_search_by_key(&name, |at| &names[*at as usize]).ok()?;
+        Some(order[found] as usize)
+    }
+}
+
+impl Deref for Names {
+    type Target = [Arc<str>];
+
+    fn deref(&self) -> &[Arc<str>] {
+        &self.0.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_found() {
+        let names = Names::parse(" b , a,first name").unwrap();
+        assert_eq!(names.joined(), "b,a,first name");
+        assert_eq!(["a", "b", "first name", "c"].map(|name| names.position(name)), [Some(1), Some(0), Some(2), None]);
+        assert_eq!(Names::parse("").unwrap().len(), 0);
+        assert_eq!(Names::parse("a,b,a"), Err(NameError::Twice("a".into())));
+        for bad in ["a,", ",", "a,,b"] {
+            assert_eq!(Names::parse(bad), Err(NameError::Malformed("".into())), "{bad}");
+        }
+        assert_eq!(Names::new([" a"]), Err(NameError::Malformed(" a".into())));
+        assert_eq!(Names::new(["a,b"]), Err(NameError::Malformed("a,b".into())));
+    }
+
+    #[test]
+    fn fields_keep_their_names_and_are_compared_with_them() {
+        let names = Names::parse("x,y").unwrap();
+        let named = Fields::named(names.clone(), [1, 2]).unwrap();
+        assert_ne!(named, Fields::from([1, 2]));
+        assert_ne!(named, Fields::named(Names::parse("y,x").unwrap(), [1, 2]).unwrap());
+        assert_eq!(named.map(|n| n * 2), Fields::named(names.clone(), [2, 4]).unwrap());
+        assert_eq!(named.with(vec![1]), Fields::from([1]));
+        assert_eq!((named.label(1), Fields::from([1, 2]).label(1)), ("y".into(), "1".into()));
+        assert_eq!((named.position("y"), Fields::from([1]).position("y")), (Some(1), None));
+        assert_eq!(Fields::named(names, [1]), None);
+    }
+}
