@@ -70,6 +70,8 @@ pub struct Graph {
     names: Vec<Arc<str>>,
     name_ids: HashMap<Arc<str>, NameId, RandomState>,
     nodes: HashTable<NodeId>,
+    /// The names of the placeholders, each with the number to try next for another of that name.
+    placeholders: FxHashMap<NameId, u64>,
     /// Seeded for each graph, so that no text can choose names or numbers that collide.
     seed: RandomState,
     primary_spans: Vec<Option<Span>>,
@@ -134,7 +136,25 @@ impl Graph {
     /// The function parameter called `name`.
     pub fn placeholder(&mut self, name: &str, span: Option<Span>) -> NodeId {
         let name = self.intern(name);
+        self.placeholders.entry(name).or_insert(2);
         self.add(Kind::Placeholder(name), span)
+    }
+
+    /// A function parameter that no other function of the graph has: it is called `name`, or else `name_2`, `name_3` and
+    /// so on. Names that differ are what keeps a parameter from being taken for that of another function when one is
+    /// put into the other.
+    pub fn fresh_placeholder(&mut self, name: &str, span: Option<Span>) -> NodeId {
+        let wanted = self.intern(name);
+        let mut free = wanted;
+        while self.placeholders.contains_key(&free) {
+            // Each name of a placeholder is passed by once: the number never goes back.
+            let number = self.placeholders.entry(wanted).or_insert(2);
+            let next = format!("{name}_{number}");
+            *number += 1;
+            free = self.intern(&next);
+        }
+        self.placeholders.insert(free, 2);
+        self.add(Kind::Placeholder(free), span)
     }
 
     /// A literal.
@@ -295,6 +315,28 @@ mod tests {
         assert_ne!(g.placeholder("x", None), x);
         assert_eq!(g.spans(x).collect::<Vec<_>>(), [Span::new(0, 1), Span::new(4, 5)]);
         assert_eq!(g.span(one), None);
+    }
+
+    #[test]
+    fn fresh_placeholders_have_names_of_their_own() {
+        let mut g = Graph::new();
+        let taken = g.placeholder("x_3", None);
+        let made: Vec<_> = ["x", "x", "x", "x_3", "x", "y"].map(|name| g.fresh_placeholder(name, None)).into();
+        let names: Vec<_> = made
+            .iter()
+            .map(|node| match g.node(*node) {
+                Node::Placeholder(name) => g.name(name).to_string(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(names, ["x", "x_2", "x_4", "x_3_2", "x_5", "y"]);
+        assert!(!made.contains(&taken));
+        // A name that very many functions give their parameter is not searched for anew each time.
+        let first = g.len();
+        for _ in 0..1_000_000 {
+            g.fresh_placeholder("x", None);
+        }
+        assert_eq!(g.len(), first + 1_000_000);
     }
 
     #[test]

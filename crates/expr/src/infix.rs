@@ -1,6 +1,6 @@
 //! The one table of operator syntax: token, operator name, precedence, fixity. Parser, printer and builder all read
-//! it, so none of them can disagree. The three forms that are not single tokens (conditions, tuples, fields) have
-//! their operator names here too.
+//! it, so none of them can disagree. The forms that are not single tokens (conditions, tuples, fields) have their
+//! operator names here too.
 
 use crate::text::TokenKind;
 
@@ -10,6 +10,18 @@ pub(crate) const WHERE: &str = "core._where";
 pub(crate) const MAKE_TUPLE: &str = "core.make_tuple";
 /// `x.0`; the index is an `INT64` literal.
 pub(crate) const GET_NTH: &str = "core.get_nth";
+
+/// `{x: a, y: b}`; the first operand is a `TEXT` literal, the names with commas between them.
+pub(crate) const MAKE_NAMED: &str = "namedtuple.make";
+/// `t.x`; the name is a `TEXT` literal.
+pub(crate) const GET_FIELD: &str = "namedtuple.get_field";
+
+/// `fn(x, y) = body`; the operands are the body and the placeholders that are its parameters.
+pub(crate) const LAMBDA: &str = "core._lambda";
+/// `math.add` in the place of a value; the operand is a `TEXT` literal, the operator's canonical name.
+pub(crate) const OPERATOR: &str = "core._operator";
+/// `f(a, b)` for a value `f`; the operands are the function and its arguments.
+pub(crate) const APPLY: &str = "core.apply";
 
 /// How tightly a form binds; larger is tighter.
 pub(crate) type Level = u8;

@@ -4,7 +4,7 @@
 use crate::definition::{Meaning, OpDef, Overload, Structure};
 use crate::typing::Resolved;
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, STATUS_OK};
+use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, QType, STATUS_OK};
 use smallvec::SmallVec;
 
 /// Applies an operator to values of exactly the types it was resolved for.
@@ -25,6 +25,10 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
             overload.pure.then(|| call_overload(overload, resolved, args))
         }
         Meaning::Structure(Structure::MakeTuple) => Some(Ok(Value::Tuple(args.into()))),
+        Meaning::Structure(Structure::MakeNamed) => match &resolved.signature.ret {
+            QType::Tuple(fields) => Some(Ok(Value::Tuple(fields.with(args.get(1..)?.to_vec())))),
+            _ => None,
+        },
         Meaning::Structure(Structure::GetNth) => match args {
             [Value::Tuple(fields), index] => {
                 let index = match index.as_scalar()? {

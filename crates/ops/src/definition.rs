@@ -163,6 +163,8 @@ pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, Arg) -> Result<Ar
 pub enum Structure {
     /// A tuple of its operands.
     MakeTuple,
+    /// A named tuple of its operands but for the first, which is the literal text of the names.
+    MakeNamed,
     /// A field of a tuple, by a literal index.
     GetNth,
     /// A function: its body, then its parameters. Typing takes it apart.

@@ -13,11 +13,13 @@ mod function;
 mod kernel;
 mod lift;
 mod logic;
+mod named_tuple;
 mod presence;
 mod registry;
 mod sequence;
 mod structure;
 mod tape;
+mod tuple;
 mod typing;
 mod user;
 

@@ -4,7 +4,9 @@
 use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::OpDef;
-use crate::{bitwise, cast, comparison, function, logic, math, presence, sequence, strings, structure};
+use crate::{
+    bitwise, cast, comparison, function, logic, math, named_tuple, presence, sequence, strings, structure, tuple,
+};
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
@@ -127,6 +129,14 @@ operators! {
     CAST = cast::CAST;
     MAKE_TUPLE = structure::MAKE_TUPLE;
     GET_NTH = structure::GET_NTH;
+    MAKE_NAMED = named_tuple::MAKE;
+    GET_FIELD = named_tuple::GET_FIELD;
+    GET_FIRST = tuple::GET_FIRST;
+    GET_SECOND = tuple::GET_SECOND;
+    SLICE_TUPLE = tuple::SLICE_TUPLE;
+    CONCAT_TUPLES = tuple::CONCAT_TUPLES;
+    ZIP = tuple::ZIP;
+    COALESCE_UNITS = tuple::COALESCE_UNITS;
     LAMBDA = structure::LAMBDA;
     NAMED = structure::NAMED;
     APPLY = function::APPLY;

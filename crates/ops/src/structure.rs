@@ -6,10 +6,6 @@ use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
 
-fn same_operands(args: &[Argument<'_>], ret: QType) -> Signature {
-    Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret }
-}
-
 fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if let Some(index) =
         args.iter().position(|a| matches!(a.qtype, QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_)))
@@ -17,7 +13,7 @@ fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         let fault = TypeFault::mismatch("core.make_tuple cannot hold a value without a type", Some(index));
         return Err(fault.hint("give `missing` a type, as in `missing[f32]`"));
     }
-    Ok(same_operands(args, QType::tuple(args.iter().map(|a| a.qtype.clone()))))
+    Ok(Signature::unchanged(args, QType::tuple(args.iter().map(|a| a.qtype.clone()))))
 }
 
 pub(crate) static MAKE_TUPLE: OpDef = OpDef {
@@ -78,7 +74,7 @@ fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         }
     };
     match usize::try_from(index).ok().and_then(|index| fields.get(index)) {
-        Some(field) => Ok(same_operands(args, field.clone())),
+        Some(field) => Ok(Signature::unchanged(args, field.clone())),
         None => {
             let count = fields.len();
             Err(TypeFault::mismatch(format!("the tuple has {count} fields, so there is no field {index}"), Some(1))
@@ -109,7 +105,7 @@ pub(crate) static IDENTITY: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| Ok(same_operands(args, args[0].qtype.clone()))),
+    typing: Typing::Rule(|args| Ok(Signature::unchanged(args, args[0].qtype.clone()))),
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
     laws: &[],
     examples: &[ex("core.identity(5)", "5")],
@@ -118,7 +114,9 @@ pub(crate) static IDENTITY: OpDef = OpDef {
 fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let qtype = args[0].qtype;
     match qtype.scalar() {
-        Some(scalar) if scalar.is_castable() && scalar != Scalar::UInt64 => Ok(same_operands(args, qtype.clone())),
+        Some(scalar) if scalar.is_castable() && scalar != Scalar::UInt64 => {
+            Ok(Signature::unchanged(args, qtype.clone()))
+        }
         _ => Err(TypeFault::mismatch(format!("{operator} expects a number or a boolean, found {qtype}"), Some(0))),
     }
 }
@@ -184,7 +182,7 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
     faults: &[],
     typing: Typing::Rule(|args| {
         let scalar = scalar_of("core.empty_like", args, 0)?;
-        Ok(same_operands(args, QType::Optional(scalar)))
+        Ok(Signature::unchanged(args, QType::Optional(scalar)))
     }),
     meaning: Meaning::Expand(|g, args| {
         let scalar = g.qtype(args[0]).scalar().unwrap_or(Scalar::Unit);
@@ -202,7 +200,7 @@ fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         return Err(TypeFault::mismatch(format!("core.const_like cannot cast {value} to {like}"), Some(1)));
     }
     let optional = args[0].qtype.is_optional() || args[1].qtype.is_optional();
-    Ok(same_operands(args, QType::of(target, optional)))
+    Ok(Signature::unchanged(args, QType::of(target, optional)))
 }
 
 pub(crate) static CONST_LIKE: OpDef = OpDef {

@@ -24,6 +24,13 @@ pub struct Signature {
     pub ret: QType,
 }
 
+impl Signature {
+    /// Arguments as they are, and a result.
+    pub(crate) fn unchanged(args: &[Argument<'_>], ret: QType) -> Signature {
+        Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret }
+    }
+}
+
 /// A call whose types are settled.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {

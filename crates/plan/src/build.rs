@@ -94,7 +94,7 @@ struct Builder<'p> {
     loops: FxHashMap<LoopId, [ValueId; 2]>,
 }
 
-impl Builder<'_> {
+impl<'p> Builder<'p> {
     fn new_value(&mut self, node: Id) -> ValueId {
         let id = ValueId::from_index(self.plan.values.len());
         self.plan.values.push(PlanValue { qtype: self.prepared.graph.qtype(node).clone(), slot: 0, owner: None });
@@ -128,7 +128,6 @@ impl Builder<'_> {
 
     /// Adds what a node needs and then the node, without recursion.
     fn add(&mut self, root: Id) -> Result<(), PlanError> {
-        let graph = &self.prepared.graph;
         let mut stack: Vec<(Id, u32)> = vec![(root, 0)];
         while let Some((node, next)) = stack.last_mut() {
             let node = *node;
@@ -136,7 +135,7 @@ impl Builder<'_> {
                 stack.pop();
                 continue;
             }
-            match graph.operands(node).get(*next as usize) {
+            match self.operands(node).get(*next as usize) {
                 Some(operand) => {
                     *next += 1;
                     if self.values[operand.index()].is_none() {
@@ -173,7 +172,7 @@ impl Builder<'_> {
                 match (&def.meaning, overload) {
                     (Meaning::Overloads(_), Some(_)) if op == id::HAS && self.views_presence(node) => Action::Has,
                     (Meaning::Overloads(_), Some(overload)) => Action::Operator { op, overload, lifted },
-                    (Meaning::Structure(Structure::MakeTuple), _) => Action::MakeTuple,
+                    (Meaning::Structure(Structure::MakeTuple | Structure::MakeNamed), _) => Action::MakeTuple,
                     (Meaning::Structure(Structure::GetNth), _) => Action::Field(self.field_index(node)),
                     _ => return Err(PlanError::Unprepared { operator: def.name }),
                 }
@@ -197,10 +196,10 @@ impl Builder<'_> {
             }
         };
         let all = graph.operands(node);
-        // The index of a field, the branches of a conditional and the round of a loop are not arguments of the step.
         let args = match action {
-            Action::Field(_) | Action::Where { .. } | Action::Loop { .. } => &all[..1],
-            _ => all,
+            // The branches of a conditional and the round of a loop are results of their blocks.
+            Action::Where { .. } | Action::Loop { .. } => &all[..1],
+            _ => self.operands(node),
         };
         let args_start = self.plan.args.len() as u32;
         for arg in args {
@@ -236,6 +235,16 @@ impl Builder<'_> {
             values.push(PlanValue { qtype: state.clone(), slot: 0, owner: Some(out) });
             [out, ValueId::from_index(values.len() - 1)]
         })
+    }
+
+    /// The operands that are values at run time: all but the index of a field and the names of a tuple.
+    fn operands(&self, node: Id) -> &'p [Id] {
+        let graph = &self.prepared.graph;
+        let all = graph.operands(node);
+        match graph.op(node) {
+            Some(id::GET_NTH) => &all[..1],
+            _ => graph.made_fields(node).unwrap_or(all),
+        }
     }
 
     /// The block of a region, made when it is first asked for.

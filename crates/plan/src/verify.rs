@@ -152,15 +152,15 @@ impl<'p> Memory<'p> {
     }
 
     /// A round ends: what it read from outside of the loop must still be there for the next one. What it wrote itself, the
-    /// next round writes before reading it, as this one did.
-    fn end_round(&mut self) -> Result<(), String> {
+    /// next round writes before reading it, as this one did; so it is with the loop's result, which is written now.
+    fn end_round(&mut self, out: ValueId) -> Result<(), String> {
         let entered = self.open.last().map_or(0, |round| round.entered);
         let from = self.loops.pop().unwrap_or(0);
         self.reads[from..].sort_unstable();
         let mut unique = self.reads.split_off(from);
         unique.dedup();
         for value in unique {
-            if self.written[value.index()] < entered {
+            if value != out && self.written[value.index()] < entered {
                 self.check(value)?;
                 if !self.loops.is_empty() {
                     self.reads.push(value);
@@ -287,7 +287,7 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
             Todo::Again { step } => {
                 let Action::Loop { round, .. } = plan.step(step).action else { continue };
                 memory.finish_branch(round)?;
-                memory.end_round()?;
+                memory.end_round(plan.step(step).out)?;
                 memory.write_out(plan.step(step).out)?;
             }
             Todo::Else { step } => {

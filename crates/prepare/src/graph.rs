@@ -2,7 +2,7 @@
 //! its type and with the expression node it came from, so that errors point at what the user wrote.
 
 use cembra_expr::{NodeId, Value};
-use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault};
+use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
@@ -180,6 +180,12 @@ impl TypedGraph {
     #[must_use]
     pub fn as_op(&self, id: Id, wanted: OpId) -> Option<&[Id]> {
         (self.op(id) == Some(wanted)).then(|| self.operands(id))
+    }
+
+    /// The values of the fields, if the node makes a tuple of them, with names or without.
+    #[must_use]
+    pub fn made_fields(&self, id: Id) -> Option<&[Id]> {
+        self.as_op(id, id::MAKE_TUPLE).or_else(|| self.as_op(id, id::MAKE_NAMED)?.get(1..))
     }
 
     /// Settles the types of an operator on operands of this graph.

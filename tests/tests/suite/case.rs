@@ -135,7 +135,7 @@ impl Case {
             return Ok((vec![Field { name: "result".to_owned(), qtype: value.qtype() }], vec![row]));
         }
         let outputs: Vec<Field> = match self.out.as_slice() {
-            [one] if !one.contains(": ") => vec![field(&format!("result: {one}"))?],
+            [one] if one.starts_with('{') || !one.contains(": ") => vec![field(&format!("result: {one}"))?],
             many => many.iter().map(|text| field(text)).collect::<Result<_, _>>()?,
         };
         if outputs.is_empty() || self.rows.is_empty() {

@@ -8,7 +8,7 @@
 //! | `BOOLEAN`, `TEXT`, `BYTES`, `UNIT` | `true`, `"text"`, `b"bytes\xff"`, `UNIT{}` |
 //! | masks | `present`, `missing[unit]` |
 //! | optionals | `OPTIONAL_INT64{7}` or `i64?{7}`, `missing[i64]` or `OPTIONAL_INT64{NA}` |
-//! | tuples | `TUPLE{1, "a"}` |
+//! | tuples | `TUPLE{1, "a"}`, `NAMEDTUPLE{x: 1, y: "a"}` |
 //! | types | `f32`, `i64?`, `QTYPE{(f32, text)}` |
 //! | untyped missing | `missing` |
 //!
@@ -16,11 +16,11 @@
 
 use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
-use super::types::{self, TypeName};
+use super::types::{self, FieldNames, TypeName};
 use super::{number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
 use crate::{Code, Diagnostic, ScalarValue, Span, Value};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Fields, QType, Scalar};
 use std::fmt::Write;
 
 impl Cursor<'_> {
@@ -129,8 +129,40 @@ impl Cursor<'_> {
                 let fields = self.read_values(open, TokenKind::CloseCurly, "`,` or `}`")?;
                 Ok(fields.values.map(|fields| Value::Tuple(fields.into())))
             }
+            Some(TypeName::NamedTuple) => {
+                if self.token.kind != TokenKind::OpenCurly {
+                    return Err(self.unexpected("`{`"));
+                }
+                self.read_named_values()
+            }
             Some(TypeName::NotYet) | None => Err(self.stop(types::not_yet(self.text(word)).at(word))),
         }
+    }
+
+    /// Reads `{x: 1, y: 2}`, whose bracket is the current token.
+    fn read_named_values(&mut self) -> Result<Option<Value>, Stop> {
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let (mut names, mut values) = (FieldNames::default(), Some(Vec::new()));
+        while self.token.kind != TokenKind::CloseCurly && !self.ends_fields() {
+            names.push(self.read_field_name()?);
+            let value = self.read_value()?;
+            values = values.zip(value).map(|(mut values, value)| {
+                values.push(value);
+                values
+            });
+            if !self.take(TokenKind::Comma) {
+                break;
+            }
+        }
+        if self.token.kind != TokenKind::CloseCurly {
+            return Err(self.unclosed(open, "`,` or `}`"));
+        }
+        self.advance();
+        self.leave();
+        let names = names.check().map_err(|problem| self.stop(problem))?;
+        Ok(values.and_then(|values| Fields::named(names, values)).map(Value::Tuple))
     }
 
     /// Reads `{v}` behind a type.
@@ -272,7 +304,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads a value: a literal with its sign, or a tuple of values.
+    /// Reads a value: a literal with its sign, or a tuple of values, with names or without.
     pub(super) fn read_value(&mut self) -> Result<Option<Value>, Stop> {
         let Token { kind, span, .. } = self.token;
         match kind {
@@ -294,6 +326,7 @@ impl Cursor<'_> {
                     }
                 }))
             }
+            TokenKind::OpenCurly => self.read_named_values(),
             _ if self.at_literal() => self.read_literal(),
             _ => Err(self.unexpected("a literal")),
         }
@@ -351,6 +384,14 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
         }
         Value::Tuple(fields) => {
             // Values nest only as deep as the parser allows, or as the builder checks.
+            if let Some(names) = fields.names() {
+                out.push_str("NAMEDTUPLE{");
+                for (index, (name, field)) in names.iter().zip(fields.iter()).enumerate() {
+                    types::write_field_name(out, index, name);
+                    write_value(out, field);
+                }
+                return out.push('}');
+            }
             out.push_str("TUPLE{");
             for (index, field) in fields.iter().enumerate() {
                 if index > 0 {

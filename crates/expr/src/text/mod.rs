@@ -29,6 +29,7 @@ mod number;
 mod parser;
 mod printer;
 mod quoted;
+mod scope;
 mod token;
 mod types;
 

@@ -1,12 +1,19 @@
 //! The printer: graphs as text that parses back to the same graph. It writes the fewest brackets, a `let` for every
-//! operator node that is used more than once, and one for what would nest too deep to read back.
+//! operator node that is used more than once, and one for what would nest too deep to read back. What parameters of a
+//! function occur in gets its `let` inside that function.
 
 use super::literal;
-use super::types::write_type;
+use super::scope::Scopes;
+use super::types::{write_field_name, write_type};
 use super::{lexer, quoted, types};
-use crate::infix::{Fixity, GET_NTH, LOOSEST, Level, MAKE_TUPLE, NUMBER, Operation, TIGHTEST, WHERE};
+use crate::infix::{
+    Fixity, GET_FIELD, GET_NTH, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, NUMBER, OPERATOR, Operation, TIGHTEST,
+    WHERE,
+};
 use crate::{Graph, NameId, Node, NodeId, Program, ScalarValue, Value};
+use cembra_runtime::Names as FieldNames;
 use foldhash::fast::RandomState;
+use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -63,6 +70,11 @@ pub fn print_expression(graph: &Graph, node: NodeId) -> String {
     printer.out
 }
 
+/// True for the words that say what kind of name follows their dot.
+fn is_prefix(word: &str) -> bool {
+    matches!(word, "L" | "M")
+}
+
 /// How an operator is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
@@ -70,6 +82,10 @@ enum Form {
     Condition,
     Tuple,
     Field,
+    NamedTuple,
+    NamedField,
+    Lambda,
+    Path,
     Call,
 }
 
@@ -79,6 +95,10 @@ impl Form {
             WHERE => Form::Condition,
             MAKE_TUPLE => Form::Tuple,
             GET_NTH => Form::Field,
+            MAKE_NAMED => Form::NamedTuple,
+            GET_FIELD => Form::NamedField,
+            LAMBDA => Form::Lambda,
+            OPERATOR => Form::Path,
             _ => Operation::ALL.iter().find(|o| o.name() == name).map_or(Form::Call, |o| Form::Operation(*o)),
         }
     }
@@ -86,13 +106,19 @@ impl Form {
 
 /// Something still to be written. An expression is written with a stack of these, so that nothing recurses.
 #[derive(Clone, Copy)]
-enum Piece {
+enum Piece<'g> {
     Text(&'static str),
     /// A node, by its name if it has one; in brackets if it binds looser than the level.
     Operand(NodeId, Level),
     /// A node itself.
     Body(NodeId, Level),
+    /// The name of a `let`.
+    Name(u32),
     Position(i64),
+    /// `.name`
+    Field(&'g str),
+    /// The name and colon before the field at this position.
+    FieldName(usize, &'g str),
 }
 
 struct Printer<'g> {
@@ -104,14 +130,20 @@ struct Printer<'g> {
     lets: Vec<Option<u32>>,
     /// The nodes with a `let`, operands first.
     named: Vec<NodeId>,
+    /// The functions, and what each of them holds.
+    scopes: Scopes,
+    /// The `let`s inside of each function.
+    inner: FxHashMap<NodeId, Vec<NodeId>>,
     leaves: Names<'g>,
+    /// The parameters of functions.
+    parameters: Names<'g>,
     /// The names that the text defines before it calls operators.
     defined: Names<'g>,
     /// What no `let` may be called.
     taken: Names<'g>,
     /// The names of the `let`s, in the order of their numbers.
     names: Vec<String>,
-    pending: Vec<Piece>,
+    pending: Vec<Piece<'g>>,
 }
 
 impl<'g> Printer<'g> {
@@ -123,13 +155,17 @@ impl<'g> Printer<'g> {
             forms: vec![None; graph.name_count()],
             lets: vec![None; graph.len()],
             named: Vec::new(),
+            scopes: Scopes::default(),
+            inner: FxHashMap::default(),
             leaves: Names::default(),
+            parameters: Names::default(),
             defined: Names::default(),
             taken: Names::default(),
             names: Vec::new(),
             pending: Vec::new(),
         };
         let needed = graph.reachable(roots.iter().copied());
+        printer.scopes = Scopes::new(graph, &needed);
         let mut uses = vec![0_u32; needed.len()];
         for root in roots {
             uses[root.index()] += 1;
@@ -139,24 +175,38 @@ impl<'g> Printer<'g> {
             uses[operand.index()] += 1;
         }
         let mut depths = vec![0_u32; needed.len()];
+        // How deep the `let`s inside of a function are.
+        let mut inside: FxHashMap<NodeId, u32> = FxHashMap::default();
         for id in ids() {
             let depth = match graph.node(id) {
                 Node::Leaf(name) => {
                     printer.leaves.insert(graph.name(name));
                     0
                 }
-                Node::Placeholder(_) => 0,
+                Node::Placeholder(name) => {
+                    if printer.scopes.is_parameter(id) {
+                        printer.parameters.insert(graph.name(name));
+                    }
+                    0
+                }
                 Node::Literal(value) => literal::nesting(value, DEEPEST as usize) as u32,
                 Node::Operator(name, operands) => {
                     let head = graph.name(name).split('.').next().unwrap_or_default();
                     printer.taken.insert(head);
-                    1 + operands.iter().map(|operand| depths[operand.index()]).max().unwrap_or(0)
+                    let operands = operands.iter().map(|operand| depths[operand.index()]);
+                    1 + operands.chain(inside.get(&id).copied()).max().unwrap_or(0)
                 }
             };
-            let shared = uses[id.index()] > 1 && matches!(graph.node(id), Node::Operator(..));
+            // The name of an operator that is a value is as good as a name of its own.
+            let shared = uses[id.index()] > 1 && matches!(graph.node(id), Node::Operator(..)) && !printer.is_path(id);
             if shared || depth >= DEEPEST {
                 printer.lets[id.index()] = Some(printer.named.len() as u32);
                 printer.named.push(id);
+                if let Some(function) = printer.scopes.innermost(id) {
+                    printer.inner.entry(function).or_default().push(id);
+                    let deepest = inside.entry(function).or_default();
+                    *deepest = depth.max(*deepest);
+                }
             } else {
                 depths[id.index()] = depth;
             }
@@ -166,11 +216,14 @@ impl<'g> Printer<'g> {
 
     /// Chooses names for the `let`s and writes them.
     fn write_lets(&mut self) {
-        let Printer { taken, leaves, defined, .. } = self;
-        taken.extend(leaves.iter().chain(defined.iter()));
+        let Printer { taken, leaves, defined, parameters, .. } = self;
+        taken.extend(leaves.iter().chain(defined.iter()).chain(parameters.iter()));
         let free = (0_u64..).map(|number| format!("t{number}")).filter(|name| !taken.contains(name.as_str()));
         self.names = free.take(self.named.len()).collect();
         for (index, id) in std::mem::take(&mut self.named).into_iter().enumerate() {
+            if self.scopes.innermost(id).is_some() {
+                continue;
+            }
             self.out.push_str("let ");
             self.out.push_str(&self.names[index]);
             self.out.push_str(" = ");
@@ -192,7 +245,7 @@ impl<'g> Printer<'g> {
         *forms[name.index()].get_or_insert_with(|| Form::of(graph.name(name)))
     }
 
-    fn write(&mut self, piece: Piece) {
+    fn write(&mut self, piece: Piece<'g>) {
         self.pending.push(piece);
         while let Some(piece) = self.pending.pop() {
             match piece {
@@ -200,11 +253,17 @@ impl<'g> Printer<'g> {
                 Piece::Position(position) => {
                     let _never_fails = write!(self.out, ".{position}");
                 }
+                Piece::Field(name) => {
+                    self.out.push('.');
+                    self.out.push_str(name);
+                }
+                Piece::FieldName(index, name) => write_field_name(&mut self.out, index, name),
                 Piece::Operand(id, level) => match self.lets[id.index()] {
                     Some(number) => self.out.push_str(&self.names[number as usize]),
                     None => self.write_body(id, level),
                 },
                 Piece::Body(id, level) => self.write_body(id, level),
+                Piece::Name(number) => self.out.push_str(&self.names[number as usize]),
             }
         }
     }
@@ -213,7 +272,9 @@ impl<'g> Printer<'g> {
         match self.graph.node(id) {
             Node::Leaf(name) => self.write_leaf(name),
             Node::Placeholder(name) => {
-                self.out.push_str("P.");
+                if !self.scopes.is_parameter(id) {
+                    self.out.push_str("P.");
+                }
                 self.out.push_str(self.graph.name(name));
             }
             Node::Literal(value) => {
@@ -222,13 +283,16 @@ impl<'g> Printer<'g> {
                 literal::write_value(&mut self.out, value);
                 self.out.push_str(if brackets { ")" } else { "" });
             }
-            Node::Operator(name, operands) => self.write_operator(name, operands, level),
+            Node::Operator(name, operands) => self.write_operator(id, name, operands, level),
         }
     }
 
     fn write_leaf(&mut self, name: NameId) {
         let name = self.graph.name(name);
         if lexer::is_plain_name(name) {
+            if self.parameters.contains(&**name) {
+                self.out.push_str("L.");
+            }
             self.out.push_str(name);
         } else {
             self.out.push_str("L[");
@@ -238,7 +302,7 @@ impl<'g> Printer<'g> {
     }
 
     /// Writes what comes before the first operand, and leaves the rest pending, last first.
-    fn write_operator(&mut self, name: NameId, operands: &'g [NodeId], level: Level) {
+    fn write_operator(&mut self, id: NodeId, name: NameId, operands: &'g [NodeId], level: Level) {
         match (self.form(name), operands) {
             (Form::Operation(operation), &[operand]) if operation.fixity() == Fixity::Prefix => {
                 let level = self.open(operation.level(), level);
@@ -276,6 +340,40 @@ impl<'g> Printer<'g> {
                 self.pending.extend(self.position(position).map(Piece::Position));
                 self.pending.push(Piece::Operand(of, TIGHTEST));
             }
+            (Form::Lambda, &[body, ref parameters @ ..]) if self.scopes.is_function(id) => {
+                let level = self.open(LOOSEST, level);
+                self.out.push_str("fn(");
+                self.pending.extend(level);
+                self.pending.push(Piece::Operand(body, LOOSEST));
+                for named in self.inner.get(&id).into_iter().flatten().rev() {
+                    self.pending.push(Piece::Text(" in "));
+                    self.pending.push(Piece::Body(*named, LOOSEST));
+                    self.pending.push(Piece::Text(" = "));
+                    self.pending.extend(self.lets[named.index()].map(Piece::Name));
+                    self.pending.push(Piece::Text("let "));
+                }
+                self.write_list("", parameters, ") = ");
+            }
+            (Form::Path, &[path]) if self.path(path).is_some() => {
+                let path = self.path(path).unwrap_or_default();
+                if !path.contains('.') || self.means_something_else(path) {
+                    self.out.push_str("M.");
+                }
+                self.out.push_str(path);
+            }
+            (Form::NamedTuple, &[names, ref fields @ ..]) if self.field_names(names, fields.len()).is_some() => {
+                self.out.push('{');
+                self.pending.push(Piece::Text("}"));
+                let names = self.field_names(names, fields.len()).unwrap_or_default();
+                for (index, (name, field)) in names.into_iter().zip(fields).enumerate().rev() {
+                    self.pending.push(Piece::Operand(*field, LOOSEST));
+                    self.pending.push(Piece::FieldName(index, name));
+                }
+            }
+            (Form::NamedField, &[of, name]) if self.field_name(name).is_some() => {
+                self.pending.extend(self.field_name(name).map(Piece::Field));
+                self.write_named_of(of);
+            }
             _ => {
                 let path = self.graph.name(name);
                 if self.means_something_else(path) {
@@ -291,15 +389,17 @@ impl<'g> Printer<'g> {
     fn means_something_else(&self, path: &str) -> bool {
         let head = path.split('.').next().unwrap_or_default();
         match head {
-            "L" | "M" => true,
-            _ if lexer::is_plain_name(head) => self.defined.contains(head) || self.leaves.contains(head),
+            _ if is_prefix(head) => true,
+            _ if lexer::is_plain_name(head) => {
+                self.defined.contains(head) || self.leaves.contains(head) || self.parameters.contains(head)
+            }
             // The name of a type may head a path, but is not called by itself.
             _ => head == path || !types::is_reserved(head),
         }
     }
 
     /// Opens a bracket if the form binds looser than it must; the piece that closes it.
-    fn open(&mut self, binds: Level, must: Level) -> Option<Piece> {
+    fn open(&mut self, binds: Level, must: Level) -> Option<Piece<'g>> {
         if binds >= must {
             return None;
         }
@@ -319,6 +419,59 @@ impl<'g> Printer<'g> {
     fn position(&self, position: NodeId) -> Option<i64> {
         match self.graph.node(position) {
             Node::Literal(Value::Scalar(ScalarValue::Int64(at))) if *at >= 0 => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// What a field with a name is taken of. Behind a name that means nothing yet it would be part of an operator's path.
+    fn write_named_of(&mut self, of: NodeId) {
+        let bracket = |printer: &mut Self| {
+            printer.out.push('(');
+            printer.pending.extend([Piece::Text(")"), Piece::Operand(of, LOOSEST)]);
+        };
+        match self.graph.node(of) {
+            Node::Leaf(name) => {
+                let name = self.graph.name(name);
+                let bare = self.defined.contains(&**name) && !is_prefix(name);
+                // A parameter of the name brings the `L.` anyway.
+                if lexer::is_plain_name(name) && !bare && !self.parameters.contains(&**name) {
+                    self.out.push_str("L.");
+                }
+                self.pending.push(Piece::Operand(of, TIGHTEST));
+            }
+            Node::Operator(..) if self.is_path(of) => bracket(self),
+            Node::Placeholder(name) if is_prefix(self.graph.name(name)) => bracket(self),
+            _ => self.pending.push(Piece::Operand(of, TIGHTEST)),
+        }
+    }
+
+    /// The name of an operator that is a value, if it is a literal that a path can say.
+    fn path(&self, name: NodeId) -> Option<&'g str> {
+        match self.graph.node(name) {
+            Node::Literal(Value::Scalar(ScalarValue::Text(name))) if name.split('.').all(lexer::is_word) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// True for an operator that is a value and prints as its name.
+    fn is_path(&self, id: NodeId) -> bool {
+        match self.graph.node(id) {
+            Node::Operator(name, &[path]) => **self.graph.name(name) == *OPERATOR && self.path(path).is_some(),
+            _ => false,
+        }
+    }
+
+    /// The names of a named tuple of `count` fields, if they are a literal that its form can say.
+    fn field_names(&self, names: NodeId, count: usize) -> Option<Vec<&'g str>> {
+        let Node::Literal(Value::Scalar(ScalarValue::Text(text))) = self.graph.node(names) else { return None };
+        let known = FieldNames::parse(text).ok().filter(|names| names.len() == count && *names.joined() == **text)?;
+        Some(text.split(',').take(known.len()).collect())
+    }
+
+    /// The name of a field, if it is a literal that `.name` can say.
+    fn field_name(&self, name: NodeId) -> Option<&'g str> {
+        match self.graph.node(name) {
+            Node::Literal(Value::Scalar(ScalarValue::Text(name))) if lexer::is_word(name) => Some(name),
             _ => None,
         }
     }

@@ -2,9 +2,12 @@
 //! same; the short ones are printed.
 
 use super::cursor::{Cursor, Stop, ends_text};
-use super::token::TokenKind;
+use super::token::{Token, TokenKind};
+use super::{lexer, quoted};
+use crate::Span;
 use crate::{Code, Diagnostic};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Fields, NameError, Names, QType, Scalar};
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Names of types that a later cembra will know; reserved now, so that no model breaks then.
@@ -19,6 +22,8 @@ pub(super) enum TypeName {
     Of(QType),
     /// `TUPLE`, which only begins tuple literals.
     Tuple,
+    /// `NAMEDTUPLE`, which only begins literals of named tuples.
+    NamedTuple,
     /// A type that is not known yet.
     NotYet,
 }
@@ -35,6 +40,7 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
     }
     match word {
         "TUPLE" => Some(TypeName::Tuple),
+        "NAMEDTUPLE" => Some(TypeName::NamedTuple),
         "QTYPE" => Some(TypeName::Of(QType::Meta)),
         "NOTHING" => Some(TypeName::Of(QType::Nothing)),
         _ if NOT_YET.contains(&word) || ARRAYS.iter().any(|a| word.starts_with(a)) => Some(TypeName::NotYet),
@@ -53,7 +59,37 @@ pub(super) fn is_reserved(word: &str) -> bool {
     may_be && named(word).is_some()
 }
 
-impl Cursor<'_> {
+/// The names of a named tuple that is being read, and where they stand.
+#[derive(Default)]
+pub(super) struct FieldNames<'s>(Vec<(Cow<'s, str>, Span)>);
+
+impl<'s> FromIterator<(Cow<'s, str>, Span)> for FieldNames<'s> {
+    fn from_iter<I: IntoIterator<Item = (Cow<'s, str>, Span)>>(names: I) -> Self {
+        FieldNames(names.into_iter().collect())
+    }
+}
+
+impl<'s> FieldNames<'s> {
+    pub(super) fn push(&mut self, name: (Cow<'s, str>, Span)) {
+        self.0.push(name);
+    }
+
+    /// The names, if they are names and distinct.
+    pub(super) fn check(self) -> Result<Names, Diagnostic> {
+        let names = self.0;
+        Names::new(names.iter().map(|(name, _)| &**name)).map_err(|error| {
+            let problem = Diagnostic::new(Code::Name, error.to_string());
+            let (NameError::Twice(wrong) | NameError::Malformed(wrong)) = &error else { return problem };
+            let mut places = names.iter().filter(|(name, _)| **name == **wrong).map(|(_, span)| *span);
+            match (places.next(), places.next()) {
+                (Some(first), Some(second)) => problem.at(second).also(first, "the first field of this name"),
+                (first, _) => problem.at(first),
+            }
+        })
+    }
+}
+
+impl<'s> Cursor<'s> {
     /// Reads a type.
     pub(super) fn read_type(&mut self) -> Result<QType, Stop> {
         let start = self.token.span;
@@ -64,10 +100,10 @@ impl Cursor<'_> {
                 self.advance();
                 match name {
                     Some(TypeName::Of(qtype)) => self.optional_mark(qtype),
-                    Some(TypeName::Tuple) => Err(self.stop(
-                        Diagnostic::new(Code::Syntax, "`TUPLE` is not a type by itself")
+                    Some(TypeName::Tuple | TypeName::NamedTuple) => Err(self.stop(
+                        Diagnostic::new(Code::Syntax, format!("`{word}` is not a type by itself"))
                             .at(start)
-                            .hint("a tuple type is written `(f32, text?)`"),
+                            .hint("a tuple type is written `(f32, text?)`, one with names `{x: f32, y: text?}`"),
                     )),
                     Some(TypeName::NotYet) | None => Err(self.stop(not_yet(word).at(start))),
                 }
@@ -102,11 +138,26 @@ impl Cursor<'_> {
                     .at(start)
                     .hint("a model sees one row; run it over columns for many"),
             )),
-            TokenKind::OpenCurly => Err(self.stop(
-                Diagnostic::new(Code::UnknownName, "named tuple types are not known yet")
-                    .at(start)
-                    .hint("a tuple type is written `(f32, text?)`"),
-            )),
+            TokenKind::OpenCurly => {
+                self.enter(start)?;
+                self.advance();
+                let (mut names, mut fields) = (FieldNames::default(), Vec::new());
+                while self.token.kind != TokenKind::CloseCurly && !self.ends_fields() {
+                    names.push(self.read_field_name()?);
+                    fields.push(self.read_type()?);
+                    if !self.take(TokenKind::Comma) {
+                        break;
+                    }
+                }
+                if self.token.kind != TokenKind::CloseCurly {
+                    return Err(self.unclosed(start, "`,` or `}`"));
+                }
+                self.advance();
+                self.leave();
+                let names = names.check().map_err(|problem| self.stop(problem))?;
+                let qtype = Fields::named(names, fields).map_or(QType::Nothing, QType::Tuple);
+                self.optional_mark(qtype)
+            }
             TokenKind::Word => {
                 let word = self.text(start);
                 let mut problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).at(start);
@@ -119,6 +170,36 @@ impl Cursor<'_> {
             }
             _ => Err(self.unexpected("a type")),
         }
+    }
+
+    fn at_word_and_colon(&self) -> bool {
+        self.token.kind.is_word() && self.peek().kind == TokenKind::Colon
+    }
+
+    /// True where a named tuple is left open; a word that begins statements elsewhere may be the name of a field.
+    pub(super) fn ends_fields(&self) -> bool {
+        ends_text(self.token.kind) && !self.at_word_and_colon()
+    }
+
+    /// Reads the name of a field and the colon behind it: any word, or a text.
+    pub(super) fn read_field_name(&mut self) -> Result<(Cow<'s, str>, Span), Stop> {
+        let Token { kind, span, .. } = self.token;
+        let name = match kind {
+            TokenKind::Text => {
+                self.advance();
+                quoted::decode(self.text(span), span).map_err(|fault| self.stop(fault.diagnostic()))?
+            }
+            _ if self.at_word_and_colon() => {
+                self.advance();
+                self.text(span).into()
+            }
+            _ => return Err(self.unexpected("the name of a field, as in `{x: ..}`")),
+        };
+        self.check_name(span);
+        if !self.take(TokenKind::Colon) {
+            return Err(self.unexpected("`:`"));
+        }
+        Ok((name, span))
     }
 
     /// Reads the `?` behind a type, if there is one.
@@ -151,7 +232,7 @@ pub(super) fn not_yet(word: &str) -> Diagnostic {
         .hint("the types are `unit`, `bool`, `i32`, `i64`, `f32`, `f64` and `text`, `T?` and `(A, B)`")
 }
 
-/// Writes a type as the text language does: `f32`, `text?`, `(f32, (i64?,))`.
+/// Writes a type as the text language does: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.
 pub(crate) fn write_type(out: &mut String, qtype: &QType) {
     // Types nest only as deep as the parser allows, or as the builder checks.
     match qtype {
@@ -161,6 +242,14 @@ pub(crate) fn write_type(out: &mut String, qtype: &QType) {
             out.push('?');
         }
         QType::Tuple(fields) => {
+            if let Some(names) = fields.names() {
+                out.push('{');
+                for (index, (name, field)) in names.iter().zip(fields.iter()).enumerate() {
+                    write_field_name(out, index, name);
+                    write_type(out, field);
+                }
+                return out.push('}');
+            }
             out.push('(');
             for (index, field) in fields.iter().enumerate() {
                 if index > 0 {
@@ -177,7 +266,20 @@ pub(crate) fn write_type(out: &mut String, qtype: &QType) {
     }
 }
 
-/// A type as the text language writes it: `f32`, `text?`, `(f32, (i64?,))`.
+/// Writes what comes before a field of a named tuple, in its types, its literals and its expressions alike.
+pub(super) fn write_field_name(out: &mut String, index: usize, name: &str) {
+    if index > 0 {
+        out.push_str(", ");
+    }
+    if lexer::is_word(name) {
+        out.push_str(name);
+    } else {
+        quoted::write(out, name);
+    }
+    out.push_str(": ");
+}
+
+/// A type as the text language writes it: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.
 #[must_use]
 pub fn print_type(qtype: &QType) -> String {
     let mut out = String::new();

@@ -1,11 +1,11 @@
 //! Literals of the binary form: values as a flat list of parts, a tuple before its fields.
 
 use super::assembly::Assembly;
-use super::messages::{Literal, Part, PartKind, Scalar, ScalarKind};
+use super::messages::{FieldNames, Literal, Part, PartKind, Scalar, ScalarKind};
 use crate::limits::Limit;
 use crate::text::print_type;
 use crate::{Diagnostic, Limits, ScalarValue, Value};
-use cembra_runtime::QType;
+use cembra_runtime::{Fields, Names, QType};
 
 /// A value as a message.
 pub(super) fn write(value: &Value) -> Literal {
@@ -20,7 +20,12 @@ pub(super) fn write(value: &Value) -> Literal {
             Value::Nothing => PartKind::Nothing(()),
             Value::Tuple(fields) => {
                 pending.extend(fields.iter().rev());
-                PartKind::Tuple(fields.len() as u32)
+                match fields.names() {
+                    Some(names) => {
+                        PartKind::NamedTuple(FieldNames { names: names.iter().map(ToString::to_string).collect() })
+                    }
+                    None => PartKind::Tuple(fields.len() as u32),
+                }
             }
         };
         parts.push(Part { kind: Some(kind) });
@@ -47,8 +52,32 @@ fn write_scalar(value: &ScalarValue) -> Scalar {
 /// A tuple whose fields are being read.
 struct Open {
     fields: Vec<Value>,
+    names: Option<Names>,
     /// How many fields are still to come.
     missing: u32,
+}
+
+impl Open {
+    fn close(self) -> Value {
+        match self.names {
+            // There is a field for each name: that is how many were missing.
+            Some(names) => Fields::named(names, self.fields).map_or(Value::Nothing, Value::Tuple),
+            None => Value::Tuple(self.fields.into()),
+        }
+    }
+}
+
+/// Begins a tuple; one without fields is complete.
+fn begin(open: &mut Vec<Open>, tuple: Open, limits: &Limits) -> Result<Option<Value>, Diagnostic> {
+    if open.len() >= limits.nesting {
+        return Err(limits.exceeded(Limit::Nesting));
+    }
+    if tuple.missing == 0 {
+        return Ok(Some(tuple.close()));
+    }
+    // Fields are counted down, not allocated: the file only claims that there are so many.
+    open.push(tuple);
+    Ok(None)
 }
 
 /// The value of a message; `assembly` knows the node it is the literal of.
@@ -68,17 +97,19 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
             },
             PartKind::Type(text) => Value::Type(assembly.qtype(&text, &place())?),
             PartKind::Nothing(()) => Value::Nothing,
-            PartKind::Tuple(count) => {
-                if open.len() >= limits.nesting {
-                    return Err(limits.exceeded(Limit::Nesting));
+            PartKind::Tuple(missing) => {
+                match begin(&mut open, Open { fields: Vec::new(), missing, names: None }, limits)? {
+                    Some(empty) => empty,
+                    None => continue,
                 }
-                // Fields are counted down, not allocated: the file only claims that there are so many.
-                open.push(Open { fields: Vec::new(), missing: count });
-                if count > 0 {
-                    continue;
+            }
+            PartKind::NamedTuple(FieldNames { names }) => {
+                let names = Names::new(names).map_err(|error| assembly.damaged_node(error))?;
+                let tuple = Open { fields: Vec::new(), missing: names.len() as u32, names: Some(names) };
+                match begin(&mut open, tuple, limits)? {
+                    Some(empty) => empty,
+                    None => continue,
                 }
-                open.pop();
-                Value::Tuple([].into())
             }
         };
         // The value ends each tuple of which it is the last field.
@@ -95,7 +126,7 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
                 open.push(tuple);
                 break;
             }
-            value = Value::Tuple(tuple.fields.into());
+            value = tuple.close();
         }
     }
 }

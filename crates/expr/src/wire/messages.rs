@@ -101,7 +101,7 @@ pub(super) struct Literal {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
-    #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub(super) kind: Option<PartKind>,
 }
 
@@ -125,6 +125,15 @@ pub(super) enum PartKind {
     /// The untyped `missing`.
     #[prost(message, tag = "6")]
     Nothing(()),
+    /// A named tuple of fields with these names.
+    #[prost(message, tag = "7")]
+    NamedTuple(FieldNames),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct FieldNames {
+    #[prost(string, repeated, tag = "1")]
+    pub(super) names: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

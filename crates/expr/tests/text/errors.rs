@@ -84,15 +84,57 @@ fn syntax() {
     one("-if a then b", Syntax, "if", "`if` binds weaker than the `-` before it", "put it in brackets: `(if ..)`");
     one("a[0]", Syntax, "[", "there are no arrays to index yet", "a field of a tuple is written `x.0`");
     one("[1, 2]", Syntax, "[", "there are no array literals yet", "a tuple is written `(a, b)`");
-    one("{a: 1}", Syntax, "{", "there are no named tuples yet", "a tuple is written `(a, b)`");
-    one("(a)(b)", Syntax, "(", "a value cannot be called", "only operators and functions are called, by name");
-    one("a.b", Syntax, "a.b", "`a.b` is not a value", "call the operator: `a.b(..)`");
+    one("{a: 1, b: 2, a: 3}", Code::Name, "a", "two fields are named `a`", "");
     one(
-        "input a; a.b",
+        "{a: 1, \"b,c\": 2}",
+        Code::Name,
+        "\"b,c\"",
+        "`b,c` cannot be the name of a field: a name is not empty and has no comma in it and no white space around it",
+        "",
+    );
+    one("{a: 1, 2}", Syntax, "2", "expected the name of a field, as in `{x: ..}`, found `2`", "");
+    one("{a 1}", Syntax, "a", "expected the name of a field, as in `{x: ..}`, found `a`", "");
+    one("{a: 1)", Bracket, ")", "expected an operator, `,` or `}`, found `)`", "");
+    one("(a: 1}", Syntax, ":", "expected an operator, `,` or `)`, found `:`", "");
+    one("{a: 1", Bracket, "{", "this bracket is never closed", "");
+    one(
+        "(a)(b)",
         Syntax,
-        "b",
-        "there is no field `b`: tuples have no names yet",
-        "the first field of `x` is `x.0`",
+        "(",
+        "a value cannot be called",
+        "name it with `let` and call that, or write `core.apply(f, ..)`",
+    );
+    let field = "a field of an input that is not declared is written `L.no.b`";
+    one("no.b", Code::UnknownName, "no.b", "there is no operator `no.b`", field);
+    let form = "the form is `let name = value in expression`";
+    one("(let t = 1)", Syntax, ")", "expected an operator or `in`, found `)`", form);
+    one("output y = let t = 1", Syntax, "", "expected an operator or `in`, found the end of the text", form);
+    one(
+        "1 + let t = 1 in t",
+        Syntax,
+        "let",
+        "`let` binds weaker than the `+` before it",
+        "put it in brackets: `(let ..)`",
+    );
+    one("let t = 1 in t", Syntax, "in", "expected an operator or the end of the statement, found `in`", "");
+    one("a in b", Syntax, "in", "expected an operator or the end of the statement, found `in`", "");
+    one("1 + fn(x) = x", Syntax, "fn", "`fn` binds weaker than the `+` before it", "put it in brackets: `(fn ..)`");
+    one("f.g(fn(x) x)", Syntax, "x", "expected `=` and the value of the function, found `x`", "");
+    one("f.g(fn x = x)", Syntax, "x", "expected `(` and the parameters, found `x`", "");
+    one("f.g(fn(x, x) = x)", Code::Name, "x", "the parameter `x` is named twice", "");
+    one(
+        "let h = fn(x) = x; h(x=1)",
+        Code::Arguments,
+        "x",
+        "the arguments of a value that is called have no names",
+        "give them in order",
+    );
+    one(
+        "input a; a.b(1)",
+        Syntax,
+        "a.b",
+        "a field of a value cannot be called",
+        "an operator whose first word is defined here as a value is called `M.word.name(..)`",
     );
     one("(a,,b)", Syntax, ",", "expected a value, found `,`", "");
     one("clip(x=)", Syntax, ")", "expected a value, found `)`", "");
@@ -223,12 +265,21 @@ fn types() {
         "array types are not known yet",
         "a model sees one row; run it over columns for many",
     );
+    one("input x: {a: f32, a: i32}; x", Code::Name, "a", "two fields are named `a`", "");
+    one("input x: {f32}; x", Code::Syntax, "f32", "expected the name of a field, as in `{x: ..}`, found `f32`", "");
     one(
-        "input x: {a: f32}; x",
-        code,
-        "{",
-        "named tuple types are not known yet",
-        "a tuple type is written `(f32, text?)`",
+        "input x: {a: f32}?; x",
+        Code::Syntax,
+        "?",
+        "namedtuple<a=FLOAT32> has no optional form",
+        "make the fields optional: `(f32?, text?)`",
+    );
+    one(
+        "input x: NAMEDTUPLE; x",
+        Code::Syntax,
+        "NAMEDTUPLE",
+        "`NAMEDTUPLE` is not a type by itself",
+        "a tuple type is written `(f32, text?)`, one with names `{x: f32, y: text?}`",
     );
     one("input x: float32; x", code, "float32", "there is no type `float32`", "did you mean `f32`?");
     one("input x: F64; x", code, "F64", "there is no type `F64`", "did you mean `f64`?");
@@ -287,15 +338,10 @@ fn names() {
         "write `input \"f32\"` and `L.f32` for an input",
     );
     one("fn f(x, x) = x; f(1, 2)", code, "x", "the parameter `x` is named twice", "");
-    one("fn f(x) = x; f + 1", code, "f", "`f` is a function and has no value by itself", "call it: `f(..)`");
-    one("let a = 1; a(2)", code, "a", "`a` is a value and cannot be called", "the operator of this name is `M.a(..)`");
-    one(
-        "fn f(g) = g(1); f(2)",
-        code,
-        "g",
-        "`g` is a parameter and cannot be called",
-        "the operator of this name is `M.g(..)`",
-    );
+    let operator = "the operator of this name is `M.a(..)`";
+    one("let a = 1; a(2)", code, "a", "`a` is no function and cannot be called", operator);
+    one("let a = b + 1; a(2)", code, "a", "`a` is no function and cannot be called", operator);
+    one("input a; a(2)", code, "a", "`a` is no function and cannot be called", operator);
     let source = "output y = d\nlet d = 1";
     let found = problems(source);
     assert_eq!(found.first().span(), Some(Span::new(11, 12)));
@@ -470,8 +516,32 @@ fn hostile_texts_end() {
     let found = problems(&"(".repeat(10_000_000));
     assert_eq!((found.as_slice().len(), found.first().code()), (1, Code::Limit));
     for source in [
-        "(", ")", "[", "{", "-", "not ", "a.", "a(", "if ", "else ", "\"", "=", "L[", "**", "1.", "\n)", "x ", "0x",
-        ";", "\\", "a . ", "fn f(",
+        "(",
+        ")",
+        "[",
+        "{",
+        "{a:",
+        "fn() = ",
+        "let a = ",
+        "(let a = 1 in ",
+        "-",
+        "not ",
+        "a.",
+        "a(",
+        "if ",
+        "else ",
+        "\"",
+        "=",
+        "L[",
+        "**",
+        "1.",
+        "\n)",
+        "x ",
+        "0x",
+        ";",
+        "\\",
+        "a . ",
+        "fn f(",
     ] {
         let source = source.repeat(200_000 / source.len());
         let found = problems(&source);
@@ -479,7 +549,10 @@ fn hostile_texts_end() {
     }
     for source in [
         "((((",
-        "a.b.c",
+        "no.b.c",
+        "f.g(fn(",
+        "let t = let",
+        "(let t = 1 in let",
         "f.g(x=",
         "if if",
         "output",

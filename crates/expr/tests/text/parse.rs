@@ -5,7 +5,7 @@ use crate::common::{Operators, list, lists, read};
 use cembra_expr::{
     Builder, Expr, Limits, Node, NodeId, Program, ScalarValue, Span, Value, parse, parse_type, parse_value, print_value,
 };
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Fields, Names, QType, Scalar};
 
 fn means(source: &str, expected: &str) {
     assert_eq!(lists(source), [expected], "{source}");
@@ -281,6 +281,12 @@ fn values_read_and_print() {
             Value::Tuple([Value::from(1_i32), Value::Tuple([Value::Nothing].into())].into()),
             "TUPLE{1, TUPLE{missing}}",
         ),
+        (
+            "NAMEDTUPLE{x: 1, \"odd name\": {if: true}}",
+            named("x,odd name", [Value::from(1_i32), named("if", [Value::from(true)])]),
+            "NAMEDTUPLE{x: 1, \"odd name\": NAMEDTUPLE{if: true}}",
+        ),
+        ("namedtuple{}", named("", []), "NAMEDTUPLE{}"),
     ];
     for (text, value, printed) in cases {
         assert_eq!(parse_value(text).unwrap(), value, "{text}");
@@ -291,6 +297,25 @@ fn values_read_and_print() {
             let program = read(text);
             assert_eq!(program.graph.node(program.outputs[0].node), Node::Literal(&value), "{text}");
         }
+    }
+}
+
+fn named<const N: usize>(names: &str, values: [Value; N]) -> Value {
+    Value::Tuple(Fields::named(Names::parse(names).unwrap(), values).unwrap())
+}
+
+#[test]
+fn named_tuples_are_operators_with_their_names_as_a_text() {
+    for (text, expected) in [
+        ("{x: a, y: {},}", "(namedtuple.make \"x,y\" a (namedtuple.make \"\"))"),
+        ("{\"odd name\": 1, if: 2}.if", "(namedtuple.get_field (namedtuple.make \"odd name,if\" 1 2) \"if\")"),
+        ("{x: a + 1,\n output: if a then b}", "(namedtuple.make \"x,output\" (add a 1) (_where a b missing))"),
+        ("input t; t.x.0.y", "(namedtuple.get_field (get_nth (namedtuple.get_field t \"x\") 0i64) \"y\")"),
+        ("L.t.x", "(namedtuple.get_field t \"x\")"),
+        ("let t = {x: 1}; -t.x ** 2", "(neg (pow (namedtuple.get_field (namedtuple.make \"x\" 1) \"x\") 2))"),
+        ("fn f(t) = t.x; f(L.a)", "(namedtuple.get_field a \"x\")"),
+    ] {
+        assert_eq!(lists(text), [expected], "{text}");
     }
 }
 
@@ -308,6 +333,11 @@ fn types_read_under_both_names() {
         ("(\n i32,\n)", QType::tuple([QType::INT32])),
         ("(i32)", QType::INT32),
         ("()", QType::tuple([])),
+        ("{x: f32, \"odd name\": (text?, {})}", {
+            let inner = QType::tuple([QType::Optional(Scalar::Text), named("", []).qtype()]);
+            let names = Names::parse("x,odd name").unwrap();
+            QType::Tuple(Fields::named(names, [QType::FLOAT32, inner]).unwrap())
+        }),
     ] {
         assert_eq!(parse_type(text).unwrap(), qtype, "{text}");
         assert_eq!(parse_type(&cembra_expr::print_type(&qtype)).unwrap(), qtype, "{text}");

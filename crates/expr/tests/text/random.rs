@@ -1,8 +1,9 @@
 //! Random values and programs, for every test that writes programs and reads them back.
 
-use cembra_expr::{Input, NodeId, Output, Program, ScalarValue, Value};
-use cembra_runtime::{QType, Scalar};
+use cembra_expr::{Graph, Input, Node, NodeId, Output, Program, ScalarValue, Value};
+use cembra_runtime::{Fields, Names, QType, Scalar};
 use proptest::prelude::*;
+use std::collections::{BTreeSet, HashMap};
 
 fn scalar() -> impl Strategy<Value = ScalarValue> {
     prop_oneof![
@@ -32,9 +33,17 @@ fn scalar_type() -> impl Strategy<Value = Scalar> {
     prop::sample::select(Scalar::ALL.to_vec())
 }
 
+/// Up to three fields, with names or without.
+fn fields<T: Clone + std::fmt::Debug>(member: impl Strategy<Value = T>) -> impl Strategy<Value = Fields<T>> {
+    (prop::collection::vec(member, 0..3), prop::option::of([name(), name()])).prop_map(|(members, names)| {
+        let names = names.and_then(|names| Names::new(names.into_iter().take(members.len())).ok());
+        names.and_then(|names| Fields::named(names, members.clone())).unwrap_or_else(|| members.into())
+    })
+}
+
 fn qtype() -> impl Strategy<Value = QType> {
     let simple = (scalar_type(), any::<bool>()).prop_map(|(scalar, optional)| QType::of(scalar, optional));
-    simple.prop_recursive(3, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(QType::tuple))
+    simple.prop_recursive(3, 8, 3, |inner| fields(inner).prop_map(QType::Tuple))
 }
 
 /// Values of every kind, every bit pattern of floats among them.
@@ -47,9 +56,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
         Just(Value::Type(QType::Meta)),
         Just(Value::Nothing),
     ];
-    simple.prop_recursive(3, 8, 3, |inner| {
-        prop::collection::vec(inner, 0..3).prop_map(|fields| Value::Tuple(fields.into()))
-    })
+    simple.prop_recursive(3, 8, 3, |inner| fields(inner).prop_map(Value::Tuple))
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -92,6 +99,7 @@ const OPERATORS: &[(&str, usize)] = &[
     ("core.get_nth", 2),
     ("core.get_nth", 2),
     ("math.sqrt", 1),
+    ("core.apply", 2),
     ("math.add", 3),
     ("core._not", 0),
     ("core._where", 2),
@@ -105,6 +113,12 @@ const OPERATORS: &[(&str, usize)] = &[
 enum Step {
     Leaf(String),
     Literal(Value),
+    Named(String, prop::sample::Index),
+    Field(String, prop::sample::Index),
+    Path(&'static str),
+    Parameter(&'static str),
+    /// A function of a body and some of the parameters that are not bound yet.
+    Function(prop::sample::Index, u8),
     Operator(usize, [prop::sample::Index; 3]),
 }
 
@@ -112,8 +126,17 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => name().prop_map(Step::Leaf),
         2 => value().prop_map(Step::Literal),
+        1 => ("[a-z]{0,2}|a, b|if|x y", any::<prop::sample::Index>()).prop_map(|(name, of)| Step::Named(name, of)),
+        1 => (name(), any::<prop::sample::Index>()).prop_map(|(name, of)| Step::Field(name, of)),
+        1 => prop::sample::select(vec!["math.add", "x.y", "x", "core._where", "L.x", "no path", "if"]).prop_map(Step::Path),
+        2 => prop::sample::select(vec!["x", "y", "t0", "L", "M", "in", "math"]).prop_map(Step::Parameter),
+        2 => (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(body, which)| Step::Function(body, which)),
         6 => (0..OPERATORS.len(), any::<[prop::sample::Index; 3]>()).prop_map(|(at, operands)| Step::Operator(at, operands)),
     ]
+}
+
+fn is_function(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.node(node), Node::Operator(name, _) if **graph.name(name) == *"core._lambda")
 }
 
 /// Programs of up to 40 nodes, not all of them needed, with names and literals of every kind.
@@ -125,11 +148,48 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
         let mut program = Program::default();
         let graph = &mut program.graph;
         let mut nodes: Vec<NodeId> = Vec::new();
+        // The parameters that no function has yet, and those of them that occur in each node.
+        let mut unbound: Vec<NodeId> = Vec::new();
+        let mut occurring: HashMap<NodeId, BTreeSet<NodeId>> = HashMap::new();
         for step in steps {
             let node = match step {
                 Step::Leaf(name) => graph.leaf(&name, None),
                 Step::Literal(value) => graph.literal(value, None),
-                Step::Operator(_, _) if nodes.is_empty() => graph.leaf("first", None),
+                Step::Path(name) => {
+                    let name = graph.literal(Value::text(name), None);
+                    graph.operator("core._operator", &[name], None)
+                }
+                Step::Parameter(name) => {
+                    let parameter = graph.fresh_placeholder(name, None);
+                    unbound.push(parameter);
+                    occurring.entry(parameter).or_default().insert(parameter);
+                    parameter
+                }
+                _ if nodes.is_empty() => graph.leaf("first", None),
+                Step::Named(names, of) => {
+                    let names = graph.literal(Value::text(names), None);
+                    graph.operator("namedtuple.make", &[names, *of.get(&nodes)], None)
+                }
+                Step::Field(name, of) => {
+                    let name = graph.literal(Value::text(name), None);
+                    graph.operator("namedtuple.get_field", &[*of.get(&nodes), name], None)
+                }
+                Step::Function(body, which) => {
+                    let body = *body.get(&nodes[nodes.len().saturating_sub(6)..]);
+                    let chosen = |at: &usize| which >> (at % 8) & 1 == 1;
+                    let bound: Vec<NodeId> = (0..unbound.len()).filter(chosen).map(|at| unbound[at]).collect();
+                    unbound.retain(|parameter| !bound.contains(parameter));
+                    let operands: Vec<NodeId> = std::iter::once(body).chain(bound.iter().copied()).collect();
+                    // Outside of the function nothing has its parameters in it.
+                    let inside =
+                        |node: &NodeId| occurring.get(node).is_some_and(|o| bound.iter().any(|b| o.contains(b)));
+                    nodes.retain(|node| !inside(node));
+                    let function = graph.operator("core._lambda", &operands, None);
+                    let mut free = occurring.get(&body).cloned().unwrap_or_default();
+                    free.retain(|parameter| !bound.contains(parameter));
+                    occurring.insert(function, free);
+                    function
+                }
                 Step::Operator(at, operands) => {
                     let (name, arity) = OPERATORS[at];
                     // Mostly recent nodes, so that graphs grow deep.
@@ -138,7 +198,18 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
                     graph.operator(name, &operands, None)
                 }
             };
+            if !matches!(occurring.get(&node), Some(known) if !known.is_empty()) {
+                let all = graph.operands(node).iter().filter_map(|operand| occurring.get(operand)).flatten().copied();
+                let all: BTreeSet<NodeId> = all.collect();
+                if !is_function(graph, node) {
+                    occurring.insert(node, all);
+                }
+            }
             nodes.push(node);
+        }
+        nodes.retain(|node| occurring.get(node).is_none_or(BTreeSet::is_empty));
+        if nodes.is_empty() {
+            nodes.push(graph.leaf("last", None));
         }
         for (name, index) in outputs {
             if !program.outputs.iter().any(|output| *output.name == *name) {
@@ -153,7 +224,7 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
         // Leaves that are not declared follow, as a parser would add them.
         let needed = program.graph.reachable(program.outputs.iter().map(|output| output.node));
         for index in (0..needed.len()).filter(|index| needed[*index]) {
-            if let cembra_expr::Node::Leaf(name) = program.graph.node(NodeId::from_index(index)) {
+            if let Node::Leaf(name) = program.graph.node(NodeId::from_index(index)) {
                 let name = program.graph.name(name).clone();
                 if !program.inputs.iter().any(|input| input.name == name) {
                     program.inputs.push(Input { name, qtype: None, span: None });

@@ -28,6 +28,7 @@ fn step(plan: &Plan, operator: &str, n: usize) -> (StepId, ValueId) {
     let wanted = |id: &StepId| match plan.step(*id).action {
         Action::Operator { op, .. } => Registry::standard().get(op).name == operator,
         Action::Where { .. } => operator == "where",
+        Action::Loop { .. } => operator == "loop",
         Action::MakeTuple => operator == "tuple",
         Action::Has => operator == "has",
         Action::Field(_) => operator == "field",
@@ -209,7 +210,7 @@ fn every_path_is_right(plan: &Plan) -> bool {
         .map(StepId::from_index)
         .filter(|id| matches!(plan.step(*id).action, Action::Where { .. }))
         .collect();
-    assert!(wheres.len() <= 8, "too many paths");
+    assert!(wheres.len() <= 10, "too many paths");
     let placed = (0..plan.value_count()).map(ValueId::from_index).all(|value| {
         let layout = plan.value(value).qtype.layout();
         let slot = plan.value(value).slot;
@@ -267,8 +268,21 @@ impl Path<'_> {
                 Action::Where { on, off } => {
                     let branch = if self.choice[id] { on } else { off };
                     self.block(branch, fixed)?;
-                    self.see(plan.block(branch).result?)?;
+                    self.copy(plan.block(branch).result?, step.out)?;
                     self.make(step.out, fixed)?;
+                }
+                Action::Loop { round, state } => {
+                    let (at, out) = (plan.value(state), plan.value(step.out));
+                    if at.owner != Some(step.out) || at.slot != out.slot {
+                        return None;
+                    }
+                    self.copy(*first?, state)?;
+                    self.make(step.out, fixed)?;
+                    for _ in 0..2 {
+                        self.block(round, fixed)?;
+                        self.copy(plan.block(round).result?, step.out)?;
+                        self.make(step.out, fixed)?;
+                    }
                 }
                 _ => self.make(step.out, fixed)?,
             }
@@ -299,6 +313,11 @@ impl Path<'_> {
         Some(())
     }
 
+    /// A value that is about to be copied is whole and of the type of its copy.
+    fn copy(&self, from: ValueId, to: ValueId) -> Option<()> {
+        (self.plan.value(from).qtype == self.plan.value(to).qtype).then(|| self.see(from))?
+    }
+
     /// Reading a value: its owner is whole.
     fn see(&self, value: ValueId) -> Option<()> {
         let mut owner = value;
@@ -308,6 +327,18 @@ impl Path<'_> {
         self.bytes[self.slot(owner)].iter().all(|byte| *byte == Some(owner)).then_some(())
     }
 }
+
+/// Loops in branches, branches in loops, loops in loops, and states that change places.
+const LOOPS: [&str; 3] = [
+    "input a, b: f64; input n: i64
+     let r = seq.reduce(fn(s, i) = where(s > a, s / 2.0, s + i * b), seq.range(n), a)
+     output y = where(r > b, r * r, a - b); output z = r",
+    "input n, m: i64
+     output y = core.while_loop((n, m, 0i64), fn(s) = s.0 > s.2, fn(s) = (s.1, s.0 - 1i64, s.2 + m // 2i64)).1 + n * m",
+    "input n: i64; input x: f64?
+     let t = x * x
+     output y = seq.reduce(fn(s, i) = s + seq.reduce(fn(p, j) = p * t + j, seq.range(i), x), seq.range(n), t) + t",
+];
 
 /// A program over a few types with up to six conditionals.
 fn random_program(random: &mut fastrand::Rng) -> Program {
@@ -384,8 +415,10 @@ fn random_damage_is_found_exactly_where_some_path_goes_wrong() {
     let mut random = fastrand::Rng::with_seed(2);
     let (mut found, mut harmless) = (0, 0);
     for round in 0..400 {
-        let program = random_program(&mut random);
-        let sound = plan_of(&program);
+        let sound = match round % 4 {
+            0 => plan(LOOPS[round / 4 % LOOPS.len()]),
+            _ => plan_of(&random_program(&mut random)),
+        };
         assert_eq!(verify(&sound), Ok(()), "round {round}\n{sound}");
         assert!(every_path_is_right(&sound), "round {round}\n{sound}");
         for _ in 0..20 {

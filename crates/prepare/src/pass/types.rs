@@ -268,15 +268,18 @@ fn strengthen(typed: &mut TypedGraph, id: Id, origin: NodeId) -> Id {
             typed.add(kind, &[id], qtype, origin)
         }
         // Tuple types nest only as deep as the text or the builder may nest them.
-        QType::Tuple(_) => {
-            let Some(fields) = typed.as_op(id, id::MAKE_TUPLE).map(SmallVec::<[Id; 4]>::from_slice) else { return id };
+        QType::Tuple(types) => {
+            let Some(fields) = typed.made_fields(id).map(SmallVec::<[Id; 4]>::from_slice) else { return id };
             let strong: SmallVec<[Id; 4]> = fields.iter().map(|field| strengthen(typed, *field, origin)).collect();
             if strong == fields {
                 return id;
             }
-            let qtype = QType::tuple(strong.iter().map(|field| typed.qtype(*field).clone()));
+            let qtype = QType::Tuple(types.with(strong.iter().map(|field| typed.qtype(*field).clone()).collect()));
             let (kind, origin) = (typed.kind(id), typed.origin(id));
-            typed.add(kind, &strong, qtype, origin)
+            // The names of a named tuple stand before its fields.
+            let names = &typed.operands(id)[..typed.operands(id).len() - fields.len()];
+            let operands: SmallVec<[Id; 4]> = names.iter().chain(&strong).copied().collect();
+            typed.add(kind, &operands, qtype, origin)
         }
         _ => id,
     }

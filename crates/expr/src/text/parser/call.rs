@@ -2,10 +2,11 @@
 
 use super::expression::{Expect, Frame, Operand};
 use super::signature::{Bound, Signature};
-use super::{Meaning, Parser, used_before_definition};
+use super::{Meaning, Parser, Symbol, used_before_definition};
+use crate::infix::{APPLY, OPERATOR, Operation};
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
-use crate::{Code, Diagnostic, NodeId, Span};
+use crate::{Code, Diagnostic, Node, NodeId, Span, Value};
 use std::borrow::Cow;
 
 /// What is called.
@@ -15,6 +16,8 @@ pub(super) enum Target {
     Operator(usize),
     /// A function of the text, by index.
     Function(usize),
+    /// A value that may be a function.
+    Value(NodeId),
     /// Something that cannot be called; that is reported.
     Unknown,
 }
@@ -68,13 +71,13 @@ impl<'s> Parser<'s, '_> {
                 _ => {}
             }
         }
-        let operand = self.value_of(word, span);
+        let operand = self.value_of(word, span)?;
         Ok(self.push(operand))
     }
 
     /// True if the text itself gives the word a meaning, so that `word.name` is a field and no operator.
     fn is_defined(&self, word: &str) -> bool {
-        self.parameters.contains_key(word)
+        self.locals.contains_key(word)
             || self.symbols.get(word).is_some_and(|symbol| !matches!(symbol.meaning, Meaning::Leaf(_)))
     }
 
@@ -123,12 +126,8 @@ impl<'s> Parser<'s, '_> {
             };
         }
         if self.cursor.token.kind != TokenKind::OpenRound || self.cursor.at_line_end() {
-            let problem = Diagnostic::new(Code::Syntax, format!("`{path}` is not a value")).at(span);
-            return Err(self.cursor.stop(
-                problem
-                    .hint(format!("call the operator: `{path}(..)`"))
-                    .hint("tuples have no named fields yet; write `x.0` for the first field of `x`"),
-            ));
+            let operand = self.operator_value(&path, span)?;
+            return Ok(self.push(operand));
         }
         let target = if let Some(name) = path.strip_prefix("M.") {
             let name = name.to_owned();
@@ -140,25 +139,59 @@ impl<'s> Parser<'s, '_> {
         self.open_call(target, span)
     }
 
+    /// The operator that the text writes as `path`, as a value.
+    fn operator_value(&mut self, path: &str, span: Span) -> Result<Operand, Stop> {
+        let name = path.strip_prefix("M.").unwrap_or(path);
+        let Some(callable) = self.vocabulary.resolve(name) else {
+            let found = self.vocabulary.suggest(name);
+            let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
+            let problem = did_you_mean(&found).into_iter().fold(problem, Diagnostic::hint);
+            self.cursor.report(match path == name {
+                true => problem.hint(format!("a field of an input that is not declared is written `L.{path}`")),
+                false => problem,
+            });
+            return Ok(Operand::new(None, span));
+        };
+        let canonical = self.literal(Value::text(callable.name), span)?;
+        let name = self.program.graph.intern(OPERATOR);
+        Ok(Operand::new(Some(self.operator(name, &[canonical], span)?), span))
+    }
+
+    /// True if a call may be meant: the value is made by an operator that may give a function.
+    fn may_be_function(&self, node: NodeId) -> bool {
+        match self.program.graph.node(node) {
+            Node::Placeholder(_) => true,
+            Node::Operator(name, _) => {
+                let name = self.program.graph.name(name);
+                Operation::ALL.iter().all(|operation| operation.name() != &**name)
+            }
+            Node::Leaf(_) | Node::Literal(_) => false,
+        }
+    }
+
     /// What a call of a single word calls.
     fn call_target(&mut self, path: Cow<'s, str>, word: &'s str, span: Span) -> Target {
-        let is_parameter = self.parameters.contains_key(word);
-        match self.symbols.get(word).filter(|_| !is_parameter) {
-            Some(symbol) if let Meaning::Function(index) = symbol.meaning => Target::Function(index),
-            Some(symbol) if !matches!(symbol.meaning, Meaning::Leaf(_)) => {
-                let problem = Diagnostic::new(Code::Name, format!("`{word}` is a value and cannot be called"))
-                    .at(span)
-                    .also(symbol.span, "defined here");
-                self.cursor.report(problem.hint(format!("the operator of this name is `M.{word}(..)`")));
-                Target::Unknown
+        let (value, defined) = match (self.locals.get(word), self.symbols.get(word)) {
+            (Some(local), _) => (*local, None),
+            (None, Some(Symbol { meaning: Meaning::Function(index), .. })) => return Target::Function(*index),
+            (None, Some(Symbol { meaning: Meaning::Value(value), span })) => (*value, Some(*span)),
+            (None, Some(Symbol { meaning: Meaning::Input(leaf), span })) => (Some(*leaf), Some(*span)),
+            (None, Some(Symbol { meaning: Meaning::Leaf(_), .. }) | None) => {
+                return self.operator_target(path, word, span);
             }
-            _ if is_parameter => {
-                let problem = Diagnostic::new(Code::Name, format!("`{word}` is a parameter and cannot be called"));
-                self.cursor.report(problem.at(span).hint(format!("the operator of this name is `M.{word}(..)`")));
-                Target::Unknown
-            }
-            _ => self.operator_target(path, word, span),
+        };
+        // What is erroneous is reported already.
+        let Some(value) = value else { return Target::Unknown };
+        if self.may_be_function(value) {
+            return Target::Value(value);
         }
+        let problem = Diagnostic::new(Code::Name, format!("`{word}` is no function and cannot be called")).at(span);
+        let problem = match defined {
+            Some(defined) => problem.also(defined, "defined here"),
+            None => problem,
+        };
+        self.cursor.report(problem.hint(format!("the operator of this name is `M.{word}(..)`")));
+        Target::Unknown
     }
 
     /// The operator called `name`, which the text writes as `path`.
@@ -268,6 +301,12 @@ impl<'s> Parser<'s, '_> {
             Target::Operator(index) => Signature::Operator(&operators[index].0),
             Target::Function(index) if functions[index].is_erroneous() => return None,
             Target::Function(index) => Signature::Function(functions[index].name, &functions[index].parameters),
+            Target::Value(_) => {
+                let Some(keyword) = keywords.first() else { return Some(Vec::new()) };
+                let problem = Diagnostic::new(Code::Arguments, "the arguments of a value that is called have no names");
+                cursor.report(problem.at(keyword.span).hint("give them in order"));
+                return None;
+            }
             Target::Unknown => return None,
         };
         if keywords.is_empty() && signature.takes_exactly(count) {
@@ -314,6 +353,11 @@ impl<'s> Parser<'s, '_> {
                 self.operator(name, arguments, call).map(Some)
             }
             Target::Function(index) => self.instantiate(index, arguments, call),
+            Target::Value(function) => {
+                arguments.insert(0, function);
+                let name = self.program.graph.intern(APPLY);
+                self.operator(name, arguments, call).map(Some)
+            }
             Target::Unknown => Ok(None),
         }
     }

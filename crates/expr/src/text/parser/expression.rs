@@ -4,9 +4,10 @@
 
 use super::Parser;
 use super::call::Target;
-use crate::infix::{Fixity, GET_NTH, LOOSEST, Level, MAKE_TUPLE, Operation, WHERE};
+use crate::infix::{Fixity, GET_FIELD, GET_NTH, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, Operation, WHERE};
 use crate::text::cursor::{Stop, ends_text};
 use crate::text::token::TokenKind;
+use crate::text::types::FieldNames;
 use crate::{Code, Diagnostic, NodeId, ScalarValue, Span, Value};
 
 /// A part of an expression that is read.
@@ -37,8 +38,21 @@ pub(super) enum Frame {
     If { span: Span, part: Part },
     /// A bracket: `(a)` or a tuple.
     Group { open: Span, base: usize, comma: bool },
+    /// A named tuple; its names are those above `names`.
+    Named { open: Span, base: usize, names: usize },
+    /// A function without a name. Its parameters are those above `parameters`, what they hide is above `shadowed`.
+    Lambda { span: Span, parameters: usize, shadowed: usize },
+    /// `let name = value in`: the value is being read, or what follows once the name is `bound`.
+    Let { span: Span, name: Span, bound: bool },
     /// A call; its keywords are those above `keywords`.
     Call { target: Target, name: Span, open: Span, base: usize, keywords: usize },
+}
+
+impl Frame {
+    /// True for what a closing bracket ends.
+    pub(super) fn is_bracket(&self) -> bool {
+        matches!(self, Frame::Group { .. } | Frame::Named { .. } | Frame::Call { .. })
+    }
 }
 
 /// Which part of a condition is being read.
@@ -63,6 +77,9 @@ impl<'s> Parser<'s, '_> {
         self.operands.clear();
         self.frames.clear();
         self.keywords.clear();
+        self.field_names.clear();
+        self.shadowed.clear();
+        self.lambda_parameters.clear();
         let mut expect = Expect::Operand;
         loop {
             expect = match expect {
@@ -78,7 +95,7 @@ impl<'s> Parser<'s, '_> {
         Expect::Operator
     }
 
-    fn pop(&mut self) -> Operand {
+    pub(super) fn pop(&mut self) -> Operand {
         // Every frame has its operands below it; an empty stack cannot be.
         self.operands.pop().unwrap_or(Operand::new(None, Span::default()))
     }
@@ -101,7 +118,18 @@ impl<'s> Parser<'s, '_> {
                 Ok(Expect::Operand)
             }
             TokenKind::CloseRound if self.may_be_empty() => self.close(),
+            TokenKind::OpenCurly => {
+                self.cursor.enter(token.span)?;
+                self.cursor.advance();
+                let (base, names) = (self.operands.len(), self.field_names.len());
+                self.frames.push(Frame::Named { open: token.span, base, names });
+                self.field_name()
+            }
             TokenKind::If => self.begin_condition(),
+            TokenKind::Fn if !token.first_on_line || self.cursor.peek().kind == TokenKind::OpenRound => {
+                self.begin_lambda()
+            }
+            TokenKind::Let if self.may_begin_let() => self.begin_let(),
             TokenKind::Minus if self.minus_belongs_to_number() => {
                 self.cursor.advance();
                 let value = self.cursor.read_number(Some(token.span), None).map(Value::Scalar);
@@ -109,11 +137,6 @@ impl<'s> Parser<'s, '_> {
             }
             TokenKind::OpenSquare => Err(self.cursor.stop(
                 Diagnostic::new(Code::Syntax, "there are no array literals yet")
-                    .at(token.span)
-                    .hint("a tuple is written `(a, b)`"),
-            )),
-            TokenKind::OpenCurly => Err(self.cursor.stop(
-                Diagnostic::new(Code::Syntax, "there are no named tuples yet")
                     .at(token.span)
                     .hint("a tuple is written `(a, b)`"),
             )),
@@ -165,20 +188,35 @@ impl<'s> Parser<'s, '_> {
 
     fn missing_operand(&mut self) -> Stop {
         match self.innermost_bracket() {
-            Some(open) if ends_text(self.cursor.token.kind) => self.cursor.unclosed(open, "a value"),
+            Some((open, _)) if ends_text(self.cursor.token.kind) => self.cursor.unclosed(open, "a value"),
             _ => self.cursor.unexpected("a value"),
         }
     }
 
-    fn innermost_bracket(&self) -> Option<Span> {
+    /// The innermost open bracket, and what closes it.
+    pub(super) fn innermost_bracket(&self) -> Option<(Span, TokenKind)> {
         self.frames.iter().rev().find_map(|frame| match frame {
-            Frame::Group { open, .. } | Frame::Call { open, .. } => Some(*open),
+            Frame::Group { open, .. } | Frame::Call { open, .. } => Some((*open, TokenKind::CloseRound)),
+            Frame::Named { open, .. } => Some((*open, TokenKind::CloseCurly)),
             _ => None,
         })
     }
 
+    /// Reads what comes next in a named tuple: the name of a field, or the closing bracket.
+    fn field_name(&mut self) -> Result<Expect, Stop> {
+        match self.cursor.token.kind {
+            TokenKind::CloseCurly => self.close(),
+            _ if self.cursor.ends_fields() => Err(self.missing_operand()),
+            _ => {
+                let name = self.cursor.read_field_name()?;
+                self.field_names.push(name);
+                Ok(Expect::Operand)
+            }
+        }
+    }
+
     /// A prefix form of this level must not stand behind an operator that binds tighter.
-    fn check_prefix(&mut self, level: Level, span: Span) -> Result<(), Stop> {
+    pub(super) fn check_prefix(&mut self, level: Level, span: Span) -> Result<(), Stop> {
         let before = match self.frames.last() {
             Some(Frame::Prefix { operation, .. } | Frame::Infix { operation }) => *operation,
             _ => return Ok(()),
@@ -216,27 +254,32 @@ impl<'s> Parser<'s, '_> {
         match token.kind {
             TokenKind::Then => self.then(),
             TokenKind::Else => self.otherwise(),
+            TokenKind::Word if self.at_in() => self.bind_let(),
             _ if self.cursor.at_line_end() => self.end(),
             TokenKind::Dot => self.field(),
             TokenKind::OpenRound => Err(self.cursor.stop(
                 Diagnostic::new(Code::Syntax, "a value cannot be called")
                     .at(token.span)
-                    .hint("only operators and functions are called, by name"),
+                    .hint("name it with `let` and call that, or write `core.apply(f, ..)`"),
             )),
             TokenKind::OpenSquare => Err(self.cursor.stop(
                 Diagnostic::new(Code::Syntax, "there are no arrays to index yet")
                     .at(token.span)
                     .hint("a field of a tuple is written `x.0`"),
             )),
-            TokenKind::CloseRound if self.cursor.brackets > 0 => {
+            TokenKind::CloseRound | TokenKind::CloseCurly
+                if self.innermost_bracket().is_some_and(|(_, close)| close == token.kind) =>
+            {
                 self.finish()?;
                 self.close()
             }
             TokenKind::Comma if self.cursor.brackets > 0 => {
                 self.finish()?;
                 self.cursor.advance();
-                if let Some(Frame::Group { comma, .. }) = self.frames.last_mut() {
-                    *comma = true;
+                match self.frames.last_mut() {
+                    Some(Frame::Group { comma, .. }) => *comma = true,
+                    Some(Frame::Named { .. }) => return self.field_name(),
+                    _ => {}
                 }
                 Ok(Expect::Operand)
             }
@@ -247,44 +290,48 @@ impl<'s> Parser<'s, '_> {
     /// Ends the expression, if no bracket is open.
     fn end(&mut self) -> Result<Expect, Stop> {
         match self.innermost_bracket() {
-            Some(open) => Err(self.cursor.unclosed(open, "an operator, `,` or `)`")),
+            Some((open, TokenKind::CloseCurly)) => Err(self.cursor.unclosed(open, "an operator, `,` or `}`")),
+            Some((open, _)) => Err(self.cursor.unclosed(open, "an operator, `,` or `)`")),
             None => self.finish().map(|()| Expect::Nothing),
         }
     }
 
-    /// Reads `.0` behind an operand.
+    /// Reads `.0` or `.name` behind an operand.
     fn field(&mut self) -> Result<Expect, Stop> {
         self.cursor.advance();
         let token = self.cursor.token;
-        if token.kind != TokenKind::Number {
-            if !token.kind.is_word() {
-                return Err(self.cursor.unexpected("the position of a field"));
-            }
-            let name = self.cursor.text(token.span);
-            let mut problem =
-                Diagnostic::new(Code::Syntax, format!("there is no field `{name}`: tuples have no names yet"))
-                    .at(token.span)
-                    .hint("the first field of `x` is `x.0`");
-            if self.cursor.peek().kind == TokenKind::OpenRound {
-                problem =
-                    problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`");
-            }
-            return Err(self.cursor.stop(problem));
-        }
+        let written = self.cursor.text(token.span);
+        let (operator, which) = match token.kind {
+            TokenKind::Number => match written.parse::<i64>() {
+                Ok(position) => (GET_NTH, Some(Value::Scalar(ScalarValue::Int64(position)))),
+                Err(_) => {
+                    let message =
+                        format!("`{}` is not the position of a field", super::super::cursor::shorten(written));
+                    self.cursor.report(Diagnostic::new(Code::Literal, message).at(token.span));
+                    (GET_NTH, None)
+                }
+            },
+            kind if kind.is_word() => (GET_FIELD, Some(Value::text(written))),
+            _ => return Err(self.cursor.unexpected("the name or position of a field")),
+        };
         self.cursor.advance();
+        self.cursor.check_name(token.span);
         let of = self.pop();
         let span = of.span.to(token.span);
-        let digits = self.cursor.text(token.span);
-        let Some(position) = digits.parse::<i64>().ok() else {
-            let message = format!("`{}` is not the position of a field", super::super::cursor::shorten(digits));
-            self.cursor.report(Diagnostic::new(Code::Literal, message).at(token.span));
-            return Ok(self.push(Operand::new(None, span)));
+        if operator == GET_FIELD && self.cursor.token.kind == TokenKind::OpenRound && !self.cursor.at_line_end() {
+            let problem = Diagnostic::new(Code::Syntax, "a field of a value cannot be called").at(span);
+            return Err(self.cursor.stop(
+                problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`"),
+            ));
+        }
+        let which = match which {
+            Some(which) => Some(self.literal(which, token.span)?),
+            None => None,
         };
-        let position = self.literal(Value::Scalar(ScalarValue::Int64(position)), token.span)?;
-        let node = match of.node {
-            Some(node) => {
-                let name = self.program.graph.intern(GET_NTH);
-                Some(self.operator(name, &[node, position], span)?)
+        let node = match of.node.zip(which) {
+            Some((of, which)) => {
+                let name = self.program.graph.intern(operator);
+                Some(self.operator(name, &[of, which], span)?)
             }
             None => None,
         };
@@ -303,6 +350,7 @@ impl<'s> Parser<'s, '_> {
                     self.make_tuple(base, span)?
                 }
             }
+            Some(Frame::Named { open, base, names }) => self.make_named(base, names, open.to(close))?,
             Some(Frame::Call { target, name, base, keywords, .. }) => {
                 self.close_call(target, name, base, keywords, name.to(close))?
             }
@@ -325,6 +373,26 @@ impl<'s> Parser<'s, '_> {
         Ok(Operand::new(made?, span))
     }
 
+    fn make_named(&mut self, base: usize, names: usize, span: Span) -> Result<Operand, Stop> {
+        let names: FieldNames<'_> = self.field_names.drain(names..).collect();
+        let count = self.operands.len() - base;
+        let mut fields: Vec<_> = self.operands.drain(base..).filter_map(|operand| operand.node).collect();
+        let complete = fields.len() == count;
+        let names = match names.check() {
+            Ok(names) => self.literal(Value::text(names.joined()), span)?,
+            Err(problem) => {
+                self.cursor.report(problem);
+                return Ok(Operand::new(None, span));
+            }
+        };
+        if !complete {
+            return Ok(Operand::new(None, span));
+        }
+        fields.insert(0, names);
+        let name = self.program.graph.intern(MAKE_NAMED);
+        Ok(Operand::new(Some(self.operator(name, &fields, span)?), span))
+    }
+
     /// `then`: the condition is complete.
     fn then(&mut self) -> Result<Expect, Stop> {
         loop {
@@ -335,8 +403,10 @@ impl<'s> Parser<'s, '_> {
                     self.cursor.advance();
                     return Ok(Expect::Operand);
                 }
-                Some(Frame::If { .. }) => self.complete_condition()?,
-                _ => return Err(self.without_if("then")),
+                _ => {}
+            }
+            if !self.complete_top()? {
+                return Err(self.without_if("then"));
             }
         }
     }
@@ -353,9 +423,13 @@ impl<'s> Parser<'s, '_> {
                     self.cursor.advance();
                     return Ok(Expect::Operand);
                 }
-                Some(Frame::If { part: Part::Else, .. }) => self.complete_condition()?,
-                Some(Frame::If { .. }) => return Err(self.cursor.unexpected("an operator or `then`")),
-                _ => return Err(self.without_if("else")),
+                Some(Frame::If { part: Part::Condition, .. }) => {
+                    return Err(self.cursor.unexpected("an operator or `then`"));
+                }
+                _ => {}
+            }
+            if !self.complete_top()? {
+                return Err(self.without_if("else"));
             }
         }
     }
@@ -375,10 +449,27 @@ impl<'s> Parser<'s, '_> {
                     let problem = self.cursor.describe_unexpected("an operator or `then`");
                     return Err(self.cursor.stop(problem.also(*span, "the condition begins here")));
                 }
-                Some(Frame::If { .. }) => self.complete_condition()?,
-                _ => return Ok(()),
+                Some(Frame::Let { span, bound: false, .. }) => {
+                    let span = *span;
+                    return Err(self.without_in(span));
+                }
+                _ => {}
+            }
+            if !self.complete_top()? {
+                return Ok(());
             }
         }
+    }
+
+    /// Completes the form on top of the frames if what was read last may be its end. True if it did.
+    pub(super) fn complete_top(&mut self) -> Result<bool, Stop> {
+        match self.frames.last() {
+            Some(Frame::If { part: Part::Then | Part::Else, .. }) => self.complete_condition()?,
+            Some(Frame::Lambda { .. }) => self.complete_lambda()?,
+            Some(Frame::Let { bound: true, .. }) => self.complete_let(),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Makes the node of the condition on top of the frames, whose last part is complete.
@@ -405,7 +496,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// Completes the operators on top that bind at least this tight.
-    fn reduce(&mut self, level: Level) -> Result<(), Stop> {
+    pub(super) fn reduce(&mut self, level: Level) -> Result<(), Stop> {
         loop {
             match self.frames.last() {
                 Some(Frame::Prefix { operation, span }) if operation.level() >= level => {

@@ -1,7 +1,9 @@
-//! Functions: `fn f(x) = ..` is read once, with placeholders for its parameters, and every call copies what depends on
-//! them. Copying is a loop over the body's nodes, operands first; hash-consing keeps equal copies one node.
+//! Functions with names: `fn f(x) = ..` is read once, with placeholders for its parameters, and every call copies what
+//! depends on them. Copying is a loop over the body's nodes, operands first; hash-consing keeps equal copies one node.
+//! Functions inside the body that depend on its parameters are copied with parameters of their own.
 
 use super::{Meaning, NameMap, Operand, Parser};
+use crate::infix::LAMBDA;
 use crate::limits::Limit;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
@@ -13,7 +15,9 @@ pub(super) struct Function<'s> {
     pub(super) name: &'s str,
     pub(super) parameters: Vec<&'s str>,
     /// `None` if it is erroneous.
-    body: Option<Body>,
+    body: Option<Body<'s>>,
+    /// The function as a value, once it was needed.
+    value: Option<NodeId>,
 }
 
 impl Function<'_> {
@@ -24,9 +28,11 @@ impl Function<'_> {
 }
 
 /// What a call makes: one node for each step.
-struct Body {
+struct Body<'s> {
     steps: Vec<Step>,
     operands: Vec<Source>,
+    /// The parameters of functions inside that every call makes anew.
+    inner: Vec<&'s str>,
     result: Source,
 }
 
@@ -44,36 +50,82 @@ enum Source {
     Fixed(NodeId),
     /// The argument at this position.
     Argument(usize),
+    /// The new parameter of a function inside, by position.
+    Inner(usize),
     /// The node that an earlier step made.
     Step(usize),
 }
 
-impl Body {
-    /// The recipe for `result`, which is made of the `open` nodes above the `parameters`.
-    fn new(graph: &Graph, open: &FxHashSet<NodeId>, parameters: &[NodeId], result: NodeId) -> Body {
+/// The nodes below `result` that parameters occur in, operands first.
+fn open_nodes(graph: &Graph, open: &FxHashSet<NodeId>, result: NodeId) -> Vec<NodeId> {
+    let mut ids = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut pending = vec![result];
+    while let Some(id) = pending.pop() {
+        if open.contains(&id) && seen.insert(id) {
+            ids.push(id);
+            pending.extend_from_slice(graph.operands(id));
+        }
+    }
+    // Operands have smaller ids than their users.
+    ids.sort_unstable();
+    ids
+}
+
+/// Those of the nodes that differ from call to call: they depend on `parameters`, or on parameters of a function inside
+/// that does.
+fn varying(graph: &Graph, ids: &[NodeId], parameters: &[NodeId]) -> FxHashSet<NodeId> {
+    let mut users: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+    for id in ids {
+        for operand in graph.operands(*id) {
+            users.entry(*operand).or_default().push(*id);
+        }
+    }
+    let mut found: FxHashSet<NodeId> = parameters.iter().copied().collect();
+    let mut pending = parameters.to_vec();
+    while let Some(id) = pending.pop() {
+        if let Node::Operator(name, [_, inner @ ..]) = graph.node(id)
+            && **graph.name(name) == *LAMBDA
+        {
+            pending.extend(inner.iter().filter(|parameter| found.insert(**parameter)));
+        }
+        let users = users.get(&id).into_iter().flatten();
+        pending.extend(users.filter(|user| found.insert(**user)));
+    }
+    found
+}
+
+impl<'s> Body<'s> {
+    /// The recipe for `result`, which is made of the `open` nodes above the `parameters`; `names` are those of all
+    /// parameters.
+    fn new(
+        graph: &Graph,
+        open: &FxHashSet<NodeId>,
+        parameters: &[NodeId],
+        names: &FxHashMap<NodeId, &'s str>,
+        result: NodeId,
+    ) -> Self {
+        let ids = open_nodes(graph, open, result);
+        let varying = varying(graph, &ids, parameters);
         let mut sources: FxHashMap<NodeId, Source> =
             parameters.iter().enumerate().map(|(index, node)| (*node, Source::Argument(index))).collect();
-        let mut ids = Vec::new();
-        let mut seen = FxHashSet::default();
-        let mut pending = vec![result];
-        while let Some(id) = pending.pop() {
-            if open.contains(&id) && !sources.contains_key(&id) && seen.insert(id) {
-                ids.push(id);
-                pending.extend_from_slice(graph.operands(id));
-            }
-        }
-        // Operands have smaller ids than their users.
-        ids.sort_unstable();
         let mut body =
-            Body { steps: Vec::with_capacity(ids.len()), operands: Vec::new(), result: Source::Fixed(result) };
+            Body { steps: Vec::new(), operands: Vec::new(), inner: Vec::new(), result: Source::Fixed(result) };
         let source =
             |sources: &FxHashMap<NodeId, Source>, id: NodeId| sources.get(&id).copied().unwrap_or(Source::Fixed(id));
-        for id in ids {
-            if let Node::Operator(name, operands) = graph.node(id) {
-                let start = body.operands.len();
-                body.operands.extend(operands.iter().map(|operand| source(&sources, *operand)));
-                sources.insert(id, Source::Step(body.steps.len()));
-                body.steps.push(Step { name, operands: start..body.operands.len(), span: graph.span(id) });
+        for id in ids.into_iter().filter(|id| varying.contains(id)) {
+            match graph.node(id) {
+                Node::Operator(name, operands) => {
+                    let start = body.operands.len();
+                    body.operands.extend(operands.iter().map(|operand| source(&sources, *operand)));
+                    sources.insert(id, Source::Step(body.steps.len()));
+                    body.steps.push(Step { name, operands: start..body.operands.len(), span: graph.span(id) });
+                }
+                Node::Placeholder(_) if !sources.contains_key(&id) => {
+                    sources.insert(id, Source::Inner(body.inner.len()));
+                    body.inner.push(names.get(&id).copied().unwrap_or_default());
+                }
+                _ => {}
             }
         }
         body.result = source(&sources, result);
@@ -89,29 +141,30 @@ impl<'s> Parser<'s, '_> {
         let parameters = match self.function_parameters() {
             Ok(parameters) => parameters,
             Err(stop) => {
-                self.functions.push(Function { name, parameters: Vec::new(), body: None });
+                self.functions.push(Function { name, parameters: Vec::new(), body: None, value: None });
                 self.define(name, span, Meaning::Function(self.functions.len() - 1));
                 return Err(stop);
             }
         };
         let mut nodes = Vec::with_capacity(parameters.len());
-        for parameter in &parameters {
-            let node = self.program.graph.placeholder(parameter, None);
+        for (parameter, _) in &parameters {
+            // No word of the text, so that the name is left to parameters that stay in the graph.
+            let node = self.program.graph.placeholder(&format!("{name}.{parameter}"), None);
             self.open.insert(node);
-            self.parameters.insert(parameter, node);
+            self.locals.insert(parameter, Some(node));
             nodes.push(node);
         }
         let value = self.defining_expression();
         let node = value.as_ref().ok().and_then(|operand| operand.node);
-        let body = node.map(|node| Body::new(&self.program.graph, &self.open, &nodes, node));
-        self.parameters.clear();
-        self.open.clear();
-        self.functions.push(Function { name, parameters, body });
+        let body = node.map(|node| Body::new(&self.program.graph, &self.open, &nodes, &self.parameter_names, node));
+        let parameters = parameters.into_iter().map(|(name, _)| name).collect();
+        self.functions.push(Function { name, parameters, body, value: None });
         self.define(name, span, Meaning::Function(self.functions.len() - 1));
         value.map(drop)
     }
 
-    fn function_parameters(&mut self) -> Result<Vec<&'s str>, Stop> {
+    /// `(a, b)`: names and where they stand.
+    pub(super) fn function_parameters(&mut self) -> Result<Vec<(&'s str, Span)>, Stop> {
         let open = self.cursor.token.span;
         if self.cursor.token.kind != TokenKind::OpenRound {
             return Err(self.cursor.unexpected("`(` and the parameters"));
@@ -126,7 +179,7 @@ impl<'s> Parser<'s, '_> {
                 let problem = Diagnostic::new(Code::Name, format!("the parameter `{name}` is named twice"));
                 return Err(self.cursor.stop(problem.at(span).also(first, "first named here")));
             }
-            parameters.push(name);
+            parameters.push((name, span));
             if !self.cursor.take(TokenKind::Comma) {
                 break;
             }
@@ -148,13 +201,43 @@ impl<'s> Parser<'s, '_> {
     ) -> Result<Option<NodeId>, Stop> {
         // The body is lent out while nodes are made; nothing defines a function meanwhile.
         let Some(body) = self.functions[function].body.take() else { return Ok(None) };
-        let made = self.instantiate_body(&body, arguments, call);
+        let made = self.instantiate_body(function, &body, arguments, call);
         self.functions[function].body = Some(body);
         made.map(Some)
     }
 
-    fn instantiate_body(&mut self, body: &Body, arguments: &[NodeId], call: Span) -> Result<NodeId, Stop> {
-        self.instantiation = self.instantiation.saturating_add(body.steps.len() + body.operands.len());
+    fn instantiate_body(
+        &mut self,
+        function: usize,
+        body: &Body<'s>,
+        arguments: &[NodeId],
+        call: Span,
+    ) -> Result<NodeId, Stop> {
+        if body.inner.is_empty() {
+            return self.copy_body(body, arguments, &[], call);
+        }
+        let key = (function, arguments.to_vec());
+        if let Some(made) = self.instances.get(&key) {
+            self.program.graph.note_span(*made, Some(call));
+            return Ok(*made);
+        }
+        let mut inner = Vec::with_capacity(body.inner.len());
+        for name in &body.inner {
+            inner.push(self.fresh_parameter(name, None)?);
+        }
+        let made = self.copy_body(body, arguments, &inner, call)?;
+        self.instances.insert(key, made);
+        Ok(made)
+    }
+
+    fn copy_body(
+        &mut self,
+        body: &Body<'s>,
+        arguments: &[NodeId],
+        inner: &[NodeId],
+        call: Span,
+    ) -> Result<NodeId, Stop> {
+        self.instantiation = self.instantiation.saturating_add(body.steps.len() + body.operands.len() + inner.len());
         if self.instantiation > self.cursor.limits.instantiation {
             return Err(self.cursor.limit(Limit::Instantiation, Some(call)));
         }
@@ -163,6 +246,7 @@ impl<'s> Parser<'s, '_> {
         let resolve = |made: &[NodeId], source: Source| match source {
             Source::Fixed(node) => node,
             Source::Argument(index) => arguments[index],
+            Source::Inner(index) => inner[index],
             Source::Step(index) => made[index],
         };
         for step in &body.steps {
@@ -185,10 +269,12 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// The value of a name in an expression.
-    pub(super) fn value_of(&mut self, name: &'s str, span: Span) -> Operand {
-        if let Some(node) = self.parameters.get(name) {
-            self.program.graph.note_span(*node, Some(span));
-            return Operand::new(Some(*node), span);
+    pub(super) fn value_of(&mut self, name: &'s str, span: Span) -> Result<Operand, Stop> {
+        if let Some(node) = self.locals.get(name) {
+            if let Some(node) = node {
+                self.program.graph.note_span(*node, Some(span));
+            }
+            return Ok(Operand::new(*node, span));
         }
         let node = match self.symbols.get(name).map(|symbol| symbol.meaning) {
             Some(Meaning::Input(leaf) | Meaning::Leaf(leaf)) => {
@@ -196,17 +282,34 @@ impl<'s> Parser<'s, '_> {
                 Some(leaf)
             }
             Some(Meaning::Value(node)) => node,
-            Some(Meaning::Function(_)) => {
-                let problem = Diagnostic::new(Code::Name, format!("`{name}` is a function and has no value by itself"));
-                self.cursor.report(problem.at(span).hint(format!("call it: `{name}(..)`")));
-                None
-            }
+            Some(Meaning::Function(index)) => self.function_value(index, span)?,
             None => {
                 let leaf = self.program.graph.leaf(name, Some(span));
                 self.symbols.insert(name, super::Symbol { meaning: Meaning::Leaf(leaf), span });
                 Some(leaf)
             }
         };
-        Operand::new(node, span)
+        Ok(Operand::new(node, span))
+    }
+
+    /// A function with a name as a value. `None` if it is erroneous.
+    fn function_value(&mut self, function: usize, span: Span) -> Result<Option<NodeId>, Stop> {
+        if let Some(value) = self.functions[function].value {
+            self.program.graph.note_span(value, Some(span));
+            return Ok(Some(value));
+        }
+        if self.functions[function].is_erroneous() {
+            return Ok(None);
+        }
+        let mut parameters = Vec::new();
+        for name in self.functions[function].parameters.clone() {
+            parameters.push(self.fresh_parameter(name, None)?);
+        }
+        let Some(body) = self.instantiate(function, &parameters, span)? else { return Ok(None) };
+        parameters.insert(0, body);
+        let name = self.program.graph.intern(LAMBDA);
+        let value = self.operator(name, &parameters, span)?;
+        self.functions[function].value = Some(value);
+        Ok(Some(value))
     }
 }

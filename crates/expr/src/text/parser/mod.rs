@@ -5,6 +5,7 @@
 mod call;
 mod expression;
 mod function;
+mod lambda;
 mod signature;
 
 use super::cursor::{Cursor, Stop};
@@ -54,10 +55,14 @@ pub(super) struct Parser<'s, 'v> {
     vocabulary: &'v dyn Vocabulary,
     program: Program,
     symbols: NameMap<&'s str, Symbol>,
-    /// The parameters of the function being read.
-    parameters: NameMap<&'s str, NodeId>,
-    /// The nodes that depend on those parameters.
+    /// The parameters and local names of the statement being read; no node if it is erroneous.
+    locals: NameMap<&'s str, Option<NodeId>>,
+    /// What local names meant further out, the innermost last.
+    shadowed: Vec<(&'s str, Option<Option<NodeId>>)>,
+    /// The nodes of the statement that parameters occur in.
     open: FxHashSet<NodeId>,
+    /// What the text calls each parameter; names in the graph may have a number behind them.
+    parameter_names: FxHashMap<NodeId, &'s str>,
     functions: Vec<Function<'s>>,
     operators: Vec<(Callable<'v>, NameId)>,
     /// What paths before a bracket were found to mean.
@@ -69,11 +74,15 @@ pub(super) struct Parser<'s, 'v> {
     bare: Option<Span>,
     literal_bytes: usize,
     instantiation: usize,
+    /// What calls of functions made that hold functions themselves: equal calls are one node, and its parameters too.
+    instances: NameMap<(usize, Vec<NodeId>), NodeId>,
     // The stacks of the expression being read, and the operands of a call being made.
     operands: Vec<Operand>,
     frames: Vec<Frame>,
     keywords: Vec<Keyword<'s>>,
+    field_names: Vec<(Cow<'s, str>, Span)>,
     arguments: Vec<NodeId>,
+    lambda_parameters: Vec<NodeId>,
 }
 
 impl<'s, 'v> Parser<'s, 'v> {
@@ -83,8 +92,11 @@ impl<'s, 'v> Parser<'s, 'v> {
             vocabulary,
             program: Program::default(),
             symbols: NameMap::default(),
-            parameters: NameMap::default(),
+            locals: NameMap::default(),
+            shadowed: Vec::new(),
             open: FxHashSet::default(),
+            parameter_names: FxHashMap::default(),
+            instances: NameMap::default(),
             functions: Vec::new(),
             operators: Vec::new(),
             callees: NameMap::default(),
@@ -97,7 +109,9 @@ impl<'s, 'v> Parser<'s, 'v> {
             operands: Vec::new(),
             frames: Vec::new(),
             keywords: Vec::new(),
+            field_names: Vec::new(),
             arguments: Vec::new(),
+            lambda_parameters: Vec::new(),
         }
     }
 
@@ -131,10 +145,13 @@ impl<'s, 'v> Parser<'s, 'v> {
             self.bare = Some(Span::default());
             self.cursor.report(bare_not_last(bare));
         }
+        self.locals.clear();
+        self.open.clear();
         match self.cursor.token.kind {
             TokenKind::Input => self.input(),
             TokenKind::Let => self.definition(),
-            TokenKind::Fn => self.function(),
+            // A function without a name is a value.
+            TokenKind::Fn if self.cursor.peek().kind != TokenKind::OpenRound => self.function(),
             TokenKind::Output => self.output(),
             _ => self.bare_expression(),
         }
@@ -357,7 +374,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.check_nodes(node, span)
     }
 
-    /// Notes that a node depends on parameters if one of its operands does.
+    /// Notes that parameters occur in a node if they do in one of its operands.
     fn note_open(&mut self, node: NodeId, operands: &[NodeId]) {
         if !self.open.is_empty() && operands.iter().any(|operand| self.open.contains(operand)) {
             self.open.insert(node);

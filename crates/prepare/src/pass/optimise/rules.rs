@@ -183,7 +183,7 @@ pub(super) static RULES: &[Rule] = &[
                 ScalarValue::Int32(index) => usize::try_from(*index).ok()?,
                 _ => return None,
             };
-            site.graph().as_op(a[0], id::MAKE_TUPLE)?.get(index).copied()
+            site.graph().made_fields(a[0])?.get(index).copied()
         },
     },
     Rule {

@@ -1,0 +1,110 @@
+//! How often what is inside of a loop is evaluated, counted by a user operator in both backends; the limit of rounds; and
+//! what keeps functions from making more than a host can hold.
+
+use cembra::{Backend, Limits, Model, Options, Registry, UserOperator, Value};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// The standard operators and `test.count`, the square, which counts its evaluations and fails for 13.
+fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<&'static Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| {
+        let mut registry = Registry::standard().clone();
+        let count = UserOperator::new("test.count").impure().fallible(|i: i64| {
+            COUNT.fetch_add(1, Ordering::Relaxed);
+            if i == 13 { Err("unlucky") } else { Ok(i * i) }
+        });
+        registry.register(count).expect("a new name");
+        registry.leak()
+    })
+}
+
+/// How often `test.count` is evaluated for these `n` and `k`, and the result, `None` for an error.
+fn run(expression: &str, n: i64, k: i64) -> (u32, Option<Value>) {
+    let source = format!("input n, k: i64\n{expression}");
+    let model = Model::parse_with(&source, registry(), &Limits::default()).expect("a model");
+    let results = [Backend::Interpreter, Backend::Native].map(|backend| {
+        let options = Options::default().backend(backend).registry(registry());
+        let executor = model.compile(&options).expect("it compiles");
+        let values: Vec<Value> =
+            executor.inputs().iter().map(|field| Value::from(if &*field.name == "n" { n } else { k })).collect();
+        let before = COUNT.load(Ordering::Relaxed);
+        let result = executor.session().evaluate(&values);
+        (COUNT.load(Ordering::Relaxed) - before, result.ok().map(|values| values[0].clone()))
+    });
+    assert_eq!(results[0], results[1], "{expression}");
+    results[0].clone()
+}
+
+#[test]
+fn what_does_not_change_is_evaluated_once_and_only_if_needed() {
+    let int = |value: i64| Some(Value::from(value));
+    // In each round.
+    let each = "seq.reduce(fn(s, i) = s + test.count(i), seq.range(n), 0i64)";
+    assert_eq!(run(each, 4, 0), (4, int(14)));
+    assert_eq!(run(each, 0, 0), (0, int(0)));
+    // Once, before the rounds; not at all without rounds, though it would fail.
+    let once = "seq.reduce(fn(s, i) = s + test.count(k), seq.range(n), 0i64)";
+    assert_eq!(run(once, 4, 2), (1, int(16)));
+    assert_eq!(run(once, 0, 13), (0, int(0)));
+    assert_eq!(run(once, 1, 13), (1, None));
+    // An inner loop is like a branch, for it may have no rounds: once for each time it runs, and never if it does not.
+    let inner = "let c = test.count(k)\nseq.reduce(fn(s, i) = s + seq.reduce(fn(t, j) = t + c, seq.range(i), 0i64), seq.range(n), 0i64)";
+    assert_eq!(run(inner, 4, 2), (3, int(24)));
+    assert_eq!(run(inner, 0, 13), (0, int(0)));
+    // What only a branch needs stays in it: it is never evaluated where the branch is not taken.
+    let branch = "seq.reduce(fn(s, i) = s + where(i > 2, test.count(k), 1i64), seq.range(n), 0i64)";
+    assert_eq!(run(branch, 3, 13), (0, int(3)));
+    assert_eq!(run(branch, 4, 2), (1, int(7)));
+    // A loop in a branch that is not taken does not run; one that two branches share runs once.
+    let skipped = "where(k > 0, seq.reduce(fn(s, i) = s + test.count(i), seq.range(n), 0i64), 5i64)";
+    assert_eq!(run(skipped, 4, 0), (0, int(5)));
+    let shared = "let r = seq.reduce(fn(s, i) = s + test.count(i), seq.range(n), 0i64)\nwhere(k > 0, r, 1i64) * where(k > 1, r, 2i64)";
+    assert_eq!(run(shared, 4, 0), (0, int(2)));
+    assert_eq!(run(shared, 4, 1), (4, int(28)));
+    assert_eq!(run(shared, 4, 2), (4, int(196)));
+    // A loop that does not depend on the loop around it runs once.
+    let nested = "seq.reduce(fn(s, i) = s + seq.reduce(fn(t, j) = t + test.count(j), seq.range(3), 0i64), seq.range(n), 0i64)";
+    assert_eq!(run(nested, 5, 0), (3, int(25)));
+    assert_eq!(run(nested, 0, 0), (0, int(0)));
+    // Only the element that is asked for.
+    let element = "seq.at(seq.map(fn(i) = test.count(i), seq.range(n)), k)";
+    assert_eq!(run(element, 20, 3), (1, int(9)));
+    assert_eq!(run(element, 20, 13), (1, None));
+}
+
+#[test]
+fn a_loop_without_end_ends() {
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let model = Model::parse("input x: i64; core.while_loop(x, fn(s) = s >= 0, fn(s) = s ^ 1)".replace('^', "*").as_str());
+        let executor = model.and_then(|model| model.compile(&Options::default().backend(backend))).expect("a model");
+        let error = executor.session().evaluate(&[Value::from(1_i64)]).expect_err("no end");
+        assert_eq!((error.code(), error.operator()), ("iteration_limit", Some("core.while_loop")), "{error}");
+        assert!(error.to_string().contains("`loop_iterations`"), "{error}");
+    }
+}
+
+#[test]
+fn functions_cannot_make_too_much() {
+    // Each function calls the one before twice: 2 to the 40 calls.
+    let mut doubling = String::from("input x: i64\nlet g0 = fn(v) = v + x\n");
+    for at in 1..40 {
+        doubling += &format!("let g{at} = fn(v) = g{0}(g{0}(v))\n", at - 1);
+    }
+    let mut chain = String::from("input x: i64\nlet g0 = fn(v) = v + x\n");
+    for at in 1..1000 {
+        chain += &format!("let g{at} = fn(v) = g{}(v)\n", at - 1);
+    }
+    let nested = (0..100).fold("0i64".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + i + {inner}, seq.range(2), x)"));
+    for (source, says) in [
+        (format!("{doubling}g39(1i64)"), "functions make more than"),
+        (format!("{chain}g999(1i64)"), "more than 64 deep"),
+        (format!("input x: i64\n{nested}"), "deep"),
+    ] {
+        let error = Model::parse(&source).and_then(|model| model.compile(&Options::default())).expect_err(says);
+        assert_eq!(error.code(), "limit", "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}

@@ -1,0 +1,156 @@
+//! What has names of its own inside an expression: functions without a name, `fn(x) = x + 1`, and local names,
+//! `let t = a + b in t * t`. Both extend as far as an expression goes; inside, their names hide those further out.
+
+use super::Parser;
+use super::expression::{Expect, Frame, Operand};
+use crate::infix::{LAMBDA, LOOSEST};
+use crate::text::cursor::{Stop, ends_text};
+use crate::text::token::TokenKind;
+use crate::{Code, Diagnostic, NodeId, Span};
+
+/// What joins a local name to its use. It is a word like any other everywhere else.
+const IN: &str = "in";
+
+impl<'s> Parser<'s, '_> {
+    /// Gives a local name its meaning, and keeps what it meant.
+    fn hide(&mut self, name: &'s str, node: Option<NodeId>) {
+        let before = self.locals.insert(name, node);
+        self.shadowed.push((name, before));
+    }
+
+    /// Gives the names hidden above `shadowed` their meanings back.
+    fn uncover(&mut self, shadowed: usize) {
+        while self.shadowed.len() > shadowed {
+            match self.shadowed.pop() {
+                Some((name, Some(before))) => self.locals.insert(name, before),
+                Some((name, None)) => self.locals.remove(name),
+                None => return,
+            };
+        }
+    }
+
+    /// Reads `fn(a, b) =`.
+    pub(super) fn begin_lambda(&mut self) -> Result<Expect, Stop> {
+        let span = self.cursor.token.span;
+        self.check_prefix(LOOSEST, span)?;
+        self.cursor.deepen(span)?;
+        self.cursor.advance();
+        let names = self.function_parameters()?;
+        if !self.cursor.take(TokenKind::Equals) {
+            return Err(self.cursor.unexpected("`=` and the value of the function"));
+        }
+        self.frames.push(Frame::Lambda {
+            span,
+            parameters: self.lambda_parameters.len(),
+            shadowed: self.shadowed.len(),
+        });
+        for (name, span) in names {
+            let node = self.fresh_parameter(name, Some(span))?;
+            self.lambda_parameters.push(node);
+            self.hide(name, Some(node));
+        }
+        Ok(Expect::Operand)
+    }
+
+    /// A parameter that no other function of the graph has.
+    pub(super) fn fresh_parameter(&mut self, name: &'s str, span: Option<Span>) -> Result<NodeId, Stop> {
+        let node = self.program.graph.fresh_placeholder(name, span);
+        self.open.insert(node);
+        self.parameter_names.insert(node, name);
+        self.check_nodes(node, span.unwrap_or(self.cursor.previous))
+    }
+
+    /// Makes the function on top of the frames, whose value was read last.
+    pub(super) fn complete_lambda(&mut self) -> Result<(), Stop> {
+        let Some(Frame::Lambda { span: start, parameters, shadowed }) = self.frames.pop() else { return Ok(()) };
+        self.cursor.rise();
+        self.uncover(shadowed);
+        let body = self.pop();
+        let span = start.to(body.span);
+        let mut operands: Vec<NodeId> = body.node.into_iter().collect();
+        operands.extend(self.lambda_parameters.drain(parameters..));
+        let node = match body.node {
+            Some(_) => {
+                let name = self.program.graph.intern(LAMBDA);
+                Some(self.operator(name, &operands, span)?)
+            }
+            None => None,
+        };
+        self.push(Operand::new(node, span));
+        Ok(())
+    }
+
+    /// True unless the `let` here begins a statement: the one before it ends in an operator, or outside of brackets.
+    pub(super) fn may_begin_let(&self) -> bool {
+        let behind_operator = matches!(self.frames.last(), Some(Frame::Prefix { .. } | Frame::Infix { .. }));
+        !self.cursor.token.first_on_line || (self.cursor.brackets > 0 && !behind_operator)
+    }
+
+    /// Reads `let name =`.
+    pub(super) fn begin_let(&mut self) -> Result<Expect, Stop> {
+        // The word is read first: what is wrong must not make it begin a statement.
+        let span = self.cursor.advance().span;
+        self.check_prefix(LOOSEST, span)?;
+        self.cursor.deepen(span)?;
+        let (_, name) = self.new_name()?;
+        if !self.cursor.take(TokenKind::Equals) {
+            return Err(self.cursor.unexpected("`=`"));
+        }
+        self.frames.push(Frame::Let { span, name, bound: false });
+        Ok(Expect::Operand)
+    }
+
+    /// True at the word that ends the value of a local name.
+    pub(super) fn at_in(&self) -> bool {
+        self.cursor.text(self.cursor.token.span) == IN
+            && self
+                .frames
+                .iter()
+                .rev()
+                .take_while(|frame| !frame.is_bracket())
+                .any(|frame| matches!(frame, Frame::Let { bound: false, .. }))
+    }
+
+    /// Reads `in`: the value of the innermost local name is complete.
+    pub(super) fn bind_let(&mut self) -> Result<Expect, Stop> {
+        loop {
+            self.reduce(LOOSEST)?;
+            if let Some(Frame::Let { name, bound: bound @ false, .. }) = self.frames.last_mut() {
+                *bound = true;
+                let name = self.cursor.text(*name);
+                let value = self.pop();
+                self.hide(name, value.node);
+                // What follows is as deep as the form itself: one local name after the other does not nest.
+                self.cursor.rise();
+                self.cursor.advance();
+                return Ok(Expect::Operand);
+            }
+            if !self.complete_top()? {
+                return Err(self.cursor.unexpected("an operator or `then`"));
+            }
+        }
+    }
+
+    /// Ends the scope of the local name on top of the frames.
+    pub(super) fn complete_let(&mut self) {
+        let Some(Frame::Let { span, .. }) = self.frames.pop() else { return };
+        self.uncover(self.shadowed.len().saturating_sub(1));
+        let value = self.pop();
+        self.push(Operand::new(value.node, span.to(value.span)));
+    }
+
+    /// The value of a local name is not followed by `in`.
+    pub(super) fn without_in(&mut self, form: Span) -> Stop {
+        match self.innermost_bracket() {
+            Some((open, _)) if ends_text(self.cursor.token.kind) => self.cursor.unclosed(open, "an operator or `in`"),
+            _ => {
+                let problem = self.cursor.describe_unexpected("an operator or `in`");
+                let problem = match problem.code() {
+                    Code::Syntax => problem.hint("the form is `let name = value in expression`"),
+                    _ => problem,
+                };
+                self.cursor.stop(Diagnostic::also(problem, form, "the local name is defined here"))
+            }
+        }
+    }
+}

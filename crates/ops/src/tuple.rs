@@ -1,0 +1,209 @@
+//! Operators that take tuples apart and put them together otherwise. Each stands for fields taken and tuples made; the
+//! results have no names.
+
+use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::{Code, ScalarValue, Value};
+use cembra_runtime::{Fields, QType, Scalar};
+
+/// Fields of one tuple that these operators make, at most: each doubles what it is given in a few letters of text.
+const MOST_FIELDS: usize = 1 << 16;
+
+fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a Fields<QType>, TypeFault> {
+    match args[index].qtype {
+        QType::Tuple(fields) => Ok(fields),
+        found => Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {found}"), Some(index))),
+    }
+}
+
+fn check_count(operator: &str, count: usize) -> Result<(), TypeFault> {
+    if count <= MOST_FIELDS {
+        return Ok(());
+    }
+    let message = format!("{operator} would make a tuple of more than {MOST_FIELDS} fields");
+    Err(TypeFault { code: Code::Limit, message, operand: None, hint: None })
+}
+
+fn field(graph: &mut dyn Expansion, tuple: Arg, index: usize) -> Result<Arg, TypeFault> {
+    let index = graph.literal(Value::from(index as i64));
+    graph.apply("core.get_nth", &[tuple, index])
+}
+
+fn count(graph: &dyn Expansion, tuple: Arg) -> usize {
+    match graph.qtype(tuple) {
+        QType::Tuple(fields) => fields.len(),
+        _ => 0,
+    }
+}
+
+fn nth_types(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Signature, TypeFault> {
+    let fields = fields(operator, args, 0)?;
+    match fields.get(index) {
+        Some(field) => Ok(Signature::unchanged(args, field.clone())),
+        None => Err(TypeFault::mismatch(format!("{operator} on a tuple with {} fields", fields.len()), Some(0))),
+    }
+}
+
+/// What the records of this file share.
+const TUPLE: OpDef = OpDef {
+    name: "",
+    aliases: &[],
+    summary: "",
+    params: &[param("tuple")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[]),
+    laws: &[],
+    examples: &[],
+};
+
+pub(crate) static GET_FIRST: OpDef = OpDef {
+    name: "core.get_first",
+    aliases: &["get_first"],
+    summary: "The first field of a tuple.",
+    typing: Typing::Rule(|args| nth_types("core.get_first", args, 0)),
+    meaning: Meaning::Expand(|graph, args| field(graph, args[0], 0)),
+    examples: &[ex("core.get_first((1, \"a\"))", "1")],
+    ..TUPLE
+};
+
+pub(crate) static GET_SECOND: OpDef = OpDef {
+    name: "core.get_second",
+    aliases: &["get_second"],
+    summary: "The second field of a tuple.",
+    typing: Typing::Rule(|args| nth_types("core.get_second", args, 1)),
+    meaning: Meaning::Expand(|graph, args| field(graph, args[0], 1)),
+    examples: &[ex("core.get_second((1, \"a\"))", "'a'")],
+    ..TUPLE
+};
+
+/// Where a slice of `fields` fields begins and ends.
+fn slice(fields: usize, offset: Option<&Value>, size: Option<&Value>) -> Result<std::ops::Range<usize>, TypeFault> {
+    let integer = |value: Option<&Value>| match value {
+        Some(Value::Scalar(ScalarValue::Int32(v))) => Some(i64::from(*v)),
+        Some(Value::Scalar(ScalarValue::Int64(v))) => Some(*v),
+        _ => None,
+    };
+    let literal = |at| TypeFault::mismatch("core.slice_tuple expects a literal offset and size", Some(at));
+    let (offset, size) = (integer(offset).ok_or_else(|| literal(1))?, integer(size).ok_or_else(|| literal(2))?);
+    let outside = |at, what| {
+        let message = format!("core.slice_tuple: the {what} reaches beyond the {fields} fields of the tuple");
+        TypeFault::mismatch(message, Some(at))
+    };
+    let start = usize::try_from(offset).ok().filter(|start| *start <= fields).ok_or_else(|| outside(1, "offset"))?;
+    if size == -1 {
+        return Ok(start..fields);
+    }
+    let size = usize::try_from(size).ok().filter(|size| *size <= fields - start).ok_or_else(|| outside(2, "size"))?;
+    Ok(start..start + size)
+}
+
+pub(crate) static SLICE_TUPLE: OpDef = OpDef {
+    name: "core.slice_tuple",
+    aliases: &["slice_tuple"],
+    summary: "A tuple of the `size` fields of a tuple from position `offset` on; of all that follow if `size` is -1. Both are literals.",
+    params: &[param("tuple"), param("offset"), param("size")],
+    typing: Typing::Rule(|args| {
+        let fields = fields("core.slice_tuple", args, 0)?;
+        let range = slice(fields.len(), args[1].literal, args[2].literal)?;
+        Ok(Signature::unchanged(args, QType::tuple(fields[range].iter().cloned())))
+    }),
+    meaning: Meaning::Expand(|graph, args| {
+        let (offset, size) = (graph.value(args[1]), graph.value(args[2]));
+        let range = slice(count(graph, args[0]), offset.as_ref(), size.as_ref())?;
+        let fields = range.map(|index| field(graph, args[0], index)).collect::<Result<Vec<_>, _>>()?;
+        graph.apply("core.make_tuple", &fields)
+    }),
+    examples: &[ex("core.slice_tuple((1, 2, 3), 1, 2)", "(2, 3)"), ex("core.slice_tuple((1, 2, 3), 2, -1)", "(3)")],
+    ..TUPLE
+};
+
+pub(crate) static CONCAT_TUPLES: OpDef = OpDef {
+    name: "core.concat_tuples",
+    aliases: &["concat_tuples"],
+    summary: "A tuple of the fields of all tuples, one after the other.",
+    params: &[param("tuples")],
+    variadic: true,
+    typing: Typing::Rule(|args| {
+        let mut all = Vec::new();
+        for index in 0..args.len() {
+            let fields = fields("core.concat_tuples", args, index)?;
+            check_count("core.concat_tuples", all.len() + fields.len())?;
+            all.extend(fields.iter().cloned());
+        }
+        Ok(Signature::unchanged(args, QType::tuple(all)))
+    }),
+    meaning: Meaning::Expand(|graph, args| {
+        let mut all = Vec::new();
+        for tuple in args {
+            for index in 0..count(graph, *tuple) {
+                all.push(field(graph, *tuple, index)?);
+            }
+        }
+        graph.apply("core.make_tuple", &all)
+    }),
+    examples: &[ex("core.concat_tuples((1, 2), (), (\"a\",))", "(1, 2, 'a')")],
+    ..TUPLE
+};
+
+pub(crate) static ZIP: OpDef = OpDef {
+    name: "core.zip",
+    aliases: &["zip"],
+    summary: "A tuple of tuples: of the first fields of all tuples, of their second fields, and so on. All have as many fields.",
+    params: &[param("tuples")],
+    variadic: true,
+    typing: Typing::Rule(|args| {
+        if args.is_empty() {
+            return Err(TypeFault::mismatch("core.zip expects at least one tuple", None));
+        }
+        let all = (0..args.len()).map(|index| fields("core.zip", args, index)).collect::<Result<Vec<_>, _>>()?;
+        let count = all[0].len();
+        if let Some(index) = all.iter().position(|fields| fields.len() != count) {
+            let message = format!("core.zip expects tuples of {count} fields, found one of {}", all[index].len());
+            return Err(TypeFault::mismatch(message, Some(index)));
+        }
+        check_count("core.zip", count.saturating_mul(all.len()))?;
+        let rows = (0..count).map(|at| QType::tuple(all.iter().map(|fields| fields[at].clone())));
+        Ok(Signature::unchanged(args, QType::tuple(rows)))
+    }),
+    meaning: Meaning::Expand(|graph, args| {
+        let mut rows = Vec::new();
+        for at in 0..args.first().map_or(0, |first| count(graph, *first)) {
+            let row = args.iter().map(|tuple| field(graph, *tuple, at)).collect::<Result<Vec<_>, _>>()?;
+            rows.push(graph.apply("core.make_tuple", &row)?);
+        }
+        graph.apply("core.make_tuple", &rows)
+    }),
+    examples: &[ex("core.zip((1, 2), (\"a\", \"b\"))", "((1, 'a'), (2, 'b'))")],
+    ..TUPLE
+};
+
+/// The first that is not of type UNIT, or else the last.
+fn first_not_unit(types: impl ExactSizeIterator<Item = QType>) -> Option<usize> {
+    let last = types.len().checked_sub(1)?;
+    types.enumerate().find(|(_, qtype)| *qtype != QType::Scalar(Scalar::Unit)).map_or(Some(last), |(at, _)| Some(at))
+}
+
+pub(crate) static COALESCE_UNITS: OpDef = OpDef {
+    name: "core.coalesce_units",
+    aliases: &["coalesce_units"],
+    summary: "The first argument whose type is not `UNIT`; the last if all are. Types alone decide, not values.",
+    params: &[param("x"), param("args")],
+    variadic: true,
+    typing: Typing::Rule(|args| {
+        let chosen = first_not_unit(args.iter().map(|arg| arg.qtype.clone())).and_then(|at| args.get(at));
+        match chosen {
+            Some(arg) => Ok(Signature::unchanged(args, arg.qtype.clone())),
+            None => Err(TypeFault::mismatch("core.coalesce_units expects an argument", None)),
+        }
+    }),
+    meaning: Meaning::Expand(|graph, args| {
+        let types: Vec<QType> = args.iter().map(|arg| graph.qtype(*arg)).collect();
+        let chosen = first_not_unit(types.into_iter()).and_then(|at| args.get(at).copied());
+        chosen.ok_or_else(|| TypeFault::mismatch("core.coalesce_units expects an argument", None))
+    }),
+    examples: &[ex("core.coalesce_units(UNIT{}, 5, 6)", "5"), ex("core.coalesce_units(UNIT{})", "unit")],
+    ..TUPLE
+};
