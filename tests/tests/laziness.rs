@@ -8,8 +8,21 @@ use cembra_runtime::Scalar;
 const PRELUDE: &str = "input i, j, k: i32\ninput u: unit?\nlet nz = j != 0\nlet q = i // j\n";
 
 fn run(expression: &str, j: i32, u: bool, backend: Backend, without: &[&str]) -> Result<Vec<Value>, Error> {
+    run_within(expression, j, u, backend, without, 1 << 20)
+}
+
+/// The same with so many bytes for strings.
+fn run_within(
+    expression: &str,
+    j: i32,
+    u: bool,
+    backend: Backend,
+    without: &[&str],
+    arena: usize,
+) -> Result<Vec<Value>, Error> {
     let model = Model::parse(&format!("{PRELUDE}{expression}"))?;
-    let options = without.iter().fold(Options::default().backend(backend), |options, pass| options.without_pass(pass));
+    let options = Options::default().backend(backend).arena_limit(arena);
+    let options = without.iter().fold(options, |options, pass| options.without_pass(pass));
     let executor = model.compile(&options)?;
     assert_eq!(executor.backend(), backend);
     let mask = Value::optional(Scalar::Unit, u.then_some(ScalarValue::Unit));
@@ -105,7 +118,79 @@ fn only_the_shared_part_is_evaluated() {
 fn nothing_but_conditionals_skips() {
     line("output y = (i & u) | q", FAILS, [7, 3]);
     line("output y = q & nz ?? -1", FAILS, [3; 2]);
-    line("output y = bool.logical_if(bool.not_equal(j, 0), q, -1, -2)", FAILS, [3; 2]);
+    line("output y = bool.logical_if(bool.not_equal(j, 0) & u, q, -1, 3)", FAILS, [3; 2]);
+}
+
+#[test]
+fn what_a_rewrite_makes_a_conditional_skips_what_only_one_branch_needs() {
+    // Arolla rewrites these too. What something else needs as well is evaluated, as if nothing had been rewritten.
+    for backend in [Backend::Interpreter, Backend::Native] {
+        for (expression, value) in [
+            ("bool.logical_if(bool.not_equal(j, 0), q, -1, -2)", -1),
+            ("bool.logical_if(bool.equal(j, 0), -1, q, q)", -1),
+            ("(q & nz | i & (not nz)) ?? 0", 7),
+        ] {
+            let text = format!("output y = {expression}");
+            assert_eq!(run(&text, 0, true, backend, &[]).expect(expression), [Value::from(value)]);
+            assert_eq!(run(&text, 0, true, backend, &["optimise"]).expect_err(expression).code(), "div_by_zero");
+            let text = format!("{text}\noutput z = where(nz, q + 1, 5)");
+            assert_eq!(run(&text, 0, true, backend, &[]).expect_err(expression).code(), "div_by_zero");
+            assert_eq!(run(&text, 2, true, backend, &[]).expect(expression)[1], Value::from(4));
+        }
+    }
+}
+
+#[test]
+fn literals_that_fail_do_so_where_they_are_evaluated() {
+    // An operator on literals for every kind of fault. Only strings too long to fold need an arena at run time.
+    let long = "x".repeat(1100);
+    let failing = [
+        ("div_by_zero", "1 // (3 - 3)".to_owned(), "math.floordiv"),
+        ("cast_range", "to_int32(1e20f64)".to_owned(), "core.to_int32"),
+        ("missing_value", "get_optional_value(missing[i32])".to_owned(), "core.get_optional_value"),
+        ("assertion", "with_assertion(5, 1 > 2, \"no\")".to_owned(), "core.with_assertion"),
+        (
+            "invalid",
+            "to_int32(normal_distribution_inverse_cdf(2f64))".to_owned(),
+            "math.normal_distribution_inverse_cdf",
+        ),
+        ("parse", "strings.parse_int32(\"1x\")".to_owned(), "strings.parse_int32"),
+        ("arena_limit", format!("to_int32(strings.length(strings.upper(\"{long}\")))"), "strings.upper"),
+    ];
+    let kinds: Vec<&str> = failing.iter().map(|(code, ..)| *code).collect();
+    assert!(cembra::FaultKind::ALL.iter().all(|kind| kinds.contains(&kind.name())), "{kinds:?}");
+    for (code, constant, operator) in &failing {
+        for (form, needs) in [
+            // Each with whether the constant is needed for `u` present, and for `u` missing.
+            ("F", [true, true]),
+            ("where(u, F, i)", [true, false]),
+            ("where(u, i, F)", [false, true]),
+            ("where(u, where(nz, F, i), i)", [true, false]),
+            ("where(u, i + 1, where(u, F, i)) * 2", [false, false]),
+            ("where(u, F, i) + where(u, i, F)", [true, true]),
+            ("where(missing, F, i)", [false, false]),
+            ("where(present, i, where(u, F, F + 1))", [false, false]),
+            ("where(u, (F, i).0, i)", [true, false]),
+        ] {
+            let expression = format!("output y = {}", form.replace('F', constant));
+            for backend in [Backend::Interpreter, Backend::Native] {
+                for without in [&[][..], &["fold"], &["optimise"], &["fold", "optimise"]] {
+                    for (u, needed) in [true, false].into_iter().zip(needs) {
+                        match run_within(&expression, 2, u, backend, without, 1000) {
+                            Err(error) if needed => {
+                                assert_eq!((error.code(), error.operator()), (*code, Some(*operator)), "{expression}");
+                                let source = format!("{PRELUDE}{expression}");
+                                let place = error.span().map(|span| span.text(&source)).expect("a place");
+                                assert!(constant.contains(place), "{place} in {expression}");
+                            }
+                            Ok(_) if !needed => {}
+                            other => panic!("{expression} without {without:?}, u {u}: {other:?}"),
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -91,15 +91,35 @@ impl Options {
         self
     }
 
-    /// Leaves out a pass of preparation that can be left out: `fold`, `optimise` or `extensions`. Other names are ignored.
-    /// For finding out which pass is to blame.
+    /// Leaves out a pass of preparation that can be left out: `fold`, `optimise` or `extensions`. For finding out which pass
+    /// is to blame. With another name, the model does not compile (`option`).
     #[must_use]
     pub fn without_pass(mut self, pass: &str) -> Self {
         self.prepare.without.push(pass.to_owned());
         self
     }
 
-    /// Stops preparation after a pass; such a model can be explained but not run.
+    /// Leaves out a rewrite of the optimiser, by its [name](crate::Rewrite::name). For finding out which one is to blame. With
+    /// a name that none has, the model does not compile (`option`).
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Stage, rewrites};
+    ///
+    /// let model = Model::parse("input x: i32; x * 1")?;
+    /// let kept = Options::default().without_rewrite("a * 1 -> a");
+    /// assert!(!model.explain(&Options::default(), Stage::Plan)?.contains("math.multiply"));
+    /// assert!(model.explain(&kept, Stage::Plan)?.contains("math.multiply"));
+    /// assert!(rewrites().any(|rewrite| rewrite.name == "a * 1 -> a"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn without_rewrite(mut self, rewrite: &str) -> Self {
+        self.prepare.without_rewrites.push(rewrite.to_owned());
+        self
+    }
+
+    /// Stops preparation after a pass; such a model can be explained but not run. With a name that no pass has, it cannot
+    /// be explained either (`option`).
     #[must_use]
     pub fn stop_after(mut self, pass: &str) -> Self {
         self.prepare.stop_after = Some(pass.to_owned());

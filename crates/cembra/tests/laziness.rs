@@ -1,10 +1,13 @@
 //! What branches evaluate, counted: a user operator counts its own evaluations, in both backends.
 
-use cembra::{Backend, Limits, Model, Options, Registry, UserOperator, Value};
+use cembra::{Backend, Limits, Model, Options, Registry, ScalarValue, UserOperator, Value};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-static COUNT: AtomicU32 = AtomicU32::new(0);
+thread_local! {
+    static COUNT: Cell<u32> = const { Cell::new(0) };
+}
 
 /// The standard operators and `test.slow`, which divides and counts.
 fn registry() -> &'static Registry {
@@ -12,7 +15,7 @@ fn registry() -> &'static Registry {
     REGISTRY.get_or_init(|| {
         let mut registry = Registry::standard().clone();
         let slow = UserOperator::new("test.slow").impure().fallible(|i: i32, j: i32| {
-            COUNT.fetch_add(1, Ordering::Relaxed);
+            COUNT.set(COUNT.get() + 1);
             i.checked_div(j).ok_or("no quotient")
         });
         registry.register(slow).expect("a new name");
@@ -20,12 +23,15 @@ fn registry() -> &'static Registry {
     })
 }
 
-/// How often `test.slow(i, j)` is evaluated, and the result, `None` for an error.
-fn run(expression: &str, inputs: [i32; 3]) -> (u32, Option<i32>) {
-    let source = format!("input i, j, k: i32\nlet s = test.slow(i, j)\nlet nz = j != 0\nlet u = k > 0\n{expression}");
-    let model = Model::parse_with(&source, registry(), &Limits::default()).expect("a model");
+/// How often `test.slow` is evaluated, and the outputs by name, `None` for an error.
+type Outcome = (u32, Option<BTreeMap<String, i32>>);
+
+/// What comes of a model, or of one of its outputs alone; the same in both backends.
+fn outcome(source: &str, inputs: [i32; 3], only: Option<&str>) -> Outcome {
+    let model = Model::parse_with(source, registry(), &Limits::default()).expect("a model");
     let results = [Backend::Interpreter, Backend::Native].map(|backend| {
         let options = Options::default().backend(backend).registry(registry());
+        let options = only.iter().fold(options, |options, only| options.outputs([*only]));
         let executor = model.compile(&options).expect("it compiles");
         let values: Vec<Value> = executor
             .inputs()
@@ -36,22 +42,31 @@ fn run(expression: &str, inputs: [i32; 3]) -> (u32, Option<i32>) {
                 _ => inputs[2].into(),
             })
             .collect();
-        let before = COUNT.load(Ordering::Relaxed);
-        let result = executor.session().evaluate(&values);
-        let count = COUNT.load(Ordering::Relaxed) - before;
-        let value = result.ok().map(|values| match values[0].as_scalar() {
-            Some(cembra::ScalarValue::Int32(v)) => *v,
+        COUNT.set(0);
+        let result = executor.session().evaluate(&values).ok();
+        let number = |value: &Value| match value.as_scalar() {
+            Some(ScalarValue::Int32(v)) => *v,
             other => panic!("{other:?}"),
-        });
-        (count, value)
+        };
+        let names = executor.outputs().iter().map(|field| field.name.to_string());
+        (COUNT.get(), result.map(|values| names.zip(values.iter().map(number)).collect()))
     });
-    assert_eq!(results[0], results[1], "{expression}");
-    results[0]
+    let [interpreted, native] = results;
+    assert_eq!(interpreted, native, "{source} at {inputs:?}");
+    interpreted
+}
+
+const PRELUDE: &str = "input i, j, k: i32\nlet s = test.slow(i, j)\nlet nz = j != 0\nlet u = k > 0\n";
+
+/// How often `test.slow(i, j)` is evaluated, and the result, `None` for an error.
+fn run(expression: &str, inputs: [i32; 3]) -> (u32, Option<i32>) {
+    let (count, outputs) = outcome(&format!("{PRELUDE}output y = {expression}"), inputs, None);
+    (count, outputs.map(|outputs| outputs["y"]))
 }
 
 #[test]
 fn branches_evaluate_what_they_need_and_once() {
-    // One test: the counter is shared. Rows: j is zero, or not; u holds, or not.
+    // Rows: j is zero, or not; u holds, or not.
     let zero = [7, 0, 1];
     let zero_not_u = [7, 0, -1];
     let fine = [7, 2, 1];
@@ -78,7 +93,7 @@ fn branches_evaluate_what_they_need_and_once() {
     assert_eq!(run(unlike, fine_not_u), (1, Some(2)));
 
     // What it feeds is guarded with it.
-    let fed = "let f = s * 3 + 1\nwhere(nz, f, i) + where(u, f + 1, k)";
+    let fed = "where(nz, s * 3 + 1, i) + where(u, (s * 3 + 1) + 1, k)";
     assert_eq!(run(fed, zero_not_u), (0, Some(6)));
     assert_eq!(run(fed, fine), (1, Some(21)));
 
@@ -92,4 +107,133 @@ fn branches_evaluate_what_they_need_and_once() {
     assert_eq!(run(inner, zero), (0, Some(8)));
     assert_eq!(run(inner, zero_not_u), (0, Some(5)));
     assert_eq!(run(inner, fine), (1, Some(4)));
+}
+
+#[test]
+fn conditions_that_can_fail_are_part_of_a_guard() {
+    // `s` is needed under `u` and `t > 1`, or under `k > 50`; `t` can fail and is evaluated only under `u`.
+    let model = |more: &str| {
+        format!(
+            "{PRELUDE}let t = test.slow(k, i)\noutput y = where(u, where(t > 1, s, 3), 4) + where(k > 50, s, 5)\n{more}"
+        )
+    };
+    let both = |inputs| {
+        let alone = outcome(&model(""), inputs, None);
+        let beside = outcome(&model("output z = where(nz, i, j)"), inputs, Some("y"));
+        assert_eq!(alone, beside);
+        (alone.0, alone.1.map(|outputs| outputs["y"]))
+    };
+    // `u` does not hold: nothing is evaluated, though both `s` and `t` would fail.
+    assert_eq!(both([0, 0, 0]), (0, Some(9)));
+    // `t` is 0: `s` would fail, and is not needed.
+    assert_eq!(both([7, 0, 5]), (1, Some(8)));
+    // `t` is 5: `s` is evaluated once.
+    assert_eq!(both([1, 1, 5]), (2, Some(6)));
+    // Both need `s`.
+    assert_eq!(both([1, 1, 60]), (2, Some(2)));
+    // `t` fails where it is needed.
+    assert_eq!(both([0, 1, 5]), (1, None));
+    // What the condition is made of moves with it.
+    let deep = "where(u, where(test.slow(k, i) * 2 > test.slow(k, j), s, 3), 4) + where(k > 50, s, 5)";
+    assert_eq!(run(deep, [0, 0, 0]), (0, Some(9)));
+    assert_eq!(run(deep, [7, 1, 5]), (2, Some(8)));
+    assert_eq!(run(deep, [2, 3, 5]), (3, Some(5)));
+    // Here the guard is a little wide: the first condition that can fail is used twice.
+    let wide = "where(u, where(test.slow(k, i) > 1, s, test.slow(k, i)), 4) + where(k > 50, s, 5)";
+    assert_eq!(run(wide, [0, 0, 0]), (0, Some(9)));
+    assert_eq!(run(wide, [1, 1, 5]), (2, Some(6)));
+}
+
+#[test]
+fn a_guard_does_not_need_what_it_guards() {
+    // The second condition needs `s` where the first holds: it cannot be part of the guard of `s`.
+    let around = "where(where(nz, s, 0) > 2, s, 1)";
+    assert_eq!(run(around, [7, 2, 1]), (1, Some(3)));
+    assert_eq!(run(around, [2, 2, 1]), (1, Some(1)));
+}
+
+/// A random model: statements in an order that the definitions allow, and outputs. Each value may be used by several
+/// branches, and conditions can fail too.
+struct Random {
+    lets: Vec<(String, Vec<usize>)>,
+    outputs: Vec<usize>,
+}
+
+impl Random {
+    fn new(random: &mut fastrand::Rng) -> Random {
+        let mut lets: Vec<(String, Vec<usize>)> = Vec::new();
+        for at in 0..random.usize(4..14) {
+            let mut used = Vec::new();
+            let mut value = |random: &mut fastrand::Rng| {
+                if at == 0 || random.u8(..4) == 0 {
+                    return ["i", "j", "k"][random.usize(..3)].to_owned();
+                }
+                let of = at - 1 - random.usize(..at.min(5));
+                used.push(of);
+                format!("v{of}")
+            };
+            let (x, y, z) = (value(random), value(random), value(random));
+            let number = random.i32(-2..4);
+            let text = match random.u8(..8) {
+                0 | 1 => format!("test.slow({x}, {y})"),
+                2 => format!("{x} + {y}"),
+                3 => format!("{x} * {number} - {y}"),
+                _ => format!("where({x} > {number}, {y}, {z})"),
+            };
+            lets.push((text, used));
+        }
+        let last = lets.len() - 1;
+        let outputs = (0..random.usize(1..5)).map(|_| last - random.usize(..=last.min(6))).collect();
+        Random { lets, outputs }
+    }
+
+    /// The model's text with statements and outputs in a random order.
+    fn text(&self, random: &mut fastrand::Rng) -> String {
+        let mut text = "input i, j, k: i32\n".to_owned();
+        let mut left: Vec<usize> = (0..self.lets.len()).collect();
+        random.shuffle(&mut left);
+        while !left.is_empty() {
+            let ready = |at: &usize| self.lets[*at].1.iter().all(|used| !left.contains(used));
+            let next = left.iter().position(ready).expect("no value needs itself");
+            let at = left.remove(next);
+            text += &format!("let v{at} = {}\n", self.lets[at].0);
+        }
+        let mut outputs: Vec<(usize, usize)> = self.outputs.iter().copied().enumerate().collect();
+        random.shuffle(&mut outputs);
+        for (at, of) in outputs {
+            text += &format!("output y{at} = v{of}\n");
+        }
+        text
+    }
+}
+
+#[test]
+fn laziness_depends_neither_on_order_nor_on_other_outputs() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let (mut evaluated, mut saved, mut failed) = (0, 0, 0);
+    for _ in 0..150 {
+        let model = Random::new(&mut random);
+        let texts = [(); 3].map(|()| model.text(&mut random));
+        for _ in 0..3 {
+            let inputs = [(); 3].map(|()| random.i32(-1..4));
+            let all = outcome(&texts[0], inputs, None);
+            for text in &texts[1..] {
+                let other = outcome(text, inputs, None);
+                // Who fails first may differ, and so what was evaluated before.
+                assert!(all == other || all.1.is_none() && other.1.is_none(), "{} or\n{text}", texts[0]);
+            }
+            let Some(values) = all.1 else {
+                failed += 1;
+                continue;
+            };
+            evaluated += all.0;
+            for (name, value) in &values {
+                let (count, alone) = outcome(&texts[0], inputs, Some(name));
+                assert_eq!(alone.map(|alone| alone[name]), Some(*value), "{name} alone of\n{}", texts[0]);
+                assert!(count <= all.0, "{name} alone of\n{}", texts[0]);
+                saved += all.0 - count;
+            }
+        }
+    }
+    assert!(evaluated > 100 && saved > 50 && failed > 40, "{evaluated} {saved} {failed}");
 }

@@ -54,6 +54,8 @@ codes! {
     Native = "native";
     /// A model whose preparation was stopped early cannot run.
     Unprepared = "unprepared";
+    /// An option that names a pass or a rewrite there is not, or a pass that cannot be left out.
+    Option = "option";
     /// A failed evaluation.
     Evaluation = "evaluation";
     /// A struct or listener that does not fit the model.

@@ -2,7 +2,8 @@
 //! present where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
 
 use crate::definition::PresenceRule;
-use crate::{Cell, Datum, Lower, Overload, Presence, Tape};
+use crate::{Cell, Datum, Instr, Lower, Operand, Overload, Presence, Tape};
+use cembra_runtime::{MachineType, Scalar};
 use smallvec::SmallVec;
 
 /// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players
@@ -20,7 +21,7 @@ pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args:
         Presence::Present => rule(tape, args),
         Presence::Missing => Cell::missing(overload.ret.scalar, tape),
         Presence::When(mask) => {
-            let zero = cembra_runtime::MachineType::I64;
+            let zero = MachineType::I64;
             let mut bare: SmallVec<[Cell; 4]> = SmallVec::new();
             for arg in args {
                 let datum = match (arg.datum, arg.presence) {
@@ -44,4 +45,34 @@ pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args:
             Cell { presence: all.and(result.presence, tape), datum: result.datum }
         }
     }
+}
+
+impl Overload {
+    /// True if evaluating it is a call, which costs as much as a dozen instructions: of its kernel, or of a function of the
+    /// runtime, as its rule says.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        let Lower::Rule(rule) = self.lower else { return true };
+        let mut tape = Tape::new();
+        let args: SmallVec<[Cell; 4]> = self.args.iter().map(|arg| input(&mut tape, *arg)).collect();
+        rule(&mut tape, &args);
+        tape.instrs().iter().any(|instr| matches!(instr, Instr::Call(..)))
+    }
+}
+
+/// A value from outside the tape.
+fn input(tape: &mut Tape, operand: Operand) -> Cell {
+    let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
+    let datum = match operand.scalar {
+        Scalar::Unit => Datum::Unit,
+        Scalar::Boolean => Datum::Flag(tape.input_mask()),
+        Scalar::Int32 => Datum::Num(tape.input(MachineType::I32)),
+        Scalar::Int64 | Scalar::UInt64 => Datum::Num(tape.input(MachineType::I64)),
+        Scalar::Float32 => Datum::Num(tape.input(MachineType::F32)),
+        Scalar::Float64 | Scalar::WeakFloat => Datum::Num(tape.input(MachineType::F64)),
+        Scalar::Text | Scalar::Bytes => {
+            Datum::Text { ptr: tape.input(MachineType::I64), len: tape.input(MachineType::I64) }
+        }
+    };
+    Cell { presence, datum }
 }

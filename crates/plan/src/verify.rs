@@ -37,11 +37,13 @@ struct Memory<'p> {
     /// The blocks around the current step, outermost first.
     open: Vec<Open>,
     entered: u32,
-    /// What was read in the rounds of loops around the current step, with the place in this list where each loop began.
+    /// What was read in the rounds of the loops around the current step.
     reads: Vec<ValueId>,
-    loops: Vec<usize>,
-    /// For each value, when the block was entered that wrote it last.
-    written: Vec<u32>,
+    /// For each of these loops, how many reads and writes there were before.
+    loops: Vec<(usize, u64)>,
+    /// For each value, how many writes there were when it was written last.
+    written: Vec<u64>,
+    writes_so_far: u64,
 }
 
 impl<'p> Memory<'p> {
@@ -62,6 +64,7 @@ impl<'p> Memory<'p> {
             reads: Vec::new(),
             loops: Vec::new(),
             written: vec![0; plan.value_count()],
+            writes_so_far: 0,
         }
     }
 
@@ -119,7 +122,8 @@ impl<'p> Memory<'p> {
 
     fn write(&mut self, value: ValueId) {
         let now = self.open.last().map_or(0, |block| block.entered);
-        self.written[value.index()] = now;
+        self.writes_so_far += 1;
+        self.written[value.index()] = self.writes_so_far;
         for piece in self.pieces(value) {
             let writes = &mut self.writes[piece];
             // Whoever comes here later on comes through this block: what it and its branches wrote is gone.
@@ -145,29 +149,26 @@ impl<'p> Memory<'p> {
         Ok(())
     }
 
-    /// A round of a loop begins.
+    /// A round of a loop begins. It is no block of its own here: there always is a first round.
     fn begin_round(&mut self) {
-        self.loops.push(self.reads.len());
-        self.enter(None);
+        self.loops.push((self.reads.len(), self.writes_so_far));
     }
 
     /// A round ends: what it read from outside of the loop must still be there for the next one. What it wrote itself, the
     /// next round writes before reading it, as this one did; so it is with the loop's result, which is written now.
     fn end_round(&mut self, out: ValueId) -> Result<(), String> {
-        let entered = self.open.last().map_or(0, |round| round.entered);
-        let from = self.loops.pop().unwrap_or(0);
+        let (from, before) = self.loops.pop().unwrap_or((0, 0));
         self.reads[from..].sort_unstable();
         let mut unique = self.reads.split_off(from);
         unique.dedup();
         for value in unique {
-            if value != out && self.written[value.index()] < entered {
+            if value != out && self.written[value.index()] <= before {
                 self.check(value)?;
                 if !self.loops.is_empty() {
                     self.reads.push(value);
                 }
             }
         }
-        self.leave();
         Ok(())
     }
 

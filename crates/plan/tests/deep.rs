@@ -116,9 +116,9 @@ fn conditionals_side_by_side() {
 }
 
 #[test]
-fn a_long_sum() {
+fn a_long_difference() {
     plan_deep(
-        |x, y| (0..2 * DEPTH).fold(x * y, |z, _| z + 1),
+        |x, y| (0..2 * DEPTH).fold(x * y, |z, _| z - 1),
         |plan| {
             assert_eq!(plan.step_count(), 2 * DEPTH as usize + 1);
             assert_eq!((plan.literals().len(), jumps(plan)), (1, 0));
@@ -145,7 +145,7 @@ fn a_sum_that_nests_to_the_right() {
 fn operators_that_view_their_operands() {
     plan_deep(
         |x, y| {
-            let optional = (0..DEPTH).fold(Expr::where_(x.gt(0), y, cembra_expr::Value::Nothing), |z, k| z + k);
+            let optional = (0..DEPTH).fold(Expr::where_(x.gt(0), y, cembra_expr::Value::Nothing), |z, k| z - k);
             optional.or_default(0)
         },
         |plan| assert!(plan.step_count() >= DEPTH as usize),

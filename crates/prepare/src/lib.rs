@@ -10,5 +10,5 @@ mod region;
 
 pub use extension::Extension;
 pub use graph::{Id, Kind, LoopId, TypedGraph};
-pub use pass::{Mode, Options, PASSES, Pass, Prepared, prepare, rules};
+pub use pass::{Mode, Options, PASSES, Pass, Prepared, Rewrite, prepare, rewrites};
 pub use region::{RegionId, RegionTree};

@@ -5,57 +5,19 @@ mod extend;
 mod fold;
 mod lower;
 mod optimise;
+mod options;
 mod rewrite;
 mod types;
 mod wheres;
 
-pub use optimise::rules;
+pub use optimise::{Rewrite, rewrites};
+pub use options::{Mode, Options};
 
-use crate::{Extension, Id, RegionId, RegionTree, TypedGraph};
+use crate::{Id, RegionId, RegionTree, TypedGraph};
 use cembra_expr::{Diagnostics, Program};
 use cembra_ops::Registry;
 use cembra_runtime::QType;
 use std::sync::Arc;
-
-/// Which rewrites the optimiser may use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
-    /// Only those that keep every bit of every result.
-    #[default]
-    Strict,
-    /// Arolla's too, some of which change the sign of a zero, a NaN or a rounding.
-    Compat,
-}
-
-/// How to prepare.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The operators.
-    pub registry: &'static Registry,
-    /// Which rewrites to use.
-    pub mode: Mode,
-    /// Outputs that are still weak floats stay so; otherwise they become FLOAT64.
-    pub keep_weak_outputs: bool,
-    /// Passes to leave out, by name. Only `fold`, `optimise` and `extensions` can be.
-    pub without: Vec<String>,
-    /// The last pass to run, by name.
-    pub stop_after: Option<String>,
-    /// User rewrites.
-    pub extensions: Vec<Arc<dyn Extension>>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            registry: Registry::standard(),
-            mode: Mode::Strict,
-            keep_weak_outputs: false,
-            without: Vec::new(),
-            stop_after: None,
-            extensions: Vec::new(),
-        }
-    }
-}
 
 /// A prepared model, or one on its way through the passes.
 #[derive(Clone, Debug)]
@@ -123,13 +85,14 @@ pub static PASSES: &[Pass] = &[
 /// must agree with what the program declares. `observe` sees the result of every pass.
 ///
 /// # Errors
-/// Problems with names, types or limits, as many as could be found.
+/// Options that name what there is not; problems with names, types or limits, as many as could be found.
 pub fn prepare(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
     options: &Options,
     observe: &mut dyn FnMut(&Pass, &Prepared),
 ) -> Result<Prepared, Diagnostics> {
+    options.check()?;
     let leaves = types::leaves(program, leaf_type)?;
     let names: Vec<Arc<str>> = leaves.iter().map(|(name, _)| name.clone()).collect();
     let mut prepared = Prepared {

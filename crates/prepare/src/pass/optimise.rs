@@ -1,119 +1,93 @@
-//! The optimiser: a table of peephole rules, each an entry of its own, applied bottom up until none fits. Strict rules
-//! keep every bit of every result (they may make an evaluation lazier); compat rules are Arolla's that do not.
+//! The optimiser: a table of peephole rewrites, each an entry of its own, applied bottom up until none fits. Strict
+//! ones keep every bit of every result (they may make an evaluation lazier); compat ones are Arolla's that do not.
 
 mod rules;
+mod site;
 
-use super::cast::bind;
-use super::fold::{fold, is_failing_constant};
+use super::fold::is_failing_constant;
 use super::rewrite::rebuild;
 use crate::pass::{Mode, Options, Prepared};
-use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Diagnostics, NodeId, Program, Value};
+use crate::{Id, TypedGraph};
+use cembra_expr::{Diagnostics, Program};
 use cembra_ops::{OpId, Registry};
+use site::Site;
 use std::sync::OnceLock;
 
 /// A rewrite of one operator.
-pub(super) struct Rule {
-    /// What it does, as `from -> to`.
-    pub(super) name: &'static str,
+#[derive(Debug)]
+pub struct Rewrite {
+    /// What it does, as `from -> to`. Options name rewrites by it.
+    pub name: &'static str,
     /// Whether it keeps every bit.
-    pub(super) mode: Mode,
+    pub mode: Mode,
+    /// True if operands that were evaluated may then be skipped. Such a rewrite keeps away from operators on literals that
+    /// fail: Arolla refuses a model with one, so the failure must not go away in silence.
+    pub skips: bool,
+    /// What else there is to say: a condition, or what a compat rewrite changes. May be empty.
+    pub note: &'static str,
     /// The operator at the root of the pattern.
-    pub(super) op: OpId,
+    op: OpId,
     /// The replacement for a node of that operator with these operands, of the same type; `None` if it does not fit.
-    pub(super) apply: fn(&mut Site<'_>, &[Id]) -> Option<Id>,
+    apply: fn(&mut Site<'_>, &[Id]) -> Option<Id>,
 }
 
-/// The rules of the optimiser in the order they are tried: what each does, as `from -> to`, and the mode it needs.
-pub fn rules() -> impl Iterator<Item = (&'static str, Mode)> {
-    rules::RULES.iter().map(|rule| (rule.name, rule.mode))
+/// The rewrites of the optimiser; those of one operator in the order they are tried.
+pub fn rewrites() -> impl Iterator<Item = &'static Rewrite> {
+    rules::FAMILIES.iter().copied().flatten()
 }
 
-/// Where a rule is applied.
-pub(super) struct Site<'g> {
-    graph: &'g mut TypedGraph,
-    options: &'g Options,
-    origin: NodeId,
-    /// True if some operator on literals fails.
-    has_failing_constant: bool,
-    /// How many rules led here; a chain of rules is short, and this keeps it so.
-    depth: u32,
+/// What all sites of one run share.
+struct Run {
+    registry: &'static Registry,
+    /// For each rule, by its position, whether this run uses it.
+    enabled: Vec<bool>,
+    /// Which nodes need an operator on literals that fails.
+    failing: Failing,
 }
-
-const LONGEST_CHAIN: u32 = 64;
 
 pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+    let allowed = |rule: &Rewrite| rule.mode == Mode::Strict || options.mode == Mode::Compat;
+    let wanted = |rule: &Rewrite| !options.without_rewrites.iter().any(|name| name == rule.name);
+    let enabled: Vec<bool> = rewrites().map(|rule| allowed(rule) && wanted(rule)).collect();
     let graph = &prepared.graph;
-    let may_apply = |id: Id| {
-        let op = graph.op(id);
-        op.is_some_and(|op| rules_of(options.registry, op).iter().any(|rule| allowed(rule, options)))
-    };
+    let may_apply = |id: Id| graph.op(id).is_some_and(|op| rules_of(options.registry, op).any(|(at, _)| enabled[at]));
     if !graph.ids().any(may_apply) {
         return Ok(());
     }
-    // Operators that nothing uses may still be there.
-    let needed = graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
-    let has_failing_constant =
-        graph.ids().any(|id| needed[id.index()] && is_failing_constant(graph, options.registry, id));
+    let mut run = Run { registry: options.registry, enabled, failing: Failing::default() };
     rebuild(prepared, |new, old, id, operands| {
-        let origin = old.origin(id);
         let node = new.copy_node(old, id, operands);
-        Ok(Site { graph: new, options, origin, has_failing_constant, depth: 0 }.simplify(node))
+        Ok(Site::new(new, &mut run, old.origin(id)).simplify(node))
     })
 }
 
-fn allowed(rule: &Rule, options: &Options) -> bool {
-    rule.mode == Mode::Strict || options.mode == Mode::Compat
-}
-
-/// The rules by operator.
-fn rules_of(registry: &Registry, op: OpId) -> &'static [&'static Rule] {
-    static BY_OP: OnceLock<Vec<Vec<&'static Rule>>> = OnceLock::new();
+/// The rules of an operator with their positions among all, in the order they are tried.
+fn rules_of(registry: &Registry, op: OpId) -> impl Iterator<Item = (usize, &'static Rewrite)> + use<> {
+    static BY_OP: OnceLock<Vec<Vec<(usize, &'static Rewrite)>>> = OnceLock::new();
     let table = BY_OP.get_or_init(|| {
         let mut table = vec![Vec::new(); registry.iter().count()];
-        for rule in rules::RULES {
-            table[rule.op.index()].push(rule);
+        for (at, rule) in rewrites().enumerate() {
+            table[rule.op.index()].push((at, rule));
         }
         table
     });
-    table.get(op.index()).map_or(&[], Vec::as_slice)
+    // Operators of the user have no rules.
+    table.get(op.index()).map_or(&[][..], Vec::as_slice).iter().copied()
 }
 
-impl Site<'_> {
-    /// The simplest form of a node whose operands are simple.
-    fn simplify(&mut self, node: Id) -> Id {
-        let node = fold(self.graph, self.options.registry, node);
-        let Kind::Operator { op, .. } = self.graph.kind(node) else { return node };
-        if self.depth >= LONGEST_CHAIN {
-            return node;
+/// Which nodes of a growing graph need an operator on literals that fails.
+#[derive(Default)]
+struct Failing {
+    known: Vec<bool>,
+}
+
+impl Failing {
+    fn is_needed_by(&mut self, graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
+        for at in self.known.len()..=node.index() {
+            let id = Id::from_index(at);
+            let inside = graph.operands(id).iter().any(|operand| self.known[operand.index()]);
+            self.known.push(inside || is_failing_constant(graph, registry, id));
         }
-        for rule in rules_of(self.options.registry, op) {
-            if !allowed(rule, self.options) {
-                continue;
-            }
-            let operands: smallvec::SmallVec<[Id; 4]> = self.graph.operands(node).into();
-            if let Some(made) = (rule.apply)(self, &operands) {
-                debug_assert_eq!(self.graph.qtype(made), self.graph.qtype(node), "rule {}", rule.name);
-                return made;
-            }
-        }
-        node
-    }
-
-    /// An operator on operands it takes, simplified.
-    pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Option<Id> {
-        let node = bind(self.graph, self.options.registry, op, operands, self.origin).ok()?;
-        self.depth += 1;
-        let simple = self.simplify(node);
-        self.depth -= 1;
-        Some(simple)
-    }
-
-    pub(super) fn graph(&self) -> &TypedGraph {
-        self.graph
-    }
-
-    pub(super) fn literal(&mut self, value: Value) -> Id {
-        self.graph.literal(value, self.origin)
+        self.known[node.index()]
     }
 }

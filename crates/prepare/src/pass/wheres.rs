@@ -21,10 +21,10 @@ use rustc_hash::FxHashMap;
 /// How often guards may be added to a graph: each round can uncover sharing between what the last one put into branches.
 const GUARD_ROUNDS: usize = 8;
 
-pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let mut analysis = Analysis::of(prepared);
     for _ in 0..GUARD_ROUNDS {
-        if !guard::add(prepared, options.registry, &analysis) {
+        if !guard::add(prepared, program, options.registry, &analysis) {
             break;
         }
         analysis = Analysis::of(prepared);

@@ -1,83 +1,132 @@
 //! Guards: a node that only branches use, but more than one of them, would be evaluated before all of them, needed or not.
 //! If it can fail or costs much, it is evaluated under the disjunction of the conditions under which it is needed: still
-//! at most once, and never when no branch that uses it is chosen.
+//! at most once, and exactly when a branch that uses it is chosen.
 //!
-//! The guard is an ordinary conditional whose other branch is a constant that nobody looks at. Conditions of outer
-//! conditionals are at hand where the guard stands; those of inner ones are taken into the guard only if computing them
-//! there cannot fail, else the guard is a little wider than need be. Nodes with too many uses, or too deep ones, keep
-//! Arolla's eager place.
+//! The guard is an ordinary conditional whose other branch is a constant that nobody looks at. Its condition is put together
+//! from those on the paths to the uses. Where a path cannot be followed exactly, or an exact guard would need the value that
+//! it guards, the guard is a little wider than need be. Nodes with too many uses, or too deep ones, keep Arolla's eager
+//! place. So do those that share a branch of a conditional that a rewrite made of an operator that evaluates all of its
+//! operands: what only that branch needs is skipped, and no more.
+
+mod path;
 
 use super::Analysis;
 use crate::pass::Prepared;
 use crate::{Id, Kind, RegionId, TypedGraph};
-use cembra_expr::{NodeId, ScalarValue, Value};
-use cembra_ops::{Lower, OpId, Registry, id};
+use cembra_expr::{Node, NodeId, Program, ScalarValue, Value};
+use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{QType, Scalar};
+use path::{Path, Paths, bound, reduce};
 use rustc_hash::FxHashMap;
 
-/// The most uses of a guarded node.
-const MOST_USES: usize = 16;
-/// The most conditions that one use adds to a guard.
-const MOST_CONDITIONS: usize = 8;
-/// The most operators that an inner condition may take to compute.
-const MOST_OPERATORS: usize = 16;
+/// The most paths to the uses of a guarded node.
+const MOST_PATHS: usize = 16;
 
-/// A condition under which a use happens: all of these masks, each present or missing as said.
-type Path = Vec<(Id, bool)>;
+/// The nodes to guard, each with the paths to its uses.
+type Guards = FxHashMap<Id, Vec<Path>>;
 
 /// Puts guards into the graph; false if there is nothing to guard.
-pub(super) fn add(prepared: &mut Prepared, registry: &Registry, analysis: &Analysis) -> bool {
+pub(super) fn add(
+    prepared: &mut Prepared,
+    program: &Program,
+    registry: &'static Registry,
+    analysis: &Analysis,
+) -> bool {
     if analysis.branches.len() < 2 {
         return false;
     }
-    let mut candidates = candidates(prepared, registry, analysis);
-    drop_circular(&prepared.graph, &mut candidates);
-    if candidates.is_empty() {
+    let mut cost = Cost { registry, calls: FxHashMap::default() };
+    let mut guards = candidates(prepared, program, &mut cost, analysis);
+    // The guards on a circle are made wider; those that still are on one are given up.
+    let circles = on_circles(&prepared.graph, &guards);
+    for (_, paths) in guards.iter_mut().filter(|(node, paths)| needs_any(**node, paths, &circles)) {
+        paths.iter_mut().for_each(Path::widen);
+        reduce(paths);
+    }
+    let circles = on_circles(&prepared.graph, &guards);
+    guards.retain(|node, paths| !needs_any(*node, paths, &circles));
+    guards.retain(|_, paths| paths.iter().all(|path| !path.is_empty()));
+    if guards.is_empty() {
         return false;
     }
-    rebuild(prepared, registry, &candidates);
+    move_conditions(&mut guards);
+    rebuild(prepared, registry, &guards);
     true
 }
 
-/// The nodes to guard, each with the paths to its uses.
-fn candidates(prepared: &Prepared, registry: &Registry, analysis: &Analysis) -> FxHashMap<Id, Vec<Path>> {
-    let graph = &prepared.graph;
-    let mut worth = vec![false; graph.len()];
-    let mut found: FxHashMap<Id, Vec<Path>> = FxHashMap::default();
-    for node in graph.ids() {
-        let Some(home) = analysis.regions[node.index()] else { continue };
-        // What only this node needs moves with it.
-        let brings = |o: &Id| worth[o.index()] && analysis.regions[o.index()] == Some(home);
-        worth[node.index()] = match graph.kind(node) {
-            Kind::Loop(_) => true,
-            Kind::Operator { op, .. } if is_worth_guarding(graph, registry, node, op) => true,
-            Kind::Operator { .. } | Kind::Where => graph.operands(node).iter().any(brings),
-            _ => false,
-        };
-        // No constant stands for a tuple that nobody looks at; what is taken from it is guarded.
-        let guarded_already = matches!(graph.qtype(node), QType::Tuple(_));
-        if worth[node.index()] && !analysis.used_at_home[node.index()] && !guarded_already {
-            found.insert(node, Vec::new());
+/// Guards the conditions that must be moved, where they are needed first.
+fn move_conditions(guards: &mut Guards) {
+    let moved: Vec<(Id, Path)> = guards.values().flatten().flat_map(Path::moved).collect();
+    for (condition, path) in moved {
+        let known = guards.entry(condition).or_default();
+        // Guards of one condition stand at different places; the outermost does for all.
+        if known.first().is_none_or(|known| known.conditions().count() < path.conditions().count()) {
+            *known = vec![path];
         }
     }
-    if found.is_empty() {
+}
+
+/// Tells what is worth a guard.
+struct Cost {
+    registry: &'static Registry,
+    /// Which overloads are calls, as far as it was asked.
+    calls: FxHashMap<(OpId, u16), bool>,
+}
+
+impl Cost {
+    /// True for an operator that can fail, or whose evaluation is a call.
+    fn is_worth_guarding(&mut self, graph: &TypedGraph, node: Id) -> bool {
+        let Kind::Operator { op, overload: Some(at), .. } = graph.kind(node) else { return false };
+        let def = self.registry.get(op);
+        !def.is_total() || *self.calls.entry((op, at)).or_insert_with(|| def.overloads()[usize::from(at)].is_call())
+    }
+}
+
+/// The nodes worth a guard, each with the paths to its uses.
+fn candidates(prepared: &Prepared, program: &Program, cost: &mut Cost, analysis: &Analysis) -> Guards {
+    let graph = &prepared.graph;
+    let mut worth = vec![false; graph.len()];
+    let mut wanted = vec![false; graph.len()];
+    for node in graph.ids() {
+        let Some(home) = analysis.regions[node.index()] else { continue };
+        // What only this node needs moves with it, and what its branches hold.
+        let branches = analysis.branches.get(&node).copied().unwrap_or([home; 2]);
+        let within = |region: RegionId| region == home || branches.contains(&region);
+        let brings = |o: &Id| worth[o.index()] && analysis.regions[o.index()].is_some_and(within);
+        worth[node.index()] = match graph.kind(node) {
+            Kind::Loop(_) => true,
+            Kind::Operator { .. } if cost.is_worth_guarding(graph, node) => true,
+            Kind::Operator { .. } | Kind::Where => graph.operands(node).iter().any(brings),
+            _ => continue,
+        };
+        wanted[node.index()] =
+            worth[node.index()] && !analysis.used_at_home[node.index()] && unseen(graph.qtype(node)).is_some();
+    }
+    let mut found = Guards::default();
+    if !wanted.contains(&true) {
         return found;
     }
+    let registry = cost.registry;
+    let is_written = |origin| is_written(program, registry, origin);
+    let mut paths = Paths { graph, analysis, cost, wanted: &wanted, is_written: &is_written, uses: Vec::new() };
     for user in from_outputs(prepared) {
         let Some(region) = analysis.regions[user.index()] else { continue };
         let branches = analysis.branches.get(&user);
         for (at, operand) in graph.operands(user).iter().enumerate() {
-            let Some(paths) = found.get_mut(operand) else { continue };
+            if !wanted[operand.index()] {
+                continue;
+            }
             let used = match (branches, at) {
                 (Some(branches), 1 | 2) => branches[at - 1],
                 _ => region,
             };
             let home = analysis.regions[operand.index()].unwrap_or(RegionId::TOP);
-            paths.push(path(graph, registry, analysis, used, home));
+            found.entry(*operand).or_default().push(paths.find(used, home));
         }
     }
     found.retain(|_, paths| {
-        paths.len() <= MOST_USES && paths.iter().all(|path| !path.is_empty()) && !always_holds(paths)
+        reduce(paths);
+        paths.len() <= MOST_PATHS && paths.iter().all(|path| !path.is_empty())
     });
     found
 }
@@ -97,22 +146,27 @@ fn from_outputs(prepared: &Prepared) -> Vec<Id> {
     order
 }
 
-/// Drops the candidates whose guard may need a value that needs the guarded one: a condition can take a candidate in a
-/// branch of its own. Nodes are settled from the leaves up, a candidate after the conditions of its guard; what is never
-/// settled depends on a circle.
-fn drop_circular(graph: &TypedGraph, candidates: &mut FxHashMap<Id, Vec<Path>>) {
+/// Which nodes may need a value that needs them, once there are guards: a condition can take a guarded node in a branch of
+/// its own. Nodes are settled from the leaves up, a guarded one after the conditions of its guard; what is never settled
+/// depends on a circle.
+fn on_circles(graph: &TypedGraph, guards: &Guards) -> Vec<bool> {
+    let mut needs: Vec<(Id, Id)> = Vec::new();
+    for (node, paths) in guards {
+        needs.extend(paths.iter().flat_map(Path::conditions).map(|condition| (*node, condition)));
+        for (moved, around) in paths.iter().flat_map(Path::moved) {
+            needs.extend(around.conditions().map(|condition| (moved, condition)));
+        }
+    }
     // Operands come before their users, so that only a condition that comes later can close a circle.
-    if candidates.iter().all(|(node, paths)| paths.iter().flatten().all(|(condition, _)| condition < node)) {
-        return;
+    if needs.iter().all(|(node, condition)| condition < node) {
+        return Vec::new();
     }
     let mut unsettled = vec![0_u32; graph.len()];
     let mut users: Vec<Vec<Id>> = vec![Vec::new(); graph.len()];
-    for node in graph.ids() {
-        let conditions = candidates.get(&node).into_iter().flatten().flatten().map(|(condition, _)| *condition);
-        for needed in graph.operands(node).iter().copied().chain(conditions) {
-            unsettled[node.index()] += 1;
-            users[needed.index()].push(node);
-        }
+    let operands = graph.ids().flat_map(|node| graph.operands(node).iter().map(move |operand| (node, *operand)));
+    for (node, needed) in operands.chain(needs) {
+        unsettled[node.index()] += 1;
+        users[needed.index()].push(node);
     }
     let mut settled: Vec<Id> = graph.ids().filter(|node| unsettled[node.index()] == 0).collect();
     while let Some(node) = settled.pop() {
@@ -123,124 +177,64 @@ fn drop_circular(graph: &TypedGraph, candidates: &mut FxHashMap<Id, Vec<Path>>) 
             }
         }
     }
-    candidates.retain(|node, _| unsettled[node.index()] == 0);
+    unsettled.into_iter().map(|left| left > 0).collect()
 }
 
-/// True if one use happens just where another does not: such a guard would let everything through.
-fn always_holds(paths: &[Path]) -> bool {
-    paths.iter().any(|path| match path[..] {
-        [(condition, on)] => paths.iter().any(|other| other[..] == [(condition, !on)]),
+/// True if a guarded node, or a condition moved for it, is one of these.
+fn needs_any(node: Id, paths: &[Path], these: &[bool]) -> bool {
+    let mut all = paths.iter().flat_map(Path::moved).map(|(moved, _)| moved).chain([node]);
+    all.any(|node| these.get(node.index()).is_some_and(|one| *one))
+}
+
+/// True for a conditional that was written as one.
+fn is_written(program: &Program, registry: &Registry, origin: NodeId) -> bool {
+    match program.graph.node(origin) {
+        Node::Operator(name, _) => {
+            matches!(registry.find(program.graph.name(name)), Some(id::WHERE | id::SHORT_WHERE))
+        }
         _ => false,
-    })
-}
-
-/// True for an operator that can fail, or whose evaluation is a call.
-fn is_worth_guarding(graph: &TypedGraph, registry: &Registry, node: Id, op: OpId) -> bool {
-    let def = registry.get(op);
-    let Kind::Operator { overload: Some(at), .. } = graph.kind(node) else { return false };
-    let kernel = matches!(def.overloads()[usize::from(at)].lower, Lower::Kernel);
-    !def.is_total() || kernel || EXPENSIVE.contains(&op)
-}
-
-/// Operators that cost as much as a dozen others.
-const EXPENSIVE: &[OpId] = &[
-    id::EXP,
-    id::EXPM1,
-    id::LOG,
-    id::LOG1P,
-    id::LOG2,
-    id::LOG10,
-    id::POW,
-    id::FMOD,
-    id::SIGMOID,
-    id::LOGIT,
-    id::LOG_SIGMOID,
-    id::SYMLOG1P,
-    id::SIN,
-    id::COS,
-    id::SINH,
-    id::ATAN,
-];
-
-/// The conditions from `home` down to `used`, outermost first; empty if there are too many levels to look at.
-fn path(graph: &TypedGraph, registry: &Registry, analysis: &Analysis, used: RegionId, home: RegionId) -> Path {
-    let mut conditions = Vec::new();
-    let mut region = used;
-    while region != home {
-        let Some((conditional, on)) = analysis.opened_by[region.index()] else { return Vec::new() };
-        if conditions.len() == 64 {
-            return Vec::new();
-        }
-        conditions.push((graph.operands(conditional)[0], on));
-        region = analysis.tree.parent(region);
     }
-    conditions.reverse();
-    conditions.truncate(MOST_CONDITIONS);
-    // An inner conditional may ask again what the outermost one asked.
-    let at_hand = conditions.first().map(|(condition, _)| *condition);
-    conditions.retain(|(condition, _)| Some(*condition) == at_hand || is_safe_anywhere(graph, registry, *condition));
-    conditions
 }
 
-/// True if a condition can be computed where it was not meant to be: no operator that it takes can fail.
-fn is_safe_anywhere(graph: &TypedGraph, registry: &Registry, condition: Id) -> bool {
-    let mut stack = vec![condition];
-    let mut seen = 0;
-    while let Some(node) = stack.pop() {
-        let op = match graph.kind(node) {
-            Kind::Operator { op, .. } => op,
-            Kind::Where | Kind::Loop(_) => return false,
-            _ => continue,
-        };
-        seen += 1;
-        if seen > MOST_OPERATORS || op == id::WHERE || is_worth_guarding(graph, registry, node, op) {
-            return false;
-        }
-        stack.extend_from_slice(graph.operands(node));
+/// A value of this type that nobody looks at; none for tuples.
+fn unseen(qtype: &QType) -> Option<Value> {
+    match *qtype {
+        QType::Optional(scalar) => Some(Value::Missing(scalar)),
+        QType::Scalar(Scalar::Text) => Some(Value::text("")),
+        QType::Scalar(Scalar::Bytes) => Some(Value::Scalar(ScalarValue::Bytes([].into()))),
+        QType::Scalar(scalar) => Some(Value::Scalar(ScalarValue::from_bits(scalar, 0)?)),
+        _ => None,
     }
-    true
 }
 
 /// Rebuilds the graph with the guards in it. A guard depends on conditions that may come after the node's users, so nodes
 /// are visited from the outputs down, and not in the old order.
-fn rebuild(prepared: &mut Prepared, registry: &Registry, guarded: &FxHashMap<Id, Vec<Path>>) {
+fn rebuild(prepared: &mut Prepared, registry: &Registry, guards: &Guards) {
     let old = std::mem::take(&mut prepared.graph);
     let mut new = old.empty_like();
+    // What stands for each node, bare or under its guard.
     let mut copies: Vec<Option<Id>> = vec![None; old.len()];
-    let mut guards: FxHashMap<Id, Id> = FxHashMap::default();
     enum Todo {
         Visit(Id),
         Copy(Id),
-        Guard(Id),
     }
     let mut stack: Vec<Todo> = prepared.outputs.iter().rev().map(|(_, output)| Todo::Visit(*output)).collect();
     while let Some(todo) = stack.pop() {
         match todo {
             Todo::Visit(node) => {
-                if copies[node.index()].is_some() && (!guarded.contains_key(&node) || guards.contains_key(&node)) {
-                    continue;
+                if copies[node.index()].is_none() {
+                    stack.push(Todo::Copy(node));
+                    stack.extend(guards.get(&node).into_iter().flatten().flat_map(Path::conditions).map(Todo::Visit));
+                    stack.extend(old.operands(node).iter().rev().map(|operand| Todo::Visit(*operand)));
                 }
-                if let Some(paths) = guarded.get(&node) {
-                    stack.push(Todo::Guard(node));
-                    stack.extend(paths.iter().flatten().map(|(condition, _)| Todo::Visit(*condition)));
-                }
-                stack.push(Todo::Copy(node));
-                stack.extend(old.operands(node).iter().rev().map(|operand| Todo::Visit(*operand)));
             }
             Todo::Copy(node) => {
                 if copies[node.index()].is_none() {
-                    let operands: smallvec::SmallVec<[Id; 4]> = old
-                        .operands(node)
-                        .iter()
-                        .map(|o| guards.get(o).copied().or(copies[o.index()]).unwrap_or(Id::from_index(0)))
-                        .collect();
-                    copies[node.index()] = Some(new.copy_node(&old, node, &operands));
-                }
-            }
-            Todo::Guard(node) => {
-                if let (None, Some(copy)) = (guards.get(&node), copies[node.index()]) {
-                    let guard = guard(&mut new, registry, old.origin(node), copy, &guarded[&node], &copies);
-                    guards.insert(node, guard.unwrap_or(copy));
+                    let operands: smallvec::SmallVec<[Id; 4]> =
+                        old.operands(node).iter().map(|o| copies[o.index()].unwrap_or(Id::from_index(0))).collect();
+                    let copy = new.copy_node(&old, node, &operands);
+                    let guard = guards.get(&node).and_then(|paths| guard(&mut new, registry, copy, paths, &copies));
+                    copies[node.index()] = Some(guard.unwrap_or(copy));
                 }
             }
         }
@@ -252,47 +246,16 @@ fn rebuild(prepared: &mut Prepared, registry: &Registry, guarded: &FxHashMap<Id,
 }
 
 /// The conditional that evaluates `node` where one of its uses happens.
-fn guard(
-    graph: &mut TypedGraph,
-    registry: &Registry,
-    origin: NodeId,
-    node: Id,
-    paths: &[Path],
-    copies: &[Option<Id>],
-) -> Option<Id> {
+fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], copies: &[Option<Id>]) -> Option<Id> {
+    let origin = graph.origin(node);
     let mut any: Option<Id> = None;
     for path in paths {
-        let mut all: Option<Id> = None;
-        for (condition, on) in path {
-            let mut mask = copies[condition.index()]?;
-            if !on {
-                mask = bound(graph, registry, id::PRESENCE_NOT, &[mask], origin)?;
-            }
-            all = Some(match all {
-                Some(so_far) if so_far != mask => bound(graph, registry, id::PRESENCE_AND, &[so_far, mask], origin)?,
-                _ => mask,
-            });
-        }
-        any = Some(match (any, all?) {
-            (Some(so_far), path) if so_far != path => bound(graph, registry, id::PRESENCE_OR, &[so_far, path], origin)?,
-            (_, path) => path,
+        let mask = path.mask(graph, registry, copies, origin)?;
+        any = Some(match any {
+            Some(so_far) if so_far != mask => bound(graph, registry, id::PRESENCE_OR, &[so_far, mask], origin)?,
+            _ => mask,
         });
     }
-    let qtype = graph.qtype(node).clone();
-    let unseen = match qtype {
-        QType::Optional(scalar) => Value::Missing(scalar),
-        QType::Scalar(Scalar::Text) => Value::text(""),
-        QType::Scalar(Scalar::Bytes) => Value::Scalar(ScalarValue::Bytes([].into())),
-        QType::Scalar(scalar) => Value::Scalar(ScalarValue::from_bits(scalar, 0)?),
-        _ => return None,
-    };
-    let unseen = graph.literal(unseen, origin);
+    let unseen = graph.literal(unseen(graph.qtype(node))?, origin);
     bound(graph, registry, id::WHERE, &[any?, node, unseen], origin)
-}
-
-/// An operator on operands of exactly its types.
-fn bound(graph: &mut TypedGraph, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Option<Id> {
-    let resolved = graph.resolve(registry, op, operands).ok()?;
-    let kind = Kind::Operator { op, overload: resolved.overload, lifted: resolved.lifted };
-    Some(graph.add(kind, operands, resolved.signature.ret, origin))
 }

@@ -1,0 +1,168 @@
+//! Booleans: negations, and comparisons that a condition turns into masks.
+
+use super::{Compat, Id, Rewrite, Site, Strict};
+use cembra_expr::{ScalarValue, Value};
+use cembra_ops::{OpId, id};
+
+/// The comparisons that answer with a boolean, each with the one that answers with a mask.
+const MASK_FORMS: [(OpId, OpId); 6] = [
+    (id::BOOL_EQUAL, id::EQUAL),
+    (id::BOOL_NOT_EQUAL, id::NOT_EQUAL),
+    (id::BOOL_LESS, id::LESS),
+    (id::BOOL_LESS_EQUAL, id::LESS_EQUAL),
+    (id::BOOL_GREATER, id::GREATER),
+    (id::BOOL_GREATER_EQUAL, id::GREATER_EQUAL),
+];
+
+/// The mask of a comparison that answers with a boolean: its operator and operands.
+fn as_mask(site: &Site<'_>, node: Id) -> Option<(OpId, [Id; 2])> {
+    let (op, operands) = site.binary(node)?;
+    let (_, mask) = MASK_FORMS.iter().find(|(boolean, _)| *boolean == op)?;
+    Some((*mask, operands))
+}
+
+fn is_true(site: &Site<'_>, node: Id) -> bool {
+    site.boolean(node) == Some(true)
+}
+
+/// The mask of `node == value`.
+pub(super) fn equals(site: &mut Site<'_>, node: Id, value: bool) -> Option<Id> {
+    let value = ScalarValue::Boolean(value);
+    let value = if site.is_optional(node) { Value::Present(value) } else { Value::Scalar(value) };
+    let value = site.literal(value);
+    site.apply(id::EQUAL, &[node, value])
+}
+
+/// `made(x, y)` for `from(x, y)`.
+fn negated(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
+    let operands: [Id; 2] = site.operands(node, from)?;
+    site.apply(made, &operands)
+}
+
+/// True if the node compares floats, which may be NaN and then in no order.
+fn compares_floats(site: &Site<'_>, node: Id) -> bool {
+    site.binary(node).is_some_and(|(_, [x, _])| site.is_float(x))
+}
+
+/// `a.mask(b)` of both operands' masks, if one of them is known to become simple.
+fn each_is_true(site: &mut Site<'_>, a: &[Id], boolean: OpId, mask: OpId) -> Option<Id> {
+    if !is_true(site, a[1]) {
+        return None;
+    }
+    let [x, y] = site.operands(site.plain(a[0]), boolean)?;
+    let simple = |node: Id| site.is_literal(node) || as_mask(site, site.plain(node)).is_some();
+    if !simple(x) && !simple(y) {
+        return None;
+    }
+    let (x, y) = (equals(site, x, true)?, equals(site, y, true)?);
+    site.apply(mask, &[x, y])
+}
+
+pub(super) static RULES: &[Rewrite] = &[
+    Rewrite {
+        name: "bool.logical_not(bool.logical_not(a)) -> a",
+        mode: Strict,
+        skips: false,
+        note: "",
+        op: id::LOGICAL_NOT,
+        apply: |site, a| site.operands(a[0], id::LOGICAL_NOT).map(|[inner]| inner),
+    },
+    Rewrite {
+        name: "bool.logical_not(bool.equal(a, b)) -> bool.not_equal(a, b)",
+        mode: Strict,
+        skips: false,
+        note: "",
+        op: id::LOGICAL_NOT,
+        apply: |site, a| negated(site, a[0], id::BOOL_EQUAL, id::BOOL_NOT_EQUAL),
+    },
+    Rewrite {
+        name: "bool.logical_not(bool.not_equal(a, b)) -> bool.equal(a, b)",
+        mode: Strict,
+        skips: false,
+        note: "",
+        op: id::LOGICAL_NOT,
+        apply: |site, a| negated(site, a[0], id::BOOL_NOT_EQUAL, id::BOOL_EQUAL),
+    },
+    Rewrite {
+        name: "bool.logical_not(bool.less(a, b)) -> bool.greater_equal(a, b), but for floats",
+        mode: Strict,
+        skips: false,
+        note: "",
+        op: id::LOGICAL_NOT,
+        apply: |site, a| {
+            let total = !compares_floats(site, a[0]);
+            total.then(|| negated(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL))?
+        },
+    },
+    Rewrite {
+        name: "bool.logical_not(bool.less(a, b)) -> bool.greater_equal(a, b), for floats",
+        mode: Compat,
+        skips: false,
+        note: "false instead of true if an operand is NaN",
+        op: id::LOGICAL_NOT,
+        apply: |site, a| {
+            let partial = compares_floats(site, a[0]);
+            partial.then(|| negated(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL))?
+        },
+    },
+    Rewrite {
+        name: "bool.logical_not(bool.less_equal(a, b)) -> bool.greater(a, b), but for floats",
+        mode: Strict,
+        skips: false,
+        note: "",
+        op: id::LOGICAL_NOT,
+        apply: |site, a| {
+            let total = !compares_floats(site, a[0]);
+            total.then(|| negated(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER))?
+        },
+    },
+    Rewrite {
+        name: "bool.logical_not(bool.less_equal(a, b)) -> bool.greater(a, b), for floats",
+        mode: Compat,
+        skips: false,
+        note: "false instead of true if an operand is NaN",
+        op: id::LOGICAL_NOT,
+        apply: |site, a| {
+            let partial = compares_floats(site, a[0]);
+            partial.then(|| negated(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER))?
+        },
+    },
+    Rewrite {
+        name: "core.equal(true, a) -> core.equal(a, true)",
+        mode: Strict,
+        skips: false,
+        note: "",
+        op: id::EQUAL,
+        apply: |site, a| {
+            let turned = is_true(site, a[0]) && !is_true(site, a[1]);
+            turned.then(|| site.apply(id::EQUAL, &[a[1], a[0]]))?
+        },
+    },
+    Rewrite {
+        name: "core.equal(bool.cmp(a, b), true) -> core.cmp(a, b)",
+        mode: Strict,
+        skips: false,
+        note: "",
+        op: id::EQUAL,
+        apply: |site, a| {
+            let (op, operands) = as_mask(site, site.plain(a[0])).filter(|_| is_true(site, a[1]))?;
+            site.apply(op, &operands)
+        },
+    },
+    Rewrite {
+        name: "core.equal(bool.logical_and(a, b), true) -> core.presence_and(a == true, b == true)",
+        mode: Strict,
+        skips: false,
+        note: "if `a` or `b` is a literal or a comparison",
+        op: id::EQUAL,
+        apply: |site, a| each_is_true(site, a, id::LOGICAL_AND, id::PRESENCE_AND),
+    },
+    Rewrite {
+        name: "core.equal(bool.logical_or(a, b), true) -> core.presence_or(a == true, b == true)",
+        mode: Strict,
+        skips: false,
+        note: "if `a` or `b` is a literal or a comparison",
+        op: id::EQUAL,
+        apply: |site, a| each_is_true(site, a, id::LOGICAL_OR, id::PRESENCE_OR),
+    },
+];

@@ -1,0 +1,147 @@
+//! Conditionals: those that are decided, those that only look like computations, and those that are pushed into branches.
+//! Where a rule makes a `core.where`, what only one branch needs is evaluated only when that branch is chosen.
+
+use super::boolean::equals;
+use super::{Id, Rewrite, Site, Strict};
+use cembra_ops::{OpId, id};
+
+/// An operator of one operand applied to both branches of a conditional, if one of them is a literal.
+fn into_branches(site: &mut Site<'_>, conditional: Id, op: OpId) -> Option<Id> {
+    let [condition, on, off] = site.operands(conditional, id::WHERE)?;
+    if !site.is_literal(on) && !site.is_literal(off) {
+        return None;
+    }
+    let (on, off) = (site.apply(op, &[on])?, site.apply(op, &[off])?);
+    // It stays the conditional it was.
+    site.apply_as(conditional, id::WHERE, &[condition, on, off])
+}
+
+/// True if the one mask is present just where the other is missing.
+fn is_opposite(site: &Site<'_>, not: Id, mask: Id) -> bool {
+    let Some([of]) = site.operands(not, id::PRESENCE_NOT) else { return false };
+    // The opposite of `has(x)` has become that of `x`.
+    of == mask || site.operands(mask, id::HAS) == Some([of])
+}
+
+/// `b` of `b & not c`, for this `c`.
+fn unless(site: &Site<'_>, node: Id, condition: Id) -> Option<Id> {
+    let [b, not] = site.operands(node, id::PRESENCE_AND)?;
+    is_opposite(site, not, condition).then_some(b)
+}
+
+/// `where(c == value, on, off)`.
+fn choose(site: &mut Site<'_>, condition: Id, value: bool, on: Id, off: Id) -> Option<Id> {
+    let condition = equals(site, condition, value)?;
+    site.apply(id::WHERE, &[condition, on, off])
+}
+
+pub(super) static RULES: &[Rewrite] = &[
+    Rewrite {
+        name: "core.where(literal, a, b) -> a or b",
+        mode: Strict,
+        skips: false,
+        note: "also for any condition that is present by type",
+        op: id::WHERE,
+        apply: |site, a| {
+            if site.is_missing(a[0]) {
+                return Some(a[2]);
+            }
+            site.is_present(a[0]).then_some(a[1])
+        },
+    },
+    Rewrite {
+        name: "core.to_optional(core.where(c, a, b)) -> core.where(c, core.to_optional(a), core.to_optional(b))",
+        mode: Strict,
+        skips: false,
+        note: "if `a` or `b` is a literal",
+        op: id::TO_OPTIONAL,
+        apply: |site, a| into_branches(site, a[0], id::TO_OPTIONAL),
+    },
+    Rewrite {
+        name: "core.has(core.where(c, a, b)) -> core.where(c, core.has(a), core.has(b))",
+        mode: Strict,
+        skips: false,
+        note: "if `a` or `b` is a literal",
+        op: id::HAS,
+        apply: |site, a| into_branches(site, a[0], id::HAS),
+    },
+    Rewrite {
+        name: "(a & c) | (b & not c) -> core.to_optional(core.where(c, a, b))",
+        mode: Strict,
+        skips: true,
+        note: "for plain `a` and `b`; optional ones become `core._presence_and_or` first",
+        op: id::PRESENCE_OR,
+        apply: |site, a| {
+            let [on, condition] = site.operands(a[0], id::PRESENCE_AND)?;
+            let off = unless(site, a[1], condition)?;
+            if site.is_optional(on) || site.is_optional(off) {
+                return None;
+            }
+            let chosen = site.apply(id::WHERE, &[condition, on, off])?;
+            site.apply(id::TO_OPTIONAL, &[chosen])
+        },
+    },
+    Rewrite {
+        name: "core._presence_and_or(a, c, b & not c) -> core.where(c, a, b)",
+        mode: Strict,
+        skips: true,
+        note: "",
+        op: id::PRESENCE_AND_OR,
+        apply: |site, a| {
+            let off = unless(site, a[2], a[1])?;
+            site.apply(id::WHERE, &[a[1], a[0], off])
+        },
+    },
+    Rewrite {
+        name: "bool.logical_if(c, true, false, m) -> c | m",
+        mode: Strict,
+        skips: false,
+        note: "",
+        op: id::LOGICAL_IF,
+        apply: |site, a| {
+            let as_is = site.boolean(a[1]) == Some(true) && site.boolean(a[2]) == Some(false);
+            as_is.then(|| site.apply(id::PRESENCE_OR, &[a[0], a[3]]))?
+        },
+    },
+    Rewrite {
+        name: "bool.logical_if(c | false, a, b, m) -> core.where(c == true, a, b)",
+        mode: Strict,
+        skips: true,
+        note: "",
+        op: id::LOGICAL_IF,
+        apply: |site, a| {
+            let [condition, default] = site.operands(site.plain(a[0]), id::PRESENCE_OR)?;
+            (site.boolean(default) == Some(false)).then(|| choose(site, condition, true, a[1], a[2]))?
+        },
+    },
+    Rewrite {
+        name: "bool.logical_if(c | true, a, b, m) -> core.where(c == false, b, a)",
+        mode: Strict,
+        skips: true,
+        note: "",
+        op: id::LOGICAL_IF,
+        apply: |site, a| {
+            let [condition, default] = site.operands(site.plain(a[0]), id::PRESENCE_OR)?;
+            (site.boolean(default) == Some(true)).then(|| choose(site, condition, false, a[2], a[1]))?
+        },
+    },
+    Rewrite {
+        name: "bool.logical_if(core.to_optional(c), a, b, m) -> core.where(c == true, a, b)",
+        mode: Strict,
+        skips: true,
+        note: "",
+        op: id::LOGICAL_IF,
+        apply: |site, a| {
+            let [condition] = site.operands(a[0], id::TO_OPTIONAL)?;
+            choose(site, condition, true, a[1], a[2])
+        },
+    },
+    Rewrite {
+        name: "bool.logical_if(c, a, b, b) -> core.where(c == true, a, b)",
+        mode: Strict,
+        skips: true,
+        note: "",
+        op: id::LOGICAL_IF,
+        apply: |site, a| (a[2] == a[3]).then(|| choose(site, a[0], true, a[1], a[2]))?,
+    },
+];

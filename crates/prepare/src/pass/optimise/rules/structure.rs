@@ -1,0 +1,21 @@
+//! Tuples.
+
+use super::{Rewrite, Strict};
+use cembra_expr::ScalarValue;
+use cembra_ops::id;
+
+pub(super) static RULES: &[Rewrite] = &[Rewrite {
+    name: "core.get_nth(core.make_tuple(.., e, ..)) -> e",
+    mode: Strict,
+    skips: true,
+    note: "",
+    op: id::GET_NTH,
+    apply: |site, a| {
+        let index = match site.value(a[1])?.as_scalar()? {
+            ScalarValue::Int64(index) => usize::try_from(*index).ok()?,
+            ScalarValue::Int32(index) => usize::try_from(*index).ok()?,
+            _ => return None,
+        };
+        site.fields(a[0])?.get(index).copied()
+    },
+}];

@@ -1,0 +1,243 @@
+//! Paths: the conditions under which a use of a node happens, from the place of its guard inwards.
+//!
+//! The outermost condition is computed where the guard stands. An inner one is computed there too if that cannot fail and
+//! costs little. One that can fail is moved there under the conditions around it, so that it is evaluated exactly when it
+//! was, if nothing that it takes with it is used elsewhere. Any other is left out, and the guard is a little wide.
+
+use super::Cost;
+use crate::pass::wheres::Analysis;
+use crate::{Id, Kind, RegionId, TypedGraph};
+use cembra_expr::NodeId;
+use cembra_ops::{OpId, Registry, id};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The most levels of conditionals between a guard and a use of what it guards.
+const MOST_LEVELS: usize = 64;
+/// The most conditions of a path.
+const MOST_CONDITIONS: usize = 8;
+/// The most operators that an inner condition may take to compute.
+const MOST_OPERATORS: usize = 16;
+
+/// All of these masks, each present or missing as said; outermost first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path {
+    conditions: Vec<(Id, bool)>,
+    /// The conditions that must be moved, by position, each with how many of those before it are around it.
+    moved: Vec<(usize, usize)>,
+}
+
+/// Where paths are looked for.
+pub(super) struct Paths<'a> {
+    pub(super) graph: &'a TypedGraph,
+    pub(super) analysis: &'a Analysis,
+    pub(super) cost: &'a mut Cost,
+    /// The nodes that may get a guard of their own.
+    pub(super) wanted: &'a [bool],
+    /// How often each node is used; counted when it is first asked.
+    pub(super) uses: Vec<u32>,
+    /// True for a conditional that was written as one.
+    pub(super) is_written: &'a dyn Fn(NodeId) -> bool,
+}
+
+impl Paths<'_> {
+    /// The conditions from `home` down to `used`; none if there are too many levels to look at.
+    pub(super) fn find(&mut self, used: RegionId, home: RegionId) -> Path {
+        let mut levels = Vec::new();
+        let mut region = used;
+        while region != home {
+            let Some((conditional, on)) = self.analysis.opened_by[region.index()] else { return Path::default() };
+            if levels.len() == MOST_LEVELS {
+                return Path::default();
+            }
+            levels.push((region, conditional, on));
+            region = self.analysis.tree.parent(region);
+        }
+        let mut path = Path::default();
+        // How many conditions lead to each region on the way, as long as none was left out.
+        let mut leading: Vec<(RegionId, usize)> = vec![(home, 0)];
+        let mut exact = true;
+        for (region, conditional, on) in levels.into_iter().rev() {
+            if path.conditions.len() == MOST_CONDITIONS || !self.is_written(conditional) {
+                break;
+            }
+            let condition = self.graph.operands(conditional)[0];
+            // An inner conditional may ask again what an outer one asked.
+            if !path.conditions.contains(&(condition, on)) {
+                let around = leading.iter().find(|(region, _)| Some(*region) == self.region(condition));
+                if path.conditions.is_empty() || self.cost.is_safe_anywhere(self.graph, condition) {
+                    path.conditions.push((condition, on));
+                } else if let (true, Some((_, around))) = (exact, around.filter(|(region, _)| *region != home))
+                    && !self.wanted[condition.index()]
+                    && self.takes_only_its_own(condition, home)
+                {
+                    path.moved.push((path.conditions.len(), *around));
+                    path.conditions.push((condition, on));
+                } else {
+                    exact = false;
+                }
+            }
+            leading.push((region, path.conditions.len()));
+        }
+        path
+    }
+
+    /// True for a conditional that was written as one, and for that of a loop, which may have no rounds.
+    fn is_written(&self, conditional: Id) -> bool {
+        self.graph.kind(conditional) == Kind::Where || (self.is_written)(self.graph.origin(conditional))
+    }
+
+    fn region(&self, node: Id) -> Option<RegionId> {
+        self.analysis.regions[node.index()]
+    }
+
+    /// True if nothing else uses what a condition takes to compute, but for what is computed in this region or around it, and
+    /// what may be computed anywhere.
+    fn takes_only_its_own(&mut self, condition: Id, region: RegionId) -> bool {
+        let mut seen: FxHashMap<Id, u32> = FxHashMap::default();
+        let mut stack = vec![condition];
+        while let Some(node) = stack.pop() {
+            for operand in self.graph.operands(node) {
+                let at_hand = self.region(*operand).is_some_and(|at| self.analysis.tree.common(at, region) == at);
+                if self.graph.operands(*operand).is_empty() || at_hand || self.cost.is_safe_anywhere(self.graph, *operand) {
+                    continue;
+                }
+                let uses = seen.entry(*operand).or_insert(0);
+                *uses += 1;
+                if *uses == 1 {
+                    stack.push(*operand);
+                }
+            }
+            if seen.len() > MOST_OPERATORS {
+                return false;
+            }
+        }
+        if self.uses.is_empty() {
+            self.uses = self.count_uses();
+        }
+        seen.into_iter().all(|(node, uses)| self.uses[node.index()] == uses)
+    }
+
+    fn count_uses(&self) -> Vec<u32> {
+        let mut uses = vec![0; self.graph.len()];
+        for node in self.graph.ids().filter(|node| self.region(*node).is_some()) {
+            for operand in self.graph.operands(node) {
+                uses[operand.index()] += 1;
+            }
+        }
+        uses
+    }
+}
+
+impl Cost {
+    /// True if a condition can be computed where it was not meant to be: no operator that it takes can fail or costs much.
+    fn is_safe_anywhere(&mut self, graph: &TypedGraph, condition: Id) -> bool {
+        let mut stack = vec![condition];
+        let mut seen = 0;
+        while let Some(node) = stack.pop() {
+            let op = match graph.kind(node) {
+                Kind::Operator { op, .. } => op,
+                Kind::Where | Kind::Loop(_) => return false,
+                _ => continue,
+            };
+            seen += 1;
+            if seen > MOST_OPERATORS || op == id::WHERE || self.is_worth_guarding(graph, node) {
+                return false;
+            }
+            stack.extend_from_slice(graph.operands(node));
+        }
+        true
+    }
+}
+
+impl Path {
+    /// True if the use is not known to depend on anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
+    /// The masks.
+    pub(super) fn conditions(&self) -> impl Iterator<Item = Id> {
+        self.conditions.iter().map(|(condition, _)| *condition)
+    }
+
+    /// The conditions to move, each with the path to where it is computed now.
+    pub(super) fn moved(&self) -> impl Iterator<Item = (Id, Path)> {
+        self.moved.iter().map(|(at, around)| (self.conditions[*at].0, self.cut(*around)))
+    }
+
+    /// Leaves out the conditions that must be moved.
+    pub(super) fn widen(&mut self) {
+        let moved = std::mem::take(&mut self.moved);
+        let mut at = 0;
+        self.conditions.retain(|_| {
+            at += 1;
+            moved.iter().all(|(moved, _)| moved + 1 != at)
+        });
+    }
+
+    /// The first conditions.
+    fn cut(&self, len: usize) -> Path {
+        let moved = self.moved.iter().copied().filter(|(at, _)| *at < len).collect();
+        Path { conditions: self.conditions[..len].to_vec(), moved }
+    }
+
+    /// The mask that is present where all conditions are as said.
+    pub(super) fn mask(
+        &self,
+        graph: &mut TypedGraph,
+        registry: &Registry,
+        copies: &[Option<Id>],
+        origin: NodeId,
+    ) -> Option<Id> {
+        let mut all: Option<Id> = None;
+        for (condition, on) in &self.conditions {
+            let mut mask = copies[condition.index()]?;
+            if !on {
+                mask = bound(graph, registry, id::PRESENCE_NOT, &[mask], origin)?;
+            }
+            all = Some(match all {
+                Some(so_far) if so_far != mask => bound(graph, registry, id::PRESENCE_AND, &[so_far, mask], origin)?,
+                _ => mask,
+            });
+        }
+        all
+    }
+}
+
+/// Drops paths that say no more than others do: the longer of two that begin alike, and two that part only at their last
+/// condition, for which what they share is left. All uses together may turn out to depend on nothing.
+pub(super) fn reduce(paths: &mut Vec<Path>) {
+    let mut all: FxHashSet<Vec<(Id, bool)>> = paths.iter().map(|path| path.conditions.clone()).collect();
+    for len in (1..=MOST_CONDITIONS).rev() {
+        for at in 0..paths.len() {
+            let mut other = paths[at].conditions.clone();
+            if other.len() != len {
+                continue;
+            }
+            other[len - 1].1 = !other[len - 1].1;
+            let common = paths[at].cut(len - 1);
+            if all.contains(&other) && all.insert(common.conditions.clone()) {
+                paths.push(common);
+            }
+        }
+    }
+    let mut kept: FxHashSet<Vec<(Id, bool)>> = FxHashSet::default();
+    paths.retain(|path| {
+        let conditions = &path.conditions;
+        let begins_alike = (0..conditions.len()).any(|len| all.contains(&conditions[..len]));
+        !begins_alike && kept.insert(conditions.clone())
+    });
+}
+
+/// An operator on operands of exactly its types.
+pub(super) fn bound(
+    graph: &mut TypedGraph,
+    registry: &Registry,
+    op: OpId,
+    operands: &[Id],
+    origin: NodeId,
+) -> Option<Id> {
+    let resolved = graph.resolve(registry, op, operands).ok()?;
+    let kind = Kind::Operator { op, overload: resolved.overload, lifted: resolved.lifted };
+    Some(graph.add(kind, operands, resolved.signature.ret, origin))
+}
