@@ -20,6 +20,9 @@ pub enum Error {
         /// The stage's error.
         source: Box<dyn std::error::Error>,
     },
+    /// An operator of the user is refused.
+    #[error(transparent)]
+    Register(#[from] cembra::RegisterError),
     /// The native backend gives no function to call directly.
     #[error("{workload}: the native backend offers no bare function")]
     NoBareFunction {

@@ -13,6 +13,7 @@ pub mod record;
 pub mod row;
 pub mod scalar;
 pub mod subject;
+pub mod user;
 pub mod workload;
 
 pub use error::Error;

@@ -145,8 +145,8 @@ macro_rules! answer {
 }
 
 macro_rules! scalar_answers {
-    ($($float:ident),*) => {$(
-        impl Answer for $float {
+    ($($cell:ty),*) => {$(
+        impl Answer for $cell {
             /// The models with one output call it `y`.
             fn parse(fields: &mut Fields<'_>) -> Result<Self, Error> {
                 fields.take("y")
@@ -159,6 +159,6 @@ macro_rules! scalar_answers {
     )*};
 }
 
-scalar_answers!(f32, f64);
+scalar_answers!(f32, f64, Optional<f64>);
 
 pub(crate) use {answer, row};

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::agreement;
 use crate::measure::{Effort, Task, interleave};
 use crate::record::Record;
-use crate::subject;
+use crate::subject::{self, Subject};
 use crate::workload::{Visitor, Workload};
 
 /// The rows that are called in turn. A branch predictor learns 8,192 random rows by heart, so fewer than this would
@@ -32,19 +32,31 @@ impl Visitor for Scalar {
         let rows = rows.as_slice();
         let mut subjects = subject::all::<W>()?;
         agreement::check(&mut subjects, rows)?;
-        let mut tasks: Vec<Task<'_>> = subjects
-            .iter_mut()
-            .map(|subject| Task {
-                subject: subject.name(),
-                metric: "ns_per_call",
-                unit: "ns",
-                per_second: 1e9,
-                calls: rows.len(),
-                run: Box::new(move || subject.sweep(rows)),
-            })
-            .collect();
-        let samples = interleave(&mut tasks, self.effort)?;
-        self.records.extend(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(W::NAME, task, samples)));
+        self.records.extend(measure(&mut subjects, rows, self.effort)?);
         Ok(())
     }
+}
+
+/// Nanoseconds per call of each subject, over the rows in turn.
+///
+/// # Errors
+/// The first error of a subject.
+pub fn measure<W: Workload>(
+    subjects: &mut [Box<dyn Subject<W>>],
+    rows: &[W::Input],
+    effort: Effort,
+) -> Result<Vec<Record>, Error> {
+    let mut tasks: Vec<Task<'_>> = subjects
+        .iter_mut()
+        .map(|subject| Task {
+            subject: subject.name(),
+            metric: "ns_per_call",
+            unit: "ns",
+            per_second: 1e9,
+            calls: rows.len(),
+            run: Box::new(move || subject.sweep(rows)),
+        })
+        .collect();
+    let samples = interleave(&mut tasks, effort)?;
+    Ok(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(W::NAME, task, samples)).collect())
 }

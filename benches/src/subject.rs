@@ -53,7 +53,7 @@ pub trait Subject<W: Workload> {
 pub fn all<W: Workload + 'static>() -> Result<Vec<Box<dyn Subject<W>>>, Error> {
     let mut subjects = limits::<W>();
     subjects.push(Box::new(Typed::<W>::new(INTERPRETER, Backend::Interpreter)?));
-    subjects.push(Box::new(native::<W>()?));
+    subjects.push(Box::new(native::<W>(NATIVE, executor::<W>(Backend::Native)?)?));
     subjects.push(Box::new(Typed::<W>::new(NATIVE_TYPED, Backend::Native)?));
     Ok(subjects)
 }
@@ -61,7 +61,8 @@ pub fn all<W: Workload + 'static>() -> Result<Vec<Box<dyn Subject<W>>>, Error> {
 /// The hand-written limit in both builds.
 #[must_use]
 pub fn limits<W: Workload>() -> Vec<Box<dyn Subject<W>>> {
-    vec![Box::new(Bare::limit(LIMIT, W::LIMIT)), Box::new(Bare::limit(LIMIT_BASELINE, W::LIMIT_BASELINE))]
+    let limit = |name, function| Bare::new(name, Family::Limit, function, Nothing);
+    vec![Box::new(limit(LIMIT, W::LIMIT)), Box::new(limit(LIMIT_BASELINE, W::LIMIT_BASELINE))]
 }
 
 /// The executor type of a workload.
@@ -81,7 +82,7 @@ pub(crate) fn model_error<W: Workload>(source: cembra::Error) -> Error {
 }
 
 /// What a bare function wants besides the structs.
-trait Scratch<C> {
+pub(crate) trait Scratch<C> {
     /// A frame and a context, valid until `self` is next used, moved or dropped.
     fn scratch(&mut self) -> (*mut u8, *mut C);
 }
@@ -102,7 +103,7 @@ impl<I: cembra::Input, O: cembra::Output> Scratch<Context> for ModelExecutor<I, 
 }
 
 /// A function called through its pointer, with nothing around it.
-struct Bare<C, S> {
+pub(crate) struct Bare<C, S> {
     name: &'static str,
     family: Family,
     function: RawFunction<C>,
@@ -110,17 +111,20 @@ struct Bare<C, S> {
     surroundings: S,
 }
 
-impl Bare<u8, Nothing> {
-    fn limit(name: &'static str, function: RawFunction<u8>) -> Self {
-        Bare { name, family: Family::Limit, function, surroundings: Nothing }
+impl<C, S: Scratch<C>> Bare<C, S> {
+    /// A function and what it wants besides the structs.
+    pub(crate) fn new(name: &'static str, family: Family, function: RawFunction<C>, surroundings: S) -> Self {
+        Bare { name, family, function, surroundings }
     }
 }
 
-/// The bare function of the native backend.
-fn native<W: Workload>() -> Result<Bare<Context, ExecutorOf<W>>, Error> {
-    let executor = executor::<W>(Backend::Native)?;
+/// The bare function of a natively compiled executor.
+pub(crate) fn native<W: Workload>(
+    name: &'static str,
+    executor: ExecutorOf<W>,
+) -> Result<Bare<Context, ExecutorOf<W>>, Error> {
     let function = executor.raw().ok_or(Error::NoBareFunction { workload: W::NAME })?;
-    Ok(Bare { name: NATIVE, family: Family::Cembra, function, surroundings: executor })
+    Ok(Bare::new(name, Family::Cembra, function, executor))
 }
 
 impl<W: Workload, C, S: Scratch<C>> Subject<W> for Bare<C, S> {

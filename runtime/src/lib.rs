@@ -23,7 +23,7 @@ pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_O
 pub use fields::{Fields, NameError, Names};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
-pub use kernel::{Kernel, KernelCall};
+pub use kernel::{Answer, Kernel, KernelCall};
 pub use optional::Optional;
 pub use qtype::{FieldOffset, Layout, QType, Scalar};
 pub use text::{Bytes, Text};

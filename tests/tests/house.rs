@@ -10,6 +10,7 @@ use std::process::Command;
 const UNSAFE: &[&str] = &[
     "benches/limit/limit.rs",
     "benches/src/subject.rs",
+    "benches/src/user.rs",
     "benches/src/workload.rs",
     "crates/cembra/src/executor.rs",
     "crates/cembra/src/fields.rs",
@@ -23,6 +24,7 @@ const UNSAFE: &[&str] = &[
     "crates/native/src/store.rs",
     "crates/ops/src/call.rs",
     "crates/ops/src/definition.rs",
+    "crates/ops/src/direct.rs",
     "crates/ops/src/kernel.rs",
     "crates/ops/src/strings/made.rs",
     "crates/ops/src/strings/mod.rs",
@@ -93,7 +95,7 @@ fn code_map() -> Vec<String> {
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> =
-        ["runtime", "crates", "tests", "benches", "fuzz"].map(|name| root().join(name)).into();
+        ["runtime", "crates", "tests", "benches", "docs", "fuzz"].map(|name| root().join(name)).into();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {

@@ -4,7 +4,7 @@ use cembra_benches::compile::Compile;
 use cembra_benches::measure::Effort;
 use cembra_benches::record::{self, Record};
 use cembra_benches::scalar::Scalar;
-use cembra_benches::{Error, workload};
+use cembra_benches::{Error, user, workload};
 use clap::{Args, Parser, Subcommand};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -26,6 +26,8 @@ enum What {
     Scalar(Common),
     /// Microseconds from text to something callable, warm.
     Compile(Common),
+    /// Nanoseconds per call of a function: as a built-in operator, and as operators of the user.
+    User(Common),
 }
 
 #[derive(Args)]
@@ -79,5 +81,6 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
             workload::visit_all(&mut compile)?;
             common.report(&compile.records)
         }
+        What::User(common) => common.report(&user::run(common.effort(31, 3, Duration::from_millis(2)))?),
     }
 }

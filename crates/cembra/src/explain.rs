@@ -1,6 +1,6 @@
 //! Explaining a model: what each stage made of it, as text.
 
-use crate::model::{plan, prepare};
+use crate::model::prepare;
 use crate::{Error, Model, Options};
 use cembra_expr::{Code, Diagnostic};
 use std::fmt::Write as _;
@@ -90,8 +90,7 @@ impl Model {
     /// Problems with types or limits, or that there is no machine code to be had.
     pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
         let program = self.selected(options)?;
-        let prepared = prepare(&program, options, &mut |_, _| {})?;
-        let plan = plan(&prepared, options)?;
+        let plan = self.plan_of(&program, options)?;
         let listings = cembra_native::listings(&plan, &plan.frame_binding())
             .map_err(|error| Error::from(Diagnostic::new(Code::Native, error.to_string())))?;
         Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code })

@@ -48,10 +48,10 @@ pub use cembra_expr::{
 };
 pub use cembra_native::RawFunction;
 pub use cembra_ops::{
-    Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, Un, UserFunction,
-    UserOperator, Val,
+    Arguments, Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, TypeFault, Un,
+    UserFunction, UserOperator, Val,
 };
-pub use cembra_prepare::{Extension, Mode, PASSES, Pass, Rewrite, rewrites};
+pub use cembra_prepare::{Extension, Id, Mode, PASSES, Pass, Rewrite, Rewriter, rewrites};
 pub use cembra_runtime::{CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Text};
 pub use error::Error;
 pub use executor::{Executor, Field, Session};

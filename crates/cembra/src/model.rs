@@ -219,7 +219,7 @@ impl Model {
 
     pub(crate) fn plan_of(&self, program: &Program, options: &Options) -> Result<Plan, Error> {
         let prepared = prepare(program, options, &mut |_, _| {})?;
-        plan(&prepared, options)
+        plan(&prepared, program, options)
     }
 }
 
@@ -233,13 +233,15 @@ pub(crate) fn prepare(
     Ok(cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?)
 }
 
-pub(crate) fn plan(prepared: &Prepared, options: &Options) -> Result<Plan, Error> {
+pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Options) -> Result<Plan, Error> {
     cembra_plan::build(prepared, options.frame_limit.0).map_err(|error| {
-        let code = match error {
-            PlanError::FrameLimit { .. } => Code::Limit,
-            _ => Code::Unprepared,
+        let (code, origin) = match error {
+            PlanError::FrameLimit { .. } => (Code::Limit, None),
+            PlanError::Compile { origin, .. } => (Code::Literal, Some(origin)),
+            _ => (Code::Unprepared, None),
         };
-        Diagnostic::new(code, error.to_string()).into()
+        let span = origin.and_then(|origin| program.graph.span(origin));
+        Diagnostic::new(code, error.to_string()).at(span).into()
     })
 }
 

@@ -126,7 +126,8 @@ impl Options {
         self
     }
 
-    /// Adds a rewrite of one's own, run after the optimiser.
+    /// Adds a rewrite of one's own, run after the optimiser. Several are asked in the order they were added; the first that
+    /// has a replacement for a node is taken. The guide has an example.
     #[must_use]
     pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
         self.prepare.extensions.push(extension);

@@ -1,8 +1,11 @@
 //! User operators through text, in both backends: plain and optional closures, functions that fail or panic, overloads,
-//! and a closure with a lowering rule of its own.
+//! a closure with a lowering rule of its own, and functions compiled from a literal.
 
-use cembra::{Backend, Cell, Limits, Model, Options, RegisterError, Registry, Scalar, UserOperator, Value};
+use cembra::{
+    Backend, Cell, Fallible, Limits, Mask, Model, Options, RegisterError, Registry, Scalar, Text, UserOperator, Value,
+};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<&'static Registry> = OnceLock::new();
@@ -14,7 +17,35 @@ fn registry() -> &'static Registry {
             UserOperator::new("my.root")
                 .fallible(|x: f64| if x < 0.0 { Err("a negative number") } else { Ok(x.sqrt()) }),
             UserOperator::new("my.panics").function(|x: i32| if x == 0 { panic!("zero") } else { x }),
+            UserOperator::new("my.throws").function(|x: i32| if x == 0 { std::panic::panic_any(Bomb) } else { x }),
             UserOperator::new("my.size").function(|x: i64| x * 10).function(|x: f64| x * 100.0),
+            // Every type that fits a register, more arguments than there are registers for them, and each in its place.
+            UserOperator::new("my.all").function(|a: bool, b: i32, c: i64, d: f32, e: f64, f: u64| {
+                f64::from(u8::from(a))
+                    + f64::from(b) * 10.0
+                    + c as f64 * 1e3
+                    + f64::from(d) * 1e5
+                    + e * 1e7
+                    + f as f64 * 1e9
+            }),
+            UserOperator::new("my.places").function(
+                |a: Option<bool>, b: Option<i32>, c: Option<f32>, d: Option<()>, e: Option<f64>, f: Option<i64>| {
+                    [a.is_some(), b.is_some(), c.is_some(), d.is_some(), e.is_some(), f.is_some()]
+                        .into_iter()
+                        .fold(0_i32, |bits, there| bits * 10 + i32::from(there))
+                },
+            ),
+            UserOperator::new("my.not").function(|x: bool| !x),
+            UserOperator::new("my.half").function(|x: f32| x / 2.0),
+            UserOperator::new("my.next").function(|x: i64| x.wrapping_add(1)),
+            UserOperator::new("my.positive").function(|x: i32| (x > 0).then_some(())),
+            UserOperator::new("my.even").function(|x: Option<i32>| x.filter(|x| x % 2 == 0)),
+            UserOperator::new("my.initial").function(|x: Text<'static>| x.as_str().len() as i32),
+            UserOperator::new("my.curve").params(&["points", "x"]).compiled(curve),
+            UserOperator::new("my.count").compiled(|_: &str| {
+                let alive = Alive::new();
+                Ok::<_, String>(move |x: i32| alive.plus(x))
+            }),
             UserOperator::new("my.double").with_rule(
                 |x: f64| x + x,
                 |tape, args| {
@@ -29,6 +60,54 @@ fn registry() -> &'static Registry {
         }
         registry.leak()
     })
+}
+
+/// A line through points, written `0:1 2:5`; refuses what lies outside of them.
+fn curve(points: &str) -> Result<Fallible<impl Fn(f64) -> Result<f64, &'static str> + use<>>, String> {
+    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("`{text}` is no number"));
+    let point = |text: &str| {
+        let (x, y) = text.split_once(':').ok_or_else(|| format!("`{text}` is no point"))?;
+        Ok((number(x)?, number(y)?))
+    };
+    let points: Vec<(f64, f64)> = points.split(' ').map(point).collect::<Result<_, String>>()?;
+    Ok(Fallible(move |x: f64| {
+        let after = points.partition_point(|point| point.0 <= x);
+        match (after.checked_sub(1).map(|before| points[before]), points.get(after)) {
+            (Some((x0, y0)), Some((x1, y1))) => Ok(y0 + (x - x0) / (x1 - x0) * (y1 - y0)),
+            _ => Err("outside of the curve"),
+        }
+    }))
+}
+
+/// Something to throw that throws again when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("and again");
+    }
+}
+
+static ALIVE: AtomicI32 = AtomicI32::new(0);
+
+/// Something that is counted while it lives.
+struct Alive(i32);
+
+impl Alive {
+    fn new() -> Self {
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        Alive(100)
+    }
+
+    fn plus(&self, x: i32) -> i32 {
+        self.0 + x
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The value of an expression over `x`, in both backends, which must agree; or its error's code and text.
@@ -65,6 +144,79 @@ fn failures_and_panics_are_errors_of_the_evaluation() {
     assert_eq!(run("where(x > 0, my.root(x), 0.0)", (-1.0_f64).into()), Ok(0.0_f64.into()));
     assert_eq!(run("my.panics(x)", 0_i32.into()), invalid("my.panics: the operator panicked"));
     assert_eq!(run("my.panics(x)", 4_i32.into()), Ok(4_i32.into()));
+    assert_eq!(run("my.panics(x)", Some(0_i32).into()), invalid("my.panics: the operator panicked"));
+    assert_eq!(run("my.throws(x)", 0_i32.into()), invalid("my.throws: the operator panicked"));
+}
+
+#[test]
+fn arguments_and_results_arrive_whatever_their_types() {
+    let x = |value: f64| Value::from(value);
+    let all = "my.all(x > 0 == present, core.to_int32(x), 3i64, 0.5f32, x, u64)";
+    let all = all.replace("x > 0 == present", "core.to_bool(x)").replace("u64", "core.to_uint64(7)");
+    assert_eq!(run(&all, x(2.0)), Ok((1.0 + 20.0 + 3e3 + 0.5e5 + 2e7 + 7e9).into()));
+    assert_eq!(run(&all, Some(2.0).into()), Ok(Some(1.0 + 20.0 + 3e3 + 0.5e5 + 2e7 + 7e9).into()));
+    assert_eq!(run(&all, None::<f64>.into()), Ok(None::<f64>.into()));
+    let places = "my.places(missing[bool], x, 1.5f32, x > 3, core.to_float64(x), 9)";
+    assert_eq!(run(places, Some(2_i32).into()), Ok(11_011.into()));
+    assert_eq!(run(places, Some(4_i32).into()), Ok(11_111.into()));
+    assert_eq!(run(places, None::<i32>.into()), Ok(1_001.into()));
+    assert_eq!(run(places, 4_i32.into()), Ok(11_111.into()));
+    assert_eq!(run("my.not(x)", true.into()), Ok(false.into()));
+    assert_eq!(run("my.not(x) == false", Some(true).into()), Ok(Mask(true).into()));
+    assert_eq!(run("my.half(x) + 1", 3.0_f32.into()), Ok(2.5_f32.into()));
+    assert_eq!(run("my.next(x)", i64::MAX.into()), Ok(i64::MIN.into()));
+    assert_eq!(run("my.positive(x)", 3_i32.into()), Ok(Mask(true).into()));
+    assert_eq!(run("my.positive(x)", (-3_i32).into()), Ok(Mask(false).into()));
+    assert_eq!(run("my.even(x)", Some(4_i32).into()), Ok(Some(4_i32).into()));
+    assert_eq!(run("my.even(x) ?? -1", Some(5_i32).into()), Ok((-1_i32).into()));
+    assert_eq!(run("my.initial(x)", "four".into()), Ok(4_i32.into()));
+}
+
+#[test]
+fn operators_are_compiled_from_a_literal() {
+    assert_eq!(run("my.curve('0:1 2:5 3:0', x)", 1.0_f64.into()), Ok(3.0_f64.into()));
+    assert_eq!(
+        run("let flat = '0:1 9:1'; my.curve(flat, x) + my.curve(x = x, points = '0:0 9:9')", 2_i32.into()),
+        Ok(3.0.into())
+    );
+    assert_eq!(run("my.curve('0:1 2:5', x)", Some(0.5_f64).into()), Ok(Some(2.0_f64).into()));
+    assert_eq!(run("my.curve('0:1 2:5', x)", None::<f64>.into()), Ok(None::<f64>.into()));
+    assert_eq!(run("my.curve('0:1 2:5', 1) * x", 2.0_f64.into()), Ok(6.0_f64.into()));
+    let outside = Err(("invalid".to_owned(), "my.curve: outside of the curve".to_owned()));
+    assert_eq!(run("my.curve('0:1 2:5', x)", 2.0_f64.into()), outside);
+    assert_eq!(run("where(x < 2, my.curve('0:1 2:5', x), 0.0)", 2.0_f64.into()), Ok(0.0_f64.into()));
+
+    let refused = |source: &str| {
+        let model = Model::parse_with(source, registry(), &Limits::default()).expect("a model");
+        let error = model.compile(&Options::default().registry(registry())).expect_err("a literal that cannot be");
+        (error.code(), error.to_string(), error.span().map(|span| span.text(source).to_owned()))
+    };
+    let (code, text, span) = refused("input x: f64; 1 + my.curve('0:one', x)");
+    assert_eq!((code, text.as_str()), ("literal", "my.curve: `one` is no number"));
+    assert_eq!(span.as_deref(), Some("my.curve('0:one', x)"));
+    let (code, text, _) = refused("input t: text, x: f64; my.curve(t, x)");
+    assert_eq!(code, "type-mismatch");
+    assert_eq!(text, "my.curve needs a literal for `points`; the operator is compiled from it, with the model");
+}
+
+#[test]
+fn what_an_operator_is_compiled_to_lives_as_long_as_the_model() {
+    let alive = || ALIVE.load(Ordering::Relaxed);
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let model =
+            Model::parse_with("input x: i32; my.count('', x) + my.count('b', x)", registry(), &Limits::default());
+        let options = Options::default().backend(backend).registry(registry());
+        let executor = model.and_then(|model| model.compile(&options)).expect("it compiles");
+        assert_eq!(alive(), 2, "once a literal");
+        let mut session = executor.session();
+        drop(executor);
+        for x in 0..3_i32 {
+            assert_eq!(session.evaluate(&[x.into()]).expect("a value"), [(200 + 2 * x).into()]);
+        }
+        assert_eq!(alive(), 2, "not once an evaluation");
+        drop(session);
+        assert_eq!(alive(), 0);
+    }
 }
 
 #[test]

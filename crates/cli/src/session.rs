@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The commands, what each takes and what it does.
 pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
     (":type", "EXPR", "the type of an expression"),
-    (":explain", "EXPR [STAGE]", "what a stage made of it: expr, passes, prepared, plan (if none is named), clif, asm"),
+    (":explain", "EXPR [STAGE]", "what a stage made of it: expr, passes, prepared, plan, clif, asm"),
     (":time", "EXPR", "how long it takes to compile and to evaluate"),
     (":set", "NAME = LITERAL", "gives an input its value; alone, lists the values"),
     (":help", "", "this list"),
@@ -187,8 +187,10 @@ impl Session {
             let name = &input.name;
             let declared = input.qtype.as_ref();
             let problem = match self.values.get(&**name) {
-                None => Diagnostic::new(Code::Binding, format!("input `{name}` has no value"))
-                    .hint(format!("give it one, as in `:set {name} = 1.5`")),
+                None => {
+                    let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
+                    problem.hint(meant(name).unwrap_or_else(|| format!("give it one, as in `:set {name} = 1.5`")))
+                }
                 Some(value) => match declared.map_or(Some(value.clone()), |declared| cast(value, declared)) {
                     Some(value) => {
                         values.insert(name.clone(), value);
@@ -262,6 +264,13 @@ impl Session {
         let compile = 1e6 * compile.map_err(blame)?;
         Ok(format!("compile: {compile:.1} us\nevaluate: {:.1} ns by {by}\n", 1e9 * evaluate))
     }
+}
+
+/// The command that a name was meant to be, if it looks like one.
+fn meant(name: &str) -> Option<String> {
+    let name = if name == "exit" { "quit" } else { name };
+    let (command, ..) = COMMANDS.iter().find(|(command, ..)| command.strip_prefix(':') == Some(name))?;
+    Some(format!("is `{command}` meant?"))
 }
 
 /// The name that an input defines, if it begins with a definition.
@@ -369,6 +378,11 @@ mod tests {
         assert_eq!(say(&mut session, ":frob"), "error: there is no command `:frob`");
         assert_eq!(say(&mut session, ":type"), "error: `:type` takes an expression");
         assert_eq!(say(&mut session, "# nothing"), "");
+        let Err(Failure::Model { problems, .. }) = session.take("exit") else { panic!("`exit` has no value") };
+        assert_eq!(problems[0].hints(), ["is `:quit` meant?"]);
+        // A name like any other, once it has a value.
+        assert_eq!(say(&mut session, ":set exit = 1"), "");
+        assert_eq!(say(&mut session, "exit"), "1\n");
     }
 
     #[test]

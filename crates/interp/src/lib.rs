@@ -1,8 +1,8 @@
 //! The interpreter backend: a plan flattened to instructions on frame slots, each operator bound to its kernel. It is the
 //! fallback where native code cannot be had, and the oracle native code is tested against.
 
-use cembra_ops::{Data, Kernel};
-use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, Step};
+use cembra_ops::{Data, Kernel, State};
+use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, StepId};
 use cembra_runtime::{Context, Fault, FaultKind, FramePtr, QType, STATUS_OK, Slot};
 
 /// A bound instruction.
@@ -25,12 +25,14 @@ enum Instruction {
 pub struct Interpreted {
     instructions: Vec<Instruction>,
     slots: Vec<u32>,
+    #[expect(dead_code, reason = "keeps what instructions point to alive")]
+    states: Vec<State>,
 }
 
 /// Binds a plan.
 #[must_use]
 pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
-    let mut bound = Interpreted { instructions: Vec::new(), slots: Vec::new() };
+    let mut bound = Interpreted { instructions: Vec::new(), slots: Vec::new(), states: plan.states() };
     for (input, place) in plan.inputs().iter().zip(&binding.inputs) {
         bound.copy(*place, plan.place(input.value), &plan.value(input.value).qtype);
     }
@@ -40,7 +42,7 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     for linear in flat {
         starts.push(bound.instructions.len() as u32);
         match linear {
-            Linear::Step(id) => bound.step(plan, plan.step(id), id.index() as u32),
+            Linear::Step(id) => bound.step(plan, id),
             Linear::Copy { from, to } => bound.copy(plan.place(from), plan.place(to), &plan.value(to).qtype),
             Linear::JumpIfNot { condition, target } => {
                 bound.instructions.push(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
@@ -74,11 +76,12 @@ impl Interpreted {
         }
     }
 
-    fn step(&mut self, plan: &Plan, step: &Step, site: u32) {
+    fn step(&mut self, plan: &Plan, id: StepId) {
+        let step = plan.step(id);
         match step.action {
             Action::Operator { op, overload, lifted } => {
-                let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
-                let (kernel, data) = (overload.kernel(lifted), overload.data);
+                let kernel = plan.registry().get(op).overloads()[usize::from(overload)].kernel(lifted);
+                let (data, site) = (plan.data(id), id.index() as u32);
                 let slots = self.slots.len() as u32;
                 self.slots.extend(plan.args(step).iter().map(|arg| plan.value(*arg).slot));
                 self.slots.push(plan.value(step.out).slot);

@@ -44,7 +44,7 @@ pub(crate) const fn clif_type(ty: MachineType) -> ir::Type {
     }
 }
 
-fn number_type(scalar: Scalar) -> Option<ir::Type> {
+pub(crate) fn number_type(scalar: Scalar) -> Option<ir::Type> {
     Some(match scalar {
         Scalar::Int32 => types::I32,
         Scalar::Int64 | Scalar::UInt64 => types::I64,
@@ -54,7 +54,7 @@ fn number_type(scalar: Scalar) -> Option<ir::Type> {
     })
 }
 
-fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
+pub(crate) fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
     match ty {
         types::F32 => builder.ins().f32const(0.0),
         types::F64 => builder.ins().f64const(0.0),

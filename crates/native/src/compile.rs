@@ -2,8 +2,8 @@
 //! that nobody can call it after its pages are gone.
 
 use crate::error::{Error, ErrorKind};
-use crate::{isa, lower, store};
-use cembra_ops::Tape;
+use crate::{call, isa, lower, store};
+use cembra_ops::{State, Tape};
 use cembra_plan::{Binding, Function, Plan};
 use cembra_runtime::{CodePages, Context, FramePtr, KernelCall};
 use cranelift_codegen::control::ControlPlane;
@@ -33,23 +33,22 @@ pub struct Compiled {
     calls: Calls,
 }
 
-/// The kernels that the code calls, with their slots.
-#[derive(Debug, Default)]
+/// The functions of operators that the code calls, with their slots.
+#[derive(Debug)]
 struct Calls {
     table: Box<[KernelCall]>,
-    /// What the entries of the table point to.
-    #[expect(dead_code, reason = "keeps the slots alive")]
-    slots: Box<[u32]>,
+    #[expect(dead_code, reason = "keeps what the entries of the table point to alive")]
+    owned: (Box<[u32]>, Vec<State>),
 }
 
-// SAFETY: OPERATOR-DATA; the other pointers are to the slots beside the table, which lives as long.
+// SAFETY: OPERATOR-DATA; the other pointers are to the slots beside the table, which live as long.
 unsafe impl Send for Calls {}
 // SAFETY: OPERATOR-DATA, and nothing is ever written through the pointers.
 unsafe impl Sync for Calls {}
 
 impl Calls {
     fn of(plan: &Plan) -> Calls {
-        let steps: Vec<_> = lower::kernel_steps(plan).collect();
+        let steps: Vec<_> = call::steps(plan).collect();
         let mut slots = Vec::new();
         for (id, _) in &steps {
             let step = plan.step(*id);
@@ -57,12 +56,12 @@ impl Calls {
         }
         let slots = slots.into_boxed_slice();
         let mut rest = &slots[..];
-        let table = steps.into_iter().map(|(id, (kernel, data))| {
+        let table = steps.into_iter().map(|(id, callee)| {
             let (own, others) = rest.split_at(plan.args(plan.step(id)).len() + 1);
             rest = others;
-            KernelCall { kernel, slots: own.as_ptr(), data: data.as_ptr() }
+            KernelCall { function: callee.address(), slots: own.as_ptr(), data: plan.data(id).as_ptr() }
         });
-        Calls { table: table.collect(), slots }
+        Calls { table: table.collect(), owned: (slots, plan.states()) }
     }
 }
 

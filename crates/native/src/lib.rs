@@ -2,6 +2,7 @@
 //! a function builder, its conditionals become basic blocks; the code is free of relocations, lives in memory that is
 //! unmapped with its last reference, and runs on the caller's structs in place.
 
+mod call;
 mod cells;
 mod compile;
 mod error;

@@ -3,13 +3,14 @@
 
 mod rounds;
 
+use crate::call::{self, Callee};
 use crate::cells::{self, Cell, Datum, Memory, Presence};
 use crate::player::{Player, Surroundings};
 use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{self as ops, Tape};
 use cembra_plan::{Action, Base, Binding, BlockId, Place, Plan, StepId, ValueId};
-use cembra_runtime::{Context, Kernel, KernelCall, MachineType, QType, STATUS_OK, Scalar};
-use cranelift_codegen::ir::{self, AbiParam, AliasRegion, AliasRegionData, BlockArg, InstBuilder, MemFlagsData, types};
+use cembra_runtime::{MachineType, QType, STATUS_OK, Scalar};
+use cranelift_codegen::ir::{self, AliasRegion, AliasRegionData, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, Variable};
 use rustc_hash::FxHashMap;
@@ -48,7 +49,7 @@ pub(crate) fn lower(
     let around = Surroundings { isa, context: params[3], context_region, signatures: FxHashMap::default() };
     let mut lowering = Lowering {
         escapes: escapes(plan),
-        call_numbers: kernel_steps(plan).zip(0..).map(|((step, _), number)| (step, number)).collect(),
+        calls: call::steps(plan).zip(0..).map(|((step, callee), number)| (step, (callee, number))).collect(),
         kernel_signature: None,
         cells: vec![None; plan.value_count()],
         in_frame: vec![false; plan.value_count()],
@@ -81,21 +82,9 @@ pub(crate) fn lower(
     lowering.builder.ins().return_(&[status]);
 }
 
-/// True for a step that is no part of a straight line: a conditional, a loop, or the call of a kernel.
+/// True for a step that is no part of a straight line: a conditional, a loop, or the call of an operator's function.
 fn stands_alone(plan: &Plan, step: StepId) -> bool {
-    matches!(plan.step(step).action, Action::Where { .. } | Action::Loop { .. }) || kernel_of(plan, step).is_some()
-}
-
-/// The kernel that a step calls, if its operator has no rule.
-pub(crate) fn kernel_of(plan: &Plan, step: StepId) -> Option<(Kernel, ops::Data)> {
-    let Action::Operator { op, overload, lifted } = plan.step(step).action else { return None };
-    let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
-    matches!(overload.lower, ops::Lower::Kernel).then(|| (overload.kernel(lifted), overload.data))
-}
-
-/// The steps that call kernels, in the order their calls are numbered: that of the plan's steps.
-pub(crate) fn kernel_steps(plan: &Plan) -> impl Iterator<Item = (StepId, (Kernel, ops::Data))> {
-    (0..plan.step_count()).map(StepId::from_index).filter_map(|id| Some((id, kernel_of(plan, id)?)))
+    matches!(plan.step(step).action, Action::Where { .. } | Action::Loop { .. }) || call::callee(plan, step).is_some()
 }
 
 /// Which values are used outside of the straight line that makes them. A straight line ends at a step that stands alone.
@@ -130,27 +119,27 @@ fn escapes(plan: &Plan) -> Vec<bool> {
     escapes
 }
 
-struct Lowering<'a, 'b, 'f> {
-    plan: &'a Plan,
-    builder: &'a mut FunctionBuilder<'b>,
-    around: Surroundings<'f>,
-    params: [ir::Value; 3],
+pub(crate) struct Lowering<'a, 'b, 'f> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) builder: &'a mut FunctionBuilder<'b>,
+    pub(crate) around: Surroundings<'f>,
+    pub(crate) params: [ir::Value; 3],
     regions: Regions,
     tape: &'a mut Tape,
     escapes: Vec<bool>,
-    /// How many kernel calls there are, by step: the position of each in the table.
-    call_numbers: FxHashMap<StepId, u32>,
-    kernel_signature: Option<ir::SigRef>,
-    cells: Vec<Option<Cell>>,
-    literals: Vec<Option<u32>>,
+    /// What steps call, and the position of each call in the table.
+    pub(crate) calls: FxHashMap<StepId, (Callee, u32)>,
+    pub(crate) kernel_signature: Option<ir::SigRef>,
+    pub(crate) cells: Vec<Option<Cell>>,
+    pub(crate) literals: Vec<Option<u32>>,
     /// Inputs that the caller puts into their slots.
-    in_frame: Vec<bool>,
+    pub(crate) in_frame: Vec<bool>,
     /// How many rounds the loops may yet run.
     rounds_left: Option<Variable>,
 }
 
 impl Lowering<'_, '_, '_> {
-    fn memory(&self, place: Place) -> Memory {
+    pub(crate) fn memory(&self, place: Place) -> Memory {
         let (base, region) = match place.base {
             Base::Input => (self.params[0], self.regions.input),
             Base::Output => (self.params[1], self.regions.output),
@@ -160,7 +149,7 @@ impl Lowering<'_, '_, '_> {
     }
 
     /// The machine values of a value; those of a literal are made where they are asked for.
-    fn cell(&mut self, value: ValueId) -> Cell {
+    pub(crate) fn cell(&mut self, value: ValueId) -> Cell {
         if let Some(cell) = &self.cells[value.index()] {
             return cell.clone();
         }
@@ -251,7 +240,7 @@ impl Lowering<'_, '_, '_> {
                     let steps = &plan.block(block).steps[at..];
                     let alone = |id: &StepId| {
                         let structure = matches!(plan.step(*id).action, Action::Where { .. } | Action::Loop { .. });
-                        structure || self.call_numbers.contains_key(id)
+                        structure || self.calls.contains_key(id)
                     };
                     let line = steps.iter().position(alone).unwrap_or(steps.len());
                     if line > 0 {
@@ -269,7 +258,7 @@ impl Lowering<'_, '_, '_> {
                             continue;
                         }
                         _ => {
-                            self.call_kernel(id);
+                            self.call(id);
                             continue;
                         }
                     };
@@ -327,60 +316,6 @@ impl Lowering<'_, '_, '_> {
                 }
             }
         }
-    }
-
-    /// Calls a step's kernel: the arguments go to their slots in the frame, the result comes from its own.
-    fn call_kernel(&mut self, id: StepId) {
-        let plan = self.plan;
-        let step = plan.step(id);
-        for arg in plan.args(step) {
-            // What lies in the frame from the start is there already.
-            if self.literals[arg.index()].is_none() && !self.in_frame[arg.index()] {
-                let cell = self.cell(*arg);
-                let to = self.memory(plan.place(*arg));
-                cells::store(self.builder, &plan.value(*arg).qtype, &cell, to);
-            }
-        }
-        let number = self.call_numbers.get(&id).copied().unwrap_or(0);
-        let signature = self.kernel_signature();
-        let (context, frame) = (self.around.context, self.params[2]);
-        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        let table = self.builder.ins().load(types::I64, flags, context, Context::CALLS_OFFSET);
-        let entry = KernelCall::SIZE * number as i32;
-        let [kernel, slots, data] = [KernelCall::KERNEL_OFFSET, KernelCall::SLOTS_OFFSET, KernelCall::DATA_OFFSET]
-            .map(|offset| self.builder.ins().load(types::I64, flags, table, entry + offset));
-        let call = self.builder.ins().call_indirect(signature, kernel, &[context, frame, slots, data]);
-        let status = self.builder.inst_results(call)[0];
-        self.leave_on_fault(status, id.index() as u32);
-        let from = self.memory(plan.place(step.out)).written_during_the_call();
-        let cell = cells::load(self.builder, &plan.value(step.out).qtype, from);
-        self.cells[step.out.index()] = Some(cell);
-    }
-
-    fn kernel_signature(&mut self) -> ir::SigRef {
-        if let Some(known) = self.kernel_signature {
-            return known;
-        }
-        let mut signature = ir::Signature::new(self.around.isa.default_call_conv());
-        signature.params.extend([AbiParam::new(types::I64); 4]);
-        signature.returns.push(AbiParam::new(types::I32));
-        let reference = self.builder.import_signature(signature);
-        *self.kernel_signature.insert(reference)
-    }
-
-    /// Leaves the function with the status of a kernel that failed; it has filled the fault record but for the site.
-    fn leave_on_fault(&mut self, status: ir::Value, site: u32) {
-        let [failed, goes_on] = [(); 2].map(|()| self.builder.create_block());
-        self.builder.set_cold_block(failed);
-        self.builder.ins().brif(status, failed, &[], goes_on, &[]);
-        self.builder.seal_block(failed);
-        self.builder.seal_block(goes_on);
-        self.builder.switch_to_block(failed);
-        let site = self.builder.ins().iconst(types::I32, i64::from(site));
-        let flags = MemFlagsData::trusted().with_alias_region(Some(self.around.context_region));
-        self.builder.ins().store(flags, site, self.around.context, Context::FAULT_SITE_OFFSET);
-        self.builder.ins().return_(&[status]);
-        self.builder.switch_to_block(goes_on);
     }
 
     fn jump_to_join(&mut self, step: StepId, branch: BlockId, join: ir::Block) {

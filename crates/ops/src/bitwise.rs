@@ -1,19 +1,15 @@
 //! Bits of integers in two's complement. Booleans are not bits: they have `bool.logical_and` and its like.
 
-use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
 use crate::{Bin, Cell, Example, Overload, Promotion, Rule, Shift, Tape, Un, Val};
-use cembra_expr::Parameter;
 use cembra_runtime::MachineType;
-
-const ONE: &[Parameter] = &[param("x")];
-const TWO: &[Parameter] = &[param("x"), param("y")];
 
 const fn operator(
     name: &'static str,
     aliases: &'static [&'static str],
     summary: &'static str,
-    params: &'static [Parameter],
+    kind: OpDef,
     overloads: &'static [Overload],
     laws: &'static [Law],
     examples: &'static [Example],
@@ -22,14 +18,11 @@ const fn operator(
         name,
         aliases,
         summary,
-        params,
-        variadic: false,
-        presence: PresenceRule::Strict,
-        faults: &[],
         typing: Typing::Promote(Promotion::Integer),
         meaning: Meaning::Overloads(overloads),
         laws,
         examples,
+        ..kind
     }
 }
 
@@ -43,7 +36,7 @@ pub(crate) static BITWISE_AND: OpDef = operator(
     "bitwise.bitwise_and",
     &["bitwise_and"],
     "The bits that both integers have.",
-    TWO,
+    BINARY,
     &[strict!(|x: i32, y: i32| -> i32 { x & y }, AND_RULE), strict!(|x: i64, y: i64| -> i64 { x & y }, AND_RULE)],
     &[Law::Commutative],
     &[ex("bitwise_and(12, 10)", "8"), ex("bitwise_and(-1, 7i64)", "int64{7}")],
@@ -54,7 +47,7 @@ pub(crate) static BITWISE_OR: OpDef = operator(
     "bitwise.bitwise_or",
     &["bitwise_or"],
     "The bits that at least one of the integers has.",
-    TWO,
+    BINARY,
     &[strict!(|x: i32, y: i32| -> i32 { x | y }, OR_RULE), strict!(|x: i64, y: i64| -> i64 { x | y }, OR_RULE)],
     &[Law::Commutative],
     &[ex("bitwise_or(12, 10)", "14"), ex("bitwise_or(1, missing[i32])", "optional_int32{NA}")],
@@ -65,7 +58,7 @@ pub(crate) static BITWISE_XOR: OpDef = operator(
     "bitwise.bitwise_xor",
     &["bitwise_xor"],
     "The bits that exactly one of the integers has.",
-    TWO,
+    BINARY,
     &[strict!(|x: i32, y: i32| -> i32 { x ^ y }, XOR_RULE), strict!(|x: i64, y: i64| -> i64 { x ^ y }, XOR_RULE)],
     &[Law::Commutative],
     &[ex("bitwise_xor(12, 10)", "6")],
@@ -80,7 +73,7 @@ pub(crate) static INVERT: OpDef = operator(
     "bitwise.invert",
     &["invert"],
     "The bits that the integer does not have: `-1 - x`.",
-    ONE,
+    UNARY,
     &[strict!(|x: i32| -> i32 { !x }, INVERT_RULE), strict!(|x: i64| -> i64 { !x }, INVERT_RULE)],
     &[Law::Involution],
     &[ex("invert(0)", "-1"), ex("invert(5i64)", "int64{-6}")],
@@ -121,7 +114,7 @@ pub(crate) static COUNT: OpDef = operator(
     "bitwise.count",
     &["count_bits"],
     "How many bits are set in two's complement, as INT32.",
-    ONE,
+    UNARY,
     &[
         strict!(|x: i32| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),
         strict!(|x: i64| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),

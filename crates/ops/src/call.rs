@@ -22,7 +22,8 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     match def.meaning {
         Meaning::Overloads(overloads) => {
             let overload = overloads.get(usize::from(resolved.overload?))?;
-            overload.pure.then(|| call_overload(overload, resolved, args))
+            // What is compiled with a model is not called before there is one.
+            (overload.pure && overload.compile.is_none()).then(|| call_overload(overload, resolved, args))
         }
         Meaning::Structure(Structure::MakeTuple) => Some(Ok(Value::Tuple(args.into()))),
         Meaning::Structure(Structure::MakeNamed) => match &resolved.signature.ret {

@@ -2,10 +2,12 @@
 
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
-use crate::{Cell, Tape};
+use crate::{Cell, Direct, Tape};
 use cembra_expr::{Parameter, Value};
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
+use std::any::Any;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The type of an overload's argument or result: a scalar, bare or optional.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -45,9 +47,48 @@ pub enum Lower {
     Kernel,
 }
 
-/// The data of an overload's kernels; it lives as long as the process.
+/// The data of an overload's kernels: a pointer to a closure that lives as long as the process, or to a `State` that the
+/// model keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Data(pub(crate) *const ());
+
+/// What an operator that is compiled with a model was compiled to; freed with the last that holds it.
+#[derive(Clone, Debug)]
+pub struct State(Arc<dyn Any + Send + Sync>);
+
+impl State {
+    pub(crate) fn new(function: impl Send + Sync + 'static) -> Self {
+        State(Arc::new(function))
+    }
+
+    /// The pointer that kernels are given. It is good while this state or a clone lives.
+    #[must_use]
+    pub fn data(&self) -> Data {
+        Data(Arc::as_ptr(&self.0).cast())
+    }
+}
+
+/// How a literal text becomes the state of an operator. The error says what is wrong with the text.
+#[derive(Clone, Copy)]
+pub struct Compile(pub(crate) &'static CompileFn);
+
+pub(crate) type CompileFn = dyn Fn(&str) -> Result<State, String> + Send + Sync;
+
+impl Compile {
+    /// Compiles the text.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub fn compile(self, text: &str) -> Result<State, String> {
+        (self.0)(text)
+    }
+}
+
+impl std::fmt::Debug for Compile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Compile")
+    }
+}
 
 impl Data {
     /// No data.
@@ -60,7 +101,7 @@ impl Data {
     }
 }
 
-// SAFETY: OPERATOR-DATA: a pointer to a closure that is Send and Sync and never freed, or null.
+// SAFETY: OPERATOR-DATA: a pointer to something that is Send and Sync and outlives its use, or null.
 unsafe impl Send for Data {}
 // SAFETY: OPERATOR-DATA, likewise.
 unsafe impl Sync for Data {}
@@ -78,8 +119,12 @@ pub struct Overload {
     pub lifted: Option<Kernel>,
     /// How it becomes machine code.
     pub lower: Lower,
+    /// Without a rule: its function on registers, if its types fit; else machine code calls a kernel.
+    pub direct: Option<Direct>,
     /// What its kernels are given besides slots: the closure of a user operator.
     pub data: Data,
+    /// For an operator that is compiled with a model: how its first argument, a literal text, becomes the data.
+    pub compile: Option<Compile>,
     /// True if equal arguments give equal results; otherwise it is never evaluated ahead of time.
     pub pure: bool,
 }
@@ -92,6 +137,14 @@ impl Overload {
             Some(kernel) if lifted => kernel,
             _ => self.kernel,
         }
+    }
+
+    /// The type of an argument. What an operator is compiled from is a plain text, whatever the others are lifted to.
+    #[must_use]
+    pub fn takes(&self, arg: usize, lifted: bool) -> QType {
+        let Operand { scalar, optional } = self.args[arg];
+        let compiled = arg == 0 && self.compile.is_some();
+        QType::of(scalar, optional || (lifted && !compiled))
     }
 }
 

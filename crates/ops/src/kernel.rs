@@ -4,11 +4,12 @@
 //! Bodies and kernels state what an operator means; lowering rules state it again, independently.
 
 use crate::Operand;
+use crate::direct::Register;
 use cembra_runtime::{Bytes, FramePtr, Scalar, Slot, Text};
 
 /// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Text`, `Bytes`, and
 /// `Option` of each. Implemented here for all of them and nowhere else.
-pub trait Repr: Copy {
+pub trait Repr: Copy + Register {
     /// Its QType.
     const OPERAND: Operand;
     /// Its optional form; itself if it is one.
@@ -290,7 +291,9 @@ macro_rules! overload {
             kernel,
             lifted: $lifted,
             lower: $crate::kernel::lower!($($rule)?),
+            direct: $crate::kernel::direct!($body_fn, [$($arg: $ty),*], $ret, [$($rule)?]),
             data: $crate::Data::NONE,
+            compile: None,
             pure: true,
         }
     }};
@@ -303,6 +306,51 @@ macro_rules! lower {
     ($rule:expr) => {
         $crate::Lower::Rule($rule)
     };
+}
+
+/// The form on registers of an overload without a rule.
+macro_rules! direct {
+    ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, [$rule:expr]) => {
+        None
+    };
+    ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, []) => {{
+        use $crate::direct::Register;
+        unsafe extern "C" fn direct(
+            context: &mut cembra_runtime::Context,
+            _: *const (),
+            present: u64,
+            $($arg: <$ty as Register>::Machine),*
+        ) -> cembra_runtime::Answer {
+            const REQUIRED: u64 = $crate::direct::required(&[$(<$ty as $crate::kernel::Repr>::OPERAND),*]);
+            if !$crate::direct::are_there(present, REQUIRED) {
+                return cembra_runtime::Answer::MISSING;
+            }
+            let mut present = present;
+            $(let $arg = <$ty as Register>::arrive($arg, $crate::direct::next_bit(&mut present));)*
+            match $body_fn(context, $($arg),*) {
+                Ok(result) => Register::leave(result),
+                Err(fault) => {
+                    context.fail(fault);
+                    cembra_runtime::Answer::FAULT
+                }
+            }
+        }
+        // SAFETY: DIRECT-CALL: the function is made from these types.
+        unsafe {
+            $crate::direct::direct(
+                &[$(<$ty as Register>::FITS,)* <$ret as Register>::FITS],
+                std::mem::transmute::<
+                    unsafe extern "C" fn(
+                        &mut cembra_runtime::Context,
+                        *const (),
+                        u64,
+                        $(<$ty as Register>::Machine),*
+                    ) -> cembra_runtime::Answer,
+                    $crate::Direct,
+                >(direct),
+            )
+        }
+    }};
 }
 
 /// The next slot of a list.
@@ -319,4 +367,4 @@ pub(crate) unsafe fn next(slots: &mut *const u32) -> u32 {
     }
 }
 
-pub(crate) use {custom, lower, overload, strict};
+pub(crate) use {custom, direct, lower, overload, strict};

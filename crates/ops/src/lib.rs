@@ -9,6 +9,7 @@ mod call;
 mod cell;
 mod comparison;
 mod definition;
+mod direct;
 mod function;
 mod kernel;
 mod lift;
@@ -31,13 +32,14 @@ pub use call::call;
 pub use cell::{Cell, Datum, Presence};
 pub use cembra_runtime::Kernel;
 pub use definition::{
-    Arg, Data, Example, Expansion, Instantiation, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule, Round,
-    Rule, Stop, Structure, Typing,
+    Arg, Compile, Data, Example, Expansion, Instantiation, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule,
+    Round, Rule, State, Stop, Structure, Typing,
 };
+pub use direct::{Direct, Register};
 pub use kernel::Repr;
 pub use lift::lower;
 pub use registry::{OpId, Registry, id};
 pub use sequence::Sequence;
 pub use tape::{Bin, Cmp, Instr, Mask, Outcome, Shift, Tape, Un, Val};
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type};
-pub use user::{Fallible, RegisterError, UserFunction, UserOperator};
+pub use user::{Arguments, Fallible, RegisterError, UserFunction, UserOperator};

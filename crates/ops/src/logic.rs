@@ -1,7 +1,7 @@
 //! Booleans with a third value: Kleene's and, or, not, the four-way `logical_if`, and the short forms `and`, `or`, `not`
 //! of the text language, which mean presence logic on masks and three-valued logic on booleans.
 
-use crate::definition::{Arg, Expansion, Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Arg, BINARY, Expansion, Law, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{Cell, Presence, Promotion, Rule};
@@ -28,10 +28,7 @@ pub(crate) static LOGICAL_AND: OpDef = OpDef {
     name: "bool.logical_and",
     aliases: &["logical_and"],
     summary: "Three-valued and: false if one is false, true if both are true, else missing. Both operands are evaluated.",
-    params: &[param("x"), param("y")],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Promote(Promotion::Boolean),
     meaning: Meaning::Overloads(&[
         custom!(|x: bool, y: bool| -> bool { x & y }, AND_RULE),
@@ -52,6 +49,7 @@ pub(crate) static LOGICAL_AND: OpDef = OpDef {
         ex("bool.logical_and(missing[bool], false)", "optional_boolean{false}"),
         ex("bool.logical_and(missing[bool], true)", "optional_boolean{NA}"),
     ],
+    ..BINARY
 };
 
 const OR_RULE: Rule = |t, a| {
@@ -68,10 +66,7 @@ pub(crate) static LOGICAL_OR: OpDef = OpDef {
     name: "bool.logical_or",
     aliases: &["logical_or"],
     summary: "Three-valued or: true if one is true, false if both are false, else missing. Both operands are evaluated.",
-    params: &[param("x"), param("y")],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Promote(Promotion::Boolean),
     meaning: Meaning::Overloads(&[
         custom!(|x: bool, y: bool| -> bool { x | y }, OR_RULE),
@@ -91,6 +86,7 @@ pub(crate) static LOGICAL_OR: OpDef = OpDef {
         ex("bool.logical_or(true, missing[bool])", "optional_boolean{true}"),
         ex("bool.logical_or(false, missing[bool])", "optional_boolean{NA}"),
     ],
+    ..BINARY
 };
 
 const NOT_RULE: Rule = |t, a| {
@@ -102,14 +98,11 @@ pub(crate) static LOGICAL_NOT: OpDef = OpDef {
     name: "bool.logical_not",
     aliases: &["logical_not"],
     summary: "The opposite of a boolean; missing for missing.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Boolean),
     meaning: Meaning::Overloads(&[strict!(|x: bool| -> bool { !x }, NOT_RULE)]),
     laws: &[Law::Involution],
     examples: &[ex("bool.logical_not(true)", "false"), ex("bool.logical_not(missing[bool])", "optional_boolean{NA}")],
+    ..UNARY
 };
 
 const IF_RULE: Rule = |t, a| {
@@ -172,16 +165,14 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
     aliases: &["logical_if"],
     summary: "`if_true`, `if_false` or `if_missing` as the condition is. All operands are evaluated.",
     params: &[param("condition"), param("if_true"), param("if_false"), param("if_missing")],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(logical_if_types),
     meaning: logical_if!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
-    laws: &[],
     examples: &[
         ex("bool.logical_if(true, 1, 2, 3)", "1"),
         ex("bool.logical_if(missing[bool], 1, 2, 2.5f64)", "float64{2.5}"),
     ],
+    ..UNARY
 };
 
 // The short forms. A mask is UNIT or OPTIONAL_UNIT; a boolean that meets a mask means `b == true`.
@@ -257,44 +248,32 @@ fn expand_logic(
 
 pub(crate) static AND: OpDef = OpDef {
     name: "core._and",
-    aliases: &[],
     summary: "The `and` of the text language: `core.presence_and` if one operand is a mask, else `bool.logical_and`.",
-    params: &[param("x"), param("y")],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| logic_types("and", args)),
     meaning: Meaning::Expand(|g, args| expand_logic(g, args, "core.presence_and", "bool.logical_and")),
-    laws: &[],
     examples: &[ex("1 < 2 and true", "present"), ex("true and false", "false")],
+    ..BINARY
 };
 
 pub(crate) static OR: OpDef = OpDef {
     name: "core._or",
-    aliases: &[],
     summary: "The `or` of the text language: `core.presence_or` if one operand is a mask, else `bool.logical_or`.",
-    params: &[param("x"), param("y")],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| logic_types("or", args)),
     meaning: Meaning::Expand(|g, args| expand_logic(g, args, "core.presence_or", "bool.logical_or")),
-    laws: &[],
     examples: &[ex("1 > 2 or 1 < 2", "present"), ex("false or missing[bool]", "optional_boolean{NA}")],
+    ..BINARY
 };
 
 pub(crate) static NOT: OpDef = OpDef {
     name: "core._not",
-    aliases: &[],
     summary: "The `not` of the text language: `core.presence_not` of a mask, `bool.logical_not` of a boolean.",
-    params: &[param("x")],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| logic_types("not", args)),
     meaning: Meaning::Expand(|g, args| expand_logic(g, args, "core.presence_not", "bool.logical_not")),
-    laws: &[],
     examples: &[ex("not 1 < 2", "missing"), ex("not false", "true")],
+    ..UNARY
 };
 
 fn short_where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -311,18 +290,16 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
     aliases: &["where"],
     summary: "The `where` and `if` of the text language: `core.where`, whose condition may also be a boolean, meaning `condition == true`. Only the chosen branch is evaluated.",
     params: &[param("condition"), param("if_true"), crate::definition::param_or("if_false", Value::Nothing)],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(short_where_types),
     meaning: Meaning::Expand(|g, args| {
         let condition = as_mask(g, args[0])?;
         g.apply("core.where", &[condition, args[1], args[2]])
     }),
-    laws: &[],
     examples: &[
         ex("where(1 < 2, 10, 20)", "10"),
         ex("if false then 1", "optional_int32{NA}"),
         ex("where(false, 1 // 0, 2)", "2"),
     ],
+    ..UNARY
 };

@@ -161,6 +161,7 @@ operators! {
     ONES_LIKE = structure::ONES_LIKE;
     EMPTY_LIKE = structure::EMPTY_LIKE;
     CONST_LIKE = structure::CONST_LIKE;
+    BROADCAST_LIKE = structure::BROADCAST_LIKE;
     STRINGS_LENGTH = strings::slice::LENGTH;
     STRINGS_SUBSTR = strings::slice::SUBSTR;
     STRINGS_FIND = strings::search::FIND;

@@ -1,7 +1,7 @@
 //! Operators that look at types rather than values: tuples, constants in the likeness of a value, the identity.
 
 use crate::cast::cast_to;
-use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
+use crate::definition::{Arg, BINARY, Expansion, Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
@@ -219,4 +219,25 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
     }),
     laws: &[],
     examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "optional_float64{1}")],
+};
+
+pub(crate) static BROADCAST_LIKE: OpDef = OpDef {
+    name: "core.broadcast_like",
+    aliases: &["broadcast_like"],
+    summary: "`value` in the shape of `target`: an optional if `target` is one, and present even where `target` is missing.",
+    params: &[param("target"), param("value")],
+    presence: PresenceRule::Custom,
+    typing: Typing::Rule(|args| {
+        scalar_of("core.broadcast_like", args, 0)?;
+        let scalar = scalar_of("core.broadcast_like", args, 1)?;
+        let optional = args[0].qtype.is_optional() || args[1].qtype.is_optional();
+        Ok(Signature::unchanged(args, QType::of(scalar, optional)))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let scalar = g.qtype(args[1]).scalar().unwrap_or(Scalar::Unit);
+        let optional = g.qtype(args[0]).is_optional();
+        cast_to(g, args[1], scalar, optional)
+    }),
+    examples: &[ex("broadcast_like(missing[f64], 1)", "optional_int32{1}"), ex("broadcast_like(2.5, 1)", "1")],
+    ..BINARY
 };

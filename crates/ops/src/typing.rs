@@ -175,10 +175,13 @@ impl OpDef {
         for (index, overload) in self.overloads().iter().enumerate() {
             let lifted = strict && args.iter().any(|arg| arg.qtype.is_optional());
             let operands: SmallVec<[QType; 4]> =
-                overload.args.iter().map(|arg| QType::of(arg.scalar, arg.optional || lifted)).collect();
+                (0..overload.args.len()).map(|at| overload.takes(at, lifted)).collect();
             let fits = operands.len() == args.len()
                 && args.iter().zip(&operands).all(|(arg, want)| common_type(arg.qtype, want).as_ref() == Some(want));
             if fits {
+                if overload.compile.is_some() && args[0].literal.is_none() {
+                    return Err(self.not_literal());
+                }
                 let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
                 let signature = Signature { operands, ret };
                 return Ok(Resolved { signature, overload: u16::try_from(index).ok(), lifted });
@@ -186,6 +189,12 @@ impl OpDef {
         }
         let operands = args.iter().map(|arg| arg.qtype.clone()).collect();
         Err(self.no_overload(&Signature { operands, ret: QType::Nothing }))
+    }
+
+    fn not_literal(&self) -> TypeFault {
+        let name = self.params.first().map_or("argument", |param| param.name);
+        TypeFault::mismatch(format!("{} needs a literal for `{name}`", self.name), Some(0))
+            .hint("the operator is compiled from it, with the model")
     }
 
     fn no_overload(&self, signature: &Signature) -> TypeFault {

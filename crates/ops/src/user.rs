@@ -2,140 +2,198 @@
 //! other operator, callable from text in every backend. A panic inside becomes an error of the evaluation.
 
 use crate::definition::{Data, Lower, Meaning, OpDef, Operand, Overload, PresenceRule, Rule, Typing};
+use crate::direct::{Direct, Register, are_there, next_bit, required};
 use crate::kernel::{Repr, next};
-use crate::{OpId, Registry};
+use crate::{Compile, OpId, Registry, State};
 use cembra_expr::Parameter;
-use cembra_runtime::{Context, Fault, FaultKind, FramePtr, Kernel, STATUS_OK};
+use cembra_runtime::{Answer, Context, Fault, FaultKind, FramePtr, Kernel, STATUS_FAULT, STATUS_OK, Text};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A function that can be an operator: `Fn(A, B, ..) -> R` of up to six arguments, each a type that operators compute with.
+/// A function that can be an operator: `Fn(A, B, ..) -> R` of up to six arguments, each a type that operators compute with;
+/// or [`Fallible`] around one that returns a `Result`.
 ///
 /// A function of plain scalars is strict: a missing argument gives a missing result and the function is not called. One
 /// that takes an `Option` sees every argument as it is.
-pub trait UserFunction<Args>: Send + Sync + 'static {
-    /// Argument types.
-    const ARGS: &'static [Operand];
-    /// Result type.
-    const RET: Operand;
-    /// The kernel on these types.
-    const KERNEL: Kernel;
-    /// The kernel on the optional forms.
-    const LIFTED: Kernel;
+pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
+    /// The type of the result.
+    type Ret: Repr;
+    /// True if the function does not fail.
+    const TOTAL: bool;
+
+    /// Calls it.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
+    fn call(&self, args: Args) -> Result<Self::Ret, &'static str>;
 }
 
 /// A function that may fail: `Fn(A, B, ..) -> Result<R, &'static str>`, the text saying what is wrong with the arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallible<F>(pub F);
 
-/// What a function returns: a value, or a value or a reason.
-trait Returned {
-    type Value: Repr;
-    fn returned(self) -> Result<Self::Value, Fault>;
+/// Arguments of a function, as a tuple.
+pub trait Arguments: Sized {
+    /// Their types.
+    const OPERANDS: &'static [Operand];
+
+    /// Reads them from the first slots of a list.
+    ///
+    /// # Safety
+    /// FRAME-SLOT for these types.
+    unsafe fn load(frame: FramePtr, slots: &mut *const u32) -> Self;
+
+    /// Reads their optional forms; `None` if one is missing.
+    ///
+    /// # Safety
+    /// FRAME-SLOT for the optional forms of these types.
+    unsafe fn load_lifted(frame: FramePtr, slots: &mut *const u32) -> Option<Self>;
+
+    /// The function on registers, if all types fit.
+    fn direct<F: UserFunction<Self>>() -> Option<Direct>;
 }
 
-struct Plain<T>(T);
-
-impl<T: Repr> Returned for Plain<T> {
-    type Value = T;
-    fn returned(self) -> Result<T, Fault> {
-        Ok(self.0)
+/// Runs a user's function. A reason, or a panic, fills the context's fault record.
+#[inline]
+fn guarded<Args: Arguments, F: UserFunction<Args>>(context: &mut Context, function: &F, args: Args) -> Option<F::Ret> {
+    match catch_unwind(AssertUnwindSafe(|| function.call(args))) {
+        Ok(Ok(result)) => Some(result),
+        Ok(Err(reason)) => {
+            invalid(context, reason);
+            None
+        }
+        Err(payload) => {
+            panicked(context, payload);
+            None
+        }
     }
 }
 
-impl<T: Repr> Returned for Result<T, &'static str> {
-    type Value = T;
-    fn returned(self) -> Result<T, Fault> {
-        self.map_err(invalid)
+#[cold]
+#[inline(never)]
+fn invalid(context: &mut Context, reason: &'static str) {
+    context.fail(Fault { kind: FaultKind::Invalid, operands: [reason.as_ptr() as u64, reason.len() as u64] });
+}
+
+#[cold]
+#[inline(never)]
+fn panicked(context: &mut Context, payload: Box<dyn Any + Send>) {
+    invalid(context, "the operator panicked");
+    // What was thrown may throw again when it is dropped.
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
     }
 }
 
-fn invalid(reason: &'static str) -> Fault {
-    Fault { kind: FaultKind::Invalid, operands: [reason.as_ptr() as u64, reason.len() as u64] }
+/// The kernel of a function on its own types.
+unsafe extern "C" fn kernel<Args: Arguments, F: UserFunction<Args>>(
+    context: &mut Context,
+    frame: FramePtr,
+    mut slots: *const u32,
+    data: *const (),
+) -> i32 {
+    // SAFETY: FRAME-SLOT, promised by the caller of every kernel; OPERATOR-DATA: the data is the overload's own function.
+    unsafe {
+        let args = Args::load(frame, &mut slots);
+        match guarded(context, &*data.cast::<F>(), args) {
+            Some(result) => result.store(frame, next(&mut slots)),
+            None => return STATUS_FAULT,
+        }
+    }
+    STATUS_OK
 }
 
-/// Runs a user's function; a panic is a fault.
-fn guarded<R: Returned>(f: impl FnOnce() -> R) -> Result<R::Value, Fault> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(result) => result.returned(),
-        Err(_) => Err(invalid("the operator panicked")),
+/// The kernel of a strict function on the optional forms of its types.
+unsafe extern "C" fn lifted<Args: Arguments, F: UserFunction<Args>>(
+    context: &mut Context,
+    frame: FramePtr,
+    mut slots: *const u32,
+    data: *const (),
+) -> i32 {
+    // SAFETY: FRAME-SLOT, promised by the caller of every kernel, for the optional forms; OPERATOR-DATA, as above.
+    unsafe {
+        let args = Args::load_lifted(frame, &mut slots);
+        let result = match args.map(|args| guarded(context, &*data.cast::<F>(), args)) {
+            None => F::Ret::missing(),
+            Some(Some(result)) => result.lift(),
+            Some(None) => return STATUS_FAULT,
+        };
+        result.store(frame, next(&mut slots));
     }
+    STATUS_OK
 }
 
 macro_rules! user_functions {
     ($(($($arg:ident $ty:ident),*))*) => { $(
-        user_functions!(@one F, F, ($($arg $ty),*), R, Plain, |f| f);
-        user_functions!(@one Fallible<F>, F, ($($arg $ty),*), Result<R, &'static str>, (|r| r), |f| &f.0);
-    )* };
-    (@one $this:ty, $f:ident, ($($arg:ident $ty:ident),*), $ret:ty, $wrap:tt, |$me:ident| $call:expr) => {
-        impl<$f, R, $($ty),*> UserFunction<($($ty,)* $ret,)> for $this
-        where
-            $f: Fn($($ty),*) -> $ret + Send + Sync + 'static,
-            R: Repr,
-            $($ty: Repr,)*
-        {
-            const ARGS: &'static [Operand] = &[$($ty::OPERAND),*];
-            const RET: Operand = R::OPERAND;
-            const KERNEL: Kernel = {
-                unsafe extern "C" fn kernel<$f, R, $($ty),*>(
-                    context: &mut Context,
-                    frame: FramePtr,
-                    slots: *const u32,
-                    data: *const (),
-                ) -> i32
-                where
-                    $f: Fn($($ty),*) -> $ret + Send + Sync + 'static,
-                    R: Repr,
-                    $($ty: Repr,)*
-                {
-                    let mut slots = slots;
-                    // SAFETY: FRAME-SLOT, promised by the caller of every kernel; the data is the overload's own closure.
-                    unsafe {
-                        let $me = &*data.cast::<$this>();
-                        let function: &$f = $call;
-                        $(let $arg = <$ty as Repr>::load(frame, next(&mut slots));)*
-                        match guarded(|| $wrap(function($($arg),*))) {
-                            Ok(result) => result.store(frame, next(&mut slots)),
-                            Err(fault) => return context.fail(fault),
-                        }
-                    }
-                    STATUS_OK
+        impl<$($ty: Repr),*> Arguments for ($($ty,)*) {
+            const OPERANDS: &'static [Operand] = &[$($ty::OPERAND),*];
+
+            unsafe fn load(frame: FramePtr, slots: &mut *const u32) -> Self {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                unsafe { ($($ty::load(frame, next(slots)),)*) }
+            }
+
+            unsafe fn load_lifted(frame: FramePtr, slots: &mut *const u32) -> Option<Self> {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                unsafe {
+                    $(let $arg = $ty::load_lifted(frame, next(slots));)*
+                    Some(($($arg?,)*))
                 }
-                kernel::<$f, R, $($ty),*>
-            };
-            const LIFTED: Kernel = {
-                unsafe extern "C" fn lifted<$f, R, $($ty),*>(
+            }
+
+            fn direct<Fun: UserFunction<Self>>() -> Option<Direct> {
+                unsafe extern "C" fn direct<Fun: UserFunction<($($ty,)*)>, $($ty: Repr),*>(
                     context: &mut Context,
-                    frame: FramePtr,
-                    slots: *const u32,
                     data: *const (),
-                ) -> i32
-                where
-                    $f: Fn($($ty),*) -> $ret + Send + Sync + 'static,
-                    R: Repr,
-                    $($ty: Repr,)*
-                {
-                    let mut slots = slots;
-                    // SAFETY: FRAME-SLOT, promised by the caller of every kernel, for the optional forms; the data is the
-                    // overload's own closure.
-                    unsafe {
-                        let $me = &*data.cast::<$this>();
-                        let function: &$f = $call;
-                        $(let $arg = <$ty as Repr>::load_lifted(frame, next(&mut slots));)*
-                        let result = match ($($arg,)*) {
-                            ($(Some($arg),)*) => match guarded(|| $wrap(function($($arg),*))) {
-                                Ok(result) => result.lift(),
-                                Err(fault) => return context.fail(fault),
-                            },
-                            _ => R::missing(),
-                        };
-                        result.store(frame, next(&mut slots));
+                    present: u64,
+                    $($arg: $ty::Machine),*
+                ) -> Answer {
+                    let required = const { required(&[$($ty::OPERAND),*]) };
+                    if !are_there(present, required) {
+                        return Answer::MISSING;
                     }
-                    STATUS_OK
+                    let mut present = present;
+                    let args = ($($ty::arrive($arg, next_bit(&mut present)),)*);
+                    // SAFETY: OPERATOR-DATA: the data is the overload's own function.
+                    guarded(context, unsafe { &*data.cast::<Fun>() }, args).map_or(Answer::FAULT, Register::leave)
                 }
-                lifted::<$f, R, $($ty),*>
-            };
+                type Typed<$($ty),*> = unsafe extern "C" fn(
+                    &mut Context, *const (), u64, $(<$ty as Register>::Machine),*
+                ) -> Answer;
+                // SAFETY: DIRECT-CALL: the function is made from these types.
+                unsafe {
+                    let function = std::mem::transmute::<Typed<$($ty),*>, Direct>(direct::<Fun, $($ty),*>);
+                    crate::direct::direct(&[$($ty::FITS,)* Fun::Ret::FITS], function)
+                }
+            }
         }
-    };
+
+        impl<Fun, R, $($ty: Repr),*> UserFunction<($($ty,)*)> for Fun
+        where
+            Fun: Fn($($ty),*) -> R + Send + Sync + 'static,
+            R: Repr,
+        {
+            type Ret = R;
+            const TOTAL: bool = true;
+
+            fn call(&self, ($($arg,)*): ($($ty,)*)) -> Result<R, &'static str> {
+                Ok(self($($arg),*))
+            }
+        }
+
+        impl<Fun, R, $($ty: Repr),*> UserFunction<($($ty,)*)> for Fallible<Fun>
+        where
+            Fun: Fn($($ty),*) -> Result<R, &'static str> + Send + Sync + 'static,
+            R: Repr,
+        {
+            type Ret = R;
+            const TOTAL: bool = false;
+
+            fn call(&self, ($($arg,)*): ($($ty,)*)) -> Result<R, &'static str> {
+                self.0($($arg),*)
+            }
+        }
+    )* };
 }
 
 user_functions! {
@@ -144,7 +202,7 @@ user_functions! {
     (a A, b B, c C)
     (a A, b B, c C, d D)
     (a A, b B, c C, d D, e E)
-    (a A, b B, c C, d D, e E, g G)
+    (a A, b B, c C, d D, e E, f F)
 }
 
 /// An operator to be registered.
@@ -159,13 +217,32 @@ pub struct UserOperator {
 
 #[derive(Debug)]
 struct UserOverload {
-    args: &'static [Operand],
+    args: Vec<Operand>,
     ret: Operand,
     kernel: Kernel,
     lifted: Kernel,
+    direct: Option<Direct>,
     data: Data,
+    compile: Option<Compile>,
     total: bool,
     rule: Option<Rule>,
+}
+
+impl UserOverload {
+    /// The overload of a function whose data is still to come.
+    fn of<Args: Arguments, F: UserFunction<Args>>() -> Self {
+        UserOverload {
+            args: Args::OPERANDS.to_vec(),
+            ret: F::Ret::OPERAND,
+            kernel: kernel::<Args, F>,
+            lifted: lifted::<Args, F>,
+            direct: Args::direct::<F>(),
+            data: Data::NONE,
+            compile: None,
+            total: F::TOTAL,
+            rule: None,
+        }
+    }
 }
 
 /// Why an operator was not registered.
@@ -223,37 +300,48 @@ impl UserOperator {
 
     /// A function on scalars, or on scalars and `Option`s. More of them are overloads; the first that fits is taken.
     #[must_use]
-    pub fn function<Args, F: UserFunction<Args>>(self, function: F) -> Self {
-        self.add(function, true, None)
+    pub fn function<Args: Arguments, F: UserFunction<Args>>(self, function: F) -> Self {
+        self.add(function, None)
     }
 
     /// A function that can fail.
     #[must_use]
-    pub fn fallible<Args, F>(self, function: F) -> Self
+    pub fn fallible<Args: Arguments, F>(self, function: F) -> Self
     where
         Fallible<F>: UserFunction<Args>,
     {
-        self.add(Fallible(function), false, None)
+        self.add(Fallible(function), None)
     }
 
     /// A function with a lowering rule: the same meaning as instructions, for machine code. See `docs/add-an-operator.md`.
     #[must_use]
-    pub fn with_rule<Args, F: UserFunction<Args>>(self, function: F, rule: Rule) -> Self {
-        self.add(function, true, Some(rule))
+    pub fn with_rule<Args: Arguments, F: UserFunction<Args>>(self, function: F, rule: Rule) -> Self {
+        self.add(function, Some(rule))
     }
 
-    fn add<Args, F: UserFunction<Args>>(mut self, function: F, total: bool, rule: Option<Rule>) -> Self {
+    /// A function that is made when a model is compiled, from the operator's first argument, which must be a literal text:
+    /// a table, a forest, a program in another language. Reading it costs nothing per evaluation. The operator's other
+    /// arguments are the function's, in their order. The function lives as long as the model; the closure that makes it, as
+    /// long as the process. Its error says what is wrong with the text; then the model does not compile.
+    #[must_use]
+    pub fn compiled<Args, F, E>(mut self, compile: impl Fn(&str) -> Result<F, E> + Send + Sync + 'static) -> Self
+    where
+        Args: Arguments,
+        F: UserFunction<Args>,
+        E: std::fmt::Display,
+    {
+        let compile = move |text: &str| compile(text).map(State::new).map_err(|error| error.to_string());
+        let mut overload = UserOverload::of::<Args, F>();
+        overload.args.insert(0, Text::OPERAND);
+        overload.compile = Some(Compile(Box::leak(Box::new(compile))));
+        self.overloads.push(overload);
+        self
+    }
+
+    fn add<Args: Arguments, F: UserFunction<Args>>(mut self, function: F, rule: Option<Rule>) -> Self {
         // An operator lives as long as the process: models hold bare pointers to its functions.
         let data = Data(std::ptr::from_ref(Box::leak(Box::new(function))).cast());
-        self.overloads.push(UserOverload {
-            args: F::ARGS,
-            ret: F::RET,
-            kernel: F::KERNEL,
-            lifted: F::LIFTED,
-            data,
-            total,
-            rule,
-        });
+        self.overloads.push(UserOverload { data, rule, ..UserOverload::of::<Args, F>() });
         self
     }
 }
@@ -287,16 +375,18 @@ impl Registry {
         let overloads: Vec<Overload> = overloads
             .into_iter()
             .map(|o| Overload {
-                args: o.args,
+                args: o.args.leak(),
                 ret: o.ret,
                 kernel: o.kernel,
                 lifted: all_strict.then_some(o.lifted),
                 lower: o.rule.map_or(Lower::Kernel, Lower::Rule),
+                direct: o.direct,
                 data: o.data,
+                compile: o.compile,
                 pure,
             })
             .collect();
-        let usual = ["x", "y", "z", "x3", "x4", "x5"].map(str::to_owned);
+        let usual = ["x", "y", "z", "x3", "x4", "x5", "x6"].map(str::to_owned);
         let names = if params.is_empty() { usual[..arity].to_vec() } else { params };
         let params: Vec<Parameter> =
             names.into_iter().map(|name| Parameter { name: name.leak(), default: None }).collect();

@@ -131,7 +131,7 @@ fn check(def: &OpDef, overload: &Overload, index: usize, lifted: bool) -> usize 
             })
             .collect();
         if matches!(overload.lower, Lower::Kernel) {
-            // Both backends call the kernel: there is no rule to compare it with, only what the record says of it.
+            // Both backends call the same function: there is no rule to compare it with, only what the record says of it.
             match call(def, &resolved, &args).expect("values of these types") {
                 Ok(value) => assert_eq!(value.qtype(), ret, "{}{args:?}", def.name),
                 Err(fault) => {

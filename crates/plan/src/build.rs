@@ -1,8 +1,8 @@
 //! Building a plan: nodes become steps in depth-first order (short lives, few slots), each in the block of its region.
 
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, ValueId, slots};
-use cembra_expr::Value;
-use cembra_ops::{Meaning, Registry, Structure, id};
+use cembra_expr::{NodeId, ScalarValue, Value};
+use cembra_ops::{Meaning, Registry, State, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, Prepared, RegionId};
 use cembra_runtime::{Frame, FrameLayout, QType};
 use rustc_hash::FxHashMap;
@@ -20,6 +20,16 @@ pub enum PlanError {
     /// Preparation was stopped before its last pass, which says what is evaluated where.
     #[error("the model is not fully prepared: a plan needs every pass up to the last one")]
     Unfinished,
+    /// An operator is not compiled from its literal.
+    #[error("{operator}: {reason}")]
+    Compile {
+        /// The operator.
+        operator: &'static str,
+        /// What is wrong with the literal.
+        reason: String,
+        /// The node of the model.
+        origin: NodeId,
+    },
     /// Preparation did not go as far as operators bound to overloads.
     #[error("the model is not fully prepared: `{operator}` has no kernel")]
     Unprepared {
@@ -48,6 +58,7 @@ pub fn build(prepared: &Prepared, frame_limit: u32) -> Result<Plan, PlanError> {
             inputs: Vec::new(),
             literals: Vec::new(),
             outputs: Vec::new(),
+            states: FxHashMap::default(),
             layout: FrameLayout::default(),
             template: Vec::new(),
             reused_slots: 0,
@@ -196,9 +207,12 @@ impl<'p> Builder<'p> {
             }
         };
         let all = graph.operands(node);
+        let state = self.state(node, &action)?;
         let args = match action {
             // The branches of a conditional and the round of a loop are results of their blocks.
             Action::Where { .. } | Action::Loop { .. } => &all[..1],
+            // What an operator is compiled from is no argument of the step.
+            _ if state.is_some() => &all[1..],
             _ => self.operands(node),
         };
         let args_start = self.plan.args.len() as u32;
@@ -218,6 +232,9 @@ impl<'p> Builder<'p> {
             self.plan.values[out.index()].owner = Some(self.value(all[0]));
         }
         let step = StepId::from_index(self.plan.steps.len());
+        if let Some(state) = state {
+            self.plan.states.insert(step, state);
+        }
         let args_len = args.len() as u32;
         self.plan.steps.push(Step { action, args_start, args_len, out, origin: graph.origin(node) });
         let block = self.block(self.prepared.regions[node.index()]);
@@ -245,6 +262,21 @@ impl<'p> Builder<'p> {
             Some(id::GET_NTH) => &all[..1],
             _ => graph.made_fields(node).unwrap_or(all),
         }
+    }
+
+    /// What an operator is compiled to, if it is one that is compiled with the model.
+    fn state(&self, node: Id, action: &Action) -> Result<Option<State>, PlanError> {
+        let Action::Operator { op, overload, .. } = *action else { return Ok(None) };
+        let def = self.registry.get(op);
+        let Some(compile) = def.overloads()[usize::from(overload)].compile else { return Ok(None) };
+        let graph = &self.prepared.graph;
+        let literal = graph.operands(node).first().and_then(|operand| graph.value(*operand));
+        // Typing asks for a plain literal; a rewrite of the user may have put something else in its place.
+        let Some(Value::Scalar(ScalarValue::Text(text))) = literal else {
+            return Err(PlanError::Unprepared { operator: def.name });
+        };
+        let failed = |reason| PlanError::Compile { operator: def.name, reason, origin: graph.origin(node) };
+        compile.compile(text).map(Some).map_err(failed)
     }
 
     /// The block of a region, made when it is first asked for.

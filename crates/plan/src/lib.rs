@@ -15,8 +15,9 @@ pub use flatten::Linear;
 pub use verify::verify;
 
 use cembra_expr::{NodeId, Value};
-use cembra_ops::{OpId, Registry};
+use cembra_ops::{Data, OpId, Registry, State};
 use cembra_runtime::{FrameLayout, QType};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 macro_rules! index_types {
@@ -153,6 +154,8 @@ pub struct Plan {
     inputs: Vec<Input>,
     literals: Vec<(ValueId, Value)>,
     outputs: Vec<Output>,
+    /// What operators are compiled to.
+    states: FxHashMap<StepId, State>,
     layout: FrameLayout,
     template: Vec<u8>,
     reused_slots: usize,
@@ -223,6 +226,24 @@ impl Plan {
     #[must_use]
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
+    }
+
+    /// What the kernel of a step is given besides slots: what its operator is compiled to, or closes over.
+    #[must_use]
+    pub fn data(&self, step: StepId) -> Data {
+        match (self.states.get(&step), &self.step(step).action) {
+            (Some(state), _) => state.data(),
+            (None, Action::Operator { op, overload, .. }) => {
+                self.registry.get(*op).overloads()[usize::from(*overload)].data
+            }
+            _ => Data::NONE,
+        }
+    }
+
+    /// What operators are compiled to: whoever keeps the data of steps keeps these too.
+    #[must_use]
+    pub fn states(&self) -> Vec<State> {
+        self.states.values().cloned().collect()
     }
 
     /// The layout of frames.

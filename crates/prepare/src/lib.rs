@@ -8,7 +8,7 @@ mod graph;
 mod pass;
 mod region;
 
-pub use extension::Extension;
+pub use extension::{Extension, Rewriter};
 pub use graph::{Id, Kind, LoopId, TypedGraph};
 pub use pass::{Mode, Options, PASSES, Pass, Prepared, Rewrite, prepare, rewrites};
 pub use region::{RegionId, RegionTree};

@@ -2,7 +2,7 @@
 
 use cembra_expr::{Code, Diagnostic, Limits, ScalarValue, Value, parse};
 use cembra_ops::{Registry, id};
-use cembra_prepare::{Extension, Id, Kind, Mode, Options, PASSES, Prepared, TypedGraph, prepare};
+use cembra_prepare::{Extension, Id, Kind, Mode, Options, PASSES, Prepared, Rewriter, prepare};
 use std::sync::Arc;
 
 /// The graph after each pass that ran.
@@ -243,44 +243,82 @@ fn options_must_name_what_there_is() {
 /// Replaces the sum of two equal operands by something else.
 #[derive(Debug)]
 struct Doubles {
-    with: fn(&mut TypedGraph, Id) -> Id,
+    with: fn(&mut Rewriter<'_>, Id) -> Option<Id>,
 }
 
 impl Extension for Doubles {
-    fn name(&self) -> &str {
-        "doubles"
-    }
-
-    fn transform(&self, graph: &mut TypedGraph, node: Id) -> Option<Id> {
-        match *graph.as_op(node, id::ADD)? {
-            [a, b] if a == b => Some((self.with)(graph, node)),
+    fn transform(&self, rewriter: &mut Rewriter<'_>, node: Id) -> Option<Id> {
+        match *rewriter.matches(node, "math.add")? {
+            [a, b] if a == b => (self.with)(rewriter, a),
             _ => None,
         }
     }
 }
 
-fn literal(graph: &mut TypedGraph, node: Id, value: Value) -> Id {
-    graph.literal(value, graph.origin(node))
+fn with_extensions(all: &[fn(&mut Rewriter<'_>, Id) -> Option<Id>]) -> Options {
+    let extensions = all.iter().map(|with| Arc::new(Doubles { with: *with }) as Arc<dyn Extension>);
+    Options { extensions: extensions.collect(), ..Options::default() }
 }
 
 #[test]
 fn extensions_replace_nodes_in_the_order_they_are_given() {
-    let seven: Arc<dyn Extension> = Arc::new(Doubles { with: |graph, node| literal(graph, node, Value::from(7)) });
-    let eight: Arc<dyn Extension> = Arc::new(Doubles { with: |graph, node| literal(graph, node, Value::from(8)) });
+    let seven = |rewriter: &mut Rewriter<'_>, _| Some(rewriter.literal(Value::from(7)));
+    let eight = |rewriter: &mut Rewriter<'_>, _| Some(rewriter.literal(Value::from(8)));
     let text = "input x: i32\nx + x + x * 2";
-    let options = Options { extensions: vec![seven.clone(), eight.clone()], ..Options::default() };
-    assert_eq!(after(text, "extensions", &options)[1], "%1 = 7 : INT32");
-    let options = Options { extensions: vec![eight, seven.clone()], ..Options::default() };
-    assert_eq!(after(text, "extensions", &options)[1], "%1 = 8 : INT32");
-    let options = Options { extensions: vec![seven], without: vec!["extensions".to_owned()], ..Options::default() };
+    assert_eq!(after(text, "extensions", &with_extensions(&[seven, eight]))[1], "%1 = 7 : INT32");
+    assert_eq!(after(text, "extensions", &with_extensions(&[|_, _| None, eight, seven]))[1], "%1 = 8 : INT32");
+    let options = Options { without: vec!["extensions".to_owned()], ..with_extensions(&[seven]) };
     assert!(!after(text, "extensions", &options).iter().any(|line| line.contains("= 7")));
 }
 
 #[test]
+fn what_an_extension_applies_is_cast_and_not_transformed_again() {
+    let product = |rewriter: &mut Rewriter<'_>, operand| {
+        assert_eq!((rewriter.input(operand), rewriter.operator(operand)), (Some("x"), None));
+        let two = rewriter.literal(Value::from(2_i32));
+        let double = rewriter.apply("math.multiply", &[operand, two]).ok()?;
+        // A sum of equal operands again, which stays.
+        let twice = rewriter.apply("math.add", &[double, double]).ok()?;
+        rewriter.apply("math.subtract", &[twice, double]).ok()
+    };
+    let lines = after("input x: f64?\nx + x", "extensions", &with_extensions(&[product]));
+    assert_eq!(
+        lines,
+        [
+            "%0 = L.x : OPTIONAL_FLOAT64",
+            "%1 = 2 : INT32",
+            "%2 = core.to_float64(%1) : FLOAT64",
+            "%3 = core.to_optional(%2) : OPTIONAL_FLOAT64",
+            "%4 = math.multiply(%0, %3) : OPTIONAL_FLOAT64",
+            "%5 = math.add(%4, %4) : OPTIONAL_FLOAT64",
+            "%6 = math.subtract(%5, %4) : OPTIONAL_FLOAT64",
+            "result = %6",
+        ]
+    );
+}
+
+#[test]
+fn what_an_extension_cannot_apply_is_said() {
+    let refused = |rewriter: &mut Rewriter<'_>, operand| {
+        let mut told =
+            |operator: &str, operands: &[Id]| rewriter.apply(operator, operands).map_err(|fault| fault.message);
+        assert_eq!(
+            told("math.nothing", &[operand]),
+            Err("there is no operator `math.nothing` with kernels".to_owned())
+        );
+        assert!(told("math.add", &[operand]).is_err_and(|message| message.contains("takes 2 arguments")));
+        assert!(told("strings.upper", &[operand]).is_err());
+        None
+    };
+    let lines = after("input x: i32\nx + x", "extensions", &with_extensions(&[refused]));
+    assert_eq!(lines[1], "%1 = math.add(%0, %0) : INT32");
+}
+
+#[test]
 fn an_extension_cannot_change_a_type() {
-    let wrong = Doubles { with: |graph, node| literal(graph, node, Value::Scalar(ScalarValue::Float32(7.0))) };
-    let options = Options { extensions: vec![Arc::new(wrong)], ..Options::default() };
-    assert_eq!(after("input x: i32\nx + x", "extensions", &options)[1], "%1 = math.add(%0, %0) : INT32");
+    let wrong = |rewriter: &mut Rewriter<'_>, _| Some(rewriter.literal(Value::Scalar(ScalarValue::Float32(7.0))));
+    let lines = after("input x: i32\nx + x", "extensions", &with_extensions(&[wrong]));
+    assert_eq!(lines[1], "%1 = math.add(%0, %0) : INT32");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Config, Context, Editor, Helper};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal};
@@ -65,7 +65,9 @@ fn on_lines(lines: impl BufRead) -> Result<(), Failure> {
 
 fn on_terminal() -> Result<(), Failure> {
     let unusable = |cause: ReadlineError| DataError::io("cannot use the terminal", io::Error::other(cause));
-    let mut editor: Editor<Prompt, DefaultHistory> = Editor::with_config(Config::default()).map_err(unusable)?;
+    // The tabulator completes what all candidates share; once more, it lists them.
+    let config = Config::builder().completion_type(CompletionType::List).build();
+    let mut editor: Editor<Prompt, DefaultHistory> = Editor::with_config(config).map_err(unusable)?;
     let mut session = Session::default();
     editor.set_helper(Some(Prompt { names: session.names() }));
     let history = history_file();
@@ -80,7 +82,12 @@ fn on_terminal() -> Result<(), Failure> {
                 if input.trim().is_empty() {
                     continue;
                 }
-                let _ = editor.add_history_entry(input.as_str());
+                // Kept at once: a session may end in other ways than by its own.
+                if editor.add_history_entry(input.as_str()).is_ok_and(|added| added)
+                    && let Some(path) = &history
+                {
+                    let _ = editor.append_history(path);
+                }
                 if !answer(&mut session, &input, &mut failed)? {
                     break;
                 }
@@ -92,9 +99,6 @@ fn on_terminal() -> Result<(), Failure> {
             Err(ReadlineError::Eof) => break,
             Err(cause) => return Err(unusable(cause).into()),
         }
-    }
-    if let Some(path) = &history {
-        let _ = editor.save_history(path);
     }
     Ok(())
 }

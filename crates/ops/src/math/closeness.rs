@@ -1,6 +1,6 @@
 //! Nearness of two numbers, computed in FLOAT64 whatever their types.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::typing::{Argument, Signature, TypeFault};
 use crate::{Bin, Cell, Cmp, Rule, Un};
@@ -51,9 +51,6 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
         param_or("rtol", Value::Scalar(ScalarValue::Float32(1e-5))),
         param_or("atol", Value::Scalar(ScalarValue::Float32(1e-8))),
     ],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Rule(is_close_types),
     meaning: Meaning::Overloads(&[strict!(
         |x: f64, y: f64, rtol: f64, atol: f64| -> MaskValue {
@@ -62,7 +59,6 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
         },
         IS_CLOSE_RULE
     )]),
-    laws: &[],
     examples: &[
         ex("is_close(1, 1.000001)", "present"),
         ex("is_close(1, 1.1)", "missing"),
@@ -70,4 +66,5 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
         ex("is_close(inf, inf)", "present"),
         ex("is_close(nan, nan)", "missing"),
     ],
+    ..UNARY
 };

@@ -1,6 +1,6 @@
 //! Divisions and remainders. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats too.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{BINARY, Meaning, OpDef, Typing, ex};
 use crate::kernel::strict;
 use crate::{Bin, Cell, Cmp, Promotion, Rule, Tape, Un, Val};
 use cembra_runtime::{Fault, FaultKind, MachineType, RuntimeFn, math};
@@ -35,17 +35,13 @@ pub(crate) static DIVIDE: OpDef = OpDef {
     name: "math.divide",
     aliases: &["divide"],
     summary: "The quotient of two numbers, always a float: integers are converted to FLOAT32 first. Division by zero gives an infinity or NaN.",
-    params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, y: f32| -> f32 { x / y }, DIVIDE_RULE),
         strict!(|x: f64, y: f64| -> f64 { x / y }, DIVIDE_RULE),
     ]),
-    laws: &[],
     examples: &[ex("1 / 4", "0.25"), ex("-1 / 0", "-inf"), ex("0 / 0", "nan")],
+    ..BINARY
 };
 
 const FMOD_RULE: Rule = |t, a| {
@@ -58,17 +54,13 @@ pub(crate) static FMOD: OpDef = OpDef {
     name: "math.fmod",
     aliases: &["fmod"],
     summary: "The remainder of the division that truncates, with the sign of `x`, always a float. NaN for a zero divisor.",
-    params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, y: f32| -> f32 { math::fmod_f32(x, y) }, FMOD_RULE),
         strict!(|x: f64, y: f64| -> f64 { math::fmod_f64(x, y) }, FMOD_RULE),
     ]),
-    laws: &[],
     examples: &[ex("fmod(-7, 2)", "-1."), ex("fmod(5.5f64, 2)", "float64{1.5}"), ex("fmod(1, 0)", "nan")],
+    ..BINARY
 };
 
 const ZERO: Fault = Fault::new(FaultKind::DivisionByZero);
@@ -251,41 +243,33 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
     name: "math.floordiv",
     aliases: &["floordiv"],
     summary: "The quotient rounded towards minus infinity. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN.",
-    params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::DivisionByZero],
-    typing: Typing::Promote(Promotion::Numeric),
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
         strict!(try |x: i64, y: i64| -> i64 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
         strict!(try |x: f32, y: f32| -> f32 { float_floordiv!(x, y, f32::NAN) }, FLOAT_FLOORDIV_RULE),
         strict!(try |x: f64, y: f64| -> f64 { float_floordiv!(x, y, f64::NAN) }, FLOAT_FLOORDIV_RULE),
     ]),
-    laws: &[],
     examples: &[
         ex("7 // -2", "-4"),
         ex("-2147483648 // -1", "-2147483648"),
         ex("-7f32 // 2f32", "-4."),
         ex("missing[i32] // 0", "optional_int32{NA}"),
     ],
+    ..BINARY
 };
 
 pub(crate) static MOD: OpDef = OpDef {
     name: "math.mod",
     aliases: &["mod"],
     summary: "The remainder of the floor division, with the sign of the divisor. A zero divisor is an error, for floats too.",
-    params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::DivisionByZero],
-    typing: Typing::Promote(Promotion::Numeric),
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_mod!(x, y) }, INT_MOD_RULE),
         strict!(try |x: i64, y: i64| -> i64 { int_mod!(x, y) }, INT_MOD_RULE),
         strict!(try |x: f32, y: f32| -> f32 { float_mod!(x, y, f32::NAN, f32::INFINITY) }, FLOAT_MOD_RULE),
         strict!(try |x: f64, y: f64| -> f64 { float_mod!(x, y, f64::NAN, f64::INFINITY) }, FLOAT_MOD_RULE),
     ]),
-    laws: &[],
     examples: &[ex("7 % -2", "-1"), ex("-7 % 3", "2"), ex("-1f32 % inf", "inf"), ex("-1e-20f64 % 1", "float64{1}")],
+    ..BINARY
 };

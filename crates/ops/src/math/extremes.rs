@@ -1,8 +1,8 @@
 //! The larger and the smaller of two numbers: a NaN wins, and of two zeros the first operand.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{BINARY, Meaning, OpDef, ex};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Cmp, Promotion, Rule, Tape};
+use crate::{Bin, Cell, Cmp, Rule, Tape};
 
 // `FMax(y, x)` is `y > x ? y : x`: the first operand of the operator on ties, and on a NaN first operand. A NaN second
 // operand has to be put right; where it is a constant that check disappears.
@@ -40,36 +40,26 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
     name: "math.maximum",
     aliases: &["maximum", "max"],
     summary: "The larger of two numbers; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
-    params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
-    typing: Typing::Promote(Promotion::Numeric),
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.max(y) }, INT_MAX_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.max(y) }, INT_MAX_RULE),
         strict!(|x: f32, y: f32| -> f32 { maximum!(x, y) }, FLOAT_MAX_RULE),
         strict!(|x: f64, y: f64| -> f64 { maximum!(x, y) }, FLOAT_MAX_RULE),
     ]),
-    laws: &[],
     examples: &[ex("max(3, 5)", "5"), ex("max(-0f32, 0f32)", "-0."), ex("max(1f32, nan)", "nan")],
+    ..BINARY
 };
 
 pub(crate) static MINIMUM: OpDef = OpDef {
     name: "math.minimum",
     aliases: &["minimum", "min"],
     summary: "The smaller of two numbers; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
-    params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
-    typing: Typing::Promote(Promotion::Numeric),
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.min(y) }, INT_MIN_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.min(y) }, INT_MIN_RULE),
         strict!(|x: f32, y: f32| -> f32 { minimum!(x, y) }, FLOAT_MIN_RULE),
         strict!(|x: f64, y: f64| -> f64 { minimum!(x, y) }, FLOAT_MIN_RULE),
     ]),
-    laws: &[],
     examples: &[ex("min(3, 5)", "3"), ex("min(0f32, -0f32)", "0."), ex("min(nan, 1f64)", "float64{nan}")],
+    ..BINARY
 };

@@ -2,7 +2,7 @@
 //! the working precision. Integers become FLOAT32.
 
 use super::exponential::{call, function};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::strict;
 use crate::{Bin, Cell, Cmp, Promotion, Rule, Un};
 use cembra_expr::{ScalarValue, Value};
@@ -26,9 +26,6 @@ pub(crate) static SIGMOID: OpDef = OpDef {
         param_or("half", Value::Scalar(ScalarValue::Float32(0.0))),
         param_or("slope", Value::Scalar(ScalarValue::Float32(1.0))),
     ],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(
@@ -40,8 +37,8 @@ pub(crate) static SIGMOID: OpDef = OpDef {
             SIGMOID_RULE
         ),
     ]),
-    laws: &[],
     examples: &[ex("sigmoid(0)", "0.5"), ex("sigmoid(3f64, 3, 2)", "float64{0.5}"), ex("sigmoid(1e9)", "1.")],
+    ..UNARY
 };
 
 const LOGIT_RULE: Rule = |t, a| {

@@ -1,6 +1,6 @@
 //! Powers and roots.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{BINARY, Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
 use crate::{Bin, Cell, Cmp, Promotion, Rule, Un};
 use cembra_runtime::{MachineType, RuntimeFn, math};
@@ -14,17 +14,13 @@ pub(crate) static POW: OpDef = OpDef {
     name: "math.pow",
     aliases: &["pow"],
     summary: "`x` to the power of `y`, always a float, with C's special cases. With a literal 0.5 it becomes a correctly rounded root.",
-    params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, y: f32| -> f32 { math::pow_f32(x, y) }, POW_RULE),
         strict!(|x: f64, y: f64| -> f64 { math::pow_f64(x, y) }, POW_RULE),
     ]),
-    laws: &[],
     examples: &[ex("pow(2, 10)", "1024."), ex("nan ** 0f32", "1."), ex("0f64 ** -1", "float64{inf}")],
+    ..BINARY
 };
 
 const SQRT_RULE: Rule = |t, a| {
@@ -35,17 +31,13 @@ pub(crate) static SQRT: OpDef = OpDef {
     name: "math.sqrt",
     aliases: &["sqrt"],
     summary: "The square root, correctly rounded; NaN below zero, and -0.0 for -0.0.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { x.sqrt() }, SQRT_RULE),
         strict!(|x: f64| -> f64 { x.sqrt() }, SQRT_RULE),
     ]),
-    laws: &[],
     examples: &[ex("sqrt(9)", "3."), ex("sqrt(-1f64)", "float64{nan}"), ex("sqrt(-0f32)", "-0.")],
+    ..UNARY
 };
 
 // The root with pow's answers for the two arguments on which they differ: +0.0 for -0.0 and +inf for -inf.
@@ -62,21 +54,16 @@ const POW_HALF_RULE: Rule = |t, a| {
 };
 pub(crate) static POW_HALF: OpDef = OpDef {
     name: "math._pow_half",
-    aliases: &[],
     summary: "`x` to the power of 0.5, correctly rounded. Preparation makes it from `math.pow` with a literal 0.5.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { if x == f32::NEG_INFINITY { f32::INFINITY } else { x.sqrt() + 0.0 } }, POW_HALF_RULE),
         strict!(|x: f64| -> f64 { if x == f64::NEG_INFINITY { f64::INFINITY } else { x.sqrt() + 0.0 } }, POW_HALF_RULE),
     ]),
-    laws: &[],
     examples: &[
         ex("math._pow_half(2.25f32)", "1.5"),
         ex("math._pow_half(-0f32)", "0."),
         ex("math._pow_half(-1 / 0)", "inf"),
     ],
+    ..UNARY
 };

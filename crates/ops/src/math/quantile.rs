@@ -1,6 +1,6 @@
 //! Quantiles of distributions. Native code calls their kernels: they are long, and rare.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::{Example, Overload, Promotion};
 use cembra_expr::Parameter;
@@ -24,13 +24,11 @@ const fn operator(
         aliases,
         summary,
         params,
-        variadic: false,
-        presence: PresenceRule::Strict,
         faults: &[FaultKind::Invalid],
         typing: Typing::Promote(Promotion::Float),
         meaning: Meaning::Overloads(overloads),
-        laws: &[],
         examples,
+        ..UNARY
     }
 }
 

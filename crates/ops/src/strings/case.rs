@@ -1,7 +1,7 @@
 //! Upper and lower case, by Unicode's full mapping: one character can become several.
 
 use super::made::{ArenaText, copied};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 
@@ -36,32 +36,26 @@ pub(crate) static UPPER: OpDef = OpDef {
     name: "strings.upper",
     aliases: &["upper"],
     summary: "The text in upper case.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try in context |x: Text<'static>| -> Text<'static> {
         mapped(context, x.as_str(), u8::to_ascii_uppercase, char::to_uppercase)
     })]),
-    laws: &[],
     examples: &[ex("strings.upper(\"stra\u{df}e\")", "'STRASSE'")],
+    ..UNARY
 };
 
 pub(crate) static LOWER: OpDef = OpDef {
     name: "strings.lower",
     aliases: &["lower"],
     summary: "The text in lower case.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try in context |x: Text<'static>| -> Text<'static> {
         lower(context, x.as_str())
     })]),
-    laws: &[],
     examples: &[ex("strings.lower(\"\u{416}\u{42f} Ab\")", "'\u{436}\u{44f} ab'")],
+    ..UNARY
 };
 
 #[cfg(test)]

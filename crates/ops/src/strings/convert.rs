@@ -2,7 +2,7 @@
 
 use super::made::{ArenaText, StackText, copied};
 use super::{invalid, number};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
 use crate::typing::{Signature, TypeFault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
@@ -70,9 +70,6 @@ pub(crate) static AS_TEXT: OpDef = OpDef {
     name: "strings.as_text",
     aliases: &["as_text"],
     summary: "The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes in the form `b'..'` if they are UTF-8.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| match args[0].qtype.scalar() {
         Some(_) => {
@@ -92,41 +89,32 @@ pub(crate) static AS_TEXT: OpDef = OpDef {
         strict!(try in context |x: f32| -> Text<'static> { copied(context, number::shortest(x).as_str()) }),
         strict!(try in context |x: f64| -> Text<'static> { copied(context, number::shortest(x).as_str()) }),
     ]),
-    laws: &[],
     examples: &[
         ex("strings.as_text(1.10)", "'1.1'"),
         ex("strings.as_text(1e300)", "'1e300'"),
         ex("strings.as_text(-7)", "'-7'"),
         ex("strings.as_text(b\"a\\n\")", "'b\\'a\\\\n\\''"),
     ],
+    ..UNARY
 };
 
 pub(crate) static ENCODE: OpDef = OpDef {
     name: "strings.encode",
-    aliases: &[],
     summary: "The text as bytes, in UTF-8.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(|x: Text<'static>| -> Bytes<'static> { x.as_bytes() })]),
-    laws: &[],
     examples: &[ex("strings.encode(\"\u{e9}\")", "b'\\xc3\\xa9'")],
+    ..UNARY
 };
 
 pub(crate) static DECODE: OpDef = OpDef {
     name: "strings.decode",
-    aliases: &[],
     summary: "The bytes as a text, from UTF-8; an error if they are not.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::Invalid],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try |x: Bytes<'static>| -> Text<'static> { utf8(x) })]),
-    laws: &[],
     examples: &[ex("strings.decode(b\"\\xc3\\xa9\")", "'\u{e9}'")],
+    ..UNARY
 };
 
 #[cfg(test)]

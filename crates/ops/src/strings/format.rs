@@ -7,7 +7,7 @@ use super::printf::{
     FAULTS, PRINTF_FIELD, all_or_none, all_present, finish, format_scalar, format_types, literal, literal_bytes,
 };
 use super::rendering::first_piece;
-use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::strict;
 use crate::typing::TypeFault;
 use cembra_expr::{Code, ScalarValue, Value};
@@ -143,28 +143,22 @@ fn expand(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
 
 pub(crate) static FORMAT: OpDef = OpDef {
     name: "strings.format",
-    aliases: &[],
     summary: "The format with its fields filled in by the arguments they name: `{x}`, or `{x:.2f}` with flags, width, precision and kind as in `strings.printf`; `{{` and `}}` are braces. The format is a literal. Without a form, FLOAT32 has its shortest digits and a point, FLOAT64 six digits.",
     params: &[param("fmt"), param_or("arg_names", Value::Nothing), param("**values")],
     variadic: true,
-    presence: PresenceRule::Strict,
     faults: FAULTS,
     typing: Typing::Rule(|args| format_types("strings.format", args, 2)),
     meaning: Meaning::Expand(expand),
-    laws: &[],
     examples: &[
         ex("strings.format(\"{x:.2f} {{{n:03d}}} {who}\", x=1.005, n=7, who=\"me\")", "'1.00 {007} me'"),
         ex("strings.format(\"{a} + {b}\", \"a,b\", 1, 2)", "'1 + 2'"),
     ],
+    ..UNARY
 };
 
 pub(crate) static REPR_FLOAT32: OpDef = OpDef {
     name: "strings._repr_float32",
-    aliases: &[],
     summary: "A FLOAT32 as listings print it: its shortest digits, with a point after a whole number.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try in context |x: f32| -> Text<'static> {
@@ -176,8 +170,8 @@ pub(crate) static REPR_FLOAT32: OpDef = OpDef {
         made.push_str(point);
         Ok(made.finish())
     })]),
-    laws: &[],
     examples: &[ex("strings._repr_float32(1f32)", "'1.'")],
+    ..UNARY
 };
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::convert::utf8;
 use super::text_fault;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
 use cembra_runtime::{Bytes, Fault, FaultKind, Text};
 use std::str::FromStr;
@@ -29,56 +29,44 @@ pub(crate) static PARSE_INT32: OpDef = OpDef {
     name: "strings.parse_int32",
     aliases: &["parse_int32"],
     summary: "The INT32 that the string spells in decimal digits; an error if it spells none.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(i32),
-    laws: &[],
     examples: &[ex("strings.parse_int32(\"-7\")", "-7"), ex("strings.parse_int32(b\"12\")", "12")],
+    ..UNARY
 };
 
 pub(crate) static PARSE_INT64: OpDef = OpDef {
     name: "strings.parse_int64",
     aliases: &["parse_int64"],
     summary: "The INT64 that the string spells in decimal digits; an error if it spells none.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(i64),
-    laws: &[],
     examples: &[ex("strings.parse_int64(\"+9223372036854775807\")", "int64{9223372036854775807}")],
+    ..UNARY
 };
 
 pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
     name: "strings.parse_float32",
     aliases: &["parse_float32"],
     summary: "The FLOAT32 nearest to the number that the string spells; an error if it spells none.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(f32),
-    laws: &[],
     examples: &[ex("strings.parse_float32(\"1.5\")", "1.5"), ex("strings.parse_float32(\"1e99\")", "inf")],
+    ..UNARY
 };
 
 pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     name: "strings.parse_float64",
     aliases: &["parse_float64"],
     summary: "The FLOAT64 nearest to the number that the string spells; an error if it spells none.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(f64),
-    laws: &[],
     examples: &[ex("strings.parse_float64(\"0.1\")", "float64{0.1}")],
+    ..UNARY
 };
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::Chars;
 use super::convert::utf8;
 use super::join::join;
 use super::rendering::{Piece, Rendered, first_piece, unescaped};
-use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{ScalarValue, Value};
@@ -102,36 +102,30 @@ pub(super) const FAULTS: &[FaultKind] = &[FaultKind::Invalid, FaultKind::ArenaLi
 
 pub(crate) static PRINTF_FIELD: OpDef = OpDef {
     name: "strings._printf_field",
-    aliases: &[],
     summary: "The field `index` of a format, and the text before it, for one value: what `strings.printf` is made of.",
     params: &[param("fmt"), param("index"), param("value")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: fields! {
         Text<'static>: bool, i32, i64, f64, Text<'static>, Bytes<'static>;
         Bytes<'static>: bool, i32, i64, f64, Bytes<'static>;
     },
-    laws: &[],
     examples: &[ex("strings._printf_field(\"a %d b %5.2f c\", 1, 2.5)", "' b  2.50'")],
+    ..UNARY
 };
 
 pub(crate) static PRINTF_END: OpDef = OpDef {
     name: "strings._printf_end",
-    aliases: &[],
     summary: "The text behind the fields of a format, of which there may be `count`.",
     params: &[param("fmt"), param("count")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(try in context |format: Text<'static>, count: i64| -> Text<'static> { end(context, format, count) }),
         strict!(try in context |format: Bytes<'static>, count: i64| -> Bytes<'static> { end(context, format, count) }),
     ]),
-    laws: &[],
     examples: &[ex("strings._printf_end(\"a %d b%%\", 1)", "' b%'")],
+    ..UNARY
 };
 
 /// The scalar type of a format. What is made has it too.
@@ -268,15 +262,14 @@ pub(crate) static PRINTF: OpDef = OpDef {
     summary: "The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g` for numbers, `%s` for strings, `%v` for any value, with flags, width and precision; `%%` is a percent sign. An error if a field is for another kind of value.",
     params: &[param("fmt"), param("values")],
     variadic: true,
-    presence: PresenceRule::Strict,
     faults: FAULTS,
     typing: Typing::Rule(|args| format_types("strings.printf", args, 1)),
     meaning: Meaning::Expand(expand),
-    laws: &[],
     examples: &[
         ex("strings.printf(\"%.3f|%5d|%-5s|%e\", 2.5, 42, \"ab\", 1e10)", "'2.500|   42|ab   |1.000000e+10'"),
         ex("strings.printf(\"%d of %d%%\", missing[i32], 7)", "optional_text{NA}"),
     ],
+    ..UNARY
 };
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use super::made::copied;
 use super::{invalid, text_fault};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 use regex::{CaptureLocations, Regex, RegexBuilder};
@@ -95,18 +95,16 @@ pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
     aliases: &["contains_regex"],
     summary: "Present if a part of the text matches the regular expression.",
     params: &[param("text"), param("regex")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try in context |text: Text<'static>, regex: Text<'static>| -> MaskValue {
         contains(context, text, regex)
     })]),
-    laws: &[],
     examples: &[
         ex("strings.contains_regex(\"cat 7\", \"[0-9]+\")", "present"),
         ex("strings.contains_regex(\"cat\", \"^a\")", "missing"),
     ],
+    ..UNARY
 };
 
 pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
@@ -114,8 +112,6 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
     aliases: &["extract_regex"],
     summary: "What the one capturing group of the regular expression matches in the text, missing if the text has no match.",
     params: &[param("text"), param("regex")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
@@ -123,11 +119,11 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
             extract(context, text, regex)
         }
     )]),
-    laws: &[],
     examples: &[
         ex("strings.extract_regex(\"id=42;\", \"id=([0-9]+)\")", "optional_text{'42'}"),
         ex("strings.extract_regex(\"none\", \"id=([0-9]+)\")", "optional_text{NA}"),
     ],
+    ..UNARY
 };
 
 #[cfg(test)]

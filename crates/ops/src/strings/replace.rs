@@ -3,7 +3,7 @@
 use super::Chars;
 use super::made::Made;
 use super::slice::NO_POSITION;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::custom;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use memchr::memmem;
@@ -53,20 +53,18 @@ macro_rules! replace {
 
 pub(crate) static REPLACE: OpDef = OpDef {
     name: "strings.replace",
-    aliases: &[],
     summary: "The string with each part that is `old` replaced by `new`, from left to right, `max_subs` of them at most; all, if that is missing or negative. An empty `old` lies around every character.",
     params: &[param("s"), param("old"), param("new"), param_or("max_subs", NO_POSITION)],
-    variadic: false,
     presence: PresenceRule::Custom,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: replace!(Text<'static>, Bytes<'static>),
-    laws: &[],
     examples: &[
         ex("strings.replace(\"banana\", \"an\", \"o\")", "'booa'"),
         ex("strings.replace(\"banana\", \"a\", \"\", 2)", "'bnna'"),
         ex("strings.replace(\"ab\", \"\", \"-\")", "'-a-b-'"),
     ],
+    ..UNARY
 };
 
 #[cfg(test)]

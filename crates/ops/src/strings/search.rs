@@ -2,7 +2,7 @@
 
 use super::Chars;
 use super::slice::{NO_POSITION, bytes_of, positions};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask, strict};
 use cembra_runtime::{Bytes, Text};
 use memchr::memmem;
@@ -35,57 +35,47 @@ macro_rules! find {
 
 pub(crate) static FIND: OpDef = OpDef {
     name: "strings.find",
-    aliases: &[],
     summary: "The position in `s` of its first part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
     params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: find!(memmem::find; Text<'static>, Bytes<'static>),
-    laws: &[],
     examples: &[
         ex("strings.find(\"h\u{e9}llo\", \"l\")", "optional_int64{2}"),
         ex("strings.find(\"hello\", \"l\", 3)", "optional_int64{3}"),
         ex("strings.find(\"hello\", \"z\")", "optional_int64{NA}"),
     ],
+    ..UNARY
 };
 
 pub(crate) static RFIND: OpDef = OpDef {
     name: "strings.rfind",
-    aliases: &[],
     summary: "The position in `s` of its last part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
     params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: find!(memmem::rfind; Text<'static>, Bytes<'static>),
-    laws: &[],
     examples: &[
         ex("strings.rfind(\"hello\", \"l\")", "optional_int64{3}"),
         ex("strings.rfind(\"hello\", \"l\", 0, 3)", "optional_int64{2}"),
     ],
+    ..UNARY
 };
 
 pub(crate) static CONTAINS: OpDef = OpDef {
     name: "strings.contains",
-    aliases: &[],
     summary: "Present if `substr` is a part of `s`.",
     params: &[param("s"), param("substr")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|s: Text<'static>, substr: Text<'static>| -> MaskValue { contains(s, substr) }),
         strict!(|s: Bytes<'static>, substr: Bytes<'static>| -> MaskValue { contains(s, substr) }),
     ]),
-    laws: &[],
     examples: &[
         ex("strings.contains(\"hello\", \"ell\")", "present"),
         ex("strings.contains(b\"hello\", b\"x\")", "missing"),
     ],
+    ..UNARY
 };
 
 fn contains<S: Chars>(s: S, substr: S) -> MaskValue {
@@ -94,19 +84,15 @@ fn contains<S: Chars>(s: S, substr: S) -> MaskValue {
 
 pub(crate) static COUNT: OpDef = OpDef {
     name: "strings.count",
-    aliases: &[],
     summary: "How many parts of `s` are `substr`, overlapping ones included. The empty string is at every position, the end included.",
     params: &[param("s"), param("substr")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|s: Text<'static>, substr: Text<'static>| -> i64 { count(s, substr) }),
         strict!(|s: Bytes<'static>, substr: Bytes<'static>| -> i64 { count(s, substr) }),
     ]),
-    laws: &[],
     examples: &[ex("strings.count(\"aaaa\", \"aa\")", "int64{3}"), ex("strings.count(\"abc\", \"\")", "int64{4}")],
+    ..UNARY
 };
 
 fn count<S: Chars>(s: S, substr: S) -> i64 {

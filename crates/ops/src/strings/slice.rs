@@ -1,7 +1,7 @@
 //! Lengths and parts of strings.
 
 use super::Chars;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{custom, strict};
 use cembra_expr::Value;
 use cembra_runtime::{Bytes, Scalar, Text};
@@ -12,19 +12,14 @@ pub(super) const NO_POSITION: Value = Value::Missing(Scalar::Int64);
 
 pub(crate) static LENGTH: OpDef = OpDef {
     name: "strings.length",
-    aliases: &[],
     summary: "How long a string is: a text in code points, bytes in bytes.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|x: Text<'static>| -> i64 { x.length() as i64 }),
         strict!(|x: Bytes<'static>| -> i64 { x.length() as i64 }),
     ]),
-    laws: &[],
     examples: &[ex("strings.length(\"h\u{e9}llo\")", "int64{5}"), ex("strings.length(b\"ab\")", "int64{2}")],
+    ..UNARY
 };
 
 /// The characters that a slice from `start` to `end` takes of `length`: negative positions count from the end, missing
@@ -75,17 +70,15 @@ pub(crate) static SUBSTR: OpDef = OpDef {
     aliases: &["substr"],
     summary: "The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end.",
     params: &[param("s"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    variadic: false,
     presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: substr!(Text<'static>, Bytes<'static>),
-    laws: &[],
     examples: &[
         ex("strings.substr(\"h\u{e9}llo\", 1, 3)", "'\u{e9}l'"),
         ex("strings.substr(\"hello\", -2)", "'lo'"),
         ex("strings.substr(b\"hello\", 3, 1)", "b''"),
     ],
+    ..UNARY
 };
 
 #[cfg(test)]

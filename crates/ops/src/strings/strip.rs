@@ -1,7 +1,7 @@
 //! Cutting characters off the ends of strings.
 
 use super::Chars;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::custom;
 use cembra_expr::Value;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
@@ -101,13 +101,12 @@ pub(crate) static STRIP: OpDef = OpDef {
     aliases: &["strip"],
     summary: "The string without the characters of `chars` at its ends; without white space, if `chars` is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
-    variadic: false,
     presence: PresenceRule::Custom,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: strip!(BOTH; Text<'static>, Bytes<'static>),
-    laws: &[],
     examples: &[ex("strings.strip(\"  a b\\n\")", "'a b'"), ex("strings.strip(\"xxabyx\", \"xy\")", "'ab'")],
+    ..UNARY
 };
 
 pub(crate) static LSTRIP: OpDef = OpDef {
@@ -115,13 +114,12 @@ pub(crate) static LSTRIP: OpDef = OpDef {
     aliases: &["lstrip"],
     summary: "The string without the characters of `chars` at its start; without white space, if `chars` is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
-    variadic: false,
     presence: PresenceRule::Custom,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: strip!(LEFT; Text<'static>, Bytes<'static>),
-    laws: &[],
     examples: &[ex("strings.lstrip(\"  a \")", "'a '")],
+    ..UNARY
 };
 
 pub(crate) static RSTRIP: OpDef = OpDef {
@@ -129,13 +127,12 @@ pub(crate) static RSTRIP: OpDef = OpDef {
     aliases: &["rstrip"],
     summary: "The string without the characters of `chars` at its end; without white space, if `chars` is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
-    variadic: false,
     presence: PresenceRule::Custom,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: strip!(RIGHT; Text<'static>, Bytes<'static>),
-    laws: &[],
     examples: &[ex("strings.rstrip(b\"path//\", b\"/\")", "b'path'")],
+    ..UNARY
 };
 
 #[cfg(test)]

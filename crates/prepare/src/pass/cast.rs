@@ -24,7 +24,7 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
 }
 
 /// Adds an operator on operands of any types it takes, with casts, bound to its overload.
-pub(super) fn bind(
+pub(crate) fn bind(
     graph: &mut TypedGraph,
     registry: &Registry,
     op: OpId,

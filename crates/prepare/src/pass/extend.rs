@@ -1,6 +1,7 @@
 //! User rewrites, in the order they were registered; the first that changes a node wins.
 
 use super::rewrite::rebuild;
+use crate::Rewriter;
 use crate::pass::{Options, Prepared};
 use cembra_expr::{Diagnostics, Program};
 
@@ -11,9 +12,9 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
     rebuild(prepared, |new, old, id, operands| {
         let node = new.copy_node(old, id, operands);
         for extension in &options.extensions {
+            let made = extension.transform(&mut Rewriter::new(new, options.registry, node), node);
             // A replacement of another type would break its users; it is not taken.
-            let replacement = extension.transform(new, node).filter(|made| new.qtype(*made) == new.qtype(node));
-            if let Some(made) = replacement {
+            if let Some(made) = made.filter(|made| new.qtype(*made) == new.qtype(node)) {
                 return Ok(made);
             }
         }

@@ -10,6 +10,7 @@ mod rewrite;
 mod types;
 mod wheres;
 
+pub(crate) use cast::bind;
 pub use optimise::{Rewrite, rewrites};
 pub use options::{Mode, Options};
 
@@ -140,10 +141,10 @@ fn check(prepared: &Prepared, options: &Options) -> Option<String> {
         }
         if let crate::Kind::Operator { op, overload: Some(at), lifted } = graph.kind(id) {
             let overload = &options.registry.get(op).overloads()[usize::from(at)];
-            for (operand, arg) in graph.operands(id).iter().zip(overload.args) {
-                let found = graph.qtype(*operand);
-                let scalar = found.scalar().map(cembra_runtime::Scalar::representation);
-                if scalar != Some(arg.scalar.representation()) || found.is_optional() != (arg.optional || lifted) {
+            for (arg, operand) in graph.operands(id).iter().enumerate().take(overload.args.len()) {
+                let (found, taken) = (graph.qtype(*operand), overload.takes(arg, lifted));
+                let representation = |qtype: &QType| qtype.scalar().map(cembra_runtime::Scalar::representation);
+                if representation(found) != representation(&taken) || found.is_optional() != taken.is_optional() {
                     return Some(format!("%{} has an operand of type {found}", id.index()));
                 }
             }
