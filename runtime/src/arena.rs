@@ -28,6 +28,12 @@ impl Arena {
         Arena { chunks: Vec::new(), taken: 0, size: 0, limit }
     }
 
+    /// Bytes of memory that all pieces hold.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> usize {
+        self.size
+    }
+
     /// Takes everything back. One piece as large as all together takes the place of several.
     pub fn reset(&mut self) {
         if self.chunks.len() > 1 {

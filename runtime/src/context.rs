@@ -1,7 +1,9 @@
 //! The evaluation context: what a call carries besides its frame. Kernels and generated code report a fault by filling
 //! the fault record and returning a status; both backends build the same error from the same record.
 
-use crate::{Arena, KernelCall, functions};
+use crate::cancellation::NEVER;
+use crate::{Arena, Cancellation, KernelCall, functions};
+use std::sync::atomic::AtomicBool;
 
 /// The status of an evaluation that finished.
 pub const STATUS_OK: i32 = 0;
@@ -26,6 +28,8 @@ pub enum FaultKind {
     Invalid = 6,
     /// A text that is not of the form it is parsed as; the operand is the text.
     Parse = 7,
+    /// The evaluation's token was cancelled. Not the fault of any operator.
+    Cancelled = 8,
     /// The loops of an evaluation run more often than it may; the operand is the limit.
     IterationLimit = 9,
     /// An index outside of a sequence; the operands are the index and the size.
@@ -34,7 +38,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [FaultKind; 9] = [
+    pub const ALL: [FaultKind; 10] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,
         FaultKind::MissingValue,
@@ -42,6 +46,7 @@ impl FaultKind {
         FaultKind::ArenaLimit,
         FaultKind::Invalid,
         FaultKind::Parse,
+        FaultKind::Cancelled,
         FaultKind::IterationLimit,
         FaultKind::IndexRange,
     ];
@@ -63,6 +68,7 @@ impl FaultKind {
             FaultKind::ArenaLimit => "arena_limit",
             FaultKind::Invalid => "invalid",
             FaultKind::Parse => "parse",
+            FaultKind::Cancelled => "cancelled",
             FaultKind::IterationLimit => "iteration_limit",
             FaultKind::IndexRange => "index_range",
         }
@@ -113,8 +119,11 @@ pub struct Context {
     functions: *const functions::Address,
     calls: *const KernelCall,
     fault: FaultRecord,
+    /// The flag of the token, for generated code; `NEVER` without one.
+    cancel: *const AtomicBool,
     iterations: u64,
     arena: Arena,
+    token: Option<Cancellation>,
 }
 
 impl Default for Context {
@@ -128,6 +137,8 @@ impl Context {
     pub const FUNCTIONS_OFFSET: i32 = std::mem::offset_of!(Context, functions) as i32;
     /// Offset of the pointer to the table of kernel calls.
     pub const CALLS_OFFSET: i32 = std::mem::offset_of!(Context, calls) as i32;
+    /// Offset of the pointer to the byte that is not 0 once the evaluation is cancelled. There always is such a byte.
+    pub const CANCEL_OFFSET: i32 = std::mem::offset_of!(Context, cancel) as i32;
     /// Offset of the fault record's site.
     pub const FAULT_SITE_OFFSET: i32 =
         (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, site)) as i32;
@@ -150,9 +161,11 @@ impl Context {
         Context {
             functions: functions::table(),
             calls: std::ptr::null(),
+            cancel: &raw const NEVER,
             fault: FaultRecord::default(),
             iterations: Context::ITERATIONS,
             arena: Arena::new(Arena::LIMIT),
+            token: None,
         }
     }
 
@@ -178,9 +191,29 @@ impl Context {
         self.iterations
     }
 
+    /// Gives the evaluations to come a token to look at, or none.
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.cancel = token.as_ref().map_or(&raw const NEVER, Cancellation::flag);
+        self.token = token;
+    }
+
+    /// True if the evaluation has a token and that was cancelled: then it ends with `FaultKind::Cancelled`. Whatever may
+    /// run long looks here now and then: the interpreter every so many steps, generated code through `CANCEL_OFFSET`.
+    #[inline]
+    #[must_use]
+    pub fn poll_cancelled(&self) -> bool {
+        self.token.as_ref().is_some_and(Cancellation::is_cancelled)
+    }
+
     /// Where strings that an evaluation makes are put.
     pub fn arena(&mut self) -> &mut Arena {
         &mut self.arena
+    }
+
+    /// Bytes of memory that the arena holds.
+    #[must_use]
+    pub fn arena_bytes(&self) -> usize {
+        self.arena.memory_bytes()
     }
 
     /// Records a fault and returns the status that stops the evaluation. The caller of a kernel adds the site.
@@ -202,6 +235,6 @@ impl Context {
     }
 }
 
-// SAFETY: FUNCTION-TABLE: the pointers are to the immutable table of functions, and to a table of calls that its owner
-// keeps, unchanged, as long as calls are made.
+// SAFETY: FUNCTION-TABLE: the pointers are to the immutable table of functions, to a table of calls that its owner
+// keeps, unchanged, as long as calls are made, and to the atomic flag of the token that the context owns.
 unsafe impl Send for Context {}

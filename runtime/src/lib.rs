@@ -5,6 +5,7 @@
 //! This crate knows no expression, no operator and no compiler; everything else in the workspace is built on it.
 
 mod arena;
+mod cancellation;
 mod code_memory;
 mod context;
 mod fields;
@@ -18,6 +19,7 @@ pub mod quantile;
 mod text;
 
 pub use arena::Arena;
+pub use cancellation::Cancellation;
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use fields::{Fields, NameError, Names};

@@ -250,9 +250,8 @@ pub fn fmod_f32(x: f32, y: f32) -> f32 {
 pub fn default_float_mode() -> bool {
     use std::hint::black_box;
     let subnormal = black_box(f64::MIN_POSITIVE) * black_box(0.5);
-    let third = black_box(1.0_f64) / black_box(3.0);
-    // Rounded up or towards zero, one of the two sums would differ.
-    let up = black_box(1.0_f64) + black_box(f64::EPSILON * 0.25);
-    let down = black_box(-1.0_f64) - black_box(f64::EPSILON * 0.25);
-    subnormal > 0.0 && third == 1.0 / 3.0 && up == 1.0 && down == -1.0
+    // Rounded down or towards zero, the first sum would be 1; rounded up, the second would not.
+    let three_quarters = black_box(1.0_f64) + black_box(f64::EPSILON * 0.75);
+    let quarter = black_box(1.0_f64) + black_box(f64::EPSILON * 0.25);
+    subnormal > 0.0 && three_quarters > 1.0 && quarter == 1.0
 }

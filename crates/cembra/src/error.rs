@@ -31,7 +31,7 @@ enum Kind {
     /// The model, or how it was to be bound.
     Model(Diagnostics),
     /// An evaluation stopped at a fault.
-    Fault { kind: FaultKind, operator: String, detail: String, span: Option<Span> },
+    Fault { kind: FaultKind, operator: Option<String>, detail: String, span: Option<Span> },
     /// Values given to a call that do not fit.
     Values(String),
 }
@@ -64,11 +64,20 @@ impl Error {
             FaultKind::Invalid if text.is_empty() => "an argument is outside of the operator's domain".to_owned(),
             FaultKind::Invalid => text.to_owned(),
             FaultKind::Parse => format!("cannot parse {}", crate::print_value(&Value::from(text))),
+            FaultKind::Cancelled => return Error::cancelled(),
         };
-        Error(Arc::new(Kind::Fault { kind, operator, detail, span }))
+        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span }))
     }
 
-    pub(crate) fn values(message: impl Into<String>) -> Self {
+    /// The fault of an evaluation whose token was cancelled; where it was noticed says nothing about the model.
+    pub(crate) fn cancelled() -> Self {
+        let detail = "the evaluation was cancelled".to_owned();
+        Error(Arc::new(Kind::Fault { kind: FaultKind::Cancelled, operator: None, detail, span: None }))
+    }
+
+    /// An error of values that do not fit, for loaders and listeners of one's own. Its code is `values`.
+    #[must_use]
+    pub fn values(message: impl Into<String>) -> Self {
         Error(Arc::new(Kind::Values(message.into())))
     }
 
@@ -93,10 +102,11 @@ impl Error {
     }
 
     /// For a fault at run time, the canonical name of the operator that the model applies there: `math.floordiv` for `//`.
+    /// A cancelled evaluation has none.
     #[must_use]
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
-            Kind::Fault { operator, .. } => Some(operator),
+            Kind::Fault { operator, .. } => operator.as_deref(),
             _ => None,
         }
     }
@@ -141,7 +151,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Kind::Model(diagnostics) => write!(f, "{diagnostics}"),
-            Kind::Fault { operator, detail, .. } => write!(f, "{operator}: {detail}"),
+            Kind::Fault { operator: Some(operator), detail, .. } => write!(f, "{operator}: {detail}"),
+            Kind::Fault { detail, .. } => f.write_str(detail),
             Kind::Values(message) => f.write_str(message),
         }
     }

@@ -4,9 +4,9 @@
 use crate::backend::{Runnable, bind};
 use crate::model::operator_name;
 use crate::{Backend, Error, Options};
-use cembra_expr::{Diagnostic, Program, ScalarValue, Value};
+use cembra_expr::{Code, Diagnostic, Program, ScalarValue, Value};
 use cembra_plan::{Action, Binding, Plan, StepId};
-use cembra_runtime::{Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
+use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
 use std::sync::Arc;
 
 /// A named input or output.
@@ -35,7 +35,10 @@ impl Inner {
     pub(crate) fn new(program: Arc<Program>, plan: Plan, binding: Binding, options: &Options) -> Result<Inner, Error> {
         if !cembra_runtime::math::default_float_mode() {
             let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
-            return Err(Error::values(message));
+            let diagnostic = Diagnostic::new(Code::FloatMode, message);
+            return Err(diagnostic
+                .hint("results would differ from those of other threads: set the default mode")
+                .into());
         }
         let (runnable, fallback) = bind(options.backend, &plan, &binding)?;
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
@@ -73,7 +76,18 @@ impl Inner {
         Ok(())
     }
 
-    /// Runs the model; the caller promises CALL (see `cembra_plan::Function::call`) for this plan and binding.
+    /// Begins an evaluation: takes back the memory of the last one's strings, and looks whether there is to be one at all.
+    pub(crate) fn begin(&self, context: &mut Context) -> Result<(), Error> {
+        debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
+        if context.poll_cancelled() {
+            return Err(Error::cancelled());
+        }
+        context.arena().reset();
+        Ok(())
+    }
+
+    /// Runs the model; the caller began the evaluation and promises CALL (see `cembra_plan::Function::call`) for this plan
+    /// and binding.
     ///
     /// # Safety
     /// CALL.
@@ -84,8 +98,6 @@ impl Inner {
         frame: FramePtr,
         context: &mut Context,
     ) -> Result<(), Error> {
-        debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
-        context.arena().reset();
         // SAFETY: CALL, promised by the caller.
         let status = unsafe { self.runnable.function().call(input, output, frame, context) };
         if status == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
@@ -95,9 +107,12 @@ impl Inner {
     #[cold]
     fn fault(&self, context: &Context) -> Error {
         let record = context.record();
+        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
+        if kind == FaultKind::Cancelled {
+            return Error::cancelled();
+        }
         let step = self.plan.step(StepId::from_index(record.site as usize));
         let operator = operator_name(&self.program.graph, step.origin);
-        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
         let operand = self
             .plan
             .args(step)
@@ -234,8 +249,21 @@ impl Session {
     /// # Errors
     /// A fault of the evaluation; or values that do not fit.
     pub fn evaluate(&mut self, inputs: &[Value]) -> Result<Vec<Value>, Error> {
+        let mut outputs = Vec::with_capacity(self.inner.outputs.len());
+        self.evaluate_into(inputs, &mut outputs)?;
+        Ok(outputs)
+    }
+
+    /// Evaluates the model as `evaluate` does, into a list of the caller's, whose room is used again: results that are no
+    /// texts then allocate nothing. If the evaluation fails the list is left as it was.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
         self.run(inputs)?;
-        Ok((0..self.inner.outputs.len()).map(|at| self.output(at)).collect())
+        outputs.clear();
+        outputs.extend((0..self.inner.outputs.len()).map(|at| self.output(at)));
+        Ok(())
     }
 
     /// Evaluates the model, returns the main output and tells the listener each side output.
@@ -251,7 +279,33 @@ impl Session {
         Ok(self.output(0))
     }
 
+    /// The evaluations to come look at this token, when they start and now and then while they run, and end with the fault
+    /// `cancelled` once it is; none takes it away. A clone of the session has none.
+    ///
+    /// ```
+    /// use cembra::{Cancellation, FaultKind, Model, Options, Value};
+    ///
+    /// let mut session = Model::parse("input x: f64; x * 2")?.compile(&Options::default())?.session();
+    /// let token = Cancellation::new();
+    /// session.set_cancellation(Some(token.clone()));
+    /// assert_eq!(session.evaluate(&[Value::from(1.5)])?, [Value::from(3.0)]);
+    /// token.cancel();
+    /// let error = session.evaluate(&[Value::from(1.5)]).unwrap_err();
+    /// assert_eq!((error.fault_kind(), error.code()), (Some(FaultKind::Cancelled), "cancelled"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.context.set_cancellation(token);
+    }
+
+    /// Bytes of memory that the session holds by itself: its frame and the arena of its strings.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Session>() + self.frame.size() + self.context.arena_bytes()
+    }
+
     fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
+        self.inner.begin(&mut self.context)?;
         let frame = self.frame.ptr();
         // SAFETY: STRING-VIEW: `inputs` outlives the call, and nothing reads the frame's inputs after it.
         unsafe { self.inner.write_inputs(frame, inputs)? };
@@ -266,11 +320,3 @@ impl Session {
         unsafe { Value::read_from(&field.qtype, self.frame.ptr(), place.offset) }
     }
 }
-
-const _: () = {
-    const fn shared<T: Send + Sync>() {}
-    const fn sent<T: Send>() {}
-    shared::<Executor>();
-    shared::<Error>();
-    sent::<Session>();
-};

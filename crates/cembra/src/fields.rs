@@ -32,6 +32,15 @@ pub trait OutputValue: Sized {
     /// # Safety
     /// FRAME-SLOT for this type at `offset`, written by a call whose texts are still alive.
     unsafe fn read(frame: FramePtr, offset: u32) -> Self;
+
+    /// Reads the value from a slot into this one, whose memory is used again where it can be.
+    ///
+    /// # Safety
+    /// As for `read`.
+    unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        *self = unsafe { Self::read(frame, offset) };
+    }
 }
 
 /// A field of an input struct.
@@ -63,7 +72,10 @@ pub struct OutputField {
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
+    /// Makes the value of a field that is none yet.
     pub(crate) read: unsafe fn(*mut u8, FramePtr, u32),
+    /// Gives a field another value.
+    pub(crate) update: unsafe fn(*mut u8, FramePtr, u32),
 }
 
 impl OutputField {
@@ -74,7 +86,11 @@ impl OutputField {
             // SAFETY: FIELD-TABLE: the pointer is to room for a field of type T; FRAME-SLOT is promised by the caller.
             unsafe { field.cast::<T>().write(T::read(frame, slot)) }
         }
-        OutputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, read: read::<T> }
+        unsafe fn update<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) {
+            // SAFETY: FIELD-TABLE: the pointer is to a field of type T; FRAME-SLOT is promised by the caller.
+            unsafe { (*field.cast::<T>()).read_into(frame, slot) }
+        }
+        OutputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, read: read::<T>, update: update::<T> }
     }
 }
 
@@ -90,7 +106,7 @@ pub unsafe trait Input {
     fn fields() -> Vec<InputField>;
 }
 
-/// A struct, or a single value, that a model writes. Derive it for structs.
+/// A struct, or a single value, that a model writes. Derive it for structs; `()` is the one without fields.
 ///
 /// Fields, or the value, may be `bool`, `i32`, `i64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are written in
 /// place, and `Option` of these, `String` and `Option<String>`, which are moved through the frame.
@@ -106,6 +122,13 @@ pub unsafe trait Output: Sized {
 // SAFETY: FIELD-TABLE: no entries.
 unsafe impl Input for () {
     fn fields() -> Vec<InputField> {
+        Vec::new()
+    }
+}
+
+// SAFETY: FIELD-TABLE: no fields, no entries.
+unsafe impl Output for () {
+    fn fields() -> Vec<OutputField> {
         Vec::new()
     }
 }
@@ -215,6 +238,10 @@ impl OutputValue for String {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str().to_owned() }
     }
+    unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str() }.clone_into(self);
+    }
 }
 
 impl OutputValue for Option<String> {
@@ -225,6 +252,14 @@ impl OutputValue for Option<String> {
     unsafe fn read(frame: FramePtr, offset: u32) -> Self {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe { frame.read(Slot::<Optional<Text<'_>>>::at(offset)).get().map(|text| text.as_str().to_owned()) }
+    }
+    unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        let view = unsafe { frame.read(Slot::<Optional<Text<'_>>>::at(offset)).get() };
+        match (self, view) {
+            (Some(text), Some(view)) => view.as_str().clone_into(text),
+            (text, view) => *text = view.map(|view| view.as_str().to_owned()),
+        }
     }
 }
 

@@ -29,22 +29,30 @@
 extern crate self as cembra;
 
 mod backend;
+mod binding;
+mod combine;
 #[cfg(doctest)]
 mod docs;
 mod error;
 mod executor;
 mod explain;
+mod exports;
 mod fields;
+mod json;
+mod listener;
 mod loaded;
+mod loader;
 mod model;
+mod names;
 mod options;
+mod pool;
 mod typed;
 
 pub use backend::Backend;
 pub use cembra_derive::{Input, Output};
 pub use cembra_expr::{
     Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limits, NodeId, Program, ScalarValue, Span, Value,
-    parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
+    ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
 };
 pub use cembra_native::RawFunction;
 pub use cembra_ops::{
@@ -52,12 +60,40 @@ pub use cembra_ops::{
     UserFunction, UserOperator, Val,
 };
 pub use cembra_prepare::{Extension, Id, Mode, PASSES, Pass, Rewrite, Rewriter, rewrites};
-pub use cembra_runtime::{CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Text};
+pub use cembra_runtime::{
+    Cancellation, CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Text,
+};
+pub use combine::{Chain, Filtered};
 pub use error::Error;
 pub use executor::{Executor, Field, Session};
 pub use explain::{Machine, Stage};
 pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, OutputValue};
+pub use json::Json;
+pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
 pub use loaded::LoadedRows;
+pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};
 pub use model::{Model, Signature};
 pub use options::Options;
+pub use pool::{Evaluator, Pool};
 pub use typed::ModelExecutor;
+
+/// Which types threads may share, and which only one at a time may have.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    const fn sent<T: Send>() {}
+    shared::<Model>();
+    shared::<Options>();
+    shared::<Executor>();
+    shared::<Error>();
+    shared::<Value>();
+    shared::<ValueRef<'static>>();
+    shared::<Registry>();
+    shared::<Cancellation>();
+    shared::<Accessor<Value>>();
+    shared::<Setter<Value>>();
+    shared::<Pool<Session>>();
+    shared::<Pool<ModelExecutor<(), f64>>>();
+    sent::<Session>();
+    sent::<ModelExecutor<(), f64, Value>>();
+    sent::<LoadedRows<'static>>();
+};

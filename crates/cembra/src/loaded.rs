@@ -32,7 +32,8 @@ impl Executor {
             unsafe { inner.write_inputs(frame.ptr(), row)? };
             frames.push(frame);
         }
-        Ok(LoadedRows { inner, frames, context: Context::new(), values: PhantomData })
+        let context = inner.context();
+        Ok(LoadedRows { inner, frames, context, values: PhantomData })
     }
 
     /// Bytes of one frame.
@@ -50,6 +51,7 @@ impl LoadedRows<'_> {
     pub fn evaluate(&mut self) -> Result<(), Error> {
         for frame in &mut self.frames {
             let frame = frame.ptr();
+            self.inner.begin(&mut self.context)?;
             // SAFETY: CALL: the frame was made from the plan's template and its inputs are written. A call before has
             // left them as they were: the slots of inputs and literals are given to nothing else.
             unsafe { self.inner.run(frame, frame, frame, &mut self.context)? };

@@ -1,7 +1,11 @@
 //! A model: a program with its source text, not yet typed. Compiling it for given input types makes an executor.
 
+use crate::binding::Loaded;
 use crate::executor::{Field, Inner};
-use crate::{Error, Executor, Input, ModelExecutor, Options, Output};
+use crate::exports::with_exports;
+use crate::loader::{Fields, Loader};
+use crate::names::unknown_name;
+use crate::{Error, Executor, Input, Listener, ModelExecutor, Options, Output};
 use cembra_expr::{Code, Diagnostic, Graph, Limits, Node, Program};
 use cembra_ops::Registry;
 use cembra_plan::{Plan, PlanError};
@@ -174,7 +178,35 @@ impl Model {
     /// # Errors
     /// As `compile`; and a field that the model does not have, or has with another type.
     pub fn executor<I: Input, O: Output>(&self, options: &Options) -> Result<ModelExecutor<I, O>, Error> {
-        ModelExecutor::new(self, options)
+        ModelExecutor::new(self, &Fields::<I>::new(), None, options)
+    }
+
+    /// As `executor`, with inputs from a loader. The loader is asked for the inputs that the outputs need, and bound to those
+    /// that are left after preparation. See [`Loader`] for an example.
+    ///
+    /// # Errors
+    /// As `executor`; and inputs that the loader does not know.
+    pub fn executor_from<I: 'static, O: Output>(
+        &self,
+        loader: &dyn Loader<I>,
+        options: &Options,
+    ) -> Result<ModelExecutor<I, O>, Error> {
+        ModelExecutor::new(self, &Loaded(loader), None, options)
+    }
+
+    /// As `executor_from`, with a listener to the outputs that `O` has no fields for. `()` for `O` leaves all of them to the
+    /// listener, the main output too. See [`Listener`] for an example.
+    ///
+    /// # Errors
+    /// As `executor_from`; and outputs that the listener does not know, unless
+    /// [`Options::ignore_not_listened_named_outputs`] is set, or wants as another type.
+    pub fn executor_between<I: 'static, O: Output, S>(
+        &self,
+        loader: &dyn Loader<I>,
+        listener: &dyn Listener<S>,
+        options: &Options,
+    ) -> Result<ModelExecutor<I, O, S>, Error> {
+        ModelExecutor::new(self, &Loaded(loader), Some(listener), options)
     }
 
     /// The types of inputs and outputs, without compiling.
@@ -199,20 +231,21 @@ impl Model {
         })
     }
 
-    /// The program with only the outputs asked for.
+    /// The program with its exports among the outputs, and only the outputs asked for.
     pub(crate) fn selected(&self, options: &Options) -> Result<Arc<Program>, Error> {
-        let Some(names) = &options.outputs else { return Ok(self.program.clone()) };
+        let whole = with_exports(&self.program)?;
+        let Some(names) = &options.outputs else { return Ok(whole) };
         let mut outputs = Vec::new();
         for name in names {
-            match self.program.outputs.iter().find(|output| *output.name == **name) {
+            match whole.outputs.iter().find(|output| *output.name == **name) {
                 Some(output) => outputs.push(output.clone()),
                 None => {
-                    let known = self.program.outputs.iter().map(|o| &*o.name);
+                    let known = whole.outputs.iter().map(|o| &*o.name);
                     return Err(unknown_name("output", name, known).into());
                 }
             }
         }
-        let mut program = Program::clone(&self.program);
+        let mut program = Program::clone(&whole);
         program.outputs = outputs;
         Ok(Arc::new(program))
     }
@@ -243,22 +276,6 @@ pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Options) ->
         let span = origin.and_then(|origin| program.graph.span(origin));
         Diagnostic::new(code, error.to_string()).at(span).into()
     })
-}
-
-/// The diagnostic of a name that is not among the known ones: lists some, and suggests what is one typo away.
-pub(crate) fn unknown_name<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Diagnostic {
-    let known: Vec<&str> = known.collect();
-    let diagnostic = Diagnostic::new(Code::Binding, format!("the model has no {what} `{name}`"));
-    if let Some(near) = known.iter().find(|other| strsim::osa_distance(name, other) <= 1) {
-        return diagnostic.hint(format!("did you mean `{near}`?"));
-    }
-    let mut list = known.join(", ");
-    if list.len() > 200 {
-        let cut = (0..=200).rev().find(|at| list.is_char_boundary(*at)).unwrap_or(0);
-        list.truncate(cut);
-        list.push_str("..");
-    }
-    diagnostic.hint(if list.is_empty() { format!("it has no {what} at all") } else { format!("it has {list}") })
 }
 
 /// The name of the operator that a node of the graph applies, as written.

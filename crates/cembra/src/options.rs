@@ -32,6 +32,7 @@ pub struct Options {
     pub(crate) arena_limit: ArenaLimit,
     pub(crate) cast_outputs: bool,
     pub(crate) require_present: bool,
+    pub(crate) ignore_unheard: bool,
 }
 
 /// The limit of an evaluation's strings in bytes.
@@ -141,7 +142,14 @@ impl Options {
         self
     }
 
-    /// Casts outputs to the types that the result's struct asks for, where `core.cast` can: numbers and booleans among each
+    /// Lets a model have outputs that a listener does not know. They are not computed; otherwise they are an error.
+    #[must_use]
+    pub fn ignore_not_listened_named_outputs(mut self, ignore: bool) -> Self {
+        self.ignore_unheard = ignore;
+        self
+    }
+
+    /// Casts outputs to the types that the result's struct or the listener asks for, where `core.cast` can: numbers and booleans among each
     /// other, and a plain value to an optional. Otherwise another type is an error.
     #[must_use]
     pub fn cast_outputs(mut self, cast: bool) -> Self {
@@ -149,7 +157,7 @@ impl Options {
         self
     }
 
-    /// Lets the result's struct ask for a plain value where the model gives an optional one; a missing value is then an
+    /// Lets the result's struct or the listener ask for a plain value where the model gives an optional one; a missing value is then an
     /// error of the evaluation (`missing_value`).
     #[must_use]
     pub fn require_present(mut self, require: bool) -> Self {

@@ -1,18 +1,17 @@
-//! The typed executor: a model bound to a Rust struct of inputs and one of outputs. Fields in place are read and written
-//! where the caller has them; the raw function can be called on the structs directly.
+//! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
+//! are read and written where the caller has them; the raw function can be called on the structs directly.
 
-use crate::executor::Inner;
-use crate::fields::{Input, InputField, Output, OutputField};
-use crate::model::{prepare, unknown_name};
-use crate::{Error, Executor, Model, Options, RawFunction};
-use cembra_expr::{Code, Diagnostic, Program, Value};
-use cembra_plan::{Base, Binding, Place, Plan};
-use cembra_runtime::{Context, Frame, FramePtr};
+use crate::binding::{Bound, Load, Source, Tell, Way, bind};
+use crate::fields::{Output, OutputField};
+use crate::listener::Listener;
+use crate::{Error, Executor, Model, Options, RawFunction, ValueRef};
+use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// A compiled model with the frame of one thread, run on `I` and giving `O`. A clone shares the code and has its own frame.
+/// A compiled model with the frame of one thread, run on `I` and giving `O`; what `O` has no place for is told to a sink `S`,
+/// if the executor was made with a [`Listener`]. A clone shares the code and has its own frame.
 ///
 /// Fields are bound by name, or by the name given with `#[cembra(name = "..")]`; the [`Input`] and [`Output`] traits list the
 /// types they may have. A field of `I` that the model does not have is ignored; a field of `O` must be an output.
@@ -40,110 +39,204 @@ use std::sync::Arc;
 /// assert_eq!(total.run(&Order { discount: Optional::missing(), ..order })?, 80.0);
 /// # Ok::<(), cembra::Error>(())
 /// ```
-pub struct ModelExecutor<I, O> {
+pub struct ModelExecutor<I, O, S = ()> {
     executor: Executor,
     frame: Frame,
     context: Context,
-    /// Fields that go through the frame, with the slots they go through.
-    moved_inputs: Vec<(InputField, u32)>,
-    moved_outputs: Vec<(OutputField, u32)>,
+    loads: Arc<[Load]>,
+    /// Fields of `O` that go through the frame, with the slots they go through.
+    moved_outputs: Arc<[(OutputField, u32)]>,
+    tells: Arc<[Tell<S>]>,
+    /// What loaders made for the call at hand; the frame holds views of it.
+    kept: Vec<ValueRef<'static>>,
     types: PhantomData<fn(&I) -> O>,
 }
 
-impl<I, O> std::fmt::Debug for ModelExecutor<I, O> {
+impl<I, O, S> std::fmt::Debug for ModelExecutor<I, O, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ModelExecutor").field("executor", &self.executor).finish_non_exhaustive()
     }
 }
 
-impl<I, O> Clone for ModelExecutor<I, O> {
+impl<I, O, S> Clone for ModelExecutor<I, O, S> {
     fn clone(&self) -> Self {
         ModelExecutor {
             executor: self.executor.clone(),
             frame: self.executor.inner().frame(),
             context: self.executor.inner().context(),
-            moved_inputs: self.moved_inputs.clone(),
+            loads: self.loads.clone(),
             moved_outputs: self.moved_outputs.clone(),
+            tells: self.tells.clone(),
+            kept: Vec::new(),
             types: PhantomData,
         }
     }
 }
 
-impl<I: Input, O: Output> ModelExecutor<I, O> {
-    pub(crate) fn new(model: &Model, options: &Options) -> Result<Self, Error> {
-        let inputs = I::fields();
-        let outputs = O::fields();
-        let mut options = options.clone();
-        for field in &inputs {
-            if let Some(declared) = model.program().inputs.iter().find(|input| *input.name == *field.name) {
-                check_input(field, declared)?;
-                options = options.input_type(field.name, field.qtype.clone());
-            }
-        }
-        // A field without a name is the main output; only outputs that are bound are computed.
-        let main = model.program().outputs.first().map_or("", |output| &output.name);
-        let names = outputs.iter().map(|field| if field.name.is_empty() { main } else { field.name }.to_owned());
-        let options = options.outputs(names);
-        let program = fit_outputs(model.selected(&options)?, &outputs, &options)?;
-        let plan = model.plan_of(&program, &options).map_err(|error| missing_field(error, &inputs))?;
-        let binding = Binding { inputs: bind_inputs(&plan, &inputs)?, outputs: bind_outputs(&plan, &outputs)? };
-        let slot =
-            |name: &str| plan.inputs().iter().find(|input| *input.name == *name).map(|i| plan.value(i.value).slot);
-        let moved_inputs = inputs
-            .into_iter()
-            .filter(|field| !field.in_place)
-            .filter_map(|field| slot(field.name).map(|slot| (field, slot)))
-            .collect();
-        let moved_outputs = outputs
-            .into_iter()
-            .zip(plan.outputs())
-            .filter(|(field, _)| !field.in_place)
-            .map(|(field, output)| (field, plan.value(output.value).slot))
-            .collect();
-        let executor = Executor::from(Inner::new(program, plan, binding, &options)?);
-        let (frame, context) = (executor.inner().frame(), executor.inner().context());
-        Ok(ModelExecutor { executor, frame, context, moved_inputs, moved_outputs, types: PhantomData })
-    }
-
+impl<I, O: Output> ModelExecutor<I, O> {
     /// Evaluates the model.
     ///
     /// # Errors
-    /// A fault of the evaluation.
+    /// A fault of the evaluation; or, from a loader, values that do not fit.
     pub fn run(&mut self, input: &I) -> Result<O, Error> {
-        let from: *const u8 = std::ptr::from_ref(input).cast();
-        let frame = self.frame.ptr();
-        for (field, slot) in &self.moved_inputs {
-            // SAFETY: FIELD-TABLE for the field, FRAME-SLOT for the slot, which is this input's; texts outlive the call.
-            unsafe { (field.write)(from.add(field.offset), frame, *slot) };
-        }
+        self.fresh(input)
+    }
+
+    /// Evaluates the model into a value of the caller's: fields in place are written there, texts into the memory that they
+    /// have. The value is left as it was if the evaluation fails.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// #[derive(cembra::Input)]
+    /// struct Row<'t> { name: &'t str }
+    ///
+    /// let model = Model::parse("strings.upper(name)")?;
+    /// let mut upper = model.executor::<Row<'_>, String>(&Options::default())?;
+    /// let mut found = String::with_capacity(100);
+    /// upper.run_into(&Row { name: "ann" }, &mut found)?;
+    /// assert_eq!((found.as_str(), found.capacity()), ("ANN", 100));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As `run`.
+    pub fn run_into(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
+        self.over(input, output)
+    }
+}
+
+impl<I, O: Output, S> ModelExecutor<I, O, S> {
+    /// The executor of rows that `source` reads, which are of type `I`.
+    pub(crate) fn new(
+        model: &Model,
+        source: &dyn Source,
+        listener: Option<&dyn Listener<S>>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let Bound { executor, loads, moved_outputs, tells } = bind(model, source, O::fields(), listener, options)?;
+        let (frame, context) = (executor.inner().frame(), executor.inner().context());
+        let (loads, moved_outputs, tells) = (loads.into(), moved_outputs.into(), tells.into());
+        Ok(ModelExecutor {
+            executor,
+            frame,
+            context,
+            loads,
+            moved_outputs,
+            tells,
+            kept: Vec::new(),
+            types: PhantomData,
+        })
+    }
+
+    /// Evaluates the model and tells the sink what its listener wants.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; values that do not fit; or what a setter says.
+    pub fn listen(&mut self, input: &I, sink: &mut S) -> Result<O, Error> {
+        let output = self.fresh(input)?;
+        self.tell(sink)?;
+        Ok(output)
+    }
+
+    /// Evaluates the model into a value of the caller's, as `run_into` does, and then tells the sink.
+    ///
+    /// # Errors
+    /// As `listen`. If a setter fails the output is written already.
+    pub fn listen_into(&mut self, input: &I, output: &mut O, sink: &mut S) -> Result<(), Error> {
+        self.over(input, output)?;
+        self.tell(sink)
+    }
+
+    /// Evaluates the model into a new value.
+    fn fresh(&mut self, input: &I) -> Result<O, Error> {
         let mut output = MaybeUninit::<O>::zeroed();
         let to: *mut u8 = output.as_mut_ptr().cast();
-        // SAFETY: CALL: the binding's offsets are those of I's and O's fields (FIELD-TABLE), the frame is of this plan,
-        // and compiled code never writes to its input.
-        unsafe {
-            self.executor.inner().run(
-                FramePtr::from_raw(from.cast_mut()),
-                FramePtr::from_raw(to),
-                frame,
-                &mut self.context,
-            )?;
-        }
-        for (field, slot) in &self.moved_outputs {
+        // SAFETY: CALL: the memory has the fields of O.
+        unsafe { self.evaluate(input, to)? };
+        for (field, slot) in &*self.moved_outputs {
             // SAFETY: FIELD-TABLE for the field; FRAME-SLOT: the call wrote this output's slot.
-            unsafe { (field.read)(to.add(field.offset), frame, *slot) };
+            unsafe { (field.read)(to.add(field.offset), self.frame.ptr(), *slot) };
         }
         // SAFETY: FIELD-TABLE: every field was written, in place by the call or just above; optional values that are
         // missing hold the zeros they started with or what the call left.
         Ok(unsafe { output.assume_init() })
     }
 
-    /// Evaluates the model into a struct of the caller's, which is left as it was if the evaluation fails.
-    ///
-    /// # Errors
-    /// A fault of the evaluation.
-    pub fn run_into(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
-        *output = self.run(input)?;
+    /// Evaluates the model over a value that there is.
+    fn over(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
+        let to: *mut u8 = std::ptr::from_mut(output).cast();
+        // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes.
+        unsafe { self.evaluate(input, to)? };
+        for (field, slot) in &*self.moved_outputs {
+            // SAFETY: FIELD-TABLE for the field; FRAME-SLOT: the call wrote this output's slot.
+            unsafe { (field.update)(to.add(field.offset), self.frame.ptr(), *slot) };
+        }
         Ok(())
+    }
+
+    /// Loads the inputs and runs the model, which writes the fields of `O` that are in place.
+    ///
+    /// # Safety
+    /// CALL for `to`, which has room for an `O`.
+    unsafe fn evaluate(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
+        let inner = self.executor.inner();
+        inner.begin(&mut self.context)?;
+        let from: *const u8 = std::ptr::from_ref(input).cast();
+        let frame = self.frame.ptr();
+        self.kept.clear();
+        for load in &*self.loads {
+            match &load.way {
+                // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive
+                // the call.
+                Way::Field(field) => unsafe { (field.write)(from.add(field.offset), frame, load.slot) },
+                Way::Read(read) => {
+                    // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
+                    let value = unsafe { read.read(from)? };
+                    let borrowed;
+                    let value = if value.is_owned() {
+                        self.kept.push(value.into_owned());
+                        &self.kept[self.kept.len() - 1]
+                    } else {
+                        borrowed = value;
+                        &borrowed
+                    };
+                    // SAFETY: FRAME-SLOT: the slot is this input's. STRING-VIEW: what is borrowed is the row's; what is kept
+                    // stays until the next call writes every slot anew, and moving it does not move its bytes.
+                    if !unsafe { value.write_to(&load.qtype, frame, load.slot) } {
+                        return Err(load.misfit(value));
+                    }
+                }
+            }
+        }
+        // SAFETY: CALL: the binding's offsets are those of I's and O's fields (FIELD-TABLE), the frame is of this plan,
+        // and compiled code never writes to its input.
+        unsafe { inner.run(FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to), frame, &mut self.context) }
+    }
+
+    fn tell(&mut self, sink: &mut S) -> Result<(), Error> {
+        let frame = self.frame.ptr();
+        for tell in &*self.tells {
+            // SAFETY: FRAME-SLOT: the call wrote this output's slot; STRING-VIEW: inputs, literals and the arena are alive.
+            let value = unsafe { ValueRef::read_from(&tell.qtype, frame, tell.slot) };
+            (tell.set)(sink, value)?;
+        }
+        Ok(())
+    }
+}
+
+impl<I, O, S> ModelExecutor<I, O, S> {
+    /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone
+    /// has none. See [`Session::set_cancellation`](crate::Session::set_cancellation).
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.context.set_cancellation(token);
+    }
+
+    /// Bytes of memory that this executor holds by itself: its frame and the arena of its strings. Those of the
+    /// [`executor`](ModelExecutor::executor) are shared with its clones.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.frame.size() + self.context.arena_bytes()
     }
 
     /// The shared part.
@@ -171,95 +264,4 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         }
         (self.frame.ptr().as_ptr(), &raw mut self.context)
     }
-}
-
-/// The program whose outputs have the types of the fields, as far as the options allow casts; the rest is found later.
-fn fit_outputs(program: Arc<Program>, fields: &[OutputField], options: &Options) -> Result<Arc<Program>, Error> {
-    if !options.cast_outputs && !options.require_present {
-        return Ok(program);
-    }
-    let prepared = prepare(&program, options, &mut |_, _| {})?;
-    let mut fitted = Program::clone(&program);
-    for ((output, field), (_, node)) in fitted.outputs.iter_mut().zip(fields).zip(&prepared.outputs) {
-        let found = prepared.graph.qtype(*node);
-        let span = fitted.graph.span(output.node);
-        if options.require_present && found.is_optional() && !field.qtype.is_optional() {
-            output.node = fitted.graph.operator("core.get_optional_value", &[output.node], span);
-        }
-        let differs = found.scalar() != field.qtype.scalar() || (!found.is_optional() && field.qtype.is_optional());
-        if options.cast_outputs && differs {
-            let target = fitted.graph.literal(Value::Type(field.qtype.clone()), None);
-            let implicit = fitted.graph.literal(Value::from(false), None);
-            output.node = fitted.graph.operator("core.cast", &[output.node, target, implicit], span);
-        }
-    }
-    Ok(Arc::new(fitted))
-}
-
-/// A field whose type is not the one the model declares.
-fn check_input(field: &InputField, declared: &cembra_expr::Input) -> Result<(), Error> {
-    match &declared.qtype {
-        Some(qtype) if *qtype != field.qtype => {
-            let message =
-                format!("input `{}` is declared {qtype}, but the struct's field is {}", field.name, field.qtype);
-            Err(Diagnostic::new(Code::InputType, message).at(declared.span).into())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Adds the struct's fields to the message of an input without a type: most often it is a typo in one of them.
-fn missing_field(error: Error, fields: &[InputField]) -> Error {
-    let diagnostics = error.diagnostics();
-    let Some(first) = diagnostics.first().filter(|d| d.code() == Code::MissingInputType) else { return error };
-    let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
-    let hint = format!("the struct has {}", if names.is_empty() { "no fields".to_owned() } else { names.join(", ") });
-    first.clone().hint(hint).into()
-}
-
-fn bind_inputs(plan: &Plan, fields: &[InputField]) -> Result<Vec<Place>, Error> {
-    plan.inputs()
-        .iter()
-        .map(|input| match fields.iter().find(|field| *field.name == *input.name) {
-            Some(field) if field.in_place => Ok(Place { base: Base::Input, offset: field.offset as u32 }),
-            Some(_) => Ok(plan.place(input.value)),
-            None => {
-                let message = format!("the struct has no field for input `{}`", input.name);
-                let near = fields.iter().find(|field| strsim::osa_distance(field.name, &input.name) <= 1);
-                let diagnostic = Diagnostic::new(Code::Binding, message);
-                Err(match near {
-                    Some(field) => diagnostic.hint(format!("is `{}` meant?", field.name)),
-                    None => diagnostic,
-                }
-                .into())
-            }
-        })
-        .collect()
-}
-
-fn bind_outputs(plan: &Plan, fields: &[OutputField]) -> Result<Vec<Place>, Error> {
-    let mut places = Vec::with_capacity(fields.len());
-    for (field, output) in fields.iter().zip(plan.outputs()) {
-        let qtype = &plan.value(output.value).qtype;
-        if *qtype != field.qtype {
-            let message = format!("output `{}` is {qtype}, but the result's type is {}", output.name, field.qtype);
-            let diagnostic = Diagnostic::new(Code::Binding, message);
-            return Err(match (qtype.is_optional(), field.qtype.is_optional()) {
-                (true, false) => diagnostic
-                    .hint("take an `Optional<..>`, give the model a default with `??`, or set `require_present`"),
-                (false, true) => diagnostic.hint("take the plain type, or set `cast_outputs`"),
-                _ => diagnostic.hint("cast it in the model, as in `core.cast(x, f32)`, or set `cast_outputs`"),
-            }
-            .into());
-        }
-        places.push(if field.in_place {
-            Place { base: Base::Output, offset: field.offset as u32 }
-        } else {
-            plan.place(output.value)
-        });
-    }
-    if places.len() < fields.len() {
-        return Err(unknown_name("output", fields[places.len()].name, std::iter::empty()).into());
-    }
-    Ok(places)
 }

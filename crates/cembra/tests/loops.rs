@@ -1,8 +1,8 @@
 //! How often what is inside of a loop is evaluated, counted by a user operator in both backends; the limit of rounds; and
 //! what keeps functions from making more than a host can hold.
 
-use cembra::{Backend, Limits, Model, Options, Registry, UserOperator, Value};
-use std::sync::OnceLock;
+use cembra::{Backend, Cancellation, Limits, Model, Options, Registry, UserOperator, Value};
+use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -106,5 +106,31 @@ fn functions_cannot_make_too_much() {
         let error = Model::parse(&source).and_then(|model| model.compile(&Options::default())).expect_err(says);
         assert_eq!(error.code(), "limit", "{error}");
         assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[test]
+fn a_loop_can_be_cancelled() {
+    // The operator cancels the evaluation that it is part of, in the third round of many.
+    static TOKEN: Mutex<Option<Cancellation>> = Mutex::new(None);
+    let mut registry = Registry::standard().clone();
+    let stop = UserOperator::new("test.stop").impure().function(|i: i64| {
+        if i == 2 {
+            TOKEN.lock().expect("not poisoned").as_ref().expect("a token").cancel();
+        }
+        i
+    });
+    registry.register(stop).expect("a new name");
+    let registry = registry.leak();
+    let source = "input n: i64\nseq.reduce(fn(s, i) = s + test.stop(i), seq.range(n), 0i64)";
+    let model = Model::parse_with(source, registry, &Limits::default()).expect("a model");
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let options = Options::default().backend(backend).registry(registry);
+        let mut session = model.compile(&options).expect("it compiles").session();
+        let token = Cancellation::new();
+        *TOKEN.lock().expect("not poisoned") = Some(token.clone());
+        session.set_cancellation(Some(token));
+        let error = session.evaluate(&[Value::from(1_000_000_000_i64)]).expect_err("cancelled");
+        assert_eq!(error.code(), "cancelled", "{error}");
     }
 }

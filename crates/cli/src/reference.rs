@@ -81,6 +81,7 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::IterationLimit => "the loops of one evaluation run more rounds than allowed",
         FaultKind::IndexRange => "the index is not one of the sequence",
         FaultKind::Parse => "the text is not of the form it is parsed as",
+        FaultKind::Cancelled => "the evaluation was cancelled",
     }
 }
 

@@ -60,6 +60,8 @@ codes! {
     Evaluation = "evaluation";
     /// A struct or listener that does not fit the model.
     Binding = "binding";
+    /// The thread's floating-point mode is not the default one.
+    FloatMode = "float-mode";
     /// An operand from another builder, or another misuse of the builder.
     Builder = "builder";
     /// A file of a model that is damaged, or of another version.

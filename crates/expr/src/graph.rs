@@ -115,7 +115,7 @@ impl Graph {
         id
     }
 
-    /// The id of a name that some node or leaf has; `None` if there is none.
+    /// The id of a name that the graph knows.
     #[must_use]
     pub fn find_name(&self, name: &str) -> Option<NameId> {
         self.name_ids.get(name).copied()

@@ -12,6 +12,7 @@ mod program;
 mod span;
 mod text;
 mod value;
+mod value_ref;
 mod vocabulary;
 mod wire;
 
@@ -23,5 +24,6 @@ pub use program::{Input, Output, Program};
 pub use span::Span;
 pub use text::{parse, parse_type, parse_value, print, print_expression, print_type, print_value};
 pub use value::{ScalarValue, Value};
+pub use value_ref::ValueRef;
 pub use vocabulary::{Callable, Parameter, Vocabulary};
 pub use wire::{read_binary, read_json, write_binary, write_json};

@@ -42,6 +42,21 @@ pub struct Program {
 }
 
 impl Program {
+    /// Which inputs some output needs, by position, as far as the expressions say; preparation may find that one of them
+    /// is of no effect.
+    #[must_use]
+    pub fn needed_inputs(&self) -> Vec<bool> {
+        let mut leaves = vec![false; self.graph.name_count()];
+        let needed = self.graph.reachable(self.outputs.iter().map(|output| output.node));
+        for (index, _) in needed.into_iter().enumerate().filter(|(_, needed)| *needed) {
+            if let Node::Leaf(name) = self.graph.node(NodeId::from_index(index)) {
+                leaves[name.index()] = true;
+            }
+        }
+        let is_leaf = |input: &Input| self.graph.find_name(&input.name).is_some_and(|name| leaves[name.index()]);
+        self.inputs.iter().map(is_leaf).collect()
+    }
+
     /// Adds the leaves that some output needs and nobody declared to the inputs, in the order of first use.
     pub(crate) fn add_undeclared_inputs(&mut self) {
         let mut declared = vec![false; self.graph.name_count()];

@@ -1,7 +1,8 @@
 //! Values: what literals hold, what goes into a model and what comes out. Equality is of bits: `-0.0` differs from
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
-use cembra_runtime::{Bytes, Fields, FramePtr, QType, Scalar, Slot, Text};
+use crate::ValueRef;
+use cembra_runtime::{Fields, FramePtr, QType, Scalar, Slot};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -231,12 +232,12 @@ impl Value {
     pub unsafe fn write_to(&self, frame: FramePtr, offset: u32) {
         match self {
             // SAFETY: FRAME-SLOT, promised by the caller.
-            Value::Scalar(v) => unsafe { write_scalar(v, frame, offset) },
+            Value::Scalar(v) => unsafe { ValueRef::from(v).write_bare(frame, offset) },
             // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional, its value at the documented offset.
             Value::Present(v) => unsafe {
                 frame.write(Slot::at(offset), 1_u8);
                 if let Some(value) = self.qtype().optional_value_offset().filter(|_| v.scalar() != Scalar::Unit) {
-                    write_scalar(v, frame, offset + value);
+                    ValueRef::from(v).write_bare(frame, offset + value);
                 }
             },
             // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
@@ -262,13 +263,16 @@ impl Value {
     pub unsafe fn read_from(qtype: &QType, frame: FramePtr, offset: u32) -> Value {
         match qtype {
             // SAFETY: FRAME-SLOT, promised by the caller.
-            QType::Scalar(scalar) => Value::Scalar(unsafe { read_scalar(*scalar, frame, offset) }),
+            QType::Scalar(scalar) => Value::Scalar(unsafe { ValueRef::read_scalar(*scalar, frame, offset) }),
             QType::Optional(scalar) => {
                 // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
                 let present = unsafe { frame.read(Slot::<u8>::at(offset)) } != 0;
                 let value = qtype.optional_value_offset().unwrap_or(0);
                 // SAFETY: FRAME-SLOT; a present optional's value was written (a unit has no bytes to read).
-                Value::optional(*scalar, present.then(|| unsafe { read_scalar(*scalar, frame, offset + value) }))
+                Value::optional(
+                    *scalar,
+                    present.then(|| unsafe { ValueRef::read_scalar(*scalar, frame, offset + value) }),
+                )
             }
             QType::Tuple(fields) => {
                 let values = fields.iter().enumerate().map(|(index, field)| {
@@ -279,41 +283,6 @@ impl Value {
                 Value::Tuple(fields.with(values.collect()))
             }
             QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
-        }
-    }
-}
-
-unsafe fn write_scalar(value: &ScalarValue, frame: FramePtr, offset: u32) {
-    // SAFETY: FRAME-SLOT, promised by the caller, for the one slot written.
-    unsafe {
-        match value {
-            ScalarValue::Unit => frame.write(Slot::at(offset), 1_u8),
-            ScalarValue::Boolean(v) => frame.write(Slot::at(offset), *v),
-            ScalarValue::Int32(v) => frame.write(Slot::at(offset), *v),
-            ScalarValue::Int64(v) => frame.write(Slot::at(offset), *v),
-            ScalarValue::Float32(v) => frame.write(Slot::at(offset), *v),
-            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => frame.write(Slot::at(offset), *v),
-            ScalarValue::UInt64(v) => frame.write(Slot::at(offset), *v),
-            ScalarValue::Text(v) => frame.write(Slot::at(offset), Text::new(v)),
-            ScalarValue::Bytes(v) => frame.write(Slot::at(offset), Bytes::new(v)),
-        }
-    }
-}
-
-unsafe fn read_scalar(scalar: Scalar, frame: FramePtr, offset: u32) -> ScalarValue {
-    // SAFETY: FRAME-SLOT, promised by the caller, for the one slot read.
-    unsafe {
-        match scalar {
-            Scalar::Unit => ScalarValue::Unit,
-            Scalar::Boolean => ScalarValue::Boolean(frame.read(Slot::<u8>::at(offset)) != 0),
-            Scalar::Int32 => ScalarValue::Int32(frame.read(Slot::at(offset))),
-            Scalar::Int64 => ScalarValue::Int64(frame.read(Slot::at(offset))),
-            Scalar::Float32 => ScalarValue::Float32(frame.read(Slot::at(offset))),
-            Scalar::Float64 => ScalarValue::Float64(frame.read(Slot::at(offset))),
-            Scalar::WeakFloat => ScalarValue::WeakFloat(frame.read(Slot::at(offset))),
-            Scalar::UInt64 => ScalarValue::UInt64(frame.read(Slot::at(offset))),
-            Scalar::Bytes => ScalarValue::Bytes(frame.read(Slot::<Bytes<'_>>::at(offset)).as_slice().into()),
-            Scalar::Text => ScalarValue::Text(frame.read(Slot::<Text<'_>>::at(offset)).as_str().into()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What programs can be made of: the registry's operators, each with every list of operand types it takes, found by
-//! asking its typing. Nothing here is said of any operator by name but which ones are conditionals.
+//! asking its typing. Nothing here is said of any operator by name but which ones are conditionals, and that exports are left
+//! out: two of the same name are refused, whatever their types.
 
 use cembra_expr::Value;
 use cembra_ops::{Argument, OpDef, OpId, Registry, Typing, id};
@@ -61,6 +62,7 @@ impl Catalogue {
             .iter()
             // Functions and what takes them are grown in scopes of their own.
             .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated))
+            .filter(|(op, _)| *op != id::EXPORT && *op != id::EXPORT_VALUE)
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };
                 Entry { op, def, groups: groups(def, &wanted, kinds) }

@@ -40,7 +40,8 @@ fn three_hundred_programs_agree() {
     for (_, def) in cembra::Registry::standard().iter() {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(def.name));
         let written: u64 = line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
-        assert!(written > 0, "{} is never used", def.name);
+        // Exports are left out of the catalogue.
+        assert_eq!(written > 0, !def.name.starts_with("annotation."), "{} is used {written} times", def.name);
     }
 }
 

@@ -5,6 +5,9 @@ use cembra_ops::{Data, Kernel, State};
 use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, StepId};
 use cembra_runtime::{Context, Fault, FaultKind, FramePtr, QType, STATUS_OK, Slot};
 
+/// How many instructions lie between two looks at the evaluation's token.
+const POLL_EVERY: usize = 256;
+
 /// A bound instruction.
 #[derive(Clone, Debug)]
 enum Instruction {
@@ -18,6 +21,8 @@ enum Instruction {
     Repeat { byte: u32, target: u32, site: u32 },
     /// Goes to an instruction.
     Jump { target: u32 },
+    /// Ends a cancelled evaluation. An instruction of its own, so that short plans pay nothing for it.
+    Poll,
 }
 
 /// A plan bound for interpretation.
@@ -39,8 +44,13 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     let flat = plan.flatten();
     // Instructions of the flat program need not be one to one: tuples take one copy a field.
     let mut starts = Vec::with_capacity(flat.len() + 1);
+    let mut polled = 0;
     for linear in flat {
         starts.push(bound.instructions.len() as u32);
+        if bound.instructions.len() - polled >= POLL_EVERY {
+            polled = bound.instructions.len();
+            bound.instructions.push(Instruction::Poll);
+        }
         match linear {
             Linear::Step(id) => bound.step(plan, id),
             Linear::Copy { from, to } => bound.copy(plan.place(from), plan.place(to), &plan.value(to).qtype),
@@ -136,6 +146,9 @@ impl Function for Interpreted {
                 Instruction::Repeat { byte, target, site } => {
                     // SAFETY: FRAME-SLOT: the byte is the presence of a mask in the plan's layout.
                     if unsafe { frame.read(Slot::<u8>::at(*byte)) } != 0 {
+                        if context.poll_cancelled() {
+                            return context.fail(Fault::new(FaultKind::Cancelled));
+                        }
                         if rounds == 0 {
                             let status = context.fail(Fault::with(FaultKind::IterationLimit, context.iterations()));
                             context.set_site(*site);
@@ -146,6 +159,10 @@ impl Function for Interpreted {
                     }
                 }
                 Instruction::Jump { target } => at = *target as usize,
+                Instruction::Poll if context.poll_cancelled() => {
+                    return context.fail(Fault::new(FaultKind::Cancelled));
+                }
+                Instruction::Poll => {}
             }
         }
         STATUS_OK

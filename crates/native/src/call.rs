@@ -47,6 +47,7 @@ impl Lowering<'_, '_, '_> {
     /// The call of a step that has one.
     pub(crate) fn call(&mut self, id: StepId) {
         let Some(&(callee, number)) = self.calls.get(&id) else { return };
+        self.cancelled.poll(self.builder, &self.around);
         let entry = |field: i32| KernelCall::SIZE * number as i32 + field;
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         let table = self.builder.ins().load(types::I64, flags, self.around.context, Context::CALLS_OFFSET);

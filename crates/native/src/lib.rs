@@ -3,6 +3,7 @@
 //! unmapped with its last reference, and runs on the caller's structs in place.
 
 mod call;
+mod cancel;
 mod cells;
 mod compile;
 mod error;

@@ -4,6 +4,7 @@
 mod rounds;
 
 use crate::call::{self, Callee};
+use crate::cancel::Cancelled;
 use crate::cells::{self, Cell, Datum, Memory, Presence};
 use crate::player::{Player, Surroundings};
 use cembra_expr::{ScalarValue, Value};
@@ -51,6 +52,7 @@ pub(crate) fn lower(
         escapes: escapes(plan),
         calls: call::steps(plan).zip(0..).map(|((step, callee), number)| (step, (callee, number))).collect(),
         kernel_signature: None,
+        cancelled: Cancelled::default(),
         cells: vec![None; plan.value_count()],
         in_frame: vec![false; plan.value_count()],
         literals: vec![None; plan.value_count()],
@@ -80,6 +82,7 @@ pub(crate) fn lower(
     }
     let status = lowering.builder.ins().iconst(types::I32, i64::from(STATUS_OK));
     lowering.builder.ins().return_(&[status]);
+    lowering.cancelled.finish(lowering.builder, &lowering.around);
 }
 
 /// True for a step that is no part of a straight line: a conditional, a loop, or the call of an operator's function.
@@ -132,6 +135,7 @@ pub(crate) struct Lowering<'a, 'b, 'f> {
     pub(crate) kernel_signature: Option<ir::SigRef>,
     pub(crate) cells: Vec<Option<Cell>>,
     pub(crate) literals: Vec<Option<u32>>,
+    pub(crate) cancelled: Cancelled,
     /// Inputs that the caller puts into their slots.
     pub(crate) in_frame: Vec<bool>,
     /// How many rounds the loops may yet run.

@@ -4,6 +4,7 @@
 //!
 //! No code generator and no columnar format is known here; players of tapes live in the backends.
 
+mod annotation;
 mod bitwise;
 mod call;
 mod cell;

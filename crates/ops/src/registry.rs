@@ -5,7 +5,7 @@ use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::OpDef;
 use crate::{
-    bitwise, cast, comparison, function, logic, math, named_tuple, presence, sequence, strings, structure, tuple,
+    annotation, bitwise, cast, comparison, function, logic, math, named_tuple, presence, sequence, strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
@@ -162,6 +162,8 @@ operators! {
     EMPTY_LIKE = structure::EMPTY_LIKE;
     CONST_LIKE = structure::CONST_LIKE;
     BROADCAST_LIKE = structure::BROADCAST_LIKE;
+    EXPORT = annotation::EXPORT;
+    EXPORT_VALUE = annotation::EXPORT_VALUE;
     STRINGS_LENGTH = strings::slice::LENGTH;
     STRINGS_SUBSTR = strings::slice::SUBSTR;
     STRINGS_FIND = strings::search::FIND;

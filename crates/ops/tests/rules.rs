@@ -186,11 +186,14 @@ fn records_are_complete() {
         assert!(!def.summary.is_empty() && !def.examples.is_empty(), "{} lacks a summary or an example", def.name);
         let (family, _) = def.name.split_once('.').expect("family.name");
         let (_, short) = def.name.rsplit_once('.').expect("family.name");
-        assert!(matches!(family, "math" | "core" | "bool" | "bitwise" | "strings" | "namedtuple"), "{family}");
-        // `bool` has the names of `core`, those of `strings` mean other things elsewhere, named tuples have forms of their
-        // own, and one counts more than bits.
-        let shared =
-            matches!(family, "bool" | "strings" | "namedtuple") || matches!(def.name, "core.where" | "bitwise.count");
+        assert!(
+            matches!(family, "math" | "core" | "bool" | "bitwise" | "strings" | "namedtuple" | "annotation" | "seq"),
+            "{family}"
+        );
+        // `bool` has the names of `core`, those of `strings` and `seq` mean other things elsewhere, named tuples have forms of
+        // their own, one counts more than bits, and an annotation should be seen to be one.
+        let shared = matches!(family, "bool" | "strings" | "namedtuple" | "annotation" | "seq")
+            || matches!(def.name, "core.where" | "bitwise.count");
         if !short.starts_with('_') && !shared {
             assert!(def.aliases.contains(&short) || def.params.is_empty(), "{} has no short name {short}", def.name);
         }

@@ -52,7 +52,8 @@ impl Plan {
 /// A plan made runnable by a backend.
 pub trait Function: Send + Sync + std::fmt::Debug {
     /// Evaluates the plan. Returns `STATUS_OK` with the outputs written, or `STATUS_FAULT` with the context's fault record
-    /// filled and the outputs untouched or partly written.
+    /// filled. Memory other than the frame is written only after the last step: a fault leaves the caller's outputs as they
+    /// were.
     ///
     /// # Safety
     /// CALL: `frame` holds a frame of the plan's layout that started as its template; `input` and `output` hold values of

@@ -8,7 +8,7 @@
 use super::error::{DataCode, DataError};
 use super::objects::{Object, Objects};
 use super::schema::{Column, INFERENCE_ROWS, Place, Schema, Wanted, absent_columns, quoted};
-use cembra_expr::{ScalarValue, Value};
+use cembra_expr::Value;
 use cembra_runtime::{QType, Scalar};
 use serde_json::Value as Json;
 use std::collections::{HashSet, VecDeque};
@@ -132,7 +132,7 @@ impl Seen {
         let kind = match value {
             Json::Null => return Ok(Seen { kind: Kind::Nothing, missing: true }),
             Json::Bool(_) => Kind::Scalar(Scalar::Boolean),
-            Json::String(text) if float_name(text).is_some() => Kind::FloatName,
+            Json::String(_) if is_float_name(value) => Kind::FloatName,
             Json::String(_) => Kind::Scalar(Scalar::Text),
             Json::Number(number) => {
                 let digits = number.as_str();
@@ -203,32 +203,9 @@ impl Seen {
     }
 }
 
-/// The float that JSON has no number for, by its name.
-fn float_name(text: &str) -> Option<f32> {
-    match text {
-        "NaN" => Some(f32::NAN),
-        "Infinity" => Some(f32::INFINITY),
-        "-Infinity" => Some(f32::NEG_INFINITY),
-        _ => None,
-    }
-}
-
-/// The value of type `scalar` that this literal is; `None` if it is none.
-fn scalar_of(scalar: Scalar, value: &Json) -> Option<ScalarValue> {
-    match (scalar, value) {
-        (Scalar::Unit, Json::Bool(true)) => Some(ScalarValue::Unit),
-        (Scalar::Boolean, Json::Bool(value)) => Some(ScalarValue::Boolean(*value)),
-        (Scalar::Bytes, Json::String(text)) => super::scalar::parse(scalar, text),
-        (Scalar::Text, Json::String(text)) => Some(ScalarValue::Text(text.as_str().into())),
-        // The digits of a JSON number are a number of ours in every detail.
-        (_, Json::Number(number)) if scalar.is_numeric() || scalar == Scalar::UInt64 => {
-            super::scalar::parse(scalar, number.as_str())
-        }
-        (Scalar::Float32, Json::String(text)) => float_name(text).map(ScalarValue::Float32),
-        (Scalar::Float64, Json::String(text)) => float_name(text).map(|v| ScalarValue::Float64(f64::from(v))),
-        (Scalar::WeakFloat, Json::String(text)) => float_name(text).map(|v| ScalarValue::WeakFloat(f64::from(v))),
-        _ => None,
-    }
+/// True for the name of a float that JSON has no number for.
+fn is_float_name(text: &Json) -> bool {
+    text.is_string() && cembra::Json::scalar(Scalar::Float64, text).is_some()
 }
 
 fn value_of(qtype: &QType, value: &Json, place: Place<'_>) -> Result<Value, DataError> {
@@ -236,18 +213,19 @@ fn value_of(qtype: &QType, value: &Json, place: Place<'_>) -> Result<Value, Data
     match (qtype, value) {
         (QType::Optional(scalar), Json::Null) => Ok(Value::Missing(*scalar)),
         (QType::Scalar(scalar), Json::Null) => Err(place.missing(*scalar)),
-        (QType::Scalar(scalar) | QType::Optional(scalar), _) => match scalar_of(*scalar, value) {
-            Some(value) if qtype.is_optional() => Ok(Value::Present(value)),
-            Some(value) => Ok(Value::Scalar(value)),
-            None => {
-                let error = mismatch(qtype, value, place);
-                Err(match scalar {
-                    Scalar::Unit => error.hint("a unit is written `true`, a missing one `null`"),
-                    Scalar::Bytes => error.hint("bytes are written as a string in base64, padded with `=`"),
-                    _ => error,
-                })
+        (QType::Scalar(scalar) | QType::Optional(scalar), _) => {
+            match cembra::Json::scalar(*scalar, value).and_then(|found| found.to_value(qtype)) {
+                Some(value) => Ok(value),
+                None => {
+                    let error = mismatch(qtype, value, place);
+                    Err(match scalar {
+                        Scalar::Unit => error.hint("a unit is written `true`, a missing one `null`"),
+                        Scalar::Bytes => error.hint("bytes are written as a string in base64, padded with `=`"),
+                        _ => error,
+                    })
+                }
             }
-        },
+        }
         (QType::Tuple(types), Json::Array(fields)) if types.len() == fields.len() => {
             let values = types.iter().zip(fields).enumerate().map(|(index, (qtype, field))| {
                 let path = format!("{}.{index}", place.path);

@@ -70,9 +70,10 @@ impl Lowering<'_, '_, '_> {
         self.builder.switch_to_block(goes_on);
     }
 
-    /// Counts a round, and leaves the function if there were too many.
+    /// Counts a round, and leaves the function if there were too many or the evaluation was cancelled.
     fn take_round(&mut self, site: u32) {
         let Some(variable) = self.rounds_left else { return };
+        self.cancelled.poll(self.builder, &self.around);
         let left = self.builder.use_var(variable);
         let none = self.builder.ins().icmp_imm_s(IntCC::Equal, left, 0);
         let [failed, goes_on] = [(); 2].map(|()| self.builder.create_block());

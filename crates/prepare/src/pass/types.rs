@@ -21,8 +21,7 @@ pub(super) fn leaves(
 ) -> Result<Vec<(Arc<str>, QType)>, Diagnostics> {
     let mut found = Vec::new();
     let mut problems = Vec::new();
-    let used = used_leaves(program);
-    for input in &program.inputs {
+    for (input, needed) in program.inputs.iter().zip(program.needed_inputs()) {
         let given = leaf_type(&input.name);
         let qtype = match (&input.qtype, given) {
             (Some(declared), Some(given)) if *declared != given => {
@@ -38,7 +37,7 @@ pub(super) fn leaves(
             }
             (Some(qtype), _) => qtype.clone(),
             (None, Some(qtype)) => qtype,
-            (None, None) if used.binary_search(&&*input.name).is_ok() => {
+            (None, None) if needed => {
                 problems.push(
                     Diagnostic::new(Code::MissingInputType, format!("input `{}` has no type", input.name))
                         .at(input.span)
@@ -52,21 +51,6 @@ pub(super) fn leaves(
     }
     Diagnostics::check(problems)?;
     Ok(found)
-}
-
-/// The names of the leaves that outputs need, sorted. Names come from strangers: they are compared, not hashed.
-fn used_leaves(program: &Program) -> Vec<&str> {
-    let graph = &program.graph;
-    let needed = graph.reachable(program.outputs.iter().map(|o| o.node));
-    let mut used: Vec<&str> = (0..graph.len())
-        .filter(|at| needed[*at])
-        .filter_map(|at| match graph.node(NodeId::from_index(at)) {
-            Node::Leaf(name) => Some(&**graph.name(name)),
-            _ => None,
-        })
-        .collect();
-    used.sort_unstable();
-    used
 }
 
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {

@@ -1,0 +1,284 @@
+//! Binding: a model's names meet those of a loader, of an output's fields and of a listener. What nobody takes is not
+//! computed, what preparation drops is not loaded; what is left gets a place: in the caller's memory or in the frame.
+
+use crate::executor::Inner;
+use crate::fields::{Input, InputField, OutputField};
+use crate::listener::{Listener, Set};
+use crate::loader::{Fields, How, Loader, Read};
+use crate::model::prepare;
+use crate::names::strange_names;
+use crate::{Error, Executor, Model, Options, ValueRef};
+use cembra_expr::{Code, Diagnostic, Program, Value};
+use cembra_plan::{Base, Binding, Place, Plan};
+use cembra_runtime::QType;
+use std::sync::Arc;
+
+/// Where inputs come from: what a loader is to an executor, without the type of its rows. An executor must not hold what
+/// mentions that type, or it would have to be dropped before the rows that it read.
+pub(crate) trait Source {
+    fn knows(&self, name: &str) -> bool;
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType>;
+    fn names(&self) -> Vec<String>;
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Way, Error>;
+}
+
+/// How one input is read from a row.
+pub(crate) enum Way {
+    /// A field, from the table of the row's derive.
+    Field(InputField),
+    Read(Box<dyn ReadRow>),
+}
+
+/// An accessor without the type of its rows.
+pub(crate) trait ReadRow: Send + Sync {
+    /// Reads the value.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `row` points to a row of the accessor's type that lives, unchanged, for `'r`.
+    unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error>;
+}
+
+impl<R: 'static> ReadRow for Read<R> {
+    unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error> {
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        self(unsafe { &*row.cast::<R>() })
+    }
+}
+
+impl<T: Input> Source for Fields<T> {
+    fn knows(&self, name: &str) -> bool {
+        Loader::knows(self, name)
+    }
+
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
+        Loader::qtype(self, name, declared)
+    }
+
+    fn names(&self) -> Vec<String> {
+        Loader::names(self)
+    }
+
+    fn bind(&self, name: &str, _: &QType) -> Result<Way, Error> {
+        Fields::<T>::field(name).map(Way::Field)
+    }
+}
+
+/// The source that a loader is.
+pub(crate) struct Loaded<'l, R>(pub(crate) &'l dyn Loader<R>);
+
+impl<R: 'static> Source for Loaded<'_, R> {
+    fn knows(&self, name: &str) -> bool {
+        self.0.knows(name)
+    }
+
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
+        self.0.qtype(name, declared)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.names()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Way, Error> {
+        Ok(match self.0.bind(name, qtype)?.0 {
+            How::Field(field) => Way::Field(field),
+            How::Read(read) => Way::Read(Box::new(read)),
+        })
+    }
+}
+
+/// An input that goes through a slot of the frame.
+pub(crate) struct Load {
+    pub(crate) way: Way,
+    name: Arc<str>,
+    pub(crate) qtype: QType,
+    pub(crate) slot: u32,
+}
+
+impl Load {
+    /// The error that an accessor gave a value of another type.
+    #[cold]
+    pub(crate) fn misfit(&self, found: &ValueRef<'_>) -> Error {
+        let (name, qtype) = (&self.name, &self.qtype);
+        Error::values(match (found.scalar(), found) {
+            (Some(found), _) => format!("input `{name}` is {qtype}, found {}", found.name()),
+            (None, ValueRef::Composite(found)) => format!("input `{name}` is {qtype}, found {}", found.qtype()),
+            (None, _) => format!("input `{name}` is {qtype}, but it is missing"),
+        })
+    }
+}
+
+/// An output that a listener takes from a slot of the frame.
+pub(crate) struct Tell<S> {
+    pub(crate) set: Set<S>,
+    pub(crate) qtype: QType,
+    pub(crate) slot: u32,
+}
+
+/// A compiled model with the ways in and out of its frame.
+pub(crate) struct Bound<S> {
+    pub(crate) executor: Executor,
+    pub(crate) loads: Vec<Load>,
+    pub(crate) moved_outputs: Vec<(OutputField, u32)>,
+    pub(crate) tells: Vec<Tell<S>>,
+}
+
+/// Compiles a model for what is on its sides.
+pub(crate) fn bind<S>(
+    model: &Model,
+    source: &dyn Source,
+    fields: Vec<OutputField>,
+    listener: Option<&dyn Listener<S>>,
+    options: &Options,
+) -> Result<Bound<S>, Error> {
+    let mut options = options.clone();
+    let names = output_names(model, &fields, listener, &options)?;
+    options = options.outputs(names);
+    let mut program = model.selected(&options)?;
+    options = with_input_types(&program, source, options)?;
+    let wanted = |at: usize, name: &str, given: &QType| match (fields.get(at), listener) {
+        (Some(field), _) => field.qtype.clone(),
+        (None, Some(listener)) => listener.qtype(name, given),
+        (None, None) => given.clone(),
+    };
+    if options.cast_outputs || options.require_present {
+        program = fit_outputs(&program, &wanted, &options)?;
+    }
+    let plan = model.plan_of(&program, &options)?;
+    check_outputs(&plan, &wanted)?;
+    let (inputs, loads) = bind_inputs(&plan, source)?;
+    let mut binding = Binding { inputs, outputs: plan.frame_binding().outputs };
+    let (mut moved_outputs, mut tells) = (Vec::new(), Vec::new());
+    let mut fields = fields.into_iter();
+    for (output, place) in plan.outputs().iter().zip(&mut binding.outputs) {
+        match (fields.next(), listener) {
+            (Some(field), _) if field.in_place => *place = Place { base: Base::Output, offset: field.offset as u32 },
+            (Some(field), _) => moved_outputs.push((field, place.offset)),
+            (None, None) => {}
+            (None, Some(listener)) => {
+                let qtype = plan.value(output.value).qtype.clone();
+                tells.push(Tell { set: listener.bind(&output.name, &qtype)?.0, qtype, slot: place.offset });
+            }
+        }
+    }
+    let executor = Executor::from(Inner::new(program, plan, binding, &options)?);
+    Ok(Bound { executor, loads, moved_outputs, tells })
+}
+
+/// The outputs to compute: those of the fields, where one without a name is the main output, then those listened to.
+fn output_names<S>(
+    model: &Model,
+    fields: &[OutputField],
+    listener: Option<&dyn Listener<S>>,
+    options: &Options,
+) -> Result<Vec<String>, Error> {
+    let main = model.program().outputs.first().map_or("", |output| &output.name);
+    let taken: Vec<String> =
+        fields.iter().map(|field| if field.name.is_empty() { main } else { field.name }.to_owned()).collect();
+    let Some(listener) = listener else { return Ok(taken) };
+    let whole = model.selected(&Options { outputs: None, ..options.clone() })?;
+    let others = whole.outputs.iter().map(|output| &*output.name).filter(|name| !taken.iter().any(|t| t == name));
+    let (heard, unheard): (Vec<&str>, Vec<&str>) = others.partition(|name| listener.knows(name));
+    let names = taken.iter().map(String::as_str).chain(heard).map(str::to_owned).collect();
+    if unheard.is_empty() || options.ignore_unheard {
+        return Ok(names);
+    }
+    let problem = strange_names("nobody listens to output", &unheard, &listener.names());
+    Err(problem.hint("set `ignore_not_listened_named_outputs` to leave them out").into())
+}
+
+/// The options with the types of the inputs that the loader gives; an error if it knows not all that have none.
+fn with_input_types(program: &Program, source: &dyn Source, mut options: Options) -> Result<Options, Error> {
+    let mut strange = Vec::new();
+    let inputs = program.inputs.iter().zip(program.needed_inputs());
+    for input in inputs.filter(|(_, needed)| *needed).map(|(input, _)| input) {
+        let declared = input.qtype.as_ref().or(options.input_types.get(&*input.name));
+        if source.knows(&input.name) {
+            if let Some(qtype) = source.qtype(&input.name, declared) {
+                options = options.input_type(&input.name, qtype);
+            }
+        } else if declared.is_none() {
+            strange.push((&*input.name, input.span));
+        }
+    }
+    if strange.is_empty() { Ok(options) } else { Err(no_data(&strange, source)) }
+}
+
+fn no_data(strange: &[(&str, Option<cembra_expr::Span>)], source: &dyn Source) -> Error {
+    let names: Vec<&str> = strange.iter().map(|(name, _)| *name).collect();
+    let problem = strange_names("there is no data for input", &names, &source.names());
+    problem.at(strange.first().and_then(|(_, span)| *span)).into()
+}
+
+/// The program whose outputs have the wanted types, as far as the options allow casts; the rest is found later.
+fn fit_outputs(
+    program: &Program,
+    wanted: &dyn Fn(usize, &str, &QType) -> QType,
+    options: &Options,
+) -> Result<Arc<Program>, Error> {
+    let prepared = prepare(program, options, &mut |_, _| {})?;
+    let mut fitted = Program::clone(program);
+    for (at, (output, (_, node))) in fitted.outputs.iter_mut().zip(&prepared.outputs).enumerate() {
+        let found = prepared.graph.qtype(*node);
+        let wanted = wanted(at, &output.name, found);
+        let span = fitted.graph.span(output.node);
+        if options.require_present && found.is_optional() && !wanted.is_optional() {
+            output.node = fitted.graph.operator("core.get_optional_value", &[output.node], span);
+        }
+        let differs = found.scalar() != wanted.scalar() || (!found.is_optional() && wanted.is_optional());
+        if options.cast_outputs && differs {
+            let target = fitted.graph.literal(Value::Type(wanted), None);
+            let implicit = fitted.graph.literal(Value::from(false), None);
+            output.node = fitted.graph.operator("core.cast", &[output.node, target, implicit], span);
+        }
+    }
+    Ok(Arc::new(fitted))
+}
+
+fn check_outputs(plan: &Plan, wanted: &dyn Fn(usize, &str, &QType) -> QType) -> Result<(), Error> {
+    for (at, output) in plan.outputs().iter().enumerate() {
+        let found = &plan.value(output.value).qtype;
+        let wanted = wanted(at, &output.name, found);
+        if *found != wanted {
+            let message = format!("output `{}` is {found}, but the result's type is {wanted}", output.name);
+            let diagnostic = Diagnostic::new(Code::Binding, message);
+            return Err(match (found.is_optional(), wanted.is_optional()) {
+                (true, false) => diagnostic
+                    .hint("take an `Optional<..>`, give the model a default with `??`, or set `require_present`"),
+                (false, true) => diagnostic.hint("take the plain type, or set `cast_outputs`"),
+                _ => diagnostic.hint("cast it in the model, as in `core.cast(x, f32)`, or set `cast_outputs`"),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// The places of the inputs, and those that are loaded into the frame.
+fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<(Vec<Place>, Vec<Load>), Error> {
+    let strange: Vec<_> =
+        plan.inputs().iter().filter(|input| !source.knows(&input.name)).map(|input| (&*input.name, None)).collect();
+    if !strange.is_empty() {
+        return Err(no_data(&strange, source));
+    }
+    let (mut places, mut loads) = (Vec::new(), Vec::new());
+    for input in plan.inputs() {
+        let value = plan.value(input.value);
+        let way = source.bind(&input.name, &value.qtype)?;
+        match &way {
+            Way::Field(field) if field.qtype != value.qtype => {
+                let message = format!("input `{}` is {}, but its field is {}", input.name, value.qtype, field.qtype);
+                return Err(Diagnostic::new(Code::Binding, message).into());
+            }
+            Way::Field(field) if field.in_place => {
+                places.push(Place { base: Base::Input, offset: field.offset as u32 });
+            }
+            _ => {
+                places.push(plan.place(input.value));
+                let (name, qtype) = (input.name.clone(), value.qtype.clone());
+                loads.push(Load { way, name, qtype, slot: value.slot });
+            }
+        }
+    }
+    Ok((places, loads))
+}

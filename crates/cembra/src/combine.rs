@@ -1,0 +1,228 @@
+//! Loaders and listeners made of others: shared or borrowed ones, only some of the names, one after the other.
+
+use crate::Error;
+use crate::listener::{Listener, Setter};
+use crate::loader::{Accessor, Loader};
+use cembra_expr::{Code, Diagnostic};
+use cembra_runtime::QType;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A loader or listener behind a pointer is one: the pointer may own, share or borrow it.
+macro_rules! through {
+    ($($pointer:ty),*) => { $(
+        impl<R, T: Loader<R> + ?Sized> Loader<R> for $pointer {
+            fn knows(&self, name: &str) -> bool {
+                (**self).knows(name)
+            }
+            fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
+                (**self).qtype(name, declared)
+            }
+            fn names(&self) -> Vec<String> {
+                (**self).names()
+            }
+            fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<R>, Error> {
+                (**self).bind(name, qtype)
+            }
+        }
+
+        impl<S, T: Listener<S> + ?Sized> Listener<S> for $pointer {
+            fn knows(&self, name: &str) -> bool {
+                (**self).knows(name)
+            }
+            fn qtype(&self, name: &str, given: &QType) -> QType {
+                (**self).qtype(name, given)
+            }
+            fn names(&self) -> Vec<String> {
+                (**self).names()
+            }
+            fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<S>, Error> {
+                (**self).bind(name, qtype)
+            }
+        }
+    )* };
+}
+
+through!(&T, Box<T>, Arc<T>);
+
+/// A loader or listener that knows only some of the names of another.
+///
+/// ```
+/// use cembra::{Fields, Filtered, Loader};
+///
+/// #[derive(cembra::Input)]
+/// struct Row { x: f64, y: f64, secret: f64 }
+///
+/// let loader = Filtered::new(Fields::<Row>::new(), |name| name != "secret");
+/// assert_eq!(loader.names(), ["x", "y"]);
+/// let loader = Filtered::to(Fields::<Row>::new(), ["y", "z"]);
+/// assert!(loader.knows("y") && !loader.knows("x") && !loader.knows("z"));
+/// ```
+pub struct Filtered<T> {
+    inner: T,
+    keep: Box<dyn Fn(&str) -> bool>,
+}
+
+impl<T> Filtered<T> {
+    /// Only the names for which this holds.
+    pub fn new(inner: T, keep: impl Fn(&str) -> bool + 'static) -> Self {
+        Filtered { inner, keep: Box::new(keep) }
+    }
+
+    /// Only these names.
+    pub fn to<N: Into<String>>(inner: T, names: impl IntoIterator<Item = N>) -> Self {
+        let names: BTreeSet<String> = names.into_iter().map(Into::into).collect();
+        Filtered::new(inner, move |name| names.contains(name))
+    }
+
+    fn filter(&self, mut names: Vec<String>) -> Vec<String> {
+        names.retain(|name| (self.keep)(name));
+        names
+    }
+
+    fn refused(name: &str) -> Error {
+        Error::values(format!("`{name}` is filtered out"))
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Filtered<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Filtered").field(&self.inner).finish()
+    }
+}
+
+impl<R, T: Loader<R>> Loader<R> for Filtered<T> {
+    fn knows(&self, name: &str) -> bool {
+        (self.keep)(name) && self.inner.knows(name)
+    }
+
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
+        self.inner.qtype(name, declared).filter(|_| (self.keep)(name))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.filter(self.inner.names())
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<R>, Error> {
+        if (self.keep)(name) { self.inner.bind(name, qtype) } else { Err(Self::refused(name)) }
+    }
+}
+
+impl<S, T: Listener<S>> Listener<S> for Filtered<T> {
+    fn knows(&self, name: &str) -> bool {
+        (self.keep)(name) && self.inner.knows(name)
+    }
+
+    fn qtype(&self, name: &str, given: &QType) -> QType {
+        self.inner.qtype(name, given)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.filter(self.inner.names())
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<S>, Error> {
+        if (self.keep)(name) { self.inner.bind(name, qtype) } else { Err(Self::refused(name)) }
+    }
+}
+
+/// Loaders, or listeners, one after the other: the first that knows a name has it. Names that two of them list are an error.
+///
+/// ```
+/// use cembra::{AccessorsLoader, Chain, Fields, Loader, Model, Options, QType, WildcardLoader};
+///
+/// #[derive(cembra::Input)]
+/// struct Row { x: f64, y: f64 }
+///
+/// let sum = AccessorsLoader::new().with("sum", QType::FLOAT64, |row: &Row| (row.x + row.y).into());
+/// let rest = WildcardLoader::new(|_: &Row, key| (key.len() as f64).into()).of(QType::FLOAT64);
+/// let loader = Chain::loaders(vec![Box::new(Fields::<Row>::new()), Box::new(&sum), Box::new(rest)])?;
+/// let mut run = Model::parse("x * sum + seven77")?.executor_from::<_, f64>(&loader, &Options::default())?;
+/// assert_eq!(run.run(&Row { x: 2.0, y: 1.0 })?, 13.0);
+///
+/// let error = Chain::loaders::<Row>(vec![Box::new(Fields::<Row>::new()), Box::new(Fields::<Row>::new())]).unwrap_err();
+/// assert_eq!((error.code(), error.to_string().as_str()), ("binding", "two loaders of a chain know x, y"));
+/// # Ok::<(), cembra::Error>(())
+/// ```
+pub struct Chain<T: ?Sized>(Vec<Box<T>>);
+
+impl<T: ?Sized> std::fmt::Debug for Chain<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Chain").field(&self.0.len()).finish()
+    }
+}
+
+impl<'l> Chain<dyn Loader<()> + 'l> {
+    /// A chain of loaders.
+    ///
+    /// # Errors
+    /// Two of them list the same name.
+    pub fn loaders<R>(parts: Vec<Box<dyn Loader<R> + 'l>>) -> Result<Chain<dyn Loader<R> + 'l>, Error> {
+        distinct("loaders", parts.iter().map(|part| part.names()))?;
+        Ok(Chain(parts))
+    }
+}
+
+impl<'l> Chain<dyn Listener<()> + 'l> {
+    /// A chain of listeners.
+    ///
+    /// # Errors
+    /// Two of them list the same name.
+    pub fn listeners<S>(parts: Vec<Box<dyn Listener<S> + 'l>>) -> Result<Chain<dyn Listener<S> + 'l>, Error> {
+        distinct("listeners", parts.iter().map(|part| part.names()))?;
+        Ok(Chain(parts))
+    }
+}
+
+fn distinct(what: &str, lists: impl Iterator<Item = Vec<String>>) -> Result<(), Error> {
+    let mut seen = BTreeSet::new();
+    let twice: BTreeSet<String> = lists.flatten().filter(|name| !seen.insert(name.clone())).collect();
+    if twice.is_empty() {
+        return Ok(());
+    }
+    let names = crate::names::list(twice.iter().map(String::as_str));
+    Err(Diagnostic::new(Code::Binding, format!("two {what} of a chain know {names}")).into())
+}
+
+fn unknown(name: &str) -> Error {
+    Error::values(format!("nothing in the chain knows `{name}`"))
+}
+
+impl<R> Loader<R> for Chain<dyn Loader<R> + '_> {
+    fn knows(&self, name: &str) -> bool {
+        self.0.iter().any(|part| part.knows(name))
+    }
+
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
+        self.0.iter().find(|part| part.knows(name))?.qtype(name, declared)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.iter().flat_map(|part| part.names()).collect()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<R>, Error> {
+        let part = self.0.iter().find(|part| part.knows(name));
+        part.ok_or_else(|| unknown(name))?.bind(name, qtype)
+    }
+}
+
+impl<S> Listener<S> for Chain<dyn Listener<S> + '_> {
+    fn knows(&self, name: &str) -> bool {
+        self.0.iter().any(|part| part.knows(name))
+    }
+
+    fn qtype(&self, name: &str, given: &QType) -> QType {
+        self.0.iter().find(|part| part.knows(name)).map_or_else(|| given.clone(), |part| part.qtype(name, given))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.iter().flat_map(|part| part.names()).collect()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<S>, Error> {
+        let part = self.0.iter().find(|part| part.knows(name));
+        part.ok_or_else(|| unknown(name))?.bind(name, qtype)
+    }
+}

@@ -1,0 +1,74 @@
+//! Names that one side asks for and the other does not have: what to say about them.
+
+use cembra_expr::{Code, Diagnostic};
+
+/// The longest list of names in a message, in bytes.
+const LONGEST: usize = 200;
+
+/// The names one after the other, cut off where the list gets long.
+pub(crate) fn list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
+    let mut list = String::new();
+    for name in names {
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        list.push_str(name.as_ref());
+        if list.len() > LONGEST {
+            let cut = (0..=LONGEST).rev().find(|at| list.is_char_boundary(*at)).unwrap_or(0);
+            list.truncate(cut);
+            list.push_str("..");
+            break;
+        }
+    }
+    list
+}
+
+/// The name that differs by one typo.
+fn near<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
+    known.iter().find(|other| strsim::osa_distance(name, other) <= 1).copied()
+}
+
+/// The problem that the model has no `what` of this name.
+pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str>) -> Diagnostic {
+    let known: Vec<&str> = known.collect();
+    let diagnostic = Diagnostic::new(Code::Binding, format!("the model has no {what} `{name}`"));
+    match near(name, &known) {
+        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+        None if known.is_empty() => diagnostic.hint(format!("it has no {what} at all")),
+        None => diagnostic.hint(format!("it has {}", list(known))),
+    }
+}
+
+/// The problem that `what` is said of these names of the model, which the other side does not know.
+pub(crate) fn strange_names(what: &str, names: &[&str], known: &[String]) -> Diagnostic {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let plural = if names.len() == 1 { "" } else { "s" };
+    let quoted = list(names.iter().map(|name| format!("`{name}`")));
+    let mut diagnostic = Diagnostic::new(Code::Binding, format!("{what}{plural} {quoted}"));
+    for name in names.iter().take(3) {
+        if let Some(near) = near(name, &known) {
+            diagnostic = diagnostic.hint(format!("is `{near}` meant for `{name}`?"));
+        }
+    }
+    if known.is_empty() { diagnostic } else { diagnostic.hint(format!("known are {}", list(known))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_cut_between_characters() {
+        let names = vec!["é".repeat(30); 20];
+        let list = list(names.iter().map(String::as_str));
+        assert!(list.len() <= LONGEST + 2 && list.ends_with("é.."), "{list}");
+    }
+
+    #[test]
+    fn one_typo_is_recognised_two_are_not() {
+        let known = ["width".to_owned(), "height".to_owned()];
+        let found = strange_names("nobody gives input", &["heigth", "wdht"], &known);
+        assert_eq!(found.message(), "nobody gives inputs `heigth`, `wdht`");
+        assert_eq!(found.hints(), ["is `height` meant for `heigth`?", "known are width, height"]);
+    }
+}

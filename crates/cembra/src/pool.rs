@@ -1,0 +1,94 @@
+//! Pools of sessions or model executors: threads that come and go take one and give it back, frames are made only as many
+//! as run at once.
+
+use crate::{Cancellation, ModelExecutor, Session};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What owns a frame and runs a model in it: a [`Session`] or a [`ModelExecutor`].
+pub trait Evaluator: Clone {
+    /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away.
+    /// Without one nothing is looked at. A clone has none.
+    fn set_cancellation(&mut self, token: Option<Cancellation>);
+}
+
+impl Evaluator for Session {
+    fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        Session::set_cancellation(self, token);
+    }
+}
+
+impl<I, O, S> Evaluator for ModelExecutor<I, O, S> {
+    fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        ModelExecutor::set_cancellation(self, token);
+    }
+}
+
+/// Evaluators to be borrowed by threads. It grows when all are in use, and keeps up to a number of them.
+///
+/// ```
+/// use cembra::{Model, Options, Pool, Value};
+///
+/// let executor = Model::parse("input x: i64; x * x")?.compile(&Options::default())?;
+/// let pool = Pool::new(executor.session());
+/// std::thread::scope(|scope| {
+///     for x in 0..4_i64 {
+///         let pool = &pool;
+///         scope.spawn(move || {
+///             let found = pool.with(|session| session.evaluate(&[Value::from(x)])).unwrap();
+///             assert_eq!(found, [Value::from(x * x)]);
+///         });
+///     }
+/// });
+/// assert!((1..=4).contains(&pool.idle()));
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Pool<T> {
+    /// The one that is cloned when there is no other, and those that were given back.
+    frames: Mutex<(T, Vec<T>)>,
+    most: usize,
+}
+
+impl<T: Evaluator> Pool<T> {
+    /// How many frames a pool keeps if it is not told.
+    pub const MOST: usize = 400;
+
+    /// A pool of clones of an evaluator.
+    #[must_use]
+    pub const fn new(first: T) -> Self {
+        Pool::with_most(first, Pool::<T>::MOST)
+    }
+
+    /// A pool that keeps up to `most` evaluators for later. More than that may be in use at once; they are dropped when they
+    /// are given back.
+    #[must_use]
+    pub const fn with_most(first: T, most: usize) -> Self {
+        Pool { frames: Mutex::new((first, Vec::new())), most }
+    }
+
+    /// Lends an evaluator to a function, and takes it back without its token.
+    pub fn with<A>(&self, run: impl FnOnce(&mut T) -> A) -> A {
+        let mut evaluator = {
+            let mut frames = self.frames();
+            frames.1.pop().unwrap_or_else(|| frames.0.clone())
+        };
+        let result = run(&mut evaluator);
+        evaluator.set_cancellation(None);
+        let mut frames = self.frames();
+        if frames.1.len() < self.most {
+            frames.1.push(evaluator);
+        }
+        result
+    }
+
+    fn frames(&self) -> MutexGuard<'_, (T, Vec<T>)> {
+        // A panic while they are locked, in a clone, leaves them whole.
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many evaluators wait to be used again.
+    #[must_use]
+    pub fn idle(&self) -> usize {
+        self.frames().1.len()
+    }
+}

@@ -1,0 +1,91 @@
+//! Cancelled evaluations end, before they begin or in the middle, in both backends; and the session can be used again.
+
+use cembra::{Backend, Cancellation, FaultKind, Limits, Model, Options, Registry, UserOperator, Value};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+static EVALUATED: AtomicU32 = AtomicU32::new(0);
+
+/// The token that the operator `test.cancel` cancels.
+static TOKEN: Mutex<Option<Cancellation>> = Mutex::new(None);
+
+fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<&'static Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| {
+        let mut registry = Registry::standard().clone();
+        let cancel = UserOperator::new("test.cancel").impure().function(|x: f64| {
+            TOKEN.lock().expect("nobody panics").as_ref().inspect(|token| token.cancel());
+            x
+        });
+        let count = UserOperator::new("test.count").impure().function(|x: f64| {
+            EVALUATED.fetch_add(1, Ordering::Relaxed);
+            x + 1.0
+        });
+        registry.register(cancel).expect("a new name");
+        registry.register(count).expect("a new name");
+        registry.leak()
+    })
+}
+
+fn backends() -> [Options; 2] {
+    [Backend::Interpreter, Backend::Native].map(|backend| Options::default().backend(backend).registry(registry()))
+}
+
+#[derive(cembra::Input)]
+struct Row {
+    x: f64,
+}
+
+#[test]
+fn a_cancelled_token_lets_nothing_begin() {
+    let model = Model::parse("input x: f64; 1.0 / x").unwrap();
+    for options in backends() {
+        let token = Cancellation::new();
+        let mut run = model.executor::<Row, f64>(&options).unwrap();
+        run.set_cancellation(Some(token.clone()));
+        assert_eq!(run.run(&Row { x: 4.0 }).unwrap(), 0.25);
+        token.cancel();
+        let mut out = 7.0;
+        let error = run.run_into(&Row { x: 2.0 }, &mut out).unwrap_err();
+        assert_eq!((error.code(), error.fault_kind(), out), ("cancelled", Some(FaultKind::Cancelled), 7.0));
+        assert_eq!(
+            (error.operator(), error.span(), error.to_string().as_str()),
+            (None, None, "the evaluation was cancelled")
+        );
+        // It stays cancelled until the token is taken away; a clone has none.
+        assert!(run.run(&Row { x: 2.0 }).is_err());
+        assert_eq!(run.clone().run(&Row { x: 2.0 }).unwrap(), 0.5);
+        run.set_cancellation(None);
+        assert_eq!(run.run(&Row { x: 2.0 }).unwrap(), 0.5);
+    }
+}
+
+#[test]
+fn an_evaluation_is_cancelled_in_the_middle() {
+    // The operator that cancels, then two thousand that count, each needing the one before.
+    let mut source = "input x: f64\nlet v0 = test.cancel(x)\n".to_owned();
+    for at in 1..=2000 {
+        source += &format!("let v{at} = test.count(v{} * 0.5)\n", at - 1);
+    }
+    source += "output y = v2000\noutput said = strings.join(\"y is \", strings.as_text(y))";
+    let model = Model::parse_with(&source, registry(), &Limits::default()).unwrap();
+    for options in backends() {
+        let mut session = model.compile(&options).unwrap().session();
+        let mut evaluate = |token: Option<Cancellation>| {
+            *TOKEN.lock().unwrap() = token.clone();
+            session.set_cancellation(token);
+            EVALUATED.store(0, Ordering::Relaxed);
+            let found = session.evaluate(&[Value::from(2.0)]);
+            (found.map_err(|error| error.fault_kind()), EVALUATED.load(Ordering::Relaxed))
+        };
+        let whole = Ok(vec![Value::from(2.0), Value::from("y is 2")]);
+        assert_eq!(evaluate(None), (whole.clone(), 2000));
+        let (found, count) = evaluate(Some(Cancellation::new()));
+        assert_eq!(found, Err(Some(FaultKind::Cancelled)));
+        // The interpreter looks every 256 steps, machine code before it calls an operator.
+        assert!(count < 300, "{count} evaluated");
+        // Without a token, or with one that is not cancelled, all is as before.
+        *TOKEN.lock().unwrap() = None;
+        assert_eq!(evaluate(None), (whole, 2000));
+    }
+}

@@ -1,0 +1,35 @@
+//! No executor is made in a thread whose floating-point mode is not the default one. Each test sets the mode of its own
+//! thread, on the one machine where this is known how to.
+#![cfg(target_arch = "x86_64")]
+
+use cembra::{Backend, Model, Options};
+use std::arch::asm;
+
+/// Runs something with bits of the control register set.
+fn with_mode<R>(bits: u32, run: impl FnOnce() -> R) -> R {
+    let mut old = 0_u32;
+    // SAFETY: reads the control register into a local variable.
+    unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut old, options(nostack)) };
+    let new = old | bits;
+    // SAFETY: the register is given a mode the processor has; it is put back below, and nothing in between panics.
+    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const new, options(nostack)) };
+    let result = run();
+    // SAFETY: as above.
+    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const old, options(nostack)) };
+    result
+}
+
+#[test]
+fn another_mode_is_refused() {
+    let model = Model::parse("input x: f64; x * 2").unwrap();
+    let modes =
+        [("zero", 0x6000), ("up", 0x4000), ("down", 0x2000), ("flush", 0x8000), ("subnormals are zero", 0x0040)];
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let options = Options::default().backend(backend);
+        for (name, bits) in modes {
+            let error = with_mode(bits, || model.compile(&options)).expect_err(name);
+            assert_eq!(error.code(), "float-mode", "{name}");
+        }
+        assert!(with_mode(0, || model.compile(&options)).is_ok());
+    }
+}

@@ -1,0 +1,111 @@
+//! The ways to run one model on many threads: a clone for each, a pool, one for each thread that comes.
+
+use cembra::{Cancellation, Model, ModelExecutor, Options, Pool, Session, Value};
+use std::cell::RefCell;
+use std::sync::{Barrier, OnceLock};
+
+#[derive(cembra::Input)]
+struct Row {
+    x: i64,
+}
+
+fn model() -> Model {
+    Model::parse("input x: i64; strings.join(\"<\", strings.as_text(x * x), \">\")").expect("a model")
+}
+
+/// The results of eight threads with a thousand rows each are those of one.
+fn check(run: impl Fn(i64) -> String + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let run = &run;
+            scope.spawn(move || {
+                for x in thread * 1000..(thread + 1) * 1000 {
+                    assert_eq!(run(x), format!("<{}>", x * x));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_clone_for_each_thread() {
+    let executor = model().executor::<Row, String>(&Options::default()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8_i64 {
+            let mut own = executor.clone();
+            scope.spawn(move || {
+                for x in thread * 1000..(thread + 1) * 1000 {
+                    assert_eq!(own.run(&Row { x }).unwrap(), format!("<{}>", x * x));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn an_executor_for_each_thread_that_comes() {
+    static EXECUTOR: OnceLock<cembra::Executor> = OnceLock::new();
+    thread_local! {
+        static SESSION: RefCell<Session> =
+            RefCell::new(EXECUTOR.get_or_init(|| model().compile(&Options::default()).expect("a model")).session());
+    }
+    check(|x| {
+        let found = SESSION.with_borrow_mut(|session| session.evaluate(&[Value::from(x)])).unwrap();
+        match found[0].as_scalar() {
+            Some(cembra::ScalarValue::Text(text)) => text.to_string(),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn a_pool_lends_and_takes_back() {
+    let pool = Pool::new(model().executor::<Row, String>(&Options::default()).unwrap());
+    check(|x| pool.with(|run: &mut ModelExecutor<Row, String>| run.run(&Row { x })).unwrap());
+    assert!((1..=8).contains(&pool.idle()), "{} idle", pool.idle());
+    assert_eq!(Pool::<Session>::MOST, 400);
+}
+
+#[test]
+fn a_pool_grows_on_demand_and_keeps_what_it_may() {
+    let session = model().compile(&Options::default()).unwrap().session();
+    let pool = Pool::with_most(session, 2);
+    // Five at once: none waits for another.
+    let barrier = Barrier::new(5);
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| pool.with(|_| barrier.wait()));
+        }
+    });
+    assert_eq!(pool.idle(), 2);
+    pool.with(|_| assert_eq!(pool.idle(), 1));
+    assert_eq!(pool.idle(), 2);
+}
+
+#[test]
+fn a_token_does_not_go_back_to_the_pool() {
+    let pool = Pool::new(model().compile(&Options::default()).unwrap().session());
+    let token = Cancellation::new();
+    token.cancel();
+    let found = pool.with(|session| {
+        session.set_cancellation(Some(token.clone()));
+        session.evaluate(&[Value::from(3_i64)])
+    });
+    assert_eq!(found.unwrap_err().code(), "cancelled");
+    let found = pool.with(|session| session.evaluate(&[Value::from(3_i64)]));
+    assert_eq!(found.unwrap(), [Value::from("<9>")]);
+}
+
+#[test]
+fn memory_is_counted() {
+    let executor = model().compile(&Options::default()).unwrap();
+    let mut session = executor.session();
+    let fresh = session.memory_bytes();
+    assert!(fresh >= size_of::<Session>() + executor.frame_bytes(), "{fresh}");
+    session.evaluate(&[Value::from(3_i64)]).unwrap();
+    // Now there is an arena too.
+    assert!(session.memory_bytes() >= fresh + 4096, "{}", session.memory_bytes());
+    assert!(executor.memory_bytes() > 4096);
+    let typed = model().executor::<Row, String>(&Options::default()).unwrap();
+    assert!(typed.memory_bytes() >= typed.executor().frame_bytes());
+}

@@ -1,0 +1,359 @@
+//! Values that are only passing through: what goes from a row into a slot and from a slot to whoever listens. Texts are
+//! borrowed, so that moving them allocates nothing.
+
+use crate::{ScalarValue, Value};
+use cembra_runtime::{Bytes, FramePtr, Optional, QType, Scalar, Slot, Text};
+use std::borrow::Cow;
+
+/// A value that may borrow its text. It does not say whether its type is optional: a number stands for the plain and for
+/// the present one.
+///
+/// ```
+/// use cembra_expr::ValueRef;
+///
+/// assert_eq!(ValueRef::from(Some(2.5)), ValueRef::Float64(2.5));
+/// assert_eq!(ValueRef::from(None::<&str>), ValueRef::Missing);
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum ValueRef<'a> {
+    /// A missing value of whatever type is wanted.
+    Missing,
+    /// `UNIT`.
+    Unit,
+    /// `BOOLEAN`.
+    Boolean(bool),
+    /// `INT32`.
+    Int32(i32),
+    /// `INT64`.
+    Int64(i64),
+    /// `UINT64`.
+    UInt64(u64),
+    /// `FLOAT32`.
+    Float32(f32),
+    /// `FLOAT64`, and `WEAK_FLOAT`.
+    Float64(f64),
+    /// `TEXT`.
+    Text(Cow<'a, str>),
+    /// `BYTES`.
+    Bytes(Cow<'a, [u8]>),
+    /// A value that is no scalar.
+    Composite(Cow<'a, Value>),
+}
+
+impl<'a> ValueRef<'a> {
+    /// The type of a scalar; none for what is missing or no scalar.
+    #[must_use]
+    pub fn scalar(&self) -> Option<Scalar> {
+        Some(match self {
+            ValueRef::Missing | ValueRef::Composite(_) => return None,
+            ValueRef::Unit => Scalar::Unit,
+            ValueRef::Boolean(_) => Scalar::Boolean,
+            ValueRef::Int32(_) => Scalar::Int32,
+            ValueRef::Int64(_) => Scalar::Int64,
+            ValueRef::UInt64(_) => Scalar::UInt64,
+            ValueRef::Float32(_) => Scalar::Float32,
+            ValueRef::Float64(_) => Scalar::Float64,
+            ValueRef::Text(_) => Scalar::Text,
+            ValueRef::Bytes(_) => Scalar::Bytes,
+        })
+    }
+
+    /// True if the value owns what its views would point to, and must be kept while they are read.
+    #[must_use]
+    pub fn is_owned(&self) -> bool {
+        match self {
+            ValueRef::Text(text) => matches!(text, Cow::Owned(_)),
+            ValueRef::Bytes(bytes) => matches!(bytes, Cow::Owned(_)),
+            ValueRef::Composite(value) => matches!(value, Cow::Owned(_)),
+            _ => false,
+        }
+    }
+
+    /// The value with everything it borrows copied.
+    #[must_use]
+    pub fn into_owned(self) -> ValueRef<'static> {
+        match self {
+            ValueRef::Missing => ValueRef::Missing,
+            ValueRef::Unit => ValueRef::Unit,
+            ValueRef::Boolean(v) => ValueRef::Boolean(v),
+            ValueRef::Int32(v) => ValueRef::Int32(v),
+            ValueRef::Int64(v) => ValueRef::Int64(v),
+            ValueRef::UInt64(v) => ValueRef::UInt64(v),
+            ValueRef::Float32(v) => ValueRef::Float32(v),
+            ValueRef::Float64(v) => ValueRef::Float64(v),
+            ValueRef::Text(v) => ValueRef::Text(Cow::Owned(v.into_owned())),
+            ValueRef::Bytes(v) => ValueRef::Bytes(Cow::Owned(v.into_owned())),
+            ValueRef::Composite(v) => ValueRef::Composite(Cow::Owned(v.into_owned())),
+        }
+    }
+
+    /// The value as one of type `qtype`, texts copied; none if it is not one.
+    #[must_use]
+    pub fn to_value(&self, qtype: &QType) -> Option<Value> {
+        if let ValueRef::Composite(value) = self {
+            return (value.qtype() == *qtype).then(|| Value::clone(value));
+        }
+        let scalar = qtype.scalar()?;
+        match self.to_scalar(scalar) {
+            Some(value) if qtype.is_optional() => Some(Value::Present(value)),
+            Some(value) => Some(Value::Scalar(value)),
+            None => (*self == ValueRef::Missing && qtype.is_optional()).then_some(Value::Missing(scalar)),
+        }
+    }
+
+    fn to_scalar(&self, scalar: Scalar) -> Option<ScalarValue> {
+        let value = match self {
+            ValueRef::Missing | ValueRef::Composite(_) => return None,
+            ValueRef::Unit => ScalarValue::Unit,
+            ValueRef::Boolean(v) => ScalarValue::Boolean(*v),
+            ValueRef::Int32(v) => ScalarValue::Int32(*v),
+            ValueRef::Int64(v) => ScalarValue::Int64(*v),
+            ValueRef::UInt64(v) => ScalarValue::UInt64(*v),
+            ValueRef::Float32(v) => ScalarValue::Float32(*v),
+            ValueRef::Float64(v) if scalar == Scalar::WeakFloat => ScalarValue::WeakFloat(*v),
+            ValueRef::Float64(v) => ScalarValue::Float64(*v),
+            ValueRef::Text(v) => ScalarValue::Text((&**v).into()),
+            ValueRef::Bytes(v) => ScalarValue::Bytes((&**v).into()),
+        };
+        (value.scalar() == scalar).then_some(value)
+    }
+
+    /// Writes the value at `offset` as one of type `qtype`; false, and nothing written, if it is not one. Texts become views
+    /// of this value.
+    ///
+    /// # Safety
+    /// FRAME-SLOT for the type at `offset`; a text of this value outlives every read of the view.
+    #[must_use]
+    pub unsafe fn write_to(&self, qtype: &QType, frame: FramePtr, offset: u32) -> bool {
+        match (self, qtype) {
+            (ValueRef::Composite(value), _) => {
+                let fits = value.qtype() == *qtype;
+                if fits {
+                    // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller for this type.
+                    unsafe { value.write_to(frame, offset) };
+                }
+                fits
+            }
+            (ValueRef::Missing, QType::Optional(_)) => {
+                // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
+                unsafe { frame.write(Slot::at(offset), 0_u8) };
+                true
+            }
+            (_, QType::Scalar(scalar) | QType::Optional(scalar)) if self.scalar() == Some(scalar.representation()) => {
+                let inside = qtype.optional_value_offset();
+                // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional, its value at the documented
+                // offset; the type was just compared. A unit is its presence.
+                unsafe {
+                    if qtype.is_optional() {
+                        frame.write(Slot::at(offset), 1_u8);
+                    }
+                    if *scalar != Scalar::Unit || inside.is_none() {
+                        self.write_bare(frame, offset + inside.unwrap_or(0));
+                    }
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Reads a value of type `qtype` at `offset`. What is no scalar is copied.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: a value of this type was written there, and the texts it views live as long as the result.
+    #[must_use]
+    pub unsafe fn read_from(qtype: &QType, frame: FramePtr, offset: u32) -> Self {
+        // SAFETY: FRAME-SLOT, promised by the caller; a presence byte is at the start of an optional, its value at the
+        // documented offset, and there if it is present (a unit has no bytes to read).
+        unsafe {
+            match qtype {
+                QType::Scalar(scalar) => ValueRef::read_bare(*scalar, frame, offset),
+                QType::Optional(_) if frame.read(Slot::<u8>::at(offset)) == 0 => ValueRef::Missing,
+                QType::Optional(scalar) => {
+                    ValueRef::read_bare(*scalar, frame, offset + qtype.optional_value_offset().unwrap_or(0))
+                }
+                _ => ValueRef::Composite(Cow::Owned(Value::read_from(qtype, frame, offset))),
+            }
+        }
+    }
+
+    /// Writes a scalar without presence.
+    ///
+    /// # Safety
+    /// FRAME-SLOT and STRING-VIEW, as for `write_to`.
+    pub(crate) unsafe fn write_bare(&self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT, promised by the caller, for the one slot written.
+        unsafe {
+            match self {
+                ValueRef::Unit => frame.write(Slot::at(offset), 1_u8),
+                ValueRef::Boolean(v) => frame.write(Slot::at(offset), *v),
+                ValueRef::Int32(v) => frame.write(Slot::at(offset), *v),
+                ValueRef::Int64(v) => frame.write(Slot::at(offset), *v),
+                ValueRef::UInt64(v) => frame.write(Slot::at(offset), *v),
+                ValueRef::Float32(v) => frame.write(Slot::at(offset), *v),
+                ValueRef::Float64(v) => frame.write(Slot::at(offset), *v),
+                ValueRef::Text(v) => frame.write(Slot::at(offset), Text::new(v)),
+                ValueRef::Bytes(v) => frame.write(Slot::at(offset), Bytes::new(v)),
+                ValueRef::Missing | ValueRef::Composite(_) => {}
+            }
+        }
+    }
+
+    /// Reads a scalar without presence.
+    ///
+    /// # Safety
+    /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
+    pub(crate) unsafe fn read_bare(scalar: Scalar, frame: FramePtr, offset: u32) -> Self {
+        // SAFETY: FRAME-SLOT, promised by the caller, for the one slot read.
+        unsafe {
+            match scalar {
+                Scalar::Unit => ValueRef::Unit,
+                Scalar::Boolean => ValueRef::Boolean(frame.read(Slot::<u8>::at(offset)) != 0),
+                Scalar::Int32 => ValueRef::Int32(frame.read(Slot::at(offset))),
+                Scalar::Int64 => ValueRef::Int64(frame.read(Slot::at(offset))),
+                Scalar::UInt64 => ValueRef::UInt64(frame.read(Slot::at(offset))),
+                Scalar::Float32 => ValueRef::Float32(frame.read(Slot::at(offset))),
+                Scalar::Float64 | Scalar::WeakFloat => ValueRef::Float64(frame.read(Slot::at(offset))),
+                Scalar::Text => ValueRef::Text(frame.read(Slot::<Text<'a>>::at(offset)).as_str().into()),
+                Scalar::Bytes => ValueRef::Bytes(frame.read(Slot::<Bytes<'a>>::at(offset)).as_slice().into()),
+            }
+        }
+    }
+
+    /// Reads a scalar without presence, as one of its own.
+    ///
+    /// # Safety
+    /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
+    pub(crate) unsafe fn read_scalar(scalar: Scalar, frame: FramePtr, offset: u32) -> ScalarValue {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        let value = unsafe { ValueRef::read_bare(scalar, frame, offset) };
+        value.to_scalar(scalar).unwrap_or(ScalarValue::Unit)
+    }
+}
+
+impl<'a> From<&'a ScalarValue> for ValueRef<'a> {
+    fn from(value: &'a ScalarValue) -> Self {
+        match value {
+            ScalarValue::Unit => ValueRef::Unit,
+            ScalarValue::Boolean(v) => ValueRef::Boolean(*v),
+            ScalarValue::Int32(v) => ValueRef::Int32(*v),
+            ScalarValue::Int64(v) => ValueRef::Int64(*v),
+            ScalarValue::UInt64(v) => ValueRef::UInt64(*v),
+            ScalarValue::Float32(v) => ValueRef::Float32(*v),
+            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => ValueRef::Float64(*v),
+            ScalarValue::Text(v) => ValueRef::Text(Cow::Borrowed(v)),
+            ScalarValue::Bytes(v) => ValueRef::Bytes(Cow::Borrowed(v)),
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for ValueRef<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Scalar(v) | Value::Present(v) => v.into(),
+            Value::Missing(_) => ValueRef::Missing,
+            other => ValueRef::Composite(Cow::Borrowed(other)),
+        }
+    }
+}
+
+macro_rules! from_rust {
+    ($($ty:ty => |$value:ident| $made:expr;)*) => { $(
+        impl<'a> From<$ty> for ValueRef<'a> {
+            fn from($value: $ty) -> Self { $made }
+        }
+        impl<'a> From<Option<$ty>> for ValueRef<'a> {
+            fn from(value: Option<$ty>) -> Self { value.map_or(ValueRef::Missing, ValueRef::from) }
+        }
+    )* };
+}
+
+from_rust! {
+    bool => |v| ValueRef::Boolean(v);
+    i32 => |v| ValueRef::Int32(v);
+    i64 => |v| ValueRef::Int64(v);
+    u64 => |v| ValueRef::UInt64(v);
+    f32 => |v| ValueRef::Float32(v);
+    f64 => |v| ValueRef::Float64(v);
+    &'a str => |v| ValueRef::Text(v.into());
+    String => |v| ValueRef::Text(v.into());
+    &'a [u8] => |v| ValueRef::Bytes(v.into());
+    Vec<u8> => |v| ValueRef::Bytes(v.into());
+}
+
+impl From<Value> for ValueRef<'_> {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Scalar(_) | Value::Present(_) | Value::Missing(_) => ValueRef::from(&value).into_owned(),
+            other => ValueRef::Composite(Cow::Owned(other)),
+        }
+    }
+}
+
+impl<'a, T: Copy + Into<ValueRef<'a>>> From<Optional<T>> for ValueRef<'a> {
+    fn from(value: Optional<T>) -> Self {
+        value.get().map_or(ValueRef::Missing, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::Frame;
+
+    #[test]
+    fn every_type_goes_through_a_frame_and_back() {
+        let scalars: [ValueRef<'_>; 9] = [
+            ValueRef::Unit,
+            true.into(),
+            (-5_i32).into(),
+            i64::MIN.into(),
+            u64::MAX.into(),
+            1.5_f32.into(),
+            (-0.0_f64).into(),
+            "text".into(),
+            vec![0_u8, 255].into(),
+        ];
+        for value in &scalars {
+            let scalar = value.scalar().unwrap();
+            for qtype in [QType::Scalar(scalar), QType::Optional(scalar)] {
+                let mut frame = Frame::from_template(&[0xAA; 64]);
+                // SAFETY: FRAME-SLOT: every type used here fits into 64 bytes.
+                let back = unsafe {
+                    assert!(value.write_to(&qtype, frame.ptr(), 8));
+                    ValueRef::read_from(&qtype, frame.ptr(), 8)
+                };
+                assert_eq!(back, *value);
+                let owned = value.to_value(&qtype).unwrap();
+                assert_eq!((owned.qtype(), ValueRef::from(&owned)), (qtype, value.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_written() {
+        let tuple = Value::Tuple([Value::from(1_i32)].into());
+        let cases: [(ValueRef<'_>, QType); 5] = [
+            (ValueRef::Missing, QType::FLOAT64),
+            (1_i32.into(), QType::INT64),
+            (1_i32.into(), QType::tuple([QType::INT32])),
+            ((&tuple).into(), QType::INT32),
+            (ValueRef::Unit, QType::BOOLEAN),
+        ];
+        for (value, qtype) in cases {
+            let mut frame = Frame::from_template(&[7; 16]);
+            // SAFETY: FRAME-SLOT: every type used here fits into 16 bytes.
+            assert!(!unsafe { value.write_to(&qtype, frame.ptr(), 0) }, "{value:?}");
+            assert_eq!((frame.bytes(), value.to_value(&qtype)), (vec![7; 16], None));
+        }
+    }
+
+    #[test]
+    fn missing_and_weak_values_take_the_wanted_type() {
+        let missing = ValueRef::Missing.to_value(&QType::Optional(Scalar::Text));
+        assert_eq!(missing, Some(Value::Missing(Scalar::Text)));
+        let weak = ValueRef::from(0.5).to_value(&QType::Scalar(Scalar::WeakFloat));
+        assert_eq!(weak, Some(Value::Scalar(ScalarValue::WeakFloat(0.5))));
+    }
+}
