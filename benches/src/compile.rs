@@ -53,7 +53,7 @@ fn plan<W: Workload>() -> Result<Plan, Error> {
     let options = cembra_prepare::Options::default();
     let prepared = cembra_prepare::prepare(model.program(), &|_| None, &options, &mut |_, _| {})
         .map_err(|diagnostics| model_error::<W>(diagnostics.into()))?;
-    cembra_plan::build(&prepared, u32::MAX).map_err(stage::<W, _>)
+    cembra_plan::build(&prepared, &options.budget).map_err(stage::<W, _>)
 }
 
 fn prepare<W: Workload>() -> Result<(), Error> {
@@ -67,7 +67,8 @@ fn bind<W: Workload>(plan: &Plan, backend: Backend) -> Result<(), Error> {
     if backend == Backend::Interpreter {
         black_box(cembra_interp::bind(plan, &binding));
     } else {
-        black_box(cembra_native::compile(plan, &binding).map_err(stage::<W, _>)?);
+        let budget = cembra_prepare::Options::default().budget;
+        black_box(cembra_native::compile(plan, &binding, &budget).map_err(stage::<W, _>)?);
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ impl Arena {
         let left = self.chunks.last().map_or(0, |chunk| chunk.len() - self.taken);
         if left < len {
             let wanted = len.max(CHUNK).max(self.size);
-            let wanted = if self.size + wanted > self.limit { len } else { wanted };
+            let wanted = if self.size.saturating_add(wanted) > self.limit { len } else { wanted };
             if self.size.saturating_add(wanted) > self.limit {
                 return Err(Fault::with(FaultKind::ArenaLimit, self.limit as u64));
             }

@@ -172,6 +172,15 @@ impl Layout {
     }
 }
 
+/// How large a type is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Fields of tuples, those of inner tuples included; 0 for a type that is no tuple.
+    pub fields: usize,
+    /// How deep tuples nest; 0 for a type that is no tuple, 1 for a tuple of scalars.
+    pub nesting: usize,
+}
+
 /// Where a part of a value lies inside it, in bytes from its start.
 pub type FieldOffset = u32;
 
@@ -232,20 +241,48 @@ impl QType {
         }
     }
 
-    /// Where field `index` of a tuple lies. `None` if this is not a tuple or has no such field.
+    /// Where field `index` of a tuple lies. `None` if this is not a tuple or has no such field. Who visits all fields asks
+    /// for all [`field_offsets`](QType::field_offsets) at once.
     #[must_use]
     pub fn field_offset(&self, index: usize) -> Option<FieldOffset> {
-        let QType::Tuple(fields) = self else { return None };
-        let mut end = 0;
-        for (position, field) in fields.iter().enumerate() {
+        self.field_offsets().nth(index)
+    }
+
+    /// Where the fields of a tuple lie, in their order; nothing for other types.
+    pub fn field_offsets(&self) -> impl Iterator<Item = FieldOffset> + '_ {
+        let fields = match self {
+            QType::Tuple(fields) => &fields[..],
+            _ => &[],
+        };
+        fields.iter().scan(0, |end, field| {
             let part = field.layout();
-            let start = part.align_up(end);
-            if position == index {
-                return Some(start);
+            let start = part.align_up(*end);
+            *end = start + part.size;
+            Some(start)
+        })
+    }
+
+    /// How large the type is. Fields of tuples that share memory are counted each time; measuring stops soon after the
+    /// type is found to be larger than `most` in one respect, so that it takes no longer than `most` allows.
+    #[must_use]
+    pub fn extent(&self, most: Extent) -> Extent {
+        let mut extent = Extent { fields: 0, nesting: 0 };
+        let mut open = vec![std::slice::from_ref(self).iter()];
+        while let Some(level) = open.last_mut() {
+            match level.next() {
+                None => drop(open.pop()),
+                Some(QType::Tuple(fields)) => {
+                    extent.fields = extent.fields.saturating_add(fields.len());
+                    extent.nesting = extent.nesting.max(open.len());
+                    if extent.fields > most.fields || extent.nesting > most.nesting {
+                        break;
+                    }
+                    open.push(fields.iter());
+                }
+                Some(_) => {}
             }
-            end = start + part.size;
         }
-        None
+        extent
     }
 
     /// The scalar behind a scalar or an optional.
@@ -297,9 +334,17 @@ impl QType {
 }
 
 impl fmt::Display for QType {
-    /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`, `namedtuple<x=FLOAT32>`.
+    /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`, `namedtuple<x=FLOAT32>`. Of a type with very many fields the first are
+    /// named, because it may stand in every line of a listing: `tuple<FLOAT32,..>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A tuple type nests only as deep as the text that spelled it (the parser's depth limit), so this recursion is bounded.
+        self.write_name(f, &mut 1000)
+    }
+}
+
+impl QType {
+    /// Writes the name, with up to `left` fields.
+    fn write_name(&self, f: &mut fmt::Formatter<'_>, left: &mut u32) -> fmt::Result {
+        // Types nest only as deep as `Limits::nesting` allows, so this recursion is bounded.
         match self {
             QType::Scalar(scalar) => f.write_str(scalar.name()),
             QType::Optional(scalar) => write!(f, "OPTIONAL_{}", scalar.name()),
@@ -309,10 +354,15 @@ impl fmt::Display for QType {
                     if index > 0 {
                         f.write_str(",")?;
                     }
+                    if *left == 0 {
+                        f.write_str("..")?;
+                        break;
+                    }
+                    *left -= 1;
                     if let Some(name) = fields.names().and_then(|names| names.get(index)) {
                         write!(f, "{name}=")?;
                     }
-                    write!(f, "{field}")?;
+                    field.write_name(f, left)?;
                 }
                 f.write_str(">")
             }
@@ -379,5 +429,21 @@ mod tests {
         assert_eq!(named.to_string(), "namedtuple<a=BOOLEAN,b=tuple<BOOLEAN,OPTIONAL_INT32>>");
         // Types are copied all through a compiler.
         assert_eq!(size_of::<QType>(), 16);
+        assert_eq!(outer.field_offsets().collect::<Vec<_>>(), [0, 4, 16, 24]);
+        assert_eq!(QType::TEXT.field_offsets().count(), 0);
+    }
+
+    #[test]
+    fn a_type_is_measured_no_further_than_asked() {
+        let most = |fields, nesting| Extent { fields, nesting };
+        let pair = QType::tuple([QType::INT32, QType::tuple([QType::TEXT, QType::tuple([])])]);
+        assert_eq!(pair.extent(most(100, 100)), Extent { fields: 4, nesting: 3 });
+        assert_eq!(pair.extent(most(100, 2)), Extent { fields: 4, nesting: 3 });
+        assert_eq!(pair.extent(most(3, 3)), Extent { fields: 4, nesting: 2 });
+        assert_eq!(QType::MASK.extent(most(0, 0)), Extent { fields: 0, nesting: 0 });
+        // 2^64 fields in 64 nodes of memory.
+        let doubled = (0..64).fold(QType::INT32, |inner, _| QType::tuple([inner.clone(), inner]));
+        assert!((1001..1100).contains(&doubled.extent(most(1000, 100)).fields));
+        assert!(doubled.to_string().len() < 10_000);
     }
 }

@@ -10,6 +10,7 @@ pub mod decode;
 pub mod engine;
 pub mod expression;
 pub mod files;
+pub mod hostile;
 pub mod operator;
 pub mod problem;
 pub mod record;

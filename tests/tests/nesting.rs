@@ -85,7 +85,7 @@ fn native_code_refuses_what_is_too_large_and_auto_interprets_it() {
     b.output("z", levels(30_000, x, y));
     let model = Model::from_program(b.build().expect("a program"));
     let error = model.compile(&Options::default().backend(Backend::Native)).expect_err("too large");
-    assert_eq!(error.code(), "native");
+    assert_eq!(error.code(), "limit");
     assert!(error.to_string().contains("steps") && error.to_string().contains("interpreter"), "{error}");
     let executor = model.compile(&Options::default()).expect("a model");
     assert_eq!(executor.backend(), Backend::Interpreter);

@@ -1,6 +1,6 @@
 //! Which backend runs a plan, and falling back from one to the other in the open.
 
-use crate::Error;
+use crate::{Error, Options};
 use cembra_expr::{Code, Diagnostic};
 use cembra_native::Compiled;
 use cembra_plan::{Binding, Function, Plan};
@@ -53,19 +53,30 @@ impl Runnable {
 }
 
 /// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
-pub(crate) fn bind(backend: Backend, plan: &Plan, binding: &Binding) -> Result<(Runnable, Option<Diagnostic>), Error> {
+pub(crate) fn bind(options: &Options, plan: &Plan, binding: &Binding) -> Result<(Runnable, Option<Diagnostic>), Error> {
+    options.budget().check_time()?;
+    let backend = options.backend;
     let interpret = || Runnable::Interpreted(cembra_interp::bind(plan, binding));
     if backend == Backend::Interpreter {
         return Ok((interpret(), None));
     }
-    match cembra_native::compile(plan, binding) {
+    match cembra_native::compile(plan, binding, options.budget()) {
         Ok(compiled) => Ok((Runnable::Native(compiled), None)),
         Err(error) => {
-            let diagnostic = Diagnostic::new(Code::Native, error.to_string());
+            options.budget().check_time()?;
+            let diagnostic = refusal(&error);
             match backend {
                 Backend::Auto => Ok((interpret(), Some(diagnostic))),
-                _ => Err(Error::from(diagnostic.hint("use the interpreter, or `Backend::Auto`"))),
+                _ => Err(Error::from(diagnostic)),
             }
         }
+    }
+}
+
+/// Why there is no machine code: a limit, or what the machine or the code generator cannot do.
+pub(crate) fn refusal(error: &cembra_native::Error) -> Diagnostic {
+    match error.limit() {
+        Some(exceeded) => exceeded.clone(),
+        None => Diagnostic::new(Code::Native, error.to_string()).hint("use the interpreter, or `Backend::Auto`"),
     }
 }

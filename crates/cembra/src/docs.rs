@@ -94,6 +94,10 @@ struct Language;
 #[doc = include_str!("../../../docs/errors.md")]
 struct Errors;
 
+/// The examples of the page of limits.
+#[doc = include_str!("../../../docs/limits.md")]
+struct LimitsPage;
+
 /// The rest of that page: every kind of problem has a section, and in each section the problems that the command shows
 /// are the ones that the library finds.
 ///

@@ -1,7 +1,7 @@
 //! The one error of the library: what was wrong with a model, its binding, or an evaluation; with a code, a place in the
 //! source where there is one, and hints.
 
-use cembra_expr::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value};
+use cembra_expr::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Span, Value};
 use cembra_runtime::{FaultKind, QType};
 use std::fmt;
 use std::sync::Arc;
@@ -131,7 +131,14 @@ impl Error {
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
             Kind::Model(diagnostics) => diagnostics.as_slice().to_vec(),
-            Kind::Fault { span, .. } => vec![Diagnostic::new(Code::Evaluation, self.to_string()).at(*span)],
+            Kind::Fault { kind, span, .. } => {
+                let diagnostic = Diagnostic::new(Code::Evaluation, self.to_string()).at(*span);
+                vec![match kind {
+                    FaultKind::ArenaLimit => diagnostic.hint(Limit::ArenaBytes.hint()),
+                    FaultKind::IterationLimit => diagnostic.hint(Limit::LoopIterations.hint()),
+                    _ => diagnostic,
+                }]
+            }
             Kind::Values(message) => vec![Diagnostic::new(Code::Evaluation, message.clone())],
         }
     }

@@ -4,7 +4,7 @@
 use crate::backend::{Runnable, bind};
 use crate::model::operator_name;
 use crate::{Backend, Error, Options};
-use cembra_expr::{Code, Diagnostic, Program, ScalarValue, Value};
+use cembra_expr::{Code, Diagnostic, Limits, Program, ScalarValue, Value};
 use cembra_plan::{Action, Binding, Plan, StepId};
 use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct Inner {
     fallback: Option<Diagnostic>,
     inputs: Vec<Field>,
     outputs: Vec<Field>,
-    arena_limit: usize,
+    limits: Limits,
 }
 
 impl Inner {
@@ -40,16 +40,17 @@ impl Inner {
                 .hint("results would differ from those of other threads: set the default mode")
                 .into());
         }
-        let (runnable, fallback) = bind(options.backend, &plan, &binding)?;
+        let (runnable, fallback) = bind(options, &plan, &binding)?;
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
         let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
-        let arena_limit = options.arena_limit.0;
-        Ok(Inner { program, plan, binding, runnable, fallback, inputs, outputs, arena_limit })
+        Ok(Inner { program, plan, binding, runnable, fallback, inputs, outputs, limits: *options.budget().limits() })
     }
 
     pub(crate) fn context(&self) -> Context {
-        Context::with_arena_limit(self.arena_limit)
+        let mut context = Context::with_arena_limit(self.limits.arena_bytes);
+        context.set_iterations(self.limits.loop_iterations);
+        context
     }
 
     pub(crate) fn frame(&self) -> Frame {

@@ -1,8 +1,8 @@
 //! Explaining a model: what each stage made of it, as text.
 
+use crate::backend::refusal;
 use crate::model::prepare;
 use crate::{Error, Model, Options};
-use cembra_expr::{Code, Diagnostic};
 use std::fmt::Write as _;
 
 /// A stage of a model's way to machine code.
@@ -57,6 +57,7 @@ impl Model {
     /// # Errors
     /// Problems with types or limits; for the last two stages, that there is no machine code to be had.
     pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
+        let options = &options.started();
         let program = self.selected(options)?;
         match stage {
             Stage::Expr => Ok(cembra_expr::print(&program)),
@@ -89,10 +90,11 @@ impl Model {
     /// # Errors
     /// Problems with types or limits, or that there is no machine code to be had.
     pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
+        let options = &options.started();
         let program = self.selected(options)?;
         let plan = self.plan_of(&program, options)?;
-        let listings = cembra_native::listings(&plan, &plan.frame_binding())
-            .map_err(|error| Error::from(Diagnostic::new(Code::Native, error.to_string())))?;
+        let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.budget())
+            .map_err(|error| Error::from(refusal(&error)))?;
         Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code })
     }
 }

@@ -51,8 +51,8 @@ mod typed;
 pub use backend::Backend;
 pub use cembra_derive::{Input, Output};
 pub use cembra_expr::{
-    Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limits, NodeId, Program, ScalarValue, Span, Value,
-    ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
+    Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limit, Limits, NodeId, Program, ScalarValue, Span,
+    Value, ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
 };
 pub use cembra_native::RawFunction;
 pub use cembra_ops::{

@@ -166,6 +166,7 @@ impl Model {
     /// # Errors
     /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
     pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
+        let options = &options.started();
         let program = self.selected(options)?;
         let plan = self.plan_of(&program, options)?;
         let binding = plan.frame_binding();
@@ -214,6 +215,7 @@ impl Model {
     /// # Errors
     /// Problems with names or types.
     pub fn signature(&self, options: &Options) -> Result<Signature, Error> {
+        let options = &options.started();
         let program = self.selected(options)?;
         let prepared = prepare(&program, options, &mut |_, _| {})?;
         let graph = &prepared.graph;
@@ -267,14 +269,12 @@ pub(crate) fn prepare(
 }
 
 pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Options) -> Result<Plan, Error> {
-    cembra_plan::build(prepared, options.frame_limit.0).map_err(|error| {
-        let (code, origin) = match error {
-            PlanError::FrameLimit { .. } => (Code::Limit, None),
-            PlanError::Compile { origin, .. } => (Code::Literal, Some(origin)),
-            _ => (Code::Unprepared, None),
-        };
-        let span = origin.and_then(|origin| program.graph.span(origin));
-        Diagnostic::new(code, error.to_string()).at(span).into()
+    cembra_plan::build(prepared, options.budget()).map_err(|error| match error {
+        PlanError::Limit(exceeded) => exceeded.into(),
+        PlanError::Compile { origin, .. } => {
+            Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
+        }
+        other => Diagnostic::new(Code::Unprepared, other.to_string()).into(),
     })
 }
 

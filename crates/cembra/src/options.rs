@@ -1,9 +1,10 @@
 //! Options of compiling a model.
 
 use crate::Backend;
+use cembra_expr::{Budget, Limits};
 use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
-use cembra_runtime::{Arena, QType};
+use cembra_runtime::QType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,31 +29,9 @@ pub struct Options {
     pub(crate) input_types: BTreeMap<String, QType>,
     pub(crate) outputs: Option<Vec<String>>,
     pub(crate) prepare: cembra_prepare::Options,
-    pub(crate) frame_limit: FrameLimit,
-    pub(crate) arena_limit: ArenaLimit,
     pub(crate) cast_outputs: bool,
     pub(crate) require_present: bool,
     pub(crate) ignore_unheard: bool,
-}
-
-/// The limit of an evaluation's strings in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ArenaLimit(pub(crate) usize);
-
-impl Default for ArenaLimit {
-    fn default() -> Self {
-        ArenaLimit(Arena::LIMIT)
-    }
-}
-
-/// The limit of a frame in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameLimit(pub(crate) u32);
-
-impl Default for FrameLimit {
-    fn default() -> Self {
-        FrameLimit(64 << 20)
-    }
 }
 
 impl Options {
@@ -165,18 +144,33 @@ impl Options {
         self
     }
 
-    /// The most bytes of strings that one evaluation may make. Default 64 MiB.
+    /// What compiling and evaluating the model may take. Limits of reading are given where it is read, with
+    /// [`Model::parse_within`](crate::Model::parse_within).
+    ///
+    /// ```
+    /// use cembra::{Limits, Model, Options};
+    ///
+    /// let model = Model::parse("input x, y: f64; x + y")?;
+    /// let small = Options::default().limits(Limits { frame_bytes: 16, ..Limits::default() });
+    /// let error = model.compile(&small).unwrap_err();
+    /// assert_eq!(error.code(), "limit");
+    /// assert!(error.to_string().starts_with("the model exceeds the limit `frame_bytes` of 16 bytes of a frame"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
     #[must_use]
-    pub fn arena_limit(mut self, bytes: usize) -> Self {
-        self.arena_limit = ArenaLimit(bytes);
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.prepare.budget = Budget::new(limits);
         self
     }
 
-    /// The largest frame a model may need, in bytes. Default 64 MiB. Limits of the text are set where it is read, with
-    /// [`Model::parse_within`](crate::Model::parse_within).
-    #[must_use]
-    pub fn frame_limit(mut self, bytes: u32) -> Self {
-        self.frame_limit = FrameLimit(bytes);
-        self
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.prepare.budget
+    }
+
+    /// The same options for a compilation that begins now.
+    pub(crate) fn started(&self) -> Options {
+        let mut options = self.clone();
+        options.prepare.budget = Budget::start(*self.budget().limits());
+        options
     }
 }

@@ -41,14 +41,14 @@ fn a_long_chain_prints_and_reads_back() {
 fn native_code_refuses_a_long_chain_and_auto_interprets_it() {
     let model = chain(LENGTH);
     let refusal = model.compile(&Options::default().backend(Backend::Native)).unwrap_err();
-    assert_eq!(refusal.code(), Code::Native.as_str());
+    assert_eq!(refusal.code(), Code::Limit.as_str());
     let message = refusal.to_string();
-    assert!(message.contains("200000 steps") && message.contains("up to 20000"), "{message}");
+    assert!(message.contains("`native_steps` of 20000 steps"), "{message}");
     assert!(message.contains("Backend::Auto"), "{message}");
     let executor = model.compile(&Options::default()).unwrap();
     assert_eq!(executor.backend(), Backend::Interpreter);
     let fallback = executor.fallback().unwrap();
-    assert!(fallback.code() == Code::Native && fallback.message().contains("200000 steps"), "{fallback}");
+    assert!(fallback.code() == Code::Limit && fallback.message().contains("`native_steps`"), "{fallback}");
     assert_eq!(executor.session().evaluate(&[Value::from(0_i64)]).unwrap(), [Value::from(-i64::from(LENGTH))]);
 }
 

@@ -2,8 +2,8 @@
 //! what keeps functions from making more than a host can hold.
 
 use cembra::{Backend, Cancellation, Limits, Model, Options, Registry, UserOperator, Value};
-use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -66,7 +66,8 @@ fn what_does_not_change_is_evaluated_once_and_only_if_needed() {
     assert_eq!(run(shared, 4, 1), (4, int(28)));
     assert_eq!(run(shared, 4, 2), (4, int(196)));
     // A loop that does not depend on the loop around it runs once.
-    let nested = "seq.reduce(fn(s, i) = s + seq.reduce(fn(t, j) = t + test.count(j), seq.range(3), 0i64), seq.range(n), 0i64)";
+    let nested =
+        "seq.reduce(fn(s, i) = s + seq.reduce(fn(t, j) = t + test.count(j), seq.range(3), 0i64), seq.range(n), 0i64)";
     assert_eq!(run(nested, 5, 0), (3, int(25)));
     assert_eq!(run(nested, 0, 0), (0, int(0)));
     // Only the element that is asked for.
@@ -78,7 +79,8 @@ fn what_does_not_change_is_evaluated_once_and_only_if_needed() {
 #[test]
 fn a_loop_without_end_ends() {
     for backend in [Backend::Interpreter, Backend::Native] {
-        let model = Model::parse("input x: i64; core.while_loop(x, fn(s) = s >= 0, fn(s) = s ^ 1)".replace('^', "*").as_str());
+        let model =
+            Model::parse("input x: i64; core.while_loop(x, fn(s) = s >= 0, fn(s) = s ^ 1)".replace('^', "*").as_str());
         let executor = model.and_then(|model| model.compile(&Options::default().backend(backend))).expect("a model");
         let error = executor.session().evaluate(&[Value::from(1_i64)]).expect_err("no end");
         assert_eq!((error.code(), error.operator()), ("iteration_limit", Some("core.while_loop")), "{error}");
@@ -97,7 +99,8 @@ fn functions_cannot_make_too_much() {
     for at in 1..1000 {
         chain += &format!("let g{at} = fn(v) = g{}(v)\n", at - 1);
     }
-    let nested = (0..100).fold("0i64".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + i + {inner}, seq.range(2), x)"));
+    let nested =
+        (0..100).fold("0i64".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + i + {inner}, seq.range(2), x)"));
     for (source, says) in [
         (format!("{doubling}g39(1i64)"), "functions make more than"),
         (format!("{chain}g999(1i64)"), "more than 64 deep"),

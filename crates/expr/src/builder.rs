@@ -16,7 +16,7 @@
 
 use crate::infix::{GET_NTH, MAKE_TUPLE, Operation, WHERE};
 use crate::limits::Limit;
-use crate::text::{is_word, type_nesting, value_nesting};
+use crate::text::{is_word, value_nesting};
 use crate::{Code, Diagnostic, Diagnostics, Graph, Input, Limits, NodeId, Output, Program, ScalarValue, Value};
 use cembra_runtime::QType;
 use rustc_hash::FxHashMap;
@@ -137,13 +137,13 @@ impl Builder {
     pub fn typed_leaf(&self, name: &str, qtype: QType) -> Expr<'_> {
         let leaf = self.leaf(name);
         let state = &mut *self.state.borrow_mut();
-        if !qtype.is_run_time() {
+        if let Err(limit) = Limits::admit_type(&qtype, &mut state.limits.type_allowance()) {
+            state.report(state.limits.exceeded(limit));
+        } else if !qtype.is_run_time() {
             state.report(
                 Diagnostic::new(Code::InputType, format!("no input is of type {qtype}"))
                     .hint("values of this type exist only in the text of a model"),
             );
-        } else if type_nesting(&qtype, state.limits.nesting) > state.limits.nesting {
-            state.report(state.limits.exceeded(Limit::Nesting));
         } else if let Some(declared) = state.declared.get(&leaf.node) {
             if state.program.inputs[*declared].qtype.as_ref() != Some(&qtype) {
                 let message = format!("the input `{name}` is declared with two types");

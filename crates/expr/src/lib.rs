@@ -19,7 +19,7 @@ mod wire;
 pub use builder::{Builder, Expr, IntoExpr};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
 pub use graph::{Graph, NameId, Node, NodeId};
-pub use limits::Limits;
+pub use limits::{Budget, Limit, Limits};
 pub use program::{Input, Output, Program};
 pub use span::Span;
 pub use text::{parse, parse_type, parse_value, print, print_expression, print_type, print_value};

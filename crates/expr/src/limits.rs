@@ -1,67 +1,222 @@
-//! The limits of one parse or build: what keeps a model from a stranger from exhausting the host. Exceeding one is an
-//! error that names it. Limits of later stages (frames, code, run time) live with those stages.
+//! Every limit, with its default: what keeps a model from a stranger from exhausting the host. Whoever reads, compiles or
+//! runs a model checks the limits of that stage and says which was exceeded with [`Limits::exceeded`]. What a limit protects
+//! and what happens beyond it is in `docs/limits.md`.
 
 use crate::{Code, Diagnostic};
+use cembra_runtime::{Arena, Context, Extent, QType};
+use std::fmt;
+use std::time::{Duration, Instant};
 
-/// How large a model may be. Every field is inclusive: exactly the limit is still allowed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Bytes of source text. Default 16 MiB; never more than 4 GiB, which is what spans can count.
-    pub source_bytes: usize,
-    /// Levels of brackets, calls and conditions inside each other. Default 256. Sums, `**` and `else if` chains of any
-    /// length are one level.
-    pub nesting: usize,
-    /// Nodes of the graph, function bodies and definitions that nobody uses included. Default 4 million.
-    pub nodes: usize,
-    /// Bytes of all literals together, each occurrence counted. Default 16 MiB.
-    pub literal_bytes: usize,
-    /// Bytes of one name, or of one path of an operator. Default 1 KiB.
-    pub name_bytes: usize,
-    /// Nodes and operands visited while calls of `fn` functions are replaced by their bodies. Default 16 million.
-    pub instantiation: usize,
-    /// Problems reported before the parser gives up. Default 100.
-    pub problems: usize,
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])* $limit:ident $field:ident: $ty:ty = $default:expr, $unit:literal, $hint:literal;)*) => {
+        /// How much a model may take. Every field is inclusive: exactly the limit is still allowed. One value serves all
+        /// stages; each looks at its own fields.
+        ///
+        /// ```
+        /// use cembra_expr::Limits;
+        ///
+        /// let limits = Limits { nodes: 1_000, ..Limits::default() };
+        /// assert_eq!((limits.nodes, limits.nesting), (1_000, 256));
+        /// ```
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct Limits { $($(#[doc = $doc])* pub $field: $ty,)* }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Limits { $($field: $default,)* }
+            }
+        }
+
+        /// One of the limits.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum Limit { $(#[doc = concat!("[`Limits::", stringify!($field), "`].")] $limit,)* }
+
+        impl Limit {
+            /// Every limit, in the order of the stages.
+            pub const ALL: &[Limit] = &[$(Limit::$limit),*];
+
+            /// The name of the field of [`Limits`], which messages use too.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Limit::$limit => stringify!($field)),* }
+            }
+
+            /// What to do about a model that exceeds it.
+            #[must_use]
+            pub fn hint(self) -> String {
+                let advice = match self { $(Limit::$limit => $hint),* };
+                format!("{advice}, or raise `Limits::{}`", self.name())
+            }
+        }
+
+        impl Limits {
+            /// The value of a limit with its unit, as messages show it.
+            #[must_use]
+            pub fn show(&self, limit: Limit) -> String {
+                match limit { $(Limit::$limit => format!("{} {}", self.$field.amount(), $unit).trim_end().to_owned()),* }
+            }
+
+        }
+    };
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            source_bytes: 16 << 20,
-            nesting: 256,
-            nodes: 4_000_000,
-            literal_bytes: 16 << 20,
-            name_bytes: 1 << 10,
-            instantiation: 16_000_000,
-            problems: 100,
-        }
+limits! {
+    /// Reading: bytes of source text. Default 16 MiB; never more than 4 GiB, which is what spans can count.
+    SourceBytes source_bytes: usize = 16 << 20, "bytes of text", "split the model";
+    /// Reading: bytes of a file with a model, binary or JSON. Default 256 MiB.
+    FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
+    /// Reading: levels of brackets, calls and conditions inside each other, and of tuples, also those made step by step.
+    /// Default 256. Sums, `**` and `else if` chains of any length are one level.
+    Nesting nesting: usize = 256, "levels of nesting", "name inner parts with `let`, and keep tuples flat";
+    /// Reading: nodes of the graph, function bodies and definitions that nobody uses included. Default 4 million.
+    Nodes nodes: usize = 4_000_000, "nodes", "split the model, or call fewer functions";
+    /// Reading: bytes of all literals together, each occurrence counted. Default 16 MiB.
+    LiteralBytes literal_bytes: usize = 16 << 20, "bytes of literals", "make long texts inputs";
+    /// Reading: bytes of one name, or of one path of an operator. Default 1 KiB.
+    NameBytes name_bytes: usize = 1 << 10, "bytes of a name", "choose a shorter name";
+    /// Reading: nodes and operands visited while calls of `fn` functions are replaced by their bodies. Default 16 million.
+    Instantiation instantiation: usize = 16_000_000, "steps of function calls", "name repeated calls with `let`";
+    /// Reading and preparing: problems reported before giving up. Default 100.
+    Problems problems: usize = 100, "problems", "mend these first";
+    /// Preparing: fields of the tuple types of all nodes together, those of inner tuples included. Default 4 million; never
+    /// more than 64 million, so that no type outgrows an address.
+    TupleFields tuple_fields: usize = 4_000_000, "fields of tuples", "pass on fewer fields, or fewer tuples";
+    /// Preparing and compiling: how long it may take, from the first pass to runnable code. It is looked at between stages
+    /// and every few thousand nodes, so it can be passed by what a stage takes for those. Default 60 seconds.
+    CompileTime compile_time: Duration = Duration::from_secs(60), "", "split the model, or use the interpreter";
+    /// Planning: bytes of a frame, the memory of one evaluation. Default 64 MiB; never more than 2 GiB, which is what code
+    /// can address.
+    FrameBytes frame_bytes: usize = 64 << 20, "bytes of a frame", "take fewer or smaller inputs and outputs";
+    /// Native code: steps of a plan compiled to machine code, fields of tuples that they load, store or pass on, and steps
+    /// that the code generator repeats in every branch that uses their result. Default 20,000; with `Backend::Auto` larger
+    /// models are interpreted.
+    NativeSteps native_steps: usize = 20_000, "steps in native code", "use the interpreter, or `Backend::Auto`";
+    /// Native code: bytes of the machine code of one model. Default 256 MiB; with `Backend::Auto` a model beyond it is
+    /// interpreted.
+    CodeBytes code_bytes: usize = 256 << 20, "bytes of machine code", "use the interpreter, or `Backend::Auto`";
+    /// Evaluating: bytes of the strings that one evaluation makes. Default 64 MiB.
+    ArenaBytes arena_bytes: usize = Arena::LIMIT, "bytes of strings", "make shorter strings";
+    /// Evaluating: rounds of all loops of one evaluation together. Default 10 million.
+    LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over less";
+}
+
+/// Limits of single operators. They are what their kernels are made for, and the same for every model.
+impl Limits {
+    /// The greatest width and the greatest precision of a field of `strings.printf` and `strings.format`.
+    pub const FIELD_WIDTH: usize = 1_000;
+    /// Bytes of a regular expression.
+    pub const PATTERN_BYTES: usize = 64 << 10;
+    /// Bytes of memory a compiled regular expression takes, and of the automaton that matching builds.
+    pub const PATTERN_MEMORY: usize = 1 << 20;
+    /// Bytes of a text that a regular expression is matched with.
+    pub const MATCHED_BYTES: usize = 1 << 20;
+}
+
+/// How messages show the value of a limit.
+trait Amount {
+    fn amount(&self) -> impl fmt::Display;
+}
+
+impl Amount for usize {
+    fn amount(&self) -> impl fmt::Display {
+        *self
     }
 }
 
-/// One of the limits, as its message names it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Limit {
-    SourceBytes,
-    Nesting,
-    Nodes,
-    LiteralBytes,
-    NameBytes,
-    Instantiation,
+impl Amount for u64 {
+    fn amount(&self) -> impl fmt::Display {
+        *self
+    }
+}
+
+impl Amount for Duration {
+    fn amount(&self) -> impl fmt::Display {
+        format!("{self:?}")
+    }
 }
 
 impl Limits {
     /// The problem of a model that goes beyond `limit`.
-    pub(crate) fn exceeded(&self, limit: Limit) -> Diagnostic {
-        let (name, value, unit, hint) = match limit {
-            Limit::SourceBytes => ("source_bytes", self.source_bytes, "bytes of text", "split the model"),
-            Limit::Nesting => ("nesting", self.nesting, "levels of nesting", "name inner parts with `let`"),
-            Limit::Nodes => ("nodes", self.nodes, "nodes", "split the model, or call fewer functions"),
-            Limit::LiteralBytes => ("literal_bytes", self.literal_bytes, "bytes of literals", "make long texts inputs"),
-            Limit::NameBytes => ("name_bytes", self.name_bytes, "bytes of a name", "choose a shorter name"),
-            Limit::Instantiation => {
-                ("instantiation", self.instantiation, "steps of function calls", "name repeated calls with `let`")
+    #[must_use]
+    pub fn exceeded(&self, limit: Limit) -> Diagnostic {
+        let name = limit.name();
+        Diagnostic::new(Code::Limit, format!("the model exceeds the limit `{name}` of {}", self.show(limit)))
+            .hint(limit.hint())
+    }
+}
+
+impl Limits {
+    /// How large the types of a model may be, all together in fields and each in nesting. At most as many fields as still
+    /// have an address of 32 bits, whatever they hold.
+    #[must_use]
+    pub fn type_allowance(&self) -> Extent {
+        Extent { fields: self.tuple_fields.min(64 << 20), nesting: self.nesting }
+    }
+
+    /// Takes a type out of an allowance.
+    ///
+    /// # Errors
+    /// The limit that the type exceeds.
+    pub fn admit_type(qtype: &QType, allowance: &mut Extent) -> Result<(), Limit> {
+        let extent = qtype.extent(*allowance);
+        if extent.nesting > allowance.nesting {
+            return Err(Limit::Nesting);
+        }
+        allowance.fields = allowance.fields.checked_sub(extent.fields).ok_or(Limit::TupleFields)?;
+        Ok(())
+    }
+}
+
+/// The limits of a compilation, and when it began: what is asked whether it may go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Budget {
+    limits: Limits,
+    started: Option<Instant>,
+}
+
+impl Budget {
+    /// How many nodes a walk visits between two looks at the clock.
+    const STRIDE: usize = 4096;
+
+    /// The budget of a compilation that has not begun: no time passes.
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        Budget { limits, started: None }
+    }
+
+    /// The budget of a compilation that begins now.
+    #[must_use]
+    pub fn start(limits: Limits) -> Self {
+        Budget { limits, started: Some(Instant::now()) }
+    }
+
+    /// The limits.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Says whether there is time left.
+    ///
+    /// # Errors
+    /// The time is over: [`Limit::CompileTime`] is exceeded.
+    pub fn check_time(&self) -> Result<(), Diagnostic> {
+        match self.started {
+            // Without any time there is none for the first look either, whatever the clock's steps are.
+            Some(started) if self.limits.compile_time.is_zero() || started.elapsed() > self.limits.compile_time => {
+                Err(self.limits.exceeded(Limit::CompileTime))
             }
-        };
-        Diagnostic::new(Code::Limit, format!("the model exceeds the limit `{name}` of {value} {unit}")).hint(hint)
+            _ => Ok(()),
+        }
+    }
+
+    /// The same, for the visit of a walk with this number; looks at the clock rarely.
+    ///
+    /// # Errors
+    /// As `check_time`.
+    pub fn check_visit(&self, number: usize) -> Result<(), Diagnostic> {
+        if number.is_multiple_of(Self::STRIDE) { self.check_time() } else { Ok(()) }
     }
 }
 
@@ -72,10 +227,26 @@ mod tests {
     #[test]
     fn the_defaults_are_the_documented_ones() {
         let limits = Limits::default();
-        assert_eq!(
-            (limits.source_bytes, limits.nesting, limits.nodes, limits.literal_bytes),
-            (16_777_216, 256, 4_000_000, 16_777_216)
-        );
+        let shown: Vec<String> = Limit::ALL.iter().map(|limit| limits.show(*limit)).collect();
+        let expected = [
+            "16777216 bytes of text",
+            "268435456 bytes of a file",
+            "256 levels of nesting",
+            "4000000 nodes",
+            "16777216 bytes of literals",
+            "1024 bytes of a name",
+            "16000000 steps of function calls",
+            "100 problems",
+            "4000000 fields of tuples",
+            "60s",
+            "67108864 bytes of a frame",
+            "20000 steps in native code",
+            "268435456 bytes of machine code",
+            "67108864 bytes of strings",
+            "10000000 rounds of loops",
+            "1000000 elements of a sequence",
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]
@@ -83,5 +254,18 @@ mod tests {
         let problem = Limits { nesting: 3, ..Limits::default() }.exceeded(Limit::Nesting);
         assert_eq!(problem.code(), Code::Limit);
         assert_eq!(problem.message(), "the model exceeds the limit `nesting` of 3 levels of nesting");
+        assert!(problem.hints()[0].ends_with("or raise `Limits::nesting`"), "{problem}");
+    }
+
+    #[test]
+    fn time_passes_only_for_what_has_begun() {
+        let limits = Limits { compile_time: Duration::ZERO, ..Limits::default() };
+        assert_eq!(Budget::new(limits).check_time(), Ok(()));
+        let begun = Budget::start(limits);
+        assert_eq!(begun.check_visit(1), Ok(()));
+        for found in [begun.check_time(), begun.check_visit(0), begun.check_visit(8192)] {
+            assert_eq!(found, Err(limits.exceeded(Limit::CompileTime)));
+        }
+        assert_eq!(Budget::start(Limits::default()).check_time(), Ok(()));
     }
 }

@@ -244,11 +244,9 @@ impl Value {
             Value::Missing(_) => unsafe { frame.write(Slot::at(offset), 0_u8) },
             Value::Tuple(fields) => {
                 let qtype = self.qtype();
-                for (index, field) in fields.iter().enumerate() {
-                    if let Some(inside) = qtype.field_offset(index) {
-                        // SAFETY: FRAME-SLOT; the field lies inside the tuple.
-                        unsafe { field.write_to(frame, offset + inside) };
-                    }
+                for (field, inside) in fields.iter().zip(qtype.field_offsets()) {
+                    // SAFETY: FRAME-SLOT; the field lies inside the tuple.
+                    unsafe { field.write_to(frame, offset + inside) };
                 }
             }
             Value::Type(_) | Value::Nothing => {}
@@ -275,11 +273,9 @@ impl Value {
                 )
             }
             QType::Tuple(fields) => {
-                let values = fields.iter().enumerate().map(|(index, field)| {
-                    let inside = qtype.field_offset(index).unwrap_or(0);
-                    // SAFETY: FRAME-SLOT; the field lies inside the tuple.
-                    unsafe { Value::read_from(field, frame, offset + inside) }
-                });
+                let values = fields.iter().zip(qtype.field_offsets());
+                // SAFETY: FRAME-SLOT; the field lies inside the tuple.
+                let values = values.map(|(field, inside)| unsafe { Value::read_from(field, frame, offset + inside) });
                 Value::Tuple(fields.with(values.collect()))
             }
             QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,

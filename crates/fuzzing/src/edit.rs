@@ -131,9 +131,9 @@ fn takes_functions(program: &Program) -> bool {
     let (graph, registry) = (&program.graph, Registry::standard());
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
     (0..graph.len()).filter(|at| needed[*at]).any(|at| match graph.node(NodeId::from_index(at)) {
-        Node::Operator(name, _) => registry
-            .find(graph.name(name))
-            .is_some_and(|op| matches!(registry.get(op).typing, Typing::Instantiated)),
+        Node::Operator(name, _) => {
+            registry.find(graph.name(name)).is_some_and(|op| matches!(registry.get(op).typing, Typing::Instantiated))
+        }
         _ => false,
     })
 }

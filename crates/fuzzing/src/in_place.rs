@@ -3,7 +3,7 @@
 
 use crate::subject::Row;
 use crate::values::fresh;
-use cembra_expr::Value;
+use cembra_expr::{Budget, Value};
 use cembra_plan::{Base, Binding, Function, Place, Plan, ValueId};
 use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
 
@@ -36,7 +36,7 @@ pub(crate) fn answers(plan: &Plan, rows: &[Row]) -> Vec<(&'static str, Vec<Optio
     let Some(structs) = Structs::of(plan) else { return Vec::new() };
     let interpreted = cembra_interp::bind(plan, &structs.binding);
     let mut all = vec![("interpreter in place", run(plan, &structs, &interpreted, rows))];
-    if let Ok(compiled) = cembra_native::compile(plan, &structs.binding) {
+    if let Ok(compiled) = cembra_native::compile(plan, &structs.binding, &Budget::default()) {
         all.push(("native in place", run(plan, &structs, &compiled, rows)));
     }
     all

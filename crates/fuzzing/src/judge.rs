@@ -18,7 +18,7 @@ use crate::in_place;
 use crate::panics::caught;
 use crate::subject::{Answer, Failure, Row, Subject, same, shown};
 use cembra::{Model, Options};
-use cembra_expr::{Limits, Node, NodeId, Program, Value, print};
+use cembra_expr::{Budget, Limits, Node, NodeId, Program, Value, print};
 use cembra_ops::{Meaning, Registry};
 use cembra_plan::Plan;
 use cembra_prepare::Mode;
@@ -252,7 +252,7 @@ impl Trial<'_> {
         let refused = |what: String| finding(Law::WellTypedRuns, name, None, &[("preparation", what)]);
         let prepared = cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {})
             .map_err(|e| refused(e.to_string()))?;
-        let plan = cembra_plan::build(&prepared, 1 << 26).map_err(|e| refused(e.to_string()))?;
+        let plan = cembra_plan::build(&prepared, &Budget::default()).map_err(|e| refused(e.to_string()))?;
         match cembra_plan::verify(&plan) {
             Ok(()) => Ok(plan),
             Err(why) => Err(finding(Law::PlanIsSound, name, None, &[("verifier", why), ("plan", plan.to_string())])),

@@ -99,8 +99,7 @@ impl Interpreted {
             }
             Action::MakeTuple => {
                 let out = plan.value(step.out);
-                for (index, arg) in plan.args(step).iter().enumerate() {
-                    let inside = out.qtype.field_offset(index).unwrap_or(0);
+                for (arg, inside) in plan.args(step).iter().zip(out.qtype.field_offsets()) {
                     let to = Place { base: Base::Frame, offset: out.slot + inside };
                     self.copy(plan.place(*arg), to, &plan.value(*arg).qtype);
                 }

@@ -203,8 +203,8 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
         QType::Tuple(fields) => {
             let cells = fields
                 .iter()
-                .enumerate()
-                .map(|(index, field)| load(builder, field, from.at(qtype.field_offset(index).unwrap_or(0))))
+                .zip(qtype.field_offsets())
+                .map(|(field, offset)| load(builder, field, from.at(offset)))
                 .collect();
             Cell { presence: Presence::Present, datum: Datum::Tuple(cells) }
         }
@@ -239,8 +239,8 @@ pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, cell: &Cel
         }
         QType::Tuple(fields) => {
             if let Datum::Tuple(cells) = &cell.datum {
-                for (index, (field, cell)) in fields.iter().zip(cells).enumerate() {
-                    store(builder, field, cell, to.at(qtype.field_offset(index).unwrap_or(0)));
+                for ((field, cell), offset) in fields.iter().zip(cells).zip(qtype.field_offsets()) {
+                    store(builder, field, cell, to.at(offset));
                 }
             }
         }

@@ -1,11 +1,13 @@
 //! Compiling a plan: contexts reused per thread, the code checked to be free of relocations, published, and wrapped so
 //! that nobody can call it after its pages are gone.
 
+use crate::copies::copies;
 use crate::error::{Error, ErrorKind};
 use crate::{call, isa, lower, store};
+use cembra_expr::{Budget, Limit};
 use cembra_ops::{State, Tape};
-use cembra_plan::{Binding, Function, Plan};
-use cembra_runtime::{CodePages, Context, FramePtr, KernelCall};
+use cembra_plan::{Binding, Function, Plan, StepId};
+use cembra_runtime::{CodePages, Context, Extent, FramePtr, KernelCall};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{self, AbiParam, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -13,9 +15,6 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-
-/// The largest plan compiled as one function, in steps; larger ones wait for being cut into pieces.
-const MOST_STEPS: usize = 20_000;
 
 /// The largest stack frame of a compiled function, in bytes.
 const MOST_STACK: u32 = 16 << 10;
@@ -130,9 +129,9 @@ thread_local! {
 /// Compiles a plan for the given places of its inputs and outputs.
 ///
 /// # Errors
-/// The machine is not supported, the plan is too large, or there is no memory for the code.
-pub fn compile(plan: &Plan, binding: &Binding) -> Result<Compiled, Error> {
-    with_code(plan, binding, false, |isa, context| {
+/// The machine is not supported, a limit is exceeded, or there is no memory for the code.
+pub fn compile(plan: &Plan, binding: &Binding, budget: &Budget) -> Result<Compiled, Error> {
+    with_code(plan, binding, budget, false, |isa, context| {
         let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
         let alignment = u64::from(code.buffer.alignment);
         let pages = store::publish(isa, &context.func.signature, alignment, code.code_buffer())?;
@@ -146,8 +145,8 @@ pub fn compile(plan: &Plan, binding: &Binding) -> Result<Compiled, Error> {
 ///
 /// # Errors
 /// As for `compile`.
-pub fn listings(plan: &Plan, binding: &Binding) -> Result<Listings, Error> {
-    with_code(plan, binding, true, |_, context| {
+pub fn listings(plan: &Plan, binding: &Binding, budget: &Budget) -> Result<Listings, Error> {
+    with_code(plan, binding, budget, true, |_, context| {
         let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
         Ok(Listings {
             clif: String::new(),
@@ -159,6 +158,21 @@ pub fn listings(plan: &Plan, binding: &Binding) -> Result<Listings, Error> {
         listings.clif = clif(plan, binding)?;
         Ok(listings)
     })
+}
+
+/// How much there is to compile, in steps, copies of steps and fields of tuples; counted up to a little more than `most`.
+fn size(plan: &Plan, most: usize) -> usize {
+    let inputs = plan.inputs().iter().map(|input| input.value);
+    let outputs = plan.outputs().iter().map(|output| output.value);
+    let steps = (0..plan.step_count()).map(|at| plan.step(StepId::from_index(at)).out);
+    let mut size = plan.step_count();
+    for value in inputs.chain(outputs).chain(steps) {
+        if size > most {
+            break;
+        }
+        size += plan.value(value).qtype.extent(Extent { fields: most, nesting: usize::MAX }).fields;
+    }
+    if size > most { size } else { size.saturating_add(copies(plan)) }
 }
 
 fn generator(message: impl Into<String>) -> Error {
@@ -187,15 +201,13 @@ fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Bin
 fn with_code<R>(
     plan: &Plan,
     binding: &Binding,
+    budget: &Budget,
     disassemble: bool,
     finish: impl FnOnce(&OwnedTargetIsa, &cranelift_codegen::Context) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    if plan.step_count() > MOST_STEPS {
-        let message = format!(
-            "the model has {} steps; native code takes up to {MOST_STEPS} (the interpreter takes any number)",
-            plan.step_count()
-        );
-        return Err(Error::new(ErrorKind::TooLarge, message));
+    let limits = budget.limits();
+    if size(plan, limits.native_steps) > limits.native_steps {
+        return Err(limits.exceeded(Limit::NativeSteps).into());
     }
     let isa = isa::host()?;
     SCRATCH.with_borrow_mut(|scratch| {
@@ -204,11 +216,12 @@ fn with_code<R>(
             scratch.context.clear();
             scratch.context.set_disasm(disassemble);
             build(scratch, &isa, plan, binding);
+            budget.check_time()?;
             let code = scratch
                 .context
                 .compile(&*isa, &mut ControlPlane::default())
                 .map_err(|e| generator(format!("the code generator refused the model: {}", e.inner)))?;
-            check(code)
+            check(code, budget)
         }));
         match compiled {
             Ok(result) => {
@@ -224,14 +237,18 @@ fn with_code<R>(
 }
 
 /// Code must be movable and must not need much stack.
-fn check(code: &cranelift_codegen::CompiledCode) -> Result<(), Error> {
+fn check(code: &cranelift_codegen::CompiledCode, budget: &Budget) -> Result<(), Error> {
+    budget.check_time()?;
+    if code.code_buffer().len() > budget.limits().code_bytes {
+        return Err(budget.limits().exceeded(Limit::CodeBytes).into());
+    }
     if !code.buffer.relocs().is_empty() {
         return Err(generator("the code would need relocations"));
     }
     let stack = code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset);
     if stack > MOST_STACK {
         return Err(Error::new(
-            ErrorKind::TooLarge,
+            ErrorKind::Stack,
             format!("the model needs {stack} bytes of stack; native code takes up to {MOST_STACK}"),
         ));
     }

@@ -1,5 +1,6 @@
 //! Why a plan was not compiled.
 
+use cembra_expr::Diagnostic;
 use std::fmt;
 
 /// The kinds of failure.
@@ -8,8 +9,10 @@ use std::fmt;
 pub enum ErrorKind {
     /// This machine or operating system cannot run generated code of ours.
     Unsupported,
-    /// The plan is larger than the backend takes.
-    TooLarge,
+    /// The plan or its code exceeds a limit.
+    Limit,
+    /// The code needs more stack than it may take.
+    Stack,
     /// The code generator refused the function.
     CodeGenerator,
     /// There was no memory for the code.
@@ -21,17 +24,30 @@ pub enum ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    limit: Option<Box<Diagnostic>>,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into() }
+        Error { kind, message: message.into(), limit: None }
+    }
+
+    /// The limit that was exceeded, if that is the reason.
+    #[must_use]
+    pub fn limit(&self) -> Option<&Diagnostic> {
+        self.limit.as_deref()
     }
 
     /// The kind of failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+}
+
+impl From<Diagnostic> for Error {
+    fn from(limit: Diagnostic) -> Self {
+        Error { kind: ErrorKind::Limit, message: limit.to_string(), limit: Some(Box::new(limit)) }
     }
 }
 

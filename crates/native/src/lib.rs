@@ -6,6 +6,7 @@ mod call;
 mod cancel;
 mod cells;
 mod compile;
+mod copies;
 mod error;
 mod isa;
 mod lower;

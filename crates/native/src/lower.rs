@@ -86,14 +86,12 @@ pub(crate) fn lower(
 }
 
 /// True for a step that is no part of a straight line: a conditional, a loop, or the call of an operator's function.
-fn stands_alone(plan: &Plan, step: StepId) -> bool {
+pub(crate) fn stands_alone(plan: &Plan, step: StepId) -> bool {
     matches!(plan.step(step).action, Action::Where { .. } | Action::Loop { .. }) || call::callee(plan, step).is_some()
 }
 
-/// Which values are used outside of the straight line that makes them. A straight line ends at a step that stands alone.
-fn escapes(plan: &Plan) -> Vec<bool> {
-    let mut line_of: Vec<u32> = vec![u32::MAX; plan.value_count()];
-    let mut escapes = vec![false; plan.value_count()];
+/// The straight line of each step, and how many lines there are. A straight line ends at a step that stands alone.
+pub(crate) fn lines(plan: &Plan) -> (Vec<u32>, u32) {
     let mut line = 0;
     let mut lines: Vec<u32> = vec![0; plan.step_count()];
     for block in 0..plan.block_count() {
@@ -102,9 +100,19 @@ fn escapes(plan: &Plan) -> Vec<bool> {
             let alone = u32::from(stands_alone(plan, *id));
             line += alone;
             lines[id.index()] = line;
-            line_of[plan.step(*id).out.index()] = line;
             line += alone;
         }
+    }
+    (lines, line + 1)
+}
+
+/// Which values are used outside of the straight line that makes them.
+fn escapes(plan: &Plan) -> Vec<bool> {
+    let (lines, _) = lines(plan);
+    let mut line_of: Vec<u32> = vec![u32::MAX; plan.value_count()];
+    let mut escapes = vec![false; plan.value_count()];
+    for (at, line) in lines.iter().enumerate() {
+        line_of[plan.step(StepId::from_index(at)).out.index()] = *line;
     }
     for (at, line) in lines.into_iter().enumerate() {
         for arg in plan.args(plan.step(StepId::from_index(at))) {
@@ -200,11 +208,8 @@ impl Lowering<'_, '_, '_> {
             Value::Tuple(fields) => {
                 let fields = fields
                     .iter()
-                    .enumerate()
-                    .map(|(index, field)| {
-                        let inside = qtype.field_offset(index).unwrap_or(0);
-                        self.literal_cell(field, Place { offset: place.offset + inside, ..place })
-                    })
+                    .zip(qtype.field_offsets())
+                    .map(|(field, inside)| self.literal_cell(field, Place { offset: place.offset + inside, ..place }))
                     .collect();
                 Cell { presence: Presence::Present, datum: Datum::Tuple(fields) }
             }

@@ -42,5 +42,5 @@ pub use lift::lower;
 pub use registry::{OpId, Registry, id};
 pub use sequence::Sequence;
 pub use tape::{Bin, Cmp, Instr, Mask, Outcome, Shift, Tape, Un, Val};
-pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type};
+pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
 pub use user::{Arguments, Fallible, RegisterError, UserFunction, UserOperator};

@@ -5,7 +5,8 @@ use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::OpDef;
 use crate::{
-    annotation, bitwise, cast, comparison, function, logic, math, named_tuple, presence, sequence, strings, structure, tuple,
+    annotation, bitwise, cast, comparison, function, logic, math, named_tuple, presence, sequence, strings, structure,
+    tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;

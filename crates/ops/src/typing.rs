@@ -198,8 +198,8 @@ impl OpDef {
     }
 
     fn no_overload(&self, signature: &Signature) -> TypeFault {
-        let found: Vec<_> = signature.operands.iter().map(QType::to_string).collect();
-        TypeFault::mismatch(format!("{} does not take {}", self.name, found.join(", ")), None)
+        let found = list_types(&signature.operands, ", ");
+        TypeFault::mismatch(format!("{} does not take {found}", self.name), None)
     }
 
     fn find_overload(&self, signature: &Signature) -> Option<(u16, bool)> {
@@ -298,6 +298,19 @@ impl OpDef {
 
 /// The fault of arguments that have no common type.
 pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault {
-    let found: Vec<_> = args.iter().map(|a| a.qtype.to_string()).collect();
-    TypeFault::mismatch(format!("{operator} finds no common type for {}", found.join(" and ")), None)
+    let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
+    let found = list_types(&types, " and ");
+    TypeFault::mismatch(format!("{operator} finds no common type for {found}"), None)
+}
+
+/// Types for a message: the first few, and how many more there are.
+#[must_use]
+pub fn list_types(types: &[QType], between: &str) -> String {
+    const SHOWN: usize = 16;
+    let more = types.len().saturating_sub(SHOWN);
+    let mut shown: Vec<String> = types.iter().take(SHOWN).map(QType::to_string).collect();
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    shown.join(between)
 }

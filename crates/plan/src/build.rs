@@ -1,7 +1,7 @@
 //! Building a plan: nodes become steps in depth-first order (short lives, few slots), each in the block of its region.
 
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, ValueId, slots};
-use cembra_expr::{NodeId, ScalarValue, Value};
+use cembra_expr::{Budget, Diagnostic, NodeId, ScalarValue, Value};
 use cembra_ops::{Meaning, Registry, State, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, Prepared, RegionId};
 use cembra_runtime::{Frame, FrameLayout, QType};
@@ -11,12 +11,9 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The frame passed its limit.
-    #[error("the model needs a frame of more than {limit} bytes")]
-    FrameLimit {
-        /// The limit in bytes.
-        limit: u32,
-    },
+    /// A limit was exceeded: of the frame, or of the time to compile.
+    #[error("{0}")]
+    Limit(Diagnostic),
     /// Preparation was stopped before its last pass, which says what is evaluated where.
     #[error("the model is not fully prepared: a plan needs every pass up to the last one")]
     Unfinished,
@@ -38,16 +35,24 @@ pub enum PlanError {
     },
 }
 
+impl From<Diagnostic> for PlanError {
+    fn from(limit: Diagnostic) -> Self {
+        PlanError::Limit(limit)
+    }
+}
+
 /// Lays out a prepared model.
 ///
 /// # Errors
-/// The frame would pass `frame_limit` bytes, or preparation was stopped early.
-pub fn build(prepared: &Prepared, frame_limit: u32) -> Result<Plan, PlanError> {
+/// A limit is exceeded, or preparation was stopped early.
+pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
+    budget.check_time()?;
     if prepared.regions.len() != prepared.graph.len() {
         return Err(PlanError::Unfinished);
     }
     let mut builder = Builder {
         prepared,
+        budget,
         registry: prepared.registry,
         plan: Plan {
             registry: prepared.registry,
@@ -77,7 +82,7 @@ pub fn build(prepared: &Prepared, frame_limit: u32) -> Result<Plan, PlanError> {
         builder.plan.outputs.push(Output { name: name.clone(), value });
     }
     let mut plan = builder.plan;
-    slots::assign(&mut plan, frame_limit)?;
+    slots::assign(&mut plan, budget)?;
     plan.template = template(&plan);
     debug_assert_eq!(crate::verify(&plan), Ok(()));
     Ok(plan)
@@ -97,6 +102,7 @@ fn template(plan: &Plan) -> Vec<u8> {
 
 struct Builder<'p> {
     prepared: &'p Prepared,
+    budget: &'p Budget,
     registry: &'p Registry,
     plan: Plan,
     values: Vec<Option<ValueId>>,
@@ -163,6 +169,7 @@ impl<'p> Builder<'p> {
     }
 
     fn finish(&mut self, node: Id) -> Result<(), PlanError> {
+        self.budget.check_visit(self.plan.steps.len())?;
         let graph = &self.prepared.graph;
         let action = match graph.kind(node) {
             Kind::Leaf(_) => return Ok(()),

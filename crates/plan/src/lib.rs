@@ -4,6 +4,7 @@
 
 mod binding;
 mod build;
+mod fields;
 mod flatten;
 mod listing;
 mod slots;

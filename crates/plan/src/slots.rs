@@ -2,9 +2,12 @@
 //! literals and outputs keep their slots; a view lies inside its owner's slot and prolongs its life; the value a branch
 //! is for is computed straight into the slot of its conditional, so a conditional costs no copy.
 
+use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, PlanError, StepId, ValueId};
+use cembra_expr::{Budget, Limit};
 use cembra_runtime::QType;
-use rustc_hash::FxHashMap;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
 
 /// A step of the walk over the tree of blocks, in the order of evaluation.
 enum Visit {
@@ -47,10 +50,11 @@ fn walk(plan: &Plan) -> Vec<Visit> {
     order
 }
 
-pub(crate) fn assign(plan: &mut Plan, frame_limit: u32) -> Result<(), PlanError> {
+pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> {
     let order = walk(plan);
     let last_uses = last_uses(plan, &order);
-    let mut slots = Slots { plan, free: FxHashMap::default(), assigned: Vec::new(), frame_limit };
+    let mut slots =
+        Slots { plan, free: HashMap::default(), assigned: Vec::new(), fields: FieldOffsets::default(), budget };
     slots.assigned = vec![false; slots.plan.values.len()];
     // Inputs first, then literals as they are met, so that listings read from the top of the frame.
     for at in 0..slots.plan.inputs.len() {
@@ -64,6 +68,7 @@ pub(crate) fn assign(plan: &mut Plan, frame_limit: u32) -> Result<(), PlanError>
     dying.sort_unstable();
     let mut next_dead = 0;
     for (position, visit) in order.iter().enumerate() {
+        budget.check_visit(position)?;
         if let Visit::Step(step, _) = visit {
             slots.place(*step)?;
         }
@@ -173,20 +178,26 @@ pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> boo
 
 struct Slots<'p> {
     plan: &'p mut Plan,
-    free: FxHashMap<QType, Vec<u32>>,
+    /// Places of each type that nothing needs any more. Seeded: models choose the types.
+    free: HashMap<QType, Vec<u32>, RandomState>,
     assigned: Vec<bool>,
-    frame_limit: u32,
+    fields: FieldOffsets,
+    budget: &'p Budget,
 }
 
 impl Slots<'_> {
     fn append(&mut self, value: ValueId) -> Result<(), PlanError> {
-        let limit = PlanError::FrameLimit { limit: self.frame_limit };
-        let slot = self.plan.layout.add(&self.plan.values[value.index()].qtype).ok_or_else(|| limit.clone())?;
-        if self.plan.layout.size() > self.frame_limit {
-            return Err(limit);
+        let limits = self.budget.limits();
+        // Code addresses a frame by signed 32-bit offsets.
+        let most = limits.frame_bytes.min(i32::MAX as usize);
+        let slot = self.plan.layout.add(&self.plan.values[value.index()].qtype);
+        match slot.filter(|_| self.plan.layout.size() as usize <= most) {
+            Some(slot) => {
+                self.set(value, slot);
+                Ok(())
+            }
+            None => Err(limits.exceeded(Limit::FrameBytes).into()),
         }
-        self.set(value, slot);
-        Ok(())
     }
 
     fn set(&mut self, value: ValueId, slot: u32) {
@@ -202,12 +213,12 @@ impl Slots<'_> {
         match action {
             Action::Has | Action::Field(_) => {
                 let of = self.plan.args(step)[0];
-                let owner = self.plan.value(of);
+                let owner = self.plan.value(of).slot;
                 let inside = match action {
-                    Action::Field(index) => owner.qtype.field_offset(index as usize).unwrap_or(0),
+                    Action::Field(index) => self.fields.get(self.plan, of, index).unwrap_or(0),
                     _ => 0,
                 };
-                let slot = owner.slot + inside;
+                let slot = owner + inside;
                 self.set(out, slot);
                 return Ok(());
             }

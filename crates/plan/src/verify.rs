@@ -6,6 +6,7 @@
 //! Nothing is undone when a branch is left: a write says when its block was entered, and that tells whether a later reader
 //! is on its path. So the time is nearly linear, however deep conditionals nest.
 
+use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, StepId, ValueId};
 
 #[cfg(test)]
@@ -237,6 +238,7 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
             return Err(format!("{} is unaligned or outside of the frame", plan.slot(id)));
         }
     }
+    let mut fields = FieldOffsets::default();
     let mut memory = Memory::new(plan);
     memory.enter(None);
     check_copies(plan)?;
@@ -278,8 +280,7 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
                     }
                     Action::Has => check_view(plan, plan.args(step), step.out, Some(0))?,
                     Action::Field(index) => {
-                        let of = plan.args(step).first().map(|of| &plan.value(*of).qtype);
-                        let inside = of.and_then(|of| of.field_offset(index as usize));
+                        let inside = plan.args(step).first().and_then(|of| fields.get(plan, *of, index));
                         check_view(plan, plan.args(step), step.out, inside)?;
                     }
                     _ => memory.write_out(step.out)?,

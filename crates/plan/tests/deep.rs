@@ -1,7 +1,7 @@
 //! Deep and long models: preparing, planning, verifying, listing and dropping them needs no stack and no more than
 //! almost linear time. Every test runs on a stack of 2 MB, and would not end in reasonable time if any stage were quadratic.
 
-use cembra_expr::{Builder, Expr, Program};
+use cembra_expr::{Budget, Builder, Expr, Program};
 use cembra_plan::{Linear, Plan, build, verify};
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::QType;
@@ -30,7 +30,7 @@ fn plan_deep(body: impl for<'b> FnOnce(Expr<'b>, Expr<'b>) -> Expr<'b> + Send + 
 
 fn plan_of(program: &Program) -> Plan {
     let prepared = prepare(program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
-    build(&prepared, u32::MAX).expect("a plan")
+    build(&prepared, &Budget::default()).expect("a plan")
 }
 
 fn jumps(plan: &Plan) -> usize {

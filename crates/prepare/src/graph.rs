@@ -4,11 +4,11 @@
 use cembra_expr::{NodeId, Value};
 use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// A node of a typed graph.
@@ -94,6 +94,8 @@ pub struct TypedGraph {
     operands: Vec<Id>,
     values: Vec<Value>,
     index: HashTable<Id>,
+    /// Seeded for each graph, so that no model can choose literals that collide.
+    seed: RandomState,
     leaf_names: Arc<[Arc<str>]>,
 }
 
@@ -112,6 +114,7 @@ impl TypedGraph {
             operands: Vec::with_capacity(self.operands.len()),
             values: Vec::with_capacity(self.values.len()),
             index: HashTable::with_capacity(self.nodes.len()),
+            seed: RandomState::default(),
             leaf_names: self.leaf_names.clone(),
         }
     }
@@ -211,7 +214,7 @@ impl TypedGraph {
 
     /// Adds a literal, or finds it.
     pub fn literal(&mut self, value: Value, origin: NodeId) -> Id {
-        let hash = hash_of(&(0_u8, &value));
+        let hash = self.seed.hash_one((0_u8, &value));
         let TypedGraph { index, nodes, values, .. } = self;
         let found =
             index.find(hash, |id| matches!(nodes[id.index()].kind, Kind::Literal(at) if values[at as usize] == value));
@@ -225,7 +228,7 @@ impl TypedGraph {
 
     /// Adds an operator or conditional, or finds it.
     pub fn add(&mut self, kind: Kind, operands: &[Id], qtype: QType, origin: NodeId) -> Id {
-        let hash = hash_of(&(1_u8, kind, operands));
+        let hash = self.seed.hash_one((1_u8, kind, operands));
         let TypedGraph { index, nodes, operands: all, .. } = self;
         let found = index.find(hash, |id| {
             let node = &nodes[id.index()];
@@ -242,12 +245,12 @@ impl TypedGraph {
         let start = self.operands.len() as u32;
         self.operands.extend_from_slice(operands);
         self.nodes.push(Node { kind, start, len: operands.len() as u32, origin, qtype });
-        let TypedGraph { index, nodes, operands: all, values, .. } = self;
+        let TypedGraph { index, nodes, operands: all, values, seed, .. } = self;
         index.insert_unique(hash, id, |id| {
             let node = &nodes[id.index()];
             match node.kind {
-                Kind::Literal(at) => hash_of(&(0_u8, &values[at as usize])),
-                kind => hash_of(&(1_u8, kind, &all[node.start as usize..(node.start + node.len) as usize])),
+                Kind::Literal(at) => seed.hash_one((0_u8, &values[at as usize])),
+                kind => seed.hash_one((1_u8, kind, &all[node.start as usize..(node.start + node.len) as usize])),
             }
         });
         id
@@ -282,12 +285,6 @@ impl TypedGraph {
         }
         needed
     }
-}
-
-fn hash_of(what: &impl Hash) -> u64 {
-    let mut hasher = FxHasher::default();
-    what.hash(&mut hasher);
-    hasher.finish()
 }
 
 impl TypedGraph {

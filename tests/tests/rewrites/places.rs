@@ -3,7 +3,7 @@
 
 use crate::table::*;
 use crate::{evaluate, mode_of, prepared_without, source, term};
-use cembra::{Backend, Mode, Model, Options, Registry, ScalarValue, Value, rewrites};
+use cembra::{Backend, Limits, Mode, Model, Options, Registry, ScalarValue, Value, rewrites};
 use cembra_ops::Meaning;
 use std::collections::BTreeSet;
 
@@ -131,7 +131,8 @@ fn lowered_operators_fail_under_their_own_name() {
         ];
         for backend in [Backend::Interpreter, Backend::Native] {
             for without in [&[][..], &["optimise"], &["fold", "optimise"]] {
-                let options = Options::default().backend(backend).arena_limit(30);
+                let limits = Limits { arena_bytes: 30, ..Limits::default() };
+                let options = Options::default().backend(backend).limits(limits);
                 let options = without.iter().fold(options, |options, pass| options.without_pass(pass));
                 let error = evaluate(&model.compile(&options).expect("a model"), &row).expect_err(call);
                 assert_eq!((error.code(), error.operator()), (*code, Some(*operator)), "{call}");

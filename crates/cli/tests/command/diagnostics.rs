@@ -126,7 +126,8 @@ fn a_model_too_large_for_native_code() {
     snapshot!("too_large_for_native_code", shell.run(&["eval", "model.cem", "-s", "x=1", "--backend", "native"]));
     let noted = shell.run(&["eval", "model.cem", "-s", "x=1", "--verbose"]);
     assert_eq!((noted.status, noted.stdout.as_str()), (Some(0), "y\n-20999\n"));
-    assert!(noted.stderr.starts_with("note: the interpreter runs the model: the model has 21000 steps; "), "{noted}");
+    let note = "note: the interpreter runs the model: the model exceeds the limit `native_steps` of 20000 steps";
+    assert!(noted.stderr.starts_with(note), "{noted}");
     // Without a terminal and unasked, a success is silent.
     assert_eq!(shell.stdout(&["eval", "model.cem", "-s", "x=1"]), "y\n-20999\n");
 }

@@ -20,7 +20,7 @@ use super::types::{self, FieldNames, TypeName};
 use super::{number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
 use crate::{Code, Diagnostic, ScalarValue, Span, Value};
-use cembra_runtime::{Fields, QType, Scalar};
+use cembra_runtime::{Extent, Fields, QType, Scalar};
 use std::fmt::Write;
 
 impl Cursor<'_> {
@@ -467,6 +467,7 @@ pub(super) fn level(value: &Value) -> Level {
         Value::Type(_) => return NUMBER,
         Value::Scalar(ScalarValue::Int32(v)) => *v < 0,
         Value::Scalar(ScalarValue::Int64(v)) => *v < 0,
+        Value::Scalar(ScalarValue::UInt64(_)) => false,
         Value::Scalar(ScalarValue::Float32(v)) if v.is_finite() => v.is_sign_negative(),
         Value::Scalar(ScalarValue::Float64(v)) if v.is_finite() => v.is_sign_negative(),
         Value::Scalar(ScalarValue::WeakFloat(v)) => v.is_sign_negative(),
@@ -482,7 +483,7 @@ pub(crate) fn nesting(value: &Value, limit: usize) -> usize {
             1 + fields.iter().map(|field| nesting(field, limit - 1)).max().unwrap_or(0)
         }
         Value::Tuple(_) => 1,
-        Value::Type(qtype) => types::nesting(qtype, limit),
+        Value::Type(qtype) => qtype.extent(Extent { fields: usize::MAX, nesting: limit }).nesting,
         _ => 0,
     }
 }

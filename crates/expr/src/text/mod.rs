@@ -37,7 +37,6 @@ pub(crate) use lexer::is_word;
 pub(crate) use literal::nesting as value_nesting;
 pub(crate) use parser::literal_bytes;
 pub(crate) use token::TokenKind;
-pub(crate) use types::nesting as type_nesting;
 
 pub use literal::print_value;
 pub use printer::{print, print_expression};

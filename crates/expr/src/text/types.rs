@@ -287,17 +287,6 @@ pub fn print_type(qtype: &QType) -> String {
     out
 }
 
-/// How deep a type nests: 0 for a type without fields, at most `limit` + 1.
-pub(crate) fn nesting(qtype: &QType, limit: usize) -> usize {
-    match qtype {
-        QType::Tuple(fields) if limit > 0 => {
-            1 + fields.iter().map(|field| nesting(field, limit - 1)).max().unwrap_or(0)
-        }
-        QType::Tuple(_) => 1,
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use super::assembly::Assembly;
 use super::messages::{self, Header, Kind};
 use super::numbering::Numbering;
-use super::{FORMAT, VERSION, check_header, damaged, literal};
+use super::{FORMAT, VERSION, check_header, check_length, claims, damaged, literal};
 use crate::{Code, Diagnostic, Diagnostics, Limits, NameId, Node, Program, Span};
 use prost::Message;
 
@@ -89,12 +89,13 @@ fn unreadable(error: &prost::DecodeError) -> Diagnostic {
 }
 
 fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
+    check_length(bytes.len(), limits)?;
     // Another version may use other numbers, so its header alone is read first.
     let header = Header::decode(bytes).map_err(|error| unreadable(&error))?;
     check_header(Some(&header.format), header.version.into())?;
+    claims::check(bytes, limits)?;
     let file = messages::Program::decode(bytes).map_err(|error| unreadable(&error))?;
     let mut assembly = Assembly::new(limits);
-    assembly.check_count(file.kinds.len().max(file.inputs.len()))?;
 
     let mut operators: Vec<Option<NameId>> = vec![None; file.names.len()];
     let mut literals = file.literals.into_iter();

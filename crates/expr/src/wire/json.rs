@@ -23,13 +23,16 @@
 
 use super::assembly::Assembly;
 use super::numbering::Numbering;
-use super::{FORMAT, VERSION, check_header, damaged_text};
+use super::{FORMAT, VERSION, check_header, check_length, damaged_text};
+use crate::limits::Limit;
 use crate::text::parse_value_within;
 use crate::{Diagnostic, Diagnostics, Limits, Node, Program, Span, print_type, print_value};
-use serde::de::{Deserialize, IgnoredAny};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::cell::Cell;
+use std::fmt::{self, Write};
+use std::marker::PhantomData;
 
 /// Start and end.
 type SpanPair = (u32, u32);
@@ -110,17 +113,103 @@ struct Header {
 }
 
 /// A program of version 1.
-#[derive(DeriveDeserialize)]
-#[serde(deny_unknown_fields)]
 struct File {
-    #[serde(rename = "format")]
-    _format: IgnoredAny,
-    #[serde(rename = "version")]
-    _version: IgnoredAny,
-    #[serde(default)]
     inputs: Vec<InputLine<'static>>,
     nodes: Vec<ReadNode>,
     outputs: Vec<OutputLine<'static>>,
+}
+
+/// The keys of a file.
+const KEYS: &[&str] = &["format", "version", "inputs", "nodes", "outputs"];
+
+/// Reads a program of version 1 whose lists may have up to `most` elements; whether one has more is told by the flag.
+#[derive(Clone, Copy)]
+struct ReadFile<'f> {
+    most: usize,
+    exceeded: &'f Cell<bool>,
+}
+
+impl<'de> DeserializeSeed<'de> for ReadFile<'_> {
+    type Value = File;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<File, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ReadFile<'_> {
+    type Value = File;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("struct File")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<File, M::Error> {
+        let mut seen = [false; KEYS.len()];
+        let (mut inputs, mut nodes, mut outputs) = (Vec::new(), None, None);
+        while let Some(key) = map.next_key::<String>()? {
+            let Some(at) = KEYS.iter().position(|known| *known == key) else {
+                return Err(M::Error::unknown_field(&key, KEYS));
+            };
+            if std::mem::replace(&mut seen[at], true) {
+                return Err(M::Error::duplicate_field(KEYS[at]));
+            }
+            match KEYS[at] {
+                "inputs" => inputs = map.next_value_seed(ReadList::of(self))?,
+                "nodes" => nodes = Some(map.next_value_seed(ReadList::of(self))?),
+                "outputs" => outputs = Some(map.next_value_seed(ReadList::of(self))?),
+                _ => map.next_value::<IgnoredAny>().map(drop)?,
+            }
+        }
+        if let Some(at) = seen[..2].iter().position(|seen| !seen) {
+            return Err(M::Error::missing_field(KEYS[at]));
+        }
+        Ok(File {
+            inputs,
+            nodes: nodes.ok_or_else(|| M::Error::missing_field("nodes"))?,
+            outputs: outputs.ok_or_else(|| M::Error::missing_field("outputs"))?,
+        })
+    }
+}
+
+/// Reads one of the lists of a file.
+struct ReadList<'f, T> {
+    file: ReadFile<'f>,
+    element: PhantomData<T>,
+}
+
+impl<'f, T> ReadList<'f, T> {
+    fn of(file: ReadFile<'f>) -> Self {
+        ReadList { file, element: PhantomData }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for ReadList<'_, T> {
+    type Value = Vec<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadList<'_, T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut elements: S) -> Result<Vec<T>, S::Error> {
+        let mut found = Vec::new();
+        while let Some(element) = elements.next_element()? {
+            if found.len() >= self.file.most {
+                self.file.exceeded.set(true);
+                return Err(S::Error::custom("there are too many elements"));
+            }
+            found.push(element);
+        }
+        Ok(found)
+    }
 }
 
 /// The program as JSON; [`read_json`] reads it back as an equal one, spans included.
@@ -183,8 +272,10 @@ pub fn read_json(text: &str, limits: &Limits) -> Result<Program, Diagnostics> {
 }
 
 /// Reads JSON of a form. The deepest form has four levels, and the reader skips the rest without recursion.
-fn decode<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Diagnostic> {
-    serde_json::from_str(text).map_err(|error| {
+fn decode<'t, S: DeserializeSeed<'t>>(text: &'t str, form: S) -> Result<S::Value, Diagnostic> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let found = form.deserialize(&mut reader).and_then(|found| reader.end().map(|()| found));
+    found.map_err(|error| {
         let whole = error.to_string();
         let what = whole.rsplit_once(" at line ").map_or(&*whole, |(what, _)| what);
         // What is wrong may quote the file.
@@ -194,12 +285,14 @@ fn decode<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Diagnostic> {
 }
 
 fn read(text: &str, limits: &Limits) -> Result<Program, Diagnostic> {
+    check_length(text.len(), limits)?;
     // Another version may have other fields, so the header alone is read first.
-    let header: Header = decode(text)?;
+    let header: Header = decode(text, PhantomData)?;
     check_header(header.format.as_deref(), header.version.unwrap_or(0))?;
-    let file: File = decode(text)?;
+    let exceeded = Cell::new(false);
+    let read = decode(text, ReadFile { most: limits.nodes.min(u32::MAX as usize), exceeded: &exceeded });
+    let file = if exceeded.get() { Err(limits.exceeded(Limit::Nodes)) } else { read }?;
     let mut assembly = Assembly::new(limits);
-    assembly.check_count(file.nodes.len().max(file.inputs.len()))?;
     for node in file.nodes {
         match node.kind {
             NodeKind::Leaf(name) => assembly.leaf(&name)?,

@@ -9,6 +9,7 @@
 
 mod assembly;
 mod binary;
+mod claims;
 mod json;
 mod literal;
 mod messages;
@@ -17,13 +18,19 @@ mod numbering;
 pub use binary::{read_binary, write_binary};
 pub use json::{read_json, write_json};
 
-use crate::{Code, Diagnostic, Diagnostics};
+use crate::limits::Limit;
+use crate::{Code, Diagnostic, Diagnostics, Limits};
 use std::fmt;
 
 /// What every file of a program begins with, so that other files are told apart.
 const FORMAT: &str = "cembra-program";
 /// The version that is written, and the newest that is read.
 const VERSION: u32 = 1;
+
+/// Refuses a file of this length before anything is made of it.
+fn check_length(length: usize, limits: &Limits) -> Result<(), Diagnostic> {
+    if length > limits.file_bytes { Err(limits.exceeded(Limit::FileBytes)) } else { Ok(()) }
+}
 
 /// Says whether a file with this header can be read.
 fn check_header(format: Option<&str>, version: u64) -> Result<(), Diagnostic> {

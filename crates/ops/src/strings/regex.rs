@@ -6,16 +6,11 @@ use super::made::copied;
 use super::{invalid, text_fault};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
+use cembra_expr::Limits;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 use regex::{CaptureLocations, Regex, RegexBuilder};
 use std::cell::RefCell;
 
-/// The longest pattern, in bytes.
-const PATTERN_LIMIT: usize = 64 << 10;
-/// The most memory a compiled pattern takes, in bytes, and the most its automaton takes that is built while matching.
-const SIZE_LIMIT: usize = 1 << 20;
-/// The longest text that is matched, in bytes.
-const TEXT_LIMIT: usize = 1 << 20;
 /// How many compiled patterns a thread keeps.
 const KEPT: usize = 16;
 
@@ -54,10 +49,11 @@ fn with_pattern<T>(
 
 #[cold]
 fn compile(context: &mut Context, pattern: &str) -> Result<Compiled, Fault> {
-    if pattern.len() > PATTERN_LIMIT {
+    if pattern.len() > Limits::PATTERN_BYTES {
         return Err(invalid("the pattern is longer than 64 KiB"));
     }
-    let built = RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).dfa_size_limit(SIZE_LIMIT).build();
+    let built =
+        RegexBuilder::new(pattern).size_limit(Limits::PATTERN_MEMORY).dfa_size_limit(Limits::PATTERN_MEMORY).build();
     match built {
         Ok(regex) => Ok(Compiled { pattern: pattern.into(), captures: regex.capture_locations(), regex }),
         Err(regex::Error::CompiledTooBig(_)) => Err(invalid("the pattern compiles to more than 1 MiB")),
@@ -66,7 +62,7 @@ fn compile(context: &mut Context, pattern: &str) -> Result<Compiled, Fault> {
 }
 
 fn check_length(text: &str) -> Result<(), Fault> {
-    if text.len() <= TEXT_LIMIT { Ok(()) } else { Err(invalid("a text of more than 1 MiB is not matched")) }
+    if text.len() <= Limits::MATCHED_BYTES { Ok(()) } else { Err(invalid("a text of more than 1 MiB is not matched")) }
 }
 
 fn contains(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -> Result<MaskValue, Fault> {
@@ -171,9 +167,9 @@ mod tests {
         for pattern in ["(", "[z-a]", "a{2,1}", "\\1", "(?=a)", "\\w{2000}", "(((a{100}){100}){100})"] {
             assert_eq!(contains_of("a", pattern), fault(FaultKind::Invalid), "{pattern}");
         }
-        assert_eq!(contains_of("a", &"a".repeat(PATTERN_LIMIT + 1)), fault(FaultKind::Invalid));
-        assert_eq!(contains_of(&"a".repeat(TEXT_LIMIT), "b"), Ok(NO));
-        assert_eq!(contains_of(&"a".repeat(TEXT_LIMIT + 1), "b"), fault(FaultKind::Invalid));
+        assert_eq!(contains_of("a", &"a".repeat(Limits::PATTERN_BYTES + 1)), fault(FaultKind::Invalid));
+        assert_eq!(contains_of(&"a".repeat(Limits::MATCHED_BYTES), "b"), Ok(NO));
+        assert_eq!(contains_of(&"a".repeat(Limits::MATCHED_BYTES + 1), "b"), fault(FaultKind::Invalid));
         // What other engines take exponential time for.
         assert_eq!(contains_of(&"a".repeat(10_000), "(a*)*(a|aa)+b"), Ok(NO));
     }

@@ -3,11 +3,9 @@
 
 use super::invalid;
 use super::made::{ArenaBytes, StackText};
+use cembra_expr::Limits;
 use cembra_runtime::{Bytes, Context, Fault};
 use std::fmt::Write;
-
-/// The greatest width and the greatest precision.
-const WIDEST: usize = 1000;
 
 /// A field of a format: `%-8.3f`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -89,7 +87,7 @@ fn read_number(text: &[u8]) -> Result<(usize, &[u8]), Fault> {
     let (mut number, mut rest) = (0, text);
     while let [digit @ b'0'..=b'9', behind @ ..] = rest {
         number = number * 10 + usize::from(digit - b'0');
-        if number > WIDEST {
+        if number > Limits::FIELD_WIDTH {
             return Err(invalid("the format has a width or a precision of more than 1000"));
         }
         rest = behind;
@@ -108,7 +106,7 @@ pub(super) enum Rendered<'v> {
 }
 
 /// Room for the digits of any number in any precision.
-type Digits = StackText<{ WIDEST + 400 }>;
+type Digits = StackText<{ Limits::FIELD_WIDTH + 400 }>;
 
 /// A rendered value before it is padded.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 
 use super::verify;
 use crate::{Action, BlockId, Plan, StepId, ValueId, build};
-use cembra_expr::{Builder, Expr, Limits, Program, parse};
+use cembra_expr::{Budget, Builder, Expr, Limits, Program, parse};
 use cembra_ops::Registry;
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::QType;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 fn plan_of(program: &Program) -> Plan {
     let prepared = prepare(program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
-    build(&prepared, u32::MAX).expect("a plan")
+    build(&prepared, &Budget::default()).expect("a plan")
 }
 
 fn plan(text: &str) -> Plan {

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let registry = options.registry;
-    rebuild(prepared, |new, old, id, operands| {
+    rebuild(prepared, &options.budget, |new, old, id, operands| {
         let origin = old.origin(id);
         match old.op(id) {
             Some(op) => bind(new, registry, op, operands, origin).map_err(|message| {

@@ -9,7 +9,7 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
     if options.extensions.is_empty() {
         return Ok(());
     }
-    rebuild(prepared, |new, old, id, operands| {
+    rebuild(prepared, &options.budget, |new, old, id, operands| {
         let node = new.copy_node(old, id, operands);
         for extension in &options.extensions {
             let made = extension.transform(&mut Rewriter::new(new, options.registry, node), node);

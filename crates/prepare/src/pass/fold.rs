@@ -14,7 +14,7 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
     if !prepared.graph.ids().any(|id| is_foldable(&prepared.graph, id)) {
         return Ok(());
     }
-    rebuild(prepared, |new, old, id, operands| {
+    rebuild(prepared, &options.budget, |new, old, id, operands| {
         let node = new.copy_node(old, id, operands);
         Ok(fold(new, options.registry, node))
     })

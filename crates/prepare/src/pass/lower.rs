@@ -18,7 +18,7 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
     if !prepared.graph.ids().any(|id| composite(id, &prepared.graph)) {
         return Ok(());
     }
-    rebuild(prepared, |new, old, id, operands| {
+    rebuild(prepared, &options.budget, |new, old, id, operands| {
         let Some(Meaning::Expand(expand)) = old.op(id).map(|op| &registry.get(op).meaning) else {
             return Ok(new.copy_node(old, id, operands));
         };

@@ -94,7 +94,7 @@ pub fn prepare(
     observe: &mut dyn FnMut(&Pass, &Prepared),
 ) -> Result<Prepared, Diagnostics> {
     options.check()?;
-    let leaves = types::leaves(program, leaf_type)?;
+    let leaves = types::leaves(program, leaf_type, options.budget.limits())?;
     let names: Vec<Arc<str>> = leaves.iter().map(|(name, _)| name.clone()).collect();
     let mut prepared = Prepared {
         registry: options.registry,
@@ -107,6 +107,7 @@ pub fn prepare(
         loops: rustc_hash::FxHashMap::default(),
     };
     for pass in PASSES {
+        options.budget.check_time()?;
         if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {
             (pass.run)(&mut prepared, program, options)?;
             debug_assert_eq!(check(&prepared, options), None, "after pass {}", pass.name);

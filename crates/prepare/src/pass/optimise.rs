@@ -55,7 +55,7 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
         return Ok(());
     }
     let mut run = Run { registry: options.registry, enabled, failing: Failing::default() };
-    rebuild(prepared, |new, old, id, operands| {
+    rebuild(prepared, &options.budget, |new, old, id, operands| {
         let node = new.copy_node(old, id, operands);
         Ok(Site::new(new, &mut run, old.origin(id)).simplify(node))
     })

@@ -2,7 +2,7 @@
 
 use super::{PASSES, rewrites};
 use crate::Extension;
-use cembra_expr::{Code, Diagnostic, Diagnostics};
+use cembra_expr::{Budget, Code, Diagnostic, Diagnostics};
 use cembra_ops::Registry;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub struct Options {
     pub stop_after: Option<String>,
     /// User rewrites.
     pub extensions: Vec<Arc<dyn Extension>>,
+    /// The limits, and since when the time runs.
+    pub budget: Budget,
 }
 
 impl Default for Options {
@@ -45,6 +47,7 @@ impl Default for Options {
             without_rewrites: Vec::new(),
             stop_after: None,
             extensions: Vec::new(),
+            budget: Budget::default(),
         }
     }
 }

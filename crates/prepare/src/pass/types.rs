@@ -7,9 +7,9 @@ mod instance;
 
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Node, NodeId, Program, Vocabulary};
-use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, id};
-use cembra_runtime::{QType, Scalar};
+use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limits, Node, NodeId, Program, Span, Vocabulary};
+use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, id, list_types};
+use cembra_runtime::{Extent, QType, Scalar};
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -18,10 +18,14 @@ use std::sync::Arc;
 pub(super) fn leaves(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
+    limits: &Limits,
 ) -> Result<Vec<(Arc<str>, QType)>, Diagnostics> {
     let mut found = Vec::new();
     let mut problems = Vec::new();
     for (input, needed) in program.inputs.iter().zip(program.needed_inputs()) {
+        if problems.len() >= limits.problems.max(1) {
+            break;
+        }
         let given = leaf_type(&input.name);
         let qtype = match (&input.qtype, given) {
             (Some(declared), Some(given)) if *declared != given => {
@@ -62,15 +66,25 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
         registry: options.registry,
         operators: vec![None; graph.name_count()],
         leaves,
+        limits: options.budget.limits(),
+        allowance: options.budget.limits().type_allowance(),
         problems: Vec::new(),
         typed: vec![None; graph.len()],
         functions: Functions::of(graph)?,
     };
     let needed = typer.needed(program.outputs.iter().map(|o| o.node));
     for at in 0..graph.len() {
+        options.budget.check_visit(at)?;
         if needed[at] && typer.typed[at].is_none() {
             let node = NodeId::from_index(at);
-            typer.typed[at] = Some(typer.node(prepared, node, EnvironmentId::ROOT));
+            let typed = typer.node(prepared, node, EnvironmentId::ROOT);
+            typer.typed[at] = Some(typed);
+            if let Some(id) = typed {
+                typer.admit(prepared.graph.qtype(id), graph.span(node))?;
+            }
+        }
+        if typer.problems.len() >= typer.limits.problems.max(1) {
+            return Diagnostics::check(typer.problems);
         }
     }
     for output in &program.outputs {
@@ -85,6 +99,9 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
     Diagnostics::check(typer.problems)
 }
 
+/// How many operands a problem looks at to show their types.
+const OPERANDS_SHOWN: usize = 64;
+
 struct Typer<'a> {
     graph: &'a Graph,
     registry: &'static Registry,
@@ -92,6 +109,9 @@ struct Typer<'a> {
     operators: Vec<Option<OpId>>,
     /// The positions of the leaves, sorted by name.
     leaves: Vec<u32>,
+    limits: &'a Limits,
+    /// How much larger the types may still become.
+    allowance: Extent,
     problems: Vec<Diagnostic>,
     /// What each node became that depends on no parameter, once it was looked at; nothing if it or an operand of it is
     /// wrong, which is reported once.
@@ -100,6 +120,16 @@ struct Typer<'a> {
 }
 
 impl Typer<'_> {
+    /// Refuses types that are too large: a few nodes can make one that doubles with each of them.
+    fn admit(&mut self, qtype: &QType, span: Option<Span>) -> Result<(), Diagnostic> {
+        match qtype {
+            QType::Tuple(_) => {
+                Limits::admit_type(qtype, &mut self.allowance).map_err(|limit| self.limits.exceeded(limit).at(span))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Types a node whose operands are typed.
     fn node(&mut self, prepared: &mut Prepared, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         match self.graph.node(node) {
@@ -160,7 +190,7 @@ impl Typer<'_> {
                 Some(typed.add(kind, operands, resolved.signature.ret, node))
             }
             Err(fault) => {
-                let types: Vec<String> = operands.iter().map(|o| typed.qtype(*o).to_string()).collect();
+                let types: Vec<QType> = operands.iter().map(|o| typed.qtype(*o).clone()).collect();
                 let alike = matches!(self.registry.get(op).typing, Typing::Promote(_));
                 self.fault(node, &fault, &types, alike);
                 None
@@ -170,7 +200,7 @@ impl Typer<'_> {
 
     /// Reports a type fault at the operand to blame, showing the types of the operands where they stand.
     /// With one operand to blame, the others say something only if all should be `alike`.
-    fn fault(&mut self, node: NodeId, fault: &TypeFault, types: &[String], alike: bool) {
+    fn fault(&mut self, node: NodeId, fault: &TypeFault, types: &[QType], alike: bool) {
         let operands = self.graph.operands(node);
         let whole = self.graph.span(node);
         // A shared operand stands in many places (the bound is for very many); the one inside this call is meant.
@@ -180,9 +210,8 @@ impl Typer<'_> {
             // A default has the span of the call.
             spans.find(|span| whole.start <= span.start && span.end <= whole.end && *span != whole)
         };
-        let untyped = QType::Nothing.to_string();
         let label = |at: usize| match types.get(at) {
-            Some(qtype) if *qtype == untyped => "this has no type".to_owned(),
+            Some(QType::Nothing) => "this has no type".to_owned(),
             Some(qtype) => format!("this is {qtype}"),
             None => String::new(),
         };
@@ -193,12 +222,11 @@ impl Typer<'_> {
             None => diagnostic.at(whole),
         };
         if fault.code == Code::TypeMismatch && (alike || blamed.is_none()) {
-            let meta = QType::Meta.to_string();
-            let others =
-                (0..types.len()).filter(|at| blamed.is_none_or(|(blamed, _)| blamed != *at) && types[*at] != meta);
+            let others = (0..types.len().min(OPERANDS_SHOWN))
+                .filter(|at| blamed.is_none_or(|(blamed, _)| blamed != *at) && types[*at] != QType::Meta);
             let places: Vec<_> = others.filter_map(|at| Some((at, inside(at)?))).take(4).collect();
             if places.is_empty() && blamed.is_none() {
-                diagnostic = diagnostic.label(format!("operands are {}", types.join(", ")));
+                diagnostic = diagnostic.label(format!("operands are {}", list_types(types, ", ")));
             }
             for (at, span) in places {
                 diagnostic = diagnostic.also(span, label(at));

@@ -24,6 +24,7 @@ const GUARD_ROUNDS: usize = 8;
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let mut analysis = Analysis::of(prepared);
     for _ in 0..GUARD_ROUNDS {
+        options.budget.check_time()?;
         if !guard::add(prepared, program, options.registry, &analysis) {
             break;
         }

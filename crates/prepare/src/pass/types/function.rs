@@ -8,17 +8,15 @@ use super::free::{Free, SetId};
 use super::{Typer, instance::Instance};
 use crate::pass::Prepared;
 use crate::{Id, Kind};
-use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Node, NodeId, ScalarValue, Value};
+use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limit, Node, NodeId, ScalarValue, Value};
 use cembra_ops::{Arg, Instantiation, OpId, Sequence, Stop, TypeFault};
 use cembra_runtime::QType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// The most calls inside each other.
+/// The most calls inside each other: what the stack is large enough for. Fewer if `Limits::nesting` says so.
 const NESTING: usize = 64;
-/// The most nodes that calls look at.
-const INSTANTIATION: usize = 4_000_000;
 
 /// The name functions have in graphs.
 const LAMBDA: &str = "core._lambda";
@@ -160,11 +158,19 @@ impl Typer<'_> {
             if stack.len() == waiting {
                 stack.pop();
                 self.functions.instantiated += 1;
-                if self.functions.instantiated > INSTANTIATION {
-                    return Err(too_much(format!("calls of functions make more than {INSTANTIATION} nodes")));
+                if self.functions.instantiated > self.limits.instantiation {
+                    self.report(self.limits.exceeded(Limit::Instantiation).at(self.graph.span(node)));
+                    return Err(Stop::Reported);
                 }
                 let typed = self.node(prepared, node, home);
                 self.learn(home, node, typed);
+                if let Some(typed) = typed {
+                    let span = self.graph.span(node);
+                    if let Err(problem) = self.admit(prepared.graph.qtype(typed), span) {
+                        self.report(problem);
+                        return Err(Stop::Reported);
+                    }
+                }
             }
         }
         self.known(environment, node).flatten().ok_or(Stop::Reported)
@@ -228,7 +234,7 @@ impl Typer<'_> {
         operands: &[Id],
     ) -> Option<Id> {
         let def = self.registry.get(op);
-        let types: Vec<String> = operands.iter().map(|o| prepared.graph.qtype(*o).to_string()).collect();
+        let types: Vec<QType> = operands.iter().map(|o| prepared.graph.qtype(*o).clone()).collect();
         let made = def.check_count(operands.len()).map_err(Stop::Fault).and_then(|()| {
             let args: SmallVec<[Arg; 4]> = operands.iter().map(|id| Arg(id.index() as u32)).collect();
             make(&mut Instance { typer: self, prepared, node }, &args)
@@ -270,7 +276,7 @@ impl Typer<'_> {
                     });
                     return Err(Stop::Reported);
                 }
-                if self.functions.calls.len() >= NESTING {
+                if self.functions.calls.len() >= self.limits.nesting.min(NESTING) {
                     return Err(too_much(format!("functions call functions more than {NESTING} deep")));
                 }
                 self.functions.environments.push(Environment {
@@ -313,15 +319,12 @@ impl Typer<'_> {
         let call = self.functions.calls.first().and_then(|call| self.graph.span(*call));
         match call {
             // A function that is called again and again is wrong again and again.
-            Some(_) if self.problems.len() >= MOST_PROBLEMS || self.problems.iter().any(known) => {}
+            Some(_) if self.problems.len() >= self.limits.problems || self.problems.iter().any(known) => {}
             Some(call) if problem.span() != Some(call) => self.problems.push(problem.also(call, "needed here")),
             _ => self.problems.push(problem),
         }
     }
 }
-
-/// The most problems reported inside of functions.
-const MOST_PROBLEMS: usize = 100;
 
 pub(super) fn too_much(message: String) -> Stop {
     let fault = TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) };

@@ -98,7 +98,10 @@ impl Paths<'_> {
         while let Some(node) = stack.pop() {
             for operand in self.graph.operands(node) {
                 let at_hand = self.region(*operand).is_some_and(|at| self.analysis.tree.common(at, region) == at);
-                if self.graph.operands(*operand).is_empty() || at_hand || self.cost.is_safe_anywhere(self.graph, *operand) {
+                if self.graph.operands(*operand).is_empty()
+                    || at_hand
+                    || self.cost.is_safe_anywhere(self.graph, *operand)
+                {
                     continue;
                 }
                 let uses = seen.entry(*operand).or_insert(0);

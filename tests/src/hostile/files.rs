@@ -1,0 +1,109 @@
+//! Files of models that claim more than they hold, or hold more than they should.
+
+use super::{Case, Source, quick, slow};
+
+const MANY: usize = 10 << 20;
+
+/// A number as protobuf writes it.
+fn varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// The header of a file, and behind it fields of bytes: number, length as claimed, bytes.
+fn file(fields: &[(u64, u64, &[u8])]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (number, length, bytes) in [(1, 14, &b"cembra-program"[..])].iter().chain(fields.first().map(|_| &VERSION)) {
+        field(*number, *length, bytes, &mut out);
+    }
+    for (number, length, bytes) in fields {
+        field(*number, *length, bytes, &mut out);
+    }
+    out
+}
+
+const VERSION: (u64, u64, &[u8]) = (2, 1, &[]);
+
+fn field(number: u64, length: u64, bytes: &[u8], out: &mut Vec<u8>) {
+    // The version is a number, all else are bytes.
+    varint(number << 3 | if number == 2 { 0 } else { 2 }, out);
+    varint(length, out);
+    out.extend_from_slice(bytes);
+}
+
+/// A file of many fields that are empty.
+fn empty_fields(number: u64, count: usize) -> Source {
+    Source::Binary(file(&vec![(number, 0, &b""[..]); count]))
+}
+
+fn listed(part: &str, count: usize) -> String {
+    vec![part; count].join(",")
+}
+
+fn json(nodes: &str) -> Source {
+    Source::Json(format!(
+        "{{\"format\": \"cembra-program\", \"version\": 1, \"nodes\": [{nodes}], \"outputs\": [{{\"name\": \"y\", \"node\": 0}}]}}"
+    ))
+}
+
+pub(super) const CASES: &[Case] = &[
+    quick("a file that ends in its header", "wire", || Source::Binary(file(&[])[..7].to_vec())),
+    quick("a file that claims 2^60 names", "wire", || Source::Binary(file(&[(5, 1 << 60, b"a")]))),
+    quick("a file that claims 2^32 kinds", "wire", || Source::Binary(file(&[(7, 1 << 32, &[1])]))),
+    quick("10 MiB of empty inputs", "limit nodes", || empty_fields(3, MANY / 2)),
+    quick("10 MiB of empty outputs", "limit nodes", || empty_fields(4, MANY / 2)),
+    quick("10 MiB of empty names", "limit nodes", || empty_fields(5, MANY / 2)),
+    quick("10 MiB of empty literals", "limit nodes", || empty_fields(6, MANY / 2)),
+    quick("10 MiB of kinds", "limit nodes", || Source::Binary(file(&[(7, MANY as u64, &vec![1; MANY])]))),
+    quick("a literal of 10 million empty parts", "wire", || {
+        let parts = [10, 0].repeat(MANY);
+        Source::Binary(file(&[(6, parts.len() as u64, &parts)]))
+    }),
+    quick("a tuple that claims 2^32 fields", "wire", || {
+        // One literal node whose only part is a tuple.
+        let literal = [10, 6, 32, 0xff, 0xff, 0xff, 0xff, 0x0f];
+        Source::Binary(file(&[(6, 8, &literal), (7, 1, &[3])]))
+    }),
+    quick("tuples inside each other, as a file", "limit nesting", || {
+        let parts = [10, 2, 32, 1].repeat(100_000);
+        Source::Binary(file(&[(6, parts.len() as u64, &parts), (7, 1, &[3])]))
+    }),
+    quick("a node that is its own operand", "wire", || {
+        Source::Binary(file(&[(5, 8, b"math.add"), (7, 1, &[4]), (8, 1, &[0]), (9, 1, &[1]), (10, 1, &[0])]))
+    }),
+    quick("an operand before the first node", "wire", || {
+        Source::Binary(file(&[(5, 8, b"math.add"), (7, 1, &[4]), (8, 1, &[0]), (9, 1, &[1]), (10, 1, &[7])]))
+    }),
+    quick("an operator that claims 2^32 operands", "wire", || {
+        let claimed = [0xff, 0xff, 0xff, 0xff, 0x0f];
+        Source::Binary(file(&[(5, 8, b"math.add"), (7, 1, &[4]), (8, 1, &[0]), (9, 5, &claimed), (10, 1, &[1])]))
+    }),
+    quick("300 MiB of a file", "limit file_bytes", || Source::Binary(vec![0; 300 << 20])),
+    quick("300 MiB of JSON", "limit file_bytes", || Source::Json(" ".repeat(300 << 20))),
+    quick("10 MiB of `[`, as JSON", "wire", || Source::Json("[".repeat(MANY))),
+    quick("brackets inside of a JSON file", "wire", || json(&"[".repeat(MANY))),
+    quick("objects inside of a JSON file", "wire", || json(&"{\"leaf\":".repeat(MANY / 8))),
+    quick("unknown fields inside each other, as JSON", "wire", || {
+        Source::Json(format!("{{\"more\": {}", "[".repeat(MANY)))
+    }),
+    quick("a JSON node that is its own operand", "wire", || json("{\"operator\":\"math.add\",\"operands\":[0,0]}")),
+    quick("a JSON node with an operand far away", "wire", || {
+        json("{\"operator\":\"math.add\",\"operands\":[4294967295]}")
+    }),
+    slow("5 million JSON nodes", "limit nodes", || json(&listed("{\"leaf\":\"x\"}", 5_000_000))),
+    quick("5 million JSON inputs", "limit nodes", || {
+        let inputs = listed("{\"name\":\"x\"}", 5_000_000);
+        Source::Json(format!(
+            "{{\"format\": \"cembra-program\", \"version\": 1, \"inputs\": [{inputs}], \"nodes\": [], \"outputs\": []}}"
+        ))
+    }),
+    quick("a JSON literal of 10 MiB of brackets", "limit nesting", || {
+        json(&format!("{{\"literal\":\"{}\"}}", "(".repeat(MANY)))
+    }),
+    quick("a million spans of one JSON node", "value", || {
+        json(&format!("{{\"literal\":\"1\",\"spans\":[{}]}}", listed("[0,1]", 1_000_000)))
+    }),
+];

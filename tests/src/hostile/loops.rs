@@ -1,0 +1,69 @@
+//! Functions, sequences and loops that ask for too much.
+
+use super::{Case, MILLION, Source, lines, quick, slow};
+
+pub(super) const CASES: &[Case] = &[
+    quick("a loop without end", "iteration_limit", || {
+        Source::Text("input x: f64\ncore.while_loop(x, fn(s) = s == s, fn(s) = s + 1)".to_owned())
+    }),
+    quick("a range of 2^62 numbers", "iteration_limit", || {
+        Source::Text("input x: i64\nseq.reduce(math.add, seq.range(4611686018427387904 + x), 0i64)".to_owned())
+    }),
+    quick("loops inside of loops, 10 deep", "iteration_limit", || {
+        let inner = (0..10)
+            .fold("i + x".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + {inner}, seq.range(1000), x)"));
+        Source::Text(format!("input x, i: i64\n{inner}"))
+    }),
+    quick("loops inside of loops, 100 deep", "limit", || {
+        let inner = (0..100)
+            .fold("i + x".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + {inner}, seq.range(2), x)"));
+        Source::Text(format!("input x, i: i64\n{inner}"))
+    }),
+    quick("60 functions that call the one before twice", "limit instantiation", || {
+        lines(
+            "input a: f64\nlet g0 = fn(x) = x * x",
+            1..60,
+            |n| format!("let g{n} = fn(x) = g{0}(g{0}(x))", n - 1),
+            "g59(a)",
+        )
+    }),
+    quick("100,000 functions that call the one before", "limit", || {
+        lines(
+            "input a: f64\nlet g0 = fn(x) = x * x",
+            1..100_000,
+            |n| format!("let g{n} = fn(x) = g{}(x)", n - 1),
+            "g99999(a)",
+        )
+    }),
+    quick("a function that calls itself by an argument", "limit", || {
+        Source::Text("input a: f64\nlet w = fn(f, x) = f(f, x)\nw(w, a)".to_owned())
+    }),
+    quick("100,000 sequences of the one before", "limit", || {
+        lines(
+            "let s0 = seq.range(3)",
+            1..100_000,
+            |n| format!("let s{n} = seq.map(fn(x) = x + 1, s{})", n - 1),
+            "seq.size(s99999)",
+        )
+    }),
+    quick("a function of 50,000 parameters", "value", || {
+        let names = (0..50_000).map(|n| format!("p{n}")).collect::<Vec<_>>().join(", ");
+        let ones = vec!["1"; 50_000].join(", ");
+        Source::Text(format!("core.apply(fn({names}) = p0 + p49999, {ones})"))
+    }),
+    quick("a sum of 20,000 parameters, each with the ones before", "limit", || {
+        let names = (0..20_000).map(|n| format!("p{n}")).collect::<Vec<_>>();
+        Source::Text(format!("core.apply(fn({}) = {}, 1)", names.join(", "), names.join(" + ")))
+    }),
+    slow("100,000 functions of one name", "value", || {
+        let calls = "core.apply(fn(x) = x + 1, ".repeat(200);
+        Source::Text(format!("{}1{}", calls, ")".repeat(200)))
+    }),
+    slow("a sequence of 20,000 values, asked for one", "value", || {
+        let values = vec!["x"; 20_000].join(", ");
+        Source::Text(format!("input x: i64\nseq.at(seq.make({values}), x)"))
+    }),
+    slow("a loop of a million rounds that makes strings", "arena_limit", || {
+        Source::Text(format!("input t: text\nseq.reduce(fn(s, i) = strings.join(s, t), seq.range({MILLION}), t)"))
+    }),
+];

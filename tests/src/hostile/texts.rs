@@ -1,0 +1,98 @@
+//! Texts that are hostile to whoever reads them, and values that are hostile to operators.
+
+use super::{Case, Source, lines, quick, slow};
+
+const MANY: usize = 10 << 20;
+const MILLION: usize = 1_000_000;
+
+fn repeated(part: &str, bytes: usize) -> Source {
+    Source::Text(part.repeat(bytes / part.len()))
+}
+
+pub(super) const CASES: &[Case] = &[
+    quick("10 MiB of `(`", "limit nesting", || repeated("(", MANY)),
+    quick("10 MiB of `[`", "syntax", || repeated("[", MANY)),
+    quick("10 MiB of `{`", "syntax", || repeated("{", MANY)),
+    quick("10 MiB of `)`", "syntax", || repeated(")", MANY)),
+    quick("10 MiB of `-`", "syntax", || repeated("-", MANY)),
+    slow("10 MiB of `- `, then 1", "limit nodes", || Source::Text("- ".repeat(MANY / 2) + "1")),
+    quick("10 MiB of `not `", "syntax", || repeated("not ", MANY)),
+    quick("10 MiB of `f(`", "unknown-name", || repeated("f(", MANY)),
+    slow("10 MiB of `x.0`", "limit literal_bytes", || {
+        Source::Text(format!("input x: f64; x{}", ".0".repeat(MANY / 2)))
+    }),
+    quick("10 MiB of `x.a`", "limit name_bytes", || repeated("x.", MANY)),
+    quick("10 MiB of blank lines", "no-output", || repeated("\n", MANY)),
+    quick("10 MiB of comment", "no-output", || Source::Text(format!("#{}", "a".repeat(MANY)))),
+    quick("10 MiB of one name", "limit name_bytes", || repeated("a", MANY)),
+    quick("10 MiB of a quoted name", "limit name_bytes", || Source::Text(format!("L[\"{}\"]", "a".repeat(MANY)))),
+    quick("10 MiB of a text that is not closed", "literal", || Source::Text(format!("\"{}", "a".repeat(MANY)))),
+    quick("10 MiB of escapes", "value", || Source::Text(format!("\"{}\"", "\\n".repeat(MANY / 2)))),
+    quick("17 MiB of text", "limit source_bytes", || repeated("1 + ", 17 << 20)),
+    quick("10 MiB of wrong statements", "syntax", || repeated("let =\n", MANY)),
+    quick("10 MiB of `1 < 1 < 1`", "chained-comparison", || repeated("1 < ", MANY)),
+    quick("100,000 unknown operators", "unknown-name", || {
+        lines("", 0..MILLION / 10, |n| format!("let a{n} = mistake{n}(1)"), "output y = 1")
+    }),
+    quick("100,000 operands of wrong types", "type-mismatch", || {
+        lines("", 0..MILLION / 10, |n| format!("output a{n} = {n} + \"a\""), "")
+    }),
+    slow("500,000 inputs without types", "missing-input-type", || {
+        lines("", 0..MILLION / 2, |n| format!("output y{n} = x{n}"), "")
+    }),
+    quick("a number of 10 million digits", "literal", || repeated("7", 10_000_000)),
+    quick("a fraction of 10 million digits", "value", || Source::Text(format!("1.{}", "7".repeat(10_000_000)))),
+    quick("10 million zeros behind the point", "value", || Source::Text(format!("1.{}1", "0".repeat(10_000_000)))),
+    quick("1e999999999", "literal", || Source::Text("1e999999999".into())),
+    quick("1e-999999999", "value", || Source::Text("1e-999999999".into())),
+    quick("1e9999.. of 10 million digits", "literal", || Source::Text(format!("1e{}", "9".repeat(10_000_000)))),
+    quick("a text of 15 MiB", "value", || Source::Text(format!("\"{}\"", "a".repeat(15 << 20)))),
+    quick("a text of 15 MiB, twice", "limit source_bytes", || {
+        Source::Text(format!("let a = \"{0}\"\nlet b = \"{0}\"\na", "a".repeat(15 << 20)))
+    }),
+    quick("(a*)*b on a million characters", "value", || {
+        Source::Text(format!("strings.contains_regex(\"{}\", \"(a*)*b\")", "a".repeat(MILLION)))
+    }),
+    quick("(a|aa|a?)+ on a million characters", "value", || {
+        Source::Text(format!("strings.contains_regex(\"{}\", \"^(a|aa|a?)+[ab]{{1,20}}c$\")", "a".repeat(MILLION)))
+    }),
+    quick("a{1000}{1000}", "invalid", || Source::Text("strings.contains_regex(\"a\", \"a{1000}{1000}\")".into())),
+    quick("((a{100}){100}){100}", "invalid", || {
+        Source::Text("strings.contains_regex(\"a\", \"((a{100}){100}){100}\")".into())
+    }),
+    quick("a pattern of 60,000 brackets", "invalid", || {
+        Source::Text(format!("strings.contains_regex(\"a\", \"{}\")", "(".repeat(60_000)))
+    }),
+    slow("5,000 patterns", "value", || {
+        lines("input x: text", 0..5_000, |n| format!("output y{n} = strings.contains_regex(x, \"\\\\w{n}\")"), "")
+    }),
+    quick("printf %999999999d", "invalid", || Source::Text("strings.printf(\"%999999999d\", 1)".into())),
+    quick("printf %.999999999f", "invalid", || Source::Text("strings.printf(\"%.999999999f\", 1.5)".into())),
+    quick("100,000 printfs of %1000d", "arena_limit", || {
+        lines("input x: i32", 0..100_000, |n| format!("output y{n} = strings.printf(\"{n}%1000d\", x)"), "")
+    }),
+    quick("printf with 100,000 fields", "value", || {
+        Source::Text(format!("input x: i32\nstrings.printf(\"{}\"{})", "%d".repeat(100_000), ", x".repeat(100_000)))
+    }),
+    quick("format of width 999999999", "arguments", || Source::Text("strings.format(\"{x:999999999d}\", x=1)".into())),
+    quick("format with 100,000 fields", "value", || {
+        Source::Text(format!("input y: i32\nstrings.format(\"{}\", x=y)", "{x}".repeat(100_000)))
+    }),
+    quick("join doubled 60 times", "arena_limit", || {
+        lines("input t0: text", 1..61, |n| format!("let t{n} = strings.join(t{0}, t{0})", n - 1), "t60")
+    }),
+    quick("join of literals doubled 60 times", "arena_limit", || {
+        lines("let t0 = \"abc\"", 1..61, |n| format!("let t{n} = strings.join(t{0}, t{0})", n - 1), "t60")
+    }),
+    quick("replace squares 60 times", "arena_limit", || {
+        lines("input t0: text", 1..61, |n| format!("let t{n} = strings.replace(t{0}, \"\", t{0})", n - 1), "t60")
+    }),
+    quick("join of 10 texts of 10 MiB", "arena_limit", || {
+        let source = format!("let a = \"{}\"\nstrings.join(a, a, a, a, a, a, a, a, a, a)", "a".repeat(MANY));
+        Source::Text(source)
+    }),
+    quick("find in 1 MiB of `a`, a thousand times", "value", || {
+        let text = format!("let t = \"{}\"\n", "a".repeat(1 << 20));
+        lines(&text, 0..1000, |n| format!("output y{n} = strings.find(t, \"{}b{n}\")", "a".repeat(100)), "")
+    }),
+];

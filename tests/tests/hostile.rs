@@ -1,0 +1,32 @@
+//! Hostile models end as they should: with a value, or with an error that names what they exceed. How long they take, and how
+//! much memory, the `hostile` command measures; here they are run on the small stack of a test's thread.
+
+use cembra_tests::hostile::{Case, cases};
+
+fn run(chosen: impl Fn(&Case) -> bool) {
+    let mut count = 0;
+    for case in cases().filter(|case| chosen(case)) {
+        let run = case.run();
+        assert_eq!(run.outcome, case.outcome, "{}: {}", case.name, run.message.chars().take(500).collect::<String>());
+        count += 1;
+    }
+    assert!(count > 10, "{count} cases");
+}
+
+#[test]
+fn quick_ones_end_as_expected() {
+    run(|case| !case.slow);
+}
+
+#[test]
+#[ignore = "takes minutes where the library is not optimised; the `hostile` command runs them too"]
+fn slow_ones_end_as_expected() {
+    run(|case| case.slow);
+}
+
+#[test]
+fn names_differ() {
+    let mut names: Vec<&str> = cases().map(|case| case.name).collect();
+    names.sort_unstable();
+    assert!(names.array_windows().all(|[a, b]| a != b));
+}

@@ -1,0 +1,320 @@
+//! Every limit: what is exactly at it is taken, what is one beyond it is refused with an error that names it.
+
+use cembra::{Backend, Builder, Code, Error, Limit, Limits, Model, Options, QType, Value, read_binary, read_json};
+use std::time::Duration;
+
+const BOTH: [Backend; 2] = [Backend::Interpreter, Backend::Native];
+
+fn with(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+/// Reads, compiles and evaluates a model without inputs, everything within the limits.
+fn run(source: &str, limits: &Limits, backend: Backend) -> Result<Value, Error> {
+    let model = Model::parse_within(source, limits)?;
+    let executor = model.compile(&Options::default().backend(backend).limits(*limits))?;
+    executor.session().evaluate(&[]).map(|mut values| values.remove(0))
+}
+
+/// Checks that the error names the limit, its value and what to do.
+#[track_caller]
+fn assert_exceeds(error: &Error, limits: &Limits, limit: Limit) {
+    assert_eq!(error.code(), "limit", "{error}");
+    let diagnostics = error.diagnostics();
+    let expected = format!("the model exceeds the limit `{}` of {}", limit.name(), limits.show(limit));
+    assert_eq!(diagnostics[0].message(), expected);
+    let hint = format!("or raise `Limits::{}`", limit.name());
+    assert!(diagnostics[0].hints().iter().any(|found| found.ends_with(&hint)), "{error}");
+}
+
+/// Checks, in both backends, that a model fits a limit of `most` and not one of one less.
+#[track_caller]
+fn holds(source: &str, limit: Limit, most: usize, set: fn(&mut Limits, usize)) {
+    for backend in BOTH {
+        let (enough, less) = (with(|limits| set(limits, most)), with(|limits| set(limits, most - 1)));
+        if let Err(error) = run(source, &enough, backend) {
+            panic!("{}: {error}", backend.name());
+        }
+        let error = run(source, &less, backend).expect_err("one less than needed");
+        assert_exceeds(&error, &less, limit);
+    }
+}
+
+#[test]
+fn source_bytes() {
+    holds("1 + 23", Limit::SourceBytes, 6, |limits, most| limits.source_bytes = most);
+}
+
+#[test]
+fn nesting_of_text() {
+    holds("(((1)))", Limit::Nesting, 3, |limits, most| limits.nesting = most);
+}
+
+#[test]
+fn nesting_of_tuples_made_step_by_step() {
+    let source = "let a = (1, 2)\nlet b = (a, 3)\nlet c = (b,)\nlet d = (c, c)\nd";
+    holds(source, Limit::Nesting, 4, |limits, most| limits.nesting = most);
+}
+
+#[test]
+fn nodes() {
+    // Three literals and two sums.
+    holds("1 + 2 + 3", Limit::Nodes, 5, |limits, most| limits.nodes = most);
+}
+
+#[test]
+fn literal_bytes() {
+    // Five bytes of text, and its place in a frame.
+    holds("\"hello\"", Limit::LiteralBytes, 21, |limits, most| limits.literal_bytes = most);
+}
+
+#[test]
+fn name_bytes() {
+    holds("let amount = 1\namount + 1", Limit::NameBytes, 6, |limits, most| limits.name_bytes = most);
+}
+
+#[test]
+fn instantiation() {
+    // Each call visits one operator and its two operands.
+    holds("fn f(x) = x + 1\nf(f(2))", Limit::Instantiation, 6, |limits, most| limits.instantiation = most);
+}
+
+#[test]
+fn problems() {
+    let source = "let a = one(1)\nlet b = two(2)\nlet c = three(3)\na + b + c";
+    for most in 1..=3 {
+        let error = Model::parse_within(source, &with(|limits| limits.problems = most)).expect_err("wrong");
+        assert_eq!(error.diagnostics().len(), most);
+    }
+    // Types, and inputs without types, are found later.
+    for source in ["output a = 1 + \"a\"; output b = 2 + \"b\"; output c = 3 + \"c\"", "x + y + z"] {
+        let model = Model::parse(source).expect("a model");
+        for most in 1..=3 {
+            let options = Options::default().limits(with(|limits| limits.problems = most));
+            assert_eq!(model.compile(&options).expect_err("ill-typed").diagnostics().len(), most);
+        }
+    }
+}
+
+#[test]
+fn tuple_fields() {
+    // A pair, a pair of pairs with six fields in all, and its first field.
+    let source = "let a = (1, 2)\nlet b = (a, a)\nb.0.1";
+    holds(source, Limit::TupleFields, 10, |limits, most| limits.tuple_fields = most);
+}
+
+#[test]
+fn a_type_of_an_input_is_measured_too() {
+    let doubled = (0..60).fold(QType::INT32, |inner, _| QType::tuple([inner.clone(), inner]));
+    let b = Builder::new();
+    let x = b.typed_leaf("x", doubled.clone());
+    b.output("y", x);
+    assert_eq!(b.build().expect_err("2^60 fields").first().code(), Code::Limit);
+    let model = Model::parse("x").expect("a model");
+    let error = model.compile(&Options::default().input_type("x", doubled)).expect_err("2^60 fields");
+    assert_exceeds(&error, &Limits::default(), Limit::TupleFields);
+}
+
+#[test]
+fn frame_bytes() {
+    let model = Model::parse("input x, y: f64; x + y").expect("a model");
+    for backend in BOTH {
+        let compile = |bytes| {
+            let limits = with(|limits| limits.frame_bytes = bytes);
+            (model.compile(&Options::default().backend(backend).limits(limits)), limits)
+        };
+        let inputs = [Value::from(1.5), Value::from(2.5)];
+        let executor = compile(24).0.expect("three slots of eight bytes");
+        assert_eq!(executor.session().evaluate(&inputs).expect("a value"), [Value::from(4.0)]);
+        let (refused, limits) = compile(23);
+        assert_exceeds(&refused.expect_err("too small"), &limits, Limit::FrameBytes);
+    }
+}
+
+/// Compiles for both native backends: an error, and what the automatic choice says when it falls back.
+#[track_caller]
+fn refused_by_native(model: &Model, limits: Limits, limit: Limit, inputs: &[Value], expected: &Value) {
+    let native = Options::default().backend(Backend::Native).limits(limits);
+    assert_exceeds(&model.compile(&native).expect_err("beyond the limit"), &limits, limit);
+    let executor = model.compile(&Options::default().limits(limits)).expect("it is interpreted");
+    assert_eq!(executor.backend(), Backend::Interpreter);
+    let reason = executor.fallback().expect("a reason");
+    assert!(reason.code() == Code::Limit && reason.message().contains(limit.name()), "{reason}");
+    assert_eq!(executor.session().evaluate(inputs).expect("a value").first(), Some(expected));
+}
+
+#[test]
+fn native_steps() {
+    let native = Options::default().backend(Backend::Native);
+    let at = |steps| with(|limits| limits.native_steps = steps);
+    // Two steps; and a pair of an input: two fields as input, three steps and one field taken.
+    for (source, steps, input, result) in [
+        ("input x: f64; x * 2.0 + 1.0", 2, Value::from(3.0), 7.0),
+        ("input x: (f64, f64); x.0 * x.1", 5, Value::Tuple([Value::from(3.0), Value::from(4.0)].into()), 12.0),
+    ] {
+        let model = Model::parse(source).expect("a model");
+        let executor = model.compile(&native.clone().limits(at(steps))).expect("it fits");
+        assert_eq!(executor.backend(), Backend::Native);
+        let inputs = [input];
+        assert_eq!(executor.session().evaluate(&inputs).expect("a value"), [Value::from(result)]);
+        refused_by_native(&model, at(steps - 1), Limit::NativeSteps, &inputs, &Value::from(result));
+    }
+}
+
+#[test]
+fn steps_repeated_in_branches_are_native_steps() {
+    let branches = |count: usize| {
+        let mut source = String::from("input x, z0: f64\nlet s = x * x + x\n");
+        for n in 1..=count {
+            source.push_str(&format!("let z{n} = if x > {n} then s else z{} + 1\n", n - 1));
+        }
+        Model::parse(&format!("{source}z{count}")).expect("a model")
+    };
+    // Few steps each, but two of them once more in each of the branches.
+    let limits = with(|limits| limits.native_steps = 150);
+    let compile = |count| branches(count).compile(&Options::default().backend(Backend::Native).limits(limits));
+    assert!(compile(20).is_ok());
+    assert_exceeds(&compile(40).expect_err("repeated"), &limits, Limit::NativeSteps);
+}
+
+#[test]
+fn code_bytes() {
+    let model = Model::parse("input x: f64; x * 2.0 + 1.0").expect("a model");
+    let size = model.machine(&Options::default()).expect("machine code").code.len();
+    let at = |bytes| with(|limits| limits.code_bytes = bytes);
+    let executor = model.compile(&Options::default().limits(at(size))).expect("it fits");
+    assert_eq!(executor.backend(), Backend::Native);
+    refused_by_native(&model, at(size - 1), Limit::CodeBytes, &[Value::from(3.0)], &Value::from(7.0));
+}
+
+#[test]
+fn compile_time() {
+    let model = Model::parse("input x: f64; x * 2.0 + 1.0").expect("a model");
+    let none = with(|limits| limits.compile_time = Duration::ZERO);
+    let long = with(|limits| limits.compile_time = Duration::from_secs(3600));
+    for backend in [Backend::Interpreter, Backend::Native, Backend::Auto] {
+        let options = Options::default().backend(backend);
+        assert!(model.compile(&options.clone().limits(long)).is_ok());
+        let options = options.limits(none);
+        assert_exceeds(&model.compile(&options).expect_err("no time"), &none, Limit::CompileTime);
+        assert_exceeds(&model.signature(&options).expect_err("no time"), &none, Limit::CompileTime);
+        assert_exceeds(&model.machine(&options).expect_err("no time"), &none, Limit::CompileTime);
+    }
+    // The same options can be used again: each compilation begins anew.
+    let options = Options::default().limits(long);
+    assert!(model.compile(&options).is_ok() && model.compile(&options).is_ok());
+}
+
+#[test]
+fn arena_bytes() {
+    let model = Model::parse("input a, b: text; strings.join(a, b)").expect("a model");
+    for backend in BOTH {
+        let evaluate = |bytes| {
+            let limits = with(|limits| limits.arena_bytes = bytes);
+            let executor = model.compile(&Options::default().backend(backend).limits(limits)).expect("a model");
+            executor.session().evaluate(&[Value::from("abc"), Value::from("de")])
+        };
+        assert_eq!(evaluate(5).expect("five bytes"), [Value::from("abcde")]);
+        let error = evaluate(4).expect_err("one byte less");
+        assert_eq!((error.code(), error.operator()), ("arena_limit", Some("strings.join")));
+        assert!(error.to_string().contains("`arena_bytes`"), "{error}");
+        assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::arena_bytes`"));
+    }
+}
+
+#[test]
+fn loop_iterations() {
+    // A loop of n rounds goes round again n - 1 times; the limit is that of all loops of an evaluation.
+    let model = Model::parse(
+        "input n: i64
+         seq.reduce(math.add, seq.range(n), 0i64) + seq.reduce(fn(s, i) = s + 2, seq.range(n), 0i64)",
+    )
+    .expect("a model");
+    for backend in BOTH {
+        let evaluate = |rounds| {
+            let limits = with(|limits| limits.loop_iterations = rounds);
+            let executor = model.compile(&Options::default().backend(backend).limits(limits)).expect("a model");
+            executor.session().evaluate(&[Value::from(6_i64)])
+        };
+        assert_eq!(evaluate(10).expect("two loops of six rounds"), [Value::from(27_i64)]);
+        let error = evaluate(9).expect_err("one less");
+        assert_eq!((error.code(), error.operator()), ("iteration_limit", Some("seq.reduce")));
+        assert!(error.to_string().contains("`loop_iterations`"), "{error}");
+        assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::loop_iterations`"));
+    }
+}
+
+#[test]
+fn instantiation_of_functions_that_are_values() {
+    let source = "let twice = fn(f, x) = f(f(x))\ntwice(fn(x) = x * 2, 3)";
+    holds(source, Limit::Instantiation, 10, |limits, most| limits.instantiation = most);
+}
+
+#[test]
+fn files() {
+    let model = Model::parse("input x: f64; x * 2.0 + 1.0").expect("a model");
+    let (binary, json) = (model.to_binary(), model.to_json());
+    let read = |form: usize, limits: &Limits| match form {
+        0 => read_binary(&binary, limits),
+        _ => read_json(&json, limits),
+    };
+    for (form, length) in [binary.len(), json.len()].into_iter().enumerate() {
+        // Five nodes: an input, two literals and two operators.
+        for (limit, most, set) in [
+            (Limit::FileBytes, length, (|limits, most| limits.file_bytes = most) as fn(&mut Limits, usize)),
+            (Limit::Nodes, 5, |limits, most| limits.nodes = most),
+            (Limit::LiteralBytes, 16, |limits, most| limits.literal_bytes = most),
+            (Limit::NameBytes, 13, |limits, most| limits.name_bytes = most),
+        ] {
+            assert!(read(form, &with(|limits| set(limits, most))).is_ok(), "{limit:?}");
+            let less = with(|limits| set(limits, most - 1));
+            assert_exceeds(&read(form, &less).expect_err("one less").into(), &less, limit);
+        }
+    }
+}
+
+#[test]
+fn fields_of_formats() {
+    for backend in BOTH {
+        for operator in ["strings.printf(\"%WIDTHd\", 7)", "strings.printf(\"%.WIDTHf\", 7.0)"] {
+            let source = |width: usize| operator.replace("WIDTH", &width.to_string());
+            let value = run(&source(Limits::FIELD_WIDTH), &Limits::default(), backend).expect("a text");
+            assert!(value.to_string().len() > Limits::FIELD_WIDTH);
+            let error = run(&source(Limits::FIELD_WIDTH + 1), &Limits::default(), backend).expect_err("too wide");
+            assert!(error.code() == "invalid" && error.to_string().contains("more than 1000"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn patterns() {
+    let matched = |text: &str, pattern: &str, backend| {
+        let model = Model::parse("input t, p: text; strings.contains_regex(t, p)").expect("a model");
+        let executor = model.compile(&Options::default().backend(backend)).expect("a model");
+        executor.session().evaluate(&[Value::from(text), Value::from(pattern)])
+    };
+    let (a, letters) = ("a", |count| "a".repeat(count));
+    for backend in BOTH {
+        assert!(matched(&letters(Limits::MATCHED_BYTES), a, backend).is_ok());
+        let error = matched(&letters(Limits::MATCHED_BYTES + 1), a, backend).expect_err("too long");
+        assert!(error.to_string().contains("1 MiB"), "{error}");
+        // A pattern of this length is too large once compiled, unless it is a comment.
+        let comment = |count: usize| format!("(?x)a#{}", "b".repeat(count - 6));
+        assert!(matched(a, &comment(Limits::PATTERN_BYTES), backend).is_ok());
+        let error = matched(a, &comment(Limits::PATTERN_BYTES + 1), backend).expect_err("too long");
+        assert!(error.to_string().contains("64 KiB"), "{error}");
+        let error = matched(a, "a{1000}{1000}", backend).expect_err("too large");
+        assert!(error.to_string().contains("compiles to more than 1 MiB"), "{error}");
+    }
+}
+
+/// `docs/limits.md` lists every limit by name.
+#[test]
+fn all_are_documented() {
+    let page = include_str!("../../docs/limits.md");
+    for limit in Limit::ALL {
+        assert!(page.contains(&format!("| `{}` |", limit.name())), "{}", limit.name());
+    }
+}
