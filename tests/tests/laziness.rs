@@ -21,7 +21,8 @@ fn run_within(
     arena: usize,
 ) -> Result<Vec<Value>, Error> {
     let model = Model::parse(&format!("{PRELUDE}{expression}"))?;
-    let options = Options::default().backend(backend).arena_limit(arena);
+    let limits = cembra::Limits { arena_bytes: arena, ..cembra::Limits::default() };
+    let options = Options::default().backend(backend).limits(limits);
     let options = without.iter().fold(options, |options, pass| options.without_pass(pass));
     let executor = model.compile(&options)?;
     assert_eq!(executor.backend(), backend);

@@ -14,11 +14,11 @@
 //!
 //! Nothing here fails at once: what is wrong is recorded, and `build` reports all of it.
 
-use crate::infix::{GET_NTH, MAKE_TUPLE, Operation, WHERE};
+use crate::infix::{APPLY, GET_FIELD, GET_NTH, LAMBDA, MAKE_NAMED, MAKE_TUPLE, OPERATOR, Operation, WHERE};
 use crate::limits::Limit;
-use crate::text::{is_word, value_nesting};
+use crate::text::{is_plain_name, is_word, value_nesting};
 use crate::{Code, Diagnostic, Diagnostics, Graph, Input, Limits, NodeId, Output, Program, ScalarValue, Value};
-use cembra_runtime::QType;
+use cembra_runtime::{Names, QType};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
@@ -187,6 +187,53 @@ impl Builder {
         self.call(MAKE_TUPLE, fields)
     }
 
+    /// A named tuple, of names and values.
+    pub fn named_tuple<'b>(&'b self, fields: &[(&str, Expr<'b>)]) -> Expr<'b> {
+        let names = match Names::new(fields.iter().map(|(name, _)| *name)) {
+            Ok(names) => names.joined(),
+            Err(error) => {
+                self.report(Diagnostic::new(Code::Builder, error.to_string()));
+                String::new()
+            }
+        };
+        let mut operands = vec![self.literal(Value::text(names))];
+        operands.extend(fields.iter().map(|(_, value)| *value));
+        self.call(MAKE_NAMED, &operands)
+    }
+
+    /// A function as a value, for operators that take one: `fn(x, y) = body`. `body` gets the parameters, and its result
+    /// may have any other expression of this builder in it. Its parameters mean nothing outside of it.
+    ///
+    /// ```
+    /// use cembra_expr::{Builder, print};
+    ///
+    /// let b = Builder::new();
+    /// let k = b.leaf("k");
+    /// let scale = b.function(&["x"], |args| args[0] * k);
+    /// b.output("y", scale.apply(&[b.leaf("v")]));
+    /// assert_eq!(
+    ///     print(&b.build()?),
+    ///     "input k\ninput v\noutput y = core.apply(fn(x) = x * k, v)\n"
+    /// );
+    /// # Ok::<(), cembra_expr::Diagnostics>(())
+    /// ```
+    pub fn function<'b>(&'b self, parameters: &[&str], body: impl FnOnce(&[Expr<'b>]) -> Expr<'b>) -> Expr<'b> {
+        if let Some(odd) = parameters.iter().find(|name| !is_plain_name(name)) {
+            let message = format!("`{}` cannot be the name of a parameter", odd.escape_debug());
+            self.report(Diagnostic::new(Code::Builder, message).hint("it is a word that means nothing else"));
+        }
+        let parameters: Vec<Expr<'b>> =
+            parameters.iter().map(|name| self.make(|graph| graph.fresh_placeholder(name, None))).collect();
+        let mut operands = vec![body(&parameters)];
+        operands.extend(parameters);
+        self.call(LAMBDA, &operands)
+    }
+
+    /// An operator as a value, by its canonical name, as `math.add`.
+    pub fn operator(&self, name: &str) -> Expr<'_> {
+        self.call(OPERATOR, &[self.literal(Value::text(name))])
+    }
+
     /// Names a result. The first output is the main one; names differ, and there is at least one.
     pub fn output<'b>(&'b self, name: &str, value: impl IntoExpr<'b>) {
         let node = self.own(value.into_expr(self));
@@ -251,6 +298,20 @@ impl<'b> Expr<'b> {
     #[must_use]
     pub fn field(self, position: u32) -> Expr<'b> {
         self.builder.call(GET_NTH, &[self, self.builder.literal(i64::from(position))])
+    }
+
+    /// The field of a named tuple with this name.
+    #[must_use]
+    pub fn named_field(self, name: &str) -> Expr<'b> {
+        self.builder.call(GET_FIELD, &[self, self.builder.literal(Value::text(name))])
+    }
+
+    /// This function on arguments.
+    #[must_use]
+    pub fn apply(self, arguments: &[Expr<'b>]) -> Expr<'b> {
+        let mut operands = vec![self];
+        operands.extend_from_slice(arguments);
+        self.builder.call(APPLY, &operands)
     }
 }
 
@@ -373,12 +434,24 @@ mod tests {
         let inner = Value::Tuple([].into());
         let _literal = b.literal(Value::Tuple([inner].into()));
         b.output("y", b.call("no such", &[x]));
+        let _odd = b.function(&["two words"], |args| args[0]);
+        let _twice = b.named_tuple(&[("a", x), ("a", x)]);
         b.output("y", x);
         let problems = b.build().unwrap_err();
         let codes: Vec<_> = problems.as_slice().iter().map(Diagnostic::code).collect();
         assert_eq!(
             codes,
-            [Code::Builder, Code::InputType, Code::Limit, Code::Limit, Code::Builder, Code::Name, Code::Limit]
+            [
+                Code::Builder,
+                Code::InputType,
+                Code::Limit,
+                Code::Limit,
+                Code::Builder,
+                Code::Builder,
+                Code::Builder,
+                Code::Name,
+                Code::Limit
+            ]
         );
     }
 

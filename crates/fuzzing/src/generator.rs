@@ -9,7 +9,7 @@ use crate::config::{chance, pick};
 use crate::subject::Row;
 use crate::values;
 use cembra_expr::{Graph, Input, Node, NodeId, Output, Program, ScalarValue, Value};
-use cembra_ops::Argument;
+use cembra_ops::{Argument, id};
 use cembra_runtime::{QType, Scalar};
 use fastrand::Rng;
 use std::collections::HashMap;
@@ -226,6 +226,11 @@ impl Pool<'_> {
         if entry.def.params.iter().any(|param| param.name == "arg_names") && !self.chance(0.05) {
             return self.format_operands();
         }
+        if entry.op == id::MAKE_NAMED && !self.chance(0.05) {
+            let fields: Vec<NodeId> = (0..self.random.usize(..4)).map(|_| self.any_operand()).collect();
+            let names = self.exactly(Value::from(&*values::FIELDS[..fields.len()].join(",")));
+            return std::iter::once(names).chain(fields).collect();
+        }
         let most = if self.random.u32(..4) == 0 { 10 } else { 5 };
         let count = if entry.def.variadic { self.random.usize(..most) } else { entry.def.params.len() };
         let string = *pick(self.random, &[Scalar::Text, Scalar::Bytes]);
@@ -234,7 +239,10 @@ impl Pool<'_> {
             .map(|at| {
                 let optional = self.random.u32(..4) == 0;
                 let formed = entry.def.params.get(at).and_then(|param| {
-                    let of = if param.name == "arg_names" { Scalar::Text } else { string };
+                    if matches!(param.name, "index" | "offset" | "size") {
+                        return self.position();
+                    }
+                    let of = if matches!(param.name, "arg_names" | "field_name") { Scalar::Text } else { string };
                     self.text_for(param.name, &QType::of(of, optional && of == string))
                 });
                 match (formed, alike) {
@@ -266,6 +274,14 @@ impl Pool<'_> {
         };
         let literals = [format, Value::from(&*names.join(","))].map(|value| self.exactly(value));
         literals.into_iter().chain(values).collect()
+    }
+
+    /// A literal that may be the position or number of fields; now and then any operand will do.
+    fn position(&mut self) -> Option<NodeId> {
+        (self.random.u32(..8) > 0).then(|| {
+            let position = i64::from(self.random.u32(..4)) - 1;
+            self.exactly(Value::from(position))
+        })
     }
 
     fn any_operand(&mut self) -> NodeId {

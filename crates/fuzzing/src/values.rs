@@ -4,7 +4,7 @@
 use crate::Config;
 use crate::config::{chance, pick};
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Fields, Names, QType, Scalar};
 use fastrand::Rng;
 
 const INT32: &[i32] =
@@ -159,6 +159,9 @@ const FORMAT: &[&str] = &[
 /// Names for the arguments of a format.
 const NAMES: &[&str] = &["a", "a,b", "a,b,c", "b,a", "", "a,a", "a b"];
 
+/// Names for the fields of named tuples; few, so that a field that is asked for is often there.
+pub(crate) const FIELDS: &[&str] = &["a", "b", "odd name", "if"];
+
 const BYTES: &[&[u8]] = &[
     b"",
     b"\0",
@@ -239,6 +242,7 @@ pub(crate) fn text_for(random: &mut Rng, parameter: &str) -> Option<&'static str
         "regex" => REGEX,
         "fmt" => FORMAT,
         "arg_names" => NAMES,
+        "field_name" => FIELDS,
         _ => return None,
     };
     Some(*pick(random, texts))
@@ -262,7 +266,10 @@ pub(crate) fn row_value(random: &mut Rng, qtype: &QType, config: &Config) -> Val
 /// A random type that an input can have.
 pub(crate) fn input_type(random: &mut Rng, depth: u32) -> QType {
     if depth > 0 && random.u32(..8) == 0 {
-        return QType::tuple((0..random.u32(..4)).map(|_| input_type(random, depth - 1)).collect::<Vec<_>>());
+        let fields: Vec<QType> = (0..random.u32(..4)).map(|_| input_type(random, depth - 1)).collect();
+        let names = random.bool().then(|| Names::new(FIELDS.iter().take(fields.len()).copied()).ok()).flatten();
+        let named = names.and_then(|names| Fields::named(names, fields.clone()));
+        return QType::Tuple(named.unwrap_or_else(|| fields.into()));
     }
     QType::of(*pick(random, &Scalar::ALL), random.bool())
 }

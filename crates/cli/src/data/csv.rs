@@ -1,17 +1,18 @@
 //! Reads CSV. A missing value is an empty field or, if a null string is chosen, a field that is that string (an empty
 //! field is then an empty text). Quotes are not part of a value: `""` is an empty field, `"1"` a number. How scalars
-//! are spelled is told in `scalar`. Field `i` of a tuple `name` is the column `name.i`.
+//! are spelled is told in `scalar`. Field `i` of a tuple `name` is the column `name.i`, field `x` of a named one `name.x`.
 //!
 //! The type of an undeclared leaf is taken from the first rows: optional FLOAT64 if every field there is a number (or
 //! missing), optional BOOLEAN if every field is `true` or `false`, else optional TEXT. An undeclared leaf without a
-//! column of its name, but with columns `name.0`, `name.1` and so on, is a tuple of such columns.
+//! column of its name, but with columns `name.0`, `name.1` and so on, is a tuple of such columns; with columns of other
+//! names behind the dot, it is a named tuple.
 
 use super::error::{DataCode, DataError};
 use super::records::{Record, Records};
 use super::scalar;
 use super::schema::{Column, INFERENCE_ROWS, Place, Schema, Wanted, absent_columns, quoted};
 use cembra_expr::Value;
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Fields, Names, QType, Scalar};
 use std::collections::{HashMap, VecDeque};
 use std::io::BufRead;
 
@@ -29,7 +30,7 @@ enum Cell {
     /// A scalar or optional from one column.
     Field { index: usize, scalar: Scalar, optional: bool },
     /// A tuple from several.
-    Tuple(Vec<Cell>),
+    Tuple(Fields<Cell>),
 }
 
 /// The rows of a CSV in the columns of a schema.
@@ -114,9 +115,9 @@ impl CsvData {
                 Ok(Cell::Field { index, scalar: *scalar, optional: qtype.is_optional() })
             }
             QType::Tuple(fields) => {
-                let fields = fields.iter().enumerate();
-                let cells = fields.map(|(index, field)| self.cell(&format!("{path}.{index}"), field, absent));
-                Ok(Cell::Tuple(cells.collect::<Result<_, _>>()?))
+                let each = fields.iter().enumerate();
+                let cells = each.map(|(at, field)| self.cell(&format!("{path}.{}", fields.label(at)), field, absent));
+                Ok(Cell::Tuple(fields.with(cells.collect::<Result<_, _>>()?)))
             }
             QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
                 Err(DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}")).in_column(path))
@@ -137,7 +138,18 @@ impl CsvData {
         while let Some(index) = self.index(&format!("{name}.{}", fields.len())) {
             fields.push(self.infer_column(index, ahead)?);
         }
-        Ok(if fields.is_empty() { QType::Optional(Scalar::Float64) } else { QType::tuple(fields) })
+        if !fields.is_empty() {
+            return Ok(QType::tuple(fields));
+        }
+        let parts = self.header.iter().enumerate().filter_map(|(index, column)| {
+            let field = column.strip_prefix(name)?.strip_prefix('.')?;
+            Some((index, field))
+        });
+        let (indices, names): (Vec<usize>, Vec<&str>) = parts.unzip();
+        let types = indices.into_iter().map(|index| self.infer_column(index, ahead)).collect::<Result<Vec<_>, _>>()?;
+        let named = Names::new(names).ok().filter(|names| !names.is_empty());
+        let fields = named.and_then(|names| Fields::named(names, types));
+        Ok(fields.map_or(QType::Optional(Scalar::Float64), QType::Tuple))
     }
 
     fn infer_column(&self, index: usize, ahead: &VecDeque<Record>) -> Result<QType, DataError> {
@@ -195,10 +207,10 @@ impl CsvData {
         match cell {
             Cell::Tuple(fields) => {
                 let field = |(index, field)| {
-                    let path = format!("{}.{index}", place.path);
+                    let path = format!("{}.{}", place.path, fields.label(index));
                     self.value(field, Place { path: &path, ..place }, record)
                 };
-                Ok(Value::Tuple(fields.iter().enumerate().map(field).collect::<Result<_, _>>()?))
+                Ok(Value::Tuple(fields.with(fields.iter().enumerate().map(field).collect::<Result<_, _>>()?)))
             }
             Cell::Field { index, scalar, optional } => {
                 let Some(text) = self.field(record, *index)? else {

@@ -1,6 +1,6 @@
 //! Reads rows from JSON objects. Missing is `null` or an absent key. Floats may also be the strings `"NaN"`,
-//! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array; a present
-//! unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
+//! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array, a named
+//! one an object; a present unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
 //!
 //! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is INT32, or INT64 if it
 //! does not fit, `7.0` and `7e0` are FLOAT64; it is optional if it is missing in one of those rows.
@@ -9,7 +9,7 @@ use super::error::{DataCode, DataError};
 use super::objects::{Object, Objects};
 use super::schema::{Column, INFERENCE_ROWS, Place, Schema, Wanted, absent_columns, quoted};
 use cembra_expr::Value;
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Fields, Names, QType, Scalar};
 use serde_json::Value as Json;
 use std::collections::{HashSet, VecDeque};
 use std::io::BufRead;
@@ -44,7 +44,7 @@ enum Kind {
     /// Only strings that also name a float.
     FloatName,
     Scalar(Scalar),
-    Tuple(Vec<Seen>),
+    Tuple(Fields<Seen>),
 }
 
 impl JsonData {
@@ -153,8 +153,15 @@ impl Seen {
                 });
                 Kind::Tuple(seen.collect::<Result<_, _>>()?)
             }
-            Json::Object(_) => {
-                return Err(DataError::new(DataCode::ColumnType, "an object is no value").in_column(place.path));
+            Json::Object(fields) => {
+                let names = Names::new(fields.keys().map(String::as_str))
+                    .map_err(|error| DataError::new(DataCode::ColumnType, error.to_string()).in_column(place.path))?;
+                let seen = fields.iter().map(|(name, field)| {
+                    let path = format!("{}.{name}", place.path);
+                    Seen::of(field, Place { path: &path, ..place })
+                });
+                let seen = seen.collect::<Result<Vec<_>, _>>()?;
+                Fields::named(names, seen).map_or(Kind::Nothing, Kind::Tuple)
             }
         };
         Ok(Seen { kind, missing: false })
@@ -164,7 +171,7 @@ impl Seen {
     fn of_type(qtype: &QType) -> Seen {
         let kind = match qtype {
             QType::Scalar(scalar) | QType::Optional(scalar) => Kind::Scalar(*scalar),
-            QType::Tuple(fields) => Kind::Tuple(fields.iter().map(Seen::of_type).collect()),
+            QType::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
             QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Kind::Nothing,
         };
         Seen { kind, missing: qtype.is_optional() }
@@ -184,9 +191,7 @@ impl Seen {
             (Kind::Scalar(Scalar::Text), Kind::FloatName) | (Kind::FloatName, Kind::Scalar(Scalar::Text)) => {
                 Kind::Scalar(Scalar::Text)
             }
-            (Kind::Tuple(a), Kind::Tuple(b)) if a.len() == b.len() => {
-                Kind::Tuple(a.iter().zip(b).map(|(a, b)| a.join(b)).collect::<Option<_>>()?)
-            }
+            (Kind::Tuple(a), Kind::Tuple(b)) => Kind::Tuple(join_fields(a, b)?),
             _ => return None,
         };
         Some(Seen { kind, missing: self.missing || other.missing })
@@ -198,9 +203,24 @@ impl Seen {
             Kind::Nothing => QType::Optional(Scalar::Float64),
             Kind::FloatName => QType::of(Scalar::Float64, self.missing),
             Kind::Scalar(scalar) => QType::of(*scalar, self.missing),
-            Kind::Tuple(fields) => QType::tuple(fields.iter().map(Seen::qtype)),
+            Kind::Tuple(fields) => QType::Tuple(fields.map(Seen::qtype)),
         }
     }
+}
+
+/// What holds the fields of two tuples. Those of named tuples are told by name, and may be missing.
+fn join_fields(a: &Fields<Seen>, b: &Fields<Seen>) -> Option<Fields<Seen>> {
+    let (Some(names), Some(others)) = (a.names(), b.names()) else {
+        let alike = a.len() == b.len() && a.names() == b.names();
+        let joined = a.iter().zip(b.iter()).map(|(a, b)| a.join(b));
+        return alike.then(|| joined.collect::<Option<Vec<_>>>())?.map(Into::into);
+    };
+    let absent = Seen { kind: Kind::Nothing, missing: true };
+    let all = names.iter().chain(others.iter().filter(|name| names.position(name).is_none()));
+    let field =
+        |fields: &Fields<Seen>, name: &str| fields.position(name).map_or(absent.clone(), |at| fields[at].clone());
+    let joined = all.clone().map(|name| field(a, name).join(&field(b, name)));
+    Fields::named(Names::new(all.cloned()).ok()?, joined.collect::<Option<Vec<_>>>()?)
 }
 
 /// True for the name of a float that JSON has no number for.
@@ -226,7 +246,15 @@ fn value_of(qtype: &QType, value: &Json, place: Place<'_>) -> Result<Value, Data
                 }
             }
         }
-        (QType::Tuple(types), Json::Array(fields)) if types.len() == fields.len() => {
+        (QType::Tuple(types), Json::Object(fields)) if types.names().is_some() => {
+            let values = types.iter().enumerate().map(|(index, qtype)| {
+                let name = types.label(index);
+                let path = format!("{}.{name}", place.path);
+                value_of(qtype, fields.get(&*name).unwrap_or(&Json::Null), Place { path: &path, ..place })
+            });
+            Ok(Value::Tuple(types.with(values.collect::<Result<_, _>>()?)))
+        }
+        (QType::Tuple(types), Json::Array(fields)) if types.len() == fields.len() && types.names().is_none() => {
             let values = types.iter().zip(fields).enumerate().map(|(index, (qtype, field))| {
                 let path = format!("{}.{index}", place.path);
                 value_of(qtype, field, Place { path: &path, ..place })

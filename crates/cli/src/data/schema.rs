@@ -2,6 +2,7 @@
 //! column, so that CSV and JSON say the same things.
 
 use super::error::{DataCode, DataError};
+pub(crate) use cembra_expr::print_type as spelled;
 use cembra_runtime::{QType, Scalar};
 
 /// How many rows are looked at to find the types of undeclared leaves.
@@ -40,28 +41,12 @@ pub(crate) struct Schema {
     pub(crate) columns: Vec<Column>,
 }
 
-/// The type as the text language spells it: `f32?`, `(text, i64?)`.
-pub(crate) fn spelled(qtype: &QType) -> String {
-    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
-    match qtype {
-        QType::Scalar(scalar) => scalar.short_name().to_owned(),
-        QType::Optional(scalar) => format!("{}?", scalar.short_name()),
-        QType::Tuple(fields) => {
-            let fields: Vec<_> = fields.iter().map(spelled).collect();
-            // One field needs its comma to be a tuple and not a bracket.
-            let comma = if fields.len() == 1 { "," } else { "" };
-            format!("({}{comma})", fields.join(", "))
-        }
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => qtype.to_string(),
-    }
-}
-
 /// A value's place among the columns, for messages: a whole leaf, or a field of a tuple.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// The leaf's name.
     pub(crate) leaf: &'a str,
-    /// The column's name, or the field's path (`p.0`); the leaf's name for a whole leaf.
+    /// The column's name, or the field's path (`p.0`, `p.x`); the leaf's name for a whole leaf.
     pub(crate) path: &'a str,
     /// True if the leaf's type was taken from the data.
     pub(crate) inferred: bool,
@@ -191,14 +176,6 @@ mod tests {
     fn absent(names: &[&str], present: &[&str]) -> String {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         absent_columns(&names, present.iter().copied()).to_string()
-    }
-
-    #[test]
-    fn types_are_spelled_as_the_language_spells_them() {
-        let nested = QType::tuple([QType::tuple([QType::TEXT]), QType::Optional(Scalar::Float32), QType::BOOLEAN]);
-        assert_eq!(spelled(&nested), "((text,), f32?, bool)");
-        assert_eq!(spelled(&QType::tuple([])), "()");
-        assert_eq!(spelled(&QType::MASK), "unit?");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::schema::{Wanted, spelled};
 use super::write::RowWriter;
 use super::{Dataset, Format, Input, ReadOptions, Rows};
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Fields, Names, QType, Scalar};
 
 const OPTIONAL_F64: QType = QType::Optional(Scalar::Float64);
 
@@ -211,6 +211,35 @@ mod reading_csv {
     }
 
     #[test]
+    fn named_tuples_are_columns_of_their_names() {
+        let text = "p.y,p.x.k,q.b,q.a\nx,1,,2.5\n";
+        let qtype = cembra_expr::parse_type("{x: {k: f32}, y: text}").unwrap();
+        let value = cembra_expr::parse_value("{x: {k: 1f32}, y: \"x\"}").unwrap();
+        let inferred = cembra_expr::parse_value("{b: missing[f64], a: OPTIONAL_FLOAT64{2.5}}").unwrap();
+        assert_eq!(csv(text, &[("p", Some(qtype.clone())), ("q", None)]), Ok(vec![vec![value.clone(), inferred]]));
+        assert_eq!(
+            csv("p.y\nx\n", &[("p", Some(qtype.clone()))]),
+            Err("rows.csv: no column `p.x.k`; the columns are `p.y`".to_owned())
+        );
+        let text = r#"{"p": {"y": "x", "z": 7, "x": {"k": 1}}, "q": {"b": 1, "a": [true]}}
+            {"p": {"y": "x", "x": {"k": 1}}, "q": {"c": "t", "a": [null]}}"#;
+        let row = |q: &str| vec![value.clone(), cembra_expr::parse_value(q).unwrap()];
+        assert_eq!(
+            json(text, &[("p", Some(qtype.clone())), ("q", None)]),
+            Ok(vec![
+                row("{b: OPTIONAL_INT32{1}, a: (OPTIONAL_BOOLEAN{true},), c: missing[text]}"),
+                row("{b: missing[i32], a: (missing[bool],), c: OPTIONAL_TEXT{\"t\"}}"),
+            ])
+        );
+        assert_eq!(
+            json(r#"{"p": {"y": "x", "x": {}}}"#, &[("p", Some(qtype))]),
+            Err("rows.json:1: column `p.x.k`: expected FLOAT32, found a missing value; declare `p.x.k` as `f32?` in the \
+                 tuple type of `p`"
+                .to_owned())
+        );
+    }
+
+    #[test]
     fn a_header_is_checked() {
         assert_eq!(
             open(Format::Csv, None, "a,b,a\n").err(),
@@ -326,8 +355,10 @@ mod reading_json {
                 .to_owned())
         );
         assert_eq!(
-            json("{\"x\": {}}", &[("x", None)]),
-            Err("rows.json:1: column `x`: an object is no value".to_owned())
+            json("{\"x\": {\"a,b\": 1}}", &[("x", None)]),
+            Err("rows.json:1: column `x`: `a,b` cannot be the name of a field: a name is not empty and has no comma in it \
+                 and no white space around it"
+                .to_owned())
         );
     }
 
@@ -422,6 +453,10 @@ mod writing {
         String::from_utf8(writer.finish().expect("an end")).expect("UTF-8")
     }
 
+    fn named<T>(fields: [T; 2]) -> Fields<T> {
+        Fields::named(Names::parse("a,b \"c").expect("names"), fields).expect("as many fields")
+    }
+
     fn columns() -> Vec<(&'static str, QType)> {
         vec![
             ("f", QType::FLOAT32),
@@ -429,12 +464,12 @@ mod writing {
             ("l", QType::INT64),
             ("t", QType::TEXT),
             ("u", QType::MASK),
-            ("p", QType::tuple([QType::BOOLEAN, QType::tuple([OPTIONAL_F64])])),
+            ("p", QType::Tuple(named([QType::BOOLEAN, QType::tuple([OPTIONAL_F64])]))),
         ]
     }
 
     fn some_rows() -> Vec<Vec<Value>> {
-        let tuple = |a: bool, b: Option<f64>| Value::Tuple([Value::from(a), Value::Tuple([b.into()].into())].into());
+        let tuple = |a: bool, b: Option<f64>| Value::Tuple(named([Value::from(a), Value::Tuple([b.into()].into())]));
         vec![
             vec![
                 Value::from(0.1_f32),
@@ -460,7 +495,7 @@ mod writing {
         let text = written(Format::Csv, "", &columns(), &some_rows());
         assert_eq!(
             text,
-            "f,d,l,t,u,p.0,p.1.0\n\
+            "f,d,l,t,u,p.a,\"p.b \"\"c.0\"\n\
              0.1,-0,-9223372036854775808,\"a \"\"b\"\",\nc\u{1b}\",present,true,-inf\n\
              nan,,7,é,,false,1e300\n"
         );
@@ -485,9 +520,8 @@ mod writing {
 
     #[test]
     fn json_is_what_json_reads() {
-        let first =
-            r#"{"f":0.1,"d":-0.0,"l":-9223372036854775808,"t":"a \"b\",\nc\u001b","u":true,"p":[true,["-Infinity"]]}"#;
-        let second = r#"{"f":"NaN","d":null,"l":7,"t":"é","u":null,"p":[false,[1e300]]}"#;
+        let first = r#"{"f":0.1,"d":-0.0,"l":-9223372036854775808,"t":"a \"b\",\nc\u001b","u":true,"p":{"a":true,"b \"c":["-Infinity"]}}"#;
+        let second = r#"{"f":"NaN","d":null,"l":7,"t":"é","u":null,"p":{"a":false,"b \"c":[1e300]}}"#;
         assert_eq!(written(Format::JsonLines, "", &columns(), &some_rows()), format!("{first}\n{second}\n"));
         let array = written(Format::Json, "", &columns(), &some_rows());
         assert_eq!(array, format!("[\n{first},\n{second}\n]\n"));

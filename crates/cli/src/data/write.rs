@@ -163,14 +163,14 @@ fn empty_table(header: &[(String, CellAlignment)]) -> Table {
     table
 }
 
-/// The columns of the flat forms: a scalar or optional is one, a tuple `p` is `p.0`, `p.1` and so on.
+/// The columns of the flat forms: a scalar or optional is one, a tuple `p` is `p.0`, `p.1` and so on, a named one `p.x`.
 fn flat_columns(columns: &[(String, QType)]) -> Vec<(String, QType)> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     fn push(name: &str, qtype: &QType, flat: &mut Vec<(String, QType)>) {
         match qtype {
             QType::Tuple(fields) => {
                 for (index, field) in fields.iter().enumerate() {
-                    push(&format!("{name}.{index}"), field, flat);
+                    push(&format!("{name}.{}", fields.label(index)), field, flat);
                 }
             }
             _ => flat.push((name.to_owned(), qtype.clone())),
@@ -192,14 +192,17 @@ fn flatten<'a>(value: &'a Value, cells: &mut Vec<Option<&'a ScalarValue>>) {
 fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
     match value {
         Value::Tuple(fields) => {
-            out.write_all(b"[")?;
+            out.write_all(if fields.names().is_some() { b"{" } else { b"[" })?;
             for (index, field) in fields.iter().enumerate() {
                 if index > 0 {
                     out.write_all(b",")?;
                 }
+                if let Some(name) = fields.names().and_then(|names| names.get(index)) {
+                    write!(out, "{}:", json_text(name))?;
+                }
                 write_json(out, field)?;
             }
-            out.write_all(b"]")
+            out.write_all(if fields.names().is_some() { b"}" } else { b"]" })
         }
         other => match other.as_scalar() {
             None => out.write_all(b"null"),

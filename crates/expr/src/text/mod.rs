@@ -33,7 +33,7 @@ mod scope;
 mod token;
 mod types;
 
-pub(crate) use lexer::is_word;
+pub(crate) use lexer::{is_plain_name, is_word};
 pub(crate) use literal::nesting as value_nesting;
 pub(crate) use parser::literal_bytes;
 pub(crate) use token::TokenKind;

@@ -181,6 +181,95 @@ fn functions_are_copied_into_their_calls() {
 }
 
 #[test]
+fn functions_are_values() {
+    for (source, expected) in [
+        ("fn(x, y) = x + y * k", "(_lambda (add P.x (multiply P.y k)) P.x P.y)"),
+        ("fn() = 1", "(_lambda 1)"),
+        // As far as an expression goes; inside, the names hide those further out.
+        ("f.g(fn(x) = x + 1, x)", "(f.g (_lambda (add P.x 1) P.x) x)"),
+        ("(fn(x) = x, 1).0", "(get_nth (make_tuple (_lambda P.x P.x) 1) 0i64)"),
+        (
+            "if fn(x) = x then fn(x) = x else fn(x) = x",
+            "(_where (_lambda P.x P.x) (_lambda P.x_2 P.x_2) (_lambda P.x_3 P.x_3))",
+        ),
+        ("fn(x) = (fn(x) = x, x)", "(_lambda (make_tuple (_lambda P.x_2 P.x_2) P.x) P.x)"),
+        ("fn(x) = fn(y) = x - y", "(_lambda (_lambda (subtract P.x P.y) P.y) P.x)"),
+        ("let x = a; f.g(fn(y) = x + y, fn(x) = x, x)", "(f.g (_lambda (add a P.y) P.y) (_lambda P.x P.x) a)"),
+        ("f.g(\n  fn(x) = x,\n  fn(y) =\n y)", "(f.g (_lambda P.x P.x) (_lambda P.y P.y))"),
+        // The names of functions, and the paths of operators.
+        ("fn sq(x) = x * x; f.g(sq, sq)", "(f.g (_lambda (multiply P.x P.x) P.x) (_lambda (multiply P.x P.x) P.x))"),
+        ("fn f(x) = x; fn g(x) = x; (f, g)", "(make_tuple (_lambda P.x P.x) (_lambda P.x_2 P.x_2))"),
+        ("fn id(x) = x; fn(x) = id(x)", "(_lambda P.x P.x)"),
+        (
+            "f.g(math.sqrt, M.sqrt, bool.equal, sqrt)",
+            "(f.g (_operator \"math.sqrt\") (_operator \"math.sqrt\") (_operator \"bool.equal\") sqrt)",
+        ),
+        // What is called by the name of a value is applied.
+        ("let h = fn(x) = x; h(a)", "(apply (_lambda P.x P.x) a)"),
+        ("fn(h, a) = h(a, h)", "(_lambda (apply P.h P.a P.h) P.h P.a)"),
+        (
+            "fn twice(h, x) = h(h(x)); twice(math.sqrt, a)",
+            "(apply (_operator \"math.sqrt\") (apply (_operator \"math.sqrt\") a))",
+        ),
+        ("let o = math.sqrt; fn(o) = M.o.p(o)", "(_lambda (o.p P.o) P.o)"),
+        (
+            "let t = (math.sqrt, 1); let f = t.0; f(a)",
+            "(apply (get_nth (make_tuple (_operator \"math.sqrt\") 1) 0i64) a)",
+        ),
+        // Local names.
+        ("(let t = a + 1 in t * t) + t", "(add (multiply (add a 1) (add a 1)) t)"),
+        ("fn(x) = let t = x in let x = t + 1 in x - t", "(_lambda (subtract (add P.x 1) P.x) P.x)"),
+        ("(let t = let u = 1 in u + 1\n in t)", "(add 1 1)"),
+        ("(\n let t = fn(x) = x in\n let u = t(2) in\n u)", "(apply (_lambda P.x P.x) 2)"),
+        ("(let in = 1 in in, let t = in in t)", "(make_tuple 1 in)"),
+        ("(if a then let t = 1 in t else let t = 2 in t, t)", "(make_tuple (_where a 1 2) t)"),
+    ] {
+        assert_eq!(lists(source), [expected.replace("math.", "").replace("core.", "")], "{source}");
+    }
+}
+
+#[test]
+fn functions_inside_of_functions_are_copied_with_parameters_of_their_own() {
+    for (source, expected) in [
+        // What depends on the parameters of the function, and only that.
+        (
+            "fn add(k) = fn(x) = x + k\n(add(1), add(a), add(1))",
+            "(make_tuple (_lambda (add P.x_2 1) P.x_2) (_lambda (add P.x_3 a) P.x_3) (_lambda (add P.x_2 1) P.x_2))",
+        ),
+        (
+            "fn f(k) = (fn(x) = x + 1, k)\n(f(1), f(a))",
+            "(make_tuple (make_tuple (_lambda (add P.x 1) P.x) 1) (make_tuple (_lambda (add P.x 1) P.x) a))",
+        ),
+        (
+            "fn f(k) = fn(x) = ((fn(y) = y - x), fn(z) = z, k)\nf(1)",
+            "(_lambda (make_tuple (_lambda (subtract P.y_2 P.x_2) P.y_2) (_lambda P.z P.z) 1) P.x_2)",
+        ),
+        // Through a second function, and as a value.
+        (
+            "fn add(k) = fn(x) = x + k\nfn both(k, l) = (add(k), add(l))\nboth(1, 2)",
+            "(make_tuple (_lambda (add P.x_4 1) P.x_4) (_lambda (add P.x_5 2) P.x_5))",
+        ),
+        ("fn add(k) = fn(x) = x + k\nf.g(add)", "(f.g (_lambda (_lambda (add P.x_2 P.k) P.x_2) P.k))"),
+        // An argument that has the name of a parameter inside is not taken for it.
+        ("fn add(k) = fn(x) = x + k\nfn(x) = add(x)", "(_lambda (_lambda (add P.x_3 P.x_2) P.x_3) P.x_2)"),
+    ] {
+        assert_eq!(lists(source), [expected], "{source}");
+    }
+}
+
+#[test]
+fn very_many_functions_are_read_in_one_go() {
+    let many = "fn(x) = x, ".repeat(100_000);
+    let program = read(&format!("f.g({many})"));
+    assert_eq!(program.graph.operands(program.outputs[0].node).len(), 100_000);
+    let chain: String = (0..50_000).map(|at| format!("let t{} = t{at} + x in ", at + 1)).collect();
+    let program = read(&format!("fn(x) = let t0 = x in {chain}t50000"));
+    assert_eq!(program.graph.len(), 50_002);
+    let text = cembra_expr::print(&program);
+    assert!(read(&text) == program);
+}
+
+#[test]
 fn doubling_stays_linear() {
     let calls = "d(".repeat(200);
     let source = format!("fn d(x) = x + x\n{calls}a{}", ")".repeat(200));
@@ -301,7 +390,8 @@ fn values_read_and_print() {
 }
 
 fn named<const N: usize>(names: &str, values: [Value; N]) -> Value {
-    Value::Tuple(Fields::named(Names::parse(names).unwrap(), values).unwrap())
+    let names = Names::parse(names).expect("names");
+    Value::Tuple(Fields::named(names, values).expect("a value for each name"))
 }
 
 #[test]
@@ -378,12 +468,16 @@ fn the_builder_makes_the_nodes_of_the_text() {
     let c = !x.lt(1).and(y.ge(x)).or(x.eq_(y).and(y.ne_(0.5)).and(x.le(y)).and(x.gt(y)));
     b.output("t", t);
     b.output("w", Expr::where_(c, x.floordiv(2).pow(0.5), (x & c) | y.or_default(3)));
+    let scale = b.function(&["v"], |args| args[0] * y);
+    b.output("f", b.tuple(&[scale, b.operator("math.sqrt"), scale.apply(&[x])]));
+    b.output("r", b.named_tuple(&[("a", x), ("odd name", y)]).named_field("a"));
     b.output("n", b.call("math.sqrt", &[b.tuple(&[x, b.literal(2.0_f32)]).field(1)]));
     let built = b.build().unwrap();
     let text = "input x: f64\noutput t = (x + 1.5) * y - 2 / y % x + -y\n\
          output w = if not (x < 1 and y >= x or x == y and y != 0.5 and x <= y and x > y) \
          then (x // 2) ** 0.5 else x & (not (x < 1 and y >= x or x == y and y != 0.5 and x <= y and x > y)) | (y ?? 3)\n\
-         output n = math.sqrt((x, 2f32).1)";
+         let scale = fn(v) = v * y\noutput f = (scale, math.sqrt, scale(x))\n\
+         output r = {a: x, \"odd name\": y}.a\noutput n = math.sqrt((x, 2f32).1)";
     let read = read(text);
     let lists = |program: &Program| -> Vec<_> {
         program.outputs.iter().map(|output| list(&program.graph, output.node)).collect()

@@ -65,6 +65,49 @@ fn a_file_cut_short_is_an_error() {
     }
 }
 
+/// Files may say of functions what no text can: parameters that are none, that two functions have, or that stand outside.
+#[test]
+fn odd_functions_are_read_and_printed() {
+    let file = |nodes: &str, result: usize| {
+        let text = format!(
+            r#"{{"format": "cembra-program", "version": 1, "nodes": [{nodes}], "outputs": [{{"name": "y", "node": {result}}}]}}"#
+        );
+        let program = read_json(&text, &Limits::default()).expect("a program");
+        assert!(read_json(&write_json(&program), &Limits::default()).expect("the same") == program);
+        cembra_expr::print(&program)
+    };
+    let x = r#"{"placeholder": "x"}, {"literal": "1"}"#;
+    let lambda = |operands: &str| format!(r#"{{"operator": "core._lambda", "operands": [{operands}]}}"#);
+    for (nodes, result, printed) in [
+        (format!("{x}, {}", lambda("")), 2, "output y = core._lambda()\n"),
+        (format!("{x}, {}", lambda("0, 1")), 2, "output y = core._lambda(P.x, 1)\n"),
+        (format!("{x}, {}", lambda("1, 0, 0")), 2, "output y = core._lambda(1, P.x, P.x)\n"),
+        (
+            format!(r#"{x}, {}, {{"operator": "core._lambda", "operands": [2, 0]}}"#, lambda("0, 0")),
+            3,
+            "output y = core._lambda(fn(x) = x, x)\n",
+        ),
+        (
+            format!(
+                r#"{x}, {}, {{"operator": "math.add", "operands": [2, 0]}}, {{"operator": "math.add", "operands": [3, 3]}}"#,
+                lambda("0, 0")
+            ),
+            4,
+            "let t0 = (fn(x) = x) + x\noutput y = t0 + t0\n",
+        ),
+        (
+            r#"{"placeholder": "two words"}, {"operator": "core._lambda", "operands": [0, 0]}"#.to_owned(),
+            1,
+            "output y = core._lambda(P.two words, P.two words)\n",
+        ),
+    ] {
+        assert_eq!(file(&nodes, result), printed);
+    }
+    let mut binary = write_binary(&small());
+    binary.extend(b"\x32\x07\x0a\x05\x3a\x03\x0a\x01,");
+    assert!(read_binary(&binary, &Limits::default()).is_err());
+}
+
 #[test]
 fn every_flipped_bit_gives_an_answer() {
     let binary = write_binary(&small());

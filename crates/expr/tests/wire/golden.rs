@@ -28,6 +28,13 @@ fn models() -> Vec<(&'static str, Program)> {
             ),
         ),
         ("values", values()),
+        (
+            "functions",
+            text(
+                "input t: {x: f32, \"odd name\": {}}, k\nlet scale = fn(x, y) = x * y + k\n\
+                 output y = scale(t.x, 2)\noutput z = f.g(scale, math.add, NAMEDTUPLE{a: 1, b: NAMEDTUPLE{}}, {a: k})",
+            ),
+        ),
     ]
 }
 

@@ -397,13 +397,10 @@ impl<'s> Parser<'s, '_> {
     fn then(&mut self) -> Result<Expect, Stop> {
         loop {
             self.reduce(LOOSEST)?;
-            match self.frames.last_mut() {
-                Some(Frame::If { part: part @ Part::Condition, .. }) => {
-                    *part = Part::Then;
-                    self.cursor.advance();
-                    return Ok(Expect::Operand);
-                }
-                _ => {}
+            if let Some(Frame::If { part: part @ Part::Condition, .. }) = self.frames.last_mut() {
+                *part = Part::Then;
+                self.cursor.advance();
+                return Ok(Expect::Operand);
             }
             if !self.complete_top()? {
                 return Err(self.without_if("then"));
