@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn error_kinds_are_those_of_the_runtime() {
         for kind in FaultKind::ALL {
-            // Arolla has no limit on its strings, and its data cancel nothing.
-            let ours = matches!(kind, FaultKind::ArenaLimit | FaultKind::Cancelled);
+            // Arolla has no limit on its strings and loops, and its data cancel nothing.
+            let ours = matches!(kind, FaultKind::ArenaLimit | FaultKind::IterationLimit | FaultKind::Cancelled);
             let known = (!ours).then_some(kind.name());
             assert_eq!(ErrorKind::named(kind.name()).map(ErrorKind::name), known);
         }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// A compiled model with the frame of one thread, run on `I` and giving `O`; what `O` has no place for is told to a sink `S`,
 /// if the executor was made with a [`Listener`]. A clone shares the code and has its own frame.
 ///
-/// Fields are bound by name, or by the name given with `#[cembra(name = "..")]`; the [`Input`] and [`Output`] traits list the
-/// types they may have. A field of `I` that the model does not have is ignored; a field of `O` must be an output.
+/// Fields are bound by name, or by the name given with `#[cembra(name = "..")]`; the traits [`Input`](trait@crate::Input) and
+/// [`Output`](trait@crate::Output) list the types they may have. A field of `I` that the model does not have is ignored; a field of `O` must be an output.
 ///
 /// ```
 /// use cembra::{Model, Optional, Options};

@@ -244,7 +244,6 @@ mod tests {
             "268435456 bytes of machine code",
             "67108864 bytes of strings",
             "10000000 rounds of loops",
-            "1000000 elements of a sequence",
         ];
         assert_eq!(shown, expected);
     }

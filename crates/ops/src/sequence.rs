@@ -189,6 +189,7 @@ pub(crate) static RANGE_SIZE: OpDef = OpDef {
     params: &[param("start"), param("stop"), param("step")],
     presence: PresenceRule::Strict,
     faults: &[FaultKind::Invalid],
+    examples: &[ex("seq._range_size(0i64, 10i64, 3i64)", "int64{4}")],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(try |start: i64, stop: i64, step: i64| -> i64 { range_size(start, stop, step) }),
@@ -404,6 +405,7 @@ pub(crate) static INDEX: OpDef = OpDef {
     params: &[param("index"), param("size")],
     presence: PresenceRule::Strict,
     faults: &[FaultKind::IndexRange],
+    examples: &[ex("seq._index(1i64, 3i64)", "int64{1}")],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |index: i64, size: i64| -> i64 {

@@ -49,6 +49,7 @@ pub(crate) static LAMBDA: OpDef = OpDef {
     name: "core._lambda",
     summary: "A function: its body and its parameters. Written `fn(x) = ..`.",
     params: &[param("body"), param("parameters")],
+    examples: &[ex("core.apply(fn(x) = x + 1, 2)", "3")],
     ..FUNCTION
 };
 
@@ -58,6 +59,7 @@ pub(crate) static NAMED: OpDef = OpDef {
     params: &[param("name")],
     variadic: false,
     meaning: Meaning::Structure(Structure::Named),
+    examples: &[ex("core.apply(math.add, 1, 2)", "3")],
     ..FUNCTION
 };
 

@@ -10,9 +10,9 @@ pub(super) const CASES: &[Case] = &[
         Source::Text("input x: i64\nseq.reduce(math.add, seq.range(4611686018427387904 + x), 0i64)".to_owned())
     }),
     quick("loops inside of loops, 10 deep", "iteration_limit", || {
-        let inner = (0..10)
-            .fold("i + x".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + {inner}, seq.range(1000), x)"));
-        Source::Text(format!("input x, i: i64\n{inner}"))
+        let inner =
+            (0..10).fold("s + i".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = {inner}, seq.range(1000), s)"));
+        Source::Text(format!("input s: i64\n{inner}"))
     }),
     quick("loops inside of loops, 100 deep", "limit", || {
         let inner = (0..100)
@@ -64,6 +64,6 @@ pub(super) const CASES: &[Case] = &[
         Source::Text(format!("input x: i64\nseq.at(seq.make({values}), x)"))
     }),
     slow("a loop of a million rounds that makes strings", "arena_limit", || {
-        Source::Text(format!("input t: text\nseq.reduce(fn(s, i) = strings.join(s, t), seq.range(1000000), t)"))
+        Source::Text("input t: text\nseq.reduce(fn(s, i) = strings.join(s, t), seq.range(1000000), t)".to_owned())
     }),
 ];

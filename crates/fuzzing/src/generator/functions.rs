@@ -168,7 +168,7 @@ impl Pool<'_> {
         let carried = values::input_type(self.random, 2);
         let state = QType::tuple([QType::INT64, carried.clone()]);
         let rounds = self.few();
-        let step = self.function(&[carried.clone()], &carried);
+        let step = self.function(std::slice::from_ref(&carried), &carried);
         let first = [self.integer(0), self.of_type(&carried)];
         let first = self.operator("core.make_tuple", &first, &state);
         let [condition, body] = [true, false].map(|is_condition| {

@@ -7,8 +7,8 @@ mod site;
 use super::fold::is_failing_constant;
 use super::rewrite::rebuild;
 use crate::pass::{Mode, Options, Prepared};
-use crate::{Id, TypedGraph};
-use cembra_expr::{Diagnostics, Program};
+use crate::{Id, Kind, TypedGraph};
+use cembra_expr::{Diagnostics, Program, Value};
 use cembra_ops::{OpId, Registry};
 use site::Site;
 use std::sync::OnceLock;
@@ -56,6 +56,12 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
     }
     let mut run = Run { registry: options.registry, enabled, failing: Failing::default() };
     rebuild(prepared, &options.budget, |new, old, id, operands| {
+        // Whether a loop has a round is often known.
+        if let (Kind::Where, [condition, on, off]) = (old.kind(id), operands)
+            && let Some(condition) = new.value(*condition)
+        {
+            return Ok(if matches!(condition, Value::Missing(_)) { *off } else { *on });
+        }
         let node = new.copy_node(old, id, operands);
         Ok(Site::new(new, &mut run, old.origin(id)).simplify(node))
     })

@@ -73,9 +73,9 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
         functions: Functions::of(graph)?,
     };
     let needed = typer.needed(program.outputs.iter().map(|o| o.node));
-    for at in 0..graph.len() {
+    for (at, needed) in needed.into_iter().enumerate() {
         options.budget.check_visit(at)?;
-        if needed[at] && typer.typed[at].is_none() {
+        if needed && typer.typed[at].is_none() {
             let node = NodeId::from_index(at);
             let typed = typer.node(prepared, node, EnvironmentId::ROOT);
             typer.typed[at] = Some(typed);

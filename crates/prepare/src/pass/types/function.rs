@@ -313,12 +313,15 @@ impl Typer<'_> {
 
     /// Reports a problem once, and from where the function was called that it is in.
     pub(super) fn report(&mut self, problem: Diagnostic) {
+        // A limit is exceeded once, wherever that shows.
         let known = |other: &Diagnostic| {
-            (other.code(), other.message(), other.span()) == (problem.code(), problem.message(), problem.span())
+            let place = other.span() == problem.span() || problem.code() == Code::Limit;
+            place && (other.code(), other.message()) == (problem.code(), problem.message())
         };
         let call = self.functions.calls.first().and_then(|call| self.graph.span(*call));
         match call {
             // A function that is called again and again is wrong again and again.
+            _ if problem.code() == Code::Limit && self.problems.iter().any(known) => {}
             Some(_) if self.problems.len() >= self.limits.problems || self.problems.iter().any(known) => {}
             Some(call) if problem.span() != Some(call) => self.problems.push(problem.also(call, "needed here")),
             _ => self.problems.push(problem),
