@@ -1,11 +1,12 @@
 //! The hand-written limit: every workload's formula as plain Rust over the layouts compiled models use, one function per
 //! model with the signature of compiled code. It is no part of the bench crate: the build script compiles this file into
-//! two crates of their own, one for the processor at hand and one for the baseline of the architecture, so that nothing
-//! here can be inlined into a measuring loop and neither build can touch the other.
+//! crates of their own, for the processor at hand and for the baseline of the architecture, so that nothing here can be
+//! inlined into a measuring loop and no build can touch another.
 //!
 //! The rules of the game: the model's formula as a Rust programmer writes it down, with the same operations in the same
 //! order on the same types, so that the answers agree bit for bit; the platform's mathematical library for `exp` and
-//! `ln_1p`; `if` for `where`, and no hints to the compiler about branches.
+//! `ln_1p`, or, in the build with `inlined`, cembra's own algorithms for them written out here; `if` for `where`, and no
+//! hints to the compiler about branches.
 
 #![warn(missing_docs)]
 
@@ -86,10 +87,10 @@ models! {
         let v7 = x[7].or(0.5);
         let v8 = x[8].or(-0.5);
         let v9 = x[9].or(0.3);
-        let l0 = maximum(v0, 0.0).ln_1p();
-        let l1 = maximum(v1, 0.0).ln_1p();
-        let l2 = maximum(v2, 0.0).ln_1p();
-        let l3 = maximum(v3, 0.0).ln_1p();
+        let l0 = ln_1p(maximum(v0, 0.0));
+        let l1 = ln_1p(maximum(v1, 0.0));
+        let l2 = ln_1p(maximum(v2, 0.0));
+        let l3 = ln_1p(maximum(v3, 0.0));
         let k0 = clip(v4, -1.0, 1.0);
         let k1 = clip(v5, 0.0, 2.0);
         let k2 = clip(v6, 0.5, 4.0);
@@ -155,5 +156,62 @@ fn clip(x: f32, low: f32, high: f32) -> f32 {
 
 #[inline(always)]
 fn squash(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
+    1.0 / (1.0 + exp(-x))
+}
+
+#[cfg(not(inlined))]
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    x.exp()
+}
+
+#[cfg(not(inlined))]
+#[inline(always)]
+fn ln_1p(x: f32) -> f32 {
+    x.ln_1p()
+}
+
+/// `2^k e^r`, with a polynomial for `e^r`, in binary64. The bounds keep `2^k` an ordinary number; a NaN passes.
+#[cfg(inlined)]
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    use std::f64::consts::{LN_2, LOG2_E};
+    const SHIFT: f64 = 6_755_399_441_055_744.0 + 1023.0;
+    let x = f64::from(x);
+    let x = if 130.0 < x { 130.0 } else { x };
+    let x = if -150.0 > x { -150.0 } else { x };
+    let shifted = x.mul_add(LOG2_E, SHIFT);
+    let r = (shifted - SHIFT).mul_add(-LN_2, x);
+    let p = 0.001_381_463_701_157_712_5_f64
+        .mul_add(r, 0.008_368_724_056_004_419)
+        .mul_add(r, 0.041_668_387_713_547_74)
+        .mul_add(r, 0.166_665_205_722_311_67)
+        .mul_add(r, 0.499_999_934_484_838_65)
+        .mul_add(r, 1.0)
+        .mul_add(r, 1.0);
+    (p * f64::from_bits(shifted.to_bits() << 52)) as f32
+}
+
+/// `e ln 2 + 2 artanh s` where `1 + x = 2^e m` and `s = (m-1) / (m+1)`, in binary64.
+#[cfg(inlined)]
+#[inline(always)]
+fn ln_1p(x: f32) -> f32 {
+    use std::f64::consts::LN_2;
+    const BIASED: u64 = 0x433 << 52;
+    let wide = f64::from(x);
+    let biased = (1.0 + wide).to_bits().wrapping_add(1 << 51) >> 52;
+    let minus = f64::from_bits(BIASED | 1023) - f64::from_bits(BIASED | biased);
+    // Zero, negative and infinite sums.
+    if minus.abs() > 1000.0 {
+        return x.ln_1p();
+    }
+    let inverse = f64::from_bits((2046_u64 << 52).wrapping_sub(biased << 52));
+    let f = wide.mul_add(inverse, -(1.0 - inverse));
+    let s = f / (f + 2.0);
+    let z = s * s;
+    let series = 0.303_605_724_821_736_53_f64
+        .mul_add(z, 0.399_578_252_405_783_93)
+        .mul_add(z, 0.666_669_473_527_268_1)
+        .mul_add(z, 2.0);
+    s.mul_add(series, minus * -LN_2) as f32
 }

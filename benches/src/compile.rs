@@ -68,7 +68,8 @@ fn bind<W: Workload>(plan: &Plan, backend: Backend) -> Result<(), Error> {
         black_box(cembra_interp::bind(plan, &binding));
     } else {
         let budget = cembra_prepare::Options::default().budget;
-        black_box(cembra_native::compile(plan, &binding, &budget).map_err(stage::<W, _>)?);
+        let tier = cembra_native::Tier::Optimised;
+        black_box(cembra_native::compile(plan, &binding, tier, &budget).map_err(stage::<W, _>)?);
     }
     Ok(())
 }

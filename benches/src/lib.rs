@@ -4,6 +4,7 @@
 
 extern crate cembra_limit;
 extern crate cembra_limit_baseline;
+extern crate cembra_limit_inlined;
 
 pub mod agreement;
 pub mod compile;

@@ -9,6 +9,8 @@ use std::hint::black_box;
 pub const LIMIT: &str = "limit";
 /// The hand-written limit, compiled for the baseline of the architecture.
 pub const LIMIT_BASELINE: &str = "limit-baseline";
+/// The hand-written limit with its own mathematical functions, inlined: cembra's algorithms.
+pub const LIMIT_INLINED: &str = "limit-inlined";
 /// The interpreter, through `ModelExecutor::run`.
 pub const INTERPRETER: &str = "interpreter";
 /// The compiled function itself, called on the input struct.
@@ -21,7 +23,7 @@ pub const NATIVE_TYPED: &str = "native-typed";
 pub enum Family {
     /// The hand-written limit, with the platform's mathematical functions.
     Limit,
-    /// Cembra's backends.
+    /// Cembra's backends, and the limit with their functions.
     Cembra,
 }
 
@@ -58,11 +60,15 @@ pub fn all<W: Workload + 'static>() -> Result<Vec<Box<dyn Subject<W>>>, Error> {
     Ok(subjects)
 }
 
-/// The hand-written limit in both builds.
+/// The hand-written limit in all builds.
 #[must_use]
 pub fn limits<W: Workload>() -> Vec<Box<dyn Subject<W>>> {
-    let limit = |name, function| Bare::new(name, Family::Limit, function, Nothing);
-    vec![Box::new(limit(LIMIT, W::LIMIT)), Box::new(limit(LIMIT_BASELINE, W::LIMIT_BASELINE))]
+    let limit = |name, family, build| Box::new(Bare::new(name, family, build, Nothing)) as Box<dyn Subject<W>>;
+    vec![
+        limit(LIMIT, Family::Limit, W::LIMIT),
+        limit(LIMIT_INLINED, Family::Cembra, W::LIMIT_INLINED),
+        limit(LIMIT_BASELINE, Family::Limit, W::LIMIT_BASELINE),
+    ]
 }
 
 /// The executor type of a workload.

@@ -53,6 +53,8 @@ pub trait Workload {
     const LIMIT: RawFunction<u8>;
     /// The same, compiled for the baseline of the architecture.
     const LIMIT_BASELINE: RawFunction<u8>;
+    /// Compiled for this processor, with mathematical functions written out instead of the platform's.
+    const LIMIT_INLINED: RawFunction<u8>;
     /// One row of inputs.
     type Input: Row + cembra::Input;
     /// One row of outputs.
@@ -115,6 +117,7 @@ macro_rules! workloads {
                 const COMPARISON: Comparison = $comparison;
                 const LIMIT: RawFunction<u8> = cembra_limit::$limit;
                 const LIMIT_BASELINE: RawFunction<u8> = cembra_limit_baseline::$limit;
+                const LIMIT_INLINED: RawFunction<u8> = cembra_limit_inlined::$limit;
                 type Input = $input;
                 type Output = $output;
             }

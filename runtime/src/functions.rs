@@ -159,6 +159,10 @@ runtime_functions! {
     AtanF32 = "atan_f32" (x: F32) -> F32 { math::atan_f32(x) }
     /// Arc tangent.
     AtanF64 = "atan_f64" (x: F64) -> F64 { math::atan_f64(x) }
+    /// Product and sum rounded once, for machines without the instruction.
+    FmaF32 = "fma_f32" (x: F32, y: F32, z: F32) -> F32 { math::in_software_f32(x, y, z) }
+    /// Product and sum rounded once, for machines without the instruction.
+    FmaF64 = "fma_f64" (x: F64, y: F64, z: F64) -> F64 { math::in_software_f64(x, y, z) }
     /// Whole number towards minus infinity, for machines without the instruction.
     FloorF32 = "floor_f32" (x: F32) -> F32 { x.floor() }
     /// Whole number towards minus infinity, for machines without the instruction.

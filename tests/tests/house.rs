@@ -38,6 +38,8 @@ const UNSAFE: &[&str] = &[
     "runtime/src/frame.rs",
     "runtime/src/functions.rs",
     "runtime/src/kernel.rs",
+    "runtime/src/math/fused.rs",
+    "runtime/src/math/mod.rs",
     "runtime/src/text.rs",
 ];
 

@@ -60,7 +60,7 @@ pub(crate) fn bind(options: &Options, plan: &Plan, binding: &Binding) -> Result<
     if backend == Backend::Interpreter {
         return Ok((interpret(), None));
     }
-    match cembra_native::compile(plan, binding, options.budget()) {
+    match cembra_native::compile(plan, binding, options.tier, options.budget()) {
         Ok(compiled) => Ok((Runnable::Native(compiled), None)),
         Err(error) => {
             options.budget().check_time()?;

@@ -93,7 +93,7 @@ impl Model {
         let options = &options.started();
         let program = self.selected(options)?;
         let plan = self.plan_of(&program, options)?;
-        let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.budget())
+        let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.tier, options.budget())
             .map_err(|error| Error::from(refusal(&error)))?;
         Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code })
     }

@@ -54,7 +54,7 @@ pub use cembra_expr::{
     Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limit, Limits, NodeId, Program, ScalarValue, Span,
     Value, ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
 };
-pub use cembra_native::RawFunction;
+pub use cembra_native::{RawFunction, Tier};
 pub use cembra_ops::{
     Arguments, Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, TypeFault, Un,
     UserFunction, UserOperator, Val,

@@ -2,6 +2,7 @@
 
 use crate::Backend;
 use cembra_expr::{Budget, Limits};
+use cembra_native::Tier;
 use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
 use cembra_runtime::QType;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub(crate) backend: Backend,
+    pub(crate) tier: Tier,
     pub(crate) input_types: BTreeMap<String, QType>,
     pub(crate) outputs: Option<Vec<String>>,
     pub(crate) prepare: cembra_prepare::Options,
@@ -46,6 +48,13 @@ impl Options {
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
+        self
+    }
+
+    /// How much goes into machine code: less for a model that runs seldom, or is wanted at once.
+    #[must_use]
+    pub fn tier(mut self, tier: Tier) -> Self {
+        self.tier = tier;
         self
     }
 

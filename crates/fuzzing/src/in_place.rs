@@ -36,7 +36,8 @@ pub(crate) fn answers(plan: &Plan, rows: &[Row]) -> Vec<(&'static str, Vec<Optio
     let Some(structs) = Structs::of(plan) else { return Vec::new() };
     let interpreted = cembra_interp::bind(plan, &structs.binding);
     let mut all = vec![("interpreter in place", run(plan, &structs, &interpreted, rows))];
-    if let Ok(compiled) = cembra_native::compile(plan, &structs.binding, &Budget::default()) {
+    let tier = cembra_native::Tier::Optimised;
+    if let Ok(compiled) = cembra_native::compile(plan, &structs.binding, tier, &Budget::default()) {
         all.push(("native in place", run(plan, &structs, &compiled, rows)));
     }
     all

@@ -106,6 +106,16 @@ pub struct Listings {
     pub code: Vec<u8>,
 }
 
+/// How much goes into machine code. All tiers give the same bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Tier {
+    /// Less code in less time: mathematical functions are called.
+    Quick,
+    /// The fastest code: mathematical functions are part of it.
+    #[default]
+    Optimised,
+}
+
 struct Scratch {
     context: cranelift_codegen::Context,
     builder: FunctionBuilderContext,
@@ -126,12 +136,12 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
 }
 
-/// Compiles a plan for the given places of its inputs and outputs.
+/// Compiles a plan for the given places of its inputs and outputs, in a tier.
 ///
 /// # Errors
 /// The machine is not supported, a limit is exceeded, or there is no memory for the code.
-pub fn compile(plan: &Plan, binding: &Binding, budget: &Budget) -> Result<Compiled, Error> {
-    with_code(plan, binding, budget, false, |isa, context| {
+pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
+    with_code(plan, binding, tier, budget, false, |isa, context| {
         let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
         let alignment = u64::from(code.buffer.alignment);
         let pages = store::publish(isa, &context.func.signature, alignment, code.code_buffer())?;
@@ -145,8 +155,8 @@ pub fn compile(plan: &Plan, binding: &Binding, budget: &Budget) -> Result<Compil
 ///
 /// # Errors
 /// As for `compile`.
-pub fn listings(plan: &Plan, binding: &Binding, budget: &Budget) -> Result<Listings, Error> {
-    with_code(plan, binding, budget, true, |_, context| {
+pub fn listings(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Listings, Error> {
+    with_code(plan, binding, tier, budget, true, |_, context| {
         let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
         Ok(Listings {
             clif: String::new(),
@@ -155,7 +165,7 @@ pub fn listings(plan: &Plan, binding: &Binding, budget: &Budget) -> Result<Listi
         })
     })
     .and_then(|mut listings| {
-        listings.clif = clif(plan, binding)?;
+        listings.clif = clif(plan, binding, tier)?;
         Ok(listings)
     })
 }
@@ -180,19 +190,21 @@ fn generator(message: impl Into<String>) -> Error {
 }
 
 /// The function before optimisation.
-fn clif(plan: &Plan, binding: &Binding) -> Result<String, Error> {
+fn clif(plan: &Plan, binding: &Binding, tier: Tier) -> Result<String, Error> {
     let isa = isa::host()?;
     let mut scratch = Scratch::new();
-    build(&mut scratch, &isa, plan, binding);
+    build(&mut scratch, &isa, plan, binding, tier);
     Ok(scratch.context.func.display().to_string())
 }
 
-fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Binding) {
+fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Binding, tier: Tier) {
     let func = &mut scratch.context.func;
     func.signature = ir::Signature::new(isa.default_call_conv());
     func.signature.params.extend([AbiParam::new(types::I64); 4]);
     func.signature.returns.push(AbiParam::new(types::I32));
     let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
+    // Without the instruction that they are made of, functions are better called in any tier.
+    scratch.tape.set_inlining(tier == Tier::Optimised && isa.has_native_fma());
     lower::lower(&mut builder, &**isa, plan, binding, &mut scratch.tape);
     builder.finalize(isa.frontend_config());
 }
@@ -201,6 +213,7 @@ fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Bin
 fn with_code<R>(
     plan: &Plan,
     binding: &Binding,
+    tier: Tier,
     budget: &Budget,
     disassemble: bool,
     finish: impl FnOnce(&OwnedTargetIsa, &cranelift_codegen::Context) -> Result<R, Error>,
@@ -215,7 +228,7 @@ fn with_code<R>(
         let compiled = catch_unwind(AssertUnwindSafe(|| {
             scratch.context.clear();
             scratch.context.set_disasm(disassemble);
-            build(scratch, &isa, plan, binding);
+            build(scratch, &isa, plan, binding, tier);
             budget.check_time()?;
             let code = scratch
                 .context

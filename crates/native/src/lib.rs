@@ -13,5 +13,5 @@ mod lower;
 mod player;
 mod store;
 
-pub use compile::{Compiled, Listings, RawFunction, compile, listings};
+pub use compile::{Compiled, Listings, RawFunction, Tier, compile, listings};
 pub use error::{Error, ErrorKind};

@@ -101,7 +101,12 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             }
             Instr::Fma(a, b, c) => {
                 let (a, b, c) = (self.val(*a), self.val(*b), self.val(*c));
-                self.builder.ins().fma(a, b, c)
+                if self.around.isa.has_native_fma() {
+                    self.builder.ins().fma(a, b, c)
+                } else {
+                    let narrow = self.builder.func.dfg.value_type(a) == types::F32;
+                    self.call(if narrow { RuntimeFn::FmaF32 } else { RuntimeFn::FmaF64 }, &[a, b, c])
+                }
             }
             Instr::Cmp(op, a, b) => self.compare(*op, *a, *b, false),
             Instr::Select { mask, on, off, rare } => self.select(*mask, *on, *off, *rare),
@@ -135,7 +140,36 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
                 self.call(*function, &args)
             }
+            Instr::RareCall { mask, function, args, otherwise } => self.rare_call(*mask, *function, args, *otherwise),
         })
+    }
+
+    /// Goes to a cold block where the mask holds, calls there, and comes back.
+    fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> ir::Value {
+        let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
+        let otherwise = self.val(otherwise);
+        let [rare, join] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(rare);
+        self.builder.append_block_param(join, self.builder.func.dfg.value_type(otherwise));
+        let mut last = mask;
+        // Two branches are less than the disjunction of two comparisons.
+        while let Instr::MaskOr(first, second) = self.tape.instrs()[last.index()] {
+            let next = self.builder.create_block();
+            let first = self.mask(first);
+            self.builder.ins().brif(first, rare, &[], next, &[]);
+            self.builder.seal_block(next);
+            self.builder.switch_to_block(next);
+            last = second;
+        }
+        let last = self.mask(last);
+        self.builder.ins().brif(last, rare, &[], join, &[otherwise.into()]);
+        self.builder.seal_block(rare);
+        self.builder.switch_to_block(rare);
+        let result = self.call(function, &args);
+        self.builder.ins().jump(join, &[result.into()]);
+        self.builder.seal_block(join);
+        self.builder.switch_to_block(join);
+        self.builder.block_params(join)[0]
     }
 
     fn constant(&mut self, ty: MachineType, bits: u64) -> ir::Value {
@@ -241,16 +275,34 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
 
     fn select(&mut self, mask: Mask, on: Val, off: Val, rare: bool) -> ir::Value {
         let ty = clif_type(self.tape.ty(on));
-        let (mask, on, off) = (self.mask(mask), self.val(on), self.val(off));
+        let mask = self.mask(mask);
         if rare || ty.is_int() {
+            let (on, off) = (self.val(on), self.val(off));
             return self.builder.ins().select(mask, on, off);
         }
         // A float select is a branch on x86-64; for masks that depend on the data a conditional move is better.
-        let int = if ty == types::F32 { types::I32 } else { types::I64 };
-        let on = self.builder.ins().bitcast(int, MemFlagsData::new(), on);
-        let off = self.builder.ins().bitcast(int, MemFlagsData::new(), off);
+        let (on, off) = (self.integer(on), self.integer(off));
         let chosen = self.builder.ins().select(mask, on, off);
         self.builder.ins().bitcast(ty, MemFlagsData::new(), chosen)
+    }
+
+    /// The bits of a float as an integer: at once, where it is a constant or comes from memory that does not change.
+    fn integer(&mut self, val: Val) -> ir::Value {
+        let int = if self.tape.ty(val) == MachineType::F32 { types::I32 } else { types::I64 };
+        if let Some(bits) = self.tape.known_bits(val) {
+            return self.builder.ins().iconst(int, bits.cast_signed());
+        }
+        let value = self.val(val);
+        let dfg = &self.builder.func.dfg;
+        if let ir::ValueDef::Result(inst, _) = dfg.value_def(value)
+            && let ir::InstructionData::Load { opcode: ir::Opcode::Load, flags, arg, offset } = dfg.insts[inst]
+        {
+            let flags = dfg.mem_flags[flags];
+            if flags.readonly() {
+                return self.builder.ins().load(int, flags, arg, offset);
+            }
+        }
+        self.builder.ins().bitcast(int, MemFlagsData::new(), value)
     }
 
     /// Leaves the function where the mask holds, with the fault in the context's record.

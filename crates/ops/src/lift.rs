@@ -47,16 +47,20 @@ pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args:
     }
 }
 
+/// A rule of more instructions than this, constants included, costs what a call costs.
+const LONG: usize = 32;
+
 impl Overload {
     /// True if evaluating it is a call, which costs as much as a dozen instructions: of its kernel, or of a function of the
-    /// runtime, as its rule says.
+    /// runtime, as its rule says. A function that a rule writes out costs no less.
     #[must_use]
     pub fn is_call(&self) -> bool {
         let Lower::Rule(rule) = self.lower else { return true };
         let mut tape = Tape::new();
         let args: SmallVec<[Cell; 4]> = self.args.iter().map(|arg| input(&mut tape, *arg)).collect();
         rule(&mut tape, &args);
-        tape.instrs().iter().any(|instr| matches!(instr, Instr::Call(..)))
+        let called = |instr: &Instr| matches!(instr, Instr::Call(..) | Instr::RareCall { .. });
+        tape.instrs().len() > LONG || tape.instrs().iter().any(called)
     }
 }
 

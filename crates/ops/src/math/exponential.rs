@@ -1,4 +1,4 @@
-//! Exponentials and logarithms. Each is one function of the runtime, called by every backend; integers become FLOAT32.
+//! Exponentials and logarithms. Each is one algorithm of the runtime, called or recorded; integers become FLOAT32.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
@@ -16,11 +16,11 @@ pub(super) const fn function(
     OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Float), meaning, examples, ..UNARY }
 }
 
-/// Records a call of a runtime function of one float, in the width of the argument.
+/// Records a function of one float, in the width of the argument.
 pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> Cell {
     let x = a[0].val(t);
     let function = if t.ty(x) == MachineType::F32 { f32 } else { f64 };
-    Cell::num(t.call(function, &[x]))
+    Cell::num(t.function(function, &[x]))
 }
 
 const EXP_RULE: Rule = |t, a| call(t, a, RuntimeFn::ExpF32, RuntimeFn::ExpF64);

@@ -8,7 +8,7 @@ use cembra_runtime::{MachineType, RuntimeFn, math};
 const POW_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let function = if t.ty(x) == MachineType::F32 { RuntimeFn::PowF32 } else { RuntimeFn::PowF64 };
-    Cell::num(t.call(function, &[x, y]))
+    Cell::num(t.function(function, &[x, y]))
 };
 pub(crate) static POW: OpDef = OpDef {
     name: "math.pow",

@@ -1,4 +1,4 @@
-//! Trigonometry, in radians. Each function is one of the runtime, called by every backend; integers become FLOAT32.
+//! Trigonometry, in radians. Each function is one algorithm of the runtime, called or recorded; integers become FLOAT32.
 
 use super::exponential::{call, function};
 use crate::Rule;

@@ -1,8 +1,8 @@
-//! The evaluator of tapes on bits: the plainest player there is. It needs no code generator and no unsafe code, so it
-//! can check every lowering rule against `eval`, under an interpreter of the compiler's if need be.
+//! The evaluator of tapes on bits: the plainest player there is. It needs no code generator, no unsafe code and no fused
+//! instruction, so it can check every lowering rule against `eval`, under an interpreter of the compiler's if need be.
 
 use super::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
-use cembra_runtime::{Fault, MachineType};
+use cembra_runtime::{Fault, MachineType, math};
 
 /// What a tape computed: the bits of every instruction's result, or the first fault and its site.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,8 +30,8 @@ impl Tape {
                 Instr::Bin(op, a, b) => binary(*op, self.ty(*a), val(a), val(b)),
                 Instr::Shift(op, a, by) => shift(*op, self.ty(*a), val(a), u32::from(*by)),
                 Instr::Fma(a, b, c) => match self.ty(*a) {
-                    MachineType::F32 => u64::from(f32b(val(a)).mul_add(f32b(val(b)), f32b(val(c))).to_bits()),
-                    _ => f64b(val(a)).mul_add(f64b(val(b)), f64b(val(c))).to_bits(),
+                    MachineType::F32 => of_f32(math::in_software_f32(f32b(val(a)), f32b(val(b)), f32b(val(c)))),
+                    _ => math::in_software_f64(f64b(val(a)), f64b(val(b)), f64b(val(c))).to_bits(),
                 },
                 Instr::Cmp(op, a, b) => u64::from(compare(*op, self.ty(*a), val(a), val(b))),
                 Instr::Select { mask: m, on, off, .. } => {
@@ -55,6 +55,14 @@ impl Tape {
                 Instr::Call(function, args) => {
                     let bits: Vec<u64> = args.iter().map(val).collect();
                     function.call_on_bits(&bits)
+                }
+                Instr::RareCall { mask: m, function, args, otherwise } => {
+                    if mask(m) {
+                        let bits: Vec<u64> = args.iter().map(val).collect();
+                        function.call_on_bits(&bits)
+                    } else {
+                        val(otherwise)
+                    }
                 }
             };
             results.push(result);

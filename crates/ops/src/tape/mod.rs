@@ -3,6 +3,7 @@
 //!
 //! A tape has no loads, stores, blocks or loops: those belong to the player, which makes the inputs a rule receives.
 
+mod arithmetic;
 mod bits;
 mod print;
 
@@ -162,6 +163,17 @@ pub enum Instr {
     },
     /// A call of a runtime function that returns a number.
     Call(RuntimeFn, SmallVec<[Val; 4]>),
+    /// A call where the mask holds, which is rare; elsewhere a number that is there already.
+    RareCall {
+        /// Where to call.
+        mask: Mask,
+        /// What.
+        function: RuntimeFn,
+        /// On what.
+        args: SmallVec<[Val; 4]>,
+        /// The result where the mask does not hold.
+        otherwise: Val,
+    },
 }
 
 /// A straight-line program being recorded.
@@ -173,6 +185,7 @@ pub struct Tape {
     mask_constants: [Option<Mask>; 2],
     active: Option<Mask>,
     site: u32,
+    calling: bool,
 }
 
 impl Tape {
@@ -182,7 +195,7 @@ impl Tape {
         Tape::default()
     }
 
-    /// Empties the tape, keeping its memory.
+    /// Empties the tape, keeping its memory and what it was told of inlining.
     pub fn clear(&mut self) {
         self.instrs.clear();
         self.types.clear();
@@ -218,7 +231,7 @@ impl Tape {
         let ty = match &instr {
             Instr::Input(ty) | Instr::Const(ty, _) | Instr::Un(Un::Convert(ty) | Un::Bitcast(ty), _) => *ty,
             Instr::Un(_, a) | Instr::Bin(_, a, _) | Instr::Shift(_, a, _) | Instr::Fma(a, _, _) => self.ty(*a),
-            Instr::Select { on, .. } => self.ty(*on),
+            Instr::Select { on: like, .. } | Instr::RareCall { otherwise: like, .. } => self.ty(*like),
             Instr::Call(function, _) => function.signature().1,
             _ => MachineType::Flag,
         };
@@ -473,6 +486,11 @@ impl Instr {
                 operands.iter().flatten().for_each(|val| f(val.index()));
             }
             Instr::Call(_, args) => args.iter().for_each(|val| f(val.index())),
+            Instr::RareCall { mask, args, otherwise, .. } => {
+                f(mask.index());
+                args.iter().for_each(|val| f(val.index()));
+                f(otherwise.index());
+            }
         }
     }
 }

@@ -34,6 +34,13 @@ impl fmt::Display for Tape {
                         write!(f, " v{}", arg.0)?;
                     }
                 }
+                Instr::RareCall { mask, function, args, otherwise } => {
+                    write!(f, "where v{} call {}", mask.0, function.symbol())?;
+                    for arg in args {
+                        write!(f, " v{}", arg.0)?;
+                    }
+                    write!(f, " else v{}", otherwise.0)?;
+                }
             }
             writeln!(f)?;
         }

@@ -1,0 +1,127 @@
+//! Mathematical functions on a tape: the algorithms of the runtime, recorded as instructions. That is all a backend needs
+//! to inline them; a tape may be told to call them instead, which gives the same bits and less code.
+
+use super::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
+use cembra_runtime::math::{self, Arithmetic};
+use cembra_runtime::{MachineType, RuntimeFn};
+use smallvec::SmallVec;
+
+impl Tape {
+    /// Says whether mathematical functions are recorded as instructions, as they are at first, or as calls.
+    pub fn set_inlining(&mut self, inlining: bool) {
+        self.calling = !inlining;
+    }
+
+    /// A function of the runtime: its instructions, if it is a mathematical one, or a call.
+    pub fn function(&mut self, function: RuntimeFn, args: &[Val]) -> Val {
+        let inlined = if self.calling { None } else { math::record(self, function, args) };
+        match inlined {
+            Some(result) => result,
+            None => self.call(function, args),
+        }
+    }
+
+    fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
+        Val(self.push(Instr::RareCall { mask, function, args: SmallVec::from_slice(args), otherwise }))
+    }
+}
+
+macro_rules! operations {
+    ($($kind:ident { $($name:ident: $op:expr;)* })*) => { $($(operations!(@$kind $name $op);)*)* };
+    (@one $name:ident $op:expr) => {
+        fn $name(&mut self, x: Val) -> Val {
+            self.un($op, x)
+        }
+    };
+    (@two $name:ident $op:expr) => {
+        fn $name(&mut self, x: Val, y: Val) -> Val {
+            self.bin($op, x, y)
+        }
+    };
+    (@by $name:ident $op:expr) => {
+        fn $name(&mut self, x: Val, by: u8) -> Val {
+            self.shift($op, x, by)
+        }
+    };
+}
+
+impl Arithmetic for Tape {
+    type Single = Val;
+    type Double = Val;
+    type Word = Val;
+    type Truth = Mask;
+
+    operations! {
+        one {
+            widen: Un::Convert(MachineType::F64);
+            narrow: Un::Convert(MachineType::F32);
+            bits: Un::Bitcast(MachineType::I64);
+            number: Un::Bitcast(MachineType::F64);
+            neg: Un::Neg;
+            abs: Un::Abs;
+        }
+        two {
+            add: Bin::Add;
+            sub: Bin::Sub;
+            mul: Bin::Mul;
+            div: Bin::Div;
+            min: Bin::FMin;
+            max: Bin::FMax;
+            copysign: Bin::Copysign;
+            plus: Bin::Add;
+            minus: Bin::Sub;
+            and: Bin::And;
+            or: Bin::Or;
+            xor: Bin::Xor;
+        }
+        by {
+            left: Shift::Left;
+            right: Shift::Right;
+        }
+    }
+
+    fn double(&mut self, value: f64) -> Val {
+        self.konst(MachineType::F64, value.to_bits())
+    }
+
+    fn word(&mut self, bits: u64) -> Val {
+        self.konst(MachineType::I64, bits)
+    }
+
+    fn fma(&mut self, x: Val, y: Val, z: Val) -> Val {
+        Tape::fma(self, x, y, z)
+    }
+
+    fn less(&mut self, x: Val, y: Val) -> Mask {
+        self.cmp(Cmp::Lt, x, y)
+    }
+
+    fn equal(&mut self, x: Val, y: Val) -> Mask {
+        self.cmp(Cmp::Eq, x, y)
+    }
+
+    fn not_zero(&mut self, x: Val) -> Mask {
+        let zero = self.word(0);
+        self.cmp(Cmp::Ne, x, zero)
+    }
+
+    fn not(&mut self, a: Mask) -> Mask {
+        self.mnot(a)
+    }
+
+    fn either(&mut self, a: Mask, b: Mask) -> Mask {
+        self.mor(a, b)
+    }
+
+    fn select(&mut self, mask: Mask, on: Val, off: Val) -> Val {
+        Tape::select(self, mask, on, off)
+    }
+
+    fn rare_single(&mut self, mask: Mask, function: RuntimeFn, arguments: &[Val], ordinary: Val) -> Val {
+        self.rare_call(mask, function, arguments, ordinary)
+    }
+
+    fn rare_double(&mut self, mask: Mask, function: RuntimeFn, arguments: &[Val], ordinary: Val) -> Val {
+        self.rare_call(mask, function, arguments, ordinary)
+    }
+}

@@ -1,0 +1,276 @@
+//! The exponential, less 1, and the hyperbolic sine: `e^x = 2^k e^r` with `|r|` at most half of `ln 2`, and polynomials
+//! for `r`. Arguments are rare only where a result is about to overflow.
+
+use super::arithmetic::{Arithmetic, add, clamp, fma, polynomial, sub, times_plus, within};
+use crate::RuntimeFn;
+use std::f64::consts::LOG2_E;
+
+/// Added to a number below 2^51 it leaves the nearest whole number in the low bits of the sum.
+pub(super) const WHOLE: f64 = 6_755_399_441_055_744.0;
+/// The bias of exponents.
+pub(super) const BIAS: f64 = 1023.0;
+
+/// `ln 2`, and what its rounding left.
+pub(super) const LN_2: [f64; 2] = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
+
+/// `(e^r - 1 - r) / r^2`, to 2^-57 of `e^r`.
+pub(super) const EXP: [f64; 10] = [
+    0.500_000_000_000_000_6,
+    0.166_666_666_666_666_85,
+    0.041_666_666_666_573_55,
+    0.008_333_333_333_314_619,
+    0.001_388_888_893_240_543_6,
+    0.000_198_412_699_029_740_26,
+    2.480_150_441_185_865_5e-5,
+    2.755_722_800_357_967_4e-6,
+    2.762_634_076_326_376_7e-7,
+    2.511_445_779_610_916_4e-8,
+];
+
+/// The same to 2^-61 of `e^r - 1`.
+const EXPM1: [f64; 11] = [
+    0.5,
+    0.166_666_666_666_666_77,
+    0.041_666_666_666_666_7,
+    0.008_333_333_333_321_606,
+    0.001_388_888_888_886_675_7,
+    0.000_198_412_698_861_861_85,
+    2.480_158_736_069_688e-5,
+    2.755_724_415_134_824e-6,
+    2.755_724_265_207_428e-7,
+    2.510_905_643_232_043e-8,
+    2.092_447_351_681_969_8e-9,
+];
+
+/// The same to 2^-28 of `e^r`.
+const EXP_SINGLE: [f64; 5] = [
+    0.499_999_934_484_838_65,
+    0.166_665_205_722_311_67,
+    0.041_668_387_713_547_74,
+    0.008_368_724_056_004_419,
+    0.001_381_463_701_157_712_5,
+];
+
+/// The same to 2^-32 of `e^r - 1`.
+const EXPM1_SINGLE: [f64; 6] = [
+    0.500_000_004_642_878_3,
+    0.166_666_668_179_222_6,
+    0.041_666_354_561_253_8,
+    0.008_333_272_857_782_532,
+    0.001_394_101_778_248_182_7,
+    0.000_199_142_722_109_993_46,
+];
+
+/// `x / ln 2` as a whole number: itself, and in the low bits of a number, moved up by `bias`.
+#[inline(always)]
+fn halves<A: Arithmetic>(m: &mut A, x: A::Double, bias: f64) -> (A::Double, A::Word) {
+    let shift = m.double(WHOLE + bias);
+    let shifted = times_plus(m, x, LOG2_E, shift);
+    (m.sub(shifted, shift), m.bits(shifted))
+}
+
+/// `2^k` from `k + 1023` in the low bits, between 1 and 2046.
+#[inline(always)]
+pub(super) fn power_of_two<A: Arithmetic>(m: &mut A, biased: A::Word) -> A::Double {
+    let bits = m.left(biased, 52);
+    m.number(bits)
+}
+
+/// `2^k` as two factors, either of which is an ordinary number, from `k + 2046` in the low bits. A product with the first
+/// and then the second overflows, or becomes subnormal, in the second multiplication only: it is rounded once.
+#[inline(always)]
+fn two_factors<A: Arithmetic>(m: &mut A, biased: A::Word) -> (A::Double, A::Double) {
+    let half = m.right(biased, 1);
+    let rest = m.minus(biased, half);
+    (power_of_two(m, half), power_of_two(m, rest))
+}
+
+/// `e^x` in binary64.
+#[inline(always)]
+pub(super) fn exp_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+    // Beyond these the result is infinite, or zero, anyway.
+    let x = clamp(m, x, -746.0, 710.0);
+    let (k, biased) = halves(m, x, 2.0 * BIAS);
+    let r = times_plus(m, k, -LN_2[0], x);
+    let r = times_plus(m, k, -LN_2[1], r);
+    let (square, series) = (m.mul(r, r), polynomial(m, r, EXP));
+    let above = m.fma(square, series, r);
+    let power = add(m, above, 1.0);
+    let (first, second) = two_factors(m, biased);
+    let part = m.mul(power, first);
+    m.mul(part, second)
+}
+
+/// `e^x` in binary32: what binary64 makes of it neither overflows nor underflows before the rounding.
+#[inline(always)]
+pub(super) fn exp_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+    let x = m.widen(x);
+    let x = clamp(m, x, -150.0, 130.0);
+    let (k, biased) = halves(m, x, BIAS);
+    let r = times_plus(m, k, -LN_2[0], x);
+    let series = polynomial(m, r, EXP_SINGLE);
+    let series = fma(m, series, r, 1.0);
+    let power = fma(m, series, r, 1.0);
+    let scale = power_of_two(m, biased);
+    let result = m.mul(power, scale);
+    m.narrow(result)
+}
+
+/// `e^x - 1` in binary64: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in two parts each.
+#[inline(always)]
+pub(super) fn expm1_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+    // Below this it is -1.
+    let bound = m.double(-40.0);
+    let bounded = m.max(bound, x);
+    let (k, biased) = halves(m, bounded, BIAS);
+    let high = times_plus(m, k, -LN_2[0], bounded);
+    let r = times_plus(m, k, -LN_2[1], high);
+    let off = m.sub(high, r);
+    let low = times_plus(m, k, -LN_2[1], off);
+    let (square, series) = (m.mul(r, r), polynomial(m, r, EXPM1));
+    // The derivative at r is near enough to 1 + r for what r lacks.
+    let low = m.fma(low, r, low);
+    let above = m.fma(square, series, low);
+    let scale = power_of_two(m, biased);
+    let base = sub(m, scale, 1.0);
+    let cut = m.sub(scale, base);
+    let cut = sub(m, cut, 1.0);
+    // |base| is at least |scale * r|, or zero.
+    let sum = m.fma(scale, r, base);
+    let lost = m.sub(base, sum);
+    let lost = m.fma(scale, r, lost);
+    let lost = m.add(lost, cut);
+    let rest = m.fma(scale, above, lost);
+    let result = m.add(sum, rest);
+    let result = m.copysign(result, x);
+    // Soon 2^k overflows.
+    let most = m.double(709.0);
+    let rare = m.less(most, x);
+    m.rare_double(rare, RuntimeFn::Expm1F64, &[x], result)
+}
+
+/// `e^x - 1` in binary32.
+#[inline(always)]
+pub(super) fn expm1_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+    let x = m.widen(x);
+    let x = clamp(m, x, -40.0, 130.0);
+    let (k, biased) = halves(m, x, BIAS);
+    let r = times_plus(m, k, -LN_2[0], x);
+    let series = polynomial(m, r, EXPM1_SINGLE);
+    let series = fma(m, series, r, 1.0);
+    let above = m.mul(series, r);
+    let scale = power_of_two(m, biased);
+    // Taking zero away, not adding it, leaves a minus zero as it is.
+    let one = m.double(1.0);
+    let below = m.sub(one, scale);
+    let base = m.neg(below);
+    let result = m.fma(above, scale, base);
+    m.narrow(result)
+}
+
+/// `(sinh r - r) / r^3` and `(cosh r - 1) / r^2` in powers of `r^2`.
+const SINH: [f64; 5] = [
+    0.166_666_666_666_666_77,
+    0.008_333_333_333_321_606,
+    0.000_198_412_698_861_874_37,
+    2.755_724_414_989_045_6e-6,
+    2.510_905_697_762_98e-8,
+];
+const COSH: [f64; 6] = [
+    0.5,
+    0.041_666_666_666_666_71,
+    0.001_388_888_888_886_391_2,
+    2.480_158_736_344_212e-5,
+    2.755_724_178_592_063_5e-7,
+    2.092_443_742_148_988e-9,
+];
+const SINH_SINGLE: [f64; 3] = [0.166_666_667_546_015, 0.008_333_288_937_310_087, 0.000_199_049_731_476_763_22];
+const COSH_SINGLE: [f64; 3] = [0.500_000_007_918_346, 0.041_666_266_918_133_826, 0.001_394_624_137_181_828_3];
+
+/// `2^(k-1)` and `2^(-k-1)` from `k + 1022` in the low bits.
+#[inline(always)]
+fn half_powers<A: Arithmetic>(m: &mut A, biased: A::Word) -> (A::Double, A::Double) {
+    let twice = m.word(2 * 1022);
+    let opposite = m.minus(twice, biased);
+    (power_of_two(m, biased), power_of_two(m, opposite))
+}
+
+/// `sinh x` in binary64: `sinh(k ln 2) cosh r + cosh(k ln 2) sinh r`, the leading terms with what their rounding loses.
+#[inline(always)]
+pub(super) fn sinh_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+    let magnitude = m.abs(x);
+    let (k, biased) = halves(m, magnitude, BIAS - 1.0);
+    let high = times_plus(m, k, -LN_2[0], magnitude);
+    let r = times_plus(m, k, -LN_2[1], high);
+    let off = m.sub(high, r);
+    let low = times_plus(m, k, -LN_2[1], off);
+    let (up, down) = half_powers(m, biased);
+    let (sinh, cosh) = (m.sub(up, down), m.add(up, down));
+    let cut = m.sub(up, sinh);
+    let cut = m.sub(cut, down);
+    let square = m.mul(r, r);
+    let (odd, even) = (polynomial(m, square, SINH), polynomial(m, square, COSH));
+    let cube = m.mul(square, r);
+    let odd = m.fma(cube, odd, low);
+    let even = m.mul(square, even);
+    // |sinh| is at least |cosh * r|, or zero.
+    let sum = m.fma(cosh, r, sinh);
+    let lost = m.sub(sinh, sum);
+    let lost = m.fma(cosh, r, lost);
+    let lost = m.add(lost, cut);
+    // What r lacks, times the derivative of the even part.
+    let slope = m.mul(r, low);
+    let even = m.add(even, slope);
+    let rest = m.fma(sinh, even, lost);
+    let rest = m.fma(cosh, odd, rest);
+    let result = m.add(sum, rest);
+    let result = m.copysign(result, x);
+    let ordinary = within(m, x, 700.0);
+    let rare = m.not(ordinary);
+    m.rare_double(rare, RuntimeFn::SinhF64, &[x], result)
+}
+
+/// `sinh x` in binary32.
+#[inline(always)]
+pub(super) fn sinh_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+    let x = m.widen(x);
+    let x = clamp(m, x, -130.0, 130.0);
+    let (k, biased) = halves(m, x, BIAS - 1.0);
+    let r = times_plus(m, k, -LN_2[0], x);
+    let (up, down) = half_powers(m, biased);
+    let (minus_sinh, cosh) = (m.sub(down, up), m.add(up, down));
+    // Taking zero away, not adding it, leaves a minus zero as it is.
+    let sinh = m.neg(minus_sinh);
+    let square = m.mul(r, r);
+    let (odd, even) = (polynomial(m, square, SINH_SINGLE), polynomial(m, square, COSH_SINGLE));
+    let odd = fma(m, square, odd, 1.0);
+    let even = fma(m, square, even, 1.0);
+    let odd = m.mul(odd, r);
+    let odd = m.mul(cosh, odd);
+    let result = m.fma(sinh, even, odd);
+    m.narrow(result)
+}
+
+/// `(2^r - 1) / r`, to 2^-28 of `2^r`.
+const EXP2_SINGLE: [f64; 6] = [
+    0.693_147_202_881_508_6,
+    0.240_226_479_106_235_57,
+    0.055_503_324_094_911_696,
+    0.009_618_437_563_396_878,
+    0.001_339_890_009_317_773_4,
+    0.000_153_533_525_349_828_9,
+];
+
+/// `2^x` for a result in binary32; not for NaN.
+#[inline(always)]
+pub(super) fn exp2_for_single<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+    let x = clamp(m, x, -200.0, 200.0);
+    let shifted = add(m, x, WHOLE + BIAS);
+    let k = sub(m, shifted, WHOLE + BIAS);
+    let r = m.sub(x, k);
+    let series = polynomial(m, r, EXP2_SINGLE);
+    let power = fma(m, series, r, 1.0);
+    let biased = m.bits(shifted);
+    let scale = power_of_two(m, biased);
+    m.mul(power, scale)
+}

@@ -1,0 +1,242 @@
+//! Logarithms: `x = 2^e m` with the mantissa `m` from 3/4 to 3/2, and `ln m = 2 artanh s` with `s = (m-1) / (m+1)`: one
+//! division and a short series. Zeros, infinities, NaNs, negative and subnormal numbers are rare.
+
+use super::arithmetic::{Arithmetic, add, fma, less_from, mul, polynomial, times_plus};
+use super::exponential::LN_2;
+use crate::RuntimeFn;
+use std::f64::consts::{LOG2_E, LOG10_E};
+
+/// `2 artanh s = s (2 + z series)` with `z = s^2`: to 2^-56, and to 2^-63.
+const SERIES: [f64; 7] = [
+    0.666_666_666_666_727_1,
+    0.399_999_999_961_614_84,
+    0.285_714_293_953_080_46,
+    0.222_221_385_008_926_13,
+    0.181_863_560_748_568_88,
+    0.152_501_887_643_428_37,
+    0.153_681_879_904_485_9,
+];
+const LONG_SERIES: [f64; 8] = [
+    0.666_666_666_666_666,
+    0.400_000_000_000_559_4,
+    0.285_714_285_560_071_17,
+    0.222_222_242_762_025_57,
+    0.181_816_670_888_075_96,
+    0.153_910_724_106_701_7,
+    0.131_742_622_601_469_1,
+    0.138_385_634_767_133_97,
+];
+/// The same to 2^-28, and to 2^-42.
+const SINGLE: [f64; 3] = [0.666_669_473_527_268_1, 0.399_578_252_405_783_93, 0.303_605_724_821_736_53];
+pub(super) const LONG_SINGLE: [f64; 5] = [
+    0.666_666_667_103_093_4,
+    0.399_999_846_322_374_23,
+    0.285_731_829_248_223_9,
+    0.221_351_707_320_593_48,
+    0.201_218_305_155_744_63,
+];
+
+/// `ln 2` and the decimal logarithm of 2, cut so that their products with exponents are exact, and the rests.
+pub(super) const LN_2_CUT: [f64; 2] = [0.693_147_180_559_663, 2.823_529_056_303_157_7e-13];
+const LOG10_2_CUT: [f64; 2] = [0.301_029_995_663_839_14, 1.420_502_322_726_61e-13];
+/// What is lost of the logarithms of e.
+const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
+const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
+
+/// The exponent of a number `2^e m`.
+pub(super) struct Exponent<A: Arithmetic> {
+    /// `-e`: times a negative constant, that of 1 is -0, which is lost in any sum.
+    pub(super) minus: A::Double,
+    /// `2^-e`.
+    pub(super) inverse: A::Double,
+}
+
+/// The exponent of a positive normal number. That of others (zero, subnormal, negative, infinite, NaN) is at least 1022 off
+/// zero, and the inverse is of no use.
+#[inline(always)]
+pub(super) fn exponent<A: Arithmetic>(m: &mut A, x: A::Double) -> Exponent<A> {
+    const HALF_STEP: u64 = 1 << 51;
+    const TWO_52: u64 = 0x433 << 52;
+    let (bits, half, tag, twice) = (m.bits(x), m.word(HALF_STEP), m.word(TWO_52), m.word((2 * 1023) << 52));
+    let shifted = m.plus(bits, half);
+    let biased = m.right(shifted, 52);
+    let tagged = m.or(biased, tag);
+    let tagged = m.number(tagged);
+    let minus = less_from(m, f64::from_bits(TWO_52 | 1023), tagged);
+    let field = m.left(biased, 52);
+    let opposite = m.minus(twice, field);
+    Exponent { minus, inverse: m.number(opposite) }
+}
+
+/// `s` and its square, from `m - 1`.
+#[inline(always)]
+pub(super) fn ratio<A: Arithmetic>(m: &mut A, above: A::Double) -> (A::Double, A::Double) {
+    let sum = add(m, above, 2.0);
+    let s = m.div(above, sum);
+    (s, m.mul(s, s))
+}
+
+/// True where the exponent, which is no NaN, is not near zero.
+#[inline(always)]
+pub(super) fn beyond<A: Arithmetic>(m: &mut A, exponent: A::Double, bound: f64) -> A::Truth {
+    let (magnitude, bound) = (m.abs(exponent), m.double(bound));
+    m.less(bound, magnitude)
+}
+
+/// The exponents of positive finite binary32 numbers, subnormal ones too, are well within this.
+pub(super) const SINGLE_EXPONENTS: f64 = 1000.0;
+/// The exponents of binary64 numbers that are surely normal.
+pub(super) const DOUBLE_EXPONENTS: f64 = 1021.5;
+
+/// A logarithm in binary32: `e * unit + s (leading + z series)`.
+#[inline(always)]
+fn single<A: Arithmetic, const N: usize>(
+    m: &mut A,
+    x: A::Single,
+    function: RuntimeFn,
+    [unit, scale]: [f64; 2],
+    series: [f64; N],
+) -> A::Single {
+    let wide = m.widen(x);
+    let exponent = exponent(m, wide);
+    let above = fma(m, wide, exponent.inverse, -1.0);
+    let (s, z) = ratio(m, above);
+    let series = polynomial(m, z, series.map(|c| c * scale));
+    let series = fma(m, series, z, 2.0 * scale);
+    let base = mul(m, exponent.minus, -unit);
+    let result = m.fma(s, series, base);
+    let result = m.narrow(result);
+    let rare = beyond(m, exponent.minus, SINGLE_EXPONENTS);
+    m.rare_single(rare, function, &[x], result)
+}
+
+/// The natural logarithm in binary32.
+#[inline(always)]
+pub(super) fn log_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+    single(m, x, RuntimeFn::LogF32, [LN_2[0], 1.0], SINGLE)
+}
+
+/// The logarithm to base 2 in binary32.
+#[inline(always)]
+pub(super) fn log2_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+    single(m, x, RuntimeFn::Log2F32, [1.0, LOG2_E], SINGLE)
+}
+
+/// The logarithm to base 10 in binary32.
+#[inline(always)]
+pub(super) fn log10_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+    single(m, x, RuntimeFn::Log10F32, [std::f64::consts::LOG10_2, LOG10_E], SINGLE)
+}
+
+/// `m - 1` where `1 + x = 2^e m`, rounded once: a tiny `x` is kept, and the sign of a zero.
+#[inline(always)]
+fn above_one<A: Arithmetic>(m: &mut A, x: A::Double, inverse: A::Double) -> A::Double {
+    let less = less_from(m, 1.0, inverse);
+    let base = m.neg(less);
+    m.fma(x, inverse, base)
+}
+
+/// `ln(1 + x)` in binary32.
+#[inline(always)]
+pub(super) fn log1p_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+    let wide = m.widen(x);
+    let sum = add(m, wide, 1.0);
+    let exponent = exponent(m, sum);
+    let above = above_one(m, wide, exponent.inverse);
+    let (s, z) = ratio(m, above);
+    let series = polynomial(m, z, SINGLE);
+    let series = fma(m, series, z, 2.0);
+    let base = mul(m, exponent.minus, -LN_2[0]);
+    let result = m.fma(s, series, base);
+    let result = m.narrow(result);
+    let rare = beyond(m, exponent.minus, SINGLE_EXPONENTS);
+    m.rare_single(rare, RuntimeFn::Log1pF32, &[x], result)
+}
+
+/// `e ln 2 + ln(1 + f)` in binary64, for a mantissa `1 + f`.
+///
+/// `ln(1 + f) = f - (f^2/2 - s (f^2/2 + z series))`: the first two terms are nearly exact, the others small.
+#[inline(always)]
+fn natural<A: Arithmetic>(m: &mut A, f: A::Double, minus_exponent: A::Double) -> A::Double {
+    let (s, z) = ratio(m, f);
+    let series = polynomial(m, z, SERIES);
+    let half = mul(m, f, 0.5);
+    let half_square = m.mul(half, f);
+    let inner = m.fma(z, series, half_square);
+    let base = mul(m, minus_exponent, -LN_2_CUT[1]);
+    let inner = m.fma(s, inner, base);
+    let below = m.sub(half_square, inner);
+    let rest = m.sub(f, below);
+    times_plus(m, minus_exponent, -LN_2_CUT[0], rest)
+}
+
+/// The natural logarithm in binary64.
+#[inline(always)]
+pub(super) fn log_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+    let exponent = exponent(m, x);
+    let f = fma(m, x, exponent.inverse, -1.0);
+    let result = natural(m, f, exponent.minus);
+    let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
+    m.rare_double(rare, RuntimeFn::LogF64, &[x], result)
+}
+
+/// `ln(1 + x)` in binary64. The rounded sum is good for the exponent only; `f` is exact but for sums so large that it does
+/// not matter.
+#[inline(always)]
+pub(super) fn log1p_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+    let sum = add(m, x, 1.0);
+    let exponent = exponent(m, sum);
+    let f = above_one(m, x, exponent.inverse);
+    let result = natural(m, f, exponent.minus);
+    let result = m.copysign(result, x);
+    let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
+    m.rare_double(rare, RuntimeFn::Log1pF64, &[x], result)
+}
+
+/// A logarithm to another base in binary64: that of the mantissa in two parts, times the logarithm of e in two parts, plus
+/// the exponent's share, of which the larger part is exact.
+#[inline(always)]
+fn scaled<A: Arithmetic>(m: &mut A, x: A::Double, function: RuntimeFn, unit: [f64; 2], scale: [f64; 2]) -> A::Double {
+    let exponent = exponent(m, x);
+    let f = fma(m, x, exponent.inverse, -1.0);
+    let (s, z) = ratio(m, f);
+    let series = polynomial(m, z, LONG_SERIES);
+    let half = mul(m, f, 0.5);
+    let half_square = m.mul(half, f);
+    let high = m.sub(f, half_square);
+    // f is at least twice its half square: taking both parts of the square away is exact, what is left of it included.
+    let low = m.sub(f, high);
+    let low = m.sub(low, half_square);
+    let minus_square = m.neg(half_square);
+    let cut = m.fma(half, f, minus_square);
+    let low = m.sub(low, cut);
+    let inner = m.fma(z, series, half_square);
+    let low = m.fma(s, inner, low);
+    let product = mul(m, high, scale[0]);
+    let minus_product = m.neg(product);
+    let rest = times_plus(m, high, scale[0], minus_product);
+    let rest = times_plus(m, high, scale[1], rest);
+    let rest = times_plus(m, low, scale[0], rest);
+    let rest = if unit[1] == 0.0 { rest } else { times_plus(m, exponent.minus, -unit[1], rest) };
+    // The exponent's share is the larger, or zero.
+    let base = mul(m, exponent.minus, -unit[0]);
+    let sum = m.add(base, product);
+    let lost = m.sub(base, sum);
+    let lost = m.add(lost, product);
+    let rest = m.add(rest, lost);
+    let result = m.add(sum, rest);
+    let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
+    m.rare_double(rare, function, &[x], result)
+}
+
+/// The logarithm to base 2 in binary64.
+#[inline(always)]
+pub(super) fn log2_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+    scaled(m, x, RuntimeFn::Log2F64, [1.0, 0.0], [LOG2_E, LOG2_E_LOW])
+}
+
+/// The logarithm to base 10 in binary64.
+#[inline(always)]
+pub(super) fn log10_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+    scaled(m, x, RuntimeFn::Log10F64, LOG10_2_CUT, [LOG10_E, LOG10_E_LOW])
+}

@@ -1,0 +1,131 @@
+//! The mathematical functions of the language: one algorithm each, shared by all backends, so that every backend and
+//! every machine gives the same bits, within an ulp of the exact value. The binary32 functions compute in binary64 and
+//! round once.
+//!
+//! An algorithm is a text over [`Arithmetic`], without branches. The functions here run it on plain numbers, with the
+//! processor's fused multiply-add or with an exact rule in its place; [`record`] runs it on whatever records operations.
+//!
+//! Coefficients are those of minimax polynomials, from Remez' algorithm in 200 bits, weighted so that the error of the
+//! result is what is said beside them. Errors are then those of the last few roundings: `runtime/tests/ulp.rs`.
+
+mod arithmetic;
+mod exponential;
+mod fused;
+mod logarithm;
+mod power;
+mod rare;
+mod trigonometric;
+
+pub use arithmetic::Arithmetic;
+pub use fused::{in_software_f32, in_software_f64};
+
+use crate::RuntimeFn;
+use arithmetic::Plain;
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $variant:ident: $name:ident($($arg:ident),*: $ty:ty) = $text:path;)*) => {
+        $(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $name($($arg: $ty),*) -> $ty {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    #[target_feature(enable = "fma")]
+                    fn fused($($arg: $ty),*) -> $ty {
+                        $text(&mut Plain::<true>, $($arg),*)
+                    }
+                    if fused::in_hardware() {
+                        // SAFETY: FEATURE: the processor has the instruction.
+                        return unsafe { fused($($arg),*) };
+                    }
+                }
+                if cfg!(target_arch = "aarch64") {
+                    return $text(&mut Plain::<true>, $($arg),*);
+                }
+                $text(&mut Plain::<false>, $($arg),*)
+            }
+        )*
+
+        /// Runs a function's text on a machine of one kind of number. Nothing for the other functions of the table.
+        pub fn record<V: Copy, A: Arithmetic<Single = V, Double = V>>(
+            machine: &mut A,
+            function: RuntimeFn,
+            arguments: &[V],
+        ) -> Option<V> {
+            match (function, arguments) {
+                $((RuntimeFn::$variant, [$($arg),*]) => Some($text(machine, $(*$arg),*)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+functions! {
+    /// e to the power of `x`; overflows to infinity, underflows to 0.
+    ExpF32: exp_f32(x: f32) = exponential::exp_single;
+    /// e to the power of `x`; overflows to infinity, underflows to 0.
+    ExpF64: exp_f64(x: f64) = exponential::exp_double;
+    /// e to the power of `x`, less 1, without cancellation near 0.
+    Expm1F32: expm1_f32(x: f32) = exponential::expm1_single;
+    /// e to the power of `x`, less 1, without cancellation near 0.
+    Expm1F64: expm1_f64(x: f64) = exponential::expm1_double;
+    /// Natural logarithm: -inf at 0, NaN below.
+    LogF32: log_f32(x: f32) = logarithm::log_single;
+    /// Natural logarithm: -inf at 0, NaN below.
+    LogF64: log_f64(x: f64) = logarithm::log_double;
+    /// Natural logarithm of `1 + x`, without cancellation near 0.
+    Log1pF32: log1p_f32(x: f32) = logarithm::log1p_single;
+    /// Natural logarithm of `1 + x`, without cancellation near 0.
+    Log1pF64: log1p_f64(x: f64) = logarithm::log1p_double;
+    /// Logarithm to base 2.
+    Log2F32: log2_f32(x: f32) = logarithm::log2_single;
+    /// Logarithm to base 2.
+    Log2F64: log2_f64(x: f64) = logarithm::log2_double;
+    /// Logarithm to base 10.
+    Log10F32: log10_f32(x: f32) = logarithm::log10_single;
+    /// Logarithm to base 10.
+    Log10F64: log10_f64(x: f64) = logarithm::log10_double;
+    /// `x` to the power of `y`, with C's special cases: `pow(NaN, 0) = pow(1, NaN) = 1`.
+    PowF32: pow_f32(x, y: f32) = power::pow_single;
+    /// `x` to the power of `y`, with C's special cases: `pow(NaN, 0) = pow(1, NaN) = 1`.
+    PowF64: pow_f64(x, y: f64) = power::pow_double;
+    /// Sine of an angle in radians; NaN for an infinity.
+    SinF32: sin_f32(x: f32) = trigonometric::sin_single;
+    /// Sine of an angle in radians; NaN for an infinity.
+    SinF64: sin_f64(x: f64) = trigonometric::sin_double;
+    /// Cosine of an angle in radians; NaN for an infinity.
+    CosF32: cos_f32(x: f32) = trigonometric::cos_single;
+    /// Cosine of an angle in radians; NaN for an infinity.
+    CosF64: cos_f64(x: f64) = trigonometric::cos_double;
+    /// Hyperbolic sine; overflows to an infinity.
+    SinhF32: sinh_f32(x: f32) = exponential::sinh_single;
+    /// Hyperbolic sine; overflows to an infinity.
+    SinhF64: sinh_f64(x: f64) = exponential::sinh_double;
+    /// The angle between -pi/2 and pi/2 whose tangent is `x`.
+    AtanF32: atan_f32(x: f32) = trigonometric::atan_single;
+    /// The angle between -pi/2 and pi/2 whose tangent is `x`.
+    AtanF64: atan_f64(x: f64) = trigonometric::atan_double;
+}
+
+/// The remainder of `x / y` truncated, with the sign of `x`; NaN for `y = 0`. Exact.
+#[must_use]
+pub fn fmod_f64(x: f64, y: f64) -> f64 {
+    x % y
+}
+
+/// The remainder of `x / y` truncated, with the sign of `x`; NaN for `y = 0`. Exact.
+#[must_use]
+pub fn fmod_f32(x: f32, y: f32) -> f32 {
+    x % y
+}
+
+/// True if the thread rounds to nearest and keeps subnormal numbers, as "the same bits everywhere" needs.
+#[must_use]
+pub fn default_float_mode() -> bool {
+    use std::hint::black_box;
+    let subnormal = black_box(f64::MIN_POSITIVE) * black_box(0.5);
+    // Rounded down or towards zero, the first sum would be 1; rounded up, the second would not.
+    let three_quarters = black_box(1.0_f64) + black_box(f64::EPSILON * 0.75);
+    let quarter = black_box(1.0_f64) + black_box(f64::EPSILON * 0.25);
+    subnormal > 0.0 && three_quarters > 1.0 && quarter == 1.0
+}

@@ -1,0 +1,146 @@
+//! Powers: `x^y = e^(y ln x)`, the logarithm and the product in two numbers each, so that an exponent of hundreds leaves
+//! the result within an ulp. Only positive ordinary bases, and results that are ordinary numbers, are done here.
+
+use super::arithmetic::{Arithmetic, add, fma, less_from, mul, polynomial, sub, times_plus, within};
+use super::exponential::{BIAS, EXP, LN_2, WHOLE, exp2_for_single, power_of_two};
+use super::logarithm::{DOUBLE_EXPONENTS, LN_2_CUT, LONG_SINGLE, SINGLE_EXPONENTS, beyond, exponent, ratio};
+use crate::RuntimeFn;
+use std::f64::consts::LOG2_E;
+
+/// Where a power is not left to logarithms: where the base is not positive and normal, where the product of exponent and
+/// logarithm is out of bounds or NaN, and at one half, a root, which is rounded correctly.
+#[inline(always)]
+fn unusual<A: Arithmetic>(
+    m: &mut A,
+    base_exponent: A::Double,
+    most: f64,
+    exponent: A::Double,
+    product: A::Double,
+    bound: f64,
+) -> A::Truth {
+    let (odd, ordinary) = (beyond(m, base_exponent, most), within(m, product, bound));
+    let extreme = m.not(ordinary);
+    let half = m.double(0.5);
+    let root = m.equal(exponent, half);
+    let rare = m.either(odd, extreme);
+    m.either(root, rare)
+}
+
+/// `x^y` in binary32: the logarithm to base 2 and the product in binary64 are more than good enough.
+#[inline(always)]
+pub(super) fn pow_single<A: Arithmetic>(m: &mut A, x: A::Single, y: A::Single) -> A::Single {
+    let (base, power) = (m.widen(x), m.widen(y));
+    let exponent = exponent(m, base);
+    let above = fma(m, base, exponent.inverse, -1.0);
+    let (s, z) = ratio(m, above);
+    let series = polynomial(m, z, LONG_SINGLE.map(|c| c * LOG2_E));
+    let series = fma(m, series, z, 2.0 * LOG2_E);
+    let whole = m.neg(exponent.minus);
+    let logarithm = m.fma(s, series, whole);
+    let product = m.mul(power, logarithm);
+    let result = exp2_for_single(m, product);
+    let result = m.narrow(result);
+    // An infinite or NaN power shows in the product.
+    let rare = unusual(m, exponent.minus, SINGLE_EXPONENTS, power, product, f64::MAX);
+    m.rare_single(rare, RuntimeFn::PowF32, &[x, y], result)
+}
+
+/// `2 artanh s = 2 s + s^3 (2/3 + z tail)`, to 2^-69.
+const TAIL: [f64; 8] = [
+    0.399_999_999_999_997_25,
+    0.285_714_285_715_771_8,
+    0.222_222_221_912_750_48,
+    0.181_818_215_235_079_5,
+    0.153_844_067_745_493_58,
+    0.133_411_410_965_888_1,
+    0.115_924_059_018_382_67,
+    0.125_711_606_386_536_22,
+];
+const TWO_THIRDS: [f64; 2] = [0.666_666_666_666_666_6, 3.700_743_415_417_188e-17];
+
+/// A number in two parts, the second below the last place of the first.
+type Pair<A> = [<A as Arithmetic>::Double; 2];
+
+/// The sum of `a` and a `b` that is not larger, or of zero and `b`; what is lost comes second.
+#[inline(always)]
+fn sum<A: Arithmetic>(m: &mut A, a: A::Double, b: A::Double) -> Pair<A> {
+    let high = m.add(a, b);
+    let rest = m.sub(a, high);
+    [high, m.add(rest, b)]
+}
+
+/// The product, exactly.
+#[inline(always)]
+fn product<A: Arithmetic>(m: &mut A, a: A::Double, b: A::Double) -> Pair<A> {
+    let high = m.mul(a, b);
+    let minus = m.neg(high);
+    [high, m.fma(a, b, minus)]
+}
+
+/// The product of pairs.
+#[inline(always)]
+fn pair_product<A: Arithmetic>(m: &mut A, a: Pair<A>, b: Pair<A>) -> Pair<A> {
+    let [high, low] = product::<A>(m, a[0], b[0]);
+    let low = m.fma(a[0], b[1], low);
+    [high, m.fma(a[1], b[0], low)]
+}
+
+/// The natural logarithm in two parts, to 2^-65.
+#[inline(always)]
+fn long_log<A: Arithmetic>(m: &mut A, above: A::Double, minus_exponent: A::Double) -> Pair<A> {
+    let divisor = add(m, above, 2.0);
+    let kept = sub(m, divisor, 2.0);
+    let divisor_low = m.sub(above, kept);
+    let one = m.double(1.0);
+    let inverse = m.div(one, divisor);
+    let s = m.mul(above, inverse);
+    let minus_s = m.neg(s);
+    let rest = m.fma(minus_s, divisor, above);
+    let rest = m.fma(minus_s, divisor_low, rest);
+    let s = [s, m.mul(rest, inverse)];
+    let z = pair_product(m, s, s);
+    let tail = polynomial(m, z[0], TAIL);
+    let leading = fma(m, z[0], tail, TWO_THIRDS[0]);
+    let lost = less_from(m, TWO_THIRDS[0], leading);
+    let lost = m.fma(z[0], tail, lost);
+    let lost = m.fma(z[1], tail, lost);
+    let leading = [leading, add(m, lost, TWO_THIRDS[1])];
+    let cube = pair_product(m, s, z);
+    let cubic = pair_product(m, cube, leading);
+    let twice = [m.add(s[0], s[0]), m.add(s[1], s[1])];
+    let base = mul(m, minus_exponent, -LN_2_CUT[0]);
+    let first = sum(m, base, twice[0]);
+    let second = sum(m, first[0], cubic[0]);
+    let low = m.add(second[1], cubic[1]);
+    let low = m.add(low, first[1]);
+    let low = m.add(low, twice[1]);
+    let low = times_plus(m, minus_exponent, -LN_2_CUT[1], low);
+    sum(m, second[0], low)
+}
+
+/// `x^y` in binary64.
+#[inline(always)]
+pub(super) fn pow_double<A: Arithmetic>(m: &mut A, x: A::Double, y: A::Double) -> A::Double {
+    let exponent = exponent(m, x);
+    let above = fma(m, x, exponent.inverse, -1.0);
+    let logarithm = long_log(m, above, exponent.minus);
+    let [power, low] = product(m, logarithm[0], y);
+    let low = m.fma(logarithm[1], y, low);
+    let shift = m.double(WHOLE + BIAS);
+    let shifted = times_plus(m, power, LOG2_E, shift);
+    let k = m.sub(shifted, shift);
+    let r = times_plus(m, k, -LN_2[0], power);
+    let low = times_plus(m, k, -LN_2[1], low);
+    let near = m.add(r, low);
+    let (square, series) = (m.mul(near, near), polynomial(m, near, EXP));
+    let rest = m.fma(square, series, low);
+    let one = m.double(1.0);
+    let [result, lost] = sum(m, one, r);
+    let rest = m.add(lost, rest);
+    let result = m.add(result, rest);
+    let biased = m.bits(shifted);
+    let scale = power_of_two(m, biased);
+    let result = m.mul(result, scale);
+    let rare = unusual(m, exponent.minus, DOUBLE_EXPONENTS, y, power, 708.0);
+    m.rare_double(rare, RuntimeFn::PowF64, &[x, y], result)
+}

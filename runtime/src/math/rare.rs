@@ -1,0 +1,38 @@
+//! The arguments that branch-free algorithms leave out: zeros, infinities and NaNs of a logarithm, huge angles, powers of
+//! negative numbers. The `libm` crate does them, in plain operations and within an ulp; being rare they may take longer.
+
+use crate::RuntimeFn;
+
+/// The function of binary64 numbers.
+#[cold]
+#[inline(never)]
+pub(super) fn double(function: RuntimeFn, x: &[f64]) -> f64 {
+    use RuntimeFn as F;
+    match (function, x) {
+        (F::LogF32 | F::LogF64, [x]) => libm::log(*x),
+        (F::Log1pF32 | F::Log1pF64, [x]) => libm::log1p(*x),
+        (F::Log2F32 | F::Log2F64, [x]) => libm::log2(*x),
+        (F::Log10F32 | F::Log10F64, [x]) => libm::log10(*x),
+        (F::Expm1F64, [x]) => libm::expm1(*x),
+        (F::SinF32 | F::SinF64, [x]) => libm::sin(*x),
+        (F::CosF32 | F::CosF64, [x]) => libm::cos(*x),
+        (F::SinhF64, [x]) => libm::sinh(*x),
+        (F::PowF32 | F::PowF64, [x, y]) => libm::pow(*x, *y),
+        _ => {
+            debug_assert!(false, "{} has no rare arguments", function.symbol());
+            f64::NAN
+        }
+    }
+}
+
+/// The function of binary32 numbers, computed in binary64 and rounded.
+#[cold]
+#[inline(never)]
+pub(super) fn single(function: RuntimeFn, x: &[f32]) -> f32 {
+    let wide = match x {
+        [x, y] => double(function, &[f64::from(*x), f64::from(*y)]),
+        [x] => double(function, &[f64::from(*x)]),
+        _ => double(function, &[]),
+    };
+    wide as f32
+}

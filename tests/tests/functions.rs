@@ -1,0 +1,216 @@
+//! The mathematical functions in every form they have, on millions of points: interpreted, inlined in native code, called
+//! by native code, recorded and played on bits, which takes no fused instruction. All must give the same bits.
+
+use cembra::{Backend, Model, ModelExecutor, Options, Tier};
+use cembra_ops::{Outcome, Tape};
+use cembra_runtime::{MachineType, RuntimeFn};
+
+/// A NaN is as good as another.
+trait Float: Copy {
+    const TYPE: MachineType;
+    fn of(x: f64) -> Self;
+    fn from_low(bits: u64) -> Self;
+    fn bits(self) -> Option<u64>;
+}
+
+impl Float for f32 {
+    const TYPE: MachineType = MachineType::F32;
+    fn of(x: f64) -> f32 {
+        x as f32
+    }
+    fn from_low(bits: u64) -> f32 {
+        f32::from_bits(bits as u32)
+    }
+    fn bits(self) -> Option<u64> {
+        (!self.is_nan()).then(|| u64::from(self.to_bits()))
+    }
+}
+
+impl Float for f64 {
+    const TYPE: MachineType = MachineType::F64;
+    fn of(x: f64) -> f64 {
+        x
+    }
+    fn from_low(bits: u64) -> f64 {
+        f64::from_bits(bits)
+    }
+    fn bits(self) -> Option<u64> {
+        (!self.is_nan()).then(|| self.to_bits())
+    }
+}
+
+const SPECIAL: &[f64] = &[
+    0.0,
+    1.0,
+    2.0,
+    3.0,
+    7.0,
+    0.5,
+    0.75,
+    1.5,
+    1.0 - f64::EPSILON / 2.0,
+    1.0 + f64::EPSILON,
+    1.0 + 1.0 / 8_388_608.0,
+    5e-324,
+    f64::MIN_POSITIVE,
+    f64::MIN_POSITIVE * 0.6,
+    1e-45,
+    1e-38,
+    1e-40,
+    1e-9,
+    1e-20,
+    f64::MAX,
+    3.402_823_5e38,
+    1e300,
+    f64::INFINITY,
+    f64::NAN,
+    // Where exponentials overflow, underflow, and change their exponent.
+    709.782_712_893_384,
+    709.782_712_893_384_1,
+    710.5,
+    745.133_219_101_941_1,
+    745.2,
+    708.4,
+    88.722_84,
+    88.8,
+    103.97,
+    104.0,
+    87.4,
+    std::f64::consts::LN_2 / 2.0,
+    std::f64::consts::LN_2,
+    // Where sums stop being exact.
+    9_007_199_254_740_992.0,
+    9_007_199_254_740_993.0,
+    16_777_216.0,
+    4_503_599_627_370_497.0,
+    // Angles at which the rest is tiny, and huge ones.
+    std::f64::consts::FRAC_PI_2,
+    std::f64::consts::FRAC_PI_4,
+    std::f64::consts::PI,
+    22.0,
+    355.0,
+    1_073_741_823.0,
+    1_073_741_824.0,
+    1e22,
+    6_381_956_970_095_103.0,
+    0.414_213_562_373_095,
+    2.414_213_562_373_095,
+];
+
+/// A point: any bits, or numbers of the sizes that functions are used on.
+fn point<F: Float>(random: &mut fastrand::Rng) -> F {
+    let sign = if random.bool() { 1.0 } else { -1.0 };
+    match random.u8(0..8) {
+        0 => F::from_low(random.u64(..)),
+        1 => F::of(sign * SPECIAL[random.usize(0..SPECIAL.len())]),
+        2 => F::of(sign * f64::from(random.u32(0..2000))),
+        3 => F::of(1.0 + sign * random.f64() * 0.5_f64.powi(random.i32(0..30))),
+        4 => F::of(sign * random.f64() * 750.0),
+        5 => F::of(sign * random.f64() * 1e10),
+        6 => F::of(sign * random.f64() * 2.0_f64.powi(random.i32(-60..20))),
+        _ => F::of(sign * random.f64() * 3.0),
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident $single:ident $double:ident $text:literal;)*) => {
+        #[derive(cembra::Input)]
+        struct Point<F: cembra::InputValue> {
+            x: F,
+            y: F,
+        }
+
+        #[derive(cembra::Output)]
+        struct Values<F: cembra::OutputValue> {
+            $($name: F,)*
+        }
+
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        const SINGLE: &[RuntimeFn] = &[$(RuntimeFn::$single),*];
+        const DOUBLE: &[RuntimeFn] = &[$(RuntimeFn::$double),*];
+
+        impl<F: Copy + cembra::OutputValue> Values<F> {
+            fn list(&self) -> [F; NAMES.len()] {
+                [$(self.$name),*]
+            }
+        }
+
+        fn text(ty: &str) -> String {
+            let mut text = format!("input x, y: {ty}\n");
+            $(text.push_str(concat!("output ", stringify!($name), " = ", $text, "\n"));)*
+            text
+        }
+    };
+}
+
+functions! {
+    exp ExpF32 ExpF64 "math.exp(x)";
+    expm1 Expm1F32 Expm1F64 "math.expm1(x)";
+    log LogF32 LogF64 "math.log(x)";
+    log1p Log1pF32 Log1pF64 "math.log1p(x)";
+    log2 Log2F32 Log2F64 "math.log2(x)";
+    log10 Log10F32 Log10F64 "math.log10(x)";
+    sin SinF32 SinF64 "math.trig.sin(x)";
+    cos CosF32 CosF64 "math.trig.cos(x)";
+    sinh SinhF32 SinhF64 "math.trig.sinh(x)";
+    atan AtanF32 AtanF64 "math.trig.atan(x)";
+    pow PowF32 PowF64 "math.pow(x, y)";
+}
+
+/// The tape of one function.
+fn recorded(function: RuntimeFn, ty: MachineType) -> Tape {
+    let mut tape = Tape::new();
+    let args: Vec<_> = function.signature().0.iter().map(|_| tape.input(ty)).collect();
+    tape.function(function, &args);
+    tape
+}
+
+macro_rules! compare {
+    ($ty:ident, $functions:ident, $points:expr) => {{
+        let model = Model::parse(&text(stringify!($ty))).expect("a model");
+        let executor = |backend, tier| -> ModelExecutor<Point<$ty>, Values<$ty>> {
+            model.executor(&Options::default().backend(backend).tier(tier)).expect("compiles")
+        };
+        let mut interpreted = executor(Backend::Interpreter, Tier::Optimised);
+        let mut inlined = executor(Backend::Native, Tier::Optimised);
+        let mut called = executor(Backend::Native, Tier::Quick);
+        let tapes: Vec<Tape> = $functions.iter().map(|f| recorded(*f, <$ty as Float>::TYPE)).collect();
+        let mut random = fastrand::Rng::with_seed(11);
+        for number in 0..$points {
+            let point: Point<$ty> = Point { x: point(&mut random), y: point(&mut random) };
+            let expected = interpreted.run(&point).expect("a result").list();
+            let inlined = inlined.run(&point).expect("a result").list();
+            let called = called.run(&point).expect("a result").list();
+            for at in 0..NAMES.len() {
+                let expected = expected[at].bits();
+                let agrees = |found: Option<u64>, how: &str| {
+                    let (x, y) = (point.x, point.y);
+                    assert_eq!(found, expected, "{} {} ({x:e}, {y:e}): {how}", stringify!($ty), NAMES[at]);
+                };
+                agrees(inlined[at].bits(), "inlined");
+                agrees(called[at].bits(), "called");
+                let function = $functions[at];
+                let bits = [u64::from(point.x.to_bits()), u64::from(point.y.to_bits())];
+                let bits = &bits[..function.signature().0.len()];
+                let value = |bits: u64| <$ty as Float>::from_low(bits).bits();
+                if number % 4 == 0 {
+                    let Outcome::Done(results) = tapes[at].run_on_bits(bits) else { panic!("functions do not fail") };
+                    agrees(results.last().copied().and_then(value), "played on bits");
+                }
+            }
+        }
+    }};
+}
+
+#[test]
+fn all_forms_of_a_function_give_the_same_bits() {
+    compare!(f32, SINGLE, 60_000);
+    compare!(f64, DOUBLE, 60_000);
+}
+
+#[test]
+#[ignore = "ten million points: seconds in a release build only"]
+fn all_forms_of_a_function_give_the_same_bits_on_ten_million_points() {
+    compare!(f32, SINGLE, 455_000);
+    compare!(f64, DOUBLE, 455_000);
+}
