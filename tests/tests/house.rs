@@ -34,6 +34,8 @@ const UNSAFE: &[&str] = &[
     "crates/ops/src/user.rs",
     "crates/plan/src/binding.rs",
     "crates/plan/src/build.rs",
+    "runtime/src/code_memory/mod.rs",
+    "runtime/src/code_memory/pool.rs",
     "runtime/src/context.rs",
     "runtime/src/frame.rs",
     "runtime/src/functions.rs",

@@ -91,7 +91,7 @@ impl Function for Compiled {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Compiled>() + size_of_val(&*self.calls.table) + self.pages.size().next_multiple_of(4096)
+        size_of::<Compiled>() + size_of_val(&*self.calls.table) + self.pages.size()
     }
 }
 

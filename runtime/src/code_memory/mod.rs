@@ -1,0 +1,147 @@
+//! Memory for machine code: pages of a region that all models share. They are written, then made executable, never both,
+//! and given back when the last reference to them goes. A piece of code and everything that may call it share the pages
+//! through an `Arc`.
+
+mod pool;
+mod slots;
+
+use pool::{Pool, Slot};
+use std::sync::Arc;
+
+/// Pages could not be had or protected: the limit of the process, or the operating system's reason, which is the source.
+#[derive(Debug)]
+pub struct CodeMemoryError {
+    reason: Reason,
+}
+
+#[derive(Debug)]
+enum Reason {
+    /// All live code together would exceed this many bytes.
+    Limit(usize),
+    /// What the operating system refused to do.
+    System(&'static str, std::io::Error),
+}
+
+impl CodeMemoryError {
+    fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> CodeMemoryError {
+        move |source| CodeMemoryError { reason: Reason::System(what, source) }
+    }
+}
+
+impl std::fmt::Display for CodeMemoryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.reason {
+            Reason::Limit(most) => write!(f, "the machine code of all models would exceed {most} bytes"),
+            Reason::System(what, source) => write!(f, "cannot {what} memory for machine code: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for CodeMemoryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.reason {
+            Reason::Limit(_) => None,
+            Reason::System(_, source) => Some(source),
+        }
+    }
+}
+
+/// Pages being written. They are given back if they are dropped unpublished.
+#[derive(Debug)]
+pub struct CodeMemory {
+    slot: Slot,
+}
+
+impl CodeMemory {
+    /// Takes at least `size` writable bytes, page aligned.
+    ///
+    /// # Errors
+    /// All live code together would exceed `CodePages::live_limit`, or the operating system has no such memory.
+    pub fn allocate(size: usize) -> Result<CodeMemory, CodeMemoryError> {
+        let mut slot = Pool::global().take(size)?;
+        slot.make_writable().map_err(CodeMemoryError::system("write to"))?;
+        Ok(CodeMemory { slot })
+    }
+
+    /// Where to write.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.slot.start()
+    }
+
+    /// How much may be written: whole pages.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.slot.size()
+    }
+
+    /// Makes the pages executable and no longer writable.
+    ///
+    /// # Errors
+    /// The operating system refuses executable memory.
+    pub fn publish(mut self) -> Result<Arc<CodePages>, CodeMemoryError> {
+        self.slot.make_executable().map_err(CodeMemoryError::system("protect"))?;
+        Ok(Arc::new(CodePages { slot: self.slot }))
+    }
+}
+
+/// Executable pages. They live as long as any `Arc` of them.
+#[derive(Debug)]
+pub struct CodePages {
+    slot: Slot,
+}
+
+impl CodePages {
+    /// The first byte.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.slot.start()
+    }
+
+    /// Size in bytes: whole pages.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.slot.size()
+    }
+
+    /// The bytes of all live code in this process, in whole pages.
+    #[must_use]
+    pub fn live_bytes() -> usize {
+        Pool::global().live()
+    }
+
+    /// The most bytes that all live code in this process may take; 1 GiB unless it was set.
+    #[must_use]
+    pub fn live_limit() -> usize {
+        Pool::global().limit()
+    }
+
+    /// Sets the most bytes that all live code in this process may take. Code that lives already is not touched.
+    pub fn set_live_limit(bytes: usize) {
+        Pool::global().set_limit(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_there_and_neighbours_are_untouched() {
+        let publish = |byte: u8, size: usize| {
+            let mut memory = CodeMemory::allocate(size).expect("pages");
+            assert!(memory.size() >= size);
+            // SAFETY: CODE-SLOT: the pages are this test's, writable, and of that size.
+            unsafe { memory.as_mut_ptr().write_bytes(byte, size) };
+            memory.publish().expect("executable pages")
+        };
+        let holds = |pages: &CodePages, byte: u8, size: usize| {
+            // SAFETY: CODE-SLOT: published pages are readable and nobody writes to them.
+            unsafe { std::slice::from_raw_parts(pages.as_ptr(), size) }.iter().all(|&found| found == byte)
+        };
+        let (first, second, third) = (publish(1, 100), publish(2, 5000), publish(3, 4096));
+        drop(second);
+        let again = publish(4, 8192);
+        assert!(holds(&first, 1, 100) && holds(&third, 3, 4096) && holds(&again, 4, 8192));
+        assert!(CodePages::live_bytes() >= first.size() + third.size() + again.size());
+    }
+}
