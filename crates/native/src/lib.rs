@@ -1,6 +1,6 @@
 //! The native backend: the only crate that names Cranelift. A plan's straight lines are recorded as tapes and played into
-//! a function builder, its conditionals become basic blocks; the code is free of relocations, lives in memory that is
-//! unmapped with its last reference, and runs on the caller's structs in place.
+//! a function builder, its conditionals become basic blocks; the code is free of relocations, lives in slots that are
+//! given back with its last reference, and runs on the caller's structs in place.
 
 mod call;
 mod cancel;
