@@ -71,37 +71,35 @@ fn models_come_and_go_on_four_threads() {
 }
 
 #[test]
-#[ignore = "takes minutes where the library is not optimised: cargo test --release -p cembra --test code_memory -- --ignored"]
+#[ignore = "takes half a minute and more where the library is not optimised"]
 fn a_hundred_thousand_models_come_and_go_on_four_threads() {
     soak(100_000);
 }
 
-/// Many models live at once, are called, and go in two halves: every second one first.
-fn live(models: i64, most_mappings: usize) {
+/// They live at once, are called, and go in two halves: every second one first.
+#[test]
+fn ten_thousand_live_models_cost_eighty_mebibytes_and_few_mappings() {
+    const MODELS: i64 = 10_000;
+    const MOST_MAPPINGS: usize = 2_000;
     let _alone = alone();
     let (bytes, before) = (CodePages::live_bytes(), (resident(), mappings()));
-    let executors: Vec<Executor> = (0..models).map(compile).collect();
+    let executors: Vec<Executor> = (0..MODELS).map(compile).collect();
     let after = (resident(), mappings());
-    println!(
-        "{models} live models: {} of {} KiB, {} of {} mappings",
-        after.0.saturating_sub(before.0),
-        after.0,
-        after.1.saturating_sub(before.1),
-        after.1
-    );
+    let growth = after.0.saturating_sub(before.0);
+    println!("{MODELS} live models: {growth} KiB of {}, {} mappings, before {}", after.0, after.1, before.1);
     let code = CodePages::live_bytes() - bytes;
-    assert!(code >= models as usize * 64, "{code} bytes of code");
-    assert!(after.0 < 80 << 10, "{} KiB", after.0);
-    assert!(after.1 < most_mappings, "{} mappings", after.1);
+    assert!(code >= MODELS as usize * 64, "{code} bytes of code");
+    assert!(growth < 80 << 10, "{growth} KiB");
+    assert!(after.1 < MOST_MAPPINGS, "{} mappings", after.1);
     for (number, executor) in executors.iter().enumerate() {
         check(executor, number as i64);
     }
     let (even, odd): (Vec<_>, Vec<_>) = executors.into_iter().enumerate().partition(|(number, _)| number % 2 == 0);
     drop(even);
-    assert!(mappings() < most_mappings, "{} mappings with holes", mappings());
+    assert!(mappings() < MOST_MAPPINGS, "{} mappings with holes", mappings());
     // The holes are filled first; what lives around them is untouched.
-    let filled: Vec<Executor> = (0..models / 2).map(compile).collect();
-    assert!(mappings() < most_mappings, "{} mappings after holes were filled", mappings());
+    let filled: Vec<Executor> = (0..MODELS / 2).map(compile).collect();
+    assert!(mappings() < MOST_MAPPINGS, "{} mappings after holes were filled", mappings());
     assert!(CodePages::live_bytes() - bytes <= code, "holes are used again");
     for (number, executor) in odd.iter().map(|(number, executor)| (*number, executor)).chain(filled.iter().enumerate())
     {
@@ -109,17 +107,6 @@ fn live(models: i64, most_mappings: usize) {
     }
     drop((odd, filled));
     assert_eq!(CodePages::live_bytes(), bytes, "all pages came back");
-}
-
-#[test]
-fn a_thousand_live_models_are_few_mappings() {
-    live(1_000, 200);
-}
-
-#[test]
-#[ignore = "takes minutes where the library is not optimised: cargo test --release -p cembra --test code_memory -- --ignored"]
-fn ten_thousand_live_models_are_few_mappings() {
-    live(10_000, 2_000);
 }
 
 #[test]
