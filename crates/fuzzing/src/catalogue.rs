@@ -42,6 +42,8 @@ pub(crate) struct Catalogue {
     pub(crate) entries: Vec<Entry>,
     pub(crate) conditionals: Vec<usize>,
     pub(crate) open: Vec<usize>,
+    /// One for each overload and lifting: the operator, and which of its groups.
+    pub(crate) aims: Vec<(usize, usize)>,
 }
 
 impl Catalogue {
@@ -71,7 +73,11 @@ impl Catalogue {
         let lazy = |entry: &Entry| entry.op == id::WHERE || entry.op == id::SHORT_WHERE;
         let conditionals = (0..entries.len()).filter(|at| lazy(&entries[*at])).collect();
         let open = (0..entries.len()).filter(|at| entries[*at].is_open()).collect();
-        Catalogue { wanted, entries, conditionals, open }
+        let aims = (0..entries.len())
+            .filter(|at| !entries[*at].def.overloads().is_empty())
+            .flat_map(|at| (0..entries[at].groups.len()).map(move |group| (at, group)))
+            .collect();
+        Catalogue { wanted, entries, conditionals, open, aims }
     }
 
     pub(crate) fn wanted(&self, at: u8) -> &Wanted {

@@ -48,6 +48,8 @@ pub struct Config {
     pub variants: f64,
     /// Share of programs that are also run on structs of the caller, as typed executors run them.
     pub in_place: f64,
+    /// Share of programs that are run under small limits on strings and on loops.
+    pub limited: f64,
     /// How many smaller programs the shrinker may try.
     pub shrink: u32,
 }
@@ -76,6 +78,7 @@ impl Default for Config {
             garbled: 0.03,
             variants: 0.5,
             in_place: 0.3,
+            limited: 0.1,
             shrink: 4000,
         }
     }

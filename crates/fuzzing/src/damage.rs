@@ -4,9 +4,10 @@
 
 use crate::Config;
 use crate::config::pick;
-use crate::edit::{Edit, edited};
+use crate::edit::{Edit, edited, takes_functions};
+use crate::judge::read;
 use crate::values;
-use cembra_expr::{NameId, Node, NodeId, Program, Value};
+use cembra_expr::{NameId, Node, NodeId, Program, Value, print};
 use fastrand::Rng;
 
 /// The program with one operator, literal, input or output changed.
@@ -61,7 +62,10 @@ pub(crate) fn damaged(random: &mut Rng, program: &Program, config: &Config) -> P
         }
         _ => (node, Edit::Literal(Value::Nothing)),
     };
-    edited(program, at, &edit)
+    let made = edited(program, at, &edit);
+    // What is inside of a function that nobody calls has no types: it is refused as text, and not as a graph.
+    let readable = !takes_functions(&made) || !matches!(read(&print(&made)), Ok(None));
+    if readable { made } else { program.clone() }
 }
 
 /// Changes what lies around the expressions.

@@ -14,6 +14,27 @@ pub(crate) fn prepare(program: &Program) -> Option<Prepared> {
     cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()
 }
 
+/// True if what branches share may be evaluated where none of them needs it: a condition is made of another conditional, so
+/// that a guard may need what it guards, there are more conditions than a guard takes, or loops share what each evaluates
+/// once.
+pub(crate) fn is_entangled(prepared: &Prepared) -> bool {
+    let graph = &prepared.graph;
+    let is_conditional = |node| matches!(graph.kind(node), Kind::Where | Kind::Operator { op: id::WHERE, .. });
+    let mut conditional = vec![false; graph.len()];
+    for node in graph.ids() {
+        conditional[node.index()] =
+            is_conditional(node) || graph.operands(node).iter().any(|operand| conditional[operand.index()]);
+    }
+    let conditionals = || graph.ids().filter(|node| is_conditional(*node));
+    let loops = graph.ids().filter(|node| matches!(graph.kind(*node), Kind::Loop(_)));
+    conditionals().count() > MOST_CONDITIONS
+        || loops.count() > 1
+        || conditionals().any(|node| conditional[graph.operands(node)[0].index()])
+}
+
+/// The most conditions on a path that an exact guard takes.
+const MOST_CONDITIONS: usize = 8;
+
 /// The outputs of a row; `None` if an operator that one of them needs faults.
 pub(crate) fn evaluate(prepared: &Prepared, row: &Row) -> Option<Vec<Value>> {
     let graph = &prepared.graph;

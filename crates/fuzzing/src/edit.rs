@@ -127,7 +127,7 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
 }
 
 /// True if some operator that an output needs takes functions or sequences, so that the registry alone tells no types.
-fn takes_functions(program: &Program) -> bool {
+pub(crate) fn takes_functions(program: &Program) -> bool {
     let (graph, registry) = (&program.graph, Registry::standard());
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
     (0..graph.len()).filter(|at| needed[*at]).any(|at| match graph.node(NodeId::from_index(at)) {

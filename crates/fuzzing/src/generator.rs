@@ -1,5 +1,9 @@
 //! The generator: grows a pool of typed nodes bottom up, each new one an operator on earlier ones, and makes some of the
 //! deepest the outputs. Reusing the pool gives deep expressions with much sharing, also across branches.
+//!
+//! The first operator of most programs is an aim: an overload drawn from all overloads of all operators, mostly on inputs
+//! and always an output, so that no optimisation can do without it unless it always can. What grows of itself is
+//! as frequent as its types are, and would leave overloads untouched for hours.
 
 mod functions;
 
@@ -38,11 +42,12 @@ pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
         let qtype = values::input_type(pool.random, 2);
         pool.input(&qtype);
     }
+    let aim = pool.aim();
     let most = config.max_operators.max(1);
     for _ in 0..pool.random.u32(1..=most).max(pool.random.u32(1..=most)) {
         pool.grow();
     }
-    pool.finish()
+    pool.finish(aim)
 }
 
 /// Rows for the inputs of a program, in their order.
@@ -164,22 +169,46 @@ impl Pool<'_> {
         if entry.is_open() {
             for _ in 0..TRIES {
                 let operands = self.any_operands(entry);
-                if self.apply(entry, &operands) {
+                if self.apply(entry, &operands).is_some() {
                     return;
                 }
             }
             return;
         }
         let form = self.form(entry);
-        let operands: Vec<NodeId> = form
-            .iter()
+        let operands = self.formed(entry, form, 0.0);
+        self.apply(entry, &operands);
+    }
+
+    /// Adds an overload of an operator that is drawn from all there are.
+    fn aim(&mut self) -> Option<NodeId> {
+        let catalogue = Catalogue::standard();
+        let (entry, group) = *pick(self.random, &catalogue.aims);
+        let entry = &catalogue.entries[entry];
+        if !entry.def.is_total() && !self.chance(self.config.fallible) {
+            return None;
+        }
+        let form = pick(self.random, &entry.groups[group]);
+        let operands = self.formed(entry, form, 0.8);
+        self.apply(entry, &operands)
+    }
+
+    /// Operands of a form; this share of them inputs, which nothing is known of beforehand.
+    fn formed(&mut self, entry: &Entry, form: &Form, inputs: f64) -> Vec<NodeId> {
+        let catalogue = Catalogue::standard();
+        form.iter()
             .zip(entry.def.params)
             .map(|(at, param)| match catalogue.wanted(*at) {
-                Wanted::Of(qtype) => self.text_for(param.name, qtype).unwrap_or_else(|| self.of_type(qtype)),
+                Wanted::Of(qtype) => {
+                    let formed = match param.name {
+                        "index" if *qtype == QType::INT64 => self.position(),
+                        name => self.text_for(name, qtype),
+                    };
+                    formed.unwrap_or_else(|| if self.chance(inputs) { self.input(qtype) } else { self.of_type(qtype) })
+                }
                 Wanted::Literal(value) => self.exactly(value.clone()),
             })
-            .collect();
-        self.apply(entry, &operands);
+            .collect()
     }
 
     /// A form of the operator; of a few random ones mostly the one that the pool has most operands for.
@@ -223,8 +252,12 @@ impl Pool<'_> {
     /// Operands of any types: nodes, a new leaf now and then, and small numbers in case an index is asked for. One list in
     /// three is of one type throughout.
     fn any_operands(&mut self, entry: &Entry) -> Vec<NodeId> {
-        if entry.def.params.iter().any(|param| param.name == "arg_names") && !self.chance(0.05) {
+        let takes = |name| entry.def.params.iter().any(|param| param.name == name);
+        if takes("arg_names") && !self.chance(0.05) {
             return self.format_operands();
+        }
+        if takes("fmt") && entry.def.variadic && !self.chance(0.05) {
+            return self.printf_operands();
         }
         if entry.op == id::MAKE_NAMED && !self.chance(0.05) {
             let fields: Vec<NodeId> = (0..self.random.usize(..4)).map(|_| self.any_operand()).collect();
@@ -276,6 +309,30 @@ impl Pool<'_> {
         literals.into_iter().chain(values).collect()
     }
 
+    /// Operands of a format whose fields have no names: the format, now and then with a field too many, and values.
+    fn printf_operands(&mut self) -> Vec<NodeId> {
+        let values: Vec<NodeId> = (0..self.random.usize(..4)).map(|_| self.any_operand()).collect();
+        let mut format = String::new();
+        for node in &values {
+            let fields: &[&str] = match self.types[node.index()].scalar() {
+                Some(scalar) if scalar.is_integer() => &["%d", "%05x", "%v", "%+4d", "%o", "%-6X|"],
+                Some(scalar) if scalar.is_float() => &["%.2f", "%g", "%v", "%12.4e", "%+a"],
+                Some(scalar) if scalar.is_string() => &["%s", "%v", "%-8s|", "%.1s"],
+                _ => &["%v"],
+            };
+            let (before, field) = (*pick(self.random, &["", "%%", "é", "{a}"]), *pick(self.random, fields));
+            format += &format!("{before}{field}");
+        }
+        if self.random.u32(..16) == 0 {
+            format += "%d";
+        }
+        let format = match self.random.u32(..3) > 0 {
+            true => Value::from(&*format),
+            false => Value::Scalar(ScalarValue::Bytes(format.as_bytes().into())),
+        };
+        std::iter::once(self.exactly(format)).chain(values).collect()
+    }
+
     /// A literal that may be the position or number of fields; now and then any operand will do.
     fn position(&mut self) -> Option<NodeId> {
         (self.random.u32(..8) > 0).then(|| {
@@ -296,7 +353,7 @@ impl Pool<'_> {
             }
             2 | 3 => {
                 let tuples: Vec<QType> =
-                    self.types.iter().filter(|qtype| matches!(qtype, QType::Tuple(_))).cloned().collect();
+                    self.types.iter().filter(|q| matches!(q, QType::Tuple(_)) && q.is_run_time()).cloned().collect();
                 let qtype = if tuples.is_empty() { QType::FLOAT64 } else { pick(self.random, &tuples).clone() };
                 self.of_type(&qtype)
             }
@@ -305,10 +362,10 @@ impl Pool<'_> {
     }
 
     /// Adds an operator on operands, if it takes them and the result is not too deep.
-    fn apply(&mut self, entry: &Entry, operands: &[NodeId]) -> bool {
+    fn apply(&mut self, entry: &Entry, operands: &[NodeId]) -> Option<NodeId> {
         let depth = 1 + operands.iter().map(|o| self.depths[o.index()]).max().unwrap_or(0);
         if depth > self.config.max_depth || !entry.def.variadic && operands.len() != entry.def.params.len() {
-            return false;
+            return None;
         }
         let args: Vec<Argument<'_>> = operands
             .iter()
@@ -320,31 +377,34 @@ impl Pool<'_> {
                 },
             })
             .collect();
-        let Ok(resolved) = entry.def.resolve(&args) else { return false };
+        let resolved = entry.def.resolve(&args).ok()?;
         for operand in operands {
             self.used[operand.index()] = true;
         }
         let node = self.graph.operator(entry.def.name, operands, None);
-        self.note(node, &resolved.signature.ret, depth);
-        true
+        Some(self.note(node, &resolved.signature.ret, depth))
     }
 
-    /// Makes some nodes outputs: mostly deep ones.
-    fn finish(self) -> Program {
+    /// Makes some nodes outputs: the aim, and mostly deep ones.
+    fn finish(self, aim: Option<NodeId>) -> Program {
         let Pool { random, config, graph, types, depths, used, inputs, .. } = self;
         let mut nodes: Vec<NodeId> = (0..types.len())
             .filter(|at| types[*at].is_run_time() && depths[*at] < HIDDEN)
             .map(NodeId::from_index)
             .collect();
         random.shuffle(&mut nodes);
-        let mut outputs: Vec<Output> = Vec::new();
-        for at in 0..random.u32(1..=config.max_outputs.max(1)) {
+        let most = config.max_outputs.max(1);
+        let aim = aim.filter(|_| most > 1 || random.bool());
+        let output = |at: usize, node: NodeId| Output { name: format!("y{at}").into(), node, span: None };
+        let mut outputs: Vec<Output> = aim.into_iter().map(|node| output(0, node)).collect();
+        let others = most as usize - outputs.len();
+        for at in outputs.len()..outputs.len() + random.usize(others.min(1)..=others) {
             // One of a few random nodes now and then, else the deepest of all.
             let few = if random.u32(..4) == 0 { random.usize(1..=4) } else { nodes.len() };
             let unused = |node: &&NodeId| !outputs.iter().any(|output| output.node == **node);
             let candidates = nodes.iter().filter(unused).take(few);
             let Some(node) = candidates.max_by_key(|node| (!used[node.index()], depths[node.index()])) else { break };
-            outputs.push(Output { name: format!("y{at}").into(), node: *node, span: None });
+            outputs.push(output(at, *node));
         }
         Program { graph, inputs, outputs }
     }

@@ -3,7 +3,7 @@
 
 use crate::subject::Row;
 use crate::values::fresh;
-use cembra_expr::{Budget, Value};
+use cembra_expr::{Budget, Limits, Value};
 use cembra_plan::{Base, Binding, Function, Place, Plan, ValueId};
 use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
 
@@ -32,20 +32,26 @@ impl Structs {
 
 /// What the two backends make of the rows, under their names; `None` in place of outputs stands for a fault. A backend that
 /// cannot compile the plan is left out: that is found elsewhere.
-pub(crate) fn answers(plan: &Plan, rows: &[Row]) -> Vec<(&'static str, Vec<Option<Vec<Value>>>)> {
+pub(crate) fn answers(plan: &Plan, rows: &[Row], limits: &Limits) -> Vec<(&'static str, Vec<Option<Vec<Value>>>)> {
     let Some(structs) = Structs::of(plan) else { return Vec::new() };
     let interpreted = cembra_interp::bind(plan, &structs.binding);
-    let mut all = vec![("interpreter in place", run(plan, &structs, &interpreted, rows))];
     let tier = cembra_native::Tier::Optimised;
+    let mut all = vec![("interpreter in place", run(plan, &structs, &interpreted, rows, limits))];
     if let Ok(compiled) = cembra_native::compile(plan, &structs.binding, tier, &Budget::default()) {
-        all.push(("native in place", run(plan, &structs, &compiled, rows)));
+        all.push(("native in place", run(plan, &structs, &compiled, rows, limits)));
     }
     all
 }
 
-fn run(plan: &Plan, structs: &Structs, function: &dyn Function, rows: &[Row]) -> Vec<Option<Vec<Value>>> {
+fn run(
+    plan: &Plan,
+    structs: &Structs,
+    function: &dyn Function,
+    rows: &[Row],
+    limits: &Limits,
+) -> Vec<Option<Vec<Value>>> {
     let mut frame = Frame::from_template(plan.template());
-    let mut context = Context::new();
+    let mut context = Context::with_arena_limit(limits.arena_bytes);
     let garbage = |layout: &FrameLayout, byte: u8| Frame::from_template(&vec![byte; layout.size() as usize]);
     rows.iter()
         .map(|row| {
@@ -61,6 +67,7 @@ fn run(plan: &Plan, structs: &Structs, function: &dyn Function, rows: &[Row]) ->
                 unsafe { value.write_to(input.ptr(), place.offset) };
             }
             context.arena().reset();
+            context.set_iterations(limits.loop_iterations);
             // SAFETY: CALL: the frame is of this plan's template, the function was bound to these places, and the texts in
             // `values` live until the outputs are read.
             let status = unsafe { function.call(input.ptr(), output.ptr(), frame.ptr(), &mut context) };

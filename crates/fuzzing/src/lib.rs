@@ -32,7 +32,7 @@ pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject};
 
 use cembra::Backend;
-use cembra_expr::{Program, print};
+use cembra_expr::{Limits, Program, print};
 use config::{chance, pick};
 use judge::{Case, Finding, Variant, judge};
 use std::time::Instant;
@@ -101,8 +101,14 @@ fn try_program(config: &Config, number: u64, subjects: [&dyn Subject; 2], report
     let variant = chance(random, config.variants).then(|| *pick(random, &Variant::ALL));
     let alone = (random.u32(..4) == 0 && program.outputs.len() > 1).then(|| random.usize(..program.outputs.len()));
     let in_place = chance(random, config.in_place);
+    let limits = chance(random, config.limited).then(|| Limits {
+        arena_bytes: *pick(random, &[0, 1, 16, 60, 200]),
+        loop_iterations: random.u64(..12),
+        ..Limits::default()
+    });
+    let limits = limits.unwrap_or_default();
     let rows = generator::rows(random, config, &program.inputs);
-    try_case(config, number, Case { program, rows, variant, alone, in_place }, subjects, report)
+    try_case(config, number, Case { program, rows, variant, alone, in_place, limits }, subjects, report)
 }
 
 fn try_case(
@@ -120,12 +126,13 @@ fn try_case(
 fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Result<Option<Case>, Finding> {
     let Some(program) = judge::read(text)? else { return Ok(None) };
     let rows = generator::rows(random, config, &program.inputs);
-    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: false }))
+    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: false, limits: Limits::default() }))
 }
 
 fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {
     let program = Program::default();
-    Mismatch { program, text: Some(text.to_owned()), row: None, finding, seed: config.seed, number }
+    let limits = Limits::default();
+    Mismatch { program, text: Some(text.to_owned()), row: None, limits, finding, seed: config.seed, number }
 }
 
 fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: [&dyn Subject; 2]) -> Mismatch {
@@ -133,5 +140,5 @@ fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: 
     let (mut case, finding) = shrink::shrink(case, finding, config.shrink, &broken);
     let row = finding.row.filter(|at| *at < case.rows.len()).map(|at| case.rows.swap_remove(at));
     let row = row.or_else(|| case.rows.into_iter().next());
-    Mismatch { program: case.program, text: None, row, finding, seed: config.seed, number }
+    Mismatch { program: case.program, text: None, row, limits: case.limits, finding, seed: config.seed, number }
 }

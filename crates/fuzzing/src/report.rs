@@ -2,8 +2,8 @@
 
 use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
-use cembra_expr::{Node, NodeId, Program, ScalarValue, Value, print};
-use cembra_ops::{OpId, Operand, Registry};
+use cembra_expr::{Limits, Node, NodeId, Program, ScalarValue, Value, print};
+use cembra_ops::{Argument, OpId, Operand, Registry, Resolved, id};
 use cembra_plan::{Action, StepId};
 use cembra_runtime::{FaultKind, QType};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub struct Report {
 struct Use {
     /// In programs as generated.
     written: u64,
-    /// In plans, by overload and lifting.
+    /// In plans, under the default options and under others, by overload and lifting.
     planned: BTreeMap<(u16, bool), u64>,
 }
 
@@ -97,12 +97,23 @@ impl Report {
         self.rows += rows as u64;
         self.eager += verdict.eager;
         self.note_program(program);
-        if let Some(plan) = &verdict.plan {
+        for plan in &verdict.plans {
             for at in 0..plan.step_count() {
-                match plan.step(StepId::from_index(at)).action {
+                let step = plan.step(StepId::from_index(at));
+                match step.action {
                     Action::Operator { op, overload, lifted } => {
                         let used = self.operators.entry(op).or_default();
                         *used.planned.entry((overload, lifted)).or_default() += 1;
+                    }
+                    // A presence is read where it lies; what it is read of says which overload stands for it.
+                    Action::Has => {
+                        let arg = Argument { qtype: &plan.value(plan.args(step)[0]).qtype, literal: None };
+                        if let Ok(Resolved { overload: Some(overload), lifted, .. }) =
+                            Registry::standard().get(id::HAS).resolve(&[arg])
+                        {
+                            let used = self.operators.entry(id::HAS).or_default();
+                            *used.planned.entry((overload, lifted)).or_default() += 1;
+                        }
                     }
                     Action::Where { .. } => self.conditionals += 1,
                     Action::Loop { .. } => self.loops += 1,
@@ -266,6 +277,7 @@ pub struct Mismatch {
     pub(crate) program: Program,
     pub(crate) text: Option<String>,
     pub(crate) row: Option<Row>,
+    pub(crate) limits: Limits,
     pub(crate) finding: Finding,
     pub(crate) seed: u64,
     pub(crate) number: u64,
@@ -312,6 +324,10 @@ impl fmt::Display for Mismatch {
         writeln!(f, "\n\n{}", self.model().trim_end())?;
         if let Some(row) = &self.row {
             writeln!(f, "\nrow: {row}")?;
+        }
+        let Limits { arena_bytes, loop_iterations, .. } = self.limits;
+        if self.limits != Limits::default() {
+            writeln!(f, "limits: arena_bytes {arena_bytes}, loop_iterations {loop_iterations}")?;
         }
         writeln!(f)?;
         for (who, what) in &self.finding.said {

@@ -6,8 +6,10 @@ use crate::judge::{Case, Finding};
 use crate::subject::{Row, Subject};
 use crate::values;
 use cembra::{Backend, Model, Options};
-use cembra_expr::{Node, NodeId, Output, Program, Value};
+use cembra_expr::{Limits, Node, NodeId, Output, Program, Value};
+use cembra_ops::{Registry, Typing, id};
 use cembra_runtime::QType;
+use std::sync::Arc;
 
 /// Makes a case smaller while `broken` finds the same law broken. Returns it with its finding.
 pub(crate) fn shrink(
@@ -88,6 +90,9 @@ impl Shrinker<'_> {
         if self.case.in_place {
             self.take(Case { in_place: false, ..self.case.clone() });
         }
+        if self.case.limits != Limits::default() {
+            self.take(Case { limits: Limits::default(), ..self.case.clone() });
+        }
     }
 
     fn fewer_outputs(&mut self) {
@@ -152,6 +157,13 @@ impl Shrinker<'_> {
         let qtype = types.as_ref().and_then(|types| types.get(node.index()).cloned().flatten());
         let mut edits = Vec::new();
         match program.graph.node(node) {
+            Node::Operator(name, operands) if self.instantiates(node) => {
+                let around = self.around_function(program.graph.name(name), operands);
+                edits.extend(around.into_iter().map(|edit| (edit, None)));
+                // Its own type is not known: that of its node may be the one of something it is made of.
+                let value = self.values_of(node, None).and_then(|values| values.into_iter().next());
+                edits.extend(value.map(|value| (Edit::Literal(value), None)));
+            }
             Node::Operator(_, operands) => {
                 for operand in operands {
                     let same = types.as_ref().is_none_or(|types| types[operand.index()] == qtype);
@@ -161,7 +173,7 @@ impl Shrinker<'_> {
                 }
                 if let Some(qtype) = &qtype {
                     // The value the node has: what comes after it does not notice the difference.
-                    if let Some(values) = self.values_of(node, qtype) {
+                    if let Some(values) = self.values_of(node, Some(qtype)).filter(|_| qtype.is_run_time()) {
                         let spare = (0..).map(|at| format!("v{at}").into());
                         let mut names = spare.filter(|name| program.inputs.iter().all(|input| input.name != *name));
                         if let Some(name) = names.next() {
@@ -186,8 +198,33 @@ impl Shrinker<'_> {
         edits
     }
 
-    /// What the interpreter makes of a node in each row, without any optimisation.
-    fn values_of(&self, node: NodeId, qtype: &QType) -> Option<Vec<Value>> {
+    /// True for operators on functions and sequences.
+    fn instantiates(&self, node: NodeId) -> bool {
+        let graph = &self.case.program.graph;
+        let Node::Operator(name, _) = graph.node(node) else { return false };
+        let registry = Registry::standard();
+        registry.find(graph.name(name)).is_some_and(|op| matches!(registry.get(op).typing, Typing::Instantiated))
+    }
+
+    /// What may stand for an operator on functions: an operand such as the value that a loop begins with, or the body of a
+    /// function that it takes. A function gets another body: a part of its own, or a parameter. Most of these are
+    /// ill-typed, and thus not taken.
+    fn around_function(&self, name: &Arc<str>, operands: &[NodeId]) -> Vec<Edit> {
+        let graph = &self.case.program.graph;
+        let [body, parameters @ ..] = operands else { return Vec::new() };
+        if Registry::standard().find(name) == Some(id::LAMBDA) {
+            let with_body = |body: &NodeId| {
+                Edit::Operator(name.clone(), std::iter::once(*body).chain(parameters.iter().copied()).collect())
+            };
+            return graph.operands(*body).iter().chain(parameters).map(with_body).collect();
+        }
+        let functions = operands.iter().filter(|operand| self.instantiates(**operand));
+        let bodies = functions.filter_map(|function| graph.operands(*function).first());
+        operands.iter().rev().chain(bodies).copied().map(Edit::Node).collect()
+    }
+
+    /// What the interpreter makes of a node in each row, without any optimisation, if it is of this type.
+    fn values_of(&self, node: NodeId, qtype: Option<&QType>) -> Option<Vec<Value>> {
         let mut program: Program = self.case.program.clone();
         program.outputs = vec![Output { name: "v".into(), node, span: None }];
         let options = Options::default().without_pass("optimise").keep_weak_outputs(true);
@@ -195,7 +232,8 @@ impl Shrinker<'_> {
         let model = Model::from_program(program);
         let answers = crate::panics::caught(|| Backend::Interpreter.run(&model, &options, rows)).ok()?.ok()?;
         let values: Vec<Value> = answers.into_iter().map(|answer| answer.ok()?.pop()).collect::<Option<_>>()?;
-        values.iter().all(|value| value.qtype() == *qtype).then_some(values)
+        let fits = |value: &Value| qtype.is_none_or(|qtype| value.qtype() == *qtype);
+        values.iter().all(fits).then_some(values)
     }
 
     fn fewer_inputs(&mut self) {

@@ -109,55 +109,62 @@ const TEXT: &[&str] = &[
     "١",
 ];
 
-/// Regular expressions, good and bad.
-const REGEX: &[&str] = &[
-    "",
-    "x",
-    "(x+)",
-    "^.$",
-    "(?i)X(Y?)",
-    "([0-9]+)",
-    "(\\p{L})",
-    "(?s)(.*)y",
-    "x|(y)",
-    "()",
-    "(a*)*(a|aa)+b",
-    "(x)(y)",
-    "[",
-    "(",
-    "a{2,1}",
-    "(?=a)",
-    "\\1",
-    "\\w{2000}",
-];
+/// Texts of a form of their own, the well-formed ones and the others.
+struct Formed {
+    good: &'static [&'static str],
+    bad: &'static [&'static str],
+}
 
-/// Formats of `printf` and of `format`, good and bad.
-const FORMAT: &[&str] = &[
-    "",
-    "%d",
-    "%s",
-    "%v and %v",
-    "%5.2f|%-8s|",
-    "%+d%%",
-    "%05x %o %X",
-    "%e %g %a",
-    "%.1s",
-    "é%c",
-    "%",
-    "%q",
-    "%*d",
-    "%999999999d",
-    "{a}",
-    "{a:05d} {{b}} {b}",
-    "{a:.2f}{a}",
-    "{",
-    "{c}",
-    "}",
-    "{a:%}",
-];
+impl Formed {
+    /// Mostly a good one: a bad one is a fault of every row.
+    fn any(&self, random: &mut Rng) -> &'static str {
+        let bad = !self.bad.is_empty() && random.u32(..16) == 0;
+        let texts = if bad { self.bad } else { self.good };
+        texts[random.usize(..texts.len())]
+    }
+}
+
+/// Regular expressions.
+const REGEX: Formed = Formed {
+    good: &[
+        "",
+        "x",
+        "(x+)",
+        "^.$",
+        "(?i)X(Y?)",
+        "([0-9]+)",
+        "(\\p{L})",
+        "(?s)(.*)y",
+        "x|(y)",
+        "()",
+        "(a*)*(a|aa)+b",
+        "(x)(y)",
+    ],
+    bad: &["[", "(", "a{2,1}", "(?=a)", "\\1", "\\w{2000}"],
+};
+
+/// Formats of `printf`, and a few of `format`.
+const FORMAT: Formed = Formed {
+    good: &[
+        "",
+        "%d",
+        "%s",
+        "%v and %v",
+        "%5.2f|%-8s|",
+        "%+d%%",
+        "%05x %o %X",
+        "%e %g %a",
+        "%.1s",
+        "é%c",
+        "{a}",
+        "{{b}}",
+        "%v",
+    ],
+    bad: &["%", "%q", "%*d", "%999999999d", "{a:05d} {{b}} {b}", "{a:.2f}{a}", "{", "{c}", "}", "{a:%}"],
+};
 
 /// Names for the arguments of a format.
-const NAMES: &[&str] = &["a", "a,b", "a,b,c", "b,a", "", "a,a", "a b"];
+const NAMES: Formed = Formed { good: &["a", "a,b", "a,b,c", "b,a", ""], bad: &["a,a", "a b"] };
 
 /// Names for the fields of named tuples; few, so that a field that is asked for is often there.
 pub(crate) const FIELDS: &[&str] = &["a", "b", "odd name", "if"];
@@ -242,10 +249,10 @@ pub(crate) fn text_for(random: &mut Rng, parameter: &str) -> Option<&'static str
         "regex" => REGEX,
         "fmt" => FORMAT,
         "arg_names" => NAMES,
-        "field_name" => FIELDS,
+        "field_name" => Formed { good: FIELDS, bad: &[] },
         _ => return None,
     };
-    Some(*pick(random, texts))
+    Some(texts.any(random))
 }
 
 /// A random value of a row: as `value`, and NaNs of every sign and payload, which no literal can spell.

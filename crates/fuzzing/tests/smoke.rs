@@ -30,6 +30,10 @@ fn eight_hundred_programs_agree() {
     assert_eq!(report.rows(), accepted * u64::from(config.rows));
     assert!(report.faults() > report.rows() / 100 && report.faults() < report.rows() / 3, "{report}");
     let text = report.to_string();
+    // Every kind of fault but that of a caller who gives up.
+    let faults = text.lines().find(|line| line.starts_with("faults: ")).unwrap();
+    assert_eq!(faults.matches(", 0 ").count(), 1, "{faults}");
+    assert!(faults.contains(", 0 cancelled"), "{faults}");
     let sum = format!(
         "800 programs, {} rows, 0 mismatches, {} faults, {} rejected",
         report.rows(),
@@ -106,9 +110,11 @@ impl Subject for Broken {
 }
 
 fn finds(broken: &Broken) -> Mismatch {
-    // The shrinker leaves functions as they are.
-    let config = Config { programs: Some(2000), functions: 0.0, ..Config::default() };
-    let report = run_on(&config, [&Backend::Interpreter, broken], &mut |_| {});
+    finds_among(broken, &Config { programs: Some(2000), ..Config::default() })
+}
+
+fn finds_among(broken: &Broken, config: &Config) -> Mismatch {
+    let report = run_on(config, [&Backend::Interpreter, broken], &mut |_| {});
     let mismatch = report.mismatch().expect("a mismatch");
     let text = report.to_string();
     let last = text.lines().last().unwrap_or_default();
@@ -147,11 +153,33 @@ fn a_wrong_answer_is_found_and_shrunk() {
 }
 
 #[test]
+fn a_wrong_answer_inside_of_a_loop_shrinks_to_one_loop() {
+    let config = Config { programs: Some(4000), functions: 0.3, ..Config::default() };
+    let broken = Broken {
+        // A remainder inside of a round.
+        meets: |prepared| {
+            let round = prepared.lines().skip_while(|line| !line.contains("= state<"));
+            round.take_while(|line| !line.contains("core._loop<")).any(|line| line.contains("= math.mod("))
+        },
+        does: |answers| {
+            let wrong = |values: Vec<Value>| values.into_iter().map(|_| Value::from("wrong")).collect();
+            Ok(answers.into_iter().map(|answer| answer.map(wrong)).collect())
+        },
+    };
+    let mismatch = finds_among(&broken, &config);
+    let left = operators(mismatch.program());
+    let makes = |name: &str| left.iter().filter(|operator| **operator == *name).count();
+    assert_eq!(makes("math.mod"), 1, "{mismatch}");
+    assert!(makes("core._lambda") <= 2 && left.len() <= 9, "{mismatch}");
+    assert_eq!(mismatch.program().outputs.len(), 1, "{mismatch}");
+}
+
+#[test]
 fn a_panic_is_found_and_shrunk() {
-    let mismatch = finds(&Broken {
-        meets: |prepared| prepared.contains("core.make_tuple"),
-        does: |_| panic!("no tuples, please"),
-    });
+    let broken =
+        Broken { meets: |prepared| prepared.contains("core.make_tuple"), does: |_| panic!("no tuples, please") };
+    // Loops are made of tuples too.
+    let mismatch = finds_among(&broken, &Config { programs: Some(2000), functions: 0.0, ..Config::default() });
     assert!(operators(mismatch.program()).len() <= 1, "{mismatch}");
     let (who, what) = &mismatch.answers()[0];
     assert!(who == "panic" && what.contains("no tuples, please") && what.contains("smoke.rs"), "{mismatch}");

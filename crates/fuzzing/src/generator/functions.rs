@@ -109,7 +109,7 @@ impl Pool<'_> {
                 let mut operands = vec![self.few(), self.exactly(Value::Missing(Scalar::Int64)), self.integer(1)];
                 if self.random.bool() {
                     let start = self.random.i64(-3..3);
-                    let step = *pick(self.random, &[1, 2, -1, 3, i64::MIN, 0]);
+                    let step = *pick(self.random, &[1, 2, -1, 3, 1, 2, -1, 3, 1, 2, -1, 3, -2, 5, i64::MIN, 0]);
                     operands = vec![self.integer(start), operands[0], self.integer(step)];
                     if step < 0 {
                         operands.swap(0, 1);
