@@ -1,6 +1,6 @@
 //! What branches evaluate, counted: a user operator counts its own evaluations, in both backends.
 
-use cembra::{Backend, Limits, Model, Options, Registry, ScalarValue, UserOperator, Value};
+use cembra::{Backend, Limits, Model, Options, Registry, ScalarValue, Stage, UserOperator, Value};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -142,6 +142,25 @@ fn conditions_that_can_fail_are_part_of_a_guard() {
     let wide = "where(u, where(test.slow(k, i) > 1, s, test.slow(k, i)), 4) + where(k > 50, s, 5)";
     assert_eq!(run(wide, [0, 0, 0]), (0, Some(9)));
     assert_eq!(run(wide, [1, 1, 5]), (2, Some(6)));
+}
+
+#[test]
+fn what_is_guarded_is_not_guarded_again() {
+    // One test for the guard of `t`, one for the branch of `w`; the other conditional is as cheap as a test.
+    let model = Model::parse(
+        "input a, b: unit?\ninput x, z: i64\nlet t = x // z\noutput y = where(a, t, 0)\noutput w = where(b, t + 1, 0)",
+    )
+    .unwrap();
+    let plan = model.explain(&Options::default(), Stage::Plan).unwrap();
+    assert_eq!(plan.matches("jump_if_not<").count(), 2, "{plan}");
+    // A guard that holds another conditional, and one that holds a guard.
+    let model = Model::parse(
+        "input a, b: unit?\ninput v: i64\nlet t = 5 // v\nlet u = where(b, v, t)\n\
+         output y = where(a, u, missing)\noutput w = where(b, t, u)",
+    )
+    .unwrap();
+    let plan = model.explain(&Options::default(), Stage::Plan).unwrap();
+    assert_eq!(plan.matches("jump_if_not<").count(), 3, "{plan}");
 }
 
 #[test]

@@ -50,8 +50,7 @@ pub(super) fn add(
         return false;
     }
     move_conditions(&mut guards);
-    rebuild(prepared, registry, &guards);
-    true
+    rebuild(prepared, registry, &guards)
 }
 
 /// Guards the conditions that must be moved, where they are needed first.
@@ -208,8 +207,10 @@ fn unseen(qtype: &QType) -> Option<Value> {
 }
 
 /// Rebuilds the graph with the guards in it. A guard depends on conditions that may come after the node's users, so nodes
-/// are visited from the outputs down, and not in the old order.
-fn rebuild(prepared: &mut Prepared, registry: &Registry, guards: &Guards) {
+/// are visited from the outputs down, and not in the old order. False, and nothing changed, if all of
+/// them were there before.
+fn rebuild(prepared: &mut Prepared, registry: &Registry, guards: &Guards) -> bool {
+    let mut added = false;
     let old = std::mem::take(&mut prepared.graph);
     let mut new = old.empty_like();
     // What stands for each node, bare or under its guard.
@@ -234,18 +235,23 @@ fn rebuild(prepared: &mut Prepared, registry: &Registry, guards: &Guards) {
                         old.operands(node).iter().map(|o| copies[o.index()].unwrap_or(Id::from_index(0))).collect();
                     let copy = new.copy_node(&old, node, &operands);
                     let guard = guards.get(&node).and_then(|paths| guard(&mut new, registry, copy, paths, &copies));
+                    added |= guard.is_some();
                     copies[node.index()] = Some(guard.unwrap_or(copy));
                 }
             }
         }
     }
-    for (_, output) in &mut prepared.outputs {
-        *output = copies[output.index()].unwrap_or(Id::from_index(0));
+    if added {
+        for (_, output) in &mut prepared.outputs {
+            *output = copies[output.index()].unwrap_or(Id::from_index(0));
+        }
     }
-    prepared.graph = new;
+    prepared.graph = if added { new } else { old };
+    added
 }
 
-/// The conditional that evaluates `node` where one of its uses happens.
+/// The conditional that evaluates `node` where one of its uses happens; none if the node is such a conditional already: what
+/// a guard holds makes it worth guarding in the next round.
 fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], copies: &[Option<Id>]) -> Option<Id> {
     let origin = graph.origin(node);
     let mut any: Option<Id> = None;
@@ -255,6 +261,14 @@ fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], 
             Some(so_far) if so_far != mask => bound(graph, registry, id::PRESENCE_OR, &[so_far, mask], origin)?,
             _ => mask,
         });
+    }
+    let is_conditional = matches!(graph.kind(node), Kind::Where | Kind::Operator { op: id::WHERE, .. });
+    if let [condition, _, off] = *graph.operands(node)
+        && is_conditional
+        && Some(condition) == any
+        && matches!(graph.kind(off), Kind::Literal(_))
+    {
+        return None;
     }
     let unseen = graph.literal(unseen(graph.qtype(node))?, origin);
     bound(graph, registry, id::WHERE, &[any?, node, unseen], origin)
