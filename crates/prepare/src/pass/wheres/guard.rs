@@ -271,5 +271,6 @@ fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], 
         return None;
     }
     let unseen = graph.literal(unseen(graph.qtype(node))?, origin);
-    bound(graph, registry, id::WHERE, &[any?, node, unseen], origin)
+    // Lazy from the start, and so a path may go through it whatever it guards.
+    Some(graph.add(Kind::Where, &[any?, node, unseen], graph.qtype(node).clone(), origin))
 }
