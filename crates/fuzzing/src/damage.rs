@@ -63,8 +63,10 @@ pub(crate) fn damaged(random: &mut Rng, program: &Program, config: &Config) -> P
         _ => (node, Edit::Literal(Value::Nothing)),
     };
     let made = edited(program, at, &edit);
-    // What is inside of a function that nobody calls has no types: it is refused as text, and not as a graph.
-    let readable = !takes_functions(&made) || !matches!(read(&print(&made)), Ok(None));
+    // What is inside of a function that nobody calls has no types: it is refused as text, and not as a graph. Nor has text
+    // a form for one parameter of two functions.
+    let unlike = |back: Option<Program>| back.is_none_or(|back| back != made);
+    let readable = !takes_functions(&made) || !read(&print(&made)).is_ok_and(unlike);
     if readable { made } else { program.clone() }
 }
 

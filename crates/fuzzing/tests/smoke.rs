@@ -255,6 +255,9 @@ fn what_was_found_stays_mended() {
         // Guards that wait for each other: the condition of one branch takes, in a branch, what the other branch holds.
         "input a: unit?\ninput x: f64\nlet e = math.exp(x)\nlet c = where(a, e > 1.0, missing[unit])\noutput y = where(c, e, 0.0)",
         "input a: unit?\ninput x: f64\nlet e = math.exp(x)\nlet f = math.log(x)\nlet c = where(a, e > 1.0, f > 1.0)\nlet d = where(c, e < 2.0, missing[unit])\noutput y = (where(c, e, f), where(d, f, e))",
+        // Nothing may be guarded again and again, in an order that the text does not keep; and what two guards share is.
+        "input m: unit?\ninput v: i32\ninput s: text\nlet t0 = seq._range_size(v, v, v)\nlet t1 = strings.contains_regex(s, missing[text])\nlet t2 = core.where(t1, v, t0)\noutput y1 = core.where(m, t2, missing)\noutput y2 = core.where(t1, t0, core._presence_and_or(strings.find(\"\", \"\", t2, missing[i64]), UNIT{}, t2))",
+        "input a, b, c: unit?\ninput v: i32\nlet t0 = 1 // v\nlet t1 = +t0\noutput y1 = if a then t1 else if b then 0 else where(c, t1, t0)",
     ] {
         assert!(try_text(text).is_none(), "{}", try_text(text).unwrap());
     }
