@@ -110,6 +110,12 @@ impl Frame {
         Frame { words }
     }
 
+    /// A frame of zeros, for a layout of this size.
+    #[must_use]
+    pub fn zeroed(size: usize) -> Self {
+        Frame { words: vec![0_u64; size.div_ceil(8)].into_boxed_slice() }
+    }
+
     /// The start of the frame, for reading and writing through slots.
     pub fn ptr(&mut self) -> FramePtr {
         FramePtr { base: self.words.as_mut_ptr().cast() }

@@ -85,6 +85,18 @@ impl Graph {
         Graph::default()
     }
 
+    /// A graph with no nodes, but room for so many.
+    #[must_use]
+    pub fn with_capacity(nodes: usize) -> Self {
+        Graph {
+            kinds: Vec::with_capacity(nodes),
+            operands: Vec::with_capacity(nodes),
+            nodes: HashTable::with_capacity(nodes),
+            primary_spans: Vec::with_capacity(nodes),
+            ..Graph::default()
+        }
+    }
+
     /// How many nodes there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -215,6 +215,7 @@ impl Budget {
     ///
     /// # Errors
     /// As `check_time`.
+    #[inline]
     pub fn check_visit(&self, number: usize) -> Result<(), Diagnostic> {
         if number.is_multiple_of(Self::STRIDE) { self.check_time() } else { Ok(()) }
     }

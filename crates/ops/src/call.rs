@@ -50,7 +50,7 @@ fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Re
     let ret = &resolved.signature.ret;
     let slots: SmallVec<[u32; 6]> =
         resolved.signature.operands.iter().chain([ret]).map(|qtype| layout.add(qtype).unwrap_or(0)).collect();
-    let mut frame = Frame::from_template(&vec![0; layout.size() as usize]);
+    let mut frame = Frame::zeroed(layout.size() as usize);
     let mut context = Context::new();
     // SAFETY: FRAME-SLOT: the layout was made for these types just above, the values are of these types (checked by
     // the caller), and texts outlive the call.

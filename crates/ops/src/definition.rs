@@ -313,6 +313,13 @@ impl OpDef {
         }
     }
 
+    /// True if the types of the operands alone settle those of a call: no literal has a say.
+    #[must_use]
+    pub fn is_typed_by_types(&self) -> bool {
+        matches!(self.typing, Typing::Promote(_) | Typing::Overloads)
+            && self.overloads().iter().all(|overload| overload.compile.is_none())
+    }
+
     /// True if no argument can make it fail.
     #[must_use]
     pub fn is_total(&self) -> bool {

@@ -90,7 +90,7 @@ pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
 
 /// The bytes of a fresh frame.
 fn template(plan: &Plan) -> Vec<u8> {
-    let mut frame = Frame::from_template(&vec![0; plan.layout.size() as usize]);
+    let mut frame = Frame::zeroed(plan.layout.size() as usize);
     for (id, value) in &plan.literals {
         // SAFETY: FRAME-SLOT: the slot is this literal's in the plan's layout; the plan keeps its texts alive.
         unsafe { value.write_to(frame.ptr(), plan.value(*id).slot) };

@@ -63,19 +63,23 @@ pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> 
     for at in 0..slots.plan.literals.len() {
         slots.append(slots.plan.literals[at].0)?;
     }
-    let mut dying: Vec<(u32, ValueId)> =
-        last_uses.iter().enumerate().filter_map(|(at, last)| Some(((*last)?, ValueId::from_index(at)))).collect();
-    dying.sort_unstable();
-    let mut next_dead = 0;
+    // What dies at each position, in order, as a list: the first, and behind each value the next.
+    let mut dying: Vec<Option<ValueId>> = vec![None; order.len()];
+    let mut next: Vec<Option<ValueId>> = vec![None; last_uses.len()];
+    for (at, last) in last_uses.iter().enumerate().rev() {
+        if let Some(last) = last {
+            next[at] = dying[*last as usize].replace(ValueId::from_index(at));
+        }
+    }
     for (position, visit) in order.iter().enumerate() {
         budget.check_visit(position)?;
         if let Visit::Step(step, _) = visit {
             slots.place(*step)?;
         }
-        while let Some((last, value)) = dying.get(next_dead).filter(|(last, _)| *last as usize <= position) {
-            debug_assert!(*last as usize == position, "a value dies where it is last used");
-            slots.release(*value);
-            next_dead += 1;
+        let mut dead = dying[position];
+        while let Some(value) = dead {
+            slots.release(value);
+            dead = next[value.index()];
         }
     }
     Ok(())

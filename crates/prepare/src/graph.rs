@@ -6,9 +6,10 @@ use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// A node of a typed graph.
@@ -30,7 +31,7 @@ impl Id {
 }
 
 /// What a typed node is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// An input, by its position among the model's leaves.
     Leaf(u32),
@@ -54,6 +55,25 @@ pub enum Kind {
     State(LoopId),
     /// A function or a sequence, by position in a list of the typing pass; nothing needs it afterwards.
     Passed(u32),
+}
+
+impl Hash for Kind {
+    /// As one number: every node of every pass is hashed.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (tag, number) = match *self {
+            Kind::Leaf(leaf) => (0, u64::from(leaf)),
+            Kind::Literal(at) => (1, u64::from(at)),
+            Kind::Operator { op, overload, lifted } => {
+                let overload = overload.map_or(0, |at| u64::from(at) + 1);
+                (2, (op.index() as u64) << 32 | overload << 1 | u64::from(lifted))
+            }
+            Kind::Where => (3, 0),
+            Kind::Loop(id) => (4, u64::from(id.number)),
+            Kind::State(id) => (5, u64::from(id.number)),
+            Kind::Passed(at) => (6, u64::from(at)),
+        };
+        state.write_u64(tag << 56 | number);
+    }
 }
 
 /// A loop of one graph. What is made of its state belongs into it.
@@ -94,29 +114,32 @@ pub struct TypedGraph {
     operands: Vec<Id>,
     values: Vec<Value>,
     index: HashTable<Id>,
+    /// How operators on scalars were settled; the same few for most nodes.
+    resolved: FxHashMap<(OpId, u32), Arc<Resolved>>,
     /// Seeded for each graph, so that no model can choose literals that collide.
     seed: RandomState,
     leaf_names: Arc<[Arc<str>]>,
 }
 
 impl TypedGraph {
-    /// An empty graph over these leaves.
+    /// An empty graph over these leaves, with room for so many nodes.
     #[must_use]
-    pub fn new(leaf_names: Arc<[Arc<str>]>) -> Self {
-        TypedGraph { leaf_names, ..TypedGraph::default() }
+    pub fn new(leaf_names: Arc<[Arc<str>]>, nodes: usize) -> Self {
+        TypedGraph {
+            nodes: Vec::with_capacity(nodes),
+            operands: Vec::with_capacity(2 * nodes),
+            values: Vec::new(),
+            index: HashTable::with_capacity(nodes),
+            resolved: FxHashMap::default(),
+            seed: RandomState::default(),
+            leaf_names,
+        }
     }
 
-    /// An empty graph over the same leaves, with room for as many nodes.
+    /// An empty graph over the same leaves, with room for as many nodes, and for casts of some.
     #[must_use]
     pub fn empty_like(&self) -> Self {
-        TypedGraph {
-            nodes: Vec::with_capacity(self.nodes.len()),
-            operands: Vec::with_capacity(self.operands.len()),
-            values: Vec::with_capacity(self.values.len()),
-            index: HashTable::with_capacity(self.nodes.len()),
-            seed: RandomState::default(),
-            leaf_names: self.leaf_names.clone(),
-        }
+        TypedGraph::new(self.leaf_names.clone(), self.nodes.len() + self.nodes.len() / 2)
     }
 
     /// How many nodes there are.
@@ -195,10 +218,32 @@ impl TypedGraph {
     ///
     /// # Errors
     /// The operator does not take these types.
-    pub fn resolve(&self, registry: &Registry, op: OpId, operands: &[Id]) -> Result<Resolved, TypeFault> {
+    pub fn resolve(&mut self, registry: &Registry, op: OpId, operands: &[Id]) -> Result<Arc<Resolved>, TypeFault> {
+        let def = registry.get(op);
+        let key = self.scalar_types(operands).filter(|_| def.is_typed_by_types()).map(|types| (op, types));
+        if let Some(known) = key.and_then(|key| self.resolved.get(&key)) {
+            return Ok(known.clone());
+        }
         let args: SmallVec<[Argument<'_>; 4]> =
             operands.iter().map(|o| Argument { qtype: self.qtype(*o), literal: self.value(*o) }).collect();
-        registry.get(op).resolve(&args)
+        let resolved = Arc::new(def.resolve(&args)?);
+        drop(args);
+        if let Some(key) = key {
+            self.resolved.insert(key, resolved.clone());
+        }
+        Ok(resolved)
+    }
+
+    /// The types of operands as a number, if all are scalars, bare or optional, and there are few of them.
+    fn scalar_types(&self, operands: &[Id]) -> Option<u32> {
+        const BITS: u32 = 5;
+        if operands.len() as u32 >= u32::BITS / BITS {
+            return None;
+        }
+        operands.iter().try_fold(1, |types, operand| {
+            let qtype = self.qtype(*operand);
+            Some(types << BITS | (qtype.scalar()? as u32) << 1 | u32::from(qtype.is_optional()))
+        })
     }
 
     /// The name of a leaf.

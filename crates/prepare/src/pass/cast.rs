@@ -33,11 +33,12 @@ pub(crate) fn bind(
 ) -> Result<Id, String> {
     let resolved = graph.resolve(registry, op, operands).map_err(|fault| fault.message)?;
     let mut cast: SmallVec<[Id; 4]> = SmallVec::new();
-    for (operand, wanted) in operands.iter().zip(&resolved.signature.operands) {
+    let Resolved { signature, overload, lifted } = &*resolved;
+    for (operand, wanted) in operands.iter().zip(&signature.operands) {
         cast.push(cast_to(graph, registry, *operand, wanted, origin)?);
     }
-    let Resolved { signature, overload, lifted } = resolved;
-    Ok(graph.add(Kind::Operator { op, overload, lifted }, &cast, signature.ret, origin))
+    let kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
+    Ok(graph.add(kind, &cast, signature.ret.clone(), origin))
 }
 
 /// A value as one of a wider type.
@@ -71,7 +72,8 @@ pub(super) fn cast_to(
 
 /// A cast of exactly its operand's type: nothing is left to cast.
 fn unary(graph: &mut TypedGraph, registry: &Registry, op: OpId, operand: Id, origin: NodeId) -> Result<Id, String> {
-    let Resolved { signature, overload, lifted } =
-        graph.resolve(registry, op, &[operand]).map_err(|fault| fault.message)?;
-    Ok(graph.add(Kind::Operator { op, overload, lifted }, &[operand], signature.ret, origin))
+    let resolved = graph.resolve(registry, op, &[operand]).map_err(|fault| fault.message)?;
+    let Resolved { signature, overload, lifted } = &*resolved;
+    let kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
+    Ok(graph.add(kind, &[operand], signature.ret.clone(), origin))
 }

@@ -20,13 +20,14 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
     })
 }
 
+/// True for an operator on literals.
 fn is_foldable(graph: &TypedGraph, id: Id) -> bool {
     graph.op(id).is_some() && graph.operands(id).iter().all(|o| graph.value(*o).is_some())
 }
 
 /// True for an operator on literals that fails.
 pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
-    is_foldable(graph, node) && matches!(evaluate(graph, registry, node), Some(Err(_)))
+    matches!(evaluate(graph, registry, node), Some(Err(_)))
 }
 
 /// The literal a node on literals evaluates to, or the node itself.
@@ -52,8 +53,10 @@ fn string_bytes(value: &Value) -> usize {
 /// What a node on literals evaluates to; `None` for any other, and for long strings.
 fn evaluate(graph: &TypedGraph, registry: &Registry, node: Id) -> Option<Result<Value, Fault>> {
     let Kind::Operator { op, overload, lifted } = graph.kind(node) else { return None };
-    let args: SmallVec<[Value; 4]> =
-        graph.operands(node).iter().map(|o| graph.value(*o).cloned()).collect::<Option<_>>()?;
+    if !is_foldable(graph, node) {
+        return None;
+    }
+    let args: SmallVec<[Value; 4]> = graph.operands(node).iter().filter_map(|o| graph.value(*o).cloned()).collect();
     if args.iter().map(string_bytes).sum::<usize>() > STRINGS {
         return None;
     }

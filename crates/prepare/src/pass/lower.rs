@@ -68,6 +68,6 @@ impl Expansion for Builder<'_> {
             return expand(self, args);
         }
         let kind = Kind::Operator { op, overload: None, lifted: false };
-        Ok(Arg(self.graph.add(kind, &operands, resolved.signature.ret, self.origin).index() as u32))
+        Ok(Arg(self.graph.add(kind, &operands, resolved.signature.ret.clone(), self.origin).index() as u32))
     }
 }

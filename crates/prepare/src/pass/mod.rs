@@ -98,7 +98,7 @@ pub fn prepare(
     let names: Vec<Arc<str>> = leaves.iter().map(|(name, _)| name.clone()).collect();
     let mut prepared = Prepared {
         registry: options.registry,
-        graph: TypedGraph::new(names.into()),
+        graph: TypedGraph::new(names.into(), program.graph.len()),
         leaves,
         outputs: Vec::new(),
         regions: Vec::new(),

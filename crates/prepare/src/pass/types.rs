@@ -187,7 +187,7 @@ impl Typer<'_> {
         match typed.resolve(self.registry, op, operands) {
             Ok(resolved) => {
                 let kind = Kind::Operator { op, overload: None, lifted: false };
-                Some(typed.add(kind, operands, resolved.signature.ret, node))
+                Some(typed.add(kind, operands, resolved.signature.ret.clone(), node))
             }
             Err(fault) => {
                 let types: Vec<QType> = operands.iter().map(|o| typed.qtype(*o).clone()).collect();

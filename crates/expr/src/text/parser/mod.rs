@@ -13,7 +13,7 @@ use super::token::{Token, TokenKind};
 use crate::infix::Operation;
 use crate::limits::Limit;
 use crate::program::{Input, Output};
-use crate::{Callable, Code, Diagnostic, Diagnostics, Limits, NameId, NodeId, Program, Span, Value, Vocabulary};
+use crate::{Callable, Code, Diagnostic, Diagnostics, Graph, Limits, NameId, NodeId, Program, Span, Value, Vocabulary};
 use call::{Callee, Keyword};
 use expression::{Frame, Operand};
 use foldhash::fast::RandomState;
@@ -24,6 +24,9 @@ use std::collections::HashMap;
 
 /// The name of the output of a text that is a bare expression.
 const BARE_OUTPUT: &str = "result";
+
+/// The most nodes there is room made for before the text is read.
+const MOST_ROOM: usize = 1 << 16;
 
 /// What a name means from its definition on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,10 +90,12 @@ pub(super) struct Parser<'s, 'v> {
 
 impl<'s, 'v> Parser<'s, 'v> {
     pub(super) fn new(source: &'s str, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
+        // What a node takes in the text of a formula, more or less; what is mostly names or strings takes more.
+        let nodes = (source.len() / 8).min(MOST_ROOM).min(limits.nodes);
         Parser {
             cursor: Cursor::new(source, limits),
             vocabulary,
-            program: Program::default(),
+            program: Program { graph: Graph::with_capacity(nodes), ..Program::default() },
             symbols: NameMap::default(),
             locals: NameMap::default(),
             shadowed: Vec::new(),

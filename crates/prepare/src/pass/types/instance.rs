@@ -41,7 +41,7 @@ impl Instance<'_, '_, '_> {
         let graph = &mut self.prepared.graph;
         let resolved = graph.resolve(self.typer.registry, op, &operands)?;
         let kind = Kind::Operator { op, overload: None, lifted: false };
-        Ok(arg_of(graph.add(kind, &operands, resolved.signature.ret, self.node)))
+        Ok(arg_of(graph.add(kind, &operands, resolved.signature.ret.clone(), self.node)))
     }
 
     /// A value as one of a wider type: scalars are cast, tuples field by field.

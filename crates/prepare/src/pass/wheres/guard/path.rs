@@ -242,5 +242,5 @@ pub(super) fn bound(
 ) -> Option<Id> {
     let resolved = graph.resolve(registry, op, operands).ok()?;
     let kind = Kind::Operator { op, overload: resolved.overload, lifted: resolved.lifted };
-    Some(graph.add(kind, operands, resolved.signature.ret, origin))
+    Some(graph.add(kind, operands, resolved.signature.ret.clone(), origin))
 }
