@@ -251,3 +251,27 @@ fn leaves_that_no_path_needs_any_more_are_no_inputs() {
         assert_eq!(names, [("x", &QType::FLOAT64)]);
     }
 }
+
+#[test]
+fn a_path_that_contradicts_itself_needs_nothing() {
+    // The outer conditional takes the inner one where the inner one takes the literal: the division is never needed.
+    let text = "input x: f64?
+        let close = math.is_close(x, math.expm1(x))
+        let inner = core.where(close, 1, 1 // 0)
+        output y = core.where(close, inner, 2)
+        output z = inner | 3";
+    let never_needed = text.replace("output z = inner | 3", "");
+    let value = Value::optional(Scalar::Float64, Some(ScalarValue::Float64(1.0)));
+    for backend in [Backend::Interpreter, Backend::Native] {
+        for without in [&[][..], &["optimise"], &["fold", "optimise"]] {
+            let options = Options::default().backend(backend);
+            let options = without.iter().fold(options, |options, pass| options.without_pass(pass));
+            let run = |text: &str| {
+                let executor = Model::parse(text).and_then(|model| model.compile(&options)).expect("a model");
+                executor.session().evaluate(std::slice::from_ref(&value))
+            };
+            assert_eq!(run(&never_needed).expect("nothing fails")[0], Value::from(2), "{without:?}");
+            assert_eq!(run(text).expect_err("needed by `z`").code(), "div_by_zero");
+        }
+    }
+}

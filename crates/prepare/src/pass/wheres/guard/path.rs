@@ -64,7 +64,9 @@ impl Paths<'_> {
             // An inner conditional may ask again what an outer one asked.
             if !path.conditions.contains(&(condition, on)) {
                 let around = leading.iter().find(|(region, _)| Some(*region) == self.region(condition));
-                if path.conditions.is_empty() || self.cost.is_safe_anywhere(self.graph, condition) {
+                // What the path asks the other way round is computed anyway, and the path is never taken.
+                let asked = path.conditions.contains(&(condition, !on));
+                if path.conditions.is_empty() || asked || self.cost.is_safe_anywhere(self.graph, condition) {
                     path.conditions.push((condition, on));
                 } else if let (true, Some((_, around))) = (exact, around.filter(|(region, _)| *region != home))
                     && !self.wanted[condition.index()]
