@@ -249,7 +249,7 @@ fn loop_iterations() {
 #[test]
 fn instantiation_of_functions_that_are_values() {
     let source = "let twice = fn(f, x) = f(f(x))\ntwice(fn(x) = x * 2, 3)";
-    holds(source, Limit::Instantiation, 9, |limits, most| limits.instantiation = most);
+    holds(source, Limit::Instantiation, 33, |limits, most| limits.instantiation = most);
 }
 
 #[test]

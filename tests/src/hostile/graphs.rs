@@ -48,7 +48,7 @@ pub(super) const CASES: &[Case] = &[
     quick("sums that double 1,000 times", "value", || {
         lines("input a0: f64", 1..1_001, |n| format!("let a{n} = a{0} + a{0}", n - 1), "a1000")
     }),
-    slow("functions that double 60 times", "limit instantiation", || {
+    slow("functions that double 60 times", "limit nodes", || {
         lines("fn f0(x) = x * x + 1", 1..61, |n| format!("fn f{n}(x) = f{0}(f{0}(x))", n - 1), "f60(a)")
     }),
     slow("functions called twice 60 times", "limit nodes", || {

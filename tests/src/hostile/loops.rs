@@ -55,7 +55,7 @@ pub(super) const CASES: &[Case] = &[
         let names = (0..20_000).map(|n| format!("p{n}")).collect::<Vec<_>>();
         Source::Text(format!("core.apply(fn({}) = {}, 1)", names.join(", "), names.join(" + ")))
     }),
-    slow("100,000 functions of one name", "value", || {
+    slow("200 functions of one name inside each other", "value", || {
         let calls = "core.apply(fn(x) = x + 1, ".repeat(200);
         Source::Text(format!("{}1{}", calls, ")".repeat(200)))
     }),

@@ -15,6 +15,9 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
+/// What a call counts for besides the nodes it makes: its arguments are kept as long as preparation lasts.
+const CALL: usize = 8;
+
 /// The most calls inside each other: what the stack is large enough for. Fewer if `Limits::nesting` says so.
 const NESTING: usize = 64;
 
@@ -279,6 +282,7 @@ impl Typer<'_> {
                 if self.functions.calls.len() >= self.limits.nesting.min(NESTING) {
                     return Err(too_much(format!("functions call functions more than {NESTING} deep")));
                 }
+                self.functions.instantiated += CALL;
                 self.functions.environments.push(Environment {
                     parent: environment,
                     arguments: parameters.iter().copied().zip(arguments.iter().copied()).collect(),
