@@ -65,6 +65,18 @@ fn what_does_not_change_is_evaluated_once_and_only_if_needed() {
     assert_eq!(run(shared, 4, 0), (0, int(2)));
     assert_eq!(run(shared, 4, 1), (4, int(28)));
     assert_eq!(run(shared, 4, 2), (4, int(196)));
+    // What branches inside and outside of a loop share is evaluated once, before the loop, and only if one of them is taken
+    // and, for the one inside, there is a round.
+    let through = "let c = test.count(k)\nseq.reduce(fn(s, i) = s + where(k > 12, i, c), seq.range(n), 0i64) + where(n < 1 or n > 5, 5i64, c)";
+    assert_eq!(run(through, 6, 13), (0, int(20)));
+    assert_eq!(run(through, 0, 2), (0, int(5)));
+    assert_eq!(run(through, 6, 2), (1, int(29)));
+    assert_eq!(run(through, 3, 2), (1, int(16)));
+    assert_eq!(run(through, 3, 13), (1, None));
+    // A choice that each round makes for itself is not known before the loop: one round is enough to evaluate it.
+    let chosen = "let c = test.count(k)\nseq.reduce(fn(s, i) = s + where(i > 8, c, i), seq.range(n), 0i64) + where(n < 9, 5i64, c)";
+    assert_eq!(run(chosen, 0, 13), (0, int(5)));
+    assert_eq!(run(chosen, 3, 2), (1, int(8)));
     // A loop that does not depend on the loop around it runs once.
     let nested =
         "seq.reduce(fn(s, i) = s + seq.reduce(fn(t, j) = t + test.count(j), seq.range(3), 0i64), seq.range(n), 0i64)";

@@ -15,15 +15,16 @@ pub(crate) fn prepare(program: &Program) -> Option<Prepared> {
 }
 
 /// True if what branches share may be evaluated where none of them needs it: a condition is made of another conditional, so
-/// that a guard may need what it guards, there are more conditions than a guard takes, or loops share what each evaluates
-/// once.
+/// that a guard may need what it guards, there are more conditions than a guard takes, loops share what each evaluates
+/// once, or the rounds of a loop choose for themselves.
 pub(crate) fn is_entangled(prepared: &Prepared) -> bool {
     let graph = &prepared.graph;
     let is_conditional = |node| matches!(graph.kind(node), Kind::Where | Kind::Operator { op: id::WHERE, .. });
     let mut conditional = vec![false; graph.len()];
     for node in graph.ids() {
-        conditional[node.index()] =
-            is_conditional(node) || graph.operands(node).iter().any(|operand| conditional[operand.index()]);
+        conditional[node.index()] = is_conditional(node)
+            || matches!(graph.kind(node), Kind::State(_))
+            || graph.operands(node).iter().any(|operand| conditional[operand.index()]);
     }
     let conditionals = || graph.ids().filter(|node| is_conditional(*node));
     let loops = graph.ids().filter(|node| matches!(graph.kind(*node), Kind::Loop(_)));

@@ -53,6 +53,19 @@ impl Invariants {
         }
     }
 
+    /// The bit of the loop whose rounds a region is; none for any other region.
+    pub(super) fn entered(&self, region: RegionId) -> u64 {
+        match self.loops.get(region.index()) {
+            Some(Some((id, round))) if *round == region => id.bit(),
+            _ => 0,
+        }
+    }
+
+    /// True if a node depends on the state of one of these loops.
+    pub(super) fn depends(&self, node: Id, loops: u64) -> bool {
+        self.states.get(node.index()).is_some_and(|states| states & loops != 0)
+    }
+
     /// Where a node is evaluated that all its users have in `region`.
     pub(super) fn home(&self, tree: &RegionTree, node: Id, region: RegionId) -> RegionId {
         let mut region = region;

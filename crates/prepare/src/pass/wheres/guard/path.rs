@@ -2,7 +2,8 @@
 //!
 //! The outermost condition is computed where the guard stands. An inner one is computed there too if that cannot fail and
 //! costs little. One that can fail is moved there under the conditions around it, so that it is evaluated exactly when it
-//! was, if nothing that it takes with it is used elsewhere. Any other is left out, and the guard is a little wide.
+//! was, if nothing that it takes with it is used elsewhere. Any other is left out, and the guard is a little wide. So is one
+//! that differs from round to round of a loop that the path leads into.
 
 use super::Cost;
 use crate::pass::wheres::Analysis;
@@ -45,24 +46,33 @@ impl Paths<'_> {
         let mut levels = Vec::new();
         let mut region = used;
         while region != home {
-            let Some((conditional, on)) = self.analysis.opened_by[region.index()] else { return Path::default() };
             if levels.len() == MOST_LEVELS {
                 return Path::default();
             }
-            levels.push((region, conditional, on));
+            levels.push(region);
             region = self.analysis.tree.parent(region);
         }
         let mut path = Path::default();
         // How many conditions lead to each region on the way, as long as none was left out.
         let mut leading: Vec<(RegionId, usize)> = vec![(home, 0)];
         let mut exact = true;
-        for (region, conditional, on) in levels.into_iter().rev() {
+        // The loops that the path has entered: a guard stands before them, and knows nothing of their states.
+        let mut entered = 0;
+        for region in levels.into_iter().rev() {
+            let Some((conditional, on)) = self.analysis.opened_by[region.index()] else {
+                // Every round happens as far as the path knows: it already asks for the first.
+                entered |= self.analysis.invariants.entered(region);
+                leading.push((region, path.conditions.len()));
+                continue;
+            };
             if path.conditions.len() == MOST_CONDITIONS || !self.is_written(conditional) {
                 break;
             }
             let condition = self.graph.operands(conditional)[0];
+            if self.analysis.invariants.depends(condition, entered) {
+                exact = false;
             // An inner conditional may ask again what an outer one asked.
-            if !path.conditions.contains(&(condition, on)) {
+            } else if !path.conditions.contains(&(condition, on)) {
                 let around = leading.iter().find(|(region, _)| Some(*region) == self.region(condition));
                 // What the path asks the other way round is computed anyway, and the path is never taken.
                 let asked = path.conditions.contains(&(condition, !on));
