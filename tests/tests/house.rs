@@ -36,6 +36,7 @@ const UNSAFE: &[&str] = &[
     "crates/plan/src/build.rs",
     "runtime/src/code_memory/mod.rs",
     "runtime/src/code_memory/pool.rs",
+    "runtime/src/code_memory/reserve.rs",
     "runtime/src/context.rs",
     "runtime/src/frame.rs",
     "runtime/src/functions.rs",

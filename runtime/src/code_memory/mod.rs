@@ -3,6 +3,7 @@
 //! through an `Arc`.
 
 mod pool;
+mod reserve;
 mod slots;
 
 use pool::{Pool, Slot};

@@ -2,9 +2,9 @@
 //! region serves thousands of small models: pages side by side that are executable are one mapping to the operating
 //! system, which bounds the number of mappings, not only of pages.
 
+use super::reserve::{Reserved, discard, reserve};
 use super::slots::Slots;
 use super::{CodeMemoryError, Reason};
-use memmap2::{MmapOptions, MmapRaw};
 use region::Protection;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,18 +19,8 @@ const LIVE_LIMIT: usize = 1 << 30;
 /// Address space, and which of its pages are free.
 #[derive(Debug)]
 struct Region {
-    memory: Arc<MmapRaw>,
+    memory: Arc<Reserved>,
     slots: Slots,
-}
-
-impl Region {
-    /// Reserves address space that cannot be accessed yet, so that it costs no memory.
-    fn reserve(bytes: usize) -> io::Result<Region> {
-        let memory = MmapRaw::from(MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?);
-        // SAFETY: CODE-SLOT: the mapping is new, nobody has a slot of it.
-        unsafe { protect(memory.as_mut_ptr(), bytes, Protection::NONE) }?;
-        Ok(Region { memory: Arc::new(memory), slots: Slots::new(bytes / region::page::size()) })
-    }
 }
 
 /// All regions of the process.
@@ -86,10 +76,10 @@ impl Pool {
             Some(found) => found,
             None => {
                 let bytes = self.region_bytes.next_multiple_of(page).max(size);
-                let mut region = Region::reserve(bytes).map_err(CodeMemoryError::system("reserve"))?;
+                let memory = Arc::new(reserve(bytes).map_err(CodeMemoryError::system("reserve"))?);
+                let mut region = Region { memory: memory.clone(), slots: Slots::new(bytes / page) };
                 // The frontmost pages of a new region are those that `take` would give.
                 let first = region.slots.take(size / page).unwrap_or_default();
-                let memory = region.memory.clone();
                 regions.push(region);
                 (first, memory)
             }
@@ -121,7 +111,7 @@ impl Pool {
 #[derive(Debug)]
 pub(super) struct Slot {
     pool: &'static Pool,
-    memory: Arc<MmapRaw>,
+    memory: Arc<Reserved>,
     /// The number of its first page in the region.
     first: usize,
     /// In bytes, whole pages.
@@ -131,7 +121,7 @@ pub(super) struct Slot {
 impl Slot {
     /// The first byte.
     pub(super) fn start(&self) -> *mut u8 {
-        self.memory.as_mut_ptr().wrapping_add(self.first * region::page::size())
+        self.memory.start().wrapping_add(self.first * region::page::size())
     }
 
     /// Size in bytes.
@@ -156,12 +146,8 @@ impl Drop for Slot {
     fn drop(&mut self) {
         // The pages stay as they are protected, executable: a hole that differs from its neighbours would cost two
         // mappings. What they hold goes at once; if the system refuses, it goes when they are written again.
-        #[cfg(unix)]
         // SAFETY: CODE-SLOT: nobody else has these pages, and nobody looks at them before they are written again.
-        let _ = unsafe {
-            let offset = self.first * region::page::size();
-            self.memory.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, self.size)
-        };
+        unsafe { discard(&self.memory, self.first * region::page::size(), self.size) };
         self.pool.give(self);
     }
 }

@@ -1,0 +1,156 @@
+//! Address space for machine code, near the code that calls it. Branch predictors of x86-64 remember the lower 32 bits of a
+//! target: a call into another 4 GiB of the address space takes them a nanosecond longer, each time (`benches/record`). So
+//! the space is asked for in the 4 GiB that this program's own code lies in; if it cannot be had there, any will do.
+
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+use other as system;
+pub(super) use system::{Reserved, discard, reserve};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    use std::io;
+
+    /// Address space that is given back when it is dropped.
+    #[derive(Debug)]
+    pub(in crate::code_memory) struct Reserved {
+        start: *mut u8,
+        size: usize,
+    }
+
+    // SAFETY: CODE-SLOT: this is an address and a size; what lies there is touched by the owners of slots only.
+    unsafe impl Send for Reserved {}
+    // SAFETY: CODE-SLOT, as for `Send`.
+    unsafe impl Sync for Reserved {}
+
+    impl Reserved {
+        /// The first byte.
+        pub(in crate::code_memory) fn start(&self) -> *mut u8 {
+            self.start
+        }
+    }
+
+    /// Addresses with the same upper bits are near each other.
+    const NEAR: usize = 1 << 32;
+    /// How far from this program's code, whose heap lies behind it and grows.
+    const DISTANCE: usize = 1 << 30;
+    /// How many places to ask for.
+    const ATTEMPTS: usize = 16;
+
+    /// Reserves space that cannot be accessed yet, so that it costs no memory.
+    pub(in crate::code_memory) fn reserve(bytes: usize) -> io::Result<Reserved> {
+        let here = reserve as fn(usize) -> io::Result<Reserved> as usize;
+        for hint in hints(here, bytes) {
+            let reserved = map(hint, bytes)?;
+            if reserved.start as usize / NEAR == here / NEAR {
+                return Ok(reserved);
+            }
+        }
+        map(0, bytes)
+    }
+
+    /// Where to ask for space near an address: before it if there is room, else at the end of its 4 GiB.
+    fn hints(here: usize, bytes: usize) -> impl Iterator<Item = usize> {
+        let first = here / NEAR * NEAR;
+        let end = match here.checked_sub(DISTANCE) {
+            Some(end) if end - first.min(end) > bytes.saturating_mul(ATTEMPTS) => end,
+            _ => first + (NEAR - 1),
+        };
+        let end = end & !((1 << 20) - 1);
+        (1..=ATTEMPTS)
+            .map_while(move |at| end.checked_sub(bytes.checked_mul(at)?))
+            .take_while(move |hint| *hint > first)
+    }
+
+    fn map(hint: usize, bytes: usize) -> io::Result<Reserved> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: CODE-SLOT: without `FIXED`, a new mapping takes nothing that is in use, whatever the hint.
+        let start =
+            unsafe { mmap_anonymous(std::ptr::without_provenance_mut(hint), bytes, ProtFlags::empty(), flags) }?;
+        Ok(Reserved { start: start.cast(), size: bytes })
+    }
+
+    impl Drop for Reserved {
+        fn drop(&mut self) {
+            // SAFETY: CODE-SLOT: every slot holds the reservation: there is none left. What cannot be unmapped stays.
+            let _ = unsafe { munmap(self.start.cast(), self.size) };
+        }
+    }
+
+    /// Gives the pages' contents back to the system, which may refuse; they read as zeros then.
+    ///
+    /// # Safety
+    /// CODE-SLOT: nobody else has these pages, and nobody looks at them before they are written again.
+    pub(in crate::code_memory) unsafe fn discard(reserved: &Reserved, offset: usize, size: usize) {
+        let start = reserved.start.wrapping_add(offset).cast();
+        // SAFETY: CODE-SLOT, promised by the caller.
+        let _ = unsafe { madvise(start, size, Advice::LinuxDontNeed) };
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn hints_are_near_and_apart() {
+            let bytes = 64 << 20;
+            for here in
+                [0x5555_5555_4000, 0x4_0000_0000, 0x40_0000, 0x7fff_ffff_f000, 0x1_4000_0000 + bytes, 0x1_8000_0000]
+            {
+                let hints: Vec<usize> = hints(here, bytes).collect();
+                assert!(hints.len() > 8, "{here:#x}: {hints:#x?}");
+                assert!(
+                    hints.iter().all(|hint| hint / NEAR == here / NEAR && (hint + bytes - 1) / NEAR == here / NEAR)
+                );
+                assert!(hints.windows(2).all(|pair| pair[0] - pair[1] == bytes));
+                assert!(hints.iter().all(|hint| hint.abs_diff(here) + (1 << 20) >= DISTANCE), "{here:#x}: {hints:#x?}");
+            }
+        }
+
+        #[test]
+        fn space_is_near_this_program() {
+            let here = space_is_near_this_program as fn() as usize;
+            let reserved: Vec<Reserved> = (0..3).map(|_| reserve(64 << 20).expect("space")).collect();
+            assert!(reserved.iter().all(|one| one.start as usize / NEAR == here / NEAR), "{reserved:?} from {here:#x}");
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use memmap2::{MmapOptions, MmapRaw};
+    use std::io;
+
+    /// Address space that is given back when it is dropped.
+    #[derive(Debug)]
+    pub(in crate::code_memory) struct Reserved(MmapRaw);
+
+    impl Reserved {
+        /// The first byte.
+        pub(in crate::code_memory) fn start(&self) -> *mut u8 {
+            self.0.as_mut_ptr()
+        }
+    }
+
+    /// Reserves space that cannot be accessed yet, so that it costs no memory.
+    pub(in crate::code_memory) fn reserve(bytes: usize) -> io::Result<Reserved> {
+        let memory = MmapRaw::from(MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?);
+        // SAFETY: CODE-SLOT: the mapping is new, nobody has a slot of it.
+        unsafe { region::protect(memory.as_mut_ptr(), bytes, region::Protection::NONE) }.map_err(io::Error::other)?;
+        Ok(Reserved(memory))
+    }
+
+    /// Gives the pages' contents back to the system, which may refuse.
+    ///
+    /// # Safety
+    /// CODE-SLOT: nobody else has these pages, and nobody looks at them before they are written again.
+    pub(in crate::code_memory) unsafe fn discard(reserved: &Reserved, offset: usize, size: usize) {
+        #[cfg(unix)]
+        // SAFETY: CODE-SLOT, promised by the caller.
+        let _ = unsafe { reserved.0.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, size) };
+        #[cfg(not(unix))]
+        let _ = (reserved, offset, size);
+    }
+}
