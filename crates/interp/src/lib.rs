@@ -8,11 +8,20 @@ use cembra_runtime::{Context, Fault, FaultKind, FramePtr, QType, STATUS_OK, Slot
 /// How many instructions lie between two looks at the evaluation's token.
 const POLL_EVERY: usize = 256;
 
-/// A bound instruction.
+/// A kernel to call, on slots of the list.
 #[derive(Clone, Debug)]
+struct Call {
+    kernel: Kernel,
+    data: Data,
+    slots: u32,
+    site: u32,
+}
+
+/// A bound instruction.
+#[derive(Clone, Copy, Debug)]
 enum Instruction {
-    /// Calls a kernel on slots of the list.
-    Kernel { kernel: Kernel, data: Data, slots: u32, site: u32 },
+    /// Calls kernels one after the other, by position in their list: there is nothing to decide between them.
+    Calls { first: u32, end: u32 },
     /// Copies a value.
     Copy { from: Place, to: Place, size: u32 },
     /// Goes to an instruction if the byte is 0.
@@ -29,6 +38,7 @@ enum Instruction {
 #[derive(Debug)]
 pub struct Interpreted {
     instructions: Vec<Instruction>,
+    calls: Vec<Call>,
     slots: Vec<u32>,
     #[expect(dead_code, reason = "keeps what instructions point to alive")]
     states: Vec<State>,
@@ -37,22 +47,35 @@ pub struct Interpreted {
 /// Binds a plan.
 #[must_use]
 pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
-    let mut bound = Interpreted { instructions: Vec::new(), slots: Vec::new(), states: plan.states() };
+    let mut bound =
+        Interpreted { instructions: Vec::new(), calls: Vec::new(), slots: Vec::new(), states: plan.states() };
     for (input, place) in plan.inputs().iter().zip(&binding.inputs) {
         bound.copy(*place, plan.place(input.value), &plan.value(input.value).qtype);
     }
     let flat = plan.flatten();
-    // Instructions of the flat program need not be one to one: tuples take one copy a field.
+    let mut is_target = vec![false; flat.len() + 1];
+    for linear in &flat {
+        if let Linear::JumpIfNot { target, .. } | Linear::Repeat { target, .. } | Linear::Jump { target } = linear {
+            is_target[*target as usize] = true;
+        }
+    }
+    // Instructions of the flat program need not be one to one: tuples take one copy a field, kernels in a row are one.
     let mut starts = Vec::with_capacity(flat.len() + 1);
     let mut polled = 0;
-    for linear in flat {
+    // The first instruction since the last one that something jumps to.
+    let mut block = 0;
+    for (linear, is_target) in flat.into_iter().zip(is_target) {
         starts.push(bound.instructions.len() as u32);
-        if bound.instructions.len() - polled >= POLL_EVERY {
-            polled = bound.instructions.len();
+        if is_target {
+            block = bound.instructions.len();
+        }
+        let bound_so_far = bound.instructions.len() + bound.calls.len();
+        if bound_so_far - polled >= POLL_EVERY {
+            polled = bound_so_far;
             bound.instructions.push(Instruction::Poll);
         }
         match linear {
-            Linear::Step(id) => bound.step(plan, id),
+            Linear::Step(id) => bound.step(plan, id, block),
             Linear::Copy { from, to } => bound.copy(plan.place(from), plan.place(to), &plan.value(to).qtype),
             Linear::JumpIfNot { condition, target } => {
                 bound.instructions.push(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
@@ -86,7 +109,8 @@ impl Interpreted {
         }
     }
 
-    fn step(&mut self, plan: &Plan, id: StepId) {
+    /// Adds a step; its call joins those before it down to the instruction at `block`.
+    fn step(&mut self, plan: &Plan, id: StepId, block: usize) {
         let step = plan.step(id);
         match step.action {
             Action::Operator { op, overload, lifted } => {
@@ -95,7 +119,12 @@ impl Interpreted {
                 let slots = self.slots.len() as u32;
                 self.slots.extend(plan.args(step).iter().map(|arg| plan.value(*arg).slot));
                 self.slots.push(plan.value(step.out).slot);
-                self.instructions.push(Instruction::Kernel { kernel, data, slots, site });
+                let first = self.calls.len() as u32;
+                self.calls.push(Call { kernel, data, slots, site });
+                match self.instructions[block..].last_mut() {
+                    Some(Instruction::Calls { end, .. }) => *end += 1,
+                    _ => self.instructions.push(Instruction::Calls { first, end: first + 1 }),
+                }
             }
             Action::MakeTuple => {
                 let out = plan.value(step.out);
@@ -122,14 +151,16 @@ impl Function for Interpreted {
         while let Some(instruction) = self.instructions.get(at) {
             at += 1;
             match instruction {
-                Instruction::Kernel { kernel, data, slots, site } => {
-                    let slots = self.slots[*slots as usize..].as_ptr();
-                    // SAFETY: CALL gives a frame of the plan's layout, and the plan's slots have the overload's types
-                    // (FRAME-SLOT); the plan was verified to write every slot before it is read.
-                    let status = unsafe { kernel(context, frame, slots, data.as_ptr()) };
-                    if status != STATUS_OK {
-                        context.set_site(*site);
-                        return status;
+                Instruction::Calls { first, end } => {
+                    for call in &self.calls[*first as usize..*end as usize] {
+                        let slots = self.slots.as_ptr().wrapping_add(call.slots as usize);
+                        // SAFETY: CALL gives a frame of the plan's layout, and the plan's slots have the overload's
+                        // types (FRAME-SLOT); the plan was verified to write every slot before it is read.
+                        let status = unsafe { (call.kernel)(context, frame, slots, call.data.as_ptr()) };
+                        if status != STATUS_OK {
+                            context.set_site(call.site);
+                            return status;
+                        }
                     }
                 }
                 Instruction::Copy { from, to, size } => {
@@ -170,6 +201,7 @@ impl Function for Interpreted {
     fn memory_bytes(&self) -> usize {
         size_of::<Interpreted>()
             + self.instructions.len() * size_of::<Instruction>()
+            + self.calls.len() * size_of::<Call>()
             + self.slots.len() * size_of::<u32>()
     }
 }
