@@ -1,7 +1,7 @@
 //! The host's instruction set and the settings we compile with, built once per process.
 
 use crate::error::{Error, ErrorKind};
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use std::sync::OnceLock;
 
@@ -36,4 +36,10 @@ fn build() -> Result<OwnedTargetIsa, Error> {
     }
     let builder = cranelift_native::builder().map_err(|e| generator(&e))?;
     builder.finish(settings::Flags::new(flags)).map_err(|e| generator(&e))
+}
+
+/// True for an instruction set whose code the code generator can make with vectors of 128 bits.
+pub(crate) fn has_vectors(isa: &dyn TargetIsa) -> bool {
+    use target_lexicon::Architecture::{Aarch64, X86_64};
+    matches!(isa.triple().architecture, X86_64 | Aarch64(_))
 }

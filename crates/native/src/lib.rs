@@ -10,6 +10,7 @@ mod copies;
 mod error;
 mod isa;
 mod lower;
+mod pairs;
 mod player;
 mod store;
 

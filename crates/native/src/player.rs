@@ -2,6 +2,8 @@
 //! mean was said by the rules.
 
 use crate::cells::clif_type;
+use crate::isa;
+use crate::pairs::{self, Pair};
 use cembra_ops::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
@@ -52,17 +54,58 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         inputs: &[ir::Value],
     ) -> Vec<Option<ir::Value>> {
         let mut player = Player { builder, around, tape, values: vec![None; tape.instrs().len()] };
-        let mut inputs = inputs.iter().copied();
-        for (at, instr) in tape.instrs().iter().enumerate() {
-            let input = matches!(instr, Instr::Input(_) | Instr::InputMask).then(|| inputs.next()).flatten();
-            if live[at] {
-                player.values[at] = match input {
-                    Some(value) => Some(value),
-                    None => player.instr(at, instr),
-                };
+        let is_input = |instr: &Instr| matches!(instr, Instr::Input(_) | Instr::InputMask);
+        let places = tape.instrs().iter().enumerate().filter(|(_, instr)| is_input(instr));
+        for ((at, _), value) in places.zip(inputs) {
+            player.values[at] = Some(*value);
+        }
+        let mut pairs =
+            if isa::has_vectors(player.around.isa) { pairs::find(tape, live) } else { Vec::new() }.into_iter();
+        let mut pair = pairs.next();
+        for at in (0..live.len()).filter(|at| live[*at]) {
+            if let Some(Pair { second, between, .. }) = pair.take_if(|pair| pair.first == at) {
+                between.into_iter().for_each(|at| player.step(at));
+                player.pair(at, second);
+                pair = pairs.next();
+            } else {
+                player.step(at);
             }
         }
         player.values
+    }
+
+    /// Plays an instruction that was not played yet.
+    fn step(&mut self, at: usize) {
+        if self.values[at].is_none() {
+            self.values[at] = self.instr(at, &self.tape.instrs()[at]);
+        }
+    }
+
+    /// Plays two divisions or square roots as one of vectors.
+    fn pair(&mut self, first: usize, second: usize) {
+        let tape = self.tape;
+        let both = |one: Val, other: Val, player: &mut Self| {
+            let (one, other) = (player.val(one), player.val(other));
+            if one == other {
+                return player.builder.ins().splat(types::F64X2, one);
+            }
+            let vector = player.builder.ins().scalar_to_vector(types::F64X2, one);
+            player.builder.ins().insertlane(vector, other, 1)
+        };
+        let result = match (&tape.instrs()[first], &tape.instrs()[second]) {
+            (Instr::Un(Un::Sqrt, a), Instr::Un(Un::Sqrt, b)) => {
+                let a = both(*a, *b, self);
+                self.builder.ins().sqrt(a)
+            }
+            (Instr::Bin(Bin::Div, a, c), Instr::Bin(Bin::Div, b, d)) => {
+                let (a, c) = (both(*a, *b, self), both(*c, *d, self));
+                self.builder.ins().fdiv(a, c)
+            }
+            _ => return [first, second].into_iter().for_each(|at| self.step(at)),
+        };
+        for (lane, at) in [first, second].into_iter().enumerate() {
+            self.values[at] = Some(self.builder.ins().extractlane(result, lane as u8));
+        }
     }
 
     fn val(&mut self, val: Val) -> ir::Value {
@@ -221,6 +264,13 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
 
     fn binary(&mut self, op: Bin, a: Val, b: Val) -> ir::Value {
         let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
+        // A float constant is read from memory, and only the second operand of an instruction can be.
+        let swaps = float && matches!(op, Bin::Add | Bin::Mul) && self.tape.known_bits(a).is_some();
+        let (a, b) = if swaps { (b, a) } else { (a, b) };
+        if op == Bin::Mul && self.is_two(b) {
+            let a = self.val(a);
+            return self.builder.ins().fadd(a, a);
+        }
         let (a, b) = (self.val(a), self.val(b));
         let ins = self.builder.ins();
         match op {
@@ -246,6 +296,16 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             }
             Bin::Copysign => ins.fcopysign(a, b),
         }
+    }
+
+    /// True for the floating-point constant 2.
+    fn is_two(&self, val: Val) -> bool {
+        let bits = match self.tape.ty(val) {
+            MachineType::F32 => u64::from(2_f32.to_bits()),
+            MachineType::F64 => 2_f64.to_bits(),
+            _ => return false,
+        };
+        self.tape.known_bits(val) == Some(bits)
     }
 
     fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> ir::Value {

@@ -1,0 +1,71 @@
+//! Pairs: two divisions of FLOAT64 on a tape, or two square roots, of which neither needs the other's result. A processor is
+//! busy with two of them in one vector instruction no longer than with one alone, and nothing else takes it as long.
+
+use cembra_ops::{Bin, Instr, Tape, Un};
+use cembra_runtime::MachineType;
+
+/// How far apart on the tape the two of a pair may be.
+const FARTHEST: usize = 64;
+
+/// Two instructions to play as one, by position on the tape.
+pub(crate) struct Pair {
+    pub(crate) first: usize,
+    pub(crate) second: usize,
+    /// What the second needs that comes after the first, in order.
+    pub(crate) between: Vec<usize>,
+}
+
+/// The pairs among the live instructions, in the order of their first ones. Each instruction is in one pair at most, and what
+/// a pair needs is played before it, whole pairs or single instructions.
+pub(crate) fn find(tape: &Tape, live: &[bool]) -> Vec<Pair> {
+    let instrs = tape.instrs();
+    let mut pairs: Vec<Pair> = Vec::new();
+    let mut paired = vec![false; instrs.len()];
+    for first in 0..instrs.len() {
+        if !live[first] || paired[first] || !takes_long(tape, &instrs[first]) {
+            continue;
+        }
+        let end = instrs.len().min(first + FARTHEST);
+        let mut depends = [false; FARTHEST];
+        depends[0] = true;
+        for at in first + 1..end {
+            instrs[at].for_each_operand(|operand| depends[at - first] |= operand >= first && depends[operand - first]);
+            let alike = match (&instrs[first], &instrs[at]) {
+                (Instr::Un(a, _), Instr::Un(b, _)) => a == b,
+                (Instr::Bin(a, ..), Instr::Bin(b, ..)) => a == b,
+                _ => false,
+            };
+            if alike && live[at] && !paired[at] && !depends[at - first] && takes_long(tape, &instrs[at]) {
+                let between = needed(instrs, first, at);
+                // What is played early cannot wait for a partner.
+                between.iter().chain([&at]).for_each(|taken| paired[*taken] = true);
+                pairs.push(Pair { first, second: at, between });
+                break;
+            }
+        }
+    }
+    pairs
+}
+
+fn takes_long(tape: &Tape, instr: &Instr) -> bool {
+    match instr {
+        Instr::Un(Un::Sqrt, a) | Instr::Bin(Bin::Div, a, _) => tape.ty(*a) == MachineType::F64,
+        _ => false,
+    }
+}
+
+/// What `second` needs from after `first`, in order.
+fn needed(instrs: &[Instr], first: usize, second: usize) -> Vec<usize> {
+    let mut needed = vec![false; second - first + 1];
+    needed[second - first] = true;
+    for at in (first + 1..=second).rev() {
+        if needed[at - first] {
+            instrs[at].for_each_operand(|operand| {
+                if operand > first {
+                    needed[operand - first] = true;
+                }
+            });
+        }
+    }
+    (first + 1..second).filter(|at| needed[at - first]).collect()
+}
