@@ -128,7 +128,7 @@ fn negation_and_root_are_shared() {
 
 #[test]
 fn each_where_is_a_jump_over_its_branch() {
-    let plan = Listing::of(QUADRATIC, &Options::default());
+    let plan = Listing::of(QUADRATIC, &Options::default().without_pass("select"));
     let condition = plan.one("core.greater_equal").slot.clone().expect("a slot");
     let jumps: Vec<usize> =
         (0..plan.steps.len()).filter(|at| plan.steps[*at].operator.starts_with("jump_if_not")).collect();

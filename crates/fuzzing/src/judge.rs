@@ -51,7 +51,7 @@ impl Variant {
             Variant::Compat => "compat",
             Variant::WithoutFold => "without fold",
             Variant::WithoutOptimise => "without optimise",
-            Variant::Plain => "without fold and optimise",
+            Variant::Plain => "without fold, optimise and select",
         }
     }
 
@@ -60,7 +60,7 @@ impl Variant {
             Variant::Compat => &[],
             Variant::WithoutFold => &["fold"],
             Variant::WithoutOptimise => &["optimise"],
-            Variant::Plain => &["fold", "optimise"],
+            Variant::Plain => &["fold", "optimise", "select"],
         }
     }
 

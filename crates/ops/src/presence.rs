@@ -277,7 +277,12 @@ const WHERE_RULE: Rule = |t, a| match a[0].presence {
     Presence::Present => a[1],
     Presence::Missing => a[2],
     Presence::When(condition) => {
-        let datum = a[1].datum.select(condition, a[2].datum, t);
+        // The value of what is missing may be anything.
+        let datum = match (a[1].presence, a[2].presence) {
+            (_, Presence::Missing) => a[1].datum,
+            (Presence::Missing, _) => a[2].datum,
+            _ => a[1].datum.select(condition, a[2].datum, t),
+        };
         let (on, off) = (a[1].has(t), a[2].has(t));
         let presence = t.mselect(condition, on, off);
         Cell { presence: Presence::from_mask(presence, t), datum }

@@ -29,7 +29,9 @@ fn plan_deep(body: impl for<'b> FnOnce(Expr<'b>, Expr<'b>) -> Expr<'b> + Send + 
 }
 
 fn plan_of(program: &Program) -> Plan {
-    let prepared = prepare(program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
+    // Without selections, so that every conditional is one in the plan.
+    let options = Options { without: vec!["select".to_owned()], ..Options::default() };
+    let prepared = prepare(program, &|_| None, &options, &mut |_, _| {}).expect("types");
     build(&prepared, &Budget::default()).expect("a plan")
 }
 

@@ -306,6 +306,11 @@ impl TypedGraph {
         self.nodes[id.index()].kind = Kind::Where;
     }
 
+    /// Makes a conditional that is lazy the operator on its operands.
+    pub(crate) fn make_eager(&mut self, id: Id, operator: Kind) {
+        self.nodes[id.index()].kind = operator;
+    }
+
     /// Copies a node of another graph whose operands are already copied.
     pub fn copy_node(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
         match from.value(id) {

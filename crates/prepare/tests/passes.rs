@@ -172,10 +172,28 @@ fn conditionals_with_something_to_skip_become_lazy() {
 }
 
 #[test]
+fn cheap_branches_are_both_computed() {
+    let is_lazy = |text: &str| default(text, "select").iter().any(|line| line.contains("_short_circuit"));
+    assert!(!is_lazy("input x: i32\nwhere(x > 0, x * x, x)"));
+    assert!(!is_lazy("input x: f64\nwhere(x > 0.0, (x - 1.0) / x)"));
+    // What can fail, what is called, what costs more than a wrong guess, and a conditional around such.
+    assert!(is_lazy("input x: i32\nwhere(x > 0, 7 // x, x)"));
+    assert!(is_lazy("input x: f64\nwhere(x > 0.0, math.fmod(x, 3.0), x)"));
+    assert!(is_lazy("input x: f64\nwhere(x > 0.0, math.exp(x), x)"));
+    assert!(is_lazy("input x: f64\nwhere(x > 0.0, 1.0 / (1.0 / (1.0 / (1.0 / x))), x)"));
+    assert!(is_lazy("input x: i32\nwhere(x > 1, where(x > 0, 7 // x, x), x)"));
+    // Of nested conditionals the innermost.
+    let nested = (0..12).fold("x".to_owned(), |rest, k| format!("where(x > {k}, x * x + {k}, {rest})"));
+    let lines = default(&format!("input x: i32\n{nested}"), "select");
+    let count = |name: &str| lines.iter().filter(|line| line.contains(name)).count();
+    assert_eq!((count("_short_circuit"), count("core.where")), (9, 3), "{lines:?}");
+}
+
+#[test]
 fn passes_run_in_order_and_can_be_stopped_after() {
     let text = "input x: f64\nwhere(x > 1.0 + 1.0, x ** 0.5)";
     let names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
-    assert_eq!(names, ["types", "lower", "cast", "fold", "optimise", "extensions", "where"]);
+    assert_eq!(names, ["types", "lower", "cast", "fold", "optimise", "extensions", "where", "select"]);
     let all = stages(text, &Options::default());
     assert_eq!(all.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names);
     for (at, name) in names.iter().enumerate() {
@@ -191,7 +209,7 @@ fn passes_run_in_order_and_can_be_stopped_after() {
 fn optional_passes_can_be_left_out() {
     let text = "input x: f64\nwhere(x > 1.0 + 1.0, x ** 0.5)";
     let all = stages(text, &Options::default());
-    for name in ["fold", "optimise", "extensions"] {
+    for name in ["fold", "optimise", "extensions", "select"] {
         let without = stages(text, &Options { without: vec![name.to_owned()], ..Options::default() });
         assert_eq!(without.len(), all.len(), "a pass that is left out is still observed");
         let at = PASSES.iter().position(|pass| pass.name == name).expect("a pass");
@@ -228,13 +246,14 @@ fn options_must_name_what_there_is() {
         stop_after: Some("casts".to_owned()),
         ..Options::default()
     };
-    let known = "the passes are `types`, `lower`, `cast`, `fold`, `optimise`, `extensions`, `where`";
+    let known = "the passes are `types`, `lower`, `cast`, `fold`, `optimise`, `extensions`, `where`, `select`";
     assert_eq!(
         messages(&options),
         [
             format!("there is no pass `folds`; {known}"),
             format!("there is no pass `casts`; {known}"),
-            "pass `where` cannot be left out; those that can be are `fold`, `optimise`, `extensions`".to_owned(),
+            "pass `where` cannot be left out; those that can be are `fold`, `optimise`, `extensions`, `select`"
+                .to_owned(),
             "there is no rewrite `a * 1 -> 1`; `cembra::rewrites` lists them".to_owned(),
         ]
     );

@@ -71,7 +71,8 @@ fn expected(prepared: &Prepared) -> BTreeMap<Id, Option<Branch>> {
 }
 
 fn check(program: &Program, without: &[&str]) -> Counts {
-    let options = Options { without: without.iter().map(ToString::to_string).collect(), ..Options::default() };
+    let options =
+        Options { without: without.iter().chain(&["select"]).map(ToString::to_string).collect(), ..Options::default() };
     let prepared = prepare(program, &|_| None, &options, &mut |_, _| {}).expect("types");
     let mut branch_of: BTreeMap<RegionId, Branch> = BTreeMap::new();
     for (node, [on, off]) in &prepared.branches {

@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod bits;
+mod cost;
 mod print;
 
 pub use bits::Outcome;

@@ -10,7 +10,9 @@ use cembra_runtime::QType;
 use std::collections::BTreeMap;
 
 fn plan_of(program: &Program) -> Plan {
-    let prepared = prepare(program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
+    // Without selections, so that there are conditionals to damage.
+    let options = Options { without: vec!["select".to_owned()], ..Options::default() };
+    let prepared = prepare(program, &|_| None, &options, &mut |_, _| {}).expect("types");
     build(&prepared, &Budget::default()).expect("a plan")
 }
 

@@ -7,6 +7,7 @@ mod lower;
 mod optimise;
 mod options;
 mod rewrite;
+mod select;
 mod types;
 mod wheres;
 
@@ -78,6 +79,7 @@ pub static PASSES: &[Pass] = &[
     Pass { name: "optimise", summary: "apply peephole rules", optional: true, run: optimise::run },
     Pass { name: "extensions", summary: "apply user rewrites", optional: true, run: extend::run },
     Pass { name: "where", summary: "decide what each branch evaluates", optional: false, run: wheres::run },
+    Pass { name: "select", summary: "compute both branches where they are cheap", optional: true, run: select::run },
 ];
 
 /// Prepares a program for leaves of these types.

@@ -1,0 +1,30 @@
+//! What a tape costs to run: about the cycles that it keeps a processor's busiest unit from other work. Not how long its
+//! result takes, which other work hides.
+
+use super::{Bin, Instr, Tape, Un};
+use cembra_runtime::MachineType;
+
+impl Tape {
+    /// The cost of all instructions; none if one of them calls a function or may stop the evaluation.
+    #[must_use]
+    pub fn cost(&self) -> Option<u32> {
+        self.instrs.iter().map(|instr| self.cost_of(instr)).sum()
+    }
+
+    fn cost_of(&self, instr: &Instr) -> Option<u32> {
+        Some(match instr {
+            Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) => 0,
+            Instr::Un(Un::Sqrt, _) => 5,
+            Instr::Bin(Bin::Div, a, _) => match self.ty(*a) {
+                MachineType::F32 | MachineType::F64 => 4,
+                _ => 10,
+            },
+            // Floats go through integer registers.
+            Instr::Select { .. } | Instr::Un(Un::Convert(_) | Un::Floor | Un::Ceil | Un::Trunc, _) => 2,
+            Instr::Bin(Bin::FMin | Bin::FMax | Bin::Copysign, ..) => 2,
+            Instr::Un(..) | Instr::Bin(..) | Instr::Shift(..) | Instr::Fma(..) | Instr::Cmp(..) => 1,
+            Instr::MaskAnd(..) | Instr::MaskOr(..) | Instr::MaskXor(..) | Instr::MaskNot(_) => 1,
+            Instr::FaultIf { .. } | Instr::Call(..) | Instr::RareCall { .. } => return None,
+        })
+    }
+}

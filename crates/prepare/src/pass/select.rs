@@ -1,0 +1,90 @@
+//! The `select` pass: a conditional whose branches cannot fail, call nothing and cost less than what a branch that is
+//! guessed wrong costs on average becomes an operator like any other: both branches are computed, and one value is taken.
+//! Inner conditionals come first, so that the innermost of many nested ones become selections, and the outer ones skip them.
+
+use crate::pass::{Options, Prepared};
+use crate::{Kind, RegionId};
+use cembra_expr::{Diagnostics, Program};
+use cembra_ops::{OpId, Registry, id};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+
+/// The most that the branches of a selection may cost together, as `Overload::cost` counts. A branch guessed wrong costs
+/// about 20 cycles; about every second guess is wrong at worst, and S2, S3 and S5 run as fast as they can around this.
+const MOST: u32 = 12;
+
+pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+    if prepared.branches.is_empty() {
+        return Ok(());
+    }
+    let mut overloads = OverloadCosts { registry: prepared.registry, known: FxHashMap::default() };
+    // What each region costs, but for the conditionals in it; none if it cannot be part of a selection.
+    let mut costs: Vec<Option<u32>> = vec![Some(0); prepared.tree.count()];
+    let graph = &prepared.graph;
+    for node in graph.ids() {
+        let region = prepared.regions[node.index()];
+        if region == RegionId::TOP {
+            continue;
+        }
+        let cost = match graph.kind(node) {
+            Kind::Where | Kind::Operator { overload: None, .. } | Kind::Leaf(_) | Kind::Literal(_) => Some(0),
+            Kind::Operator { op, overload: Some(at), .. } => overloads.of(op, at),
+            Kind::Loop(_) | Kind::State(_) | Kind::Passed(_) => None,
+        };
+        add(&mut costs[region.index()], cost);
+    }
+    // Regions are opened from the outermost inwards.
+    let mut conditionals: Vec<_> = prepared.branches.iter().map(|(node, branches)| (*node, *branches)).collect();
+    conditionals.sort_unstable_by_key(|(_, [on, _])| Reverse(on.index()));
+    let mut goes_into: Vec<Option<RegionId>> = vec![None; prepared.tree.count()];
+    for (node, branches) in conditionals {
+        let around = prepared.tree.parent(branches[0]);
+        let mut cost = Some(0);
+        branches.iter().for_each(|branch| add(&mut cost, costs[branch.index()]));
+        let resolved = match cost {
+            Some(cost) if cost <= MOST => {
+                let operands = prepared.graph.operands(node).to_vec();
+                prepared.graph.resolve(options.registry, id::WHERE, &operands).ok()
+            }
+            _ => None,
+        };
+        cost = resolved.and_then(|resolved| {
+            let at = resolved.overload?;
+            prepared
+                .graph
+                .make_eager(node, Kind::Operator { op: id::WHERE, overload: Some(at), lifted: resolved.lifted });
+            prepared.branches.remove(&node);
+            branches.iter().for_each(|branch| goes_into[branch.index()] = Some(around));
+            add(&mut cost, overloads.of(id::WHERE, at));
+            cost
+        });
+        add(&mut costs[around.index()], cost);
+    }
+    for at in 0..goes_into.len() {
+        // The region around comes before, and is settled.
+        if let Some(around) = goes_into[at] {
+            goes_into[at] = Some(goes_into[around.index()].unwrap_or(around));
+        }
+    }
+    for region in &mut prepared.regions {
+        *region = goes_into[region.index()].unwrap_or(*region);
+    }
+    Ok(())
+}
+
+fn add(sum: &mut Option<u32>, cost: Option<u32>) {
+    *sum = sum.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
+}
+
+/// What overloads cost, as far as it was asked.
+struct OverloadCosts {
+    registry: &'static Registry,
+    known: FxHashMap<(OpId, u16), Option<u32>>,
+}
+
+impl OverloadCosts {
+    fn of(&mut self, op: OpId, at: u16) -> Option<u32> {
+        let cost = || self.registry.get(op).overloads()[usize::from(at)].cost();
+        *self.known.entry((op, at)).or_insert_with(cost)
+    }
+}
