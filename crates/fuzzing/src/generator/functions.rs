@@ -7,6 +7,7 @@ use super::{HIDDEN, Pool};
 use crate::config::pick;
 use crate::values;
 use cembra_expr::{NodeId, Value};
+use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{QType, Scalar};
 
 /// Functions inside of functions.
@@ -52,7 +53,7 @@ impl Pool<'_> {
         let name = self.binary_operator(parameters, result);
         if let Some(name) = name {
             let name = self.exactly(Value::text(name));
-            return self.operator("core._operator", &[name], &QType::Function);
+            return self.operator(name_of(id::NAMED), &[name], &QType::Function);
         }
         self.nested += 1;
         let from = self.types.len();
@@ -73,7 +74,7 @@ impl Pool<'_> {
             Some(deepest) => *deepest,
             None => self.of_type(result),
         };
-        let function = self.operator("core._lambda", &operands, &QType::Function);
+        let function = self.operator(name_of(id::LAMBDA), &operands, &QType::Function);
         for at in from..self.types.len() {
             // Literals and inputs stay; the function itself is used by whoever asked for it.
             if !self.graph.operands(from_index(at)).is_empty() || operands[1..].contains(&from_index(at)) {
@@ -186,7 +187,7 @@ impl Pool<'_> {
                 let count = self.operator("math.add", &[count, one], &QType::INT64);
                 self.operator("core.make_tuple", &[count, value], &state)
             };
-            let function = self.operator("core._lambda", &[result, state_node], &QType::Function);
+            let function = self.operator(name_of(id::LAMBDA), &[result, state_node], &QType::Function);
             for at in from..self.types.len() {
                 if !self.graph.operands(from_index(at)).is_empty() {
                     self.depths[at] = HIDDEN;
@@ -244,6 +245,10 @@ impl Pool<'_> {
             self.operator("core.reduce_tuple", &[function, tuple], &element);
         }
     }
+}
+
+fn name_of(op: OpId) -> &'static str {
+    Registry::standard().get(op).name
 }
 
 fn from_index(at: usize) -> NodeId {

@@ -70,7 +70,7 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
         allowance: options.budget.limits().type_allowance(),
         problems: Vec::new(),
         typed: vec![None; graph.len()],
-        functions: Functions::of(graph)?,
+        functions: Functions::of(graph, options.registry)?,
     };
     let needed = typer.needed(program.outputs.iter().map(|o| o.node));
     for (at, needed) in needed.into_iter().enumerate() {
@@ -252,7 +252,7 @@ impl Typer<'_> {
         let typed = &mut prepared.graph;
         let qtype = typed.qtype(id).clone();
         match qtype {
-            QType::Nothing | QType::Meta | QType::Function | QType::Sequence(_) => {
+            _ if !qtype.is_run_time() => {
                 self.problems.push(
                     Diagnostic::new(Code::UntypedOutput, format!("output `{}` has no type", output.name))
                         .at(output.span.or(self.graph.span(output.node)))

@@ -8,8 +8,8 @@ use super::free::{Free, SetId};
 use super::{Typer, instance::Instance};
 use crate::pass::Prepared;
 use crate::{Id, Kind};
-use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limit, Node, NodeId, ScalarValue, Value};
-use cembra_ops::{Arg, Instantiation, OpId, Sequence, Stop, TypeFault};
+use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limit, NameId, Node, NodeId, ScalarValue, Value};
+use cembra_ops::{Arg, Instantiation, OpId, Registry, Sequence, Stop, TypeFault, id};
 use cembra_runtime::QType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -20,9 +20,6 @@ const CALL: usize = 8;
 
 /// The most calls inside each other: what the stack is large enough for. Fewer if `Limits::nesting` says so.
 const NESTING: usize = 64;
-
-/// The name functions have in graphs.
-const LAMBDA: &str = "core._lambda";
 
 /// The arguments of one call, and where else to look for names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -56,6 +53,8 @@ pub(super) enum Passed {
 #[derive(Default)]
 pub(super) struct Functions {
     free: Free,
+    /// The name functions have in the graph; none if it has no functions.
+    lambda: Option<NameId>,
     /// All but the root.
     environments: Vec<Environment>,
     pub(super) passed: Vec<Passed>,
@@ -67,9 +66,11 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    pub(super) fn of(graph: &Graph) -> Result<Functions, Diagnostics> {
-        match graph.find_name(LAMBDA) {
-            Some(lambda) => Ok(Functions { free: Free::of(graph, lambda)?, ..Functions::default() }),
+    pub(super) fn of(graph: &Graph, registry: &Registry) -> Result<Functions, Diagnostics> {
+        match graph.find_name(registry.get(id::LAMBDA).name) {
+            Some(lambda) => {
+                Ok(Functions { free: Free::of(graph, lambda)?, lambda: Some(lambda), ..Functions::default() })
+            }
             None => Ok(Functions::default()),
         }
     }
@@ -109,7 +110,7 @@ impl Functions {
 impl Typer<'_> {
     /// Which nodes the roots need outside of functions.
     pub(super) fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
-        let Some(lambda) = self.graph.find_name(LAMBDA) else { return self.graph.reachable(roots) };
+        let Some(lambda) = self.functions.lambda else { return self.graph.reachable(roots) };
         let mut needed = vec![false; self.graph.len()];
         for root in roots {
             needed[root.index()] = true;
@@ -180,7 +181,7 @@ impl Typer<'_> {
     }
 
     fn is_lambda(&self, node: NodeId) -> bool {
-        matches!(self.graph.node(node), Node::Operator(name, _) if &**self.graph.name(name) == LAMBDA)
+        matches!(self.graph.node(node), Node::Operator(name, _) if Some(name) == self.functions.lambda)
     }
 
     fn pass(&mut self, prepared: &mut Prepared, passed: Passed, qtype: QType, origin: NodeId) -> Id {
