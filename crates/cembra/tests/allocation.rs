@@ -1,42 +1,19 @@
 //! Evaluating allocates nothing once it is warm: not for numbers, and for texts only what a new result of its own needs.
 
+#[path = "../../ops/tests/counting/mod.rs"]
+mod counting;
+
 use cembra::{
     AccessorsListener, AccessorsLoader, Backend, Json, Model, ModelExecutor, Optional, Options, QType, Scalar, Value,
     ValueRef,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-/// The system's allocator, counting what each thread asks of it.
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.set(COUNT.get() + 1);
-        // SAFETY: promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: promised by the caller.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// How often a call allocates once it was made a few times.
 fn warm(mut call: impl FnMut()) -> usize {
     (0..4).for_each(|_| call());
-    let before = COUNT.get();
+    let before = counting::so_far();
     (0..10).for_each(|_| call());
-    COUNT.get() - before
+    counting::so_far() - before
 }
 
 fn backends() -> [Options; 2] {

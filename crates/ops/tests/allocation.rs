@@ -1,34 +1,10 @@
 //! Operators on strings put what they make into the arena: once it has grown, calling their kernels allocates nothing.
 
+mod counting;
+
 use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{Overload, Registry};
 use cembra_runtime::{Context, Frame, FrameLayout, QType, Scalar};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-/// The system's allocator, counting what each thread asks of it.
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.set(COUNT.get() + 1);
-        // SAFETY: promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: promised by the caller.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn argument(qtype: &QType, position: usize) -> Value {
     let text = ["H\u{e9}llo \u{df} %5d|%.3f w\u{f6}rld 12", "(l+)", "\u{1f600}-", "%s", "x", ""][position];
@@ -64,12 +40,12 @@ fn allocations(overload: &Overload, lifted: bool) -> usize {
     let mut count = 0;
     for _ in 0..3 {
         context.arena().reset();
-        let before = COUNT.get();
+        let before = counting::so_far();
         // SAFETY: FRAME-SLOT, as above; the kernel is the overload's for these types.
         unsafe {
             overload.kernel(lifted)(&mut context, frame.ptr(), slots.as_ptr(), overload.data.as_ptr());
         }
-        count = COUNT.get() - before;
+        count = counting::so_far() - before;
     }
     count
 }
