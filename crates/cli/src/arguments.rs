@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use cembra::{Backend, Code, Diagnostic, Diagnostics, QType, Value};
+use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, QType, Value};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -21,28 +21,33 @@ pub(crate) struct ModelArgs {
     /// Types of inputs that the model does not declare: `a=f32,b=i64?,c=text`
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = TypeList::parse)]
     types: Vec<TypeList>,
+
+    /// A limit of the library, as in `nodes=10000`; docs/limits.md lists them
+    #[arg(long, value_name = "NAME=VALUE")]
+    set_limit: Vec<String>,
 }
 
 impl ModelArgs {
     /// The model of a command that takes nothing else.
     ///
     /// # Errors
-    /// There are two models, or the file cannot be read.
+    /// There are two models, the file cannot be read, or a limit is none.
     pub(crate) fn load(&self, command: &'static str) -> Result<ModelText, Failure> {
+        let limits = self.limits(command)?;
         match (&self.model, &self.expression) {
             (Some(path), Some(_)) => {
                 let message = format!("there are two models: `-e EXPR` and the file {}", path.display());
                 Err(usage(command, message))
             }
-            (Some(path), None) => ModelText::read(path),
-            (None, expression) => Ok(ModelText::expression(expression.as_deref().unwrap_or_default())),
+            (Some(path), None) => ModelText::read(path, limits),
+            (None, expression) => Ok(ModelText::expression(expression.as_deref().unwrap_or_default(), limits)),
         }
     }
 
     /// The model and the data of a command that takes both: with `-e`, the only path is the data's.
     ///
     /// # Errors
-    /// There are two models, or the file cannot be read.
+    /// There are two models, the file cannot be read, or a limit is none.
     pub(crate) fn load_with(
         &self,
         data: Option<PathBuf>,
@@ -50,12 +55,25 @@ impl ModelArgs {
     ) -> Result<(ModelText, Option<PathBuf>), Failure> {
         let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
         match (&self.model, &self.expression, data) {
-            (path, Some(expression), None) => Ok((ModelText::expression(expression), path.clone())),
+            (path, Some(expression), None) => {
+                Ok((ModelText::expression(expression, self.limits(command)?), path.clone()))
+            }
             (Some(model), None, Some(data)) if is_stdin(model) && is_stdin(&data) => {
                 Err(usage(command, "standard input cannot be both the model and the data"))
             }
             (_, _, data) => Ok((self.load(command)?, data)),
         }
+    }
+
+    /// The limits, those of the command line among them.
+    fn limits(&self, command: &'static str) -> Result<Limits, Failure> {
+        let mut limits = Limits::default();
+        for setting in &self.set_limit {
+            split_at_equals(setting, "a name and a value, as in `nodes=10000`")
+                .and_then(|(name, value)| Ok(limits.set(name, value)?))
+                .map_err(|problems| usage(command, format!("`--set-limit {setting}`: {problems}")))?;
+        }
+        Ok(limits)
     }
 
     /// The types given on the command line.

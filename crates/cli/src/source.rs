@@ -11,11 +11,13 @@ use std::path::Path;
 /// The name of the text of an interactive session.
 const SESSION: &str = "<session>";
 
-/// A model's text and where it came from.
+/// A model's text, where it came from, and the limits it is read and run within.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelText {
     name: String,
     text: String,
+    /// In a box, because failures hold the text.
+    limits: Box<Limits>,
 }
 
 impl ModelText {
@@ -23,9 +25,9 @@ impl ModelText {
     ///
     /// # Errors
     /// It cannot be read, or is not UTF-8.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
-            return Self::from_reader("<stdin>", io::stdin());
+            return Self::from_reader("<stdin>", io::stdin(), limits);
         }
         let name = path.display().to_string();
         let file = File::open(path).map_err(|cause| {
@@ -33,22 +35,22 @@ impl ModelText {
             let error = DataError::io("cannot open the model", cause).in_file(&name);
             if absent { error.hint("an expression is given as `-e EXPR`") } else { error }
         })?;
-        Self::from_reader(&name, file)
+        Self::from_reader(&name, file, limits)
     }
 
     /// A text from the command line.
-    pub(crate) fn expression(text: &str) -> Self {
-        ModelText { name: "<expression>".to_owned(), text: text.to_owned() }
+    pub(crate) fn expression(text: &str, limits: Limits) -> Self {
+        ModelText { name: "<expression>".to_owned(), text: text.to_owned(), limits: Box::new(limits) }
     }
 
     /// What was said in an interactive session, ended by what is to be evaluated.
     pub(crate) fn session(text: String) -> Self {
-        ModelText { name: SESSION.to_owned(), text }
+        ModelText { name: SESSION.to_owned(), text, limits: Box::default() }
     }
 
-    fn from_reader(name: &str, reader: impl Read) -> Result<Self, Failure> {
+    fn from_reader(name: &str, reader: impl Read, limits: Limits) -> Result<Self, Failure> {
         // One byte beyond the limit is enough for the parser to refuse the text, whatever follows.
-        let most = Limits::default().source_bytes + 1;
+        let most = limits.source_bytes.saturating_add(1);
         let mut bytes = Vec::new();
         let read = reader.take(most as u64).read_to_end(&mut bytes);
         read.map_err(|cause| DataError::io("cannot read the model", cause).in_file(name))?;
@@ -62,7 +64,7 @@ impl ModelText {
             })?
         };
         let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
-        Ok(ModelText { name: name.to_owned(), text })
+        Ok(ModelText { name: name.to_owned(), text, limits: Box::new(limits) })
     }
 
     /// The model.
@@ -70,13 +72,18 @@ impl ModelText {
     /// # Errors
     /// What is wrong with the text.
     pub(crate) fn parse(&self) -> Result<Model, Failure> {
-        Model::parse(&self.text).map_err(|error| self.blame(&error))
+        Model::parse_within(&self.text, &self.limits).map_err(|error| self.blame(&error))
     }
 
     /// The failure of an error that the library found with this model.
     pub(crate) fn blame(&self, error: &Error) -> Failure {
         let problems = error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect();
         Failure::Model { source: self.clone(), problems, notes: Vec::new() }
+    }
+
+    /// The limits.
+    pub(crate) fn limits(&self) -> Limits {
+        *self.limits
     }
 
     /// The text for excerpts.

@@ -57,6 +57,30 @@ macro_rules! limits {
                 match limit { $(Limit::$limit => format!("{} {}", self.$field.amount(), $unit).trim_end().to_owned()),* }
             }
 
+            /// Sets the limit with this name, that of the field, to what a text says: a whole number, or for a time a number
+            /// of seconds. Digits may have `_` between them.
+            ///
+            /// ```
+            /// use cembra_expr::Limits;
+            ///
+            /// let mut limits = Limits::default();
+            /// limits.set("nodes", "20_000")?;
+            /// assert_eq!(limits, Limits { nodes: 20_000, ..Limits::default() });
+            /// assert_eq!(limits.set("nodes", "many").unwrap_err().message(), "the limit `nodes` is a whole number, not `many`");
+            /// # Ok::<(), cembra_expr::Diagnostic>(())
+            /// ```
+            ///
+            /// # Errors
+            /// There is no limit with this name, or the text is no such number.
+            pub fn set(&mut self, name: &str, value: &str) -> Result<(), Diagnostic> {
+                let Some(limit) = Limit::ALL.iter().find(|limit| limit.name() == name) else {
+                    let known: Vec<&str> = Limit::ALL.iter().map(|limit| limit.name()).collect();
+                    return Err(Diagnostic::new(Code::Option, format!("there is no limit `{name}`"))
+                        .hint(format!("the limits are {}", known.join(", "))));
+                };
+                match limit { $(Limit::$limit => self.$field = Amount::read(name, value)?),* }
+                Ok(())
+            }
         }
     };
 }
@@ -113,26 +137,56 @@ impl Limits {
     pub const MATCHED_BYTES: usize = 1 << 20;
 }
 
-/// How messages show the value of a limit.
-trait Amount {
+/// What limits are counted in: how messages show it, and how it is read.
+trait Amount: Sized {
+    /// What it is called.
+    const FORM: &str;
+
     fn amount(&self) -> impl fmt::Display;
+
+    fn parse(digits: &str) -> Option<Self>;
+
+    fn read(limit: &str, text: &str) -> Result<Self, Diagnostic> {
+        Self::parse(&text.replace('_', "")).ok_or_else(|| {
+            let message = format!("the limit `{limit}` is {}, not `{text}`", Self::FORM);
+            Diagnostic::new(Code::Option, message)
+        })
+    }
 }
 
 impl Amount for usize {
+    const FORM: &str = "a whole number";
+
     fn amount(&self) -> impl fmt::Display {
         *self
+    }
+
+    fn parse(digits: &str) -> Option<Self> {
+        digits.parse().ok()
     }
 }
 
 impl Amount for u64 {
+    const FORM: &str = "a whole number";
+
     fn amount(&self) -> impl fmt::Display {
         *self
+    }
+
+    fn parse(digits: &str) -> Option<Self> {
+        digits.parse().ok()
     }
 }
 
 impl Amount for Duration {
+    const FORM: &str = "a number of seconds";
+
     fn amount(&self) -> impl fmt::Display {
         format!("{self:?}")
+    }
+
+    fn parse(digits: &str) -> Option<Self> {
+        Duration::try_from_secs_f64(digits.parse().ok()?).ok()
     }
 }
 
@@ -247,6 +301,28 @@ mod tests {
             "10000000 rounds of loops",
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn every_limit_is_set_by_its_name() {
+        let defaults = Limits::default();
+        for limit in Limit::ALL {
+            let mut limits = defaults;
+            assert_eq!(limits.set(limit.name(), "7"), Ok(()));
+            let changed = Limit::ALL.iter().filter(|other| limits.show(**other) != defaults.show(**other));
+            assert_eq!(changed.collect::<Vec<_>>(), [limit]);
+            assert!(limits.show(*limit).starts_with('7'), "{}", limits.show(*limit));
+        }
+        let mut limits = defaults;
+        assert_eq!(limits.set("compile_time", "0.25"), Ok(()));
+        assert_eq!(limits.compile_time, Duration::from_millis(250));
+        for (name, value) in [("nodes", "-1"), ("nodes", ""), ("nodes", "1.5"), ("compile_time", "-1"), ("time", "1")] {
+            let before = limits;
+            assert_eq!(limits.set(name, value).unwrap_err().code(), Code::Option);
+            assert_eq!(limits, before);
+        }
+        let unknown = limits.set("node", "1").unwrap_err();
+        assert!(unknown.hints()[0].starts_with("the limits are source_bytes, file_bytes, nesting,"), "{unknown}");
     }
 
     #[test]

@@ -37,14 +37,14 @@ fn tell_json(failure: Failure) -> Failure {
     }
 }
 
-/// Options with the types given on the command line; a name that is no input, or is declared otherwise, is refused.
+/// Options with the limits of the model and the types given on the command line; a name that is no input, or is declared otherwise, is refused.
 fn options_with_types(
     text: &ModelText,
     model: &Model,
     args: &ModelArgs,
     command: &'static str,
 ) -> Result<Options, Failure> {
-    let mut options = Options::default();
+    let mut options = Options::default().limits(text.limits());
     for (name, qtype) in args.types() {
         check_name(model, name, "--types", command)?;
         let declared = model.program().inputs.iter().find(|input| *input.name == *name);

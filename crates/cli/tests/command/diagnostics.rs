@@ -133,6 +133,31 @@ fn a_model_too_large_for_native_code() {
 }
 
 #[test]
+fn limits_of_the_command_line_reach_every_stage() {
+    let stopped = |limit: &str, model: &str| {
+        let outcome = Shell::new().run(&["eval", "-e", model, "-s", "x=2", "--set-limit", limit]);
+        assert_eq!(outcome.status, Some(1), "{outcome}");
+        outcome.stderr.lines().next().unwrap_or_default().to_owned()
+    };
+    assert!(stopped("nodes=2", "x + 1").starts_with("error[limit]: the model exceeds the limit `nodes` of 2 nodes"));
+    assert!(
+        stopped("frame_bytes=4", "x + 1.5f64").starts_with("error[limit]: the model exceeds the limit `frame_bytes`")
+    );
+    let looping = "core.while_loop(x, fn(s) = s < 100, fn(s) = s * 2)";
+    let ended = "the loops of one evaluation run more rounds than the limit `loop_iterations`";
+    assert!(stopped("loop_iterations=4", looping).ends_with(ended));
+    let enough = ["eval", "-e", looping, "-s", "x=2", "--set-limit", "loop_iterations=5"];
+    assert_eq!(Shell::new().stdout(&enough), "result\n128\n");
+    let text = Shell::new().file("model.cem", "input x: i32\noutput y = x");
+    let refused = text.run(&["check", "model.cem", "--set-limit", "source_bytes=10"]);
+    assert!(refused.stderr.starts_with("error[limit]: the model exceeds the limit `source_bytes`"), "{refused}");
+    // The last one counts, and what is raised is raised.
+    let deep = format!("{}1{}", "(".repeat(300), ")".repeat(300));
+    let raised = ["eval", "-e", &deep, "--set-limit", "nesting=3", "--set-limit", "nesting=400"];
+    assert_eq!(Shell::new().stdout(&raised), "result\n1\n");
+}
+
+#[test]
 fn problems_for_programs() {
     let shell = Shell::new().file("model.cem", "input x: f64\noutput y = x + nam(1)\noutput z = \"a\" + 1\n");
     snapshot!("problems_as_json", shell.run(&["check", "model.cem", "--format", "json"]));

@@ -16,6 +16,9 @@ fn options_and_commands() {
     refuse("two_models", &["check", "-e", "1", "model.cem"]);
     refuse("fuzz_without_an_end", &["fuzz"]);
     refuse("stage_after_the_last_pass", &["explain", "-e", "1", "--stage", "plan", "--stop-after", "types"]);
+    refuse("unknown_limit", &["eval", "-e", "1", "--set-limit", "nodes=5", "--set-limit", "node=5"]);
+    refuse("limit_that_is_no_number", &["explain", "-e", "1", "--set-limit", "nodes=-5"]);
+    refuse("limit_without_a_value", &["check", "-e", "1", "--set-limit", "nodes"]);
     refuse("unknown_operator_name", &["ops", "math.sqr"]);
 }
 
