@@ -27,5 +27,5 @@ pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
 pub use kernel::{Answer, Kernel, KernelCall};
 pub use optional::Optional;
-pub use qtype::{Extent, FieldOffset, Layout, QType, Scalar};
+pub use qtype::{Extent, FieldOffset, Layout, QType, Scalar, Shape};
 pub use text::{Bytes, Text};

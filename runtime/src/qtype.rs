@@ -1,7 +1,8 @@
 //! QTypes: the types of values, under Arolla's names, and how each is laid out in a frame.
 //!
-//! A type is a scalar, an optional scalar, or a tuple. Four more kinds exist only while a model is being prepared: the
-//! types of a type literal, of an untyped `missing`, of a function and of a sequence; none has a place in a frame.
+//! A type is a scalar, an optional scalar, a tuple, or a shape, which is all in the type. Four more kinds exist only while
+//! a model is being prepared: the types of a type literal, of an untyped `missing`, of a function and of a sequence; none
+//! has a place in a frame.
 
 use crate::Fields;
 use std::fmt;
@@ -136,6 +137,30 @@ impl fmt::Display for Scalar {
     }
 }
 
+/// What is left of a scalar or an optional without its value and its scalar type: whether it may be missing. Each shape has
+/// a type of its own, with one value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shape {
+    /// That of a scalar: one value.
+    Scalar,
+    /// That of an optional: one value, which may be missing.
+    OptionalScalar,
+}
+
+impl Shape {
+    /// Every shape.
+    pub const ALL: [Shape; 2] = [Shape::Scalar, Shape::OptionalScalar];
+
+    /// Arolla's name of its type.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Shape::Scalar => "SCALAR_SHAPE",
+            Shape::OptionalScalar => "OPTIONAL_SCALAR_SHAPE",
+        }
+    }
+}
+
 /// The type of a value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QType {
@@ -145,6 +170,8 @@ pub enum QType {
     Optional(Scalar),
     /// A fixed sequence of values, laid out like a C struct; the fields of a named tuple have names.
     Tuple(Fields<QType>),
+    /// The type of a shape: it has one value, which takes no space.
+    Shape(Shape),
     /// The type of a type literal such as the `f32` of `core.cast(x, f32)`. Compile time only.
     Meta,
     /// The type of an untyped `missing`: common with every scalar type. Compile time only.
@@ -208,7 +235,7 @@ impl QType {
     /// `TEXT`.
     pub const TEXT: QType = QType::Scalar(Scalar::Text);
 
-    /// Size and alignment in a frame. Compile-time types take no space.
+    /// Size and alignment in a frame. Shapes and compile-time types take no space.
     #[must_use]
     pub fn layout(&self) -> Layout {
         match self {
@@ -228,7 +255,9 @@ impl QType {
                 whole.size = whole.align_up(whole.size);
                 whole
             }
-            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Layout { size: 0, align: 1 },
+            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
+                Layout { size: 0, align: 1 }
+            }
         }
     }
 
@@ -314,9 +343,30 @@ impl QType {
     pub fn is_run_time(&self) -> bool {
         // Types nest only as deep as the text that spelled them.
         match self {
-            QType::Scalar(_) | QType::Optional(_) => true,
+            QType::Scalar(_) | QType::Optional(_) | QType::Shape(_) => true,
             QType::Tuple(fields) => fields.iter().all(QType::is_run_time),
             QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => false,
+        }
+    }
+
+    /// True for what rows of data are made of: scalars, optionals, and tuples of these.
+    #[must_use]
+    pub fn is_data(&self) -> bool {
+        // Types nest only as deep as the text that spelled them.
+        match self {
+            QType::Scalar(_) | QType::Optional(_) => true,
+            QType::Tuple(fields) => fields.iter().all(QType::is_data),
+            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => false,
+        }
+    }
+
+    /// The shape of a scalar or an optional.
+    #[must_use]
+    pub const fn shape(&self) -> Option<Shape> {
+        match self {
+            QType::Scalar(_) => Some(Shape::Scalar),
+            QType::Optional(_) => Some(Shape::OptionalScalar),
+            _ => None,
         }
     }
 
@@ -366,6 +416,7 @@ impl QType {
                 }
                 f.write_str(">")
             }
+            QType::Shape(shape) => f.write_str(shape.name()),
             QType::Meta => f.write_str("QTYPE"),
             QType::Nothing => f.write_str("NOTHING"),
             QType::Function => f.write_str("OPERATOR"),
@@ -421,6 +472,7 @@ mod tests {
         assert_eq!(outer.layout(), Layout { size: 32, align: 8 });
         assert_eq!(outer.to_string(), "tuple<OPTIONAL_UNIT,tuple<BOOLEAN,OPTIONAL_INT32>,FLOAT64,BOOLEAN>");
         assert_eq!(QType::tuple([]).layout(), Layout { size: 0, align: 1 });
+        assert_eq!(QType::Shape(Shape::Scalar).layout(), Layout { size: 0, align: 1 });
         let names = crate::Names::parse("a,b").unwrap();
         let named = QType::Tuple(Fields::named(names, [QType::BOOLEAN, inner.clone()]).unwrap());
         let same = QType::tuple([QType::BOOLEAN, inner]);

@@ -2,7 +2,7 @@
 
 use crate::problem::{Defect, Malformed, Unsupported};
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{QType, Scalar, Shape};
 use serde_json::Value as Json;
 
 /// The kinds of errors in the golden data.
@@ -75,6 +75,9 @@ pub fn error_kind(json: &Json) -> Result<ErrorKind, Malformed> {
 /// # Errors
 /// cembra has no such type.
 pub fn qtype(name: &str) -> Result<QType, Unsupported> {
+    if let Some(shape) = Shape::ALL.into_iter().find(|shape| shape.name() == name) {
+        return Ok(QType::Shape(shape));
+    }
     let (bare, optional) = match name.strip_prefix("OPTIONAL_") {
         Some(bare) => (bare, true),
         None => (name, false),
@@ -103,6 +106,7 @@ pub fn value(qtype: &QType, json: &Json) -> Result<Value, Malformed> {
         QType::Scalar(scalar) => scalar_value(*scalar, json).map(Value::Scalar),
         QType::Optional(scalar) if json.is_null() => Some(Value::Missing(*scalar)),
         QType::Optional(scalar) => scalar_value(*scalar, json).map(Value::Present),
+        QType::Shape(shape) => (json == &Json::Bool(true)).then_some(Value::Shape(*shape)),
         QType::Tuple(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => None,
     };
     decoded.ok_or_else(|| Malformed::Value { qtype: qtype.clone(), found: json.to_string() })
@@ -166,6 +170,7 @@ mod tests {
     fn every_encoding_gives_its_exact_value() {
         let cases = [
             (json!(["UNIT", true]), Value::Scalar(ScalarValue::Unit)),
+            (json!(["OPTIONAL_SCALAR_SHAPE", true]), Value::Shape(Shape::OptionalScalar)),
             (json!(["OPTIONAL_UNIT", null]), Value::Missing(Scalar::Unit)),
             (json!(["OPTIONAL_UNIT", true]), Value::Present(ScalarValue::Unit)),
             (json!(["BOOLEAN", false]), Value::from(false)),
@@ -206,6 +211,7 @@ mod tests {
             json!(["FLOAT32", "0x+f800000"]),
             json!(["BOOLEAN", "true"]),
             json!(["UNIT", false]),
+            json!(["SCALAR_SHAPE", "0"]),
             json!(["UINT64", "-1"]),
             json!(["BYTES", "ff"]),
             json!(["BYTES", "hex:fff"]),
@@ -218,7 +224,7 @@ mod tests {
 
     #[test]
     fn types_cembra_does_not_have_are_told_from_malformed_values() {
-        for name in ["DENSE_ARRAY_FLOAT32", "SCALAR_SHAPE", "EXPR_QUOTE"] {
+        for name in ["DENSE_ARRAY_FLOAT32", "DENSE_ARRAY_SHAPE", "EXPR_QUOTE"] {
             let found = typed_value(&json!([name, "0"]), "in");
             assert!(matches!(found, Err(Defect::Unsupported(Unsupported::Type(ref t))) if t == name), "{found:?}");
         }

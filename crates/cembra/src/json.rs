@@ -158,7 +158,7 @@ impl Listener<Map<String, Object>> for Json {
     }
 
     fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<Map<String, Object>>, Error> {
-        if matches!(qtype, QType::Meta | QType::Nothing) {
+        if !qtype.is_data() {
             let message = format!("output `{name}` is {qtype}, which is no JSON");
             return Err(Diagnostic::new(Code::Binding, message).into());
         }

@@ -61,7 +61,7 @@ pub use cembra_ops::{
 };
 pub use cembra_prepare::{Extension, Id, Mode, PASSES, Pass, Rewrite, Rewriter, rewrites};
 pub use cembra_runtime::{
-    Cancellation, CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Text,
+    Cancellation, CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Shape, Text,
 };
 pub use combine::{Chain, Filtered};
 pub use error::Error;

@@ -2,7 +2,7 @@
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
 use crate::ValueRef;
-use cembra_runtime::{Fields, FramePtr, QType, Scalar, Slot};
+use cembra_runtime::{Fields, FramePtr, QType, Scalar, Shape, Slot};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -169,6 +169,8 @@ pub enum Value {
     Missing(Scalar),
     /// A tuple, or a named one.
     Tuple(Fields<Value>),
+    /// The value of the type of a shape.
+    Shape(Shape),
     /// A type, as an operand of a cast.
     Type(QType),
     /// An untyped `missing`.
@@ -185,6 +187,7 @@ impl Value {
             Value::Present(v) => QType::Optional(v.scalar()),
             Value::Missing(scalar) => QType::Optional(*scalar),
             Value::Tuple(fields) => QType::Tuple(fields.map(Value::qtype)),
+            Value::Shape(shape) => QType::Shape(*shape),
             Value::Type(_) => QType::Meta,
             Value::Nothing => QType::Nothing,
         }
@@ -228,7 +231,7 @@ impl Value {
     ///
     /// # Safety
     /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
-    /// every read of the view. Compile-time values (`Type`, `Nothing`) write nothing.
+    /// every read of the view. Shapes and compile-time values (`Type`, `Nothing`) write nothing.
     pub unsafe fn write_to(&self, frame: FramePtr, offset: u32) {
         match self {
             // SAFETY: FRAME-SLOT, promised by the caller.
@@ -249,7 +252,7 @@ impl Value {
                     unsafe { field.write_to(frame, offset + inside) };
                 }
             }
-            Value::Type(_) | Value::Nothing => {}
+            Value::Shape(_) | Value::Type(_) | Value::Nothing => {}
         }
     }
 
@@ -278,6 +281,7 @@ impl Value {
                 let values = values.map(|(field, inside)| unsafe { Value::read_from(field, frame, offset + inside) });
                 Value::Tuple(fields.with(values.collect()))
             }
+            QType::Shape(shape) => Value::Shape(*shape),
             QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
         }
     }
@@ -310,6 +314,7 @@ impl fmt::Display for Value {
                 }
                 f.write_str(if named { ")}" } else { ")" })
             }
+            Value::Shape(shape) => f.write_str(&shape.name().to_ascii_lowercase()),
             Value::Type(qtype) => write!(f, "{qtype}"),
             Value::Nothing => f.write_str("missing"),
         }
@@ -376,6 +381,7 @@ mod tests {
             Value::from("it's"),
             Value::Tuple([Value::from(1_i32), Value::from(2.0_f32)].into()),
             named("x,y", [Value::from(1_i32), Value::from(2.0_f32)]),
+            Value::Shape(Shape::OptionalScalar),
         ]
         .iter()
         .map(Value::to_string)
@@ -399,7 +405,8 @@ mod tests {
                 "missing",
                 "'it\\'s'",
                 "(1, 2.)",
-                "namedtuple<x=INT32,y=FLOAT32>{(1, 2.)}"
+                "namedtuple<x=INT32,y=FLOAT32>{(1, 2.)}",
+                "optional_scalar_shape"
             ]
         );
     }
@@ -423,6 +430,7 @@ mod tests {
             Value::from(Some(2.5_f64)),
             Value::Present(ScalarValue::Unit),
             Value::Tuple([Value::from(true), Value::from(Some(7_i64)), Value::Tuple([Value::from("x")].into())].into()),
+            Value::Tuple([Value::Shape(Shape::Scalar), Value::from(1_i32), Value::Shape(Shape::OptionalScalar)].into()),
             named("b,n", [Value::from(true), named("t", [Value::from("x")])]),
         ];
         for value in values {

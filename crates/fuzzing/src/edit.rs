@@ -119,9 +119,7 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
         };
         types[index] = Some(qtype);
     }
-    let has_type = |node: NodeId| {
-        !matches!(types[node.index()], None | Some(QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_)))
-    };
+    let has_type = |node: NodeId| types[node.index()].as_ref().is_some_and(QType::is_run_time);
     let typed = !program.outputs.is_empty() && program.outputs.iter().all(|output| has_type(output.node));
     typed.then_some(types)
 }

@@ -238,6 +238,7 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
         QType::Optional(of) if chance(random, config.missing) => Value::Missing(*of),
         QType::Optional(of) => Value::Present(scalar(random, *of, config)),
         QType::Tuple(fields) => Value::Tuple(fields.map(|field| value(random, field, config))),
+        QType::Shape(shape) => Value::Shape(*shape),
         QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
     }
 }
@@ -304,6 +305,7 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
             let first: Option<Vec<Value>> = fields.iter().map(|field| simple(field).into_iter().next()).collect();
             first.into_iter().map(|values| Value::Tuple(fields.with(values))).collect()
         }
+        QType::Shape(shape) => vec![Value::Shape(*shape)],
         QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Vec::new(),
     }
 }

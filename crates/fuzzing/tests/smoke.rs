@@ -17,7 +17,8 @@ fn operators(program: &Program) -> Vec<String> {
 
 #[test]
 fn eight_hundred_programs_agree() {
-    let config = Config { programs: Some(800), ..Config::default() };
+    // With this seed every kind of fault is among them.
+    let config = Config { programs: Some(800), seed: 2, ..Config::default() };
     let mut told = Vec::new();
     let report = run(&config, &mut |tried| told.push(tried));
     if let Some(mismatch) = report.mismatch() {
@@ -154,7 +155,7 @@ fn a_wrong_answer_is_found_and_shrunk() {
 
 #[test]
 fn a_wrong_answer_inside_of_a_loop_shrinks_to_one_loop() {
-    let config = Config { programs: Some(4000), functions: 0.3, ..Config::default() };
+    let config = Config { programs: Some(4000), functions: 0.3, seed: 2, ..Config::default() };
     let broken = Broken {
         // A remainder inside of a round.
         meets: |prepared| {

@@ -72,7 +72,7 @@ pub(crate) fn join_types(qtype: &QType, out: &mut Vec<ir::Type>) {
             datum_types(*scalar, out);
         }
         QType::Tuple(fields) => fields.iter().for_each(|field| join_types(field, out)),
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, cell: &Ce
                 }
             }
         }
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn gather(qtype: &QType, values: &mut impl Iterator<Item = ir::Value>
             let cells = fields.iter().map(|field| gather(field, values)).collect();
             Cell { presence: Presence::Present, datum: Datum::Tuple(cells) }
         }
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
             Cell { presence: Presence::Present, datum: Datum::Nothing }
         }
     }
@@ -208,7 +208,7 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
                 .collect();
             Cell { presence: Presence::Present, datum: Datum::Tuple(cells) }
         }
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
             Cell { presence: Presence::Present, datum: Datum::Nothing }
         }
     }
@@ -244,7 +244,7 @@ pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, cell: &Cel
                 }
             }
         }
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
     }
 }
 

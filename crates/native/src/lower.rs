@@ -213,7 +213,9 @@ impl Lowering<'_, '_, '_> {
                     .collect();
                 Cell { presence: Presence::Present, datum: Datum::Tuple(fields) }
             }
-            Value::Type(_) | Value::Nothing => Cell { presence: Presence::Present, datum: Datum::Nothing },
+            Value::Shape(_) | Value::Type(_) | Value::Nothing => {
+                Cell { presence: Presence::Present, datum: Datum::Nothing }
+            }
         }
     }
 

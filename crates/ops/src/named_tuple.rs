@@ -25,7 +25,7 @@ fn make_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         operand: Some(0),
         hint: None,
     })?;
-    if let Some(index) = args.iter().position(|a| matches!(a.qtype, QType::Meta | QType::Nothing)) {
+    if let Some(index) = args.iter().position(|a| !a.qtype.is_run_time()) {
         let fault = TypeFault::mismatch("namedtuple.make cannot hold a value without a type", Some(index));
         return Err(fault.hint("give `missing` a type, as in `missing[f32]`"));
     }

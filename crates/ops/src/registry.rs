@@ -160,6 +160,8 @@ operators! {
     IDENTITY = structure::IDENTITY;
     ZEROS_LIKE = structure::ZEROS_LIKE;
     ONES_LIKE = structure::ONES_LIKE;
+    SHAPE_OF = structure::SHAPE_OF;
+    CONST_WITH_SHAPE = structure::CONST_WITH_SHAPE;
     EMPTY_LIKE = structure::EMPTY_LIKE;
     CONST_LIKE = structure::CONST_LIKE;
     BROADCAST_LIKE = structure::BROADCAST_LIKE;

@@ -4,12 +4,10 @@ use crate::cast::cast_to;
 use crate::definition::{Arg, BINARY, Expansion, Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{QType, Scalar, Shape};
 
 fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    if let Some(index) =
-        args.iter().position(|a| matches!(a.qtype, QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_)))
-    {
+    if let Some(index) = args.iter().position(|a| !a.qtype.is_run_time()) {
         let fault = TypeFault::mismatch("core.make_tuple cannot hold a value without a type", Some(index));
         return Err(fault.hint("give `missing` a type, as in `missing[f32]`"));
     }
@@ -173,6 +171,57 @@ fn scalar_of(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Scal
         .scalar()
         .ok_or_else(|| TypeFault::mismatch(format!("{operator} expects a scalar, found {found}"), Some(index)))
 }
+
+fn shape_of(qtype: &QType) -> Result<Shape, TypeFault> {
+    qtype.shape().ok_or_else(|| TypeFault::mismatch(format!("core.shape_of expects a scalar, found {qtype}"), Some(0)))
+}
+
+pub(crate) static SHAPE_OF: OpDef = OpDef {
+    name: "core.shape_of",
+    aliases: &["shape_of"],
+    summary: "The shape of `x`: whether it is an optional. Nothing else of `x` is looked at.",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| Ok(Signature::unchanged(args, QType::Shape(shape_of(args[0].qtype)?)))),
+    meaning: Meaning::Expand(|g, args| {
+        let shape = shape_of(&g.qtype(args[0]))?;
+        Ok(g.literal(Value::Shape(shape)))
+    }),
+    laws: &[],
+    examples: &[ex("shape_of(5)", "scalar_shape"), ex("shape_of(missing[text])", "optional_scalar_shape")],
+};
+
+fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let QType::Shape(shape) = args[0].qtype else {
+        let found = args[0].qtype;
+        return Err(TypeFault::mismatch(format!("core.const_with_shape expects a shape, found {found}"), Some(0))
+            .hint("as `shape_of(x)` gives"));
+    };
+    let scalar = scalar_of("core.const_with_shape", args, 1)?;
+    let optional = *shape == Shape::OptionalScalar || args[1].qtype.is_optional();
+    Ok(Signature::unchanged(args, QType::of(scalar, optional)))
+}
+
+pub(crate) static CONST_WITH_SHAPE: OpDef = OpDef {
+    name: "core.const_with_shape",
+    aliases: &["const_with_shape"],
+    summary: "`value` in a shape: an optional if it is that of optionals.",
+    params: &[param("shape"), param("value")],
+    presence: PresenceRule::Custom,
+    typing: Typing::Rule(const_with_shape_types),
+    meaning: Meaning::Expand(|g, args| {
+        let scalar = g.qtype(args[1]).scalar().unwrap_or(Scalar::Unit);
+        let optional = g.qtype(args[0]) == QType::Shape(Shape::OptionalScalar);
+        cast_to(g, args[1], scalar, optional)
+    }),
+    examples: &[
+        ex("const_with_shape(shape_of(missing[f64]), 1)", "optional_int32{1}"),
+        ex("const_with_shape(SCALAR_SHAPE{}, 'a')", "'a'"),
+    ],
+    ..BINARY
+};
 
 pub(crate) static EMPTY_LIKE: OpDef = OpDef {
     name: "core.empty_like",

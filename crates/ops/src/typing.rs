@@ -93,7 +93,9 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
             QType::Nothing | QType::Scalar(_) | QType::Optional(_) => Some(other.to_optional()),
             _ => None,
         },
-        (QType::Tuple(_) | QType::Meta | QType::Function | QType::Sequence(_), _) => (a == b).then(|| a.clone()),
+        (QType::Tuple(_) | QType::Shape(_) | QType::Meta | QType::Function | QType::Sequence(_), _) => {
+            (a == b).then(|| a.clone())
+        }
         _ => {
             let scalar = common_scalar(a.scalar()?, b.scalar()?)?;
             Some(QType::of(scalar, a.is_optional() || b.is_optional()))

@@ -1,6 +1,7 @@
 //! What can be wrong with data, as a value: a code, a message, the file, line and column, and what to try. How it looks
 //! on a terminal is the business of `diagnose`.
 
+use cembra_runtime::QType;
 use std::fmt;
 use std::io;
 
@@ -68,6 +69,11 @@ impl DataError {
         let mut error = DataError::new(DataCode::Io, message);
         error.0.cause = Some(cause);
         error
+    }
+
+    /// A type that no data has: that of a shape, or one that only preparation knows.
+    pub(crate) fn no_data(qtype: &QType) -> Self {
+        DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}"))
     }
 
     /// Says in which file.

@@ -79,9 +79,7 @@ impl JsonData {
         for leaf in wanted {
             let inferred = leaf.qtype.is_none();
             let qtype = match &leaf.qtype {
-                Some(QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_)) => {
-                    return Err(DataError::new(DataCode::ColumnType, "no data has this type").in_column(&leaf.name));
-                }
+                Some(qtype) if !qtype.is_data() => return Err(DataError::no_data(qtype).in_column(&leaf.name)),
                 Some(qtype) => qtype.clone(),
                 None => {
                     self.look_ahead()?;
@@ -172,7 +170,7 @@ impl Seen {
         let kind = match qtype {
             QType::Scalar(scalar) | QType::Optional(scalar) => Kind::Scalar(*scalar),
             QType::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
-            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Kind::Nothing,
+            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Kind::Nothing,
         };
         Seen { kind, missing: qtype.is_optional() }
     }

@@ -36,8 +36,11 @@ impl<W: Write> RowWriter<W> {
     /// for each of its fields.
     ///
     /// # Errors
-    /// The header cannot be written.
+    /// A column is of a type that no data has, or the header cannot be written.
     pub(crate) fn new(format: Format, out: W, columns: &[(String, QType)], null: &str) -> Result<Self, DataError> {
+        if let Some((name, qtype)) = columns.iter().find(|(_, qtype)| !qtype.is_data()) {
+            return Err(DataError::no_data(qtype).in_column(name));
+        }
         let form = match format {
             Format::Csv | Format::Tsv => {
                 let delimiter = if format == Format::Tsv { b'\t' } else { b',' };

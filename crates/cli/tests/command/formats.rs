@@ -25,6 +25,27 @@ fn csv_in_csv_out() {
 }
 
 #[test]
+fn shapes_are_no_data() {
+    let shell = Shell::new().file("r.csv", "s,x\n1,2\n").file("r.json", "[{\"s\": 1, \"x\": 2}]");
+    let told = |args: &[&str]| {
+        let outcome = shell.run(args);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(1), ""), "{outcome}");
+        outcome.stderr.lines().next().unwrap_or_default().to_owned()
+    };
+    for format in ["csv", "json", "jsonl", "table"] {
+        let found = told(&["eval", "-e", "output y = (1, shape_of(x))", "-s", "x=2", "--format", format]);
+        assert_eq!(found, "error[column-type]: column `y`: no data has the type tuple<INT32,SCALAR_SHAPE>");
+    }
+    for rows in ["r.csv", "r.json"] {
+        let found = told(&["eval", "-e", "input s: SCALAR_SHAPE; const_with_shape(s, x)", rows]);
+        assert_eq!(found, "error[column-type]: column `s`: no data has the type SCALAR_SHAPE");
+    }
+    // As a value of its own it goes in.
+    let model = "input s: OPTIONAL_SCALAR_SHAPE; const_with_shape(s, 7)";
+    assert_eq!(shell.stdout(&["eval", "-e", model, "-s", "s=OPTIONAL_SCALAR_SHAPE{}"]), "result\n7\n");
+}
+
+#[test]
 fn a_null_string_makes_room_for_empty_texts() {
     assert_eq!(pass("text?", "r.csv", "x,z\nNA,\n,\nnone,\n", &["--null", "NA"]), "y\nNA\n\"\"\nnone\n");
     assert_eq!(

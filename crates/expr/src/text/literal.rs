@@ -177,6 +177,7 @@ impl Cursor<'_> {
             }
             QType::Optional(scalar) => self.read_scalar(*scalar)?.map(Value::Present),
             QType::Scalar(scalar) => self.read_scalar(*scalar)?.map(Value::Scalar),
+            QType::Shape(shape) => Some(Value::Shape(*shape)),
             QType::Meta => Some(Value::Type(self.read_type()?)),
             QType::Tuple(_) | QType::Nothing | QType::Function | QType::Sequence(_) => {
                 return Err(self.stop(Diagnostic::new(Code::Literal, format!("{qtype} has no literals")).at(of)));
@@ -400,6 +401,10 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
                 write_value(out, field);
             }
             out.push('}');
+        }
+        Value::Shape(shape) => {
+            out.push_str(shape.name());
+            out.push_str("{}");
         }
         Value::Type(qtype @ QType::Tuple(_)) => {
             out.push_str("QTYPE{");

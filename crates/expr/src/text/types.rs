@@ -6,7 +6,7 @@ use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
 use crate::Span;
 use crate::{Code, Diagnostic};
-use cembra_runtime::{Fields, NameError, Names, QType, Scalar};
+use cembra_runtime::{Fields, NameError, Names, QType, Scalar, Shape};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -37,6 +37,9 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
         && let Some(scalar) = Scalar::ALL.into_iter().find(|s| s.name() == name)
     {
         return Some(TypeName::Of(QType::Optional(scalar)));
+    }
+    if let Some(shape) = Shape::ALL.into_iter().find(|s| s.name() == word) {
+        return Some(TypeName::Of(QType::Shape(shape)));
     }
     match word {
         "TUPLE" => Some(TypeName::Tuple),
@@ -260,7 +263,7 @@ pub(crate) fn write_type(out: &mut String, qtype: &QType) {
             out.push_str(if fields.len() == 1 { ",)" } else { ")" });
         }
         // Arolla's names are the only ones these have.
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
             let _never_fails = write!(out, "{qtype}");
         }
     }
@@ -303,6 +306,10 @@ mod tests {
                 assert!(is_reserved(&word), "{word}");
                 assert_eq!(named(&word), Some(TypeName::Of(qtype)), "{word}");
             }
+        }
+        for shape in Shape::ALL {
+            assert!(is_reserved(shape.name()));
+            assert_eq!(named(shape.name()), Some(TypeName::Of(QType::Shape(shape))));
         }
         for word in NOT_YET.iter().chain(&["DENSE_ARRAY_FLOAT32", "ARRAY_TEXT"]) {
             assert!(is_reserved(word), "{word}");

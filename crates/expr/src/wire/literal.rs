@@ -16,6 +16,7 @@ pub(super) fn write(value: &Value) -> Literal {
             Value::Scalar(scalar) => PartKind::Scalar(write_scalar(scalar)),
             Value::Present(scalar) => PartKind::Present(write_scalar(scalar)),
             Value::Missing(scalar) => PartKind::Missing(print_type(&QType::Scalar(*scalar))),
+            Value::Shape(shape) => PartKind::Shape(print_type(&QType::Shape(*shape))),
             Value::Type(qtype) => PartKind::Type(print_type(qtype)),
             Value::Nothing => PartKind::Nothing(()),
             Value::Tuple(fields) => {
@@ -94,6 +95,10 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
             PartKind::Missing(text) => match assembly.qtype(&text, &place())? {
                 QType::Scalar(scalar) => Value::Missing(scalar),
                 other => return Err(assembly.damaged_node(format_args!("no value of type {other} can be missing"))),
+            },
+            PartKind::Shape(text) => match assembly.qtype(&text, &place())? {
+                QType::Shape(shape) => Value::Shape(shape),
+                other => return Err(assembly.damaged_node(format_args!("{other} is the type of no shape"))),
             },
             PartKind::Type(text) => Value::Type(assembly.qtype(&text, &place())?),
             PartKind::Nothing(()) => Value::Nothing,

@@ -101,7 +101,7 @@ pub(super) struct Literal {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
-    #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub(super) kind: Option<PartKind>,
 }
 
@@ -128,6 +128,9 @@ pub(super) enum PartKind {
     /// A named tuple of fields with these names.
     #[prost(message, tag = "7")]
     NamedTuple(FieldNames),
+    /// The value of the type of a shape, as the text language writes the type.
+    #[prost(string, tag = "8")]
+    Shape(String),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

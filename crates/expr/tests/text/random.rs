@@ -1,7 +1,7 @@
 //! Random values and programs, for every test that writes programs and reads them back.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Output, Program, ScalarValue, Value};
-use cembra_runtime::{Fields, Names, QType, Scalar};
+use cembra_runtime::{Fields, Names, QType, Scalar, Shape};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 
@@ -33,6 +33,10 @@ fn scalar_type() -> impl Strategy<Value = Scalar> {
     prop::sample::select(Scalar::ALL.to_vec())
 }
 
+fn shape() -> impl Strategy<Value = Shape> {
+    prop::sample::select(Shape::ALL.to_vec())
+}
+
 /// Up to three fields, with names or without.
 fn fields<T: Clone + std::fmt::Debug>(member: impl Strategy<Value = T>) -> impl Strategy<Value = Fields<T>> {
     (prop::collection::vec(member, 0..3), prop::option::of([name(), name()])).prop_map(|(members, names)| {
@@ -42,7 +46,10 @@ fn fields<T: Clone + std::fmt::Debug>(member: impl Strategy<Value = T>) -> impl 
 }
 
 fn qtype() -> impl Strategy<Value = QType> {
-    let simple = (scalar_type(), any::<bool>()).prop_map(|(scalar, optional)| QType::of(scalar, optional));
+    let simple = prop_oneof![
+        (scalar_type(), any::<bool>()).prop_map(|(scalar, optional)| QType::of(scalar, optional)),
+        shape().prop_map(QType::Shape),
+    ];
     simple.prop_recursive(3, 8, 3, |inner| fields(inner).prop_map(QType::Tuple))
 }
 
@@ -52,6 +59,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
         scalar().prop_map(Value::Scalar),
         scalar().prop_map(Value::Present),
         scalar_type().prop_map(Value::Missing),
+        shape().prop_map(Value::Shape),
         qtype().prop_map(Value::Type),
         Just(Value::Type(QType::Meta)),
         Just(Value::Nothing),

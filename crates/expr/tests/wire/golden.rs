@@ -35,6 +35,7 @@ fn models() -> Vec<(&'static str, Program)> {
                  output y = scale(t.x, 2)\noutput z = f.g(scale, math.add, NAMEDTUPLE{a: 1, b: NAMEDTUPLE{}}, {a: k})",
             ),
         ),
+        ("shapes", text("input s: (SCALAR_SHAPE, i32); (s, OPTIONAL_SCALAR_SHAPE{}, TUPLE{SCALAR_SHAPE{}, 1})")),
     ]
 }
 

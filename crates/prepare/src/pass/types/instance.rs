@@ -71,7 +71,7 @@ impl Instance<'_, '_, '_> {
                 }
                 Ok(cast)
             }
-            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Ok(arg),
+            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Ok(arg),
         }
     }
 
