@@ -35,12 +35,18 @@ impl Arena {
     }
 
     /// Takes everything back. One piece as large as all together takes the place of several.
+    #[inline]
     pub fn reset(&mut self) {
         if self.chunks.len() > 1 {
-            self.chunks.clear();
-            self.chunks.push(vec![0; self.size].into_boxed_slice());
+            self.join();
         }
         self.taken = 0;
+    }
+
+    #[cold]
+    fn join(&mut self) {
+        self.chunks.clear();
+        self.chunks.push(vec![0; self.size].into_boxed_slice());
     }
 
     /// A piece of `len` bytes, zeroed or not, valid until the next reset.

@@ -32,6 +32,7 @@ impl Cancellation {
     }
 
     /// True once `cancel` was called.
+    #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -170,6 +170,7 @@ impl Context {
     }
 
     /// Gives generated code its table of kernel calls. Whoever sets it keeps the table alive as long as calls are made.
+    #[inline]
     pub fn set_calls(&mut self, calls: *const KernelCall) {
         self.calls = calls;
     }
@@ -206,6 +207,7 @@ impl Context {
     }
 
     /// Where strings that an evaluation makes are put.
+    #[inline]
     pub fn arena(&mut self) -> &mut Arena {
         &mut self.arena
     }

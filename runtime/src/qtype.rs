@@ -121,6 +121,7 @@ impl Scalar {
         matches!(self, Scalar::Text | Scalar::Bytes)
     }
 
+    #[inline]
     const fn layout(self) -> Layout {
         match self {
             Scalar::Unit | Scalar::Boolean => Layout { size: 1, align: 1 },
@@ -262,6 +263,7 @@ impl QType {
     }
 
     /// Where the value of an optional lies: its presence byte is at 0. `None` for every other type.
+    #[inline]
     #[must_use]
     pub fn optional_value_offset(&self) -> Option<FieldOffset> {
         match self {

@@ -4,6 +4,7 @@ use crate::{Error, Options};
 use cembra_expr::{Code, Diagnostic};
 use cembra_native::Compiled;
 use cembra_plan::{Binding, Function, Plan};
+use cembra_runtime::{Context, FramePtr};
 
 /// A way to run a plan. All give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -41,6 +42,21 @@ impl Runnable {
         match self {
             Runnable::Interpreted(function) => function,
             Runnable::Native(function) => function,
+        }
+    }
+
+    /// Calls the function, without a look into a table of methods for machine code: a call of a small model is short.
+    ///
+    /// # Safety
+    /// CALL.
+    #[inline]
+    pub(crate) unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
+        // SAFETY: CALL, promised by the caller.
+        unsafe {
+            match self {
+                Runnable::Interpreted(function) => function.call(input, output, frame, context),
+                Runnable::Native(function) => function.call(input, output, frame, context),
+            }
         }
     }
 

@@ -61,14 +61,14 @@ impl Inner {
     ///
     /// # Safety
     /// STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
+    #[inline]
     pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
         if values.len() != self.inputs.len() {
             return Err(Error::values(format!("the model takes {} inputs, found {}", self.inputs.len(), values.len())));
         }
         for ((value, field), place) in values.iter().zip(&self.inputs).zip(&self.binding.inputs) {
-            let found = value.qtype();
-            if found != field.qtype {
-                return Err(Error::values(format!("input `{}` is {}, found {found}", field.name, field.qtype)));
+            if !value.is_of(&field.qtype) {
+                return Err(misfit(field, value));
             }
             // SAFETY: FRAME-SLOT: the place is this input's slot in a frame of the plan, the type was just checked; texts
             // outlive their use by the promise of the caller.
@@ -78,6 +78,7 @@ impl Inner {
     }
 
     /// Begins an evaluation: takes back the memory of the last one's strings, and looks whether there is to be one at all.
+    #[inline]
     pub(crate) fn begin(&self, context: &mut Context) -> Result<(), Error> {
         debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
         if context.poll_cancelled() {
@@ -92,6 +93,7 @@ impl Inner {
     ///
     /// # Safety
     /// CALL.
+    #[inline]
     pub(crate) unsafe fn run(
         &self,
         input: FramePtr,
@@ -100,7 +102,7 @@ impl Inner {
         context: &mut Context,
     ) -> Result<(), Error> {
         // SAFETY: CALL, promised by the caller.
-        let status = unsafe { self.runnable.function().call(input, output, frame, context) };
+        let status = unsafe { self.runnable.call(input, output, frame, context) };
         if status == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
     }
 
@@ -134,6 +136,12 @@ impl Inner {
     }
 }
 
+/// The error that an input was given a value of another type.
+#[cold]
+fn misfit(field: &Field, found: &Value) -> Error {
+    Error::values(format!("input `{}` is {}, found {}", field.name, field.qtype, found.qtype()))
+}
+
 /// A compiled model. Immutable, shared between threads, cheap to clone; each thread runs it through its own session.
 ///
 /// ```
@@ -164,6 +172,7 @@ impl From<Inner> for Executor {
 }
 
 impl Executor {
+    #[inline]
     pub(crate) fn inner(&self) -> &Inner {
         &self.0
     }
@@ -305,6 +314,7 @@ impl Session {
         size_of::<Session>() + self.frame.size() + self.context.arena_bytes()
     }
 
+    #[inline]
     fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
         self.inner.begin(&mut self.context)?;
         let frame = self.frame.ptr();
@@ -314,6 +324,7 @@ impl Session {
         unsafe { self.inner.run(frame, frame, frame, &mut self.context) }
     }
 
+    #[inline(always)]
     fn output(&mut self, at: usize) -> Value {
         let field = &self.inner.outputs[at];
         let place = self.inner.binding.outputs[at];

@@ -78,6 +78,7 @@ impl<I, O: Output> ModelExecutor<I, O> {
     ///
     /// # Errors
     /// A fault of the evaluation; or, from a loader, values that do not fit.
+    #[inline]
     pub fn run(&mut self, input: &I) -> Result<O, Error> {
         self.fresh(input)
     }
@@ -101,6 +102,7 @@ impl<I, O: Output> ModelExecutor<I, O> {
     ///
     /// # Errors
     /// As `run`.
+    #[inline]
     pub fn run_into(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
         self.over(input, output)
     }
@@ -149,6 +151,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     }
 
     /// Evaluates the model into a new value.
+    #[inline]
     fn fresh(&mut self, input: &I) -> Result<O, Error> {
         let mut output = MaybeUninit::<O>::zeroed();
         let to: *mut u8 = output.as_mut_ptr().cast();
@@ -164,6 +167,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     }
 
     /// Evaluates the model over a value that there is.
+    #[inline]
     fn over(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
         let to: *mut u8 = std::ptr::from_mut(output).cast();
         // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes.
@@ -179,9 +183,25 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     ///
     /// # Safety
     /// CALL for `to`, which has room for an `O`.
+    #[inline]
     unsafe fn evaluate(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
-        let inner = self.executor.inner();
-        inner.begin(&mut self.context)?;
+        self.executor.inner().begin(&mut self.context)?;
+        if !self.loads.is_empty() {
+            self.load(input)?;
+        }
+        let from: *const u8 = std::ptr::from_ref(input).cast();
+        let frame = self.frame.ptr();
+        // SAFETY: CALL: the binding's offsets are those of I's and O's fields (FIELD-TABLE), the frame is of this plan,
+        // and compiled code never writes to its input.
+        unsafe {
+            let (from, to) = (FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to));
+            self.executor.inner().run(from, to, frame, &mut self.context)
+        }
+    }
+
+    /// Writes the inputs that are not read in place to their slots. Apart from the call, which is short without it.
+    #[inline(never)]
+    fn load(&mut self, input: &I) -> Result<(), Error> {
         let from: *const u8 = std::ptr::from_ref(input).cast();
         let frame = self.frame.ptr();
         self.kept.clear();
@@ -209,9 +229,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
                 }
             }
         }
-        // SAFETY: CALL: the binding's offsets are those of I's and O's fields (FIELD-TABLE), the frame is of this plan,
-        // and compiled code never writes to its input.
-        unsafe { inner.run(FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to), frame, &mut self.context) }
+        Ok(())
     }
 
     fn tell(&mut self, sink: &mut S) -> Result<(), Error> {

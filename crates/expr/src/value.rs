@@ -34,6 +34,7 @@ pub enum ScalarValue {
 
 impl ScalarValue {
     /// The type of the value.
+    #[inline]
     #[must_use]
     pub const fn scalar(&self) -> Scalar {
         match self {
@@ -193,6 +194,19 @@ impl Value {
         }
     }
 
+    /// True if the value is of this type: what comparing its [`qtype`](Value::qtype) says, without making a type.
+    #[inline]
+    #[must_use]
+    pub fn is_of(&self, qtype: &QType) -> bool {
+        match (self, qtype) {
+            (Value::Scalar(v), QType::Scalar(scalar)) | (Value::Present(v), QType::Optional(scalar)) => {
+                v.scalar() == *scalar
+            }
+            (Value::Missing(found), QType::Optional(scalar)) => found == scalar,
+            _ => self.qtype() == *qtype,
+        }
+    }
+
     /// The scalar inside a scalar or a present optional.
     #[must_use]
     pub fn as_scalar(&self) -> Option<&ScalarValue> {
@@ -232,6 +246,7 @@ impl Value {
     /// # Safety
     /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
     /// every read of the view. Shapes and compile-time values (`Type`, `Nothing`) write nothing.
+    #[inline]
     pub unsafe fn write_to(&self, frame: FramePtr, offset: u32) {
         match self {
             // SAFETY: FRAME-SLOT, promised by the caller.
@@ -239,20 +254,29 @@ impl Value {
             // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional, its value at the documented offset.
             Value::Present(v) => unsafe {
                 frame.write(Slot::at(offset), 1_u8);
-                if let Some(value) = self.qtype().optional_value_offset().filter(|_| v.scalar() != Scalar::Unit) {
+                let qtype = QType::Optional(v.scalar());
+                if let Some(value) = qtype.optional_value_offset().filter(|_| v.scalar() != Scalar::Unit) {
                     ValueRef::from(v).write_bare(frame, offset + value);
                 }
             },
             // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
             Value::Missing(_) => unsafe { frame.write(Slot::at(offset), 0_u8) },
-            Value::Tuple(fields) => {
-                let qtype = self.qtype();
-                for (field, inside) in fields.iter().zip(qtype.field_offsets()) {
-                    // SAFETY: FRAME-SLOT; the field lies inside the tuple.
-                    unsafe { field.write_to(frame, offset + inside) };
-                }
-            }
+            // SAFETY: FRAME-SLOT, promised by the caller.
+            Value::Tuple(fields) => unsafe { self.write_fields(fields, frame, offset) },
             Value::Shape(_) | Value::Type(_) | Value::Nothing => {}
+        }
+    }
+
+    /// Apart from `write_to`, which is short without it.
+    ///
+    /// # Safety
+    /// As for `write_to`; `fields` are those of this value.
+    #[inline(never)]
+    unsafe fn write_fields(&self, fields: &Fields<Value>, frame: FramePtr, offset: u32) {
+        let qtype = self.qtype();
+        for (field, inside) in fields.iter().zip(qtype.field_offsets()) {
+            // SAFETY: FRAME-SLOT; the field lies inside the tuple.
+            unsafe { field.write_to(frame, offset + inside) };
         }
     }
 
@@ -260,6 +284,7 @@ impl Value {
     ///
     /// # Safety
     /// FRAME-SLOT: a value of this type was written there and the texts it views are alive.
+    #[inline]
     #[must_use]
     pub unsafe fn read_from(qtype: &QType, frame: FramePtr, offset: u32) -> Value {
         match qtype {
@@ -275,15 +300,23 @@ impl Value {
                     present.then(|| unsafe { ValueRef::read_scalar(*scalar, frame, offset + value) }),
                 )
             }
-            QType::Tuple(fields) => {
-                let values = fields.iter().zip(qtype.field_offsets());
-                // SAFETY: FRAME-SLOT; the field lies inside the tuple.
-                let values = values.map(|(field, inside)| unsafe { Value::read_from(field, frame, offset + inside) });
-                Value::Tuple(fields.with(values.collect()))
-            }
+            // SAFETY: FRAME-SLOT, promised by the caller.
+            QType::Tuple(fields) => unsafe { Value::read_fields(qtype, fields, frame, offset) },
             QType::Shape(shape) => Value::Shape(*shape),
             QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
         }
+    }
+
+    /// Apart from `read_from`, which is short without it.
+    ///
+    /// # Safety
+    /// As for `read_from`; `fields` are those of the type.
+    #[inline(never)]
+    unsafe fn read_fields(qtype: &QType, fields: &Fields<QType>, frame: FramePtr, offset: u32) -> Value {
+        let values = fields.iter().zip(qtype.field_offsets());
+        // SAFETY: FRAME-SLOT; the field lies inside the tuple.
+        let values = values.map(|(field, inside)| unsafe { Value::read_from(field, frame, offset + inside) });
+        Value::Tuple(fields.with(values.collect()))
     }
 }
 
@@ -420,6 +453,32 @@ mod tests {
         assert!(named("x", [Value::from(f32::NAN)]).same(&named("x", [Value::from(-f32::NAN)])));
         assert!(!named("x", [Value::from(1_i32)]).same(&named("y", [Value::from(1_i32)])));
         assert_ne!(named("x", [Value::from(1_i32)]), Value::Tuple([Value::from(1_i32)].into()));
+    }
+
+    #[test]
+    fn a_value_is_of_its_own_type_alone() {
+        let values = [
+            Value::from(1_i32),
+            Value::from(1_i64),
+            Value::from(Some(1_i32)),
+            Value::from(None::<i32>),
+            Value::from(None::<f64>),
+            Value::from(1.0),
+            Value::Scalar(ScalarValue::WeakFloat(1.0)),
+            Value::from("x"),
+            Value::Tuple([Value::from(1_i32)].into()),
+            Value::Tuple([Value::from(Some(1_i32))].into()),
+            named("x", [Value::from(1_i32)]),
+            named("y", [Value::from(1_i32)]),
+            Value::Type(QType::INT32),
+            Value::Nothing,
+        ];
+        for value in &values {
+            for other in &values {
+                let qtype = other.qtype();
+                assert_eq!(value.is_of(&qtype), value.qtype() == qtype, "{value} of {qtype}");
+            }
+        }
     }
 
     #[test]

@@ -102,6 +102,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    #[inline(always)]
     fn to_scalar(&self, scalar: Scalar) -> Option<ScalarValue> {
         let value = match self {
             ValueRef::Missing | ValueRef::Composite(_) => return None,
@@ -182,6 +183,7 @@ impl<'a> ValueRef<'a> {
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for `write_to`.
+    #[inline(always)]
     pub(crate) unsafe fn write_bare(&self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT, promised by the caller, for the one slot written.
         unsafe {
@@ -204,6 +206,7 @@ impl<'a> ValueRef<'a> {
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
+    #[inline(always)]
     pub(crate) unsafe fn read_bare(scalar: Scalar, frame: FramePtr, offset: u32) -> Self {
         // SAFETY: FRAME-SLOT, promised by the caller, for the one slot read.
         unsafe {
@@ -225,6 +228,7 @@ impl<'a> ValueRef<'a> {
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
+    #[inline(always)]
     pub(crate) unsafe fn read_scalar(scalar: Scalar, frame: FramePtr, offset: u32) -> ScalarValue {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         let value = unsafe { ValueRef::read_bare(scalar, frame, offset) };
@@ -233,6 +237,7 @@ impl<'a> ValueRef<'a> {
 }
 
 impl<'a> From<&'a ScalarValue> for ValueRef<'a> {
+    #[inline]
     fn from(value: &'a ScalarValue) -> Self {
         match value {
             ScalarValue::Unit => ValueRef::Unit,

@@ -84,6 +84,7 @@ impl Compiled {
 }
 
 impl Function for Compiled {
+    #[inline]
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
         context.set_calls(self.calls.table.as_ptr());
         // SAFETY: CALL, promised by the caller; CODE-ALIVE: the pages live as long as self.
