@@ -1,6 +1,6 @@
 //! Criterion: from a model's text to something callable, warm, for every workload and backend.
 
-use cembra::Backend;
+use cembra_benches::subject::Way;
 use cembra_benches::workload::{self, Visitor, Workload};
 use cembra_benches::{Error, subject};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -10,9 +10,9 @@ struct Compile<'a>(&'a mut Criterion);
 impl Visitor for Compile<'_> {
     fn visit<W: Workload + 'static>(&mut self) -> Result<(), Error> {
         let mut group = self.0.benchmark_group(format!("compile/{}", W::NAME));
-        for (name, backend) in [(subject::INTERPRETER, Backend::Interpreter), (subject::NATIVE, Backend::Native)] {
-            subject::executor::<W>(backend)?;
-            group.bench_function(name, |bencher| bencher.iter_with_large_drop(|| subject::executor::<W>(backend)));
+        for way in Way::ALL {
+            subject::executor::<W>(way)?;
+            group.bench_function(way.name, |bencher| bencher.iter_with_large_drop(|| subject::executor::<W>(way)));
         }
         group.finish();
         Ok(())

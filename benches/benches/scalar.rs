@@ -2,6 +2,7 @@
 //! interleaves its subjects; this is for watching one of them while working on it.
 
 use cembra_benches::scalar::RING;
+use cembra_benches::subject::Chain;
 use cembra_benches::workload::{self, Visitor, Workload};
 use cembra_benches::{Error, agreement, subject};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -16,7 +17,7 @@ impl Visitor for Scalar<'_> {
         let mut group = self.0.benchmark_group(format!("scalar/{}", W::NAME));
         group.throughput(Throughput::Elements(rows.len() as u64));
         for subject in &mut subjects {
-            group.bench_function(subject.name(), |bencher| bencher.iter(|| subject.sweep(&rows)));
+            group.bench_function(subject.name(), |bencher| bencher.iter(|| subject.sweep(&rows, Chain::Free)));
         }
         group.finish();
         Ok(())

@@ -14,13 +14,18 @@ pub fn check<W: Workload>(subjects: &mut [Box<dyn Subject<W>>], rows: &[W::Input
     for subject in subjects.iter_mut() {
         for (row, (input, expected)) in W::expected()?.iter().enumerate() {
             let found = subject.answer(input)?.values();
-            compare::<W>(W::COMPARISON, ("the workload's file", expected.values()), (subject.name(), found), row)?;
+            compare::<W>(
+                subject.comparison(),
+                ("the workload's file", expected.values()),
+                (subject.name(), found),
+                row,
+            )?;
         }
     }
     let mut answers: Vec<(&'static str, Family, Vec<W::Output>)> = Vec::new();
     for subject in subjects {
         let ours = rows.iter().map(|row| subject.answer(row)).collect::<Result<Vec<_>, Error>>()?;
-        let first = answers.first().map(|first| (W::COMPARISON, first));
+        let first = answers.first().map(|first| (subject.comparison(), first));
         let relative =
             answers.iter().find(|(_, family, _)| *family == subject.family()).map(|kin| (Comparison::Exact, kin));
         for (comparison, (reference, _, theirs)) in first.into_iter().chain(relative) {
@@ -52,7 +57,7 @@ fn compare<W: Workload>(comparison: Comparison, expected: Named, found: Named, r
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subject;
+    use crate::subject::{self, Chain};
     use crate::workload::{self, S1, S2, Visitor};
 
     /// The subjects that were checked, by workload.
@@ -74,7 +79,7 @@ mod tests {
     fn everybody_gives_the_expected_outputs() {
         let mut everybody = Everybody::default();
         workload::visit_all(&mut everybody).expect("all agree");
-        let names = "limit limit-inlined limit-baseline interpreter native native-typed";
+        let names = "limit limit-inlined limit-baseline interpreter native native-quick native-typed native-moved native-dynamic";
         assert_eq!(everybody.0, ["S1", "S2", "S3", "S4", "S5"].map(|workload| format!("{workload}: {names}")));
     }
 
@@ -97,7 +102,7 @@ mod tests {
             Ok(if row.x > self.from { y.next_up() } else { y })
         }
 
-        fn sweep(&mut self, _rows: &[<S1 as Workload>::Input]) -> Result<(), Error> {
+        fn sweep(&mut self, _rows: &[<S1 as Workload>::Input], _chain: Chain) -> Result<(), Error> {
             Ok(())
         }
     }

@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::measure::{Effort, Run, Task, interleave};
 use crate::record::Record;
-use crate::subject::{INTERPRETER, NATIVE, executor, model_error};
+use crate::subject::{Way, executor, model_error};
 use crate::workload::{Visitor, Workload};
 use cembra::{Backend, Model};
 use cembra_plan::Plan;
@@ -31,15 +31,30 @@ impl Visitor for Compile {
     fn visit<W: Workload + 'static>(&mut self) -> Result<(), Error> {
         let plan = plan::<W>()?;
         let plan = &plan;
+        #[cfg(feature = "peers")]
+        let offers = crate::peers::all::<W>()?;
         let mut tasks = Vec::new();
-        for (subject, backend) in [(INTERPRETER, Backend::Interpreter), (NATIVE, Backend::Native)] {
+        for way in Way::ALL {
             let stages: [(&str, Run<'_>); 3] = [
                 ("us_prepare", Box::new(prepare::<W>)),
-                ("us_compile", Box::new(move || bind::<W>(plan, backend))),
-                ("us_total", Box::new(move || whole::<W>(backend))),
+                ("us_compile", Box::new(move || bind::<W>(plan, way))),
+                ("us_total", Box::new(move || whole::<W>(way))),
             ];
-            let task = |(metric, run)| Task { subject, metric, unit: "us", per_second: 1e6, calls: 1, run };
+            let task = |(metric, run)| Task { subject: way.name, metric, unit: "us", per_second: 1e6, calls: 1, run };
             tasks.extend(stages.map(task));
+        }
+        #[cfg(feature = "peers")]
+        for offer in &offers {
+            let (subject, metric, unit) = (offer.name, "us_total", "us");
+            if let Err(reason) = &offer.texts {
+                self.records.push(Record::left_out(W::NAME, subject, metric, unit, reason));
+                continue;
+            }
+            let run: Run<'_> = Box::new(|| {
+                black_box(offer.subject()?.is_ok());
+                Ok(())
+            });
+            tasks.push(Task { subject, metric, unit, per_second: 1e6, calls: 1, run });
         }
         let samples = interleave(&mut tasks, self.effort)?;
         self.records.extend(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(W::NAME, task, samples)));
@@ -62,21 +77,20 @@ fn prepare<W: Workload>() -> Result<(), Error> {
 }
 
 /// From plan to something callable, with inputs and outputs in the frame.
-fn bind<W: Workload>(plan: &Plan, backend: Backend) -> Result<(), Error> {
+fn bind<W: Workload>(plan: &Plan, way: Way) -> Result<(), Error> {
     let binding = plan.frame_binding();
-    if backend == Backend::Interpreter {
+    if way.backend == Backend::Interpreter {
         black_box(cembra_interp::bind(plan, &binding));
     } else {
         let budget = cembra_prepare::Options::default().budget;
-        let tier = cembra_native::Tier::Optimised;
-        black_box(cembra_native::compile(plan, &binding, tier, &budget).map_err(stage::<W, _>)?);
+        black_box(cembra_native::compile(plan, &binding, way.tier, &budget).map_err(stage::<W, _>)?);
     }
     Ok(())
 }
 
 /// From text to something callable, through the front door.
-fn whole<W: Workload>(backend: Backend) -> Result<(), Error> {
-    black_box(executor::<W>(backend)?);
+fn whole<W: Workload>(way: Way) -> Result<(), Error> {
+    black_box(executor::<W>(way)?);
     Ok(())
 }
 

@@ -29,6 +29,12 @@ pub enum Error {
         /// The workload.
         workload: &'static str,
     },
+    /// The inputs or outputs of a model are not those of its rows.
+    #[error("{workload}: the model has other inputs or outputs than its rows")]
+    Inputs {
+        /// The workload.
+        workload: &'static str,
+    },
     /// A function of a subject reported a failure.
     #[error("{subject} returned status {status}")]
     Status {

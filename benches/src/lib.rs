@@ -9,7 +9,10 @@ extern crate cembra_limit_inlined;
 pub mod agreement;
 pub mod compile;
 mod error;
+pub mod life;
 pub mod measure;
+#[cfg(feature = "peers")]
+pub mod peers;
 pub mod record;
 pub mod row;
 pub mod scalar;

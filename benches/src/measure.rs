@@ -45,6 +45,20 @@ impl Samples {
         self.0.iter().copied().fold(f64::NAN, f64::min)
     }
 
+    /// Adds a time.
+    pub fn push(&mut self, time: f64) {
+        self.0.push(time);
+    }
+
+    /// The time that this share of all times does not exceed; NaN if there is none.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let rank = (share * sorted.len() as f64).ceil() as usize;
+        sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+    }
+
     /// The median; the mean of the middle two if their number is even; NaN if there is none.
     #[must_use]
     pub fn median(&self) -> f64 {
@@ -112,6 +126,9 @@ mod tests {
         assert_eq!((odd.min(), odd.median()), (1.0, 3.0));
         let even: Samples = [4.0, 1.0, 2.0, 9.0].into_iter().collect();
         assert_eq!((even.min(), even.median()), (1.0, 3.0));
+        let hundred: Samples = (1..=100).rev().map(f64::from).collect();
+        assert_eq!([0.0, 0.5, 0.99, 0.999, 1.0].map(|share| hundred.quantile(share)), [1.0, 50.0, 99.0, 100.0, 100.0]);
+        assert!(Samples::default().quantile(0.5).is_nan());
         assert!(Samples::default().median().is_nan() && Samples::default().min().is_nan());
     }
 

@@ -1,7 +1,7 @@
 //! The results of a run: one record per workload, subject and metric, as a table for people and as JSON to keep.
 
 use crate::measure::{Samples, Task};
-use crate::subject::LIMIT;
+use crate::subject::{INTERPRETER, LIMIT, NATIVE};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
 use std::io::{self, Write};
@@ -21,6 +21,10 @@ pub struct Record {
     pub min: f64,
     /// The median of all rounds.
     pub median: f64,
+    /// The 99th and the 99.9th percentile, where single times were taken.
+    pub tail: Option<[f64; 2]>,
+    /// Why there are no times, where the subject cannot do the workload: they are NaN.
+    pub left_out: Option<String>,
 }
 
 impl Record {
@@ -28,7 +32,54 @@ impl Record {
     #[must_use]
     pub fn of(workload: &'static str, task: &Task<'_>, samples: &Samples) -> Self {
         let (min, median) = (samples.min(), samples.median());
-        Record { workload, subject: task.subject, metric: task.metric, unit: task.unit, min, median }
+        Record {
+            workload,
+            subject: task.subject,
+            metric: task.metric,
+            unit: task.unit,
+            min,
+            median,
+            tail: None,
+            left_out: None,
+        }
+    }
+
+    /// The record of a subject that cannot do a workload.
+    #[must_use]
+    pub fn left_out(
+        workload: &'static str,
+        subject: &'static str,
+        metric: &'static str,
+        unit: &'static str,
+        reason: &str,
+    ) -> Self {
+        let left_out = Some(reason.to_owned());
+        Record { workload, subject, metric, unit, min: f64::NAN, median: f64::NAN, tail: None, left_out }
+    }
+
+    /// The record of times whose tail counts.
+    #[must_use]
+    pub fn with_tail(
+        workload: &'static str,
+        subject: &'static str,
+        metric: &'static str,
+        unit: &'static str,
+        samples: &Samples,
+    ) -> Self {
+        let tail = Some([samples.quantile(0.99), samples.quantile(0.999)]);
+        Record { workload, subject, metric, unit, min: samples.min(), median: samples.median(), tail, left_out: None }
+    }
+
+    /// The record of a number that is no time.
+    #[must_use]
+    pub fn count(
+        workload: &'static str,
+        subject: &'static str,
+        metric: &'static str,
+        unit: &'static str,
+        number: f64,
+    ) -> Self {
+        Record { workload, subject, metric, unit, min: number, median: number, tail: None, left_out: None }
     }
 }
 
@@ -39,7 +90,7 @@ impl Record {
 pub fn write_json(records: &[Record], mut out: impl Write) -> io::Result<()> {
     writeln!(out, "[")?;
     for (index, record) in records.iter().enumerate() {
-        let object = json!({
+        let mut object = json!({
             "workload": record.workload,
             "subject": record.subject,
             "metric": record.metric,
@@ -47,6 +98,13 @@ pub fn write_json(records: &[Record], mut out: impl Write) -> io::Result<()> {
             "min": thousandths(record.min),
             "median": thousandths(record.median),
         });
+        if let Some([p99, p999]) = record.tail {
+            object["p99"] = json!(thousandths(p99));
+            object["p999"] = json!(thousandths(p999));
+        }
+        if let Some(reason) = &record.left_out {
+            object["left_out"] = reason.as_str().into();
+        }
         writeln!(out, "  {object}{}", if index + 1 < records.len() { "," } else { "" })?;
     }
     writeln!(out, "]")
@@ -64,29 +122,65 @@ fn thousandths(time: f64) -> f64 {
 pub fn write_table(records: &[Record], mut out: impl Write) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(["workload", "subject", "metric", "unit", "min", "median", "min/limit", "median/limit"]);
+    let mut header = vec!["workload", "subject", "metric", "unit", "min", "median"];
+    let (tails, limits) = (records.iter().any(|r| r.tail.is_some()), records.iter().any(|r| r.subject == LIMIT));
+    header.extend(["p99", "p99.9"].iter().filter(|_| tails));
+    header.extend(["min/limit", "median/limit"].iter().filter(|_| limits));
+    table.set_header(header);
     let mut previous = "";
     for record in records {
         let limit = records
             .iter()
             .find(|limit| (limit.workload, limit.metric, limit.subject) == (record.workload, record.metric, LIMIT));
-        let ratio = |ours: f64, limit: Option<f64>| limit.map_or(String::new(), |limit| format!("{:.2}", ours / limit));
-        table.add_row([
+        let ratio = |ours: f64, limit: Option<f64>| match limit.filter(|_| record.left_out.is_none()) {
+            Some(limit) => format!("{:.2}", ours / limit),
+            None => String::new(),
+        };
+        let mut row = vec![
             if record.workload == previous { String::new() } else { record.workload.to_owned() },
             record.subject.to_owned(),
             record.metric.to_owned(),
             record.unit.to_owned(),
-            format!("{:.2}", record.min),
-            format!("{:.2}", record.median),
-            ratio(record.min, limit.map(|limit| limit.min)),
-            ratio(record.median, limit.map(|limit| limit.median)),
-        ]);
+            record.left_out.clone().unwrap_or_else(|| format!("{:.2}", record.min)),
+            if record.left_out.is_some() { String::new() } else { format!("{:.2}", record.median) },
+        ];
+        if tails {
+            row.extend(
+                record.tail.map_or([String::new(), String::new()], |tail| tail.map(|time| format!("{time:.2}"))),
+            );
+        }
+        if limits {
+            row.push(ratio(record.min, limit.map(|limit| limit.min)));
+            row.push(ratio(record.median, limit.map(|limit| limit.median)));
+        }
+        table.add_row(row);
         previous = record.workload;
     }
     for column in table.column_iter_mut().skip(4) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     writeln!(out, "{}", table.trim_fmt())
+}
+
+/// Writes how the interpreter stands: beside native code, and beside the fastest of the given peers.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_interpreter_ratios(records: &[Record], peers: &[&str], mut out: impl Write) -> io::Result<()> {
+    let metrics = ["ns_per_call", "ns_per_call_dependent", "us_total"];
+    let ours = records.iter().filter(|record| record.subject == INTERPRETER && metrics.contains(&record.metric));
+    for ours in ours {
+        let rivals = || records.iter().filter(|other| (other.workload, other.metric) == (ours.workload, ours.metric));
+        let fastest = |record: &&Record| peers.contains(&record.subject) && record.left_out.is_none();
+        let native = rivals().find(|record| record.subject == NATIVE);
+        let peer = rivals().filter(fastest).min_by(|a, b| a.median.total_cmp(&b.median));
+        for rival in native.into_iter().chain(peer) {
+            let (workload, metric, subject) = (ours.workload, ours.metric, rival.subject);
+            let (min, median) = (ours.min / rival.min, ours.median / rival.median);
+            writeln!(out, "{workload} {metric}: {INTERPRETER} / {subject} = {min:.2} (min), {median:.2} (median)")?;
+        }
+    }
+    Ok(())
 }
 
 /// What the numbers depend on: processor, compiler, versions.
@@ -106,8 +200,16 @@ mod tests {
     use super::*;
 
     fn records() -> Vec<Record> {
-        let record =
-            |subject, min, median| Record { workload: "S1", subject, metric: "ns_per_call", unit: "ns", min, median };
+        let record = |subject, min, median| Record {
+            workload: "S1",
+            subject,
+            metric: "ns_per_call",
+            unit: "ns",
+            min,
+            median,
+            tail: None,
+            left_out: None,
+        };
         vec![record(LIMIT, 1.5, 1.6), record("native", 3.0004, 4.0)]
     }
 
@@ -122,6 +224,36 @@ mod tests {
         );
         assert_eq!(read.as_array().map(Vec::len), Some(2));
         write_json(&[], &mut Vec::new()).expect("no records are fine");
+    }
+
+    #[test]
+    fn a_subject_that_is_left_out_says_why() {
+        let records = [Record::left_out("S2", "fasteval", "ns_per_call", "ns", "no missing values")];
+        let (mut table, mut json) = (Vec::new(), Vec::new());
+        write_table(&records, &mut table).expect("memory takes all");
+        write_json(&records, &mut json).expect("memory takes all");
+        let (table, json) = (String::from_utf8(table).expect("text"), String::from_utf8(json).expect("text"));
+        assert!(table.contains("no missing values") && !table.contains("NaN"), "{table}");
+        assert!(json.contains(r#""min":null,"median":null,"left_out":"no missing values""#), "{json}");
+    }
+
+    #[test]
+    fn the_interpreter_is_compared_with_native_code_and_the_fastest_peer() {
+        let record = |subject, median| Record { subject, min: median / 2.0, median, ..records().remove(0) };
+        let mut records = vec![record("interpreter", 20.0), record("native", 5.0), record("slow", 40.0)];
+        records.extend([record("fast", 10.0), record("other", 1.0)]);
+        records.push(Record::left_out("S1", "unable", "ns_per_call", "ns", "it cannot"));
+        let mut out = Vec::new();
+        write_interpreter_ratios(&records, &["slow", "fast", "unable"], &mut out).expect("memory takes all");
+        let text = String::from_utf8(out).expect("it is text");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "S1 ns_per_call: interpreter / native = 4.00 (min), 4.00 (median)",
+                "S1 ns_per_call: interpreter / fast = 2.00 (min), 2.00 (median)"
+            ]
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! The subjects: the ways to compute a workload's answers that are measured against each other.
+//! The subjects: the ways to compute a workload's answers that are measured against each other, and how each is called
+//! once a row.
 
 use crate::Error;
-use crate::workload::{RawFunction, Workload};
-use cembra::{Backend, Context, Model, ModelExecutor, Options};
+use crate::row::{Answer, Bits, Row};
+use crate::workload::{Comparison, RawFunction, Workload};
+use cembra::{Backend, Context, Model, ModelExecutor, Options, Session, Tier, Value};
 use std::hint::black_box;
 
 /// The hand-written limit, compiled for this processor: what ratios refer to.
@@ -15,8 +17,14 @@ pub const LIMIT_INLINED: &str = "limit-inlined";
 pub const INTERPRETER: &str = "interpreter";
 /// The compiled function itself, called on the input struct.
 pub const NATIVE: &str = "native";
-/// The compiled function through `ModelExecutor::run`.
+/// The same, compiled in the quick tier.
+pub const NATIVE_QUICK: &str = "native-quick";
+/// The compiled function through `ModelExecutor::run_into`.
 pub const NATIVE_TYPED: &str = "native-typed";
+/// The compiled function through `ModelExecutor::run`, which moves the outputs once more.
+pub const NATIVE_MOVED: &str = "native-moved";
+/// The compiled function through `Session::evaluate_into`.
+pub const NATIVE_DYNAMIC: &str = "native-dynamic";
 
 /// Subjects of one family must give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +33,17 @@ pub enum Family {
     Limit,
     /// Cembra's backends, and the limit with their functions.
     Cembra,
+    /// Another library, of this name: nobody's bits but its own.
+    Peer(&'static str),
+}
+
+/// What a call may start before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Chain {
+    /// Before the call before it has ended: the processor overlaps them as far as it can.
+    Free,
+    /// Not before the answer of the call before it is there: the address of its row is made to depend on it.
+    Dependent,
 }
 
 /// A way to compute a workload's answers.
@@ -35,17 +54,48 @@ pub trait Subject<W: Workload> {
     /// Whose bits it must give.
     fn family(&self) -> Family;
 
+    /// How its answers are compared with the expected ones and with the limit's.
+    fn comparison(&self) -> Comparison {
+        W::COMPARISON
+    }
+
     /// The answer for one row.
     ///
     /// # Errors
     /// The evaluation fails.
     fn answer(&mut self, row: &W::Input) -> Result<W::Output, Error>;
 
-    /// Computes the answers of all rows, one call a row, and drops them: what is timed.
+    /// Computes the answers of all rows, one call a row, and drops them: what is timed. It is [`each`] over some function.
     ///
     /// # Errors
     /// An evaluation fails.
-    fn sweep(&mut self, rows: &[W::Input]) -> Result<(), Error>;
+    fn sweep(&mut self, rows: &[W::Input], chain: Chain) -> Result<(), Error>;
+}
+
+/// Calls a function once a row, with a place for its answer.
+///
+/// # Errors
+/// The first error of the function.
+#[inline(always)]
+pub fn each<R, A: Bits>(
+    rows: &[R],
+    chain: Chain,
+    answer: &mut A,
+    mut call: impl FnMut(&R, &mut A) -> Result<(), Error>,
+) -> Result<(), Error> {
+    // Somebody may be looking: every answer has to be written.
+    black_box(&raw mut *answer);
+    match chain {
+        Chain::Free => rows.iter().try_for_each(|row| call(row, answer)),
+        Chain::Dependent => {
+            let (nothing, mut offset) = (black_box(0), 0);
+            for at in 0..rows.len() {
+                call(&rows[at + offset], answer)?;
+                offset = answer.bits() as usize & nothing;
+            }
+            Ok(())
+        }
+    }
 }
 
 /// All subjects of a workload, the limit first.
@@ -54,10 +104,41 @@ pub trait Subject<W: Workload> {
 /// The workload does not compile.
 pub fn all<W: Workload + 'static>() -> Result<Vec<Box<dyn Subject<W>>>, Error> {
     let mut subjects = limits::<W>();
-    subjects.push(Box::new(Typed::<W>::new(INTERPRETER, Backend::Interpreter)?));
-    subjects.push(Box::new(native::<W>(NATIVE, executor::<W>(Backend::Native)?)?));
-    subjects.push(Box::new(Typed::<W>::new(NATIVE_TYPED, Backend::Native)?));
+    subjects.push(Box::new(Typed::<W>::new(INTERPRETER, Way::INTERPRETER, false)?));
+    subjects.push(Box::new(native::<W>(NATIVE, executor::<W>(Way::NATIVE)?)?));
+    subjects.push(Box::new(native::<W>(NATIVE_QUICK, executor::<W>(Way::NATIVE_QUICK)?)?));
+    subjects.push(Box::new(Typed::<W>::new(NATIVE_TYPED, Way::NATIVE, false)?));
+    subjects.push(Box::new(Typed::<W>::new(NATIVE_MOVED, Way::NATIVE, true)?));
+    subjects.push(Box::new(Dynamic::new::<W>(NATIVE_DYNAMIC, Way::NATIVE)?));
     Ok(subjects)
+}
+
+/// A way to make a model callable.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// The name of subjects that differ in nothing else.
+    pub name: &'static str,
+    /// What runs.
+    pub backend: Backend,
+    /// In which tier, if that is native code.
+    pub tier: Tier,
+}
+
+impl Way {
+    /// Interpreted.
+    pub const INTERPRETER: Way = Way { name: INTERPRETER, backend: Backend::Interpreter, tier: Tier::Optimised };
+    /// Compiled.
+    pub const NATIVE: Way = Way { name: NATIVE, backend: Backend::Native, tier: Tier::Optimised };
+    /// Compiled in the quick tier.
+    pub const NATIVE_QUICK: Way = Way { name: NATIVE_QUICK, backend: Backend::Native, tier: Tier::Quick };
+    /// All of them.
+    pub const ALL: [Way; 3] = [Way::INTERPRETER, Way::NATIVE, Way::NATIVE_QUICK];
+
+    /// The options that go this way.
+    #[must_use]
+    pub fn options(self) -> Options {
+        Options::default().backend(self.backend).tier(self.tier)
+    }
 }
 
 /// The hand-written limit in all builds.
@@ -77,10 +158,9 @@ pub type ExecutorOf<W> = ModelExecutor<<W as Workload>::Input, <W as Workload>::
 /// The executor of a workload's model.
 ///
 /// # Errors
-/// The workload does not compile with this backend.
-pub fn executor<W: Workload>(backend: Backend) -> Result<ExecutorOf<W>, Error> {
-    let options = Options::default().backend(backend);
-    Model::parse(W::SOURCE).and_then(|model| model.executor(&options)).map_err(model_error::<W>)
+/// The workload does not compile this way.
+pub fn executor<W: Workload>(way: Way) -> Result<ExecutorOf<W>, Error> {
+    Model::parse(W::SOURCE).and_then(|model| model.executor(&way.options())).map_err(model_error::<W>)
 }
 
 pub(crate) fn model_error<W: Workload>(source: cembra::Error) -> Error {
@@ -153,19 +233,17 @@ impl<W: Workload, C, S: Scratch<C>> Subject<W> for Bare<C, S> {
     }
 
     #[inline(never)]
-    fn sweep(&mut self, rows: &[W::Input]) -> Result<(), Error> {
+    fn sweep(&mut self, rows: &[W::Input], chain: Chain) -> Result<(), Error> {
         // The compiler must not know whom it calls.
         let function = black_box(self.function);
-        let mut answer = W::Output::default();
-        let output: *mut u8 = std::ptr::from_mut(&mut answer).cast();
+        let subject = self.name;
         let (frame, context) = self.surroundings.scratch();
-        let mut status = 0;
-        for row in rows {
+        each(rows, chain, &mut W::Output::default(), |row, answer| {
+            let (input, output) = (std::ptr::from_ref(row).cast(), std::ptr::from_mut(answer).cast());
             // SAFETY: BARE-CALL, as in `answer`.
-            status |= unsafe { function(std::ptr::from_ref(row).cast(), output, frame, context) };
-        }
-        black_box(answer);
-        if status == 0 { Ok(()) } else { Err(Error::Status { subject: self.name, status }) }
+            let status = unsafe { function(input, output, frame, context) };
+            if status == 0 { Ok(()) } else { Err(Error::Status { subject, status }) }
+        })
     }
 }
 
@@ -173,11 +251,13 @@ impl<W: Workload, C, S: Scratch<C>> Subject<W> for Bare<C, S> {
 struct Typed<W: Workload> {
     name: &'static str,
     executor: ExecutorOf<W>,
+    /// Outputs are returned, not written where the caller has them.
+    moved: bool,
 }
 
 impl<W: Workload> Typed<W> {
-    fn new(name: &'static str, backend: Backend) -> Result<Self, Error> {
-        Ok(Typed { name, executor: executor::<W>(backend)? })
+    fn new(name: &'static str, way: Way, moved: bool) -> Result<Self, Error> {
+        Ok(Typed { name, executor: executor::<W>(way)?, moved })
     }
 }
 
@@ -195,11 +275,61 @@ impl<W: Workload> Subject<W> for Typed<W> {
     }
 
     #[inline(never)]
-    fn sweep(&mut self, rows: &[W::Input]) -> Result<(), Error> {
+    fn sweep(&mut self, rows: &[W::Input], chain: Chain) -> Result<(), Error> {
         let executor = black_box(&mut self.executor);
-        for row in rows {
-            black_box(executor.run(row).map_err(model_error::<W>)?);
+        let answer = &mut W::Output::default();
+        if self.moved {
+            each(rows, chain, answer, |row, answer| {
+                *answer = executor.run(row).map_err(model_error::<W>)?;
+                Ok(())
+            })
+        } else {
+            each(rows, chain, answer, |row, answer| executor.run_into(row, answer).map_err(model_error::<W>))
         }
-        Ok(())
+    }
+}
+
+/// A session called with values, which are made of the row for each call, into a list that is used again.
+struct Dynamic {
+    name: &'static str,
+    session: Session,
+    values: Vec<Value>,
+}
+
+impl Dynamic {
+    fn new<W: Workload>(name: &'static str, way: Way) -> Result<Self, Error> {
+        let executor =
+            Model::parse(W::SOURCE).and_then(|model| model.compile(&way.options())).map_err(model_error::<W>)?;
+        let inputs = executor.inputs().iter().map(|input| &*input.name);
+        if !inputs.eq(W::Input::NAMES.iter().copied()) {
+            return Err(Error::Inputs { workload: W::NAME });
+        }
+        let values = vec![Value::Nothing; executor.inputs().len()];
+        Ok(Dynamic { name, session: executor.session(), values })
+    }
+}
+
+impl<W: Workload> Subject<W> for Dynamic {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn family(&self) -> Family {
+        Family::Cembra
+    }
+
+    fn answer(&mut self, row: &W::Input) -> Result<W::Output, Error> {
+        row.write_values(&mut self.values);
+        let found = self.session.evaluate(&self.values).map_err(model_error::<W>)?;
+        W::Output::from_values(&found).ok_or(Error::Inputs { workload: W::NAME })
+    }
+
+    #[inline(never)]
+    fn sweep(&mut self, rows: &[W::Input], chain: Chain) -> Result<(), Error> {
+        let (session, values) = (black_box(&mut self.session), &mut self.values[..]);
+        each(rows, chain, &mut Vec::new(), |row, answer| {
+            row.write_values(values);
+            session.evaluate_into(values, answer).map_err(model_error::<W>)
+        })
     }
 }

@@ -9,6 +9,7 @@ use std::process::Command;
 /// Where `unsafe` may stand: frame access, code memory, the call into native code, tables of struct fields.
 const UNSAFE: &[&str] = &[
     "benches/limit/limit.rs",
+    "benches/src/peers/fasteval.rs",
     "benches/src/subject.rs",
     "benches/src/user.rs",
     "benches/src/workload.rs",

@@ -4,13 +4,19 @@ use cembra_benches::compile::Compile;
 use cembra_benches::measure::Effort;
 use cembra_benches::record::{self, Record};
 use cembra_benches::scalar::Scalar;
-use cembra_benches::{Error, user, workload};
+use cembra_benches::subject::Way;
+use cembra_benches::{Error, life, user, workload};
 use clap::{Args, Parser, Subcommand};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+
+#[cfg(feature = "peers")]
+const PEERS: &[&str] = &cembra_benches::peers::NAMES;
+#[cfg(not(feature = "peers"))]
+const PEERS: &[&str] = &[];
 
 /// Measures cembra against the hand-written limit.
 #[derive(Parser)]
@@ -28,13 +34,33 @@ enum What {
     Compile(Common),
     /// Nanoseconds per call of a function: as a built-in operator, and as operators of the user.
     User(Common),
+    /// The lives of many small models: load, first call, call, drop; the tails of their times, and their memory.
+    Life(Life),
+}
+
+#[derive(Args)]
+struct Life {
+    #[command(flatten)]
+    report: Report,
+    /// How many models.
+    #[arg(long, value_name = "N", default_value_t = life::MODELS as u32, value_parser = clap::value_parser!(u32).range(1..))]
+    models: u32,
+    /// Only these subjects. Resident memory is right only of the first: others use what it gave back.
+    #[arg(long, value_name = "NAME", value_parser = Way::ALL.map(|way| way.name))]
+    subject: Vec<String>,
+}
+
+#[derive(Args)]
+struct Report {
+    /// Also writes the records to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 #[derive(Args)]
 struct Common {
-    /// Also writes the records to this file, as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    report: Report,
     /// Measured rounds; every subject runs once a round.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
@@ -44,11 +70,14 @@ impl Common {
     fn effort(&self, rounds: u32, warm_up: usize, fill: Duration) -> Effort {
         Effort { rounds: self.rounds.unwrap_or(rounds) as usize, warm_up, fill }
     }
+}
 
-    fn report(&self, records: &[Record]) -> Result<(), Error> {
+impl Report {
+    fn write(&self, records: &[Record]) -> Result<(), Error> {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", record::machine())?;
         record::write_table(records, &mut out)?;
+        record::write_interpreter_ratios(records, PEERS, &mut out)?;
         if let Some(path) = &self.json {
             let mut file = BufWriter::new(File::create(path)?);
             record::write_json(records, &mut file)?;
@@ -74,13 +103,19 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         What::Scalar(common) => {
             let mut scalar = Scalar::new(common.effort(31, 3, Duration::from_millis(2)));
             workload::visit_all(&mut scalar)?;
-            common.report(&scalar.records)
+            common.report.write(&scalar.records)
         }
         What::Compile(common) => {
             let mut compile = Compile::new(common.effort(301, 30, Duration::ZERO));
             workload::visit_all(&mut compile)?;
-            common.report(&compile.records)
+            common.report.write(&compile.records)
         }
-        What::User(common) => common.report(&user::run(common.effort(31, 3, Duration::from_millis(2)))?),
+        What::Life(arguments) => {
+            let wanted =
+                |way: &Way| arguments.subject.is_empty() || arguments.subject.iter().any(|name| name == way.name);
+            let ways: Vec<Way> = Way::ALL.into_iter().filter(wanted).collect();
+            arguments.report.write(&life::run(arguments.models as usize, &ways)?)
+        }
+        What::User(common) => common.report.write(&user::run(common.effort(31, 3, Duration::from_millis(2)))?),
     }
 }
