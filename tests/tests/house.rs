@@ -17,6 +17,7 @@ const UNSAFE: &[&str] = &[
     "crates/cembra/src/executor.rs",
     "crates/cembra/src/fields.rs",
     "crates/cembra/src/loaded.rs",
+    "crates/cembra/src/profiling/jitdump.rs",
     "crates/cembra/src/typed.rs",
     "crates/derive/src/lib.rs",
     "crates/expr/src/value.rs",

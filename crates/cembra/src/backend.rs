@@ -1,10 +1,15 @@
 //! Which backend runs a plan, and falling back from one to the other in the open.
 
-use crate::{Error, Options};
-use cembra_expr::{Code, Diagnostic};
-use cembra_native::Compiled;
+use crate::metrics::{Event, Watch};
+use crate::spans::StageSpan;
+use crate::tiers::Tiered;
+use crate::{Error, Options, profiling};
+use cembra_expr::{Budget, Code, Diagnostic};
+use cembra_interp::Interpreted;
+use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
 use cembra_runtime::{Context, FramePtr};
+use std::time::Instant;
 
 /// A way to run a plan. All give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -16,6 +21,10 @@ pub enum Backend {
     /// Machine code where it can be had, else the interpreter; `Executor::fallback` tells why.
     #[default]
     Auto,
+    /// The interpreter at once; machine code as soon as threads in the background have compiled it, for the calls that come
+    /// then. [`Tiering`](crate::Tiering) says when. Where it cannot be had the interpreter goes on, and `Executor::fallback`
+    /// tells why.
+    Tiered,
 }
 
 impl Backend {
@@ -26,6 +35,7 @@ impl Backend {
             Backend::Interpreter => "interpreter",
             Backend::Native => "native",
             Backend::Auto => "auto",
+            Backend::Tiered => "tiered",
         }
     }
 }
@@ -33,60 +43,84 @@ impl Backend {
 /// A plan made runnable, and by what.
 #[derive(Debug)]
 pub(crate) enum Runnable {
-    Interpreted(cembra_interp::Interpreted),
-    Native(Compiled),
+    Interpreted(Interpreted),
+    Native(Compiled, Tier),
+    Tiered(Box<Tiered>),
 }
 
 impl Runnable {
+    /// What a call would run now.
     pub(crate) fn function(&self) -> &dyn Function {
         match self {
             Runnable::Interpreted(function) => function,
-            Runnable::Native(function) => function,
+            Runnable::Native(function, _) => function,
+            Runnable::Tiered(tiered) => tiered.function(),
         }
     }
 
-    /// Calls the function, without a look into a table of methods for machine code: a call of a small model is short.
-    ///
-    /// # Safety
-    /// CALL.
-    #[inline]
-    pub(crate) unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
-        // SAFETY: CALL, promised by the caller.
-        unsafe {
-            match self {
-                Runnable::Interpreted(function) => function.call(input, output, frame, context),
-                Runnable::Native(function) => function.call(input, output, frame, context),
-            }
-        }
-    }
-
-    pub(crate) fn backend(&self) -> Backend {
+    /// The tier of the machine code that a call would run now.
+    pub(crate) fn tier(&self) -> Option<Tier> {
         match self {
-            Runnable::Interpreted(_) => Backend::Interpreter,
-            Runnable::Native(_) => Backend::Native,
+            Runnable::Interpreted(_) => None,
+            Runnable::Native(_, tier) => Some(*tier),
+            Runnable::Tiered(tiered) => tiered.tier(),
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Runnable::Tiered(tiered) => tiered.memory_bytes(),
+            fixed => fixed.function().memory_bytes(),
         }
     }
 }
 
 /// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
-pub(crate) fn bind(options: &Options, plan: &Plan, binding: &Binding) -> Result<(Runnable, Option<Diagnostic>), Error> {
+pub(crate) fn bind(
+    options: &Options,
+    plan: &Plan,
+    binding: &Binding,
+    watch: &Watch,
+) -> Result<(Runnable, Option<Diagnostic>), Error> {
     options.budget().check_time()?;
-    let backend = options.backend;
-    let interpret = || Runnable::Interpreted(cembra_interp::bind(plan, binding));
-    if backend == Backend::Interpreter {
-        return Ok((interpret(), None));
+    let interpret = || cembra_interp::bind(plan, binding);
+    match options.backend {
+        Backend::Interpreter => return Ok((Runnable::Interpreted(interpret()), None)),
+        Backend::Tiered => {
+            let tiered = Tiered::new(interpret(), options.tiering, options.tier);
+            return Ok((Runnable::Tiered(Box::new(tiered)), None));
+        }
+        Backend::Native | Backend::Auto => {}
     }
-    match cembra_native::compile(plan, binding, options.tier, options.budget()) {
-        Ok(compiled) => Ok((Runnable::Native(compiled), None)),
-        Err(error) => {
+    match compile(plan, binding, options.tier, options.budget(), watch) {
+        Ok(compiled) => Ok((Runnable::Native(compiled, options.tier), None)),
+        Err(reason) => {
             options.budget().check_time()?;
-            let diagnostic = refusal(&error);
-            match backend {
-                Backend::Auto => Ok((interpret(), Some(diagnostic))),
-                _ => Err(Error::from(diagnostic)),
+            match options.backend {
+                Backend::Native => Err(Error::from(reason)),
+                _ => Ok((Runnable::Interpreted(interpret()), Some(reason))),
             }
         }
     }
+}
+
+/// Compiles a plan to machine code and tells whoever watches.
+pub(crate) fn compile(
+    plan: &Plan,
+    binding: &Binding,
+    tier: Tier,
+    budget: &Budget,
+    watch: &Watch,
+) -> Result<Compiled, Diagnostic> {
+    let (model, steps) = (watch.model(), plan.step_count());
+    let span = StageSpan::compile(model, steps, profiling::tier_name(tier));
+    let started = Instant::now();
+    let compiled = cembra_native::compile(plan, binding, tier, budget).map_err(|error| refusal(&error))?;
+    let (code_bytes, time) = (compiled.pages().size(), started.elapsed());
+    span.made("code_bytes", code_bytes);
+    profiling::write(model, tier, compiled.pages(), &|reason| watch.record(&Event::ProfileFailed { reason }));
+    watch.record(&Event::Compiled { tier, steps, code_bytes, time });
+    Ok(compiled)
 }
 
 /// Why there is no machine code: a limit, or what the machine or the code generator cannot do.

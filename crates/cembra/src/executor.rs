@@ -2,12 +2,15 @@
 //! values by name.
 
 use crate::backend::{Runnable, bind};
+use crate::metrics::{Event, Watch};
 use crate::model::operator_name;
+use crate::tiers::Tiered;
 use crate::{Backend, Error, Options};
 use cembra_expr::{Code, Diagnostic, Limits, Program, ScalarValue, Value};
-use cembra_plan::{Action, Binding, Plan, StepId};
+use cembra_native::Tier;
+use cembra_plan::{Action, Binding, Function, Plan, StepId};
 use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A named input or output.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,10 +28,17 @@ pub(crate) struct Inner {
     pub(crate) plan: Plan,
     pub(crate) binding: Binding,
     pub(crate) runnable: Runnable,
-    fallback: Option<Diagnostic>,
+    pub(crate) watch: Watch,
+    pub(crate) limits: Limits,
+    fallback: OnceLock<Diagnostic>,
     inputs: Vec<Field>,
     outputs: Vec<Field>,
-    limits: Limits,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.watch.record(&Event::ExecutorDropped);
+    }
 }
 
 impl Inner {
@@ -40,11 +50,36 @@ impl Inner {
                 .hint("results would differ from those of other threads: set the default mode")
                 .into());
         }
-        let (runnable, fallback) = bind(options, &plan, &binding)?;
+        let watch = Watch::new(options);
+        let (runnable, reason) = bind(options, &plan, &binding, &watch)?;
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
         let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
-        Ok(Inner { program, plan, binding, runnable, fallback, inputs, outputs, limits: *options.budget().limits() })
+        let limits = *options.budget().limits();
+        watch.record(&Event::ExecutorMade);
+        let fallback = OnceLock::new();
+        let inner = Inner { program, plan, binding, runnable, watch, limits, fallback, inputs, outputs };
+        if let Some(reason) = reason {
+            inner.fall_back(reason);
+        }
+        Ok(inner)
+    }
+
+    /// Keeps and tells why there is no machine code.
+    pub(crate) fn fall_back(&self, reason: Diagnostic) {
+        self.watch.record(&Event::Fallback { reason: self.fallback.get_or_init(|| reason) });
+    }
+
+    /// The tiers, if the backend has any.
+    pub(crate) fn tiered(&self) -> Option<&Tiered> {
+        match &self.runnable {
+            Runnable::Tiered(tiered) => Some(tiered),
+            Runnable::Interpreted(_) | Runnable::Native(..) => None,
+        }
+    }
+
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        self.runnable.tier()
     }
 
     pub(crate) fn context(&self) -> Context {
@@ -95,14 +130,21 @@ impl Inner {
     /// CALL.
     #[inline]
     pub(crate) unsafe fn run(
-        &self,
+        self: &Arc<Self>,
         input: FramePtr,
         output: FramePtr,
         frame: FramePtr,
         context: &mut Context,
     ) -> Result<(), Error> {
-        // SAFETY: CALL, promised by the caller.
-        let status = unsafe { self.runnable.call(input, output, frame, context) };
+        // SAFETY: CALL, promised by the caller; every tier is of this plan and binding. Machine code is not looked up in a
+        // table of methods: a call of a small model is short.
+        let status = unsafe {
+            match &self.runnable {
+                Runnable::Interpreted(function) => function.call(input, output, frame, context),
+                Runnable::Native(function, _) => function.call(input, output, frame, context),
+                Runnable::Tiered(tiered) => tiered.function_for_call(self).call(input, output, frame, context),
+            }
+        };
         if status == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
     }
 
@@ -167,13 +209,17 @@ pub struct Executor(Arc<Inner>);
 
 impl From<Inner> for Executor {
     fn from(inner: Inner) -> Self {
-        Executor(Arc::new(inner))
+        let inner = Arc::new(inner);
+        if let Some(tiered) = inner.tiered() {
+            tiered.begin(&inner);
+        }
+        Executor(inner)
     }
 }
 
 impl Executor {
     #[inline]
-    pub(crate) fn inner(&self) -> &Inner {
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.0
     }
 
@@ -194,16 +240,16 @@ impl Executor {
         &self.0.outputs
     }
 
-    /// What runs: the interpreter or native code.
+    /// What runs now: `Backend::Interpreter` or `Backend::Native`.
     #[must_use]
     pub fn backend(&self) -> Backend {
-        self.0.runnable.backend()
+        if self.tier().is_some() { Backend::Native } else { Backend::Interpreter }
     }
 
-    /// Why `Backend::Auto` fell back to the interpreter, if it did.
+    /// Why there is no machine code, or none of a higher tier, if `Backend::Auto` or `Backend::Tiered` did not get it.
     #[must_use]
     pub fn fallback(&self) -> Option<&Diagnostic> {
-        self.0.fallback.as_ref()
+        self.0.fallback.get()
     }
 
     /// The plan in the documented form.
@@ -215,7 +261,7 @@ impl Executor {
     /// Bytes of memory the compiled model holds, code included, frames not.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Inner>() + self.0.plan.memory_bytes() + self.0.runnable.function().memory_bytes()
+        size_of::<Inner>() + self.0.plan.memory_bytes() + self.0.runnable.memory_bytes()
     }
 
     /// A session: one frame, for one thread at a time.

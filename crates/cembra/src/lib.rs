@@ -42,10 +42,14 @@ mod json;
 mod listener;
 mod loaded;
 mod loader;
+mod metrics;
 mod model;
 mod names;
 mod options;
 mod pool;
+mod profiling;
+mod spans;
+mod tiers;
 mod typed;
 
 pub use backend::Backend;
@@ -72,9 +76,12 @@ pub use json::Json;
 pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
 pub use loaded::LoadedRows;
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};
+pub use metrics::{Counters, Counts, Event, Metrics, install_metrics};
 pub use model::{Model, Signature};
 pub use options::Options;
 pub use pool::{Evaluator, Pool};
+pub use profiling::{Profile, profile_code};
+pub use tiers::Tiering;
 pub use typed::ModelExecutor;
 
 /// Which types threads may share, and which only one at a time may have.
@@ -89,6 +96,7 @@ const _: () = {
     shared::<ValueRef<'static>>();
     shared::<Registry>();
     shared::<Cancellation>();
+    shared::<Counters>();
     shared::<Accessor<Value>>();
     shared::<Setter<Value>>();
     shared::<Pool<Session>>();

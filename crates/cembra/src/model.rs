@@ -5,6 +5,7 @@ use crate::executor::{Field, Inner};
 use crate::exports::with_exports;
 use crate::loader::{Fields, Loader};
 use crate::names::unknown_name;
+use crate::spans::StageSpan;
 use crate::{Error, Executor, Input, Listener, ModelExecutor, Options, Output};
 use cembra_expr::{Code, Diagnostic, Graph, Limits, Node, Program};
 use cembra_ops::Registry;
@@ -264,18 +265,24 @@ pub(crate) fn prepare(
     options: &Options,
     observe: &mut dyn FnMut(&Pass, &Prepared),
 ) -> Result<Prepared, Error> {
+    let span = StageSpan::prepare(options.model_name(), program.graph.len());
     let leaf_type = |name: &str| options.input_types.get(name).cloned();
-    Ok(cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?)
+    let prepared = cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?;
+    span.made("prepared_nodes", prepared.graph.len());
+    Ok(prepared)
 }
 
 pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Options) -> Result<Plan, Error> {
-    cembra_plan::build(prepared, options.budget()).map_err(|error| match error {
+    let span = StageSpan::lower(options.model_name(), prepared.graph.len());
+    let plan = cembra_plan::build(prepared, options.budget()).map_err(|error| match error {
         PlanError::Limit(exceeded) => exceeded.into(),
         PlanError::Compile { origin, .. } => {
             Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
         }
-        other => Diagnostic::new(Code::Unprepared, other.to_string()).into(),
-    })
+        other => Error::from(Diagnostic::new(Code::Unprepared, other.to_string())),
+    })?;
+    span.made("steps", plan.step_count());
+    Ok(plan)
 }
 
 /// The name of the operator that a node of the graph applies, as written.

@@ -1,6 +1,6 @@
 //! Options of compiling a model.
 
-use crate::Backend;
+use crate::{Backend, Metrics, Tiering};
 use cembra_expr::{Budget, Limits};
 use cembra_native::Tier;
 use cembra_ops::Registry;
@@ -26,8 +26,11 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) backend: Backend,
     pub(crate) tier: Tier,
+    pub(crate) tiering: Tiering,
+    pub(crate) metrics: Option<Arc<dyn Metrics>>,
     pub(crate) input_types: BTreeMap<String, QType>,
     pub(crate) outputs: Option<Vec<String>>,
     pub(crate) prepare: cembra_prepare::Options,
@@ -44,6 +47,13 @@ impl Options {
         self
     }
 
+    /// What the model is called in profiles ([`profile_code`](crate::profile_code)) and spans; `model` if it is not said.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// Which backend runs the model.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
@@ -51,10 +61,26 @@ impl Options {
         self
     }
 
-    /// How much goes into machine code: less for a model that runs seldom, or is wanted at once.
+    /// How much goes into machine code: less for a model that runs seldom, or is wanted at once. With `Backend::Tiered` it is
+    /// the last tier that the model is compiled in.
     #[must_use]
     pub fn tier(mut self, tier: Tier) -> Self {
         self.tier = tier;
+        self
+    }
+
+    /// When a model of `Backend::Tiered` is compiled, and when its calls take the machine code.
+    #[must_use]
+    pub fn tiering(mut self, tiering: Tiering) -> Self {
+        self.tiering = tiering;
+        self
+    }
+
+    /// Who is told of compilations, fallbacks and executors, in the place of those that
+    /// [`install_metrics`](crate::install_metrics) installed for the process.
+    #[must_use]
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.metrics = Some(metrics);
         self
     }
 
@@ -170,6 +196,10 @@ impl Options {
     pub fn limits(mut self, limits: Limits) -> Self {
         self.prepare.budget = Budget::new(limits);
         self
+    }
+
+    pub(crate) fn model_name(&self) -> &str {
+        self.name.as_deref().unwrap_or("model")
     }
 
     pub(crate) fn budget(&self) -> &Budget {

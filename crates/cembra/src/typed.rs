@@ -1,6 +1,7 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
+use crate::backend::Runnable;
 use crate::binding::{Bound, Load, Source, Tell, Way, bind};
 use crate::fields::{Output, OutputField};
 use crate::listener::Listener;
@@ -263,21 +264,22 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         &self.executor
     }
 
-    /// The compiled function, to be called without any of the library's checks; none if the interpreter runs.
+    /// The compiled function, to be called without any of the library's checks; none if the interpreter runs, or may run in
+    /// other tiers (`Backend::Tiered`).
     ///
     /// It takes the input struct, the output struct, a frame and a context, and must be called only while this executor
     /// or a clone lives, with structs of `I` and `O` whose fields are all in place, and the pointers of `scratch`.
     #[must_use]
     pub fn raw(&self) -> Option<RawFunction> {
         match &self.executor.inner().runnable {
-            crate::backend::Runnable::Native(compiled) => Some(compiled.raw()),
-            crate::backend::Runnable::Interpreted(_) => None,
+            Runnable::Native(compiled, _) => Some(compiled.raw()),
+            Runnable::Interpreted(_) | Runnable::Tiered(_) => None,
         }
     }
 
     /// The frame and context to call the raw function with; valid while this executor is neither moved nor dropped.
     pub fn scratch(&mut self) -> (*mut u8, *mut Context) {
-        if let crate::backend::Runnable::Native(compiled) = &self.executor.inner().runnable {
+        if let Runnable::Native(compiled, _) = &self.executor.inner().runnable {
             compiled.prepare_context(&mut self.context);
         }
         (self.frame.ptr().as_ptr(), &raw mut self.context)

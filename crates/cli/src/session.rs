@@ -259,7 +259,7 @@ impl Session {
         let evaluate = seconds(|| loaded.evaluate()).map_err(blame)?;
         let by = match executor.backend() {
             Backend::Native => "machine code",
-            Backend::Interpreter | Backend::Auto => "the interpreter",
+            Backend::Interpreter | Backend::Auto | Backend::Tiered => "the interpreter",
         };
         let compile = 1e6 * compile.map_err(blame)?;
         Ok(format!("compile: {compile:.1} us\nevaluate: {:.1} ns by {by}\n", 1e9 * evaluate))

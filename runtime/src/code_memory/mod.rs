@@ -104,6 +104,13 @@ impl CodePages {
         self.slot.size()
     }
 
+    /// What they hold: the code, and whatever fills its last page.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: CODE-SLOT: published pages are readable, nobody writes to them, and they live as long as self.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.size()) }
+    }
+
     /// The bytes of all live code in this process, in whole pages.
     #[must_use]
     pub fn live_bytes() -> usize {
@@ -135,10 +142,7 @@ mod tests {
             unsafe { memory.as_mut_ptr().write_bytes(byte, size) };
             memory.publish().expect("executable pages")
         };
-        let holds = |pages: &CodePages, byte: u8, size: usize| {
-            // SAFETY: CODE-SLOT: published pages are readable and nobody writes to them.
-            unsafe { std::slice::from_raw_parts(pages.as_ptr(), size) }.iter().all(|&found| found == byte)
-        };
+        let holds = |pages: &CodePages, byte: u8, size: usize| pages.bytes()[..size].iter().all(|&found| found == byte);
         let (first, second, third) = (publish(1, 100), publish(2, 5000), publish(3, 4096));
         drop(second);
         let again = publish(4, 8192);

@@ -240,6 +240,6 @@ pub(crate) fn note_fallback(executor: &Executor, verbose: bool) {
 fn ran(executor: &Executor) -> &'static str {
     match executor.backend() {
         Backend::Native => "machine code",
-        Backend::Interpreter | Backend::Auto => "the interpreter",
+        Backend::Interpreter | Backend::Auto | Backend::Tiered => "the interpreter",
     }
 }

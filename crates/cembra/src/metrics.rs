@@ -1,0 +1,225 @@
+//! What is told to whoever counts: compilations, fallbacks, tiers, executors. Never a call of a model: calls are too short to
+//! be told one by one. Nothing is told if nobody listens.
+
+use crate::Options;
+use cembra_expr::Diagnostic;
+use cembra_native::Tier;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Something that happened to a model.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<'e> {
+    /// An executor was made; clones of it are not told.
+    ExecutorMade,
+    /// The last clone of an executor and the last of its sessions went.
+    ExecutorDropped,
+    /// Machine code was made.
+    Compiled {
+        /// How much went into it.
+        tier: Tier,
+        /// The steps of the plan.
+        steps: usize,
+        /// What the machine code takes, in whole pages of memory.
+        code_bytes: usize,
+        /// How long it took.
+        time: Duration,
+    },
+    /// There is no machine code, or none of a higher tier; the model runs without it.
+    Fallback {
+        /// Why.
+        reason: &'e Diagnostic,
+    },
+    /// Calls take the code of this tier from now on.
+    TierSwapped {
+        /// Which tier.
+        tier: Tier,
+    },
+    /// Too many models wait to be compiled in the background: this one stays interpreted for now, and asks again later.
+    QueueFull,
+    /// A profile of machine code could not be written to and ends here.
+    ProfileFailed {
+        /// What the system says.
+        reason: &'e std::io::Error,
+    },
+}
+
+/// Is told of events, on whatever thread they happen.
+///
+/// `record` must be quick and must not panic: it runs inside of compiling and dropping. [`Counters`] is an implementation; one
+/// of your own passes events on to what a service has for metrics:
+///
+/// ```
+/// use cembra::{Backend, Event, Metrics, Model, Options};
+/// use std::sync::{Arc, Mutex};
+///
+/// #[derive(Debug, Default)]
+/// struct Sizes(Mutex<Vec<usize>>);
+///
+/// impl Metrics for Sizes {
+///     fn record(&self, event: &Event<'_>) {
+///         if let Event::Compiled { steps, .. } = event {
+///             self.0.lock().unwrap().push(*steps);
+///         }
+///     }
+/// }
+///
+/// let sizes = Arc::new(Sizes::default());
+/// let options = Options::default().backend(Backend::Native).metrics(sizes.clone());
+/// Model::parse("input x: f64; sqrt(x) + x")?.compile(&options)?;
+/// assert_eq!(*sizes.0.lock().unwrap(), [2]);
+/// # Ok::<(), cembra::Error>(())
+/// ```
+pub trait Metrics: Send + Sync + Debug {
+    /// Takes note of an event.
+    fn record(&self, event: &Event<'_>);
+}
+
+static INSTALLED: OnceLock<Arc<dyn Metrics>> = OnceLock::new();
+
+/// Has these told of all models compiled from now on whose [`Options::metrics`](crate::Options::metrics) are not set. True if they
+/// are; false if others were installed before, which stay.
+///
+/// ```
+/// use cembra::{Counters, Model, Options, install_metrics};
+/// use std::sync::Arc;
+///
+/// let counters = Arc::new(Counters::default());
+/// assert!(install_metrics(counters.clone()));
+/// let executor = Model::parse("6 * 7")?.compile(&Options::default())?;
+/// assert_eq!(counters.counts().live_executors(), 1);
+/// assert!(!install_metrics(Arc::new(Counters::default())));
+/// # Ok::<(), cembra::Error>(())
+/// ```
+pub fn install_metrics(metrics: Arc<dyn Metrics>) -> bool {
+    INSTALLED.set(metrics).is_ok()
+}
+
+/// Metrics that count.
+///
+/// ```
+/// use cembra::{Backend, Counters, Model, Options};
+/// use std::sync::Arc;
+///
+/// let counters = Arc::new(Counters::default());
+/// let options = Options::default().backend(Backend::Native).metrics(counters.clone());
+/// let executor = Model::parse("input x: f64; x * x")?.compile(&options)?;
+/// let counts = counters.counts();
+/// assert_eq!((counts.compiles, counts.fallbacks, counts.live_executors()), (1, 0, 1));
+/// assert!(counts.code_bytes > 0);
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Counters {
+    compiles: AtomicU64,
+    compile_nanoseconds: AtomicU64,
+    code_bytes: AtomicU64,
+    fallbacks: AtomicU64,
+    tier_swaps: AtomicU64,
+    queue_full: AtomicU64,
+    executors_made: AtomicU64,
+    executors_dropped: AtomicU64,
+    profiles_failed: AtomicU64,
+}
+
+/// What [`Counters`] have counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Compilations to machine code that succeeded.
+    pub compiles: u64,
+    /// The time they took together.
+    pub compile_nanoseconds: u64,
+    /// The machine code they made, in bytes of whole pages, whether or not it is still alive; for what is, see
+    /// [`CodePages::live_bytes`](crate::CodePages::live_bytes).
+    pub code_bytes: u64,
+    /// Models for which machine code could not be had.
+    pub fallbacks: u64,
+    /// Changes to a higher tier.
+    pub tier_swaps: u64,
+    /// How often a model found too many others waiting to be compiled.
+    pub queue_full: u64,
+    /// Executors that were made.
+    pub executors_made: u64,
+    /// Executors of which nothing is left.
+    pub executors_dropped: u64,
+    /// Profiles that could not be written to the end.
+    pub profiles_failed: u64,
+}
+
+impl Counts {
+    /// Executors that are alive.
+    #[must_use]
+    pub fn live_executors(&self) -> u64 {
+        // The two were not read at the same time.
+        self.executors_made.saturating_sub(self.executors_dropped)
+    }
+}
+
+impl Counters {
+    /// What was counted so far. The numbers are read one after the other, while others may go on counting.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            compiles: read(&self.compiles),
+            compile_nanoseconds: read(&self.compile_nanoseconds),
+            code_bytes: read(&self.code_bytes),
+            fallbacks: read(&self.fallbacks),
+            tier_swaps: read(&self.tier_swaps),
+            queue_full: read(&self.queue_full),
+            executors_made: read(&self.executors_made),
+            executors_dropped: read(&self.executors_dropped),
+            profiles_failed: read(&self.profiles_failed),
+        }
+    }
+}
+
+impl Metrics for Counters {
+    fn record(&self, event: &Event<'_>) {
+        let add = |counter: &AtomicU64, by: u64| {
+            counter.fetch_add(by, Ordering::Relaxed);
+        };
+        match event {
+            Event::ExecutorMade => add(&self.executors_made, 1),
+            Event::ExecutorDropped => add(&self.executors_dropped, 1),
+            Event::Compiled { code_bytes, time, .. } => {
+                add(&self.compiles, 1);
+                add(&self.compile_nanoseconds, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+                add(&self.code_bytes, *code_bytes as u64);
+            }
+            Event::Fallback { .. } => add(&self.fallbacks, 1),
+            Event::TierSwapped { .. } => add(&self.tier_swaps, 1),
+            Event::QueueFull => add(&self.queue_full, 1),
+            Event::ProfileFailed { .. } => add(&self.profiles_failed, 1),
+        }
+    }
+}
+
+/// Who is told of one model, and what it is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    metrics: Option<Arc<dyn Metrics>>,
+    model: Arc<str>,
+}
+
+impl Watch {
+    /// The metrics of the options; those of the process if the options have none.
+    pub(crate) fn new(options: &Options) -> Self {
+        let metrics = options.metrics.as_ref().or_else(|| INSTALLED.get()).cloned();
+        Watch { metrics, model: options.model_name().into() }
+    }
+
+    pub(crate) fn record(&self, event: &Event<'_>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.record(event);
+        }
+    }
+
+    pub(crate) fn model(&self) -> &str {
+        &self.model
+    }
+}

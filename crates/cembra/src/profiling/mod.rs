@@ -1,0 +1,124 @@
+//! Names for machine code in the system's profiler: files in which `perf` looks up what an address belongs to. For the whole
+//! process, because a profiler looks at the whole process.
+
+#[cfg(target_os = "linux")]
+mod jitdump;
+mod perf_map;
+
+use cembra_native::Tier;
+use cembra_runtime::CodePages;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A form in which `perf` learns what machine code is called.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Profile {
+    /// `perf-PID.map`: a line of address, size and name for each model. `perf` reads it in `/tmp` and nowhere else. It does not
+    /// say when the code was there: an address that was used again has the name of what came last.
+    PerfMap,
+    /// `jit-PID.dump`: names, times and the code itself, so that `perf annotate` shows instructions. Record with
+    /// `perf record -k mono` and pass the result through `perf inject --jit`. On Linux only.
+    Jitdump,
+}
+
+/// A file that grows with each model that is compiled.
+trait Sink: Send {
+    /// Adds a function.
+    fn add(&mut self, name: &str, code: &CodePages) -> io::Result<()>;
+}
+
+/// Where functions are written to, until writing fails.
+type Place = OnceLock<Mutex<Option<Box<dyn Sink>>>>;
+
+static PERF_MAP: Place = OnceLock::new();
+static JITDUMP: Place = OnceLock::new();
+
+/// Writes all machine code that is made from now on into a file of this form in a directory, and returns its path. In the
+/// profile a function is called as [`Options::name`](crate::Options::name) calls the model, with the tier behind it.
+///
+/// ```
+/// use cembra::{Backend, Model, Options, Profile, profile_code};
+///
+/// let path = profile_code(Profile::PerfMap, &std::env::temp_dir())?;
+/// let options = Options::default().name("price").backend(Backend::Native);
+/// let executor = Model::parse("input x: f64; x * 2.0")?.compile(&options)?;
+/// let map = std::fs::read_to_string(&path)?;
+/// assert!(map.ends_with(" cembra::price::optimised\n"));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// If writing fails later, the rest is not written, and [`Event::ProfileFailed`](crate::Event::ProfileFailed) says so.
+///
+/// # Errors
+/// The file cannot be made (`Jitdump` also needs a directory from which the system may map code); the form is not known to this
+/// system (`Unsupported`); or this form is being written already (`AlreadyExists`).
+pub fn profile_code(profile: Profile, directory: &Path) -> io::Result<PathBuf> {
+    let place = match profile {
+        Profile::PerfMap => &PERF_MAP,
+        Profile::Jitdump => &JITDUMP,
+    };
+    let place = place.get_or_init(Mutex::default);
+    let mut sink = place.lock().unwrap_or_else(PoisonError::into_inner);
+    if sink.is_some() {
+        return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+    }
+    let (opened, path) = open(profile, directory)?;
+    *sink = Some(opened);
+    Ok(path)
+}
+
+fn open(profile: Profile, directory: &Path) -> io::Result<(Box<dyn Sink>, PathBuf)> {
+    match profile {
+        Profile::PerfMap => {
+            let (map, path) = perf_map::PerfMap::create(directory)?;
+            Ok((Box::new(map), path))
+        }
+        #[cfg(target_os = "linux")]
+        Profile::Jitdump => {
+            let (dump, path) = jitdump::Jitdump::create(directory)?;
+            Ok((Box::new(dump), path))
+        }
+        #[cfg(not(target_os = "linux"))]
+        Profile::Jitdump => Err(io::Error::from(io::ErrorKind::Unsupported)),
+    }
+}
+
+/// Writes a model's machine code into the profiles that there are. `failed` is told of one that ends here.
+pub(crate) fn write(model: &str, tier: Tier, code: &CodePages, failed: &dyn Fn(&io::Error)) {
+    for place in [&PERF_MAP, &JITDUMP] {
+        let Some(place) = place.get() else { continue };
+        let mut sink = place.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = &mut *sink else { continue };
+        if let Err(error) = open.add(&symbol(model, tier), code) {
+            *sink = None;
+            drop(sink);
+            failed(&error);
+        }
+    }
+}
+
+/// The name of a function: one line without a zero byte, which end names in the files.
+fn symbol(model: &str, tier: Tier) -> String {
+    let model: String = model.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("cembra::{model}::{}", tier_name(tier))
+}
+
+/// A tier as functions are named after it.
+pub(crate) const fn tier_name(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Quick => "quick",
+        Tier::Optimised => "optimised",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_end_lines_or_records() {
+        assert_eq!(symbol("a\nb\0c d", Tier::Quick), "cembra::a b c d::quick");
+    }
+}

@@ -1,0 +1,218 @@
+//! The protocol of tiers under a scheduler that tries orders of threads: the very files of the library, with the scheduler's
+//! locks and atomics in the place of the standard ones.
+
+#[path = "../src/tiers/ladder.rs"]
+mod ladder;
+#[path = "../src/tiers/queue.rs"]
+mod queue;
+
+/// What the two files synchronise with.
+mod sync {
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, PoisonError, atomic};
+    pub(crate) use shuttle::thread;
+}
+
+use ladder::{Ladder, RUNGS};
+use queue::{Job, Queue};
+use shuttle::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// How many orders are tried.
+const ORDERS: usize = 5_000;
+
+/// What happened to the models of one run.
+#[derive(Default)]
+struct Tally {
+    climbs: AtomicUsize,
+    refused: AtomicUsize,
+    /// Slots of code that were taken and not given back.
+    live: AtomicUsize,
+}
+
+/// A slot of code memory: what a call runs from must not have been given back.
+struct Code {
+    rung: usize,
+    is_alive: AtomicBool,
+    tally: Arc<Tally>,
+}
+
+impl Code {
+    fn new(rung: usize, tally: &Arc<Tally>) -> Self {
+        tally.live.fetch_add(1, Ordering::SeqCst);
+        Code { rung, is_alive: AtomicBool::new(true), tally: tally.clone() }
+    }
+
+    fn call(&self) {
+        // The call takes time: others run meanwhile.
+        thread::yield_now();
+        assert!(self.is_alive.load(Ordering::SeqCst));
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        self.is_alive.store(false, Ordering::SeqCst);
+        self.tally.live.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A model as the library's: it climbs once, whoever begins.
+struct Model {
+    ladder: Ladder<Code>,
+    by_hand: bool,
+    tally: Arc<Tally>,
+}
+
+impl Model {
+    fn new(calls: u32, by_hand: bool, tally: &Arc<Tally>) -> Arc<Model> {
+        Arc::new(Model { ladder: Ladder::new(calls), by_hand, tally: tally.clone() })
+    }
+
+    fn climb(&self) {
+        if !self.ladder.start() {
+            return;
+        }
+        self.tally.climbs.fetch_add(1, Ordering::SeqCst);
+        for rung in 1..=RUNGS {
+            thread::yield_now();
+            self.ladder.add(rung, Code::new(rung, &self.tally));
+            if !self.by_hand {
+                self.ladder.choose_next();
+            }
+        }
+        self.ladder.finish();
+    }
+
+    /// Calls the model and returns the rung that ran.
+    fn call(self: &Arc<Self>, queue: &Arc<Queue<Model>>) -> usize {
+        match self.ladder.chosen() {
+            Some((rung, code)) => {
+                assert_eq!(code.rung, rung);
+                code.call();
+                rung
+            }
+            None => {
+                if self.ladder.count_call() && !self.ladder.request(1, || queue.push(Arc::downgrade(self))) {
+                    self.tally.refused.fetch_add(1, Ordering::SeqCst);
+                }
+                0
+            }
+        }
+    }
+}
+
+impl Job for Model {
+    fn run(&self) {
+        self.climb();
+    }
+}
+
+#[test]
+fn callers_climb_up_and_never_down() {
+    shuttle::check_random(
+        || {
+            let tally = Arc::new(Tally::default());
+            let queue = Arc::new(Queue::new(4, 1));
+            let model = Model::new(2, false, &tally);
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    let (model, queue) = (model.clone(), queue.clone());
+                    thread::spawn(move || {
+                        let rungs: Vec<usize> = (0..5).map(|_| model.call(&queue)).collect();
+                        assert!(rungs.is_sorted(), "{rungs:?}");
+                    })
+                })
+                .collect();
+            for one in threads {
+                one.join().unwrap();
+            }
+            // More than two calls were made, so somebody was asked.
+            model.ladder.wait();
+            assert!(model.ladder.is_finished());
+            assert_eq!((model.call(&queue), tally.climbs.load(Ordering::SeqCst)), (RUNGS, 1));
+            assert_eq!(model.ladder.functions().count(), RUNGS);
+        },
+        ORDERS,
+    );
+}
+
+#[test]
+fn by_hand_every_tier_is_taken_once_whoever_advances() {
+    shuttle::check_random(
+        || {
+            let tally = Arc::new(Tally::default());
+            let queue = Arc::new(Queue::new(4, 1));
+            let model = Model::new(1, true, &tally);
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    let (model, queue) = (model.clone(), queue.clone());
+                    thread::spawn(move || {
+                        model.call(&queue);
+                        // Who waits compiles if nobody has begun.
+                        model.climb();
+                        model.ladder.wait();
+                        let mut swaps = 0;
+                        for _ in 0..RUNGS {
+                            let (chosen, is_new) = model.ladder.choose_next();
+                            swaps += usize::from(is_new);
+                            assert!(model.call(&queue) >= chosen);
+                        }
+                        swaps
+                    })
+                })
+                .collect();
+            let swaps: usize = threads.into_iter().map(|one| one.join().unwrap()).sum();
+            assert_eq!((swaps, tally.climbs.load(Ordering::SeqCst)), (RUNGS, 1));
+        },
+        ORDERS,
+    );
+}
+
+#[test]
+fn what_is_dropped_is_skipped_and_what_is_refused_asks_again() {
+    let refused = Arc::new(AtomicUsize::new(0));
+    let (skipped, compiled) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = (refused.clone(), skipped.clone(), compiled.clone());
+    shuttle::check_random(
+        move || {
+            let tally = Arc::new(Tally::default());
+            let queue = Arc::new(Queue::new(1, 2));
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    let (queue, tally) = (queue.clone(), tally.clone());
+                    thread::spawn(move || {
+                        let model = Model::new(1, false, &tally);
+                        for _ in 0..4 {
+                            model.call(&queue);
+                        }
+                    })
+                })
+                .collect();
+            for one in threads {
+                one.join().unwrap();
+            }
+            // One that is kept is compiled in the end, however often it was refused.
+            let kept = Model::new(1, false, &tally);
+            while kept.call(&queue) == 0 {
+                thread::yield_now();
+            }
+            kept.ladder.wait();
+            let climbs = tally.climbs.load(Ordering::SeqCst);
+            assert!((1..=4).contains(&climbs));
+            seen.0.fetch_add(tally.refused.load(Ordering::SeqCst), Ordering::SeqCst);
+            seen.1.fetch_add(4 - climbs, Ordering::SeqCst);
+            seen.2.fetch_add(climbs, Ordering::SeqCst);
+            drop(kept);
+            // The threads of the queue are over once nothing is left, and with them the last references.
+            while tally.live.load(Ordering::SeqCst) > 0 {
+                thread::yield_now();
+            }
+        },
+        ORDERS,
+    );
+    // All of it happened in some order.
+    assert!(
+        refused.load(Ordering::SeqCst) > 0 && skipped.load(Ordering::SeqCst) > 0 && compiled.load(Ordering::SeqCst) > 0
+    );
+}
