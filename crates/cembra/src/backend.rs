@@ -8,7 +8,6 @@ use cembra_expr::{Budget, Code, Diagnostic};
 use cembra_interp::Interpreted;
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
-use cembra_runtime::{Context, FramePtr};
 use std::time::Instant;
 
 /// A way to run a plan. All give the same bits.

@@ -1,9 +1,12 @@
 //! Explaining a model: what each stage made of it, as text.
 
 use crate::backend::refusal;
-use crate::model::prepare;
+use crate::model::{operator_name, prepare};
 use crate::{Error, Model, Options};
+use cembra_expr::Span;
+use cembra_plan::StepId;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// A stage of a model's way to machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -49,6 +52,21 @@ pub struct Machine {
     pub vcode: String,
     /// The machine code.
     pub code: Vec<u8>,
+    /// What parts of the code are there for, in order and without overlaps. Elsewhere inputs are loaded, outputs stored, and
+    /// the function entered and left.
+    pub origins: Vec<Origin>,
+}
+
+/// What a part of the machine code is there for. The code generator moves and merges instructions; what serves several
+/// operators belongs to one of them.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Which bytes of the code.
+    pub bytes: Range<usize>,
+    /// The name of the operator.
+    pub operator: String,
+    /// Where the operator stands in the text of the model, if it was read from text.
+    pub span: Option<Span>,
 }
 
 impl Model {
@@ -95,6 +113,11 @@ impl Model {
         let plan = self.plan_of(&program, options)?;
         let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.tier, options.budget())
             .map_err(|error| Error::from(refusal(&error)))?;
-        Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code })
+        let origin = |(bytes, step): (Range<usize>, StepId)| {
+            let node = plan.step(step).origin;
+            Origin { bytes, operator: operator_name(&program.graph, node), span: program.graph.span(node) }
+        };
+        let origins = listings.steps.into_iter().map(origin).collect();
+        Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code, origins })
     }
 }

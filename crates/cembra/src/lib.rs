@@ -70,7 +70,7 @@ pub use cembra_runtime::{
 pub use combine::{Chain, Filtered};
 pub use error::Error;
 pub use executor::{Executor, Field, Session};
-pub use explain::{Machine, Stage};
+pub use explain::{Machine, Origin, Stage};
 pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, OutputValue};
 pub use json::Json;
 pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};

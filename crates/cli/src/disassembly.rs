@@ -1,17 +1,25 @@
 //! Machine code of x86-64 as a listing with labels. Only what the entry can reach is decoded; the rest of the code is
-//! constants, shown by their labels. Nothing is known of models here.
+//! constants, shown by their labels. Nothing is known of models here, but that parts of the code have notes.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, Instruction, IntelFormatter, SymbolResolver, SymbolResult,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// What the code has at each place worth a name, by offset.
 type Labels = BTreeMap<u64, String>;
 
-/// The code from its first byte on, one instruction a line, with its offset.
-pub(crate) fn listing(code: &[u8]) -> String {
+/// Bytes of the code and what to say about them.
+pub(crate) type Note = (Range<usize>, String);
+
+/// What is said of code without a note, where other code has some.
+const NO_NOTE: &str = "entry, inputs, outputs";
+
+/// The code from its first byte on, one instruction a line, with its offset; a note stands above the instructions that it is
+/// about. Notes are in order and do not overlap.
+pub(crate) fn listing(code: &[u8], notes: &[Note]) -> String {
     let instructions = reachable(code);
     let constants = constants(&instructions, code.len() as u64);
     let labels = labels(&instructions, &constants);
@@ -26,9 +34,15 @@ pub(crate) fn listing(code: &[u8]) -> String {
 
     let mut text = String::from("; called with input, output, frame, context\n");
     let mut shown = String::new();
+    let mut last = "";
     for (offset, instruction) in &instructions {
         shown.clear();
         formatter.format(instruction, &mut shown);
+        let note = note(notes, *offset);
+        if note != last && !notes.is_empty() {
+            let _ = writeln!(text, "; {note}");
+        }
+        last = note;
         // Writing to a string cannot fail.
         let _ = labels.get(offset).map(|label| writeln!(text, "{label}:"));
         let _ = writeln!(text, "  {offset:04x}  {shown}");
@@ -39,6 +53,13 @@ pub(crate) fn listing(code: &[u8]) -> String {
         let _ = writeln!(text, "{label}:\n  {offset:04x}  {}", constant(bytes));
     }
     text
+}
+
+/// The note about the byte at an offset.
+fn note(notes: &[Note], offset: u64) -> &str {
+    let after = notes.partition_point(|(bytes, _)| bytes.start as u64 <= offset);
+    let before = notes[..after].last().filter(|(bytes, _)| offset < bytes.end as u64);
+    before.map_or(NO_NOTE, |(_, note)| note)
 }
 
 /// The instructions that control can come to, by offset.
@@ -136,7 +157,7 @@ mod tests {
             0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, // 1.5
         ];
         assert_eq!(
-            listing(&code),
+            listing(&code, &[]),
             "\
 ; called with input, output, frame, context
   0000  test    rdi, rdi
@@ -154,9 +175,30 @@ C1:
     }
 
     #[test]
+    fn notes_stand_above_what_they_are_about_and_are_not_repeated() {
+        let code = [0x90, 0x90, 0x48, 0x85, 0xff, 0x90, 0xc3];
+        let notes = [(1..2, "a".to_owned()), (2..5, "a".to_owned()), (5..6, "b".to_owned())];
+        assert_eq!(
+            listing(&code, &notes),
+            "\
+; called with input, output, frame, context
+; entry, inputs, outputs
+  0000  nop
+; a
+  0001  nop
+  0002  test    rdi, rdi
+; b
+  0005  nop
+; entry, inputs, outputs
+  0006  ret
+"
+        );
+    }
+
+    #[test]
     fn bytes_that_are_no_code_are_listed_too() {
-        assert!(listing(&[]).starts_with("; called"));
-        assert!(listing(&[0x06]).contains("(bad)"));
-        assert!(listing(&[0xeb, 0x7f]).contains("jmp"));
+        assert!(listing(&[], &[]).starts_with("; called"));
+        assert!(listing(&[0x06], &[]).contains("(bad)"));
+        assert!(listing(&[0xeb, 0x7f], &[]).contains("jmp"));
     }
 }

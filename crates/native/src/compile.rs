@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{self, AbiParam, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -105,6 +106,8 @@ pub struct Listings {
     pub vcode: String,
     /// The machine code's bytes.
     pub code: Vec<u8>,
+    /// Ranges of the code that are there for a step of the plan, in order; elsewhere it is of the function itself.
+    pub steps: Vec<(Range<usize>, StepId)>,
 }
 
 /// How much goes into machine code. All tiers give the same bits.
@@ -163,12 +166,21 @@ pub fn listings(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> 
             clif: String::new(),
             vcode: code.vcode.clone().unwrap_or_default(),
             code: code.code_buffer().to_vec(),
+            steps: marked_steps(code),
         })
     })
     .and_then(|mut listings| {
         listings.clif = clif(plan, binding, tier)?;
         Ok(listings)
     })
+}
+
+/// The ranges of code that carry a step.
+fn marked_steps(code: &cranelift_codegen::CompiledCode) -> Vec<(Range<usize>, StepId)> {
+    let marked = code.buffer.get_srclocs_sorted().iter().filter(|range| !range.loc.is_default());
+    marked
+        .map(|range| (range.start as usize..range.end as usize, StepId::from_index(range.loc.bits() as usize)))
+        .collect()
 }
 
 /// How much there is to compile, in steps, copies of steps and fields of tuples; counted up to a little more than `most`.
@@ -194,11 +206,11 @@ fn generator(message: impl Into<String>) -> Error {
 fn clif(plan: &Plan, binding: &Binding, tier: Tier) -> Result<String, Error> {
     let isa = isa::host()?;
     let mut scratch = Scratch::new();
-    build(&mut scratch, &isa, plan, binding, tier);
+    build(&mut scratch, &isa, plan, binding, tier, false);
     Ok(scratch.context.func.display().to_string())
 }
 
-fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Binding, tier: Tier) {
+fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Binding, tier: Tier, marks_steps: bool) {
     let func = &mut scratch.context.func;
     func.signature = ir::Signature::new(isa.default_call_conv());
     func.signature.params.extend([AbiParam::new(types::I64); 4]);
@@ -206,7 +218,7 @@ fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Bin
     let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
     // Without the instruction that they are made of, functions are better called in any tier.
     scratch.tape.set_inlining(tier == Tier::Optimised && isa.has_native_fma());
-    lower::lower(&mut builder, &**isa, plan, binding, &mut scratch.tape);
+    lower::lower(&mut builder, &**isa, plan, binding, &mut scratch.tape, marks_steps);
     builder.finalize(isa.frontend_config());
 }
 
@@ -229,7 +241,7 @@ fn with_code<R>(
         let compiled = catch_unwind(AssertUnwindSafe(|| {
             scratch.context.clear();
             scratch.context.set_disasm(disassemble);
-            build(scratch, &isa, plan, binding, tier);
+            build(scratch, &isa, plan, binding, tier, disassemble);
             budget.check_time()?;
             let code = scratch
                 .context

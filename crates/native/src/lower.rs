@@ -29,13 +29,15 @@ struct Regions {
     frame: AliasRegion,
 }
 
-/// Builds the body of a function whose parameters are input, output, frame and context.
+/// Builds the body of a function whose parameters are input, output, frame and context. `marks_steps` makes its instructions
+/// tell which steps they are for.
 pub(crate) fn lower(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,
     plan: &Plan,
     binding: &Binding,
     tape: &mut Tape,
+    marks_steps: bool,
 ) {
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
@@ -47,7 +49,8 @@ pub(crate) fn lower(
     };
     let regions = Regions { input: region(0, "input"), output: region(1, "output"), frame: region(2, "frame") };
     let context_region = region(3, "context");
-    let around = Surroundings { isa, context: params[3], context_region, signatures: FxHashMap::default() };
+    let around =
+        Surroundings { isa, context: params[3], context_region, signatures: FxHashMap::default(), marks_steps };
     let mut lowering = Lowering {
         escapes: escapes(plan),
         calls: call::steps(plan).zip(0..).map(|((step, callee), number)| (step, (callee, number))).collect(),
@@ -75,6 +78,7 @@ pub(crate) fn lower(
         lowering.cells[input.value.index()] = Some(cell);
     }
     lowering.blocks();
+    lowering.around.mark(lowering.builder, None);
     for (output, place) in plan.outputs().iter().zip(&binding.outputs) {
         let cell = lowering.cell(output.value);
         let to = lowering.memory(*place);
@@ -260,6 +264,7 @@ impl Lowering<'_, '_, '_> {
                     let Some(&id) = steps.get(line) else { continue };
                     stack.push(Todo::Steps(block, at + line + 1));
                     let step = plan.step(id);
+                    self.around.mark(self.builder, Some(id.index() as u32));
                     let (on, off) = match step.action {
                         Action::Where { on, off } => (on, off),
                         Action::Loop { round, state } => {
@@ -300,6 +305,7 @@ impl Lowering<'_, '_, '_> {
                 }
                 Todo::Again { step, start } => {
                     if let Action::Loop { round, state } = plan.step(step).action {
+                        self.around.mark(self.builder, Some(step.index() as u32));
                         self.end_round(step, round, state, start);
                     }
                 }
@@ -331,6 +337,7 @@ impl Lowering<'_, '_, '_> {
 
     fn jump_to_join(&mut self, step: StepId, branch: BlockId, join: ir::Block) {
         let Some(result) = self.plan.block(branch).result else { return };
+        self.around.mark(self.builder, Some(step.index() as u32));
         let cell = self.cell(result);
         let mut values = Vec::new();
         cells::spread(self.builder, &self.plan.value(self.plan.step(step).out).qtype, &cell, &mut values);

@@ -7,7 +7,7 @@ use crate::pairs::{self, Pair};
 use cembra_ops::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
-use cranelift_codegen::ir::{self, AbiParam, AliasRegion, InstBuilder, MemFlagsData, SigRef, types};
+use cranelift_codegen::ir::{self, AbiParam, AliasRegion, InstBuilder, MemFlagsData, SigRef, SourceLoc, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use rustc_hash::FxHashMap;
@@ -18,9 +18,18 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) context: ir::Value,
     pub(crate) context_region: AliasRegion,
     pub(crate) signatures: FxHashMap<RuntimeFn, SigRef>,
+    /// Whether instructions carry the steps that they are for: it takes time, and only listings show it.
+    pub(crate) marks_steps: bool,
 }
 
 impl Surroundings<'_> {
+    /// Says that the instructions to come are for a step of the plan; for none, that they are of the function itself.
+    pub(crate) fn mark(&self, builder: &mut FunctionBuilder<'_>, step: Option<u32>) {
+        if self.marks_steps {
+            builder.set_srcloc(step.map_or_else(SourceLoc::default, SourceLoc::new));
+        }
+    }
+
     /// Leaves the function with a fault of these operand bits in the context's record.
     pub(crate) fn fail(&self, builder: &mut FunctionBuilder<'_>, kind: FaultKind, operands: [ir::Value; 2], site: u32) {
         let flags = MemFlagsData::trusted().with_alias_region(Some(self.context_region));
@@ -77,6 +86,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     /// Plays an instruction that was not played yet.
     fn step(&mut self, at: usize) {
         if self.values[at].is_none() {
+            self.around.mark(self.builder, Some(self.tape.site(at)));
             self.values[at] = self.instr(at, &self.tape.instrs()[at]);
         }
     }
@@ -84,6 +94,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     /// Plays two divisions or square roots as one of vectors.
     fn pair(&mut self, first: usize, second: usize) {
         let tape = self.tape;
+        self.around.mark(self.builder, Some(tape.site(first)));
         let both = |one: Val, other: Val, player: &mut Self| {
             let (one, other) = (player.val(one), player.val(other));
             if one == other {

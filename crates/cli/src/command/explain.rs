@@ -2,9 +2,10 @@
 
 use super::{options_with_types, print, print_json, tell_json};
 use crate::arguments::{ModelArgs, Report};
+use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
-use crate::{disassembly, source};
-use cembra::{Error, Model, Options, PASSES, Stage};
+use crate::source;
+use cembra::{Error, Machine, Model, Options, Origin, PASSES, Span, Stage};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde_json::Value as Json;
@@ -117,10 +118,28 @@ fn explain(args: &Args) -> Result<Vec<(Stage, String)>, Failure> {
 pub(crate) fn one(text: &source::ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
     let shown = match stage {
         Stage::Asm if cfg!(target_arch = "x86_64") => {
-            model.machine(options).map(|machine| disassembly::listing(&machine.code))
+            model.machine(options).map(|machine| disassembly::listing(&machine.code, &notes(text, &machine)))
         }
         _ => model.explain(options, stage),
     };
     let shown = shown.map_err(|error: Error| text.blame(&error))?;
     Ok(if shown.ends_with('\n') { shown } else { shown + "\n" })
+}
+
+/// Operators with their places in the text, as notes on their machine code.
+fn notes(text: &source::ModelText, machine: &Machine) -> Vec<Note> {
+    let source = text.as_source().text;
+    let note = |origin: &Origin| {
+        let place = origin.span.map(|span| place(source, span));
+        (origin.bytes.clone(), format!("{}{}", origin.operator, place.unwrap_or_default()))
+    };
+    machine.origins.iter().map(note).collect()
+}
+
+/// Line and column of where a span begins, counted from 1; columns are characters.
+fn place(source: &str, span: Span) -> String {
+    let before = &source[..source.floor_char_boundary(span.start as usize)];
+    let line = 1 + before.matches('\n').count();
+    let column = 1 + before.chars().rev().take_while(|c| *c != '\n').count();
+    format!("  ({line}:{column})")
 }

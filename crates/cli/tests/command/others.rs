@@ -67,6 +67,12 @@ fn wheres_are_branches_in_the_machine_code() {
     let clif = shell.stdout(&["explain", &example("quadratic.cem"), "--stage", "clif"]);
     assert!(clif.matches("brif").count() >= 2, "{clif}");
     let asm = shell.stdout(&["explain", &example("quadratic.cem"), "--stage", "asm"]);
+    // What instructions are for, with line and column.
+    if cfg!(target_arch = "x86_64") {
+        for note in ["; entry, inputs, outputs\n", "; core._where  (6:17)\n", "; math.pow  (5:9)\n"] {
+            assert!(asm.contains(note), "{note} is not in\n{asm}");
+        }
+    }
     if cfg!(target_arch = "x86_64") {
         let labels: Vec<&str> = asm.lines().filter(|line| line.starts_with('L')).collect();
         assert!(labels.len() >= 2, "{asm}");

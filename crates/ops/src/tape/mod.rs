@@ -182,6 +182,8 @@ pub enum Instr {
 pub struct Tape {
     instrs: Vec<Instr>,
     types: Vec<MachineType>,
+    /// The step of the plan that each instruction was recorded for.
+    sites: Vec<u32>,
     constants: FxHashMap<(MachineType, u64), Val>,
     mask_constants: [Option<Mask>; 2],
     active: Option<Mask>,
@@ -200,6 +202,7 @@ impl Tape {
     pub fn clear(&mut self) {
         self.instrs.clear();
         self.types.clear();
+        self.sites.clear();
         self.constants.clear();
         self.mask_constants = [None; 2];
         self.active = None;
@@ -210,6 +213,12 @@ impl Tape {
     #[must_use]
     pub fn instrs(&self) -> &[Instr] {
         &self.instrs
+    }
+
+    /// The step of the plan that an instruction was first recorded for; others may use it too.
+    #[must_use]
+    pub fn site(&self, at: usize) -> u32 {
+        self.sites.get(at).copied().unwrap_or_default()
     }
 
     /// Says which step of the plan the following instructions belong to.
@@ -237,6 +246,7 @@ impl Tape {
             _ => MachineType::Flag,
         };
         self.types.push(ty);
+        self.sites.push(self.site);
         self.instrs.push(instr);
         self.instrs.len() as u32 - 1
     }
