@@ -9,6 +9,7 @@ extern crate cembra_limit_inlined;
 pub mod agreement;
 pub mod compile;
 mod error;
+pub mod large;
 pub mod life;
 pub mod measure;
 #[cfg(feature = "peers")]

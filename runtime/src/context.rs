@@ -122,6 +122,8 @@ pub struct Context {
     /// The flag of the token, for generated code; `NEVER` without one.
     cancel: *const AtomicBool,
     iterations: u64,
+    /// How many rounds are left, where generated code does not keep that in a register.
+    rounds_left: u64,
     arena: Arena,
     token: Option<Cancellation>,
 }
@@ -151,6 +153,8 @@ impl Context {
 
     /// Offset of the number of times that the loops of one evaluation may run.
     pub const ITERATIONS_OFFSET: i32 = std::mem::offset_of!(Context, iterations) as i32;
+    /// Offset of the number of times that the loops of this evaluation may run on. Generated code sets it first.
+    pub const ROUNDS_LEFT_OFFSET: i32 = std::mem::offset_of!(Context, rounds_left) as i32;
 
     /// How often the loops of one evaluation may run together, unless a caller says otherwise.
     pub const ITERATIONS: u64 = 10_000_000;
@@ -164,6 +168,7 @@ impl Context {
             cancel: &raw const NEVER,
             fault: FaultRecord::default(),
             iterations: Context::ITERATIONS,
+            rounds_left: 0,
             arena: Arena::new(Arena::LIMIT),
             token: None,
         }

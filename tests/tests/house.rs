@@ -25,7 +25,6 @@ const UNSAFE: &[&str] = &[
     "crates/fuzzing/src/in_place.rs",
     "crates/interp/src/lib.rs",
     "crates/native/src/compile.rs",
-    "crates/native/src/store.rs",
     "crates/ops/src/call.rs",
     "crates/ops/src/definition.rs",
     "crates/ops/src/direct.rs",

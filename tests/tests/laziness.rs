@@ -1,7 +1,7 @@
 //! What a conditional evaluates and what it does not: the table of the where pass, line by line, in both backends. The
 //! witness is `i // j` with `j` 0, which fails if it is evaluated.
 
-use cembra::{Backend, Error, Model, Options, QType, ScalarValue, Value};
+use cembra::{Backend, Error, Limits, Model, Options, QType, ScalarValue, Value};
 use cembra_runtime::Scalar;
 
 /// The witness, a condition that holds where it is safe, and another that the caller chooses.
@@ -11,7 +11,7 @@ fn run(expression: &str, j: i32, u: bool, backend: Backend, without: &[&str]) ->
     run_within(expression, j, u, backend, without, 1 << 20)
 }
 
-/// The same with so many bytes for strings.
+/// The same with so many bytes for strings. Where native code is cut into functions makes no difference.
 fn run_within(
     expression: &str,
     j: i32,
@@ -20,8 +20,25 @@ fn run_within(
     without: &[&str],
     arena: usize,
 ) -> Result<Vec<Value>, Error> {
+    let whole = Limits { arena_bytes: arena, ..Limits::default() };
+    let said = |result: &Result<Vec<Value>, Error>| result.clone().map_err(|error| (error.to_string(), error.span()));
+    let result = run_with(expression, j, u, backend, without, whole);
+    for native_steps in [1, 6] {
+        let cut = run_with(expression, j, u, backend, without, Limits { native_steps, ..whole });
+        assert_eq!(said(&result), said(&cut), "{expression} in pieces of {native_steps}");
+    }
+    result
+}
+
+fn run_with(
+    expression: &str,
+    j: i32,
+    u: bool,
+    backend: Backend,
+    without: &[&str],
+    limits: Limits,
+) -> Result<Vec<Value>, Error> {
     let model = Model::parse(&format!("{PRELUDE}{expression}"))?;
-    let limits = cembra::Limits { arena_bytes: arena, ..cembra::Limits::default() };
     let options = Options::default().backend(backend).limits(limits);
     let options = without.iter().fold(options, |options, pass| options.without_pass(pass));
     let executor = model.compile(&options)?;

@@ -1,7 +1,7 @@
 //! Deep and wide models in the backends: what planning takes, the interpreter runs and native code takes up to its limit;
 //! both on a small stack, with the same answers.
 
-use cembra::{Backend, Builder, Expr, Model, Options, QType, Value};
+use cembra::{Backend, Builder, Expr, Limits, Model, Options, QType, Value};
 
 /// Evaluates on a stack of 2 MB a model of one output over `x` and `y`, in each backend, for each row.
 fn evaluate(
@@ -79,17 +79,23 @@ fn many_conditionals_side_by_side_are_compiled() {
 }
 
 #[test]
-fn native_code_refuses_what_is_too_large_and_auto_interprets_it() {
+fn native_code_refuses_what_needs_too_much_stack_and_auto_interprets_it() {
     let b = Builder::new();
     let (x, y) = (b.typed_leaf("x", QType::INT32), b.typed_leaf("y", QType::INT32));
-    b.output("z", levels(30_000, x, y));
+    b.output("z", levels(10_000, x, y));
     let model = Model::from_program(b.build().expect("a program"));
-    let error = model.compile(&Options::default().backend(Backend::Native)).expect_err("too large");
-    assert_eq!(error.code(), "limit");
-    assert!(error.to_string().contains("steps") && error.to_string().contains("interpreter"), "{error}");
-    let executor = model.compile(&Options::default()).expect("a model");
-    assert_eq!(executor.backend(), Backend::Interpreter);
-    assert!(executor.fallback().is_some_and(|why| why.to_string().contains("20000")));
+    // Each level is a function of its own, inside of the one before.
+    let limits = Limits { native_steps: 1, ..Limits::default() };
+    let error = model.compile(&Options::default().backend(Backend::Native).limits(limits)).expect_err("too deep");
+    assert_eq!(error.code(), "native");
+    assert!(error.to_string().contains("bytes of stack") && error.to_string().contains("interpreter"), "{error}");
+    let executor = model.compile(&Options::default().limits(limits)).expect("a model");
+    assert_eq!((executor.backend(), executor.stack_bytes()), (Backend::Interpreter, None));
+    assert!(executor.fallback().is_some_and(|why| why.to_string().contains("262144")));
+    assert_eq!(executor.session().evaluate(&[Value::from(7), Value::from(0)]).expect("a value"), [Value::from(13)]);
+    // With hundreds of levels in each function there is enough for more of them.
+    let executor = model.compile(&Options::default().backend(Backend::Native)).expect("machine code");
+    assert!(executor.stack_bytes().is_some_and(|bytes| bytes > 1_000), "{:?}", executor.stack_bytes());
     assert_eq!(executor.session().evaluate(&[Value::from(7), Value::from(0)]).expect("a value"), [Value::from(13)]);
 }
 

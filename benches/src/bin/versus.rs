@@ -5,7 +5,7 @@ use cembra_benches::measure::Effort;
 use cembra_benches::record::{self, Record};
 use cembra_benches::scalar::Scalar;
 use cembra_benches::subject::Way;
-use cembra_benches::{Error, life, user, workload};
+use cembra_benches::{Error, large, life, user, workload};
 use clap::{Args, Parser, Subcommand};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -32,6 +32,14 @@ enum What {
     Scalar(Common),
     /// Microseconds from text to something callable, warm.
     Compile(Common),
+    /// The memory that compiling a large model takes; `compile` asks a process of its own for it.
+    #[command(hide = true)]
+    Peak {
+        /// The model.
+        workload: String,
+        /// What compiles it.
+        subject: String,
+    },
     /// Nanoseconds per call of a function: as a built-in operator, and as operators of the user.
     User(Common),
     /// The lives of many small models: load, first call, call, drop; the tails of their times, and their memory.
@@ -108,7 +116,12 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         What::Compile(common) => {
             let mut compile = Compile::new(common.effort(301, 30, Duration::ZERO));
             workload::visit_all(&mut compile)?;
+            compile.records.extend(large::run()?);
             common.report.write(&compile.records)
+        }
+        What::Peak { workload, subject } => {
+            writeln!(std::io::stdout(), "{}", large::peak(workload, subject)?)?;
+            Ok(())
         }
         What::Life(arguments) => {
             let wanted =

@@ -57,6 +57,15 @@ impl Runnable {
         }
     }
 
+    /// The machine code that a call would run now.
+    pub(crate) fn compiled(&self) -> Option<&Compiled> {
+        match self {
+            Runnable::Interpreted(_) => None,
+            Runnable::Native(compiled, _) => Some(compiled),
+            Runnable::Tiered(tiered) => tiered.compiled(),
+        }
+    }
+
     /// The tier of the machine code that a call would run now.
     pub(crate) fn tier(&self) -> Option<Tier> {
         match self {

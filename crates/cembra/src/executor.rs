@@ -7,7 +7,7 @@ use crate::model::operator_name;
 use crate::tiers::Tiered;
 use crate::{Backend, Error, Options};
 use cembra_expr::{Code, Diagnostic, Limits, Program, ScalarValue, Value};
-use cembra_native::Tier;
+use cembra_native::{Compiled, Tier};
 use cembra_plan::{Action, Binding, Function, Plan, StepId};
 use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
 use std::sync::{Arc, OnceLock};
@@ -250,6 +250,13 @@ impl Executor {
     #[must_use]
     pub fn fallback(&self) -> Option<&Diagnostic> {
         self.0.fallback.get()
+    }
+
+    /// The most stack that native code takes in a call, in bytes, kernels and other functions outside of the model apart;
+    /// none for the interpreter, which takes little however large the model is. Of several tiers, that which calls take now.
+    #[must_use]
+    pub fn stack_bytes(&self) -> Option<usize> {
+        self.0.runnable.compiled().map(Compiled::stack_bytes)
     }
 
     /// The plan in the documented form.

@@ -73,8 +73,9 @@ fn reachable(code: &[u8]) -> BTreeMap<u64, Instruction> {
             let instruction = decoder.decode();
             found.insert(instruction.ip(), instruction);
             match instruction.flow_control() {
-                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {}
-                FlowControl::ConditionalBranch => starts.push(instruction.near_branch_target()),
+                FlowControl::Next | FlowControl::IndirectCall => {}
+                // A direct call is one of another function of the model.
+                FlowControl::Call | FlowControl::ConditionalBranch => starts.push(instruction.near_branch_target()),
                 FlowControl::UnconditionalBranch => {
                     starts.push(instruction.near_branch_target());
                     break;
@@ -100,13 +101,17 @@ fn constants(instructions: &BTreeMap<u64, Instruction>, end: u64) -> BTreeMap<u6
 }
 
 fn labels(instructions: &BTreeMap<u64, Instruction>, constants: &BTreeMap<u64, usize>) -> Labels {
-    let is_branch = |one: &&Instruction| {
-        matches!(one.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch)
+    let targets = |kinds: &[FlowControl]| -> BTreeSet<u64> {
+        let of_kind = instructions.values().filter(|one| kinds.contains(&one.flow_control()));
+        of_kind.map(Instruction::near_branch_target).collect()
     };
-    let targets: BTreeSet<u64> = instructions.values().filter(is_branch).map(Instruction::near_branch_target).collect();
-    let branches = targets.into_iter().enumerate().map(|(index, offset)| (offset, format!("L{}", index + 1)));
-    let data = constants.keys().enumerate().map(|(index, offset)| (*offset, format!("C{}", index + 1)));
-    branches.chain(data).collect()
+    let named = |offsets: BTreeSet<u64>, letter: char| {
+        offsets.into_iter().enumerate().map(move |(index, offset)| (offset, format!("{letter}{}", index + 1)))
+    };
+    let branches = named(targets(&[FlowControl::ConditionalBranch, FlowControl::UnconditionalBranch]), 'L');
+    let functions = named(targets(&[FlowControl::Call]), 'F');
+    let data = named(constants.keys().copied().collect(), 'C');
+    branches.chain(functions).chain(data).collect()
 }
 
 /// Bytes as one number, with the float that they may be.
@@ -134,8 +139,8 @@ impl SymbolResolver for Names {
         _: u32,
     ) -> Option<SymbolResult<'_>> {
         // Not every number that happens to be an offset of a label means that place.
-        let is_place = instruction.is_ip_rel_memory_operand()
-            || (operand == 0 && instruction.near_branch_target() == address && !instruction.is_call_near());
+        let is_place =
+            instruction.is_ip_rel_memory_operand() || (operand == 0 && instruction.near_branch_target() == address);
         self.0.get(&address).filter(|_| is_place).map(|name| SymbolResult::with_str(address, name))
     }
 }
@@ -193,6 +198,14 @@ C1:
   0006  ret
 "
         );
+    }
+
+    #[test]
+    fn called_functions_are_listed_behind_what_calls_them() {
+        let code = [0xe8, 0x03, 0x00, 0x00, 0x00, 0xc3, 0xcc, 0xcc, 0xc3];
+        let lines =
+            ["; called with input, output, frame, context", "  0000  call    F1", "  0005  ret", "F1:", "  0008  ret"];
+        assert_eq!(listing(&code, &[]).lines().collect::<Vec<_>>(), lines);
     }
 
     #[test]

@@ -112,10 +112,12 @@ limits! {
     /// Planning: bytes of a frame, the memory of one evaluation. Default 64 MiB; never more than 2 GiB, which is what code
     /// can address.
     FrameBytes frame_bytes: usize = 64 << 20, "bytes of a frame", "take fewer or smaller inputs and outputs";
-    /// Native code: steps of a plan compiled to machine code, fields of tuples that they load, store or pass on, and steps
-    /// that the code generator repeats in every branch that uses their result. Default 20,000; with `Backend::Auto` larger
-    /// models are interpreted.
-    NativeSteps native_steps: usize = 20_000, "steps in native code", "use the interpreter, or `Backend::Auto`";
+    /// Native code: steps of a plan in one function, fields of the tuples that they make, and steps that the code generator
+    /// repeats in every branch that uses their result. Default 2,000; larger models are cut into several functions.
+    NativeSteps native_steps: usize = 2_000, "steps in a function", "use the interpreter, or `Backend::Auto`";
+    /// Native code: fields of a tuple that one step makes, or that is an output: that cannot be cut. Default 20,000; with
+    /// `Backend::Auto` models beyond it are interpreted.
+    NativeFields native_fields: usize = 20_000, "fields in native code", "use the interpreter, or `Backend::Auto`";
     /// Native code: bytes of the machine code of one model. Default 256 MiB; with `Backend::Auto` a model beyond it is
     /// interpreted.
     CodeBytes code_bytes: usize = 256 << 20, "bytes of machine code", "use the interpreter, or `Backend::Auto`";
@@ -295,7 +297,8 @@ mod tests {
             "4000000 fields of tuples",
             "60s",
             "67108864 bytes of a frame",
-            "20000 steps in native code",
+            "2000 steps in a function",
+            "20000 fields in native code",
             "268435456 bytes of machine code",
             "67108864 bytes of strings",
             "10000000 rounds of loops",

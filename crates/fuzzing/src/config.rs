@@ -50,6 +50,10 @@ pub struct Config {
     pub in_place: f64,
     /// Share of programs that are run under small limits on strings and on loops.
     pub limited: f64,
+    /// Share of programs whose native code is made of functions of a few steps.
+    pub cut: f64,
+    /// Share of programs that are compiled by the quick tier.
+    pub quick: f64,
     /// How many smaller programs the shrinker may try.
     pub shrink: u32,
 }
@@ -79,6 +83,8 @@ impl Default for Config {
             variants: 0.5,
             in_place: 0.3,
             limited: 0.1,
+            cut: 0.5,
+            quick: 0.3,
             shrink: 4000,
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::subject::Row;
 use crate::values::fresh;
+use cembra::Tier;
 use cembra_expr::{Budget, Limits, Value};
 use cembra_plan::{Base, Binding, Function, Place, Plan, ValueId};
 use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
@@ -32,12 +33,16 @@ impl Structs {
 
 /// What the two backends make of the rows, under their names; `None` in place of outputs stands for a fault. A backend that
 /// cannot compile the plan is left out: that is found elsewhere.
-pub(crate) fn answers(plan: &Plan, rows: &[Row], limits: &Limits) -> Vec<(&'static str, Vec<Option<Vec<Value>>>)> {
+pub(crate) fn answers(
+    plan: &Plan,
+    rows: &[Row],
+    limits: &Limits,
+    tier: Tier,
+) -> Vec<(&'static str, Vec<Option<Vec<Value>>>)> {
     let Some(structs) = Structs::of(plan) else { return Vec::new() };
     let interpreted = cembra_interp::bind(plan, &structs.binding);
-    let tier = cembra_native::Tier::Optimised;
     let mut all = vec![("interpreter in place", run(plan, &structs, &interpreted, rows, limits))];
-    if let Ok(compiled) = cembra_native::compile(plan, &structs.binding, tier, &Budget::default()) {
+    if let Ok(compiled) = cembra_native::compile(plan, &structs.binding, tier, &Budget::new(*limits)) {
         all.push(("native in place", run(plan, &structs, &compiled, rows, limits)));
     }
     all

@@ -26,7 +26,7 @@ use crate::edit::types;
 use crate::in_place;
 use crate::panics::caught;
 use crate::subject::{Answer, Failure, Row, Subject, same, shown};
-use cembra::{Model, Options};
+use cembra::{Model, Options, Tier};
 use cembra_expr::{Budget, Limits, Node, NodeId, Program, Value, print};
 use cembra_ops::{Meaning, Registry};
 use cembra_plan::Plan;
@@ -86,8 +86,10 @@ pub(crate) struct Case {
     pub(crate) alone: Option<usize>,
     /// Also with inputs and outputs in structs of the caller.
     pub(crate) in_place: bool,
-    /// What an evaluation may take.
+    /// What an evaluation may take, and how large the functions of native code are.
     pub(crate) limits: Limits,
+    /// How native code is made.
+    pub(crate) tier: Tier,
 }
 
 /// Which of the judge's laws was broken.
@@ -200,7 +202,7 @@ impl Trial<'_> {
             let said = [("plan of the text", read), ("plan of the program", made)];
             return Err(finding(Law::PrintsAndParses, "", None, &said));
         }
-        let defaults = Options::default().limits(self.case.limits);
+        let defaults = Options::default().limits(self.case.limits).tier(self.case.tier);
         let answers = self.both(&model, &defaults, "")?;
         let prepared = direct::prepare(program);
         let entangled = prepared.as_ref().is_some_and(direct::is_entangled);
@@ -212,7 +214,7 @@ impl Trial<'_> {
             found.is_none() || may_fault(answer)
         })?;
         if self.case.in_place {
-            for (name, found) in in_place::answers(&plan, &self.case.rows, &self.case.limits) {
+            for (name, found) in in_place::answers(&plan, &self.case.rows, &self.case.limits, self.case.tier) {
                 self.compare_values(Law::SameInPlace, "", name, &found, &answers, |found, answer| {
                     found.is_none() && answer.is_err()
                 })?;
@@ -221,7 +223,7 @@ impl Trial<'_> {
         let mut plans = vec![plan];
         if let Some(variant) = self.case.variant {
             plans.push(self.plan(model.program(), Some(variant))?);
-            let options = variant.options().limits(self.case.limits);
+            let options = variant.options().limits(self.case.limits).tier(self.case.tier);
             let other = self.both(&model, &options, variant.name())?;
             if variant == Variant::Plain {
                 let law = Law::ValuesAreDirect;

@@ -31,7 +31,7 @@ pub use config::Config;
 pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject};
 
-use cembra::Backend;
+use cembra::{Backend, Tier};
 use cembra_expr::{Limits, Program, print};
 use config::{chance, pick};
 use judge::{Case, Finding, Variant, judge};
@@ -106,9 +106,13 @@ fn try_program(config: &Config, number: u64, subjects: [&dyn Subject; 2], report
         loop_iterations: random.u64(..12),
         ..Limits::default()
     });
-    let limits = limits.unwrap_or_default();
+    let mut limits = limits.unwrap_or_default();
+    if chance(random, config.cut) {
+        limits.native_steps = *pick(random, &[1, 2, 3, 5, 10, 25]);
+    }
+    let tier = if chance(random, config.quick) { Tier::Quick } else { Tier::Optimised };
     let rows = generator::rows(random, config, &program.inputs);
-    try_case(config, number, Case { program, rows, variant, alone, in_place, limits }, subjects, report)
+    try_case(config, number, Case { program, rows, variant, alone, in_place, limits, tier }, subjects, report)
 }
 
 fn try_case(
@@ -126,13 +130,14 @@ fn try_case(
 fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Result<Option<Case>, Finding> {
     let Some(program) = judge::read(text)? else { return Ok(None) };
     let rows = generator::rows(random, config, &program.inputs);
-    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: false, limits: Limits::default() }))
+    let (limits, tier) = (Limits::default(), Tier::default());
+    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: false, limits, tier }))
 }
 
 fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {
     let program = Program::default();
-    let limits = Limits::default();
-    Mismatch { program, text: Some(text.to_owned()), row: None, limits, finding, seed: config.seed, number }
+    let (limits, tier) = (Limits::default(), Tier::default());
+    Mismatch { program, text: Some(text.to_owned()), row: None, limits, tier, finding, seed: config.seed, number }
 }
 
 fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: [&dyn Subject; 2]) -> Mismatch {
@@ -140,5 +145,6 @@ fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: 
     let (mut case, finding) = shrink::shrink(case, finding, config.shrink, &broken);
     let row = finding.row.filter(|at| *at < case.rows.len()).map(|at| case.rows.swap_remove(at));
     let row = row.or_else(|| case.rows.into_iter().next());
-    Mismatch { program: case.program, text: None, row, limits: case.limits, finding, seed: config.seed, number }
+    let Case { program, limits, tier, .. } = case;
+    Mismatch { program, text: None, row, limits, tier, finding, seed: config.seed, number }
 }

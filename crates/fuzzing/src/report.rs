@@ -2,6 +2,7 @@
 
 use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
+use cembra::Tier;
 use cembra_expr::{Limits, Node, NodeId, Program, ScalarValue, Value, print};
 use cembra_ops::{Argument, OpId, Operand, Registry, Resolved, id};
 use cembra_plan::{Action, StepId};
@@ -278,6 +279,7 @@ pub struct Mismatch {
     pub(crate) text: Option<String>,
     pub(crate) row: Option<Row>,
     pub(crate) limits: Limits,
+    pub(crate) tier: Tier,
     pub(crate) finding: Finding,
     pub(crate) seed: u64,
     pub(crate) number: u64,
@@ -325,9 +327,13 @@ impl fmt::Display for Mismatch {
         if let Some(row) = &self.row {
             writeln!(f, "\nrow: {row}")?;
         }
-        let Limits { arena_bytes, loop_iterations, .. } = self.limits;
+        let Limits { arena_bytes, loop_iterations, native_steps, .. } = self.limits;
         if self.limits != Limits::default() {
-            writeln!(f, "limits: arena_bytes {arena_bytes}, loop_iterations {loop_iterations}")?;
+            let limits = format!("arena_bytes {arena_bytes}, loop_iterations {loop_iterations}");
+            writeln!(f, "limits: {limits}, native_steps {native_steps}")?;
+        }
+        if self.tier != Tier::default() {
+            writeln!(f, "tier: {:?}", self.tier)?;
         }
         writeln!(f)?;
         for (who, what) in &self.finding.said {

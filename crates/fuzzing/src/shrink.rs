@@ -5,7 +5,7 @@ use crate::edit::{Edit, edited, stripped, types};
 use crate::judge::{Case, Finding};
 use crate::subject::{Row, Subject};
 use crate::values;
-use cembra::{Backend, Model, Options};
+use cembra::{Backend, Model, Options, Tier};
 use cembra_expr::{Limits, Node, NodeId, Output, Program, Value};
 use cembra_ops::{Registry, Typing, id};
 use cembra_runtime::QType;
@@ -92,6 +92,9 @@ impl Shrinker<'_> {
         }
         if self.case.limits != Limits::default() {
             self.take(Case { limits: Limits::default(), ..self.case.clone() });
+        }
+        if self.case.tier != Tier::default() {
+            self.take(Case { tier: Tier::default(), ..self.case.clone() });
         }
     }
 

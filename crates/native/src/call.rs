@@ -46,21 +46,25 @@ fn number_type(qtype: &QType) -> Option<ir::Type> {
 impl Lowering<'_, '_, '_> {
     /// The call of a step that has one.
     pub(crate) fn call(&mut self, id: StepId) {
-        let Some(&(callee, number)) = self.calls.get(&id) else { return };
+        let Some((callee, number)) = self.callee(id) else { return };
         self.cancelled.poll(self.builder, &self.around);
         let entry = |field: i32| KernelCall::SIZE * number as i32 + field;
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         let table = self.builder.ins().load(types::I64, flags, self.around.context, Context::CALLS_OFFSET);
         let mut load = |field: i32| self.builder.ins().load(types::I64, flags, table, entry(field));
         let (function, data) = (load(KernelCall::FUNCTION_OFFSET), load(KernelCall::DATA_OFFSET));
-        let cell = match callee {
+        let out = self.plan.step(id).out;
+        match callee {
             Callee::Kernel(_) => {
                 let slots = load(KernelCall::SLOTS_OFFSET);
-                self.call_kernel(id, function, slots, data)
+                let cell = self.call_kernel(id, function, slots, data);
+                self.made_in_slot(out, cell);
             }
-            Callee::Direct(_) => self.call_direct(id, function, data),
-        };
-        self.cells[self.plan.step(id).out.index()] = Some(cell);
+            Callee::Direct(_) => {
+                let cell = self.call_direct(id, function, data);
+                self.made(out, cell);
+            }
+        }
     }
 
     /// Calls a kernel: the arguments go to their slots in the frame, the result comes from its own.
@@ -68,8 +72,7 @@ impl Lowering<'_, '_, '_> {
         let plan = self.plan;
         let step = plan.step(id);
         for arg in plan.args(step) {
-            // What lies in the frame from the start is there already.
-            if self.literals[arg.index()].is_none() && !self.in_frame[arg.index()] {
+            if !self.lies_in_slot(*arg) {
                 let cell = self.cell(*arg);
                 let to = self.memory(plan.place(*arg));
                 cells::store(self.builder, &plan.value(*arg).qtype, &cell, to);

@@ -1,24 +1,14 @@
-//! Compiling a plan: contexts reused per thread, the code checked to be free of relocations, published, and wrapped so
-//! that nobody can call it after its pages are gone.
+//! Compiling a plan: its code is made, published, and wrapped so that nobody can call it after its pages are gone.
 
-use crate::copies::copies;
-use crate::error::{Error, ErrorKind};
-use crate::{call, isa, lower, store};
-use cembra_expr::{Budget, Limit};
-use cembra_ops::{State, Tape};
-use cembra_plan::{Binding, Function, Plan, StepId};
-use cembra_runtime::{CodePages, Context, Extent, FramePtr, KernelCall};
-use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{self, AbiParam, types};
-use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use std::cell::RefCell;
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::code::{self, Listings};
+use crate::error::Error;
+use crate::isa::{self, Tier};
+use crate::{call, store};
+use cembra_expr::Budget;
+use cembra_ops::State;
+use cembra_plan::{Binding, Function, Plan};
+use cembra_runtime::{CodePages, Context, FramePtr, KernelCall};
 use std::sync::Arc;
-
-/// The largest stack frame of a compiled function, in bytes.
-const MOST_STACK: u32 = 16 << 10;
 
 /// The signature of compiled code: input struct, output struct, frame, context; returns a status.
 ///
@@ -31,6 +21,7 @@ pub struct Compiled {
     pages: Arc<CodePages>,
     function: RawFunction,
     calls: Calls,
+    stack: usize,
 }
 
 /// The functions of operators that the code calls, with their slots.
@@ -77,6 +68,12 @@ impl Compiled {
         context.set_calls(self.calls.table.as_ptr());
     }
 
+    /// The most stack that a call takes, in bytes. Functions outside of the model, such as kernels, take some of their own.
+    #[must_use]
+    pub fn stack_bytes(&self) -> usize {
+        self.stack
+    }
+
     /// The memory the code lives in.
     #[must_use]
     pub fn pages(&self) -> &Arc<CodePages> {
@@ -97,62 +94,16 @@ impl Function for Compiled {
     }
 }
 
-/// What `explain` shows of a compilation.
-#[derive(Clone, Debug)]
-pub struct Listings {
-    /// The function as given to the code generator.
-    pub clif: String,
-    /// The machine code as the code generator prints it.
-    pub vcode: String,
-    /// The machine code's bytes.
-    pub code: Vec<u8>,
-    /// Ranges of the code that are there for a step of the plan, in order; elsewhere it is of the function itself.
-    pub steps: Vec<(Range<usize>, StepId)>,
-}
-
-/// How much goes into machine code. All tiers give the same bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Tier {
-    /// Less code in less time: mathematical functions are called.
-    Quick,
-    /// The fastest code: mathematical functions are part of it.
-    #[default]
-    Optimised,
-}
-
-struct Scratch {
-    context: cranelift_codegen::Context,
-    builder: FunctionBuilderContext,
-    tape: Tape,
-}
-
-impl Scratch {
-    fn new() -> Self {
-        Scratch {
-            context: cranelift_codegen::Context::new(),
-            builder: FunctionBuilderContext::new(),
-            tape: Tape::new(),
-        }
-    }
-}
-
-thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
-}
-
 /// Compiles a plan for the given places of its inputs and outputs, in a tier.
 ///
 /// # Errors
 /// The machine is not supported, a limit is exceeded, or there is no memory for the code.
 pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
-    with_code(plan, binding, tier, budget, false, |isa, context| {
-        let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
-        let alignment = u64::from(code.buffer.alignment);
-        let pages = store::publish(isa, &context.func.signature, alignment, code.code_buffer())?;
-        // SAFETY: CODE-ENTRY: the pages start with a function of this signature, compiled just above.
-        let function = unsafe { std::mem::transmute::<*const u8, RawFunction>(pages.as_ptr()) };
-        Ok(Compiled { pages, function, calls: Calls::of(plan) })
-    })
+    let code = code::generate(plan, binding, tier, &isa::host(tier)?, budget, None)?;
+    let pages = store::publish(&code.bytes)?;
+    // SAFETY: CODE-ENTRY: the pages start with a function of this signature, compiled just above.
+    let function = unsafe { std::mem::transmute::<*const u8, RawFunction>(pages.as_ptr()) };
+    Ok(Compiled { pages, function, calls: Calls::of(plan), stack: code.stack })
 }
 
 /// Compiles a plan and shows what became of it, without making it runnable.
@@ -160,123 +111,7 @@ pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> R
 /// # Errors
 /// As for `compile`.
 pub fn listings(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Listings, Error> {
-    with_code(plan, binding, tier, budget, true, |_, context| {
-        let code = context.compiled_code().ok_or_else(|| generator("no code was made"))?;
-        Ok(Listings {
-            clif: String::new(),
-            vcode: code.vcode.clone().unwrap_or_default(),
-            code: code.code_buffer().to_vec(),
-            steps: marked_steps(code),
-        })
-    })
-    .and_then(|mut listings| {
-        listings.clif = clif(plan, binding, tier)?;
-        Ok(listings)
-    })
-}
-
-/// The ranges of code that carry a step.
-fn marked_steps(code: &cranelift_codegen::CompiledCode) -> Vec<(Range<usize>, StepId)> {
-    let marked = code.buffer.get_srclocs_sorted().iter().filter(|range| !range.loc.is_default());
-    marked
-        .map(|range| (range.start as usize..range.end as usize, StepId::from_index(range.loc.bits() as usize)))
-        .collect()
-}
-
-/// How much there is to compile, in steps, copies of steps and fields of tuples; counted up to a little more than `most`.
-fn size(plan: &Plan, most: usize) -> usize {
-    let inputs = plan.inputs().iter().map(|input| input.value);
-    let outputs = plan.outputs().iter().map(|output| output.value);
-    let steps = (0..plan.step_count()).map(|at| plan.step(StepId::from_index(at)).out);
-    let mut size = plan.step_count();
-    for value in inputs.chain(outputs).chain(steps) {
-        if size > most {
-            break;
-        }
-        size += plan.value(value).qtype.extent(Extent { fields: most, nesting: usize::MAX }).fields;
-    }
-    if size > most { size } else { size.saturating_add(copies(plan)) }
-}
-
-fn generator(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::CodeGenerator, message)
-}
-
-/// The function before optimisation.
-fn clif(plan: &Plan, binding: &Binding, tier: Tier) -> Result<String, Error> {
-    let isa = isa::host()?;
-    let mut scratch = Scratch::new();
-    build(&mut scratch, &isa, plan, binding, tier, false);
-    Ok(scratch.context.func.display().to_string())
-}
-
-fn build(scratch: &mut Scratch, isa: &OwnedTargetIsa, plan: &Plan, binding: &Binding, tier: Tier, marks_steps: bool) {
-    let func = &mut scratch.context.func;
-    func.signature = ir::Signature::new(isa.default_call_conv());
-    func.signature.params.extend([AbiParam::new(types::I64); 4]);
-    func.signature.returns.push(AbiParam::new(types::I32));
-    let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
-    // Without the instruction that they are made of, functions are better called in any tier.
-    scratch.tape.set_inlining(tier == Tier::Optimised && isa.has_native_fma());
-    lower::lower(&mut builder, &**isa, plan, binding, &mut scratch.tape, marks_steps);
-    builder.finalize(isa.frontend_config());
-}
-
-/// Compiles in the thread's scratch memory and hands the context with the code to `finish`.
-fn with_code<R>(
-    plan: &Plan,
-    binding: &Binding,
-    tier: Tier,
-    budget: &Budget,
-    disassemble: bool,
-    finish: impl FnOnce(&OwnedTargetIsa, &cranelift_codegen::Context) -> Result<R, Error>,
-) -> Result<R, Error> {
-    let limits = budget.limits();
-    if size(plan, limits.native_steps) > limits.native_steps {
-        return Err(limits.exceeded(Limit::NativeSteps).into());
-    }
-    let isa = isa::host()?;
-    SCRATCH.with_borrow_mut(|scratch| {
-        // The code generator may panic on what it does not support; its state is thrown away then.
-        let compiled = catch_unwind(AssertUnwindSafe(|| {
-            scratch.context.clear();
-            scratch.context.set_disasm(disassemble);
-            build(scratch, &isa, plan, binding, tier, disassemble);
-            budget.check_time()?;
-            let code = scratch
-                .context
-                .compile(&*isa, &mut ControlPlane::default())
-                .map_err(|e| generator(format!("the code generator refused the model: {}", e.inner)))?;
-            check(code, budget)
-        }));
-        match compiled {
-            Ok(result) => {
-                result?;
-                finish(&isa, &scratch.context)
-            }
-            Err(_) => {
-                *scratch = Scratch::new();
-                Err(generator("the code generator failed on the model"))
-            }
-        }
-    })
-}
-
-/// Code must be movable and must not need much stack.
-fn check(code: &cranelift_codegen::CompiledCode, budget: &Budget) -> Result<(), Error> {
-    budget.check_time()?;
-    if code.code_buffer().len() > budget.limits().code_bytes {
-        return Err(budget.limits().exceeded(Limit::CodeBytes).into());
-    }
-    if !code.buffer.relocs().is_empty() {
-        return Err(generator("the code would need relocations"));
-    }
-    let stack = code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset);
-    if stack > MOST_STACK {
-        return Err(Error::new(
-            ErrorKind::Stack,
-            format!("the model needs {stack} bytes of stack; native code takes up to {MOST_STACK}"),
-        ));
-    }
-    Ok(())
+    let mut listings = Listings::default();
+    code::generate(plan, binding, tier, &isa::host(tier)?, budget, Some(&mut listings))?;
+    Ok(listings)
 }

@@ -1,13 +1,22 @@
-//! The host's instruction set and the settings we compile with, built once per process.
+//! The host's instruction set with the settings we compile with, built once per process and tier.
 
 use crate::error::{Error, ErrorKind};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use std::sync::OnceLock;
 
-/// The settings: as fast as the code gets, no relocations, checked in debug builds.
+/// How much goes into machine code. All tiers give the same bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Tier {
+    /// Code at once: registers are given out in one pass, mathematical functions are called.
+    Quick,
+    /// The fastest code: mathematical functions are part of it.
+    #[default]
+    Optimised,
+}
+
+/// The settings of all tiers: no relocations, little stack at a time, checked in debug builds.
 const SETTINGS: &[(&str, &str)] = &[
-    ("opt_level", "speed"),
     ("is_pic", "false"),
     ("use_colocated_libcalls", "false"),
     ("unwind_info", "false"),
@@ -17,13 +26,33 @@ const SETTINGS: &[(&str, &str)] = &[
     ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
 ];
 
-/// The instruction set of this machine.
-pub(crate) fn host() -> Result<OwnedTargetIsa, Error> {
-    static HOST: OnceLock<Result<OwnedTargetIsa, Error>> = OnceLock::new();
-    HOST.get_or_init(build).clone()
+/// What functions are compiled for: an instruction set and how much is done.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// For most functions. The rules and tapes leave little to optimise: on straight lines and branches the code generator's
+    /// optimisation takes a quarter of the time and gains nothing.
+    pub(crate) plain: OwnedTargetIsa,
+    /// For functions that gain from it, in the tier that cares.
+    pub(crate) thorough: Option<OwnedTargetIsa>,
 }
 
-fn build() -> Result<OwnedTargetIsa, Error> {
+/// This machine, with the settings of a tier.
+pub(crate) fn host(tier: Tier) -> Result<Target, Error> {
+    static HOSTS: [OnceLock<Result<Target, Error>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let target = || match tier {
+        Tier::Quick => {
+            let plain = build(&[("opt_level", "none"), ("regalloc_algorithm", "single_pass")])?;
+            Ok(Target { plain, thorough: None })
+        }
+        Tier::Optimised => {
+            let thorough = Some(build(&[("opt_level", "speed")])?);
+            Ok(Target { plain: build(&[("opt_level", "none")])?, thorough })
+        }
+    };
+    HOSTS[tier as usize].get_or_init(target).clone()
+}
+
+fn build(more: &[(&str, &str)]) -> Result<OwnedTargetIsa, Error> {
     // Elsewhere, memory that was written needs its instruction cache flushed before it runs.
     if !cfg!(target_arch = "x86_64") {
         return Err(Error::new(ErrorKind::Unsupported, "native code runs on x86-64 only so far"));
@@ -31,7 +60,7 @@ fn build() -> Result<OwnedTargetIsa, Error> {
     let generator =
         |what: &dyn std::fmt::Display| Error::new(ErrorKind::Unsupported, format!("no native code here: {what}"));
     let mut flags = settings::builder();
-    for (name, value) in SETTINGS {
+    for (name, value) in SETTINGS.iter().chain(more) {
         flags.set(name, value).map_err(|e| generator(&e))?;
     }
     let builder = cranelift_native::builder().map_err(|e| generator(&e))?;

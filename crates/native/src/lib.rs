@@ -5,14 +5,19 @@
 mod call;
 mod cancel;
 mod cells;
+mod code;
 mod compile;
-mod copies;
 mod error;
+mod homes;
 mod isa;
+mod lines;
 mod lower;
 mod pairs;
+mod pieces;
 mod player;
 mod store;
 
-pub use compile::{Compiled, Listings, RawFunction, Tier, compile, listings};
+pub use code::Listings;
+pub use compile::{Compiled, RawFunction, compile, listings};
 pub use error::{Error, ErrorKind};
+pub use isa::Tier;

@@ -1,27 +1,28 @@
-//! From a plan to a function: straight lines of steps are recorded on one tape each and played; conditionals become
-//! basic blocks that meet again. Values stay in registers; memory is touched for inputs, outputs and literal texts only.
+//! From a piece of a plan to a function: straight lines of steps are recorded on one tape each and played (`line.rs`);
+//! conditionals become basic blocks that meet again. Values stay in registers; memory is touched for inputs, outputs,
+//! literal texts, and what crosses from one piece to another.
 
+mod inner;
+mod line;
 mod rounds;
 
 use crate::call::{self, Callee};
 use crate::cancel::Cancelled;
 use crate::cells::{self, Cell, Datum, Memory, Presence};
-use crate::player::{Player, Surroundings};
-use cembra_expr::{ScalarValue, Value};
-use cembra_ops::{self as ops, Tape};
+use crate::homes::Homes;
+use crate::lines::Lines;
+use crate::pieces::{Piece, Pieces, size, widest};
+use crate::player::Surroundings;
+use cembra_expr::{Budget, Diagnostic, Limit, ScalarValue, Value};
+use cembra_ops::Tape;
 use cembra_plan::{Action, Base, Binding, BlockId, Place, Plan, StepId, ValueId};
-use cembra_runtime::{MachineType, QType, STATUS_OK, Scalar};
+use cembra_runtime::{QType, STATUS_OK};
 use cranelift_codegen::ir::{self, AliasRegion, AliasRegionData, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, Variable};
+use inner::Failed;
 use rustc_hash::FxHashMap;
-
-/// A value of the plan on a tape.
-#[derive(Clone)]
-enum TapeCell {
-    Scalar(ops::Cell),
-    Tuple(Vec<TapeCell>),
-}
+use std::ops::Range;
 
 struct Regions {
     input: AliasRegion,
@@ -29,16 +30,98 @@ struct Regions {
     frame: AliasRegion,
 }
 
-/// Builds the body of a function whose parameters are input, output, frame and context. `marks_steps` makes its instructions
-/// tell which steps they are for.
+/// A plan and what was decided about it before any function is built.
+pub(crate) struct Outline<'a> {
+    pub(crate) plan: &'a Plan,
+    binding: &'a Binding,
+    pieces: Pieces,
+    homes: Homes,
+    /// Which values are used outside of the line that makes them.
+    escapes: Vec<bool>,
+    /// What steps call, and the position of each call in the table.
+    calls: FxHashMap<StepId, (Callee, u32)>,
+    has_loops: bool,
+}
+
+impl<'a> Outline<'a> {
+    /// Decides how a plan is compiled: as one function, or in pieces if it is large. The code generator may be one that
+    /// `repeats` what is used in several places.
+    ///
+    /// # Errors
+    /// A limit is exceeded.
+    pub(crate) fn of(plan: &'a Plan, binding: &'a Binding, repeats: bool, budget: &Budget) -> Result<Self, Diagnostic> {
+        let limits = budget.limits();
+        let most = limits.native_steps;
+        let size = size(plan, most);
+        if size <= most {
+            let whole = Self::with(plan, binding, Pieces::whole(plan), repeats);
+            if size.saturating_add(whole.homes.copies()) <= most {
+                return Ok(whole);
+            }
+        }
+        if widest(plan, limits.native_fields) > limits.native_fields {
+            return Err(limits.exceeded(Limit::NativeFields));
+        }
+        // Half of what one function may be: time grows a little faster than size, and what is cut is long anyway.
+        Ok(Self::with(plan, binding, Pieces::cut(plan, binding, (most / 2).max(1), budget)?, repeats))
+    }
+
+    fn with(plan: &'a Plan, binding: &'a Binding, pieces: Pieces, repeats: bool) -> Self {
+        let lines = Lines::of(plan, &pieces);
+        let mut homes = Homes::of(plan, binding, &pieces);
+        if repeats {
+            homes.count_copies(plan, &lines, !pieces.is_whole());
+        }
+        let calls = call::steps(plan).zip(0..).map(|((step, callee), number)| (step, (callee, number))).collect();
+        Outline { plan, binding, pieces, homes, escapes: lines.escapes(plan), calls, has_loops: plan.has_loops() }
+    }
+
+    /// The functions that the plan becomes.
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        self.pieces.list()
+    }
+}
+
+/// The machine values of the plan's values, in the function being built.
+pub(crate) struct Registers {
+    cells: Vec<Option<Cell>>,
+    /// Which of them are known, in the order they came to be.
+    known: Vec<ValueId>,
+}
+
+impl Registers {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Registers { cells: vec![None; plan.value_count()], known: Vec::new() }
+    }
+
+    fn get(&self, value: ValueId) -> Option<&Cell> {
+        self.cells[value.index()].as_ref()
+    }
+
+    fn set(&mut self, value: ValueId, cell: Cell) {
+        self.cells[value.index()] = Some(cell);
+        self.known.push(value);
+    }
+
+    /// Forgets all but the first so many: what a branch computed or loaded is not there behind it.
+    fn forget(&mut self, from: usize) {
+        for value in self.known.drain(from..) {
+            self.cells[value.index()] = None;
+        }
+    }
+}
+
+/// Builds the body of a function whose parameters are input, output, frame and context: a piece of a plan. Says whether
+/// the code generator's optimisation would make it better.
 pub(crate) fn lower(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,
-    plan: &Plan,
-    binding: &Binding,
+    outline: &Outline<'_>,
+    number: usize,
+    registers: &mut Registers,
     tape: &mut Tape,
     marks_steps: bool,
-) {
+) -> bool {
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
@@ -49,112 +132,65 @@ pub(crate) fn lower(
     };
     let regions = Regions { input: region(0, "input"), output: region(1, "output"), frame: region(2, "frame") };
     let context_region = region(3, "context");
+    let signatures = FxHashMap::default();
     let around =
-        Surroundings { isa, context: params[3], context_region, signatures: FxHashMap::default(), marks_steps };
+        Surroundings { isa, context: params[3], context_region, signatures, is_improvable: false, marks_steps };
+    let (plan, piece) = (outline.plan, &outline.pieces()[number]);
     let mut lowering = Lowering {
-        escapes: escapes(plan),
-        calls: call::steps(plan).zip(0..).map(|((step, callee), number)| (step, (callee, number))).collect(),
-        kernel_signature: None,
-        cancelled: Cancelled::default(),
-        cells: vec![None; plan.value_count()],
-        in_frame: vec![false; plan.value_count()],
-        literals: vec![None; plan.value_count()],
+        outline,
         plan,
         builder,
         around,
         params: [params[0], params[1], params[2]],
         regions,
         tape,
+        kernel_signature: None,
+        piece_signature: None,
+        cancelled: Cancelled::default(),
+        failed: Failed::default(),
+        registers,
         rounds_left: None,
     };
-    lowering.count_rounds();
-    for (at, (value, _)) in plan.literals().iter().enumerate() {
-        lowering.literals[value.index()] = Some(at as u32);
+    lowering.count_rounds(number);
+    if outline.pieces.is_whole() {
+        for input in plan.inputs() {
+            lowering.cell(input.value);
+        }
     }
-    for (input, place) in plan.inputs().iter().zip(&binding.inputs) {
-        let from = lowering.memory(*place);
-        let cell = cells::load(lowering.builder, &plan.value(input.value).qtype, from);
-        lowering.in_frame[input.value.index()] = *place == plan.place(input.value);
-        lowering.cells[input.value.index()] = Some(cell);
+    lowering.blocks(piece.block, piece.steps.clone());
+    for called in &piece.calls {
+        lowering.call_piece(*called);
     }
-    lowering.blocks();
     lowering.around.mark(lowering.builder, None);
-    for (output, place) in plan.outputs().iter().zip(&binding.outputs) {
-        let cell = lowering.cell(output.value);
-        let to = lowering.memory(*place);
-        cells::store(lowering.builder, &plan.value(output.value).qtype, &cell, to);
+    for at in piece.outputs.clone() {
+        lowering.output(at);
     }
     let status = lowering.builder.ins().iconst(types::I32, i64::from(STATUS_OK));
     lowering.builder.ins().return_(&[status]);
     lowering.cancelled.finish(lowering.builder, &lowering.around);
-}
-
-/// True for a step that is no part of a straight line: a conditional, a loop, or the call of an operator's function.
-pub(crate) fn stands_alone(plan: &Plan, step: StepId) -> bool {
-    matches!(plan.step(step).action, Action::Where { .. } | Action::Loop { .. }) || call::callee(plan, step).is_some()
-}
-
-/// The straight line of each step, and how many lines there are. A straight line ends at a step that stands alone.
-pub(crate) fn lines(plan: &Plan) -> (Vec<u32>, u32) {
-    let mut line = 0;
-    let mut lines: Vec<u32> = vec![0; plan.step_count()];
-    for block in 0..plan.block_count() {
-        line += 1;
-        for id in &plan.block(BlockId::from_index(block)).steps {
-            let alone = u32::from(stands_alone(plan, *id));
-            line += alone;
-            lines[id.index()] = line;
-            line += alone;
-        }
-    }
-    (lines, line + 1)
-}
-
-/// Which values are used outside of the straight line that makes them.
-fn escapes(plan: &Plan) -> Vec<bool> {
-    let (lines, _) = lines(plan);
-    let mut line_of: Vec<u32> = vec![u32::MAX; plan.value_count()];
-    let mut escapes = vec![false; plan.value_count()];
-    for (at, line) in lines.iter().enumerate() {
-        line_of[plan.step(StepId::from_index(at)).out.index()] = *line;
-    }
-    for (at, line) in lines.into_iter().enumerate() {
-        for arg in plan.args(plan.step(StepId::from_index(at))) {
-            escapes[arg.index()] |= line_of[arg.index()] != line;
-        }
-    }
-    for block in 0..plan.block_count() {
-        if let Some(result) = plan.block(BlockId::from_index(block)).result {
-            escapes[result.index()] = true;
-        }
-    }
-    for output in plan.outputs() {
-        escapes[output.value.index()] = true;
-    }
-    escapes
+    lowering.failed.finish(lowering.builder);
+    lowering.registers.forget(0);
+    lowering.around.is_improvable
 }
 
 pub(crate) struct Lowering<'a, 'b, 'f> {
+    pub(crate) outline: &'a Outline<'a>,
     pub(crate) plan: &'a Plan,
     pub(crate) builder: &'a mut FunctionBuilder<'b>,
     pub(crate) around: Surroundings<'f>,
     pub(crate) params: [ir::Value; 3],
     regions: Regions,
     tape: &'a mut Tape,
-    escapes: Vec<bool>,
-    /// What steps call, and the position of each call in the table.
-    pub(crate) calls: FxHashMap<StepId, (Callee, u32)>,
     pub(crate) kernel_signature: Option<ir::SigRef>,
-    pub(crate) cells: Vec<Option<Cell>>,
-    pub(crate) literals: Vec<Option<u32>>,
+    piece_signature: Option<ir::SigRef>,
     pub(crate) cancelled: Cancelled,
-    /// Inputs that the caller puts into their slots.
-    pub(crate) in_frame: Vec<bool>,
-    /// How many rounds the loops may yet run.
+    failed: Failed,
+    registers: &'a mut Registers,
+    /// How many rounds the loops may yet run, if that is in a register.
     rounds_left: Option<Variable>,
 }
 
-impl Lowering<'_, '_, '_> {
+impl<'a> Lowering<'a, '_, '_> {
     pub(crate) fn memory(&self, place: Place) -> Memory {
         let (base, region) = match place.base {
             Base::Input => (self.params[0], self.regions.input),
@@ -164,22 +200,59 @@ impl Lowering<'_, '_, '_> {
         Memory { base, offset: place.offset, region, constant: true }
     }
 
-    /// The machine values of a value; those of a literal are made where they are asked for.
+    /// What a step calls, and the position of the call in the table.
+    pub(crate) fn callee(&self, step: StepId) -> Option<(Callee, u32)> {
+        self.outline.calls.get(&step).copied()
+    }
+
+    /// True if a value lies in its slot once it is made.
+    pub(crate) fn lies_in_slot(&self, value: ValueId) -> bool {
+        self.outline.homes.lies_in_slot(value)
+    }
+
+    /// The machine values of a value. Those of a literal are made where they are asked for; what another piece made, or the
+    /// caller, is loaded where it is first asked for.
     pub(crate) fn cell(&mut self, value: ValueId) -> Cell {
-        if let Some(cell) = &self.cells[value.index()] {
+        if let Some(cell) = self.registers.get(value) {
             return cell.clone();
         }
         let plan = self.plan;
-        match self.literals[value.index()] {
-            Some(at) => {
-                let place = plan.place(value);
-                self.literal_cell(&plan.literals()[at as usize].1, place)
-            }
-            None => {
-                debug_assert!(false, "{value:?} is used before it is made");
-                Cell { presence: Presence::Missing, datum: Datum::Nothing }
-            }
+        if let Some(at) = self.outline.homes.literal(value) {
+            return self.literal_cell(&plan.literals()[at].1, plan.place(value));
         }
+        let (place, constant) = self.outline.homes.place(plan, self.outline.binding, value);
+        debug_assert!(constant || self.lies_in_slot(value), "{value:?} is used before it is made");
+        let from = Memory { constant, ..self.memory(place) };
+        let cell = cells::load(self.builder, &plan.value(value).qtype, from);
+        self.registers.set(value, cell.clone());
+        cell
+    }
+
+    /// Notes what a value is, and puts it into its slot if others look for it there.
+    pub(crate) fn made(&mut self, value: ValueId, cell: Cell) {
+        if self.outline.homes.is_stored(value) {
+            let to = self.memory(self.plan.place(value));
+            cells::store(self.builder, &self.plan.value(value).qtype, &cell, to);
+        }
+        self.made_in_slot(value, cell);
+    }
+
+    /// Notes what a value is that is in its slot, or need not be there.
+    pub(crate) fn made_in_slot(&mut self, value: ValueId, cell: Cell) {
+        if !self.outline.homes.is_in_slot_only(value) {
+            self.registers.set(value, cell);
+        }
+    }
+
+    /// Puts an output into its place.
+    fn output(&mut self, at: usize) {
+        let (value, place) = (self.plan.outputs()[at].value, self.outline.binding.outputs[at]);
+        if place == self.plan.place(value) && self.registers.get(value).is_none() && self.lies_in_slot(value) {
+            return;
+        }
+        let cell = self.cell(value);
+        let to = self.memory(place);
+        cells::store(self.builder, &self.plan.value(value).qtype, &cell, to);
     }
 
     fn literal_cell(&mut self, literal: &Value, place: Place) -> Cell {
@@ -223,18 +296,21 @@ impl Lowering<'_, '_, '_> {
         }
     }
 
-    /// All blocks from the top one on, without recursion.
-    fn blocks(&mut self) {
+    /// Steps of a block with the blocks inside of them, without recursion.
+    fn blocks(&mut self, block: BlockId, steps: Range<usize>) {
         enum Todo {
-            Steps(BlockId, usize),
+            Steps(BlockId, Range<usize>),
             Else {
                 step: StepId,
                 off: ir::Block,
                 join: ir::Block,
+                /// How many values were known before the branch.
+                known: usize,
             },
             Join {
                 step: StepId,
                 join: ir::Block,
+                known: usize,
             },
             /// A round of a loop is done; rounds start at the block.
             Again {
@@ -248,21 +324,30 @@ impl Lowering<'_, '_, '_> {
             },
         }
         let plan = self.plan;
-        let mut stack = vec![Todo::Steps(BlockId::TOP, 0)];
+        // A block that is a piece of its own is called.
+        let enter = |lowering: &mut Self, stack: &mut Vec<Todo>, block: BlockId| match lowering
+            .outline
+            .pieces
+            .of_block(block)
+        {
+            Some(piece) => lowering.call_piece(piece),
+            None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len())),
+        };
+        let mut stack = vec![Todo::Steps(block, steps)];
         while let Some(todo) = stack.pop() {
             match todo {
-                Todo::Steps(block, at) => {
-                    let steps = &plan.block(block).steps[at..];
+                Todo::Steps(block, range) => {
+                    let steps = &plan.block(block).steps[range.clone()];
                     let alone = |id: &StepId| {
                         let structure = matches!(plan.step(*id).action, Action::Where { .. } | Action::Loop { .. });
-                        structure || self.calls.contains_key(id)
+                        structure || self.outline.calls.contains_key(id)
                     };
                     let line = steps.iter().position(alone).unwrap_or(steps.len());
                     if line > 0 {
                         self.line(&steps[..line]);
                     }
                     let Some(&id) = steps.get(line) else { continue };
-                    stack.push(Todo::Steps(block, at + line + 1));
+                    stack.push(Todo::Steps(block, range.start + line + 1..range.end));
                     let step = plan.step(id);
                     self.around.mark(self.builder, Some(id.index() as u32));
                     let (on, off) = match step.action {
@@ -270,7 +355,7 @@ impl Lowering<'_, '_, '_> {
                         Action::Loop { round, state } => {
                             let start = self.begin_rounds(plan.args(step)[0], state);
                             stack.push(Todo::Again { step: id, start });
-                            stack.push(Todo::Steps(round, 0));
+                            enter(self, &mut stack, round);
                             continue;
                         }
                         _ => {
@@ -281,11 +366,11 @@ impl Lowering<'_, '_, '_> {
                     match self.cell(plan.args(step)[0]).presence {
                         Presence::Present => {
                             stack.push(Todo::Known { step: id, branch: on });
-                            stack.push(Todo::Steps(on, 0));
+                            enter(self, &mut stack, on);
                         }
                         Presence::Missing => {
                             stack.push(Todo::Known { step: id, branch: off });
-                            stack.push(Todo::Steps(off, 0));
+                            enter(self, &mut stack, off);
                         }
                         Presence::Flag(flag) => {
                             let [on_block, off_block, join] = [(); 3].map(|()| self.builder.create_block());
@@ -298,8 +383,9 @@ impl Lowering<'_, '_, '_> {
                             self.builder.seal_block(on_block);
                             self.builder.seal_block(off_block);
                             self.builder.switch_to_block(on_block);
-                            stack.push(Todo::Else { step: id, off: off_block, join });
-                            stack.push(Todo::Steps(on, 0));
+                            let known = self.registers.known.len();
+                            stack.push(Todo::Else { step: id, off: off_block, join, known });
+                            enter(self, &mut stack, on);
                         }
                     }
                 }
@@ -309,26 +395,29 @@ impl Lowering<'_, '_, '_> {
                         self.end_round(step, round, state, start);
                     }
                 }
-                Todo::Else { step, off, join } => {
+                Todo::Else { step, off, join, known } => {
                     let Action::Where { on, off: off_steps } = plan.step(step).action else { continue };
                     self.jump_to_join(step, on, join);
+                    self.registers.forget(known);
                     self.builder.switch_to_block(off);
-                    stack.push(Todo::Join { step, join });
-                    stack.push(Todo::Steps(off_steps, 0));
+                    stack.push(Todo::Join { step, join, known });
+                    enter(self, &mut stack, off_steps);
                 }
-                Todo::Join { step, join } => {
+                Todo::Join { step, join, known } => {
                     let Action::Where { off, .. } = plan.step(step).action else { continue };
                     self.jump_to_join(step, off, join);
+                    self.registers.forget(known);
                     self.builder.seal_block(join);
                     self.builder.switch_to_block(join);
                     let out = plan.step(step).out;
                     let mut params = self.builder.block_params(join).to_vec().into_iter();
-                    self.cells[out.index()] = Some(cells::gather(&plan.value(out).qtype, &mut params));
+                    let cell = cells::gather(&plan.value(out).qtype, &mut params);
+                    self.made(out, cell);
                 }
                 Todo::Known { step, branch } => {
                     if let Some(result) = plan.block(branch).result {
                         let cell = self.cell(result);
-                        self.cells[plan.step(step).out.index()] = Some(cell);
+                        self.made(plan.step(step).out, cell);
                     }
                 }
             }
@@ -343,184 +432,5 @@ impl Lowering<'_, '_, '_> {
         cells::spread(self.builder, &self.plan.value(self.plan.step(step).out).qtype, &cell, &mut values);
         let args: Vec<BlockArg> = values.into_iter().map(BlockArg::from).collect();
         self.builder.ins().jump(join, &args);
-    }
-
-    /// Records a straight line of steps and plays it.
-    fn line(&mut self, steps: &[StepId]) {
-        let plan = self.plan;
-        self.tape.clear();
-        let mut line = Line { inputs: Vec::new(), cells: FxHashMap::default() };
-        for id in steps {
-            let step = plan.step(*id);
-            self.tape.set_site(id.index() as u32);
-            let cell = match step.action {
-                Action::Operator { op, overload, .. } => {
-                    let def = self.plan.registry().get(op);
-                    let overload = &def.overloads()[usize::from(overload)];
-                    let args: smallvec::SmallVec<[ops::Cell; 4]> =
-                        plan.args(step).iter().map(|arg| self.scalar(&mut line, *arg)).collect();
-                    TapeCell::Scalar(ops::lower(self.tape, def.presence, overload, &args))
-                }
-                Action::MakeTuple => {
-                    TapeCell::Tuple(plan.args(step).iter().map(|arg| self.import(&mut line, *arg)).collect())
-                }
-                Action::Field(index) => match self.import(&mut line, plan.args(step)[0]) {
-                    TapeCell::Tuple(fields) => fields[index as usize].clone(),
-                    scalar @ TapeCell::Scalar(_) => scalar,
-                },
-                Action::Has => {
-                    let presence = self.scalar(&mut line, plan.args(step)[0]).presence;
-                    TapeCell::Scalar(ops::Cell { presence, datum: ops::Datum::Unit })
-                }
-                Action::Where { .. } | Action::Loop { .. } => continue,
-            };
-            line.cells.insert(step.out, cell);
-        }
-        let kept: Vec<ValueId> =
-            steps.iter().map(|id| plan.step(*id).out).filter(|out| self.escapes[out.index()]).collect();
-        let (mut vals, mut masks) = (Vec::new(), Vec::new());
-        for value in &kept {
-            line.cells[value].roots(&mut vals, &mut masks);
-        }
-        let live = self.tape.live(vals, masks);
-        let values = Player::play(self.builder, &mut self.around, self.tape, &live, &line.inputs);
-        for value in kept {
-            self.cells[value.index()] = Some(line.cells[&value].export(&values));
-        }
-    }
-
-    fn scalar(&mut self, line: &mut Line, value: ValueId) -> ops::Cell {
-        match self.import(line, value) {
-            TapeCell::Scalar(cell) => cell,
-            // Operators take scalars; their overloads were matched to types.
-            TapeCell::Tuple(_) => ops::Cell::missing(Scalar::Unit, self.tape),
-        }
-    }
-
-    /// A value on the tape of the line: made there, a literal, or an input of the tape.
-    fn import(&mut self, line: &mut Line, value: ValueId) -> TapeCell {
-        if let Some(cell) = line.cells.get(&value) {
-            return cell.clone();
-        }
-        let plan = self.plan;
-        let literal = self.literals[value.index()].map(|at| &plan.literals()[at as usize].1);
-        let cell = match literal.and_then(|literal| self.constant(literal)) {
-            Some(cell) => TapeCell::Scalar(cell),
-            None => {
-                let cell = self.cell(value);
-                line.enter(self.tape, self.builder, &cell, &plan.value(value).qtype)
-            }
-        };
-        line.cells.insert(value, cell.clone());
-        cell
-    }
-
-    /// A literal as constants of the tape; none for texts and tuples.
-    fn constant(&mut self, literal: &Value) -> Option<ops::Cell> {
-        match literal {
-            Value::Missing(scalar) => Some(ops::Cell::missing(*scalar, self.tape)),
-            Value::Scalar(v) | Value::Present(v) if !v.scalar().is_string() => {
-                Some(ops::Cell::present(ops::Datum::from_bits(v.scalar(), v.bits(), self.tape)))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The straight line being recorded: what came in from outside, and the cells of values so far.
-struct Line {
-    inputs: Vec<ir::Value>,
-    cells: FxHashMap<ValueId, TapeCell>,
-}
-
-impl Line {
-    fn number(&mut self, tape: &mut Tape, value: ir::Value, ty: MachineType) -> ops::Val {
-        self.inputs.push(value);
-        tape.input(ty)
-    }
-
-    fn flag(&mut self, tape: &mut Tape, value: ir::Value) -> ops::Mask {
-        self.inputs.push(value);
-        tape.input_mask()
-    }
-
-    /// Makes machine values inputs of the tape.
-    fn enter(&mut self, tape: &mut Tape, builder: &FunctionBuilder<'_>, cell: &Cell, qtype: &QType) -> TapeCell {
-        if let (Datum::Tuple(cells), QType::Tuple(types)) = (&cell.datum, qtype) {
-            let fields = cells.iter().zip(types.iter()).map(|(cell, ty)| self.enter(tape, builder, cell, ty)).collect();
-            return TapeCell::Tuple(fields);
-        }
-        let presence = match cell.presence {
-            Presence::Present => ops::Presence::Present,
-            Presence::Missing => ops::Presence::Missing,
-            Presence::Flag(flag) => ops::Presence::When(self.flag(tape, flag)),
-        };
-        let datum = match &cell.datum {
-            Datum::Flag(value) => ops::Datum::Flag(self.flag(tape, *value)),
-            Datum::Num(value) => {
-                let ty = match builder.func.dfg.value_type(*value) {
-                    types::I32 => MachineType::I32,
-                    types::F32 => MachineType::F32,
-                    types::F64 => MachineType::F64,
-                    _ => MachineType::I64,
-                };
-                ops::Datum::Num(self.number(tape, *value, ty))
-            }
-            Datum::Text(ptr, len) => ops::Datum::Text {
-                ptr: self.number(tape, *ptr, MachineType::I64),
-                len: self.number(tape, *len, MachineType::I64),
-            },
-            Datum::Nothing | Datum::Tuple(_) => ops::Datum::from_bits(qtype.scalar().unwrap_or(Scalar::Unit), 0, tape),
-        };
-        TapeCell::Scalar(ops::Cell { presence, datum })
-    }
-}
-
-impl TapeCell {
-    /// The instructions whose results the cell is made of.
-    fn roots(&self, vals: &mut Vec<ops::Val>, masks: &mut Vec<ops::Mask>) {
-        match self {
-            TapeCell::Tuple(fields) => fields.iter().for_each(|field| field.roots(vals, masks)),
-            TapeCell::Scalar(cell) => {
-                match cell.presence {
-                    ops::Presence::When(mask) => masks.push(mask),
-                    ops::Presence::Missing => return,
-                    ops::Presence::Present => {}
-                }
-                match cell.datum {
-                    ops::Datum::Unit => {}
-                    ops::Datum::Flag(mask) => masks.push(mask),
-                    ops::Datum::Num(val) => vals.push(val),
-                    ops::Datum::Text { ptr, len } => vals.extend([ptr, len]),
-                }
-            }
-        }
-    }
-
-    /// The cell in machine values, after the tape was played.
-    fn export(&self, values: &[Option<ir::Value>]) -> Cell {
-        match self {
-            TapeCell::Tuple(fields) => Cell {
-                presence: Presence::Present,
-                datum: Datum::Tuple(fields.iter().map(|field| field.export(values)).collect()),
-            },
-            TapeCell::Scalar(cell) => {
-                let presence = match cell.presence {
-                    ops::Presence::Present => Presence::Present,
-                    ops::Presence::Missing => Presence::Missing,
-                    ops::Presence::When(mask) => values[mask.index()].map_or(Presence::Missing, Presence::Flag),
-                };
-                let datum = match (cell.datum, presence) {
-                    (ops::Datum::Unit, _) | (_, Presence::Missing) => Datum::Nothing,
-                    (ops::Datum::Flag(mask), _) => values[mask.index()].map_or(Datum::Nothing, Datum::Flag),
-                    (ops::Datum::Num(val), _) => values[val.index()].map_or(Datum::Nothing, Datum::Num),
-                    (ops::Datum::Text { ptr, len }, _) => match (values[ptr.index()], values[len.index()]) {
-                        (Some(ptr), Some(len)) => Datum::Text(ptr, len),
-                        _ => Datum::Nothing,
-                    },
-                };
-                Cell { presence, datum }
-            }
-        }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) signatures: FxHashMap<RuntimeFn, SigRef>,
     /// Whether instructions carry the steps that they are for: it takes time, and only listings show it.
     pub(crate) marks_steps: bool,
+    /// True once there is something that the code generator's optimisation makes better.
+    pub(crate) is_improvable: bool,
 }
 
 impl Surroundings<'_> {
@@ -275,6 +277,8 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
 
     fn binary(&mut self, op: Bin, a: Val, b: Val) -> ir::Value {
         let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
+        // A division by a constant becomes a multiplication.
+        self.around.is_improvable |= op == Bin::Div && !float && self.tape.known_bits(b).is_some();
         // A float constant is read from memory, and only the second operand of an instruction can be.
         let swaps = float && matches!(op, Bin::Add | Bin::Mul) && self.tape.known_bits(a).is_some();
         let (a, b) = if swaps { (b, a) } else { (a, b) };

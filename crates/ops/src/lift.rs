@@ -55,18 +55,25 @@ impl Overload {
     /// runtime, as its rule says. A function that a rule writes out costs no less.
     #[must_use]
     pub fn is_call(&self) -> bool {
+        let Some(tape) = self.tape() else { return true };
         let called = |instr: &Instr| matches!(instr, Instr::Call(..) | Instr::RareCall { .. });
-        self.record().is_none_or(|tape| tape.instrs().len() > LONG || tape.instrs().iter().any(called))
+        tape.instrs().len() > LONG || tape.instrs().iter().any(called)
+    }
+
+    /// How many instructions its rule is, its inputs and constants included; 0 without a rule.
+    #[must_use]
+    pub fn rule_length(&self) -> usize {
+        self.tape().map_or(0, |tape| tape.instrs().len())
     }
 
     /// What evaluating it costs, as `Tape::cost` counts it; none if that is a call or can stop the evaluation.
     #[must_use]
     pub fn cost(&self) -> Option<u32> {
-        self.record()?.cost()
+        self.tape()?.cost()
     }
 
-    /// Its rule, on arguments from outside; none without a rule.
-    fn record(&self) -> Option<Tape> {
+    /// Its rule on a tape of its own, if it has one.
+    fn tape(&self) -> Option<Tape> {
         let Lower::Rule(rule) = self.lower else { return None };
         let mut tape = Tape::new();
         let args: SmallVec<[Cell; 4]> = self.args.iter().map(|arg| input(&mut tape, *arg)).collect();

@@ -69,6 +69,13 @@ impl CodeMemory {
         self.slot.start()
     }
 
+    /// Writes to the start of the pages: as much of the bytes as there is room for.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let length = bytes.len().min(self.size());
+        // SAFETY: CODE-SLOT: the pages are writable, this owner's alone, and of at least that length.
+        unsafe { self.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), length) };
+    }
+
     /// How much may be written: whole pages.
     #[must_use]
     pub fn size(&self) -> usize {

@@ -156,7 +156,7 @@ pub(super) const CASES: &[Case] = &[
         Source::Text(format!("fn f({parameters}) = {sum}\nf({ones})"))
     }),
     slow("200,000 literals that collide", "value", || colliding(200_000)),
-    slow_native("native: 6,000 values alive at once", "native", || {
+    slow_native("native: 6,000 values alive at once", "value", || {
         let first = format!(
             "input x: f64\nlet a0 = x\n{}",
             joined(1..6_000, "\n", |n| format!("let a{n} = a{} * x + {n}", n - 1))
@@ -182,18 +182,25 @@ pub(super) const CASES: &[Case] = &[
         let first = format!("input x, z0: f64\nlet c = z0\nlet s = {sum}");
         lines(&first, 1..2_001, |n| format!("let z{n} = if x > {n} then s else z{} + 1", n - 1), "z2000")
     }),
-    native("native: sums shared by 2,000 branches", "limit native_steps", || {
+    native("native: sums shared by 2,000 branches", "value", || {
         let sum = joined(0..1_000, " + ", |n| format!("(c + {n}) * x"));
         let first = format!("input x, z0: f64\nlet c = z0\nlet s = {sum}");
         lines(&first, 1..2_001, |n| format!("let z{n} = if x > {n} then s else z{} + 1", n - 1), "z2000")
     }),
-    slow_native("native: 3,000 divisions alive at once", "native", || {
+    slow_native("native: 3,000 divisions alive at once", "div_by_zero", || {
         let divisions = joined(0..3_000, "\n", |n| format!("let s{n} = (c + {n}) // x"));
         let sums = joined(1..3_000, "\n", |n| format!("let r{n} = s{} + r{}", 2_999 - n, n - 1));
         Source::Text(format!("input x, c: i32\n{divisions}\nlet r0 = s2999\n{sums}\nr2999"))
     }),
-    native("native: an input of a million fields", "limit native_steps", || {
+    native("native: an input of a million fields", "value", || {
         Source::Text(format!("input t: ({})\nt.7", joined(0..MILLION, ", ", |_| "f64".into())))
+    }),
+    native("native: an output of 100,000 fields", "limit native_fields", || {
+        Source::Text(format!("input x: f64\n({})", joined(0..100_000, ", ", |n| format!("x + {n}"))))
+    }),
+    native("native: an input of 100,000 fields, each taken", "value", || {
+        let taken = joined(0..100_000, " + ", |n| format!("t.{n}"));
+        Source::Text(format!("input t: ({})\n{taken}", joined(0..100_000, ", ", |_| "f64".into())))
     }),
     native("native: 9,000 exponentials", "value", || {
         lines("input x0: f64", 1..9_001, |n| format!("let x{n} = math.exp(x{}) + {n}", n - 1), "x9000")

@@ -1,7 +1,7 @@
 //! One backend as the runner sees it: a model and types in, a session out; and what becomes of a row.
 
 use crate::case::{Case, Expected, Field, Refusal, Row, Stage};
-use cembra::{Backend, Error, Executor, Model, Options, QType, Value};
+use cembra::{Backend, Error, Executor, Limits, Model, Options, QType, Tier, Value};
 
 /// A way to run cases: a backend, which is never another one, and passes that are left out.
 #[derive(Clone, Copy)]
@@ -10,6 +10,10 @@ pub(crate) struct Adapter {
     pub(crate) backend: Backend,
     /// Optional passes that are left out.
     pub(crate) without: &'static [&'static str],
+    /// How native code is made.
+    pub(crate) tier: Tier,
+    /// How many steps are in one function of native code.
+    pub(crate) native_steps: usize,
 }
 
 /// The types a case is run with.
@@ -78,7 +82,8 @@ impl Adapter {
             Ok(model) => model,
             Err(error) => return Ok(Err((Stage::Parse, error))),
         };
-        let mut options = Options::default().backend(self.backend).keep_weak_outputs(case.weak);
+        let mut options = Options::default().backend(self.backend).tier(self.tier).keep_weak_outputs(case.weak);
+        options = options.limits(Limits { native_steps: self.native_steps, ..Limits::default() });
         for field in case.inputs()? {
             let qtype = if form == Form::Lifted { field.qtype.to_optional() } else { field.qtype };
             options = options.input_type(&field.name, qtype);

@@ -1,12 +1,13 @@
 //! The suites: every case of `suite/*.toml` in both backends, each a test of its own. A case also runs without the
-//! optional passes, so that constants are computed by the backend too and no result hangs on a rewrite.
+//! optional passes, so that constants are computed by the backend too and no result hangs on a rewrite; and native code is
+//! also made of functions of a few steps, and by the quick tier.
 
 mod adapter;
 mod case;
 
 use adapter::Adapter;
 use case::{Case, File};
-use cembra::Backend;
+use cembra::{Backend, Tier};
 use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -47,10 +48,17 @@ fn trial(file: &str, case: &Case, backend: Backend) -> Trial {
     let ignored = case.skip.is_some();
     let case = case.clone();
     let test = move || {
-        Adapter { backend, without: &[] }.run(&case)?;
+        let usual = Adapter { backend, without: &[], tier: Tier::Optimised, native_steps: 2_000 };
+        usual.run(&case)?;
+        let plain = Adapter { without: &["fold", "optimise"], ..usual };
         if case.needs.is_empty() {
-            let plain = Adapter { backend, without: &["fold", "optimise"] };
             plain.run(&case).map_err(|error| format!("without optional passes: {error}"))?;
+        }
+        if backend == Backend::Native {
+            let cut = Adapter { native_steps: 4, ..if case.needs.is_empty() { plain } else { usual } };
+            cut.run(&case).map_err(|error| format!("in many functions: {error}"))?;
+            let quick = Adapter { tier: Tier::Quick, ..usual };
+            quick.run(&case).map_err(|error| format!("in the quick tier: {error}"))?;
         }
         Ok(())
     };

@@ -147,6 +147,11 @@ impl Tiered {
         }
     }
 
+    /// The machine code that calls take now.
+    pub(crate) fn compiled(&self) -> Option<&Compiled> {
+        self.ladder.chosen().map(|(_, compiled)| compiled)
+    }
+
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.ladder.chosen().and_then(|(rung, _)| tier_on(rung))
     }

@@ -1,5 +1,6 @@
 //! Loops: a block whose parameters are the state, entered with the first state and again from the end of each round. How
-//! many rounds all loops of an evaluation may run is counted in a register, and checked where a round begins again.
+//! many rounds all loops of an evaluation may run is counted, and checked where a round begins again: in a register if the
+//! plan is one function, else in the context, where all pieces find it.
 
 use super::Lowering;
 use crate::cells::{self, Cell, Datum, Presence};
@@ -8,13 +9,38 @@ use cembra_runtime::{Context, FaultKind};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData, condcodes::IntCC, types};
 
 impl Lowering<'_, '_, '_> {
-    /// Loads how many rounds there may be, if there are loops.
-    pub(super) fn count_rounds(&mut self) {
-        if self.plan.has_loops() {
+    /// Where an evaluation begins, loads how many rounds there may be, if there are loops.
+    pub(super) fn count_rounds(&mut self, piece: usize) {
+        if !self.outline.has_loops || piece > 0 {
+            return;
+        }
+        let limit = self.iterations();
+        if self.outline.pieces.is_whole() {
             let variable = self.builder.declare_var(types::I64);
-            let limit = self.iterations();
             self.builder.def_var(variable, limit);
             self.rounds_left = Some(variable);
+        } else {
+            self.set_rounds_left(limit);
+        }
+    }
+
+    fn rounds_left(&mut self) -> ir::Value {
+        match self.rounds_left {
+            Some(variable) => self.builder.use_var(variable),
+            None => {
+                let flags = MemFlagsData::trusted().with_alias_region(Some(self.around.context_region));
+                self.builder.ins().load(types::I64, flags, self.around.context, Context::ROUNDS_LEFT_OFFSET)
+            }
+        }
+    }
+
+    fn set_rounds_left(&mut self, left: ir::Value) {
+        match self.rounds_left {
+            Some(variable) => self.builder.def_var(variable, left),
+            None => {
+                let flags = MemFlagsData::trusted().with_alias_region(Some(self.around.context_region));
+                self.builder.ins().store(flags, left, self.around.context, Context::ROUNDS_LEFT_OFFSET);
+            }
         }
     }
 
@@ -25,6 +51,8 @@ impl Lowering<'_, '_, '_> {
 
     /// Goes to a new block where rounds start, with the first state.
     pub(super) fn begin_rounds(&mut self, init: ValueId, state: ValueId) -> ir::Block {
+        // What machine code does for addresses and constants need not be done in every round.
+        self.around.is_improvable = true;
         let start = self.builder.create_block();
         let qtype = &self.plan.value(state).qtype;
         let mut params = Vec::new();
@@ -36,7 +64,8 @@ impl Lowering<'_, '_, '_> {
         self.jump_to_round(start, state, &first);
         self.builder.switch_to_block(start);
         let mut params = self.builder.block_params(start).to_vec().into_iter();
-        self.cells[state.index()] = Some(cells::gather(qtype, &mut params));
+        let cell = cells::gather(qtype, &mut params);
+        self.made(state, cell);
         start
     }
 
@@ -51,7 +80,6 @@ impl Lowering<'_, '_, '_> {
     pub(super) fn end_round(&mut self, step: StepId, round: BlockId, state: ValueId, start: ir::Block) {
         let Some(result) = self.plan.block(round).result else { return };
         let last = self.cell(result);
-        self.cells[self.plan.step(step).out.index()] = Some(last.clone());
         let Datum::Tuple(parts) = &last.datum else { return };
         let [next, again] = &parts[..] else { return };
         let goes_on = self.builder.create_block();
@@ -68,13 +96,13 @@ impl Lowering<'_, '_, '_> {
         self.jump_to_round(start, state, next);
         self.builder.seal_block(start);
         self.builder.switch_to_block(goes_on);
+        self.made(self.plan.step(step).out, last);
     }
 
     /// Counts a round, and leaves the function if there were too many or the evaluation was cancelled.
     fn take_round(&mut self, site: u32) {
-        let Some(variable) = self.rounds_left else { return };
         self.cancelled.poll(self.builder, &self.around);
-        let left = self.builder.use_var(variable);
+        let left = self.rounds_left();
         let none = self.builder.ins().icmp_imm_s(IntCC::Equal, left, 0);
         let [failed, goes_on] = [(); 2].map(|()| self.builder.create_block());
         self.builder.set_cold_block(failed);
@@ -86,6 +114,6 @@ impl Lowering<'_, '_, '_> {
         self.around.fail(self.builder, FaultKind::IterationLimit, [limit, zero], site);
         self.builder.switch_to_block(goes_on);
         let left = self.builder.ins().iadd_imm_s(left, -1);
-        self.builder.def_var(variable, left);
+        self.set_rounds_left(left);
     }
 }

@@ -1,0 +1,223 @@
+//! A straight line of steps: recorded on one tape, which is played once it is known what of it is used.
+
+use super::Lowering;
+use crate::cells::{Cell, Datum, Presence};
+use crate::player::Player;
+use cembra_expr::Value;
+use cembra_ops::{self as ops, Tape};
+use cembra_plan::{Action, StepId, ValueId};
+use cembra_runtime::{MachineType, QType, Scalar};
+use cranelift_codegen::ir::{self, types};
+use cranelift_frontend::FunctionBuilder;
+use rustc_hash::FxHashMap;
+
+/// A value of the plan on a tape.
+#[derive(Clone)]
+enum TapeCell {
+    Scalar(ops::Cell),
+    Tuple(Vec<TapeCell>),
+}
+
+impl Lowering<'_, '_, '_> {
+    /// Records a straight line of steps and plays it.
+    pub(super) fn line(&mut self, steps: &[StepId]) {
+        let plan = self.plan;
+        self.tape.clear();
+        let mut line = Line { inputs: Vec::new(), cells: FxHashMap::default() };
+        for id in steps {
+            let step = plan.step(*id);
+            self.tape.set_site(id.index() as u32);
+            let cell = match step.action {
+                Action::Operator { op, overload, .. } => {
+                    let def = self.plan.registry().get(op);
+                    let overload = &def.overloads()[usize::from(overload)];
+                    let args: smallvec::SmallVec<[ops::Cell; 4]> =
+                        plan.args(step).iter().map(|arg| self.scalar(&mut line, *arg)).collect();
+                    TapeCell::Scalar(ops::lower(self.tape, def.presence, overload, &args))
+                }
+                Action::MakeTuple => {
+                    TapeCell::Tuple(plan.args(step).iter().map(|arg| self.import(&mut line, *arg)).collect())
+                }
+                // A part of what is in memory is loaded where it is used, without the rest.
+                Action::Field(_) | Action::Has if !self.is_known(&line, plan.args(step)[0]) => continue,
+                Action::Field(index) => self.field(&mut line, plan.args(step)[0], index as usize),
+                Action::Has => {
+                    let presence = self.scalar(&mut line, plan.args(step)[0]).presence;
+                    TapeCell::Scalar(ops::Cell { presence, datum: ops::Datum::Unit })
+                }
+                Action::Where { .. } | Action::Loop { .. } => continue,
+            };
+            line.cells.insert(step.out, cell);
+        }
+        let outline = self.outline;
+        // A value is put into its slot also if only its parts are used elsewhere.
+        let is_used = |out: &ValueId| outline.escapes[out.index()] || outline.homes.is_stored(*out);
+        let escapes = |out: &ValueId| is_used(out) && line.cells.contains_key(out);
+        let kept: Vec<ValueId> = steps.iter().map(|id| plan.step(*id).out).filter(escapes).collect();
+        let (mut vals, mut masks) = (Vec::new(), Vec::new());
+        for value in &kept {
+            line.cells[value].roots(&mut vals, &mut masks);
+        }
+        let live = self.tape.live(vals, masks);
+        let values = Player::play(self.builder, &mut self.around, self.tape, &live, &line.inputs);
+        for value in kept {
+            let cell = line.cells[&value].export(&values);
+            self.made(value, cell);
+        }
+    }
+
+    fn scalar(&mut self, line: &mut Line, value: ValueId) -> ops::Cell {
+        match self.import(line, value) {
+            TapeCell::Scalar(cell) => cell,
+            // Operators take scalars; their overloads were matched to types.
+            TapeCell::Tuple(_) => ops::Cell::missing(Scalar::Unit, self.tape),
+        }
+    }
+
+    /// True for a value that is not only in memory.
+    fn is_known(&self, line: &Line, value: ValueId) -> bool {
+        let made = line.cells.contains_key(&value) || self.registers.get(value).is_some();
+        made || self.outline.homes.literal(value).is_some()
+    }
+
+    /// A field of a tuple; the others stay where they are.
+    fn field(&mut self, line: &mut Line, tuple: ValueId, index: usize) -> TapeCell {
+        if !line.cells.contains_key(&tuple)
+            && let Some(Cell { datum: Datum::Tuple(fields), .. }) = self.registers.get(tuple)
+            && let QType::Tuple(types) = &self.plan.value(tuple).qtype
+        {
+            return line.enter(self.tape, self.builder, &fields[index], &types[index]);
+        }
+        match self.import(line, tuple) {
+            TapeCell::Tuple(fields) => fields[index].clone(),
+            scalar @ TapeCell::Scalar(_) => scalar,
+        }
+    }
+
+    /// A value on the tape of the line: made there, a literal, or an input of the tape.
+    fn import(&mut self, line: &mut Line, value: ValueId) -> TapeCell {
+        if let Some(cell) = line.cells.get(&value) {
+            return cell.clone();
+        }
+        let plan = self.plan;
+        let literal = self.outline.homes.literal(value).map(|at| &plan.literals()[at].1);
+        let cell = match literal.and_then(|literal| self.constant(literal)) {
+            Some(cell) => TapeCell::Scalar(cell),
+            None => {
+                let cell = self.cell(value);
+                line.enter(self.tape, self.builder, &cell, &plan.value(value).qtype)
+            }
+        };
+        line.cells.insert(value, cell.clone());
+        cell
+    }
+
+    /// A literal as constants of the tape; none for texts and tuples.
+    fn constant(&mut self, literal: &Value) -> Option<ops::Cell> {
+        match literal {
+            Value::Missing(scalar) => Some(ops::Cell::missing(*scalar, self.tape)),
+            Value::Scalar(v) | Value::Present(v) if !v.scalar().is_string() => {
+                Some(ops::Cell::present(ops::Datum::from_bits(v.scalar(), v.bits(), self.tape)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The straight line being recorded: what came in from outside, and the cells of values so far.
+struct Line {
+    inputs: Vec<ir::Value>,
+    cells: FxHashMap<ValueId, TapeCell>,
+}
+
+impl Line {
+    fn number(&mut self, tape: &mut Tape, value: ir::Value, ty: MachineType) -> ops::Val {
+        self.inputs.push(value);
+        tape.input(ty)
+    }
+
+    fn flag(&mut self, tape: &mut Tape, value: ir::Value) -> ops::Mask {
+        self.inputs.push(value);
+        tape.input_mask()
+    }
+
+    /// Makes machine values inputs of the tape.
+    fn enter(&mut self, tape: &mut Tape, builder: &FunctionBuilder<'_>, cell: &Cell, qtype: &QType) -> TapeCell {
+        if let (Datum::Tuple(cells), QType::Tuple(types)) = (&cell.datum, qtype) {
+            let fields = cells.iter().zip(types.iter()).map(|(cell, ty)| self.enter(tape, builder, cell, ty)).collect();
+            return TapeCell::Tuple(fields);
+        }
+        let presence = match cell.presence {
+            Presence::Present => ops::Presence::Present,
+            Presence::Missing => ops::Presence::Missing,
+            Presence::Flag(flag) => ops::Presence::When(self.flag(tape, flag)),
+        };
+        let datum = match &cell.datum {
+            Datum::Flag(value) => ops::Datum::Flag(self.flag(tape, *value)),
+            Datum::Num(value) => {
+                let ty = match builder.func.dfg.value_type(*value) {
+                    types::I32 => MachineType::I32,
+                    types::F32 => MachineType::F32,
+                    types::F64 => MachineType::F64,
+                    _ => MachineType::I64,
+                };
+                ops::Datum::Num(self.number(tape, *value, ty))
+            }
+            Datum::Text(ptr, len) => ops::Datum::Text {
+                ptr: self.number(tape, *ptr, MachineType::I64),
+                len: self.number(tape, *len, MachineType::I64),
+            },
+            Datum::Nothing | Datum::Tuple(_) => ops::Datum::from_bits(qtype.scalar().unwrap_or(Scalar::Unit), 0, tape),
+        };
+        TapeCell::Scalar(ops::Cell { presence, datum })
+    }
+}
+
+impl TapeCell {
+    /// The instructions whose results the cell is made of.
+    fn roots(&self, vals: &mut Vec<ops::Val>, masks: &mut Vec<ops::Mask>) {
+        match self {
+            TapeCell::Tuple(fields) => fields.iter().for_each(|field| field.roots(vals, masks)),
+            TapeCell::Scalar(cell) => {
+                match cell.presence {
+                    ops::Presence::When(mask) => masks.push(mask),
+                    ops::Presence::Missing => return,
+                    ops::Presence::Present => {}
+                }
+                match cell.datum {
+                    ops::Datum::Unit => {}
+                    ops::Datum::Flag(mask) => masks.push(mask),
+                    ops::Datum::Num(val) => vals.push(val),
+                    ops::Datum::Text { ptr, len } => vals.extend([ptr, len]),
+                }
+            }
+        }
+    }
+
+    /// The cell in machine values, after the tape was played.
+    fn export(&self, values: &[Option<ir::Value>]) -> Cell {
+        match self {
+            TapeCell::Tuple(fields) => Cell {
+                presence: Presence::Present,
+                datum: Datum::Tuple(fields.iter().map(|field| field.export(values)).collect()),
+            },
+            TapeCell::Scalar(cell) => {
+                let presence = match cell.presence {
+                    ops::Presence::Present => Presence::Present,
+                    ops::Presence::Missing => Presence::Missing,
+                    ops::Presence::When(mask) => values[mask.index()].map_or(Presence::Missing, Presence::Flag),
+                };
+                let datum = match (cell.datum, presence) {
+                    (ops::Datum::Unit, _) | (_, Presence::Missing) => Datum::Nothing,
+                    (ops::Datum::Flag(mask), _) => values[mask.index()].map_or(Datum::Nothing, Datum::Flag),
+                    (ops::Datum::Num(val), _) => values[val.index()].map_or(Datum::Nothing, Datum::Num),
+                    (ops::Datum::Text { ptr, len }, _) => match (values[ptr.index()], values[len.index()]) {
+                        (Some(ptr), Some(len)) => Datum::Text(ptr, len),
+                        _ => Datum::Nothing,
+                    },
+                };
+                Cell { presence, datum }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Native code of several functions: the same values and faults as the interpreter, wherever a model is cut.
+
+use cembra::{Backend, Error, Limits, Model, Options, Tier, Value};
+
+/// Steps in a function, from one to more than there are.
+const CUTS: [usize; 7] = [1, 2, 3, 5, 9, 40, 2_000];
+
+/// What a row comes to: values, or the error with its place.
+type Outcome = Result<Vec<Value>, (String, Option<(u32, u32)>)>;
+
+fn outcome(result: Result<Vec<Value>, Error>) -> Outcome {
+    result.map_err(|error| (error.to_string(), error.span().map(|span| (span.start, span.end))))
+}
+
+/// Evaluates the rows by the interpreter and by native code in both tiers, cut in all ways; returns what all agree on.
+fn agreed(source: &str, rows: &[&[Value]], limits: Limits) -> Vec<Outcome> {
+    let model = Model::parse(source).expect("a model");
+    let run = |options: Options| {
+        let executor = model.compile(&options).expect("it compiles");
+        let mut session = executor.session();
+        // Twice: what the rows before left in the frame is not to matter.
+        let rows = rows.iter().chain(rows);
+        rows.map(|row| outcome(session.evaluate(row))).collect::<Vec<_>>()
+    };
+    let expected = run(Options::default().backend(Backend::Interpreter).limits(limits));
+    for tier in [Tier::Optimised, Tier::Quick] {
+        for native_steps in CUTS {
+            let limits = Limits { native_steps, ..limits };
+            let found = run(Options::default().backend(Backend::Native).tier(tier).limits(limits));
+            assert_eq!(found, expected, "{source}, {native_steps} steps in a function, {tier:?}");
+        }
+    }
+    expected[..rows.len()].to_vec()
+}
+
+fn values<T: Into<Value> + Clone, const N: usize>(row: [T; N]) -> [Value; N] {
+    row.map(Into::into)
+}
+
+#[test]
+fn values_cross_from_function_to_function() {
+    // Each is used by the next, by one far away, and at the end.
+    let mut source = String::from("input x, y: f64\nlet t0 = x * y\n");
+    for n in 1..60 {
+        source.push_str(&format!("let t{n} = t{} * {n} - t{} / (y + {n})\n", n - 1, n / 2));
+    }
+    source.push_str("output a = t59 + t0\noutput b = t30\noutput c = x");
+    let rows = [values([0.5, 0.25]), values([-3.0, 7.0])];
+    let outcomes = agreed(&source, &[&rows[0], &rows[1]], Limits::default());
+    assert!(outcomes.iter().all(|row| row.as_ref().is_ok_and(|values| values.len() == 3)));
+    assert_ne!(outcomes[0], outcomes[1]);
+}
+
+#[test]
+fn texts_tuples_and_optionals_cross() {
+    let source = r#"
+        input name: text; input x: f64?; input n: i32; input pair: (i64, (text?, bool))
+        let who = if n > 0 then name else strings.upper(name)
+        let chosen = (if n > 0 then n + 1 else n - 1, (who, if n > 0 then x * 2.0 else x), pair)
+        let made = (n, (name, x * 2.0))
+        let greeting = strings.join(chosen.1.0, " and ", chosen.2.1.0 ?? "nobody")
+        output a = (greeting, chosen.1.1, chosen.0)
+        output b = chosen.2
+        output c = has(x) and chosen.2.1.1 == true
+        output d = made.1.1 ?? -1.0
+    "#;
+    let model = Model::parse(source).expect("a model");
+    let executor = model.compile(&Options::default()).expect("it compiles");
+    let row = |n: i32, x: Option<f64>, who: Option<&str>| -> Vec<Value> {
+        let inner = Value::Tuple([optional_text(who), Value::from(true)].into());
+        let value = |name: &str| match name {
+            "name" => Value::from("Ada"),
+            "x" => Value::optional(cembra_runtime::Scalar::Float64, x.map(cembra::ScalarValue::Float64)),
+            "n" => Value::from(n),
+            _ => Value::Tuple([Value::from(7_i64), inner.clone()].into()),
+        };
+        executor.inputs().iter().map(|field| value(&field.name)).collect()
+    };
+    let rows = [row(3, Some(1.5), Some("Bob")), row(-3, Some(1.5), None), row(0, None, Some("Eve"))];
+    let rows: Vec<&[Value]> = rows.iter().map(Vec::as_slice).collect();
+    let outcomes = agreed(source, &rows, Limits::default());
+    let first = |at: usize| outcomes[at].as_ref().expect("values")[0].to_string();
+    assert_eq!(first(0), "('Ada and Bob', optional_float64{3}, 4)");
+    assert_eq!(first(1), "('ADA and nobody', optional_float64{1.5}, -4)");
+    assert_eq!(first(2), "('ADA and Eve', optional_float64{NA}, -1)");
+}
+
+fn optional_text(text: Option<&str>) -> Value {
+    Value::optional(cembra_runtime::Scalar::Text, text.map(|text| cembra::ScalarValue::Text(text.into())))
+}
+
+#[test]
+fn faults_say_where_from_any_function() {
+    let mut source = String::from("input i, j: i32\nlet t0 = i\n");
+    for n in 1..40 {
+        source.push_str(&format!("let t{n} = if i > {n} then t{} // (j - {n}) else t{} + 1\n", n - 1, n - 1));
+    }
+    source.push_str("t39");
+    for (i, j, place) in [(100, 5, Some("t4 // (j - 5)")), (100, 39, Some("t38 // (j - 39)")), (3, 3, None)] {
+        let outcomes = agreed(&source, &[&values([i, j])], Limits::default());
+        let found = outcomes[0].as_ref().err().map(|(_, span)| {
+            let (start, end) = span.expect("a place");
+            &source[start as usize..end as usize]
+        });
+        assert_eq!(found, place, "{i}, {j}");
+    }
+}
+
+#[test]
+fn loops_go_round_through_functions() {
+    let source = "input n: i64\n\
+        let inner = fn(k) = seq.reduce(fn(s, i) = s + i * k - (s // (i + 1)), seq.range(k), 0i64)\n\
+        output a = seq.reduce(fn(s, k) = if k > 3 then s + inner(k) else s * 2 + k, seq.range(n), 1i64)\n\
+        output b = core.while_loop((0i64, n), fn(t) = t.0 < 5, fn(t) = (t.0 + 1, t.1 * 2 - t.0)).1";
+    let rows = [0_i64, 1, 4, 9].map(|n| [Value::from(n)]);
+    let rows: Vec<&[Value]> = rows.iter().map(<[Value; 1]>::as_slice).collect();
+    let outcomes = agreed(source, &rows, Limits::default());
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    // Rounds of all loops are counted together, whatever function they are in; and anew in each evaluation.
+    let mut refused = Vec::new();
+    for loop_iterations in 0..60 {
+        let limits = Limits { loop_iterations, ..Limits::default() };
+        let outcomes = agreed(source, &[&[Value::from(9_i64)]], limits);
+        refused.push(outcomes[0].as_ref().is_err_and(|(message, _)| message.contains("loop")));
+    }
+    let enough = refused.iter().position(|refused| !refused).expect("few rounds are enough");
+    assert!(enough > 10 && refused[..enough].iter().all(|refused| *refused), "{refused:?}");
+}
+
+#[test]
+fn a_model_of_a_hundred_thousand_steps_is_native() {
+    let mut source = String::from("input x0, x1, x2: f64\nlet t0 = x0\n");
+    for n in 1..12_000 {
+        let (a, b) = (n % 3, (n + 1) % 3);
+        source.push_str(&format!(
+            "let t{n} = t{} * 0.5 + where(x{a} < {n}.5, x{b} * 1.{n}, x{a} - t{})\n",
+            n - 1,
+            n / 2
+        ));
+    }
+    source.push_str("output y = t11999");
+    let model = Model::parse(&source).expect("a model");
+    let row = values([1.5, -2.0, 7_000.25]);
+    let [interpreted, native, quick] =
+        [(Backend::Interpreter, Tier::Quick), (Backend::Native, Tier::Optimised), (Backend::Native, Tier::Quick)].map(
+            |(backend, tier)| {
+                let executor = model.compile(&Options::default().backend(backend).tier(tier)).expect("it compiles");
+                executor.session().evaluate(&row).expect("a value")
+            },
+        );
+    assert_eq!(native, interpreted);
+    assert_eq!(quick, interpreted);
+}
+
+#[test]
+fn code_of_what_many_branches_share_is_not_much() {
+    let sum = (0..300).map(|n| format!("(c + {n}) * x")).collect::<Vec<_>>().join(" + ");
+    let size = |levels: usize| {
+        let mut source = format!("input x, z0: f64\nlet c = z0\nlet s = {sum}\n");
+        for n in 1..=levels {
+            source.push_str(&format!("let z{n} = if x > {n} then s else z{} + 1\n", n - 1));
+        }
+        let model = Model::parse(&format!("{source}z{levels}")).expect("a model");
+        model.machine(&Options::default()).expect("machine code").code.len()
+    };
+    // The sum is some kilobytes, a level some dozens of bytes.
+    let (some, many) = (size(100), size(700));
+    assert!(some < 60_000 && many < 120_000, "{some} and {many} bytes");
+}
