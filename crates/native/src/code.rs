@@ -126,7 +126,7 @@ fn all(
     let (mut placed, mut calls) = (Vec::new(), Vec::new());
     let mut registers = Registers::new(outline.plan);
     // Without the instruction that they are made of, functions are better called in any tier.
-    scratch.tape.set_inlining(tier == Tier::Optimised && isa.has_native_fma());
+    scratch.tape.set_inlining(tier == Tier::Optimised && isa.has_native_fma() && outline.inlines());
     for number in 0..outline.pieces().len() {
         budget.check_time()?;
         scratch.context.clear();

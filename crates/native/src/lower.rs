@@ -76,6 +76,11 @@ impl<'a> Outline<'a> {
         Outline { plan, binding, pieces, homes, escapes: lines.escapes(plan), calls, has_loops: plan.has_loops() }
     }
 
+    /// True if the plan is small enough for mathematical functions to be written out.
+    pub(crate) fn inlines(&self) -> bool {
+        self.pieces.inlines()
+    }
+
     /// The functions that the plan becomes.
     pub(crate) fn pieces(&self) -> &[Piece] {
         self.pieces.list()

@@ -16,6 +16,9 @@ const MOST_CALLS: usize = 512;
 /// How many instructions of an operator's rule weigh as much as a step does at least.
 const INSTRUCTIONS_OF_A_STEP: usize = 8;
 
+/// The weight of the largest plans with mathematical functions written out. In larger ones that would take minutes.
+const MOST_INLINED: usize = 200_000;
+
 /// What one function does: steps, then calls, then outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
@@ -40,6 +43,7 @@ pub(crate) struct Pieces {
     of_step: Vec<u32>,
     /// The piece that runs a block which is not part of the piece around it.
     of_block: FxHashMap<BlockId, usize>,
+    inlines: bool,
 }
 
 impl Pieces {
@@ -47,7 +51,7 @@ impl Pieces {
     pub(crate) fn whole(plan: &Plan) -> Pieces {
         let steps = 0..plan.block(BlockId::TOP).steps.len();
         let all = Piece { steps, outputs: 0..plan.outputs().len(), ..Piece::NOTHING };
-        Pieces { list: vec![all], of_step: Vec::new(), of_block: FxHashMap::default() }
+        Pieces { list: vec![all], of_step: Vec::new(), of_block: FxHashMap::default(), inlines: true }
     }
 
     /// A plan in pieces of about `most` steps.
@@ -56,8 +60,12 @@ impl Pieces {
     /// The time is over.
     pub(crate) fn cut(plan: &Plan, binding: &Binding, most: usize, budget: &Budget) -> Result<Pieces, Diagnostic> {
         let weights = Weights::of(plan, most, budget)?;
-        let mut pieces =
-            Pieces { list: vec![Piece::NOTHING], of_step: vec![0; plan.step_count()], of_block: FxHashMap::default() };
+        let mut pieces = Pieces {
+            list: vec![Piece::NOTHING],
+            of_step: vec![0; plan.step_count()],
+            of_block: FxHashMap::default(),
+            inlines: weights.total <= MOST_INLINED,
+        };
         let mut parts = weights.stretches(plan, BlockId::TOP, most);
         parts.extend(outputs(plan, binding, most));
         // The entry does no steps itself, even if there is one part only: it is where an evaluation begins.
@@ -82,6 +90,11 @@ impl Pieces {
     /// All pieces in order.
     pub(crate) fn list(&self) -> &[Piece] {
         &self.list
+    }
+
+    /// True if the plan is small enough for mathematical functions to be written out.
+    pub(crate) fn inlines(&self) -> bool {
+        self.inlines
     }
 
     /// True if the plan is one function.
@@ -216,12 +229,18 @@ struct Weights {
     steps: Vec<u32>,
     blocks: Vec<usize>,
     large: usize,
+    /// Of all steps.
+    total: usize,
 }
 
 impl Weights {
     fn of(plan: &Plan, most: usize, budget: &Budget) -> Result<Weights, Diagnostic> {
-        let mut weights =
-            Weights { steps: vec![1; plan.step_count()], blocks: vec![0; plan.block_count()], large: most / 2 };
+        let mut weights = Weights {
+            steps: vec![1; plan.step_count()],
+            blocks: vec![0; plan.block_count()],
+            large: most / 2,
+            total: 0,
+        };
         let mut lengths: FxHashMap<(OpId, u16), usize> = FxHashMap::default();
         let mut length = |op: OpId, overload: u16| {
             let overloads = plan.registry().get(op).overloads();
@@ -244,6 +263,7 @@ impl Weights {
                 if let Action::Operator { op, overload, .. } = step.action {
                     weight += length(op, overload) / INSTRUCTIONS_OF_A_STEP;
                 }
+                weights.total = weights.total.saturating_add(weight);
                 for inner in inner_blocks(&step.action).into_iter().flatten() {
                     weight += if weights.is_large(inner) { 1 } else { weights.blocks[inner.index()] };
                 }
