@@ -198,7 +198,7 @@ pub(super) const CASES: &[Case] = &[
     native("native: an output of 100,000 fields", "limit native_fields", || {
         Source::Text(format!("input x: f64\n({})", joined(0..100_000, ", ", |n| format!("x + {n}"))))
     }),
-    native("native: an input of 100,000 fields, each taken", "value", || {
+    slow_native("native: an input of 100,000 fields, each taken", "value", || {
         let taken = joined(0..100_000, " + ", |n| format!("t.{n}"));
         Source::Text(format!("input t: ({})\n{taken}", joined(0..100_000, ", ", |_| "f64".into())))
     }),
