@@ -73,6 +73,30 @@ impl FaultKind {
             FaultKind::IndexRange => "index_range",
         }
     }
+
+    /// The fault in words. `operand` is the operand as people write it, if it is known; `result` is the type of the
+    /// operator's result; `text` is the text that the fault's operands view, for the kinds that have one.
+    #[must_use]
+    pub fn describe(self, operand: Option<&str>, result: &str, text: &str) -> String {
+        match (self, operand) {
+            (FaultKind::DivisionByZero, _) => "division by zero".to_owned(),
+            (FaultKind::CastRange, Some(operand)) => format!("{operand} does not fit into {result}"),
+            (FaultKind::CastRange, None) => format!("the value does not fit into {result}"),
+            (FaultKind::MissingValue, _) => "expects a present value, got missing".to_owned(),
+            (FaultKind::Assertion, _) => format!("assertion failed: {text}"),
+            (FaultKind::ArenaLimit, _) => "the strings of one evaluation exceed the limit `arena_bytes`".to_owned(),
+            (FaultKind::IterationLimit, _) => {
+                "the loops of one evaluation run more rounds than the limit `loop_iterations`".to_owned()
+            }
+            (FaultKind::IndexRange, Some(operand)) => format!("the sequence has no element {operand}"),
+            (FaultKind::IndexRange, None) => "the sequence has no such element".to_owned(),
+            (FaultKind::Invalid, _) if text.is_empty() => "an argument is outside of the operator's domain".to_owned(),
+            (FaultKind::Invalid, _) => text.to_owned(),
+            (FaultKind::Parse, Some(operand)) => format!("cannot parse {operand}"),
+            (FaultKind::Parse, None) => format!("cannot parse {text:?}"),
+            (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
+        }
+    }
 }
 
 /// A failure of one operator: the kind, and up to 16 bytes that say more (operand bits, or pointer and length of a text).

@@ -1,4 +1,4 @@
-//! Kernels: the functions that compute one operator on frame slots. The interpreter calls them for every step; generated
+//! Functions that are called with a context: compiled models, and kernels, which compute one operator on frame slots. The interpreter calls them for every step; generated
 //! code calls those that have no form in instructions, through a table in the context.
 
 use crate::{Context, FramePtr, STATUS_FAULT, STATUS_OK};
@@ -10,6 +10,11 @@ use crate::{Context, FramePtr, STATUS_FAULT, STATUS_OK};
 /// Calling it is unsafe: FRAME-SLOT must hold for every slot, with the overload's types, and `data` must be the overload's.
 pub type Kernel =
     unsafe extern "C" fn(context: &mut Context, frame: FramePtr, slots: *const u32, data: *const ()) -> i32;
+
+/// The signature of compiled models: input struct, output struct, frame, context; returns a status.
+///
+/// Calling it is unsafe: the contract is CALL, stated at `cembra_plan::Function::call`.
+pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32;
 
 /// What a function that is called on registers gives back, itself in two registers.
 #[repr(C)]

@@ -5,17 +5,20 @@
 //! This crate knows no expression, no operator and no compiler; everything else in the workspace is built on it.
 
 mod arena;
+mod c_interface;
 mod cancellation;
 mod code_memory;
 mod context;
 mod fields;
 mod frame;
 mod functions;
+mod interface;
 mod kernel;
 pub mod math;
 mod optional;
 mod qtype;
 pub mod quantile;
+mod standalone;
 mod text;
 
 pub use arena::Arena;
@@ -25,7 +28,9 @@ pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_O
 pub use fields::{Fields, NameError, Names};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
-pub use kernel::{Answer, Kernel, KernelCall};
+pub use interface::{INTERFACE_REVISION, interface};
+pub use kernel::{Answer, Kernel, KernelCall, RawFunction};
 pub use optional::Optional;
 pub use qtype::{Extent, FieldOffset, Layout, QType, Scalar, Shape};
+pub use standalone::{Evaluator, ModelFault, ObjectModel, Refusal};
 pub use text::{Bytes, Text};

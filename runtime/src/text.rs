@@ -1,6 +1,7 @@
 //! `Text` and `Bytes`: how strings are held in a frame: views (pointer and length) into memory that somebody else keeps
 //! alive for the whole call: the caller's input, the plan's literals, or the arena of the call.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 /// A view of bytes: pointer at offset 0, length at 8.
@@ -41,6 +42,18 @@ impl<'a> Bytes<'a> {
         }
         // SAFETY: STRING-VIEW (docs/safety.md): whoever made the view vouched for its bytes for 'a.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+impl fmt::Debug for Bytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().fmt(f)
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
     }
 }
 

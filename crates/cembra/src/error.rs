@@ -45,33 +45,21 @@ impl Error {
         text: &str,
         span: Option<Span>,
     ) -> Self {
-        let detail = match kind {
-            FaultKind::DivisionByZero => "division by zero".to_owned(),
-            FaultKind::CastRange => match operand {
-                Some(value) => format!("{} does not fit into {result}", crate::print_value(&any_nan(value))),
-                None => format!("the value does not fit into {result}"),
-            },
-            FaultKind::MissingValue => "expects a present value, got missing".to_owned(),
-            FaultKind::Assertion => format!("assertion failed: {text}"),
-            FaultKind::ArenaLimit => "the strings of one evaluation exceed the limit `arena_bytes`".to_owned(),
-            FaultKind::IterationLimit => {
-                "the loops of one evaluation run more rounds than the limit `loop_iterations`".to_owned()
-            }
-            FaultKind::IndexRange => match operand {
-                Some(value) => format!("the sequence has no element {}", crate::print_value(&value)),
-                None => "the sequence has no such element".to_owned(),
-            },
-            FaultKind::Invalid if text.is_empty() => "an argument is outside of the operator's domain".to_owned(),
-            FaultKind::Invalid => text.to_owned(),
-            FaultKind::Parse => format!("cannot parse {}", crate::print_value(&Value::from(text))),
-            FaultKind::Cancelled => return Error::cancelled(),
+        if kind == FaultKind::Cancelled {
+            return Error::cancelled();
+        }
+        let operand = match kind {
+            FaultKind::Parse => Some(Value::from(text)),
+            _ => operand.map(any_nan),
         };
+        let operand = operand.as_ref().map(crate::print_value);
+        let detail = kind.describe(operand.as_deref(), &result.to_string(), text);
         Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span }))
     }
 
     /// The fault of an evaluation whose token was cancelled; where it was noticed says nothing about the model.
     pub(crate) fn cancelled() -> Self {
-        let detail = "the evaluation was cancelled".to_owned();
+        let detail = FaultKind::Cancelled.describe(None, "", "");
         Error(Arc::new(Kind::Fault { kind: FaultKind::Cancelled, operator: None, detail, span: None }))
     }
 

@@ -45,6 +45,7 @@ mod loader;
 mod metrics;
 mod model;
 mod names;
+mod object;
 mod options;
 mod pool;
 mod profiling;
@@ -58,7 +59,7 @@ pub use cembra_expr::{
     Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limit, Limits, NodeId, Program, ScalarValue, Span,
     Value, ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
 };
-pub use cembra_native::{RawFunction, Tier};
+pub use cembra_native::{RawFunction, Target, Tier};
 pub use cembra_ops::{
     Arguments, Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, TypeFault, Un,
     UserFunction, UserOperator, Val,
@@ -78,6 +79,7 @@ pub use loaded::LoadedRows;
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};
 pub use metrics::{Counters, Counts, Event, Metrics, install_metrics};
 pub use model::{Model, Signature};
+pub use object::Object;
 pub use options::Options;
 pub use pool::{Evaluator, Pool};
 pub use profiling::{Profile, profile_code};

@@ -76,6 +76,11 @@ impl ModelArgs {
         Ok(limits)
     }
 
+    /// The name of the model's file without its extension.
+    pub(crate) fn file_stem(&self) -> Option<&str> {
+        self.model.as_ref()?.file_stem()?.to_str().filter(|stem| *stem != "-")
+    }
+
     /// The types given on the command line.
     pub(crate) fn types(&self) -> impl Iterator<Item = (&str, &QType)> {
         self.types.iter().flat_map(|list| list.0.iter().map(|(name, qtype)| (name.as_str(), qtype)))

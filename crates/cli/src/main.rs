@@ -1,4 +1,4 @@
-//! The `cembra` command: evaluates, checks, explains and measures models.
+//! The `cembra` command: evaluates, checks, explains, compiles and measures models.
 
 mod arguments;
 mod command;
@@ -13,7 +13,7 @@ mod session;
 mod source;
 
 use clap::{Parser, Subcommand};
-use command::{bench, check, completions, eval, explain, fuzz, ops, repl};
+use command::{bench, build, check, completions, eval, explain, fuzz, ops, repl};
 use std::process::ExitCode;
 
 /// Evaluates typed expressions with missing values
@@ -34,6 +34,7 @@ enum Command {
     Eval(eval::Args),
     Check(check::Args),
     Explain(explain::Args),
+    Build(build::Args),
     Ops(ops::Args),
     Repl(repl::Args),
     Fuzz(fuzz::Args),
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Build(args) => build::run(&args),
         Command::Ops(args) => ops::run(&args),
         Command::Repl(args) => repl::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),

@@ -66,6 +66,8 @@ codes! {
     Builder = "builder";
     /// A file of a model that is damaged, or of another version.
     Wire = "wire";
+    /// A model that cannot be compiled ahead of time.
+    Object = "object";
 }
 
 impl fmt::Display for Code {

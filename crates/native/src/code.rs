@@ -3,7 +3,7 @@
 //! nothing else refers to a place.
 
 use crate::error::{Error, ErrorKind};
-use crate::isa::{Target, Tier};
+use crate::isa::{Isas, Tier};
 use crate::lower::{self, Outline, Registers};
 use cembra_expr::{Budget, Limit};
 use cembra_ops::Tape;
@@ -11,6 +11,7 @@ use cembra_plan::{Binding, Plan, StepId};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{self, AbiParam, ExternalName, UserFuncName, types};
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CompiledCode, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::cell::RefCell;
@@ -23,8 +24,8 @@ const MOST_STACK: usize = 256 << 10;
 /// What a call takes of the stack beyond the frame of the function: the way back and the caller's frame pointer.
 const CALL_STACK: usize = 16;
 
-/// Where functions begin.
-const ALIGNMENT: usize = 16;
+/// Where functions begin, and code wherever it is put.
+pub(crate) const ALIGNMENT: usize = 16;
 
 /// What is between them: on x86-64 an instruction of one byte that stops whoever runs into it.
 const PADDING: u8 = 0xCC;
@@ -71,7 +72,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
 }
 
-/// The code of a plan for a target; what is to be listed of it is added to `listings`.
+/// The code of a plan for a machine; what is to be listed of it is added to `listings`.
 ///
 /// # Errors
 /// A limit is exceeded, or the code generator fails.
@@ -79,14 +80,14 @@ pub(crate) fn generate(
     plan: &Plan,
     binding: &Binding,
     tier: Tier,
-    target: &Target,
+    isas: &Isas,
     budget: &Budget,
     listings: Option<&mut Listings>,
 ) -> Result<Code, Error> {
-    let outline = Outline::of(plan, binding, target.thorough.is_some(), budget)?;
+    let outline = Outline::of(plan, binding, isas.thorough.is_some(), budget)?;
     SCRATCH.with_borrow_mut(|scratch| {
         // The code generator may panic on what it does not support; its state is thrown away then.
-        let made = catch_unwind(AssertUnwindSafe(|| all(scratch, &outline, tier, target, budget, listings)));
+        let made = catch_unwind(AssertUnwindSafe(|| all(scratch, &outline, tier, isas, budget, listings)));
         made.unwrap_or_else(|_| {
             *scratch = Scratch::new();
             Err(generator("the code generator failed on the model"))
@@ -117,11 +118,11 @@ fn all(
     scratch: &mut Scratch,
     outline: &Outline<'_>,
     tier: Tier,
-    target: &Target,
+    isas: &Isas,
     budget: &Budget,
     mut listings: Option<&mut Listings>,
 ) -> Result<Code, Error> {
-    let (limits, isa) = (budget.limits(), &target.plain);
+    let (limits, isa) = (budget.limits(), &isas.plain);
     let mut bytes = Vec::new();
     let (mut placed, mut calls) = (Vec::new(), Vec::new());
     let mut registers = Registers::new(outline.plan);
@@ -133,9 +134,7 @@ fn all(
         scratch.context.set_disasm(listings.is_some());
         let func = &mut scratch.context.func;
         func.name = UserFuncName::user(0, number as u32);
-        func.signature = ir::Signature::new(isa.default_call_conv());
-        func.signature.params.extend([AbiParam::new(types::I64); 4]);
-        func.signature.returns.push(AbiParam::new(types::I32));
+        func.signature = signature(&**isa);
         let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
         let marks_steps = listings.is_some();
         let improvable =
@@ -145,7 +144,7 @@ fn all(
             listings.clif.push_str(&scratch.context.func.display().to_string());
         }
         let refused = |inner| generator(format!("the code generator refused the model: {inner}"));
-        let isa = target.thorough.as_ref().filter(|_| improvable).unwrap_or(isa);
+        let isa = isas.thorough.as_ref().filter(|_| improvable).unwrap_or(isa);
         scratch.context.compile(&**isa, &mut ControlPlane::default()).map_err(|e| refused(e.inner))?;
         let code = scratch.context.compiled_code().ok_or_else(|| generator("no code was made"))?;
         if code.buffer.alignment as usize > ALIGNMENT {
@@ -178,6 +177,15 @@ fn all(
         listings.code.clone_from(&bytes);
     }
     Ok(Code { bytes, stack })
+}
+
+/// The signature of compiled code, `RawFunction`.
+pub(crate) fn signature(isa: &dyn TargetIsa) -> ir::Signature {
+    let mut signature = ir::Signature::new(isa.default_call_conv());
+    signature.params.extend([AbiParam::new(types::I64); 4]);
+    // Where registers are wider, the calling convention wants all of one filled.
+    signature.returns.push(AbiParam::new(types::I32).sext());
+    signature
 }
 
 /// The ranges of a function's code that carry a step, where it begins at `start`.

@@ -1,19 +1,14 @@
 //! Compiling a plan: its code is made, published, and wrapped so that nobody can call it after its pages are gone.
 
-use crate::code::{self, Listings};
+use crate::code::{self, Code, Listings};
 use crate::error::Error;
 use crate::isa::{self, Tier};
 use crate::{call, store};
 use cembra_expr::Budget;
 use cembra_ops::State;
 use cembra_plan::{Binding, Function, Plan};
-use cembra_runtime::{CodePages, Context, FramePtr, KernelCall};
+use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, RawFunction};
 use std::sync::Arc;
-
-/// The signature of compiled code: input struct, output struct, frame, context; returns a status.
-///
-/// Calling it is unsafe: the contract is CALL, stated at `cembra_plan::Function::call`.
-pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32;
 
 /// A compiled plan. Its code lives as long as it does.
 #[derive(Debug)]
@@ -100,8 +95,17 @@ impl Function for Compiled {
 /// The machine is not supported, a limit is exceeded, or there is no memory for the code.
 pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
     let code = code::generate(plan, binding, tier, &isa::host(tier)?, budget, None)?;
+    // SAFETY: CODE-ENTRY: the code was made of the plan just above.
+    unsafe { install(plan, &code) }
+}
+
+/// Makes code runnable.
+///
+/// # Safety
+/// CODE-ENTRY: the code is what `code::generate` made of this plan for this machine.
+pub(crate) unsafe fn install(plan: &Plan, code: &Code) -> Result<Compiled, Error> {
     let pages = store::publish(&code.bytes)?;
-    // SAFETY: CODE-ENTRY: the pages start with a function of this signature, compiled just above.
+    // SAFETY: CODE-ENTRY, promised by the caller.
     let function = unsafe { std::mem::transmute::<*const u8, RawFunction>(pages.as_ptr()) };
     Ok(Compiled { pages, function, calls: Calls::of(plan), stack: code.stack })
 }

@@ -12,12 +12,15 @@ mod homes;
 mod isa;
 mod lines;
 mod lower;
+mod object;
 mod pairs;
 mod pieces;
 mod player;
 mod store;
 
+pub use cembra_runtime::RawFunction;
 pub use code::Listings;
-pub use compile::{Compiled, RawFunction, compile, listings};
+pub use compile::{Compiled, compile, listings};
 pub use error::{Error, ErrorKind};
-pub use isa::Tier;
+pub use isa::{Target, Tier};
+pub use object::{Site, called_steps, object};

@@ -1,6 +1,7 @@
 //! The commands, one per file, and how they print.
 
 pub(crate) mod bench;
+pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod eval;

@@ -1,0 +1,134 @@
+//! Compiling ahead of time: a model as an object file, with the declarations that programs in C and Rust need to call it.
+//! Such programs link with `cembra-runtime` alone; what runs there is in its `standalone.rs`.
+
+mod header;
+mod rust;
+mod structs;
+
+use crate::backend::refusal;
+use crate::model::operator_name;
+use crate::{Error, Model, Options};
+use cembra_expr::{Code, Diagnostic, Program};
+use cembra_native::{Site, Target};
+use cembra_plan::{Action, Binding, Plan, StepId};
+use std::fmt;
+use structs::Interface;
+
+/// A model compiled ahead of time.
+#[derive(Clone)]
+pub struct Object {
+    bytes: Vec<u8>,
+    interface: Interface,
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({}, {} bytes)", self.interface.name, self.bytes.len())
+    }
+}
+
+impl Object {
+    /// The object file, in the format of its target.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The header for programs in C and C++. It includes `cembra.h` of `cembra-runtime`.
+    #[must_use]
+    pub fn header(&self) -> String {
+        header::write(&self.interface)
+    }
+
+    /// The module for programs in Rust, to be taken in with `#[path]` or `include!`. It needs the crate `cembra-runtime`.
+    #[must_use]
+    pub fn rust(&self) -> String {
+        rust::write(&self.interface)
+    }
+}
+
+impl Model {
+    /// Compiles the model ahead of time. `name` is what programs call it by: letters, digits and underscores, as in C.
+    ///
+    /// The structs of inputs and outputs hold the inputs that the prepared model uses and its outputs, in their order. The
+    /// results are those of every backend, whatever the target.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Target};
+    ///
+    /// let model = Model::parse("input x: f64?; output y = x * 2.0 + 1.0")?;
+    /// let object = model.object("line", &Target::host(), &Options::default())?;
+    /// assert!(object.header().contains("typedef struct {\n    cembra_optional_f64 x;\n} line_input;"));
+    /// assert!(object.bytes().windows(10).any(|bytes| bytes == b"line_model"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Problems with types or limits; a name that is none in C; an operator that is a function of the library and not
+    /// machine code, as strings and user operators are; a target that there is no code for.
+    pub fn object(&self, name: &str, target: &Target, options: &Options) -> Result<Object, Error> {
+        let options = &options.started();
+        if !structs::is_identifier(name) {
+            let problem = Diagnostic::new(Code::Object, format!("`{name}` is no name for a model in C"));
+            return Err(problem
+                .hint("letters, digits and underscores, not a digit first, and no word of C or Rust")
+                .into());
+        }
+        let program = self.selected(options)?;
+        let plan = self.plan_of(&program, options)?;
+        refuse_calls(&plan, &program)?;
+        let (interface, binding) = Interface::of(name, &plan);
+        let bytes = compile(&plan, &binding, &program, (name, target), options)?;
+        Ok(Object { bytes, interface })
+    }
+}
+
+fn compile(
+    plan: &Plan,
+    binding: &Binding,
+    program: &Program,
+    (name, target): (&str, &Target),
+    options: &Options,
+) -> Result<Vec<u8>, Error> {
+    let sites = sites(plan, program);
+    cembra_native::object(plan, binding, options.tier, options.budget(), target, name, &sites).map_err(|error| {
+        match error.limit() {
+            Some(_) => refusal(&error).into(),
+            None => Diagnostic::new(Code::Object, error.to_string()).into(),
+        }
+    })
+}
+
+/// Only the runtime is linked with: functions of operators are not there.
+fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
+    let Some(step) = cembra_native::called_steps(plan).next() else { return Ok(()) };
+    let origin = plan.step(step).origin;
+    let operator = operator_name(&program.graph, origin);
+    let problem = Diagnostic::new(Code::Object, format!("an object file cannot hold `{operator}`"));
+    Err(problem
+        .at(program.graph.span(origin))
+        .label("a function of the library, which the program will not be linked with")
+        .hint("make its result an input, and compute it before the model is called")
+        .into())
+}
+
+/// The steps that can fail, as the program that runs the model tells them.
+fn sites(plan: &Plan, program: &Program) -> Vec<Site> {
+    let steps = (0..plan.step_count()).map(StepId::from_index);
+    let fails = |step: &StepId| match plan.step(*step).action {
+        Action::Operator { op, .. } => !plan.registry().get(op).is_total(),
+        Action::Loop { .. } => true,
+        Action::MakeTuple | Action::Field(_) | Action::Has | Action::Where { .. } => false,
+    };
+    let site = |step: StepId| {
+        let of = plan.step(step);
+        let span = program.graph.span(of.origin);
+        Site {
+            step,
+            operator: operator_name(&program.graph, of.origin),
+            result: plan.value(of.out).qtype.to_string(),
+            span: span.map_or((0, 0), |span| (span.start, span.end)),
+        }
+    };
+    steps.filter(fails).map(site).collect()
+}

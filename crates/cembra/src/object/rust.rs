@@ -1,0 +1,138 @@
+//! The module of a model for programs in Rust: its structs, with their layout asserted, and a safe evaluator of them.
+
+use super::structs::{FieldType, Interface, Struct};
+use cembra_runtime::{QType, Scalar};
+use std::fmt::Write as _;
+
+/// What a program does not use of the module is no mistake of the program's.
+const UNUSED: &str = concat!("#[", "allow(dead_code, reason = \"programs use what they need\")]");
+
+/// Writes the module.
+pub(crate) fn write(interface: &Interface) -> String {
+    let name = &interface.name;
+    let mut text = format!(
+        "// The model `{name}`, compiled ahead of time by cembra {version}. Made by a program: changes are lost.\n",
+        version = env!("CARGO_PKG_VERSION"),
+    );
+    for one in interface.structs() {
+        write_struct(&mut text, interface, one);
+    }
+    let (input, output) = (path(&interface.input), path(&interface.output));
+    let lives = if is_view(interface, &interface.output) { "<'a>" } else { "" };
+    let takes = match (is_view(interface, &interface.input), lives) {
+        (false, _) => "",
+        (true, "") => "<'_>",
+        (true, lives) => lives,
+    };
+    let _ = write!(
+        text,
+        r#"
+unsafe extern "C" {{
+    #[link_name = "{name}_model"]
+    static MODEL: cembra_runtime::ObjectModel;
+}}
+
+/// Runs the model, on one thread at a time. After a fault it can be used again.
+#[derive(Debug)]
+pub struct Model(cembra_runtime::Evaluator);
+
+impl Model {{
+    /// An evaluator of the model.
+    ///
+    /// # Errors
+    /// The object file was made for another version of the runtime, or the thread's floating-point mode is not the
+    /// default.
+    pub fn new() -> Result<Model, cembra_runtime::Refusal> {{
+        // SAFETY: OBJECT-MODEL: the object file that was made together with this module defines the symbol.
+        unsafe {{ cembra_runtime::Evaluator::new(&MODEL).map(Model) }}
+    }}
+
+    /// Evaluates the model.
+    ///
+    /// # Errors
+    /// The fault that stopped the evaluation.
+    pub fn evaluate{lives}(&mut self, input: &{input}{takes}) -> Result<{output}{lives}, cembra_runtime::ModelFault> {{
+        let mut output = {output}::default();
+        // SAFETY: CALL: the structs are those of the model, and texts of the output live as long as those of the input.
+        unsafe {{ self.0.evaluate(std::ptr::from_ref(input).cast(), std::ptr::from_mut(&mut output).cast())? }};
+        Ok(output)
+    }}
+
+    /// The evaluator, for limits and cancellation.
+    {UNUSED}
+    pub fn evaluator(&mut self) -> &mut cembra_runtime::Evaluator {{
+        &mut self.0
+    }}
+}}
+"#
+    );
+    text
+}
+
+fn write_struct(text: &mut String, interface: &Interface, one: &Struct) {
+    let whole = path(one);
+    let about = match one.name.as_str() {
+        "input" => "The inputs of the model.",
+        "output" => "The outputs of the model.",
+        _ => "A tuple of the model.",
+    };
+    let lives = if is_view(interface, one) { "<'a>" } else { "" };
+    let _ = writeln!(
+        text,
+        "\n/// {about}\n#[repr(C)]\n{UNUSED}\n#[derive(Clone, Copy, Debug, Default)]\npub struct {whole}{lives} {{"
+    );
+    for field in &one.fields {
+        let original: String = field.original.chars().filter(|c| !c.is_control()).collect();
+        let _ = writeln!(text, "    /// `{original}`.\n    pub {}: {},", field.name, type_name(interface, &field.ty));
+    }
+    text.push_str("}\n\nconst _: () = {\n");
+    let _ = writeln!(text, "    assert!(size_of::<{whole}>() == {});", one.size);
+    for field in &one.fields {
+        let _ = writeln!(text, "    assert!(std::mem::offset_of!({whole}, {}) == {});", field.name, field.offset);
+    }
+    text.push_str("};\n");
+}
+
+/// The name of a struct: `Input`, `Tuple0`.
+fn path(one: &Struct) -> String {
+    let (first, rest) = one.name.split_at(1);
+    first.to_ascii_uppercase() + rest
+}
+
+/// True if there are texts or bytes inside.
+fn is_view(interface: &Interface, one: &Struct) -> bool {
+    // Tuples nest only as deep as the text that spelled their type.
+    one.fields.iter().any(|field| match &field.ty {
+        FieldType::Simple(qtype) => qtype.scalar().is_some_and(Scalar::is_string),
+        FieldType::Tuple(at) => is_view(interface, &interface.tuples[*at]),
+    })
+}
+
+fn type_name(interface: &Interface, ty: &FieldType) -> String {
+    match ty {
+        FieldType::Tuple(at) => {
+            let one = &interface.tuples[*at];
+            path(one) + if is_view(interface, one) { "<'a>" } else { "" }
+        }
+        FieldType::Simple(qtype) if qtype.is_optional() => format!("cembra_runtime::Optional<{}>", simple_name(qtype)),
+        FieldType::Simple(qtype) => match qtype.scalar() {
+            // Machine code writes a byte for a value without content.
+            Some(Scalar::Unit) => "u8".to_owned(),
+            _ => simple_name(qtype).to_owned(),
+        },
+    }
+}
+
+fn simple_name(qtype: &QType) -> &'static str {
+    match qtype.scalar().unwrap_or(Scalar::Unit) {
+        Scalar::Unit => "()",
+        Scalar::Boolean => "bool",
+        Scalar::Int32 => "i32",
+        Scalar::Int64 => "i64",
+        Scalar::UInt64 => "u64",
+        Scalar::Float32 => "f32",
+        Scalar::Float64 | Scalar::WeakFloat => "f64",
+        Scalar::Text => "cembra_runtime::Text<'a>",
+        Scalar::Bytes => "cembra_runtime::Bytes<'a>",
+    }
+}

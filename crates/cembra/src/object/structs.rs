@@ -1,0 +1,287 @@
+//! The structs of inputs and outputs that programs and machine code share: their fields, under names that are good in C
+//! and in Rust, at the offsets that both compilers will give them.
+
+use cembra_plan::{Base, Binding, Place, Plan, ValueId};
+use cembra_runtime::{Fields, Layout, QType};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What programs see of a model.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    /// The name of the model.
+    pub(crate) name: String,
+    /// The structs of tuples, each after those it contains.
+    pub(crate) tuples: Vec<Struct>,
+    /// The inputs.
+    pub(crate) input: Struct,
+    /// The outputs.
+    pub(crate) output: Struct,
+}
+
+/// A struct laid out like one of C.
+#[derive(Clone, Debug)]
+pub(crate) struct Struct {
+    /// The name, to which a writer adds what its language wants.
+    pub(crate) name: String,
+    pub(crate) fields: Vec<StructField>,
+    pub(crate) size: u32,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug)]
+pub(crate) struct StructField {
+    /// The name in the model.
+    pub(crate) original: Arc<str>,
+    /// The name in C and in Rust.
+    pub(crate) name: String,
+    pub(crate) ty: FieldType,
+    pub(crate) offset: u32,
+}
+
+/// The type of a field.
+#[derive(Clone, Debug)]
+pub(crate) enum FieldType {
+    /// A scalar or an optional.
+    Simple(QType),
+    /// A tuple, by its position.
+    Tuple(usize),
+}
+
+impl Interface {
+    /// The interface of a plan, and where machine code finds its fields.
+    pub(crate) fn of(name: &str, plan: &Plan) -> (Interface, Binding) {
+        let mut tuples = Tuples::default();
+        let inputs = plan.inputs().iter().map(|input| (input.name.clone(), input.value));
+        let outputs = plan.outputs().iter().map(|output| (output.name.clone(), output.value));
+        let (input, input_places) = tuples.side("input", Base::Input, plan, inputs);
+        let (output, output_places) = tuples.side("output", Base::Output, plan, outputs);
+        let interface = Interface { name: name.to_owned(), tuples: tuples.made, input, output };
+        (interface, Binding { inputs: input_places, outputs: output_places })
+    }
+
+    /// All structs, each after those it contains.
+    pub(crate) fn structs(&self) -> impl Iterator<Item = &Struct> {
+        self.tuples.iter().chain([&self.input, &self.output])
+    }
+}
+
+/// The structs of the tuples met so far.
+#[derive(Default)]
+struct Tuples {
+    made: Vec<Struct>,
+    known: Vec<Fields<QType>>,
+}
+
+impl Tuples {
+    fn side(
+        &mut self,
+        name: &str,
+        base: Base,
+        plan: &Plan,
+        values: impl Iterator<Item = (Arc<str>, ValueId)>,
+    ) -> (Struct, Vec<Place>) {
+        let fields: Vec<(Arc<str>, &QType)> = values.map(|(name, value)| (name, &plan.value(value).qtype)).collect();
+        let (made, offsets) = self.lay_out(name.to_owned(), &fields);
+        (made, offsets.into_iter().map(|offset| Place { base, offset }).collect())
+    }
+
+    /// A struct of these fields, and the offset of each. What takes no space is left out: C has no such fields.
+    fn lay_out(&mut self, name: String, fields: &[(Arc<str>, &QType)]) -> (Struct, Vec<u32>) {
+        let mut taken = HashSet::new();
+        let mut whole = Layout { size: 0, align: 1 };
+        let mut made = Struct { name, fields: Vec::with_capacity(fields.len()), size: 0 };
+        let mut offsets = Vec::with_capacity(fields.len());
+        for (original, qtype) in fields {
+            let part = qtype.layout();
+            let offset = part.align_up(whole.size);
+            offsets.push(offset);
+            if part.size == 0 {
+                continue;
+            }
+            whole = Layout { size: offset + part.size, align: whole.align.max(part.align) };
+            let name = identifier(original, &mut taken);
+            let ty = self.field_type(qtype);
+            made.fields.push(StructField { original: original.clone(), name, ty, offset });
+        }
+        made.size = whole.align_up(whole.size);
+        (made, offsets)
+    }
+
+    fn field_type(&mut self, qtype: &QType) -> FieldType {
+        let QType::Tuple(fields) = qtype else { return FieldType::Simple(qtype.clone()) };
+        if let Some(known) = self.known.iter().position(|known| known == fields) {
+            return FieldType::Tuple(known);
+        }
+        // Tuples nest only as deep as the text that spelled their type.
+        let names = (0..).map(|at| match fields.names().and_then(|names| names.get(at)) {
+            Some(name) => name.to_string().into(),
+            None => Arc::from(format!("f{at}")),
+        });
+        let parts: Vec<(Arc<str>, &QType)> = names.zip(fields.iter()).collect();
+        let (mut made, _) = self.lay_out(String::new(), &parts);
+        made.name = format!("tuple{}", self.made.len());
+        self.made.push(made);
+        self.known.push(fields.clone());
+        FieldType::Tuple(self.known.len() - 1)
+    }
+}
+
+/// True for a name that C and Rust take as it is.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    plain && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !RESERVED.contains(&name)
+}
+
+/// A name like this one that C and Rust take and no other field has.
+fn identifier(name: &str, taken: &mut HashSet<String>) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let mut made: String = name.chars().map(plain).collect();
+    if !made.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        made.insert_str(0, "x_");
+    }
+    while RESERVED.contains(&made.as_str()) || taken.contains(&made) {
+        made.push('_');
+    }
+    taken.insert(made.clone());
+    made
+}
+
+/// Words of C, C++ and Rust that are no names, as far as they have only letters and digits, and what the headers define.
+const RESERVED: &[&str] = &[
+    "abstract",
+    "alignas",
+    "alignof",
+    "and",
+    "as",
+    "asm",
+    "async",
+    "auto",
+    "await",
+    "become",
+    "bitand",
+    "bitor",
+    "bool",
+    "box",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "compl",
+    "concept",
+    "const",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "continue",
+    "crate",
+    "decltype",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "dyn",
+    "else",
+    "enum",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "final",
+    "float",
+    "fn",
+    "for",
+    "friend",
+    "gen",
+    "goto",
+    "if",
+    "impl",
+    "in",
+    "inline",
+    "int",
+    "let",
+    "long",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "nullptr",
+    "operator",
+    "or",
+    "override",
+    "priv",
+    "private",
+    "protected",
+    "pub",
+    "public",
+    "ref",
+    "register",
+    "requires",
+    "restrict",
+    "return",
+    "self",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "super",
+    "switch",
+    "template",
+    "this",
+    "throw",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeof",
+    "union",
+    "unsafe",
+    "unsigned",
+    "unsized",
+    "use",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "where",
+    "while",
+    "xor",
+    "yield",
+    "Self",
+    "NULL",
+    "CEMBRA",
+    "linux",
+    "unix",
+    "main",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_good_in_both_languages_and_stay_apart() {
+        let mut taken = HashSet::new();
+        let mut made = |name: &str| identifier(name, &mut taken);
+        assert_eq!(made("x"), "x");
+        assert_eq!(made("a.b"), "a_b");
+        assert_eq!(made("a b"), "a_b_");
+        assert_eq!(made("1st"), "x_1st");
+        assert_eq!(made("größe"), "gr__e");
+        assert_eq!(made("fn"), "fn_");
+        assert_eq!(made("_"), "x__");
+        assert!(is_identifier("score_2") && !is_identifier("2nd") && !is_identifier("int") && !is_identifier(""));
+    }
+}

@@ -1,0 +1,82 @@
+//! `cembra build`: compiles a model ahead of time into an object file, with declarations for C and Rust.
+
+use super::options_with_types;
+use crate::arguments::ModelArgs;
+use crate::data::error::DataError;
+use crate::data::output::Output;
+use crate::failure::Failure;
+use cembra::Target;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "build";
+
+/// Compiles a model ahead of time into an object file
+///
+/// The file is linked with `cembra-runtime` alone; the guide shows how, under "Ahead of time". Without `--cpu` the code
+/// runs on every machine of the target's architecture. All choices give the same bits.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "cembra build [OPTIONS] -o <FILE> <MODEL>\n       cembra build [OPTIONS] -o <FILE> -e <EXPR>"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// Where to put the object file
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Where to put the header for C and C++
+    #[arg(long, value_name = "FILE")]
+    header: Option<PathBuf>,
+
+    /// Where to put the module for Rust
+    #[arg(long, value_name = "FILE")]
+    rust: Option<PathBuf>,
+
+    /// The name programs call the model by; otherwise the name of its file
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The platform to compile for, as in `aarch64-unknown-linux-gnu`; otherwise this machine
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<String>,
+
+    /// Extensions of the instruction set that may be used: `native` for all of this machine, or names of the code generator
+    /// such as `x86-64-v3` and `has_fma`
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    cpu: Vec<String>,
+
+    /// Allow the rewrites that may change the sign of a zero, a NaN or a rounding
+    #[arg(long)]
+    compat: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let text = args.model.load(NAME)?;
+    let model = text.parse()?;
+    let options = options_with_types(&text, &model, &args.model, NAME)?.compat(args.compat);
+    let mut target = args.target.as_ref().map_or_else(Target::host, Target::triple);
+    for name in &args.cpu {
+        target = if name == "native" { target.native_features() } else { target.feature(name) };
+    }
+    let name = args.name.as_deref().or(args.model.file_stem()).unwrap_or("model");
+    let object = model.object(name, &target, &options).map_err(|error| text.blame(&error))?;
+    write(&args.output, object.bytes())?;
+    if let Some(path) = &args.header {
+        write(path, object.header().as_bytes())?;
+    }
+    if let Some(path) = &args.rust {
+        write(path, object.rust().as_bytes())?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut file = Output::create(path)?;
+    let written = file.write_all(bytes);
+    written.map_err(|cause| DataError::io("cannot write here", cause).in_file(&path.display().to_string()))?;
+    Ok(file.commit()?)
+}

@@ -1,0 +1,38 @@
+//! What machine code and this crate agree on: the numbers of the functions in the table, and where the parts of a context
+//! lie. Code that outlives the process that made it is only run by a crate of the same revision.
+
+use crate::{Context, FaultKind, KernelCall, RuntimeFn};
+use std::fmt::Write as _;
+
+/// The revision of all this crate and machine code agree on, raised with every change of [`interface`].
+pub const INTERFACE_REVISION: u32 = 1;
+
+/// The agreement as text: the revision, and a line for each function, offset and fault.
+#[must_use]
+pub fn interface() -> String {
+    let mut text = format!("revision {INTERFACE_REVISION}\n");
+    let offsets = [
+        ("functions", Context::FUNCTIONS_OFFSET),
+        ("calls", Context::CALLS_OFFSET),
+        ("cancel", Context::CANCEL_OFFSET),
+        ("iterations", Context::ITERATIONS_OFFSET),
+        ("fault site", Context::FAULT_SITE_OFFSET),
+        ("fault kind", Context::FAULT_KIND_OFFSET),
+        ("fault operands", Context::FAULT_OPERANDS_OFFSET),
+        ("call size", KernelCall::SIZE),
+        ("call function", KernelCall::FUNCTION_OFFSET),
+        ("call slots", KernelCall::SLOTS_OFFSET),
+        ("call data", KernelCall::DATA_OFFSET),
+    ];
+    for (name, offset) in offsets {
+        let _ = writeln!(text, "{name} {offset}");
+    }
+    for (number, function) in RuntimeFn::ALL.iter().enumerate() {
+        let (arguments, result) = function.signature();
+        let _ = writeln!(text, "function {number} {} {arguments:?} {result:?}", function.symbol());
+    }
+    for kind in FaultKind::ALL {
+        let _ = writeln!(text, "fault {} {}", kind as u32, kind.name());
+    }
+    text
+}

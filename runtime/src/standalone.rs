@@ -1,0 +1,256 @@
+//! Models compiled ahead of time: what an object file says of its model, and the evaluator that runs it with nothing but
+//! this crate. Files are written by `cembra build`; what they agree on with this crate is in `interface.rs`.
+
+use crate::{
+    Cancellation, Context, Fault, FaultKind, Frame, INTERFACE_REVISION, RawFunction, STATUS_OK, Slot, Text, math,
+};
+use std::fmt;
+
+/// What an object file says of its model. The file defines one as read-only data, under the name of the model and
+/// `_model`; programs only pass references to it on.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ObjectModel {
+    revision: u32,
+    frame_bytes: u32,
+    function: RawFunction,
+    texts: *const LiteralText,
+    text_count: u64,
+    sites: *const Site,
+    site_count: u64,
+}
+
+// SAFETY: OBJECT-MODEL: read-only data of the program, which nobody writes.
+unsafe impl Send for ObjectModel {}
+// SAFETY: OBJECT-MODEL, likewise.
+unsafe impl Sync for ObjectModel {}
+
+/// A text that frames hold from the start: machine code has no addresses in it.
+#[repr(C)]
+struct LiteralText {
+    slot: u64,
+    text: Text<'static>,
+}
+
+/// An operator that can fail.
+#[repr(C)]
+struct Site {
+    step: u32,
+    start: u32,
+    end: u32,
+    unused: u32,
+    operator: Text<'static>,
+    result: Text<'static>,
+}
+
+impl ObjectModel {
+    /// Offset of the revision, 4 bytes.
+    pub const REVISION_OFFSET: u32 = std::mem::offset_of!(ObjectModel, revision) as u32;
+    /// Offset of the size of frames, 4 bytes.
+    pub const FRAME_BYTES_OFFSET: u32 = std::mem::offset_of!(ObjectModel, frame_bytes) as u32;
+    /// Offset of the pointer to the function.
+    pub const FUNCTION_OFFSET: u32 = std::mem::offset_of!(ObjectModel, function) as u32;
+    /// Offset of the pointer to the table of texts; their number follows it.
+    pub const TEXTS_OFFSET: u32 = std::mem::offset_of!(ObjectModel, texts) as u32;
+    /// Offset of the pointer to the table of sites, in the order of their steps; their number follows it.
+    pub const SITES_OFFSET: u32 = std::mem::offset_of!(ObjectModel, sites) as u32;
+    /// The size of all of it.
+    pub const SIZE: u32 = size_of::<ObjectModel>() as u32;
+
+    /// The size of an entry of the table of texts: the slot as 8 bytes, then the text.
+    pub const TEXT_SIZE: u32 = size_of::<LiteralText>() as u32;
+    /// The size of an entry of the table of sites: step, start and end of the span as 4 bytes each, 4 unused ones, the
+    /// name of the operator, the type of its result.
+    pub const SITE_SIZE: u32 = size_of::<Site>() as u32;
+
+    fn texts(&self) -> &[LiteralText] {
+        // SAFETY: OBJECT-MODEL: the table has so many entries.
+        if self.text_count == 0 { &[] } else { unsafe { table(self.texts, self.text_count) } }
+    }
+
+    fn site(&self, step: u32) -> Option<&Site> {
+        // SAFETY: OBJECT-MODEL: the table has so many entries.
+        let sites = if self.site_count == 0 { &[] } else { unsafe { table(self.sites, self.site_count) } };
+        sites.binary_search_by_key(&step, |site| site.step).ok().map(|at| &sites[at])
+    }
+}
+
+/// A table of an object file.
+///
+/// # Safety
+/// OBJECT-MODEL: there are `count` entries from `first` on, as long as the program runs.
+unsafe fn table<T>(first: *const T, count: u64) -> &'static [T] {
+    // SAFETY: OBJECT-MODEL, promised by the caller.
+    unsafe { std::slice::from_raw_parts(first, count as usize) }
+}
+
+/// Why a model of an object file cannot be run by this program.
+#[repr(i32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The object file was made by a cembra whose machine code agrees with another revision of this crate.
+    Revision = 2,
+    /// The thread's floating-point mode is not the default: results would differ.
+    FloatMode = 3,
+}
+
+impl Refusal {
+    /// What is wrong, and what helps.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Refusal::Revision => {
+                "the object file was made for another version of the runtime: build both with the same cembra"
+            }
+            Refusal::FloatMode => {
+                "the thread's floating-point mode is not the default (round to nearest, no flush to zero)"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The fault that stopped an evaluation of a model from an object file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModelFault {
+    kind: FaultKind,
+    operator: Option<&'static str>,
+    span: Option<(u32, u32)>,
+    operands: [u64; 2],
+    message: String,
+}
+
+impl ModelFault {
+    /// What went wrong.
+    #[must_use]
+    pub const fn kind(&self) -> FaultKind {
+        self.kind
+    }
+
+    /// The name of the operator that failed; none for an evaluation that was cancelled.
+    #[must_use]
+    pub const fn operator(&self) -> Option<&'static str> {
+        self.operator
+    }
+
+    /// Where the operator stands in the text of the model: its first byte and the byte after its last.
+    #[must_use]
+    pub const fn span(&self) -> Option<(u32, u32)> {
+        self.span
+    }
+
+    /// The fault's operands, as the context recorded them.
+    #[must_use]
+    pub const fn operands(&self) -> [u64; 2] {
+        self.operands
+    }
+
+    /// The fault in words, as `Display` shows it.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for ModelFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ModelFault {}
+
+/// Runs a model of an object file: a frame and a context of its own, for one thread at a time. After a fault it can be used
+/// again.
+#[derive(Debug)]
+pub struct Evaluator {
+    model: &'static ObjectModel,
+    frame: Frame,
+    context: Context,
+}
+
+impl Evaluator {
+    /// An evaluator of a model.
+    ///
+    /// # Safety
+    /// OBJECT-MODEL: an object file that `cembra build` made defines the model.
+    ///
+    /// # Errors
+    /// The object file is of another revision, or the thread's floating-point mode is not the default.
+    pub unsafe fn new(model: &'static ObjectModel) -> Result<Evaluator, Refusal> {
+        if model.revision != INTERFACE_REVISION {
+            return Err(Refusal::Revision);
+        }
+        if !math::default_float_mode() {
+            return Err(Refusal::FloatMode);
+        }
+        let mut frame = Frame::zeroed(model.frame_bytes as usize);
+        for literal in model.texts() {
+            // SAFETY: FRAME-SLOT: the file says how large frames are, and where in them texts lie.
+            unsafe { frame.ptr().write(Slot::at(literal.slot as u32), literal.text) };
+        }
+        Ok(Evaluator { model, frame, context: Context::new() })
+    }
+
+    /// Evaluates the model. A fault leaves the output as it was.
+    ///
+    /// # Safety
+    /// CALL, for the structs that were made together with the object file: `input` holds the one of inputs, `output` is
+    /// memory for the one of outputs; texts of the input live as long as those of the output are used.
+    ///
+    /// # Errors
+    /// The fault that stopped the evaluation.
+    #[inline]
+    pub unsafe fn evaluate(&mut self, input: *const u8, output: *mut u8) -> Result<(), ModelFault> {
+        let status = if self.context.poll_cancelled() {
+            self.context.fail(Fault::new(FaultKind::Cancelled))
+        } else {
+            let frame = self.frame.ptr().as_ptr();
+            // SAFETY: CALL, promised by the caller; the frame is the model's and started as its template.
+            unsafe { (self.model.function)(input, output, frame, &mut self.context) }
+        };
+        // SAFETY: STRING-VIEW: the call has just returned.
+        if status == STATUS_OK { Ok(()) } else { Err(unsafe { self.fault() }) }
+    }
+
+    /// The fault that the context recorded.
+    ///
+    /// # Safety
+    /// STRING-VIEW: the texts of the evaluation's inputs are still alive.
+    #[cold]
+    unsafe fn fault(&self) -> ModelFault {
+        let record = self.context.record();
+        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
+        let site = self.model.site(record.site).filter(|_| kind != FaultKind::Cancelled);
+        let text = match kind {
+            // SAFETY: STRING-VIEW: the message is a view of an input or a literal, and both are alive.
+            FaultKind::Assertion => unsafe {
+                Text::from_raw(record.operands[0] as *const u8, record.operands[1] as usize).as_str()
+            },
+            _ => "",
+        };
+        let detail = kind.describe(None, site.map_or("its type", |site| site.result.as_str()), text);
+        let operator = site.map(|site| site.operator.as_str());
+        let span = site.map(|site| (site.start, site.end)).filter(|(start, end)| start < end);
+        let message = operator.map_or_else(|| detail.clone(), |operator| format!("{operator}: {detail}"));
+        ModelFault { kind, operator, span, operands: record.operands, message }
+    }
+
+    /// Allows so many rounds of loops in each evaluation.
+    pub fn set_loop_rounds(&mut self, limit: u64) {
+        self.context.set_iterations(limit);
+    }
+
+    /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.context.set_cancellation(token);
+    }
+}
