@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::measure::{Effort, Run, Task, interleave};
 use crate::record::Record;
-use crate::subject::{Way, executor, model_error};
+use crate::subject::{NATIVE, Way, executor, model_error};
 use crate::workload::{Visitor, Workload};
 use cembra::{Backend, Model};
 use cembra_plan::Plan;
@@ -33,6 +33,9 @@ impl Visitor for Compile {
         let plan = &plan;
         #[cfg(feature = "peers")]
         let offers = crate::peers::all::<W>()?;
+        let folder = tempfile::tempdir().map_err(stage::<W, _>)?;
+        let cache =
+            &cembra::CodeCache::open(folder.path().join("code")).map_err(|problem| model_error::<W>(problem.into()))?;
         let mut tasks = Vec::new();
         for way in Way::ALL {
             let stages: [(&str, Run<'_>); 3] = [
@@ -56,6 +59,8 @@ impl Visitor for Compile {
             });
             tasks.push(Task { subject, metric, unit, per_second: 1e6, calls: 1, run });
         }
+        let run: Run<'_> = Box::new(move || fetch::<W>(plan, cache));
+        tasks.push(Task { subject: NATIVE, metric: "us_cached", unit: "us", per_second: 1e6, calls: 1, run });
         let samples = interleave(&mut tasks, self.effort)?;
         self.records.extend(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(W::NAME, task, samples)));
         Ok(())
@@ -85,6 +90,14 @@ fn bind<W: Workload>(plan: &Plan, way: Way) -> Result<(), Error> {
         let budget = cembra_prepare::Options::default().budget;
         black_box(cembra_native::compile(plan, &binding, way.tier, &budget).map_err(stage::<W, _>)?);
     }
+    Ok(())
+}
+
+/// From plan to something callable, with code that is in the cache from the first time on.
+fn fetch<W: Workload>(plan: &Plan, cache: &cembra::CodeCache) -> Result<(), Error> {
+    let budget = cembra_prepare::Options::default().budget;
+    let tier = cembra_native::Tier::Optimised;
+    black_box(cache.compile(plan, &plan.frame_binding(), tier, &budget).map_err(stage::<W, _>)?);
     Ok(())
 }
 

@@ -92,7 +92,16 @@ impl Large {
         for (subject, _) in TIERS {
             let peaks: Samples = (0..3).map(|_| self.peak_elsewhere(subject)).collect::<Result<_, Error>>()?;
             let (min, median) = (peaks.min(), peaks.median());
-            records.push(Record { workload: self.name, subject, metric: "mb_peak", unit: "MB", min, median });
+            records.push(Record {
+                workload: self.name,
+                subject,
+                metric: "mb_peak",
+                unit: "MB",
+                min,
+                median,
+                tail: None,
+                left_out: None,
+            });
         }
         Ok(records)
     }

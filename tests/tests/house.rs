@@ -27,6 +27,7 @@ const UNSAFE: &[&str] = &[
     "crates/expr/src/value_ref.rs",
     "crates/fuzzing/src/in_place.rs",
     "crates/interp/src/lib.rs",
+    "crates/native/src/cache/mod.rs",
     "crates/native/src/compile.rs",
     "crates/ops/src/call.rs",
     "crates/ops/src/definition.rs",

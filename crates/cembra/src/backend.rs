@@ -6,7 +6,7 @@ use crate::tiers::Tiered;
 use crate::{Error, Options, profiling};
 use cembra_expr::{Budget, Code, Diagnostic};
 use cembra_interp::Interpreted;
-use cembra_native::{Compiled, Tier};
+use cembra_native::{CodeCache, Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
 use std::time::Instant;
 
@@ -100,7 +100,7 @@ pub(crate) fn bind(
         }
         Backend::Native | Backend::Auto => {}
     }
-    match compile(plan, binding, options.tier, options.budget(), watch) {
+    match compile(plan, binding, options.tier, options.budget(), options.code_cache.as_ref(), watch) {
         Ok(compiled) => Ok((Runnable::Native(compiled, options.tier), None)),
         Err(reason) => {
             options.budget().check_time()?;
@@ -112,22 +112,34 @@ pub(crate) fn bind(
     }
 }
 
-/// Compiles a plan to machine code and tells whoever watches.
+/// Compiles a plan to machine code, or takes it from a cache, and tells whoever watches.
 pub(crate) fn compile(
     plan: &Plan,
     binding: &Binding,
     tier: Tier,
     budget: &Budget,
+    cache: Option<&CodeCache>,
     watch: &Watch,
 ) -> Result<Compiled, Diagnostic> {
     let (model, steps) = (watch.model(), plan.step_count());
     let span = StageSpan::compile(model, steps, profiling::tier_name(tier));
     let started = Instant::now();
-    let compiled = cembra_native::compile(plan, binding, tier, budget).map_err(|error| refusal(&error))?;
+    let compiled = match cache {
+        Some(cache) => cache.compile(plan, binding, tier, budget),
+        None => cembra_native::compile(plan, binding, tier, budget),
+    };
+    let compiled = compiled.map_err(|error| refusal(&error))?;
     let (code_bytes, time) = (compiled.pages().size(), started.elapsed());
     span.made("code_bytes", code_bytes);
     profiling::write(model, tier, compiled.pages(), &|reason| watch.record(&Event::ProfileFailed { reason }));
-    watch.record(&Event::Compiled { tier, steps, code_bytes, time });
+    if compiled.was_cached() {
+        watch.record(&Event::CacheHit { tier, steps, code_bytes, time });
+    } else {
+        if cache.is_some() {
+            watch.record(&Event::CacheMiss);
+        }
+        watch.record(&Event::Compiled { tier, steps, code_bytes, time });
+    }
     Ok(compiled)
 }
 

@@ -7,7 +7,7 @@ use crate::model::operator_name;
 use crate::tiers::Tiered;
 use crate::{Backend, Error, Options};
 use cembra_expr::{Code, Diagnostic, Limits, Program, ScalarValue, Value};
-use cembra_native::{Compiled, Tier};
+use cembra_native::{CodeCache, Compiled, Tier};
 use cembra_plan::{Action, Binding, Function, Plan, StepId};
 use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
 use std::sync::{Arc, OnceLock};
@@ -29,6 +29,8 @@ pub(crate) struct Inner {
     pub(crate) binding: Binding,
     pub(crate) runnable: Runnable,
     pub(crate) watch: Watch,
+    /// Where tiers that are compiled later are looked for.
+    pub(crate) code_cache: Option<CodeCache>,
     pub(crate) limits: Limits,
     fallback: OnceLock<Diagnostic>,
     inputs: Vec<Field>,
@@ -58,7 +60,8 @@ impl Inner {
         let limits = *options.budget().limits();
         watch.record(&Event::ExecutorMade);
         let fallback = OnceLock::new();
-        let inner = Inner { program, plan, binding, runnable, watch, limits, fallback, inputs, outputs };
+        let code_cache = options.code_cache.clone();
+        let inner = Inner { program, plan, binding, runnable, watch, code_cache, limits, fallback, inputs, outputs };
         if let Some(reason) = reason {
             inner.fall_back(reason);
         }

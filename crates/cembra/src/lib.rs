@@ -59,7 +59,7 @@ pub use cembra_expr::{
     Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limit, Limits, NodeId, Program, ScalarValue, Span,
     Value, ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
 };
-pub use cembra_native::{RawFunction, Target, Tier};
+pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::{
     Arguments, Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, TypeFault, Un,
     UserFunction, UserOperator, Val,
@@ -99,6 +99,7 @@ const _: () = {
     shared::<Registry>();
     shared::<Cancellation>();
     shared::<Counters>();
+    shared::<CodeCache>();
     shared::<Accessor<Value>>();
     shared::<Setter<Value>>();
     shared::<Pool<Session>>();

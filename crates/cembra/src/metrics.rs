@@ -28,6 +28,19 @@ pub enum Event<'e> {
         /// How long it took.
         time: Duration,
     },
+    /// Machine code was taken from a [`CodeCache`](crate::CodeCache): as for `Compiled`, which is not told then.
+    CacheHit {
+        /// How much went into it.
+        tier: Tier,
+        /// The steps of the plan.
+        steps: usize,
+        /// What the machine code takes, in whole pages of memory.
+        code_bytes: usize,
+        /// How long it took.
+        time: Duration,
+    },
+    /// Machine code was not in the cache of the options, or could not be taken from there: it was compiled.
+    CacheMiss,
     /// There is no machine code, or none of a higher tier; the model runs without it.
     Fallback {
         /// Why.
@@ -117,6 +130,8 @@ pub struct Counters {
     compiles: AtomicU64,
     compile_nanoseconds: AtomicU64,
     code_bytes: AtomicU64,
+    cache_hits: AtomicU64,
+    cache_misses: AtomicU64,
     fallbacks: AtomicU64,
     tier_swaps: AtomicU64,
     queue_full: AtomicU64,
@@ -133,9 +148,13 @@ pub struct Counts {
     pub compiles: u64,
     /// The time they took together.
     pub compile_nanoseconds: u64,
-    /// The machine code they made, in bytes of whole pages, whether or not it is still alive; for what is, see
+    /// The machine code they and the cache gave, in bytes of whole pages, whether or not it is still alive; for what is, see
     /// [`CodePages::live_bytes`](crate::CodePages::live_bytes).
     pub code_bytes: u64,
+    /// Models whose machine code came from a cache.
+    pub cache_hits: u64,
+    /// Models that had a cache and were compiled.
+    pub cache_misses: u64,
     /// Models for which machine code could not be had.
     pub fallbacks: u64,
     /// Changes to a higher tier.
@@ -168,6 +187,8 @@ impl Counters {
             compiles: read(&self.compiles),
             compile_nanoseconds: read(&self.compile_nanoseconds),
             code_bytes: read(&self.code_bytes),
+            cache_hits: read(&self.cache_hits),
+            cache_misses: read(&self.cache_misses),
             fallbacks: read(&self.fallbacks),
             tier_swaps: read(&self.tier_swaps),
             queue_full: read(&self.queue_full),
@@ -191,6 +212,11 @@ impl Metrics for Counters {
                 add(&self.compile_nanoseconds, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
                 add(&self.code_bytes, *code_bytes as u64);
             }
+            Event::CacheHit { code_bytes, .. } => {
+                add(&self.cache_hits, 1);
+                add(&self.code_bytes, *code_bytes as u64);
+            }
+            Event::CacheMiss => add(&self.cache_misses, 1),
             Event::Fallback { .. } => add(&self.fallbacks, 1),
             Event::TierSwapped { .. } => add(&self.tier_swaps, 1),
             Event::QueueFull => add(&self.queue_full, 1),

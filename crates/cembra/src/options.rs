@@ -2,7 +2,7 @@
 
 use crate::{Backend, Metrics, Tiering};
 use cembra_expr::{Budget, Limits};
-use cembra_native::Tier;
+use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
 use cembra_runtime::QType;
@@ -31,6 +31,7 @@ pub struct Options {
     pub(crate) tier: Tier,
     pub(crate) tiering: Tiering,
     pub(crate) metrics: Option<Arc<dyn Metrics>>,
+    pub(crate) code_cache: Option<CodeCache>,
     pub(crate) input_types: BTreeMap<String, QType>,
     pub(crate) outputs: Option<Vec<String>>,
     pub(crate) prepare: cembra_prepare::Options,
@@ -81,6 +82,28 @@ impl Options {
     #[must_use]
     pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
         self.metrics = Some(metrics);
+        self
+    }
+
+    /// Where machine code is kept from one process to the next. A model whose code is there is not compiled again.
+    ///
+    /// ```
+    /// use cembra::{CodeCache, Model, Options, Value};
+    ///
+    /// # let home = std::env::temp_dir().join(format!("cembra-doc-{}", std::process::id()));
+    /// let cache = CodeCache::open(home.join("cembra"))?;
+    /// let options = Options::default().code_cache(cache.clone());
+    /// for hits in [0, 1] {
+    ///     let mut session = Model::parse("input x: f64; x * 2")?.compile(&options)?.session();
+    ///     assert_eq!(session.evaluate(&[Value::from(1.5)])?, [Value::from(3.0)]);
+    ///     assert_eq!((cache.counts().hits, cache.counts().misses), (hits, 1));
+    /// }
+    /// # std::fs::remove_dir_all(home).unwrap();
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn code_cache(mut self, cache: CodeCache) -> Self {
+        self.code_cache = Some(cache);
         self
     }
 

@@ -68,6 +68,8 @@ codes! {
     Wire = "wire";
     /// A model that cannot be compiled ahead of time.
     Object = "object";
+    /// A folder that machine code cannot be kept in.
+    CodeCache = "code-cache";
 }
 
 impl fmt::Display for Code {

@@ -18,7 +18,7 @@ macro_rules! limits {
         /// let limits = Limits { nodes: 1_000, ..Limits::default() };
         /// assert_eq!((limits.nodes, limits.nesting), (1_000, 256));
         /// ```
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub struct Limits { $($(#[doc = $doc])* pub $field: $ty,)* }
 
         impl Default for Limits {

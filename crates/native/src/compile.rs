@@ -1,6 +1,6 @@
 //! Compiling a plan: its code is made, published, and wrapped so that nobody can call it after its pages are gone.
 
-use crate::code::{self, Code, Listings};
+use crate::code::{self, Listings};
 use crate::error::Error;
 use crate::isa::{self, Tier};
 use crate::{call, store};
@@ -17,6 +17,7 @@ pub struct Compiled {
     function: RawFunction,
     calls: Calls,
     stack: usize,
+    was_cached: bool,
 }
 
 /// The functions of operators that the code calls, with their slots.
@@ -69,6 +70,12 @@ impl Compiled {
         self.stack
     }
 
+    /// True if the code came from a cache and was not compiled.
+    #[must_use]
+    pub fn was_cached(&self) -> bool {
+        self.was_cached
+    }
+
     /// The memory the code lives in.
     #[must_use]
     pub fn pages(&self) -> &Arc<CodePages> {
@@ -96,18 +103,18 @@ impl Function for Compiled {
 pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
     let code = code::generate(plan, binding, tier, &isa::host(tier)?, budget, None)?;
     // SAFETY: CODE-ENTRY: the code was made of the plan just above.
-    unsafe { install(plan, &code) }
+    unsafe { install(plan, &code.bytes, code.stack, false) }
 }
 
 /// Makes code runnable.
 ///
 /// # Safety
-/// CODE-ENTRY: the code is what `code::generate` made of this plan for this machine.
-pub(crate) unsafe fn install(plan: &Plan, code: &Code) -> Result<Compiled, Error> {
-    let pages = store::publish(&code.bytes)?;
+/// CODE-ENTRY: the bytes are what `code::generate` made of this plan for this machine.
+pub(crate) unsafe fn install(plan: &Plan, bytes: &[u8], stack: usize, was_cached: bool) -> Result<Compiled, Error> {
+    let pages = store::publish(bytes)?;
     // SAFETY: CODE-ENTRY, promised by the caller.
     let function = unsafe { std::mem::transmute::<*const u8, RawFunction>(pages.as_ptr()) };
-    Ok(Compiled { pages, function, calls: Calls::of(plan), stack: code.stack })
+    Ok(Compiled { pages, function, calls: Calls::of(plan), stack, was_cached })
 }
 
 /// Compiles a plan and shows what became of it, without making it runnable.

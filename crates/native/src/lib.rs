@@ -2,6 +2,7 @@
 //! a function builder, its conditionals become basic blocks; the code is free of relocations, lives in slots that are
 //! given back with its last reference, and runs on the caller's structs in place.
 
+mod cache;
 mod call;
 mod cancel;
 mod cells;
@@ -18,6 +19,7 @@ mod pieces;
 mod player;
 mod store;
 
+pub use cache::{CodeCache, CodeCacheCounts};
 pub use cembra_runtime::RawFunction;
 pub use code::Listings;
 pub use compile::{Compiled, compile, listings};

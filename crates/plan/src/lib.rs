@@ -5,6 +5,7 @@
 mod binding;
 mod build;
 mod fields;
+mod fingerprint;
 mod flatten;
 mod listing;
 mod slots;

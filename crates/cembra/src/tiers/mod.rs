@@ -186,7 +186,8 @@ impl Tiered {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             for tier in route(model.plan.step_count(), self.highest) {
                 let budget = Budget::start(model.limits);
-                let compiled = compile(&model.plan, &model.binding, *tier, &budget, &model.watch)?;
+                let compiled =
+                    compile(&model.plan, &model.binding, *tier, &budget, model.code_cache.as_ref(), &model.watch)?;
                 self.ladder.add(rung(*tier), compiled);
                 if !self.tiering.by_hand {
                     self.choose_next(model);

@@ -1,0 +1,227 @@
+//! The code cache between processes' worth of compilations: what is there is used, and whatever was done to the files, a
+//! model still gives its own results.
+#![cfg(unix)]
+
+use cembra::{
+    Backend, Cell, CodeCache, CodeCacheCounts, Limits, Model, Options, Registry, Tier, Un, UserOperator, Value,
+    print_value,
+};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// A folder that only this user can reach into.
+fn private() -> tempfile::TempDir {
+    tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o700)).tempdir().expect("a folder")
+}
+
+fn open(folder: &Path) -> CodeCache {
+    CodeCache::open(folder).expect("a private folder")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    files
+}
+
+fn shown(value: &Value) -> String {
+    print_value(value).trim_end_matches("f64").to_owned()
+}
+
+/// The text of the main output for 3.5.
+fn evaluate(source: &str, options: &Options) -> String {
+    let model = Model::parse(source).expect(source);
+    let executor = model.compile(&options.clone().backend(Backend::Native)).expect(source);
+    shown(&executor.session().evaluate(&[Value::from(3.5)]).expect(source)[0])
+}
+
+fn counted(cache: &CodeCache) -> (u64, u64, u64) {
+    let CodeCacheCounts { hits, misses, damaged, .. } = cache.counts();
+    (hits, misses, damaged)
+}
+
+const PLUS: &str = "input x: f64; x + 1.0";
+const TIMES: &str = "input x: f64; x * 2.0";
+
+#[test]
+fn code_is_taken_from_the_folder_and_gives_the_same() {
+    let folder = private();
+    let models = [
+        (PLUS, "4.5"),
+        (TIMES, "7.0"),
+        ("input x: f64; where(x > 3.0, \"large\", \"small\")", "\"large\""),
+        ("input x: f64; strings.upper(where(x > 3.0, \"large\", \"small\"))", "\"LARGE\""),
+        ("input x: f64; math.log1p(x) > 1.5", "present"),
+        ("input x: f64; seq.reduce(fn(sum, i) = sum + core.cast(i, f64) * x, seq.range(4), 0.0f64)", "21.0"),
+    ];
+    for round in 0..2 {
+        let cache = open(folder.path());
+        let options = Options::default().code_cache(cache.clone());
+        for (source, expected) in models {
+            assert_eq!(evaluate(source, &options), expected, "{source}");
+        }
+        let all = models.len() as u64;
+        assert_eq!(counted(&cache), if round == 0 { (0, all, 0) } else { (all, 0, 0) });
+    }
+    assert_eq!(files(folder.path()).len(), models.len());
+}
+
+#[test]
+fn what_the_code_depends_on_is_in_the_key() {
+    let folder = private();
+    let cache = open(folder.path());
+    let options = Options::default().code_cache(cache.clone());
+    let limits = Limits { code_bytes: 1 << 20, ..Limits::default() };
+    let variants = [
+        (PLUS, options.clone()),
+        (PLUS, options.clone().tier(Tier::Quick)),
+        (PLUS, options.clone().limits(limits)),
+        ("input x: f64; x + 1.0000000000000002", options.clone()),
+        ("input x: f64; x - 1.0", options.clone()),
+        ("input x: f64; 1.0 - x", options.clone()),
+        ("input x: f64; output a = x + 1.0; output b = x", options.clone()),
+        ("input x: f64; output a = x; output b = x + 1.0", options.clone()),
+        ("input x: f64; where(x > 1.0, x, 2.0)", options.clone()),
+        ("input x: f64; where(x > 1.0, 2.0, x)", options.clone()),
+    ];
+    for (at, (source, options)) in variants.iter().enumerate() {
+        evaluate(source, options);
+        assert_eq!(counted(&cache), (0, at as u64 + 1, 0), "{source}");
+    }
+    // Names are not.
+    evaluate("input y: f64; output other = y + 1.0", &options);
+    assert_eq!(cache.counts().hits, 1);
+}
+
+#[test]
+fn damaged_swapped_and_strange_entries_are_misses() {
+    let folder = private();
+    let cache = open(folder.path());
+    let options = Options::default().code_cache(cache.clone());
+    evaluate(PLUS, &options);
+    let plus = files(folder.path()).remove(0);
+    let good = fs::read(&plus).expect("read");
+    evaluate(TIMES, &options);
+    let times = files(folder.path()).into_iter().find(|file| *file != plus).expect("the other");
+
+    let mut damages: Vec<Vec<u8>> = [0, 1, 15, 16, 47, 48, good.len() - 1].map(|length| good[..length].to_vec()).into();
+    for at in [0, 16, 48, good.len() - 1] {
+        let mut damaged = good.clone();
+        damaged[at] ^= 0x40;
+        damages.push(damaged);
+    }
+    damages.push(fs::read(&times).expect("read"));
+    damages.push(vec![0xcc; 1 << 20]);
+    for (at, bytes) in damages.iter().enumerate() {
+        fs::write(&plus, bytes).expect("written");
+        let before = counted(&cache);
+        assert_eq!(evaluate(PLUS, &options), "4.5", "damage {at}");
+        assert_eq!(counted(&cache), (before.0, before.1 + 1, before.2 + 1), "damage {at}");
+        assert_eq!(fs::read(&plus).expect("read"), good, "a miss mends the entry");
+    }
+    fs::remove_file(&plus).expect("removed");
+    fs::create_dir(&plus).expect("made");
+    assert_eq!(evaluate(PLUS, &options), "4.5", "a folder in its place");
+    fs::remove_dir(&plus).expect("removed");
+    symlink(&times, &plus).expect("linked");
+    assert_eq!(evaluate(PLUS, &options), "4.5", "a link in its place");
+    fs::remove_dir_all(folder.path()).expect("removed");
+    assert_eq!(evaluate(PLUS, &options), "4.5", "nowhere to write");
+}
+
+#[test]
+fn many_writers_and_readers_at_once() {
+    let folder = private();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let folder = folder.path();
+            scope.spawn(move || {
+                let options = Options::default().code_cache(CodeCache::open_within(folder, 4000).expect("private"));
+                for round in 0..40 {
+                    let term = (thread + round) % 10;
+                    let found = evaluate(&format!("input x: f64; x * {term}.0 + 0.25"), &options);
+                    assert_eq!(found, format!("{:?}", 3.5 * f64::from(term) + 0.25));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_oldest_files_make_room() {
+    let folder = private();
+    fs::write(folder.path().join("left over"), vec![0; 100_000]).expect("written");
+    let old = fs::File::options().write(true).open(folder.path().join("left over")).expect("opened");
+    old.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("set");
+    let cache = CodeCache::open_within(folder.path(), 4000).expect("private");
+    assert!(files(folder.path()).is_empty(), "counted when it is opened");
+    let options = Options::default().code_cache(cache);
+    for term in 0..100 {
+        evaluate(&format!("input x: f64; x + {term}.5"), &options);
+        let held: u64 = files(folder.path()).iter().map(|file| file.metadata().expect("a file").len()).sum();
+        assert!((1..=4000).contains(&held), "{held} bytes");
+    }
+}
+
+#[test]
+fn folders_that_others_can_reach_are_refused() {
+    let refusal = |path: &Path| {
+        let error = CodeCache::open(path).expect_err("refused");
+        (error.code().as_str(), error.message().to_owned())
+    };
+    let folder = private();
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    for open in [0o701, 0o710, 0o770, 0o755, 0o777] {
+        mode(folder.path(), open);
+        let (code, message) = refusal(folder.path());
+        assert!(code == "code-cache" && message.ends_with("other users can reach into it"), "{message}");
+    }
+    let inner = folder.path().join("made/inner");
+    let (_, message) = refusal(&inner);
+    assert!(message.contains("other users can put another folder in its place"), "{message}");
+    mode(folder.path(), 0o1777);
+    open(&inner);
+    mode(folder.path(), 0o755);
+    open(&inner);
+    let link = folder.path().join("link");
+    symlink(&inner, &link).expect("linked");
+    open(&link);
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    assert_eq!(refusal(&file).0, "code-cache");
+}
+
+#[test]
+fn user_operators_are_looked_up_anew_and_their_rules_go_past_the_cache() {
+    let folder = private();
+    let run = |registry: Registry, cache: &CodeCache| {
+        let registry = registry.leak();
+        let source = "input x: f64; my.own(x) + 1.0";
+        let model = Model::parse_with(source, registry, &Limits::default()).expect("a model");
+        let options = Options::default().registry(registry).backend(Backend::Native).code_cache(cache.clone());
+        shown(&model.compile(&options).expect("compiled").session().evaluate(&[Value::from(3.5)]).expect("run")[0])
+    };
+    let with = |operator: UserOperator| {
+        let mut registry = Registry::standard().clone();
+        registry.register(operator).expect("registered");
+        registry
+    };
+    let cache = open(folder.path());
+    let calls = |factor: f64| with(UserOperator::new("my.own").function(move |x: f64| x * factor));
+    assert_eq!((run(calls(2.0), &cache), run(calls(3.0), &cache)), ("8.0".to_owned(), "11.5".to_owned()));
+    assert_eq!(counted(&cache), (1, 1, 0));
+    let rule = |negate: bool| {
+        let rule: cembra::Rule = if negate {
+            |tape, args| {
+                let x = args[0].val(tape);
+                Cell::num(tape.un(Un::Neg, x))
+            }
+        } else {
+            |_, args| args[0]
+        };
+        with(UserOperator::new("my.own").with_rule(move |x: f64| if negate { -x } else { x }, rule))
+    };
+    assert_eq!((run(rule(false), &cache), run(rule(true), &cache)), ("4.5".to_owned(), "-2.5".to_owned()));
+    assert_eq!((counted(&cache), cache.counts().bypassed), ((1, 1, 0), 2));
+}

@@ -1,0 +1,38 @@
+//! A fingerprint of the sources that machine code depends on, for the keys of the code cache: versions tell apart what is
+//! published, this what is being worked on. Where the other crates are not beside this one, there are only versions.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+
+const FOLDERS: [&str; 5] = ["src", "../expr/src", "../ops/src", "../plan/src", "../../runtime/src"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut files = BTreeSet::new();
+    for folder in FOLDERS.map(Path::new).into_iter().filter(|folder| folder.is_dir()) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+        collect(folder, &mut files)?;
+    }
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        hasher.write(file.to_string_lossy().as_bytes());
+        hasher.write(&fs::read(&file)?);
+    }
+    println!("cargo::rustc-env=CEMBRA_CODE_SOURCES={:016x}", hasher.finish());
+    Ok(())
+}
+
+fn collect(folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.insert(path);
+        }
+    }
+    Ok(())
+}

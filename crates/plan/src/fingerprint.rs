@@ -1,0 +1,98 @@
+//! What a plan's machine code depends on, as input of a hash. Every part of a plan is taken in or left out by name here,
+//! so that a new one cannot be forgotten.
+
+use crate::{Action, Block, Input, Output, Plan, PlanValue, Step};
+use cembra_ops::{Lower, OpDef, OpId, Overload, Registry};
+use std::hash::{Hash, Hasher};
+
+impl Plan {
+    /// True if an operator of the user becomes instructions: what it means is known to this process only.
+    #[must_use]
+    pub fn has_rules_of_users(&self) -> bool {
+        let foreign = |step: &Step| match step.action {
+            Action::Operator { op, overload, .. } => {
+                let def = self.registry.get(op);
+                matches!(def.overloads()[usize::from(overload)].lower, Lower::Rule(_)) && !is_standard(def)
+            }
+            _ => false,
+        };
+        self.steps.iter().any(foreign)
+    }
+
+    /// Hashes everything that machine code made of the plan depends on, but for the operators' own code: equal input means
+    /// equal machine code, from the same cembra and without rules of users. Names of inputs and outputs and what calls are
+    /// given as data do not matter.
+    pub fn hash_code(&self, state: &mut impl Hasher) {
+        let Plan {
+            registry: _,
+            values,
+            steps,
+            args,
+            blocks,
+            inputs,
+            literals,
+            outputs,
+            states: _,
+            layout,
+            template: _,
+            reused_slots: _,
+        } = self;
+        state.write_usize(values.len());
+        for PlanValue { qtype, slot, owner } in values {
+            (qtype, slot, owner).hash(state);
+        }
+        state.write_usize(steps.len());
+        for Step { action, args_start, args_len, out, origin: _ } in steps {
+            (args_start, args_len, out).hash(state);
+            self.hash_action(action, state);
+        }
+        args.hash(state);
+        state.write_usize(blocks.len());
+        for Block { steps, result } in blocks {
+            (steps, result).hash(state);
+        }
+        state.write_usize(inputs.len());
+        for Input { name: _, value } in inputs {
+            value.hash(state);
+        }
+        literals.hash(state);
+        state.write_usize(outputs.len());
+        for Output { name: _, value } in outputs {
+            value.hash(state);
+        }
+        (layout.size(), layout.align()).hash(state);
+    }
+
+    fn hash_action(&self, action: &Action, state: &mut impl Hasher) {
+        std::mem::discriminant(action).hash(state);
+        match action {
+            Action::Operator { op, overload, lifted } => {
+                self.hash_operator(*op, *overload, state);
+                lifted.hash(state);
+            }
+            Action::MakeTuple | Action::Has => {}
+            Action::Field(index) => index.hash(state),
+            Action::Where { on, off } => (on, off).hash(state),
+            Action::Loop { round, state: value } => (round, value).hash(state),
+        }
+    }
+
+    /// An operator's numbers hold for one registry only: it is its name that tells what it is.
+    fn hash_operator(&self, op: OpId, overload: u16, state: &mut impl Hasher) {
+        let def = self.registry.get(op);
+        (def.name, overload, is_standard(def)).hash(state);
+        if is_standard(def) {
+            return;
+        }
+        let Overload { args, ret, kernel: _, lifted, lower, direct, data: _, compile, pure: _ } =
+            &def.overloads()[usize::from(overload)];
+        (args, ret, lifted.is_some(), matches!(lower, Lower::Kernel)).hash(state);
+        (direct.is_some(), compile.is_some(), std::mem::discriminant(&def.presence)).hash(state);
+    }
+}
+
+/// True for an operator of the library.
+fn is_standard(def: &'static OpDef) -> bool {
+    let standard = Registry::standard();
+    standard.find(def.name).is_some_and(|known| std::ptr::eq(standard.get(known), def))
+}
