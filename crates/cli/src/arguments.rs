@@ -157,6 +157,8 @@ pub(crate) enum BackendChoice {
     /// Machine code where it can be had, else the interpreter
     #[default]
     Auto,
+    /// The interpreter, and machine code after 1,000 rows
+    Tiered,
 }
 
 impl From<BackendChoice> for Backend {
@@ -165,6 +167,7 @@ impl From<BackendChoice> for Backend {
             BackendChoice::Interp => Backend::Interpreter,
             BackendChoice::Native => Backend::Native,
             BackendChoice::Auto => Backend::Auto,
+            BackendChoice::Tiered => Backend::Tiered,
         }
     }
 }

@@ -46,9 +46,14 @@ fn all_of_the_quadratic_in_both_backends() {
     let (model, rows) = (example("quadratic.cem"), example("quadratic.csv"));
     let expected = "first,second\n2,1\n-1,-1\n,\n4,-2\n1,-3\n,\n0.3027756373531245,-3.3027755926496414\n-3,3\n\
                     100000000,7.450580596923828e-9\n-0.5,-0.5\n,\n2,1\n";
-    for backend in ["interp", "native", "auto"] {
+    for backend in ["interp", "native", "auto", "tiered"] {
         assert_eq!(shell.stdout(&["eval", &model, &rows, "--backend", backend]), expected, "{backend}");
     }
+    // So many rows that machine code may take over in their midst.
+    let many: String = (0..5_000).map(|at| format!("{},{},{}\n", 1 + at % 7, at % 31 - 15, at % 13 - 6)).collect();
+    let shell = shell.file("many.csv", format!("a,b,c\n{many}"));
+    let run = |backend| shell.stdout(&["eval", &model, "many.csv", "--backend", backend]);
+    assert_eq!(run("tiered"), run("interp"));
 }
 
 #[test]
