@@ -161,7 +161,7 @@ pub(crate) fn bind<S>(
             }
         }
     }
-    let executor = Executor::from(Inner::new(program, plan, binding, &options)?);
+    let executor = Executor::from(Inner::new(&program, plan, binding, &options)?);
     Ok(Bound { executor, loads, moved_outputs, tells })
 }
 

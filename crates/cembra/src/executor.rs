@@ -3,7 +3,7 @@
 
 use crate::backend::{Runnable, bind};
 use crate::metrics::{Event, Watch};
-use crate::model::operator_name;
+use crate::sites::Sites;
 use crate::tiers::Tiered;
 use crate::{Backend, Error, Options};
 use cembra_expr::{Code, Diagnostic, Limits, Program, ScalarValue, Value};
@@ -24,7 +24,7 @@ pub struct Field {
 /// Everything a compiled model is; shared by executors and sessions.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) program: Arc<Program>,
+    sites: Sites,
     pub(crate) plan: Plan,
     pub(crate) binding: Binding,
     pub(crate) runnable: Runnable,
@@ -44,7 +44,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(program: Arc<Program>, plan: Plan, binding: Binding, options: &Options) -> Result<Inner, Error> {
+    pub(crate) fn new(program: &Program, plan: Plan, binding: Binding, options: &Options) -> Result<Inner, Error> {
         if !cembra_runtime::math::default_float_mode() {
             let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
             let diagnostic = Diagnostic::new(Code::FloatMode, message);
@@ -61,7 +61,8 @@ impl Inner {
         watch.record(&Event::ExecutorMade);
         let fallback = OnceLock::new();
         let code_cache = options.code_cache.clone();
-        let inner = Inner { program, plan, binding, runnable, watch, code_cache, limits, fallback, inputs, outputs };
+        let sites = Sites::of(&plan, program);
+        let inner = Inner { sites, plan, binding, runnable, watch, code_cache, limits, fallback, inputs, outputs };
         if let Some(reason) = reason {
             inner.fall_back(reason);
         }
@@ -160,7 +161,8 @@ impl Inner {
             return Error::cancelled();
         }
         let step = self.plan.step(StepId::from_index(record.site as usize));
-        let operator = operator_name(&self.program.graph, step.origin);
+        let site = self.sites.find(StepId::from_index(record.site as usize));
+        let operator = site.map_or("", |site| &site.operator).to_owned();
         let operand = self
             .plan
             .args(step)
@@ -177,7 +179,7 @@ impl Inner {
             _ => "",
         };
         let result = &self.plan.value(step.out).qtype;
-        Error::fault(kind, operator, operand, result, text, self.program.graph.span(step.origin))
+        Error::fault(kind, operator, operand, result, text, site.and_then(|site| site.span))
     }
 }
 
@@ -271,7 +273,7 @@ impl Executor {
     /// Bytes of memory the compiled model holds, code included, frames not.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Inner>() + self.0.plan.memory_bytes() + self.0.runnable.memory_bytes()
+        size_of::<Inner>() + self.0.sites.memory_bytes() + self.0.plan.memory_bytes() + self.0.runnable.memory_bytes()
     }
 
     /// A session: one frame, for one thread at a time.

@@ -1,7 +1,8 @@
 //! Explaining a model: what each stage made of it, as text.
 
 use crate::backend::refusal;
-use crate::model::{operator_name, prepare};
+use crate::model::prepare;
+use crate::sites::operator_name;
 use crate::{Error, Model, Options};
 use cembra_expr::Span;
 use cembra_plan::StepId;
@@ -115,7 +116,7 @@ impl Model {
             .map_err(|error| Error::from(refusal(&error)))?;
         let origin = |(bytes, step): (Range<usize>, StepId)| {
             let node = plan.step(step).origin;
-            Origin { bytes, operator: operator_name(&program.graph, node), span: program.graph.span(node) }
+            Origin { bytes, operator: operator_name(&program.graph, node).to_string(), span: program.graph.span(node) }
         };
         let origins = listings.steps.into_iter().map(origin).collect();
         Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code, origins })

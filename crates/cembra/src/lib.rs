@@ -49,6 +49,7 @@ mod object;
 mod options;
 mod pool;
 mod profiling;
+mod sites;
 mod spans;
 mod tiers;
 mod typed;

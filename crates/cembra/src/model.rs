@@ -7,7 +7,7 @@ use crate::loader::{Fields, Loader};
 use crate::names::unknown_name;
 use crate::spans::StageSpan;
 use crate::{Error, Executor, Input, Listener, ModelExecutor, Options, Output};
-use cembra_expr::{Code, Diagnostic, Graph, Limits, Node, Program};
+use cembra_expr::{Code, Diagnostic, Limits, Program};
 use cembra_ops::Registry;
 use cembra_plan::{Plan, PlanError};
 use cembra_prepare::{Pass, Prepared};
@@ -171,7 +171,7 @@ impl Model {
         let program = self.selected(options)?;
         let plan = self.plan_of(&program, options)?;
         let binding = plan.frame_binding();
-        Ok(Executor::from(Inner::new(program, plan, binding, options)?))
+        Ok(Executor::from(Inner::new(&program, plan, binding, options)?))
     }
 
     /// Compiles the model for a Rust struct of inputs and one of outputs (or a single value, for the main output). Only the
@@ -283,13 +283,4 @@ pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Options) ->
     })?;
     span.made("steps", plan.step_count());
     Ok(plan)
-}
-
-/// The name of the operator that a node of the graph applies, as written.
-pub(crate) fn operator_name(graph: &Graph, node: cembra_expr::NodeId) -> String {
-    match graph.node(node) {
-        Node::Operator(name, _) => graph.name(name).to_string(),
-        Node::Leaf(name) | Node::Placeholder(name) => graph.name(name).to_string(),
-        Node::Literal(value) => value.to_string(),
-    }
 }

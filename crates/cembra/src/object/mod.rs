@@ -6,11 +6,11 @@ mod rust;
 mod structs;
 
 use crate::backend::refusal;
-use crate::model::operator_name;
+use crate::sites::{Sites, operator_name};
 use crate::{Error, Model, Options};
 use cembra_expr::{Code, Diagnostic, Program};
 use cembra_native::{Site, Target};
-use cembra_plan::{Action, Binding, Plan, StepId};
+use cembra_plan::{Binding, Plan};
 use std::fmt;
 use structs::Interface;
 
@@ -114,21 +114,12 @@ fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
 
 /// The steps that can fail, as the program that runs the model tells them.
 fn sites(plan: &Plan, program: &Program) -> Vec<Site> {
-    let steps = (0..plan.step_count()).map(StepId::from_index);
-    let fails = |step: &StepId| match plan.step(*step).action {
-        Action::Operator { op, .. } => !plan.registry().get(op).is_total(),
-        Action::Loop { .. } => true,
-        Action::MakeTuple | Action::Field(_) | Action::Has | Action::Where { .. } => false,
-    };
-    let site = |step: StepId| {
-        let of = plan.step(step);
-        let span = program.graph.span(of.origin);
-        Site {
-            step,
-            operator: operator_name(&program.graph, of.origin),
-            result: plan.value(of.out).qtype.to_string(),
-            span: span.map_or((0, 0), |span| (span.start, span.end)),
-        }
-    };
-    steps.filter(fails).map(site).collect()
+    let sites = Sites::of(plan, program);
+    let told = sites.all().iter().map(|site| Site {
+        step: site.step,
+        operator: site.operator.to_string(),
+        result: plan.value(plan.step(site.step).out).qtype.to_string(),
+        span: site.span.map_or((0, 0), |span| (span.start, span.end)),
+    });
+    told.collect()
 }

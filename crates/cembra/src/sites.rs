@@ -1,0 +1,60 @@
+//! Where a model can fail: for each step that can, its operator as it was written, and the place. Executors keep this
+//! instead of the program that it is taken from, which is several times as large.
+
+use cembra_expr::{Graph, Node, NodeId, Program, Span};
+use cembra_ops::Lower;
+use cembra_plan::{Action, Plan, StepId};
+use std::sync::Arc;
+
+/// A step that can fail.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) step: StepId,
+    pub(crate) operator: Arc<str>,
+    pub(crate) span: Option<Span>,
+}
+
+/// The steps of a plan that can fail, in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Sites(Box<[Site]>);
+
+impl Sites {
+    pub(crate) fn of(plan: &Plan, program: &Program) -> Sites {
+        let fails = |step: &StepId| match plan.step(*step).action {
+            // A kernel can find the memory for strings at an end.
+            Action::Operator { op, overload, .. } => {
+                let def = plan.registry().get(op);
+                !def.is_total() || matches!(def.overloads()[usize::from(overload)].lower, Lower::Kernel)
+            }
+            Action::Loop { .. } => true,
+            Action::MakeTuple | Action::Field(_) | Action::Has | Action::Where { .. } => false,
+        };
+        let site = |step: StepId| {
+            let origin = plan.step(step).origin;
+            Site { step, operator: operator_name(&program.graph, origin), span: program.graph.span(origin) }
+        };
+        Sites((0..plan.step_count()).map(StepId::from_index).filter(fails).map(site).collect())
+    }
+
+    pub(crate) fn all(&self) -> &[Site] {
+        &self.0
+    }
+
+    pub(crate) fn find(&self, step: StepId) -> Option<&Site> {
+        let at = self.0.binary_search_by_key(&step.index(), |site| site.step.index()).ok()?;
+        self.0.get(at)
+    }
+
+    /// Bytes of memory, names apart: they are the program's.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+}
+
+/// The name of the operator that a node of the graph applies, as written.
+pub(crate) fn operator_name(graph: &Graph, node: NodeId) -> Arc<str> {
+    match graph.node(node) {
+        Node::Operator(name, _) | Node::Leaf(name) | Node::Placeholder(name) => graph.name(name).clone(),
+        Node::Literal(value) => value.to_string().into(),
+    }
+}
