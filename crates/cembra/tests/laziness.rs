@@ -172,6 +172,12 @@ fn a_guard_does_not_need_what_it_guards() {
     let around = "where(where(nz, s, 0) > 2, s, 1)";
     assert_eq!(run(around, [7, 2, 1]), (1, Some(3)));
     assert_eq!(run(around, [2, 2, 1]), (1, Some(1)));
+    // Nor can it be part of the guard of what needs `s`: the guard of `s` would depend on itself.
+    let shared = "let t = test.slow(s, k) in where(k > 0, where(k > 5, t, 1), where(s > 2, 2, t))";
+    assert_eq!(run(shared, [7, 0, 1]), (0, Some(1)));
+    assert_eq!(run(shared, [60, 1, 6]), (2, Some(10)));
+    assert_eq!(run(shared, [7, 2, -1]), (2, Some(2)));
+    assert_eq!(run(shared, [4, 2, -1]), (2, Some(-2)));
 }
 
 /// A random model: statements in an order that the definitions allow, and outputs. Each value may be used by several

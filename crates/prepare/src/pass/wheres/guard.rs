@@ -120,7 +120,7 @@ fn candidates(prepared: &Prepared, program: &Program, cost: &mut Cost, analysis:
                 _ => region,
             };
             let home = analysis.regions[operand.index()].unwrap_or(RegionId::TOP);
-            found.entry(*operand).or_default().push(paths.find(used, home));
+            found.entry(*operand).or_default().push(paths.find(*operand, used, home));
         }
     }
     found.retain(|_, paths| {

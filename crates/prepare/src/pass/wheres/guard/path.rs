@@ -41,8 +41,8 @@ pub(super) struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    /// The conditions from `home` down to `used`; none if there are too many levels to look at.
-    pub(super) fn find(&mut self, used: RegionId, home: RegionId) -> Path {
+    /// The conditions from `home`, where `node` is computed, down to `used`; none if there are too many levels to look at.
+    pub(super) fn find(&mut self, node: Id, used: RegionId, home: RegionId) -> Path {
         let mut levels = Vec::new();
         let mut region = used;
         while region != home {
@@ -80,7 +80,7 @@ impl Paths<'_> {
                     path.conditions.push((condition, on));
                 } else if let (true, Some((_, around))) = (exact, around.filter(|(region, _)| *region != home))
                     && !self.wanted[condition.index()]
-                    && self.takes_only_its_own(condition, home)
+                    && self.takes_only_its_own(condition, node, home)
                 {
                     path.moved.push((path.conditions.len(), *around));
                     path.conditions.push((condition, on));
@@ -103,17 +103,19 @@ impl Paths<'_> {
     }
 
     /// True if nothing else uses what a condition takes to compute, but for what is computed in this region or around it, and
-    /// what may be computed anywhere.
-    fn takes_only_its_own(&mut self, condition: Id, region: RegionId) -> bool {
+    /// what may be computed anywhere. What the guarded node needs too may get a guard next, which must not need the condition.
+    fn takes_only_its_own(&mut self, condition: Id, guarded: Id, region: RegionId) -> bool {
         let mut seen: FxHashMap<Id, u32> = FxHashMap::default();
         let mut stack = vec![condition];
         while let Some(node) = stack.pop() {
             for operand in self.graph.operands(node) {
-                let at_hand = self.region(*operand).is_some_and(|at| self.analysis.tree.common(at, region) == at);
-                if self.graph.operands(*operand).is_empty()
-                    || at_hand
-                    || self.cost.is_safe_anywhere(self.graph, *operand)
-                {
+                if self.graph.operands(*operand).is_empty() || self.cost.is_safe_anywhere(self.graph, *operand) {
+                    continue;
+                }
+                if self.region(*operand).is_some_and(|at| self.analysis.tree.common(at, region) == at) {
+                    if self.needs(guarded, *operand) {
+                        return false;
+                    }
                     continue;
                 }
                 let uses = seen.entry(*operand).or_insert(0);
@@ -130,6 +132,22 @@ impl Paths<'_> {
             self.uses = self.count_uses();
         }
         seen.into_iter().all(|(node, uses)| self.uses[node.index()] == uses)
+    }
+
+    /// True if a node needs another one, or if it takes too long to tell.
+    fn needs(&self, node: Id, other: Id) -> bool {
+        let mut seen: FxHashSet<Id> = FxHashSet::default();
+        let mut stack = vec![node];
+        while let Some(node) = stack.pop() {
+            if node == other || seen.len() > MOST_OPERATORS * MOST_OPERATORS {
+                return true;
+            }
+            // Operands come before their users.
+            if node > other && seen.insert(node) {
+                stack.extend_from_slice(self.graph.operands(node));
+            }
+        }
+        false
     }
 
     fn count_uses(&self) -> Vec<u32> {
