@@ -10,6 +10,7 @@ mod code;
 mod compile;
 mod error;
 mod homes;
+mod instructions;
 mod isa;
 mod lines;
 mod lower;

@@ -2,12 +2,11 @@
 //! mean was said by the rules.
 
 use crate::cells::clif_type;
-use crate::isa;
 use crate::pairs::{self, Pair};
-use cembra_ops::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
+use crate::{instructions, isa};
+use cembra_ops::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
-use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
-use cranelift_codegen::ir::{self, AbiParam, AliasRegion, InstBuilder, MemFlagsData, SigRef, SourceLoc, types};
+use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, SigRef, SourceLoc, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use rustc_hash::FxHashMap;
@@ -145,24 +144,25 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             Instr::Input(_) | Instr::InputMask => return None,
             Instr::Const(ty, bits) => self.constant(*ty, *bits),
             Instr::MaskConst(value) => self.builder.ins().iconst(types::I8, i64::from(*value)),
-            Instr::Un(op, a) => self.unary(*op, *a),
-            Instr::Bin(op, a, b) => self.binary(*op, *a, *b),
+            Instr::Un(op, a) => {
+                let a = self.val(*a);
+                self.around.unary(self.builder, *op, a)
+            }
+            Instr::Bin(op, a, b) => {
+                let (op, a, b) = instructions::suited(self.tape, *op, *a, *b);
+                // A division by a constant becomes a multiplication.
+                let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
+                self.around.is_improvable |= op == Bin::Div && !float && self.tape.known_bits(b).is_some();
+                let (a, b) = (self.val(a), self.val(b));
+                self.around.binary(self.builder, op, a, b)
+            }
             Instr::Shift(op, a, by) => {
                 let a = self.val(*a);
-                let by = self.builder.ins().iconst(types::I32, i64::from(*by));
-                match op {
-                    Shift::Left => self.builder.ins().ishl(a, by),
-                    Shift::Right => self.builder.ins().ushr(a, by),
-                }
+                instructions::shift(self.builder, *op, a, *by)
             }
             Instr::Fma(a, b, c) => {
-                let (a, b, c) = (self.val(*a), self.val(*b), self.val(*c));
-                if self.around.isa.has_native_fma() {
-                    self.builder.ins().fma(a, b, c)
-                } else {
-                    let narrow = self.builder.func.dfg.value_type(a) == types::F32;
-                    self.call(if narrow { RuntimeFn::FmaF32 } else { RuntimeFn::FmaF64 }, &[a, b, c])
-                }
+                let operands = [*a, *b, *c].map(|val| self.val(val));
+                self.around.fma(self.builder, operands)
             }
             Instr::Cmp(op, a, b) => self.compare(*op, *a, *b, false),
             Instr::Select { mask, on, off, rare } => self.select(*mask, *on, *off, *rare),
@@ -194,7 +194,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             Instr::Call(function, args) => {
                 debug_assert!(at > 0 || args.is_empty(), "arguments come before the call");
                 let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
-                self.call(*function, &args)
+                self.around.call(self.builder, *function, &args)
             }
             Instr::RareCall { mask, function, args, otherwise } => self.rare_call(*mask, *function, args, *otherwise),
         })
@@ -221,7 +221,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         self.builder.ins().brif(last, rare, &[], join, &[otherwise.into()]);
         self.builder.seal_block(rare);
         self.builder.switch_to_block(rare);
-        let result = self.call(function, &args);
+        let result = self.around.call(self.builder, function, &args);
         self.builder.ins().jump(join, &[result.into()]);
         self.builder.seal_block(join);
         self.builder.switch_to_block(join);
@@ -238,114 +238,9 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         }
     }
 
-    fn unary(&mut self, op: Un, a: Val) -> ir::Value {
-        let from = self.tape.ty(a);
-        let float = matches!(from, MachineType::F32 | MachineType::F64);
-        let narrow = from == MachineType::F32;
-        let a = self.val(a);
-        let round = self.around.isa.has_round();
-        let pick = |f32, f64| if narrow { f32 } else { f64 };
-        let ins = self.builder.ins();
-        match op {
-            Un::Neg if float => ins.fneg(a),
-            Un::Neg => ins.ineg(a),
-            Un::Abs if float => ins.fabs(a),
-            Un::Abs => ins.iabs(a),
-            Un::Sqrt => ins.sqrt(a),
-            Un::Floor if round => ins.floor(a),
-            Un::Ceil if round => ins.ceil(a),
-            Un::Trunc if round => ins.trunc(a),
-            Un::Floor => self.call(pick(RuntimeFn::FloorF32, RuntimeFn::FloorF64), &[a]),
-            Un::Ceil => self.call(pick(RuntimeFn::CeilF32, RuntimeFn::CeilF64), &[a]),
-            Un::Trunc => self.call(pick(RuntimeFn::TruncF32, RuntimeFn::TruncF64), &[a]),
-            Un::Bitcast(to) => ins.bitcast(clif_type(to), MemFlagsData::new(), a),
-            Un::Convert(to) => {
-                let ty = clif_type(to);
-                let to_float = matches!(to, MachineType::F32 | MachineType::F64);
-                match (float, to_float) {
-                    _ if from == to => a,
-                    (false, true) => ins.fcvt_from_sint(ty, a),
-                    (true, false) => ins.fcvt_to_sint_sat(ty, a),
-                    (true, true) if narrow => ins.fpromote(ty, a),
-                    (true, true) => ins.fdemote(ty, a),
-                    (false, false) if from == MachineType::I32 => ins.sextend(ty, a),
-                    (false, false) => ins.ireduce(ty, a),
-                }
-            }
-        }
-    }
-
-    fn binary(&mut self, op: Bin, a: Val, b: Val) -> ir::Value {
-        let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
-        // A division by a constant becomes a multiplication.
-        self.around.is_improvable |= op == Bin::Div && !float && self.tape.known_bits(b).is_some();
-        // A float constant is read from memory, and only the second operand of an instruction can be.
-        let swaps = float && matches!(op, Bin::Add | Bin::Mul) && self.tape.known_bits(a).is_some();
-        let (a, b) = if swaps { (b, a) } else { (a, b) };
-        if op == Bin::Mul && self.is_two(b) {
-            let a = self.val(a);
-            return self.builder.ins().fadd(a, a);
-        }
-        let (a, b) = (self.val(a), self.val(b));
-        let ins = self.builder.ins();
-        match op {
-            Bin::Add if float => ins.fadd(a, b),
-            Bin::Add => ins.iadd(a, b),
-            Bin::Sub if float => ins.fsub(a, b),
-            Bin::Sub => ins.isub(a, b),
-            Bin::Mul if float => ins.fmul(a, b),
-            Bin::Mul => ins.imul(a, b),
-            Bin::Div if float => ins.fdiv(a, b),
-            Bin::Div => ins.sdiv(a, b),
-            Bin::And => ins.band(a, b),
-            Bin::Or => ins.bor(a, b),
-            Bin::Xor => ins.bxor(a, b),
-            // Both forms use "less than": only so the selection becomes one instruction.
-            Bin::FMin => {
-                let less = ins.fcmp(FloatCC::LessThan, a, b);
-                self.builder.ins().select(less, a, b)
-            }
-            Bin::FMax => {
-                let less = ins.fcmp(FloatCC::LessThan, b, a);
-                self.builder.ins().select(less, a, b)
-            }
-            Bin::Copysign => ins.fcopysign(a, b),
-        }
-    }
-
-    /// True for the floating-point constant 2.
-    fn is_two(&self, val: Val) -> bool {
-        let bits = match self.tape.ty(val) {
-            MachineType::F32 => u64::from(2_f32.to_bits()),
-            MachineType::F64 => 2_f64.to_bits(),
-            _ => return false,
-        };
-        self.tape.known_bits(val) == Some(bits)
-    }
-
     fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> ir::Value {
-        let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
         let (a, b) = (self.val(a), self.val(b));
-        if float {
-            let cc = match op {
-                Cmp::Eq => FloatCC::Equal,
-                Cmp::Ne => FloatCC::NotEqual,
-                Cmp::Lt => FloatCC::LessThan,
-                Cmp::Le => FloatCC::LessThanOrEqual,
-                Cmp::Gt => FloatCC::GreaterThan,
-                Cmp::Ge => FloatCC::GreaterThanOrEqual,
-            };
-            return self.builder.ins().fcmp(if opposite { cc.complement() } else { cc }, a, b);
-        }
-        let cc = match op {
-            Cmp::Eq => IntCC::Equal,
-            Cmp::Ne => IntCC::NotEqual,
-            Cmp::Lt => IntCC::SignedLessThan,
-            Cmp::Le => IntCC::SignedLessThanOrEqual,
-            Cmp::Gt => IntCC::SignedGreaterThan,
-            Cmp::Ge => IntCC::SignedGreaterThanOrEqual,
-        };
-        self.builder.ins().icmp(if opposite { cc.complement() } else { cc }, a, b)
+        instructions::compare(self.builder, op, opposite, a, b)
     }
 
     fn select(&mut self, mask: Mask, on: Val, off: Val, rare: bool) -> ir::Value {
@@ -410,26 +305,5 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             types::I64 => value,
             _ => self.builder.ins().uextend(types::I64, value),
         }
-    }
-
-    /// Calls a runtime function through the context's table.
-    fn call(&mut self, function: RuntimeFn, args: &[ir::Value]) -> ir::Value {
-        let signature = match self.around.signatures.get(&function) {
-            Some(known) => *known,
-            None => {
-                let mut signature = ir::Signature::new(self.around.isa.default_call_conv());
-                let (params, ret) = function.signature();
-                signature.params.extend(params.iter().map(|ty| AbiParam::new(clif_type(*ty))));
-                signature.returns.push(AbiParam::new(clif_type(ret)));
-                let reference = self.builder.import_signature(signature);
-                self.around.signatures.insert(function, reference);
-                reference
-            }
-        };
-        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        let table = self.builder.ins().load(types::I64, flags, self.around.context, Context::FUNCTIONS_OFFSET);
-        let entry = self.builder.ins().load(types::I64, flags, table, 8 * function as i32);
-        let call = self.builder.ins().call_indirect(signature, entry, args);
-        self.builder.inst_results(call)[0]
     }
 }
