@@ -1,9 +1,10 @@
 //! The mathematical functions in every form they have, on millions of points: interpreted, inlined in native code, called
-//! by native code, recorded and played on bits, which takes no fused instruction. All must give the same bits.
+//! by native code, in lanes, recorded and played on bits, which takes no fused instruction. All must give the same bits.
 
 use cembra::{Backend, Model, ModelExecutor, Options, Tier};
+use cembra_native::lanes::{self, Lanes, Output, RowFunction};
 use cembra_ops::{Outcome, Tape};
-use cembra_runtime::{MachineType, RuntimeFn};
+use cembra_runtime::{Context, MachineType, RuntimeFn};
 
 /// A NaN is as good as another.
 trait Float: Copy {
@@ -157,12 +158,39 @@ functions! {
     pow PowF32 PowF64 "math.pow(x, y)";
 }
 
-/// The tape of one function.
-fn recorded(function: RuntimeFn, ty: MachineType) -> Tape {
-    let mut tape = Tape::new();
-    let args: Vec<_> = function.signature().0.iter().map(|_| tape.input(ty)).collect();
-    tape.function(function, &args);
-    tape
+/// How many points are taken at a time: no multiple of the lanes, so that some are left over.
+const BATCH: usize = 2_503;
+
+/// A function on a tape, and compiled for each number of lanes.
+struct Recorded {
+    tape: Tape,
+    arguments: usize,
+    in_lanes: Vec<(Lanes, RowFunction)>,
+}
+
+impl Recorded {
+    fn new(function: RuntimeFn, ty: MachineType) -> Recorded {
+        let mut tape = Tape::new();
+        let args: Vec<_> = function.signature().0.iter().map(|_| tape.input(ty)).collect();
+        let output = [Output::Number(tape.function(function, &args))];
+        let compile = |lanes| lanes::compile(&tape, &output, lanes, &cembra_expr::Budget::default()).expect("compiles");
+        let in_lanes = Lanes::ALL.map(|lanes| (lanes, compile(lanes))).into();
+        Recorded { arguments: args.len(), in_lanes, tape }
+    }
+
+    /// The values at the points, for each number of lanes.
+    fn in_lanes<F: Float>(&self, x: &[F], y: &[F]) -> Vec<(Lanes, Vec<F>)> {
+        let arguments = [x.as_ptr().cast(), y.as_ptr().cast()];
+        let run = |(lanes, function): &(Lanes, RowFunction)| {
+            let mut values = vec![F::of(0.0); x.len()];
+            let output = [values.as_mut_ptr().cast()];
+            // SAFETY: ROWS: the tape is of numbers of this type, and there are as many of each as points.
+            let done = unsafe { function.run(&arguments[..self.arguments], &output, x.len(), &mut Context::new()) };
+            done.expect("functions do not fail");
+            (*lanes, values)
+        };
+        self.in_lanes.iter().map(run).collect()
+    }
 }
 
 macro_rules! compare {
@@ -174,28 +202,35 @@ macro_rules! compare {
         let mut interpreted = executor(Backend::Interpreter, Tier::Optimised);
         let mut inlined = executor(Backend::Native, Tier::Optimised);
         let mut called = executor(Backend::Native, Tier::Quick);
-        let tapes: Vec<Tape> = $functions.iter().map(|f| recorded(*f, <$ty as Float>::TYPE)).collect();
+        let recorded: Vec<_> = $functions.iter().map(|f| Recorded::new(*f, <$ty as Float>::TYPE)).collect();
         let mut random = fastrand::Rng::with_seed(11);
-        for number in 0..$points {
-            let point: Point<$ty> = Point { x: point(&mut random), y: point(&mut random) };
-            let expected = interpreted.run(&point).expect("a result").list();
-            let inlined = inlined.run(&point).expect("a result").list();
-            let called = called.run(&point).expect("a result").list();
-            for at in 0..NAMES.len() {
-                let expected = expected[at].bits();
-                let agrees = |found: Option<u64>, how: &str| {
-                    let (x, y) = (point.x, point.y);
-                    assert_eq!(found, expected, "{} {} ({x:e}, {y:e}): {how}", stringify!($ty), NAMES[at]);
-                };
-                agrees(inlined[at].bits(), "inlined");
-                agrees(called[at].bits(), "called");
-                let function = $functions[at];
-                let bits = [u64::from(point.x.to_bits()), u64::from(point.y.to_bits())];
-                let bits = &bits[..function.signature().0.len()];
-                let value = |bits: u64| <$ty as Float>::from_low(bits).bits();
-                if number % 4 == 0 {
-                    let Outcome::Done(results) = tapes[at].run_on_bits(bits) else { panic!("functions do not fail") };
-                    agrees(results.last().copied().and_then(value), "played on bits");
+        for _ in 0..$points / BATCH {
+            let [x, y] = [(); 2].map(|()| (0..BATCH).map(|_| point(&mut random)).collect::<Vec<$ty>>());
+            let in_lanes: Vec<_> = recorded.iter().map(|function| function.in_lanes(&x, &y)).collect();
+            for number in 0..BATCH {
+                let point: Point<$ty> = Point { x: x[number], y: y[number] };
+                let expected = interpreted.run(&point).expect("a result").list();
+                let inlined = inlined.run(&point).expect("a result").list();
+                let called = called.run(&point).expect("a result").list();
+                for at in 0..NAMES.len() {
+                    let expected = expected[at].bits();
+                    let agrees = |found: Option<u64>, how: &dyn std::fmt::Debug| {
+                        let (x, y) = (point.x, point.y);
+                        assert_eq!(found, expected, "{} {} ({x:e}, {y:e}): {how:?}", stringify!($ty), NAMES[at]);
+                    };
+                    agrees(inlined[at].bits(), &"inlined");
+                    agrees(called[at].bits(), &"called");
+                    for (lanes, values) in &in_lanes[at] {
+                        agrees(values[number].bits(), lanes);
+                    }
+                    let Recorded { tape, arguments, .. } = &recorded[at];
+                    let bits = [u64::from(point.x.to_bits()), u64::from(point.y.to_bits())];
+                    let value = |bits: u64| <$ty as Float>::from_low(bits).bits();
+                    if number % 4 == 0 {
+                        let outcome = tape.run_on_bits(&bits[..*arguments]);
+                        let Outcome::Done(results) = outcome else { panic!("functions do not fail") };
+                        agrees(results.last().copied().and_then(value), &"played on bits");
+                    }
                 }
             }
         }

@@ -29,6 +29,8 @@ const UNSAFE: &[&str] = &[
     "crates/interp/src/lib.rs",
     "crates/native/src/cache/mod.rs",
     "crates/native/src/compile.rs",
+    "crates/native/src/lanes/mod.rs",
+    "crates/native/src/lanes/tests.rs",
     "crates/ops/src/call.rs",
     "crates/ops/src/definition.rs",
     "crates/ops/src/direct.rs",

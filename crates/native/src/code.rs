@@ -147,9 +147,7 @@ fn all(
         let isa = isas.thorough.as_ref().filter(|_| improvable).unwrap_or(isa);
         scratch.context.compile(&**isa, &mut ControlPlane::default()).map_err(|e| refused(e.inner))?;
         let code = scratch.context.compiled_code().ok_or_else(|| generator("no code was made"))?;
-        if code.buffer.alignment as usize > ALIGNMENT {
-            return Err(generator("the code needs an alignment that it does not get"));
-        }
+        check_alignment(code)?;
         let start = bytes.len().next_multiple_of(ALIGNMENT);
         bytes.resize(start, PADDING);
         if let Some(listings) = &mut listings {
@@ -160,8 +158,7 @@ fn all(
         if bytes.len() > limits.code_bytes {
             return Err(limits.exceeded(Limit::CodeBytes).into());
         }
-        let frame = code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset as usize);
-        placed.push(Placed { start, stack: frame + CALL_STACK });
+        placed.push(Placed { start, stack: stack(code) });
         note_calls(code, &scratch.context.func, number, &mut calls)?;
     }
     budget.check_time()?;
@@ -169,14 +166,44 @@ fn all(
         fill_in(&mut bytes, &placed, call)?;
     }
     let stack = deepest(&placed, &calls);
-    if stack > MOST_STACK {
-        let message = format!("the model needs {stack} bytes of stack; native code takes up to {MOST_STACK}");
-        return Err(Error::new(ErrorKind::Stack, message));
-    }
+    check_stack(stack)?;
     if let Some(listings) = listings {
         listings.code.clone_from(&bytes);
     }
     Ok(Code { bytes, stack })
+}
+
+/// Refuses a function of its own that cannot be put just anywhere, or takes too much memory or stack.
+pub(crate) fn check_alone(code: &CompiledCode, budget: &Budget) -> Result<(), Error> {
+    let limits = budget.limits();
+    if !code.buffer.relocs().is_empty() {
+        return Err(generator("the code would need relocations"));
+    }
+    if code.code_buffer().len() > limits.code_bytes {
+        return Err(limits.exceeded(Limit::CodeBytes).into());
+    }
+    check_alignment(code)?;
+    check_stack(stack(code))
+}
+
+fn check_alignment(code: &CompiledCode) -> Result<(), Error> {
+    if code.buffer.alignment as usize > ALIGNMENT {
+        return Err(generator("the code needs an alignment that it does not get"));
+    }
+    Ok(())
+}
+
+fn check_stack(stack: usize) -> Result<(), Error> {
+    if stack > MOST_STACK {
+        let message = format!("the model needs {stack} bytes of stack; native code takes up to {MOST_STACK}");
+        return Err(Error::new(ErrorKind::Stack, message));
+    }
+    Ok(())
+}
+
+/// The stack that a function takes, without those that it calls.
+fn stack(code: &CompiledCode) -> usize {
+    code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset as usize) + CALL_STACK
 }
 
 /// The signature of compiled code, `RawFunction`.

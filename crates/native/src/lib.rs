@@ -12,6 +12,7 @@ mod error;
 mod homes;
 mod instructions;
 mod isa;
+pub mod lanes;
 mod lines;
 mod lower;
 mod object;

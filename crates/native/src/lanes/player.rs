@@ -1,0 +1,359 @@
+//! The player in lanes: plays a tape on two or four rows at once, in vectors of 128 bits. What an instruction becomes is said
+//! where the scalar player asks too (`crate::instructions`); the players are two because what they hold differs: here vectors,
+//! masks of two widths and faults that wait for the end of the tape, there single values, bytes, pairs and branches.
+//!
+//! What the processor or the code generator cannot do in lanes is done lane by lane, as the scalar player does it.
+
+use super::Lanes;
+use super::vectors::{self, Vectors, Width, vector_type};
+use crate::instructions;
+use crate::player::Surroundings;
+use cembra_ops::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
+use cembra_runtime::{MachineType, RuntimeFn};
+use cranelift_codegen::ir::{self, BlockArg, InstBuilder};
+use cranelift_frontend::FunctionBuilder;
+use smallvec::SmallVec;
+
+/// A mask in the widths that it was needed in.
+#[derive(Clone, Default)]
+struct Widths {
+    single: Option<Vectors>,
+    double: Option<Vectors>,
+}
+
+impl Widths {
+    fn at(&mut self, width: Width) -> &mut Option<Vectors> {
+        match width {
+            Width::Single => &mut self.single,
+            Width::Double => &mut self.double,
+        }
+    }
+
+    fn has(&self, width: Width) -> bool {
+        match width {
+            Width::Single => self.single.is_some(),
+            Width::Double => self.double.is_some(),
+        }
+    }
+}
+
+/// What an instruction made.
+#[derive(Clone)]
+enum Made {
+    Nothing,
+    Numbers(Vectors),
+    Mask(Widths),
+}
+
+/// Plays one tape.
+pub(crate) struct Player<'p, 'b, 'f> {
+    pub(crate) builder: &'p mut FunctionBuilder<'b>,
+    around: &'p mut Surroundings<'f>,
+    tape: &'p Tape,
+    lanes: Lanes,
+    made: Vec<Made>,
+    /// Where a fault was found.
+    failed: Widths,
+}
+
+type Operation = fn(&mut FunctionBuilder<'_>, ir::Value, ir::Value) -> ir::Value;
+
+impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
+    /// Plays the live instructions. `inputs` are the vectors of the tape's inputs in order, masks being `Width::Single`.
+    pub(crate) fn play(
+        builder: &'p mut FunctionBuilder<'b>,
+        around: &'p mut Surroundings<'f>,
+        tape: &'p Tape,
+        lanes: Lanes,
+        live: &[bool],
+        inputs: Vec<Vectors>,
+    ) -> Self {
+        let made = vec![Made::Nothing; tape.instrs().len()];
+        let mut player = Player { builder, around, tape, lanes, made, failed: Widths::default() };
+        let mut inputs = inputs.into_iter();
+        for (at, instr) in tape.instrs().iter().enumerate() {
+            player.made[at] = match instr {
+                Instr::Input(_) => inputs.next().map_or(Made::Nothing, Made::Numbers),
+                Instr::InputMask => Made::Mask(Widths { single: inputs.next(), double: None }),
+                _ if live[at] => player.instr(instr),
+                _ => Made::Nothing,
+            };
+        }
+        player
+    }
+
+    /// A byte that is not 0 if an instruction that was played fails in some lane; nothing if none can.
+    pub(crate) fn any_failed(&mut self) -> Option<ir::Value> {
+        let Widths { single, double } = std::mem::take(&mut self.failed);
+        let failed = match (single, double) {
+            (Some(single), Some(double)) => {
+                let single = vectors::rewidened(self.builder, self.lanes, Width::Single, &single);
+                self.each(&single, &double, |builder, a, b| builder.ins().bor(a, b))
+            }
+            // The unused half of a vector must not have a say.
+            (Some(single), None) if self.lanes == Lanes::Two => {
+                vectors::rewidened(self.builder, self.lanes, Width::Single, &single)
+            }
+            (single, double) => single.or(double)?,
+        };
+        Some(self.any(&failed))
+    }
+
+    /// A byte that is not 0 if one of the lanes is. All of the vectors are in use.
+    fn any(&mut self, mask: &Vectors) -> ir::Value {
+        let all = mask[1..].iter().fold(mask[0], |all, more| self.builder.ins().bor(all, *more));
+        self.builder.ins().vany_true(all)
+    }
+
+    /// The numbers of an instruction.
+    pub(crate) fn numbers(&mut self, val: Val) -> Vectors {
+        match &self.made[val.index()] {
+            Made::Numbers(numbers) => numbers.clone(),
+            _ => {
+                debug_assert!(false, "v{} is used as a number but was not played", val.index());
+                vectors::constant(self.builder, self.lanes, self.tape.ty(val), 0)
+            }
+        }
+    }
+
+    /// The lanes of a mask, of a width.
+    pub(crate) fn mask(&mut self, mask: Mask, width: Width) -> Vectors {
+        let Made::Mask(widths) = &mut self.made[mask.index()] else {
+            debug_assert!(false, "v{} is used as a mask but was not played", mask.index());
+            return vectors::constant(self.builder, self.lanes, width.integer(), 0);
+        };
+        let (found, other) = match width {
+            Width::Single => (&widths.single, Width::Double),
+            Width::Double => (&widths.double, Width::Single),
+        };
+        if let Some(found) = found {
+            return found.clone();
+        }
+        let Some(from) = widths.at(other).clone() else {
+            return vectors::constant(self.builder, self.lanes, width.integer(), 0);
+        };
+        let converted = vectors::rewidened(self.builder, self.lanes, other, &from);
+        *widths.at(width) = Some(converted.clone());
+        converted
+    }
+
+    /// The width that masks have in common, or else that of the first.
+    fn common(&self, masks: &[Mask]) -> Width {
+        let has = |mask: &Mask, width| matches!(&self.made[mask.index()], Made::Mask(widths) if widths.has(width));
+        let all = |width| masks.iter().all(|mask| has(mask, width));
+        let single = all(Width::Single) || (!all(Width::Double) && has(&masks[0], Width::Single));
+        if single { Width::Single } else { Width::Double }
+    }
+
+    fn each(&mut self, a: &Vectors, b: &Vectors, operation: Operation) -> Vectors {
+        a.iter().zip(b).map(|(a, b)| operation(self.builder, *a, *b)).collect()
+    }
+
+    fn combined(&mut self, a: Mask, b: Mask, operation: Operation) -> Made {
+        let width = self.common(&[a, b]);
+        let (a, b) = (self.mask(a, width), self.mask(b, width));
+        let both = self.each(&a, &b, operation);
+        of_width(width, both)
+    }
+
+    fn instr(&mut self, instr: &Instr) -> Made {
+        let (lanes, tape) = (self.lanes, self.tape);
+        Made::Numbers(match instr {
+            Instr::Input(_) | Instr::InputMask => return Made::Nothing,
+            Instr::Const(ty, bits) => vectors::constant(self.builder, lanes, *ty, *bits),
+            Instr::MaskConst(value) => {
+                let bits = if *value { u64::MAX } else { 0 };
+                let mut of = |width: Width| Some(vectors::constant(self.builder, lanes, width.integer(), bits));
+                return Made::Mask(Widths { single: of(Width::Single), double: of(Width::Double) });
+            }
+            Instr::Un(op, a) => self.unary(*op, *a),
+            Instr::Bin(op, a, b) => {
+                let (op, a, b) = instructions::suited(tape, *op, *a, *b);
+                self.binary(op, a, b)
+            }
+            Instr::Shift(op, a, by) => {
+                let a = self.numbers(*a);
+                a.iter().map(|a| instructions::shift(self.builder, *op, *a, *by)).collect()
+            }
+            Instr::Fma(a, b, c) => {
+                let (ty, operands) = (tape.ty(*a), [*a, *b, *c].map(|val| self.numbers(val)));
+                let fma = |around: &mut Surroundings<'_>, builder: &mut FunctionBuilder<'_>, args: &[ir::Value]| {
+                    around.fma(builder, [args[0], args[1], args[2]])
+                };
+                if self.around.isa.has_native_fma() {
+                    self.vector_by_vector(&operands, fma)
+                } else {
+                    self.lane_by_lane(ty, &operands, fma)
+                }
+            }
+            Instr::Cmp(op, a, b) => return self.compare(*op, *a, *b, false),
+            Instr::Select { mask, on, off, .. } => {
+                let ty = tape.ty(*on);
+                let mask = self.mask(*mask, Width::of(ty));
+                let (on, off) = (self.numbers(*on), self.numbers(*off));
+                self.vector_by_vector(&[mask, on, off], |_, builder, args| {
+                    instructions::choose(builder, args[0], args[1], args[2])
+                })
+            }
+            Instr::MaskAnd(a, b) => return self.combined(*a, *b, |builder, a, b| builder.ins().band(a, b)),
+            Instr::MaskOr(a, b) => return self.combined(*a, *b, |builder, a, b| builder.ins().bor(a, b)),
+            Instr::MaskXor(a, b) => return self.combined(*a, *b, |builder, a, b| builder.ins().bxor(a, b)),
+            Instr::MaskNot(a) => {
+                if let Instr::Cmp(op, x, y) = tape.instrs()[a.index()] {
+                    return self.compare(op, x, y, true);
+                }
+                let width = self.common(&[*a]);
+                let a = self.mask(*a, width);
+                return of_width(width, a.iter().map(|a| self.builder.ins().bnot(*a)).collect());
+            }
+            Instr::FaultIf { mask, .. } => {
+                self.note_fault(*mask);
+                return Made::Nothing;
+            }
+            Instr::Call(function, args) => {
+                let args: SmallVec<[Vectors; 4]> = args.iter().map(|arg| self.numbers(*arg)).collect();
+                self.lane_by_lane(function.signature().1, &args, |around, builder, args| {
+                    around.call(builder, *function, args)
+                })
+            }
+            Instr::RareCall { mask, function, args, otherwise } => self.rare_call(*mask, *function, args, *otherwise),
+        })
+    }
+
+    /// Does with each vector of the operands what the function does with one.
+    fn vector_by_vector(
+        &mut self,
+        operands: &[Vectors],
+        mut f: impl FnMut(&mut Surroundings<'_>, &mut FunctionBuilder<'_>, &[ir::Value]) -> ir::Value,
+    ) -> Vectors {
+        let result = |number| {
+            let vectors: SmallVec<[ir::Value; 3]> = operands.iter().map(|operand| operand[number]).collect();
+            f(self.around, self.builder, &vectors)
+        };
+        (0..operands[0].len()).map(result).collect()
+    }
+
+    /// Does with the numbers of each lane what the function does with those of one; the results are of the type.
+    fn lane_by_lane(
+        &mut self,
+        ty: MachineType,
+        operands: &[Vectors],
+        mut f: impl FnMut(&mut Surroundings<'_>, &mut FunctionBuilder<'_>, &[ir::Value]) -> ir::Value,
+    ) -> Vectors {
+        let result = |lane| {
+            let numbers = operands.iter().map(|operand| vectors::lane(self.builder, operand, lane));
+            let numbers: SmallVec<[ir::Value; 4]> = numbers.collect();
+            f(self.around, self.builder, &numbers)
+        };
+        let results: SmallVec<[ir::Value; 4]> = (0..self.lanes.count()).map(result).collect();
+        vectors::from_lanes(self.builder, ty, &results)
+    }
+
+    fn unary(&mut self, op: Un, a: Val) -> Vectors {
+        let from = self.tape.ty(a);
+        let a = self.numbers(a);
+        if let Un::Convert(to) = op {
+            if let Some(converted) = vectors::convert(self.builder, self.lanes, from, to, &a) {
+                return converted;
+            }
+            return self.lane_by_lane(to, &[a], |around, builder, args| around.unary(builder, op, args[0]));
+        }
+        self.vector_by_vector(&[a], |around, builder, args| around.unary(builder, op, args[0]))
+    }
+
+    fn binary(&mut self, op: Bin, a: Val, b: Val) -> Vectors {
+        let ty = self.tape.ty(a);
+        let operands = [self.numbers(a), self.numbers(b)];
+        // No processor divides integers in lanes.
+        if op == Bin::Div && vector_type(ty).lane_type().is_int() {
+            return self
+                .lane_by_lane(ty, &operands, |around, builder, args| around.binary(builder, op, args[0], args[1]));
+        }
+        self.vector_by_vector(&operands, |around, builder, args| around.binary(builder, op, args[0], args[1]))
+    }
+
+    fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> Made {
+        let width = Width::of(self.tape.ty(a));
+        let operands = [self.numbers(a), self.numbers(b)];
+        let holds = self.vector_by_vector(&operands, |_, builder, args| {
+            instructions::compare(builder, op, opposite, args[0], args[1])
+        });
+        of_width(width, holds)
+    }
+
+    /// Adds a mask to those of the lanes that fail.
+    fn note_fault(&mut self, mask: Mask) {
+        let width = self.common(&[mask]);
+        let mask = self.mask(mask, width);
+        let before = self.failed.at(width).take();
+        let failed = match before {
+            Some(before) => self.each(&before, &mask, |builder, a, b| builder.ins().bor(a, b)),
+            None => mask,
+        };
+        *self.failed.at(width) = Some(failed);
+    }
+
+    /// Goes to a cold block if the mask holds in some lane, calls there for each lane in which it does, and comes back.
+    fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Vectors {
+        let ty = self.tape.ty(otherwise);
+        let (args, otherwise) = {
+            let args: SmallVec<[Vectors; 4]> = args.iter().map(|arg| self.numbers(*arg)).collect();
+            (args, self.numbers(otherwise))
+        };
+        // With two lanes, only vectors of 64 bits a lane are in use altogether.
+        let width = if self.lanes == Lanes::Two { Width::Double } else { self.common(&[mask]) };
+        let mask = self.mask(mask, width);
+        let any = self.any(&mask);
+        let join = self.block(&otherwise);
+        let mut block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        self.builder.ins().brif(any, block, &[], join, &arguments(&otherwise));
+        self.builder.seal_block(block);
+        self.builder.switch_to_block(block);
+        let mut results = otherwise;
+        for lane in 0..self.lanes.count() {
+            let holds = vectors::lane(self.builder, &mask, lane);
+            let call = self.builder.create_block();
+            block = if lane + 1 == self.lanes.count() { join } else { self.block(&results) };
+            if block != join {
+                self.builder.set_cold_block(block);
+            }
+            self.builder.set_cold_block(call);
+            self.builder.ins().brif(holds, call, &[], block, &arguments(&results));
+            self.builder.seal_block(call);
+            self.builder.switch_to_block(call);
+            let numbers = args.iter().map(|arg| vectors::lane(self.builder, arg, lane));
+            let numbers: SmallVec<[ir::Value; 4]> = numbers.collect();
+            let result = self.around.call(self.builder, function, &numbers);
+            let per = vectors::per_vector(ty);
+            let vector = &mut results[lane / per];
+            *vector = self.builder.ins().insertlane(*vector, result, (lane % per) as u8);
+            self.builder.ins().jump(block, &arguments(&results));
+            self.builder.seal_block(block);
+            self.builder.switch_to_block(block);
+            results = SmallVec::from_slice(self.builder.block_params(block));
+        }
+        results
+    }
+
+    /// A block that is given vectors like these.
+    fn block(&mut self, like: &Vectors) -> ir::Block {
+        let block = self.builder.create_block();
+        for vector in like {
+            let ty = self.builder.func.dfg.value_type(*vector);
+            self.builder.append_block_param(block, ty);
+        }
+        block
+    }
+}
+
+fn of_width(width: Width, mask: Vectors) -> Made {
+    let mut widths = Widths::default();
+    *widths.at(width) = Some(mask);
+    Made::Mask(widths)
+}
+
+/// Vectors as arguments of a block.
+fn arguments(vectors: &Vectors) -> SmallVec<[BlockArg; 2]> {
+    vectors.iter().map(|vector| BlockArg::from(*vector)).collect()
+}

@@ -1,0 +1,126 @@
+//! Lanes on a processor that has hardly more than they need: no fused multiply-add, no comparison of 64-bit integers, no
+//! instructions of three operands. The host has more, and the tests from outside run on the host.
+
+use super::*;
+use cembra_ops::{Cell, Datum, Instr, Lower, Operand, Outcome, Presence, Registry, lower};
+use cembra_runtime::{MachineType, Scalar};
+use cranelift_codegen::isa::lookup;
+use cranelift_codegen::settings::{self, Configurable};
+
+const ROWS: usize = 64;
+
+fn old_processor() -> OwnedTargetIsa {
+    let mut builder = lookup(target_lexicon::Triple::host()).expect("this architecture");
+    for feature in ["has_sse3", "has_ssse3", "has_sse41"] {
+        builder.enable(feature).expect("an extension of x86-64");
+    }
+    builder.finish(settings::Flags::new(settings::builder())).expect("an instruction set")
+}
+
+/// A number, a boolean or a unit from outside; strings never come into vectors.
+fn input(tape: &mut Tape, operand: Operand) -> Option<Cell> {
+    let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
+    let datum = match operand.scalar {
+        Scalar::Unit => Datum::Unit,
+        Scalar::Boolean => Datum::Flag(tape.input_mask()),
+        Scalar::Int32 => Datum::Num(tape.input(MachineType::I32)),
+        Scalar::Int64 | Scalar::UInt64 => Datum::Num(tape.input(MachineType::I64)),
+        Scalar::Float32 => Datum::Num(tape.input(MachineType::F32)),
+        Scalar::Float64 | Scalar::WeakFloat => Datum::Num(tape.input(MachineType::F64)),
+        Scalar::Text | Scalar::Bytes => return None,
+    };
+    Some(Cell { presence, datum })
+}
+
+/// Any bits, or a number between -20 and 20.
+fn bits(random: &mut fastrand::Rng, ty: MachineType) -> u64 {
+    let small = random.f64() * 40.0 - 20.0;
+    match ty {
+        MachineType::Flag => u64::from(random.bool()),
+        MachineType::I32 if random.bool() => u64::from((small as i32).cast_unsigned()),
+        MachineType::F32 if random.bool() => u64::from((small as f32).to_bits()),
+        MachineType::I64 if random.bool() => (small as i64).cast_unsigned(),
+        MachineType::F64 if random.bool() => small.to_bits(),
+        MachineType::I32 | MachineType::F32 => u64::from(random.u32(..)),
+        MachineType::I64 | MachineType::F64 => random.u64(..),
+    }
+}
+
+fn is_nan(ty: MachineType, bits: u64) -> bool {
+    match ty {
+        MachineType::F32 => f32::from_bits(bits as u32).is_nan(),
+        MachineType::F64 => f64::from_bits(bits).is_nan(),
+        _ => false,
+    }
+}
+
+/// Runs the tape up to the first row that fails, with each number of lanes.
+fn check(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa: &OwnedTargetIsa) {
+    let mut random = fastrand::Rng::with_seed(tape.instrs().len() as u64);
+    let types = tape.instrs().iter().filter_map(|instr| match instr {
+        Instr::Input(ty) => Some(*ty),
+        Instr::InputMask => Some(MachineType::Flag),
+        _ => None,
+    });
+    let size = |ty| if ty == MachineType::Flag { 1 } else { crate::cells::clif_type(ty).bytes() as usize };
+    let columns: Vec<(MachineType, Vec<u64>)> =
+        types.map(|ty| (ty, (0..ROWS).map(|_| bits(&mut random, ty)).collect())).collect();
+    let arrays = columns.iter().map(|(ty, column)| {
+        column.iter().flat_map(|bits| bits.to_le_bytes()[..size(*ty)].to_vec()).collect::<Vec<u8>>()
+    });
+    let arrays: Vec<Vec<u8>> = arrays.collect();
+    let pointers: Vec<*const u8> = arrays.iter().map(|array| array.as_ptr()).collect();
+    let (at, ty) = match output {
+        Output::Number(val) => (val.index(), tape.ty(val)),
+        Output::Mask(mask) => (mask.index(), MachineType::Flag),
+    };
+    for lanes in Lanes::ALL {
+        let function = compile_for(isa, tape, &[output], lanes, &Budget::default()).expect("compiles");
+        let mut written = vec![0; ROWS * size(ty)];
+        // SAFETY: ROWS: the arrays are made of the tape's types, with as many elements as there are rows.
+        let done = unsafe { function.run(&pointers, &[written.as_mut_ptr()], ROWS, &mut Context::new()) };
+        let mut failed = None;
+        for row in 0..ROWS {
+            let inputs: Vec<u64> = columns.iter().map(|(_, column)| column[row]).collect();
+            let Outcome::Done(results) = tape.run_on_bits(&inputs) else {
+                failed = Some(Failed { row });
+                break;
+            };
+            let mut bytes = [0; 8];
+            bytes[..size(ty)].copy_from_slice(&written[row * size(ty)..][..size(ty)]);
+            let (found, expected) = (u64::from_le_bytes(bytes), results[at]);
+            let counts = within.is_none_or(|mask| results[mask.index()] != 0);
+            let same = found == expected || (is_nan(ty, found) && is_nan(ty, expected));
+            assert!(same || !counts, "{name} in {lanes:?}: {inputs:x?} gives {found:x}, not {expected:x}\n{tape}");
+        }
+        assert_eq!(done.err(), failed, "{name} in {lanes:?}");
+    }
+}
+
+#[test]
+fn rules_give_the_same_bits_without_newer_instructions() {
+    let isa = old_processor();
+    assert!(isa.has_round() && !isa.has_native_fma());
+    let mut tapes = 0;
+    for (_, def) in Registry::standard().iter() {
+        for overload in def.overloads().iter().filter(|overload| matches!(overload.lower, Lower::Rule(_))) {
+            let mut tape = Tape::new();
+            let cells: Option<Vec<Cell>> = overload.args.iter().map(|arg| input(&mut tape, *arg)).collect();
+            let Some(cells) = cells else { continue };
+            let Cell { presence, datum } = lower(&mut tape, def.presence, overload, &cells);
+            let within = if let Presence::When(mask) = presence { Some(mask) } else { None };
+            let output = match datum {
+                Datum::Num(val) => Output::Number(val),
+                Datum::Flag(mask) => Output::Mask(mask),
+                Datum::Unit | Datum::Text { .. } => match within {
+                    Some(mask) => Output::Mask(mask),
+                    None => continue,
+                },
+            };
+            let within = within.filter(|mask| output != Output::Mask(*mask));
+            check(def.name, &tape, output, within, &isa);
+            tapes += 1;
+        }
+    }
+    assert!(tapes > 150, "only {tapes} tapes");
+}
