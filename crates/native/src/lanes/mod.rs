@@ -6,6 +6,7 @@
 //! row at a time, then finds the first of them and says why. So code in lanes needs no record of who failed and where.
 
 mod player;
+mod rows;
 mod strips;
 #[cfg(test)]
 mod tests;

@@ -16,24 +16,21 @@ use smallvec::SmallVec;
 
 /// A mask in the widths that it was needed in.
 #[derive(Clone, Default)]
-struct Widths {
-    single: Option<Vectors>,
-    double: Option<Vectors>,
-}
+struct Widths([Option<Vectors>; 2]);
 
 impl Widths {
+    fn one(width: Width, mask: Vectors) -> Widths {
+        let mut widths = Widths::default();
+        *widths.at(width) = Some(mask);
+        widths
+    }
+
     fn at(&mut self, width: Width) -> &mut Option<Vectors> {
-        match width {
-            Width::Single => &mut self.single,
-            Width::Double => &mut self.double,
-        }
+        &mut self.0[width as usize]
     }
 
     fn has(&self, width: Width) -> bool {
-        match width {
-            Width::Single => self.single.is_some(),
-            Width::Double => self.double.is_some(),
-        }
+        self.0[width as usize].is_some()
     }
 }
 
@@ -74,7 +71,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         for (at, instr) in tape.instrs().iter().enumerate() {
             player.made[at] = match instr {
                 Instr::Input(_) => inputs.next().map_or(Made::Nothing, Made::Numbers),
-                Instr::InputMask => Made::Mask(Widths { single: inputs.next(), double: None }),
+                Instr::InputMask => Made::Mask(Widths([inputs.next(), None])),
                 _ if live[at] => player.instr(instr),
                 _ => Made::Nothing,
             };
@@ -84,7 +81,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
 
     /// A byte that is not 0 if an instruction that was played fails in some lane; nothing if none can.
     pub(crate) fn any_failed(&mut self) -> Option<ir::Value> {
-        let Widths { single, double } = std::mem::take(&mut self.failed);
+        let [single, double] = std::mem::take(&mut self.failed).0;
         let failed = match (single, double) {
             (Some(single), Some(double)) => {
                 let single = vectors::rewidened(self.builder, self.lanes, Width::Single, &single);
@@ -122,17 +119,14 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             debug_assert!(false, "v{} is used as a mask but was not played", mask.index());
             return vectors::constant(self.builder, self.lanes, width.integer(), 0);
         };
-        let (found, other) = match width {
-            Width::Single => (&widths.single, Width::Double),
-            Width::Double => (&widths.double, Width::Single),
-        };
-        if let Some(found) = found {
+        if let Some(found) = widths.at(width) {
             return found.clone();
         }
-        let Some(from) = widths.at(other).clone() else {
-            return vectors::constant(self.builder, self.lanes, width.integer(), 0);
+        let other = width.other();
+        let converted = match widths.at(other) {
+            Some(from) => vectors::rewidened(self.builder, self.lanes, other, from),
+            None => vectors::constant(self.builder, self.lanes, width.integer(), 0),
         };
-        let converted = vectors::rewidened(self.builder, self.lanes, other, &from);
         *widths.at(width) = Some(converted.clone());
         converted
     }
@@ -153,7 +147,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         let width = self.common(&[a, b]);
         let (a, b) = (self.mask(a, width), self.mask(b, width));
         let both = self.each(&a, &b, operation);
-        of_width(width, both)
+        Made::Mask(Widths::one(width, both))
     }
 
     fn instr(&mut self, instr: &Instr) -> Made {
@@ -164,7 +158,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             Instr::MaskConst(value) => {
                 let bits = if *value { u64::MAX } else { 0 };
                 let mut of = |width: Width| Some(vectors::constant(self.builder, lanes, width.integer(), bits));
-                return Made::Mask(Widths { single: of(Width::Single), double: of(Width::Double) });
+                return Made::Mask(Widths([of(Width::Single), of(Width::Double)]));
             }
             Instr::Un(op, a) => self.unary(*op, *a),
             Instr::Bin(op, a, b) => {
@@ -204,7 +198,8 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 }
                 let width = self.common(&[*a]);
                 let a = self.mask(*a, width);
-                return of_width(width, a.iter().map(|a| self.builder.ins().bnot(*a)).collect());
+                let not = a.iter().map(|a| self.builder.ins().bnot(*a)).collect();
+                return Made::Mask(Widths::one(width, not));
             }
             Instr::FaultIf { mask, .. } => {
                 self.note_fault(*mask);
@@ -264,7 +259,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     fn binary(&mut self, op: Bin, a: Val, b: Val) -> Vectors {
         let ty = self.tape.ty(a);
         let operands = [self.numbers(a), self.numbers(b)];
-        // No processor divides integers in lanes.
+        // The processor does not divide integers in lanes.
         if op == Bin::Div && vector_type(ty).lane_type().is_int() {
             return self
                 .lane_by_lane(ty, &operands, |around, builder, args| around.binary(builder, op, args[0], args[1]));
@@ -278,7 +273,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         let holds = self.vector_by_vector(&operands, |_, builder, args| {
             instructions::compare(builder, op, opposite, args[0], args[1])
         });
-        of_width(width, holds)
+        Made::Mask(Widths::one(width, holds))
     }
 
     /// Adds a mask to those of the lanes that fail.
@@ -296,61 +291,57 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     /// Goes to a cold block if the mask holds in some lane, calls there for each lane in which it does, and comes back.
     fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Vectors {
         let ty = self.tape.ty(otherwise);
-        let (args, otherwise) = {
-            let args: SmallVec<[Vectors; 4]> = args.iter().map(|arg| self.numbers(*arg)).collect();
-            (args, self.numbers(otherwise))
-        };
+        let args: SmallVec<[Vectors; 4]> = args.iter().map(|arg| self.numbers(*arg)).collect();
+        let otherwise = self.numbers(otherwise);
         // With two lanes, only vectors of 64 bits a lane are in use altogether.
         let width = if self.lanes == Lanes::Two { Width::Double } else { self.common(&[mask]) };
         let mask = self.mask(mask, width);
         let any = self.any(&mask);
-        let join = self.block(&otherwise);
-        let mut block = self.builder.create_block();
-        self.builder.set_cold_block(block);
-        self.builder.ins().brif(any, block, &[], join, &arguments(&otherwise));
-        self.builder.seal_block(block);
-        self.builder.switch_to_block(block);
+        let (rare, join) = (self.cold_block(&[]), self.builder.create_block());
+        self.take_vectors(join, &otherwise);
+        self.builder.ins().brif(any, rare, &[], join, &arguments(&otherwise));
+        self.enter(rare);
         let mut results = otherwise;
         for lane in 0..self.lanes.count() {
+            let is_last = lane + 1 == self.lanes.count();
+            let (call, next) = (self.cold_block(&[]), if is_last { join } else { self.cold_block(&results) });
             let holds = vectors::lane(self.builder, &mask, lane);
-            let call = self.builder.create_block();
-            block = if lane + 1 == self.lanes.count() { join } else { self.block(&results) };
-            if block != join {
-                self.builder.set_cold_block(block);
-            }
-            self.builder.set_cold_block(call);
-            self.builder.ins().brif(holds, call, &[], block, &arguments(&results));
-            self.builder.seal_block(call);
-            self.builder.switch_to_block(call);
+            self.builder.ins().brif(holds, call, &[], next, &arguments(&results));
+            self.enter(call);
             let numbers = args.iter().map(|arg| vectors::lane(self.builder, arg, lane));
             let numbers: SmallVec<[ir::Value; 4]> = numbers.collect();
             let result = self.around.call(self.builder, function, &numbers);
             let per = vectors::per_vector(ty);
             let vector = &mut results[lane / per];
             *vector = self.builder.ins().insertlane(*vector, result, (lane % per) as u8);
-            self.builder.ins().jump(block, &arguments(&results));
-            self.builder.seal_block(block);
-            self.builder.switch_to_block(block);
-            results = SmallVec::from_slice(self.builder.block_params(block));
+            self.builder.ins().jump(next, &arguments(&results));
+            self.enter(next);
+            results = SmallVec::from_slice(self.builder.block_params(next));
         }
         results
     }
 
-    /// A block that is given vectors like these.
-    fn block(&mut self, like: &Vectors) -> ir::Block {
+    /// A block that is hardly ever run, and is given vectors like these.
+    fn cold_block(&mut self, like: &[ir::Value]) -> ir::Block {
         let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        self.take_vectors(block, like);
+        block
+    }
+
+    /// Gives a block parameters for vectors like these.
+    fn take_vectors(&mut self, block: ir::Block, like: &[ir::Value]) {
         for vector in like {
             let ty = self.builder.func.dfg.value_type(*vector);
             self.builder.append_block_param(block, ty);
         }
-        block
     }
-}
 
-fn of_width(width: Width, mask: Vectors) -> Made {
-    let mut widths = Widths::default();
-    *widths.at(width) = Some(mask);
-    Made::Mask(widths)
+    /// Goes on in a block; all jumps to it are made.
+    fn enter(&mut self, block: ir::Block) {
+        self.builder.seal_block(block);
+        self.builder.switch_to_block(block);
+    }
 }
 
 /// Vectors as arguments of a block.

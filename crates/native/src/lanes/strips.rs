@@ -2,7 +2,8 @@
 //! results once it is known that no lane of it fails. What is left after the last whole strip is for another loop.
 
 use super::player::Player as LanePlayer;
-use super::vectors::{Rows, Vectors, Width};
+use super::rows::Rows;
+use super::vectors::{Vectors, Width};
 use super::{Lanes, Output, Progress};
 use crate::player::{Player, Surroundings};
 use cembra_ops::{Instr, Tape};

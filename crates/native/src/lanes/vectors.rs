@@ -2,7 +2,6 @@
 //! fill half a vector; what its other half holds nobody looks at. Here they are taken apart, put together and converted.
 
 use super::Lanes;
-use crate::cells::clif_type;
 use crate::instructions::splat;
 use cembra_runtime::MachineType;
 use cranelift_codegen::ir::{self, Endianness, InstBuilder, MemFlagsData, types};
@@ -13,12 +12,14 @@ use smallvec::{SmallVec, smallvec};
 pub(crate) type Vectors = SmallVec<[ir::Value; 2]>;
 
 /// The size of a vector in bytes.
-const SIZE: usize = 16;
+pub(crate) const SIZE: usize = 16;
 
 /// The width of the lanes of a mask, which has all ones or all zeros in each. It is that of the numbers that were compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
+    /// 32 bits.
     Single,
+    /// 64 bits.
     Double,
 }
 
@@ -28,6 +29,14 @@ impl Width {
         match ty {
             MachineType::I64 | MachineType::F64 => Width::Double,
             MachineType::I32 | MachineType::F32 | MachineType::Flag => Width::Single,
+        }
+    }
+
+    /// The other one.
+    pub(crate) const fn other(self) -> Width {
+        match self {
+            Width::Single => Width::Double,
+            Width::Double => Width::Single,
         }
     }
 
@@ -178,92 +187,5 @@ pub(crate) fn rewidened(builder: &mut FunctionBuilder<'_>, lanes: Lanes, from: W
             halves.into_iter().map(|half| builder.ins().swiden_low(half)).collect()
         }
         Width::Double => smallvec![narrowed(builder, mask)],
-    }
-}
-
-/// Where numbers, or the bytes of a mask, lie: an array and the row of the first lane.
-#[derive(Clone, Copy)]
-pub(crate) struct Rows {
-    pub(crate) array: ir::Value,
-    pub(crate) first: ir::Value,
-}
-
-impl Rows {
-    /// Nothing is known of an array's alignment beyond that of its elements.
-    const FLAGS: MemFlagsData = MemFlagsData::new().with_notrap();
-
-    fn address(self, builder: &mut FunctionBuilder<'_>, element: u32) -> ir::Value {
-        let shift = builder.ins().iconst(types::I32, i64::from(element.trailing_zeros()));
-        let offset = builder.ins().ishl(self.first, shift);
-        builder.ins().iadd(self.array, offset)
-    }
-
-    /// Loads the number of one row, or the byte of a mask.
-    pub(crate) fn load_one(self, builder: &mut FunctionBuilder<'_>, ty: MachineType) -> ir::Value {
-        let ty = clif_type(ty);
-        let from = self.address(builder, ty.bytes());
-        builder.ins().load(ty, Rows::FLAGS, from, 0)
-    }
-
-    /// Stores the number of one row, or the byte of a mask.
-    pub(crate) fn store_one(self, builder: &mut FunctionBuilder<'_>, value: ir::Value) {
-        let to = self.address(builder, builder.func.dfg.value_type(value).bytes());
-        builder.ins().store(Rows::FLAGS, value, to, 0);
-    }
-
-    /// Loads numbers.
-    pub(crate) fn load(self, builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType) -> Vectors {
-        let from = self.address(builder, clif_type(ty).bytes());
-        if lanes.count() < per_vector(ty) {
-            let half = builder.ins().load(types::I64, Rows::FLAGS, from, 0);
-            let vector = builder.ins().scalar_to_vector(types::I64X2, half);
-            return smallvec![recast(builder, vector_type(ty), vector)];
-        }
-        let offsets = (0..count(lanes, ty)).map(|number| (SIZE * number) as i32);
-        offsets.map(|offset| builder.ins().load(vector_type(ty), Rows::FLAGS, from, offset)).collect()
-    }
-
-    /// Stores numbers.
-    pub(crate) fn store(self, builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType, numbers: &Vectors) {
-        let to = self.address(builder, clif_type(ty).bytes());
-        if lanes.count() < per_vector(ty) {
-            let vector = recast(builder, types::F64X2, numbers[0]);
-            let half = builder.ins().extractlane(vector, 0);
-            builder.ins().store(Rows::FLAGS, half, to, 0);
-            return;
-        }
-        for (number, vector) in numbers.iter().enumerate() {
-            builder.ins().store(Rows::FLAGS, *vector, to, (SIZE * number) as i32);
-        }
-    }
-
-    /// Loads a mask of `Width::Single`, from bytes that are 0 where it does not hold.
-    pub(crate) fn load_mask(self, builder: &mut FunctionBuilder<'_>, lanes: Lanes) -> Vectors {
-        let from = self.address(builder, 1);
-        let word = match lanes {
-            Lanes::Four => builder.ins().load(types::I32, Rows::FLAGS, from, 0),
-            Lanes::One | Lanes::Two => builder.ins().uload16(types::I32, Rows::FLAGS, from, 0),
-        };
-        let vector = builder.ins().scalar_to_vector(types::I32X4, word);
-        let bytes = recast(builder, types::I8X16, vector);
-        let words = builder.ins().uwiden_low(bytes);
-        let wide = builder.ins().uwiden_low(words);
-        let zero = splat(builder, types::I32X4, 0);
-        smallvec![builder.ins().icmp(ir::condcodes::IntCC::NotEqual, wide, zero)]
-    }
-
-    /// Stores a mask of `Width::Single` as bytes that are 0 or 1.
-    pub(crate) fn store_mask(self, builder: &mut FunctionBuilder<'_>, lanes: Lanes, mask: &Vectors) {
-        let to = self.address(builder, 1);
-        let words = builder.ins().snarrow(mask[0], mask[0]);
-        let bytes = builder.ins().snarrow(words, words);
-        let vector = recast(builder, types::I32X4, bytes);
-        let ones = builder.ins().extractlane(vector, 0);
-        let each = builder.ins().iconst(types::I32, 0x0101_0101);
-        let flags = builder.ins().band(ones, each);
-        match lanes {
-            Lanes::Four => builder.ins().store(Rows::FLAGS, flags, to, 0),
-            Lanes::One | Lanes::Two => builder.ins().istore16(Rows::FLAGS, flags, to, 0),
-        };
     }
 }
