@@ -4,7 +4,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::isa::{Isas, Tier};
-use crate::lower::{self, Outline, Registers};
+use crate::lower::{self, Outline, Workspace};
 use cembra_expr::{Budget, Limit};
 use cembra_ops::Tape;
 use cembra_plan::{Binding, Plan, StepId};
@@ -125,7 +125,7 @@ fn all(
     let (limits, isa) = (budget.limits(), &isas.plain);
     let mut bytes = Vec::new();
     let (mut placed, mut calls) = (Vec::new(), Vec::new());
-    let mut registers = Registers::new(outline.plan);
+    let mut workspace = Workspace::of(outline.plan);
     // Without the instruction that they are made of, functions are better called in any tier.
     scratch.tape.set_inlining(tier == Tier::Optimised && isa.has_native_fma() && outline.inlines());
     for number in 0..outline.pieces().len() {
@@ -138,7 +138,7 @@ fn all(
         let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
         let marks_steps = listings.is_some();
         let improvable =
-            lower::lower(&mut builder, &**isa, outline, number, &mut registers, &mut scratch.tape, marks_steps);
+            lower::lower(&mut builder, &**isa, outline, number, &mut workspace, &mut scratch.tape, marks_steps);
         builder.finalize(isa.frontend_config());
         if let Some(listings) = &mut listings {
             listings.clif.push_str(&scratch.context.func.display().to_string());

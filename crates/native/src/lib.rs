@@ -15,6 +15,7 @@ mod isa;
 pub mod lanes;
 mod lines;
 mod lower;
+mod notes;
 mod object;
 mod pairs;
 mod pieces;

@@ -11,6 +11,7 @@ use crate::cancel::Cancelled;
 use crate::cells::{self, Cell, Datum, Memory, Presence};
 use crate::homes::Homes;
 use crate::lines::Lines;
+use crate::notes::Notes;
 use crate::pieces::{Piece, Pieces, size, widest};
 use crate::player::Surroundings;
 use cembra_expr::{Budget, Diagnostic, Limit, ScalarValue, Value};
@@ -21,6 +22,7 @@ use cranelift_codegen::ir::{self, AliasRegion, AliasRegionData, BlockArg, InstBu
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, Variable};
 use inner::Failed;
+use line::Line;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -87,32 +89,16 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// The machine values of the plan's values, in the function being built.
-pub(crate) struct Registers {
-    cells: Vec<Option<Cell>>,
-    /// Which of them are known, in the order they came to be.
-    known: Vec<ValueId>,
+/// What lowering the pieces of a plan needs of memory, used again from one to the next.
+pub(crate) struct Workspace {
+    /// The machine values of the plan's values, in the function being built.
+    registers: Notes<Cell>,
+    line: Line,
 }
 
-impl Registers {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        Registers { cells: vec![None; plan.value_count()], known: Vec::new() }
-    }
-
-    fn get(&self, value: ValueId) -> Option<&Cell> {
-        self.cells[value.index()].as_ref()
-    }
-
-    fn set(&mut self, value: ValueId, cell: Cell) {
-        self.cells[value.index()] = Some(cell);
-        self.known.push(value);
-    }
-
-    /// Forgets all but the first so many: what a branch computed or loaded is not there behind it.
-    fn forget(&mut self, from: usize) {
-        for value in self.known.drain(from..) {
-            self.cells[value.index()] = None;
-        }
+impl Workspace {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        Workspace { registers: Notes::of(plan), line: Line::of(plan) }
     }
 }
 
@@ -123,7 +109,7 @@ pub(crate) fn lower(
     isa: &dyn TargetIsa,
     outline: &Outline<'_>,
     number: usize,
-    registers: &mut Registers,
+    workspace: &mut Workspace,
     tape: &mut Tape,
     marks_steps: bool,
 ) -> bool {
@@ -138,8 +124,14 @@ pub(crate) fn lower(
     let regions = Regions { input: region(0, "input"), output: region(1, "output"), frame: region(2, "frame") };
     let context_region = region(3, "context");
     let signatures = FxHashMap::default();
-    let around =
-        Surroundings { isa, context: params[3], context_region, signatures, is_improvable: false, marks_steps };
+    let around = Surroundings {
+        isa,
+        context: params[3],
+        context_region,
+        signatures,
+        is_improvable: false,
+        marks_steps,
+    };
     let (plan, piece) = (outline.plan, &outline.pieces()[number]);
     let mut lowering = Lowering {
         outline,
@@ -153,8 +145,10 @@ pub(crate) fn lower(
         piece_signature: None,
         cancelled: Cancelled::default(),
         failed: Failed::default(),
-        registers,
+        registers: &mut workspace.registers,
+        line: &mut workspace.line,
         rounds_left: None,
+        has_joined: false,
     };
     lowering.count_rounds(number);
     if outline.pieces.is_whole() {
@@ -174,8 +168,16 @@ pub(crate) fn lower(
     lowering.builder.ins().return_(&[status]);
     lowering.cancelled.finish(lowering.builder, &lowering.around);
     lowering.failed.finish(lowering.builder);
-    lowering.registers.forget(0);
+    lowering.registers.truncate(0);
     lowering.around.is_improvable
+}
+
+/// Where the branches of a conditional meet.
+#[derive(Clone, Copy)]
+struct Join {
+    block: ir::Block,
+    /// True for that of the conditional around, in a branch of which this one comes last.
+    is_outer: bool,
 }
 
 pub(crate) struct Lowering<'a, 'b, 'f> {
@@ -190,9 +192,13 @@ pub(crate) struct Lowering<'a, 'b, 'f> {
     piece_signature: Option<ir::SigRef>,
     pub(crate) cancelled: Cancelled,
     failed: Failed,
-    registers: &'a mut Registers,
+    /// The machine values of the plan's values; what a branch computed or loaded is not there behind it.
+    registers: &'a mut Notes<Cell>,
+    line: &'a mut Line,
     /// How many rounds the loops may yet run, if that is in a register.
     rounds_left: Option<Variable>,
+    /// True where a branch has just ended because the conditional at its end has.
+    has_joined: bool,
 }
 
 impl<'a> Lowering<'a, '_, '_> {
@@ -304,17 +310,18 @@ impl<'a> Lowering<'a, '_, '_> {
     /// Steps of a block with the blocks inside of them, without recursion.
     fn blocks(&mut self, block: BlockId, steps: Range<usize>) {
         enum Todo {
-            Steps(BlockId, Range<usize>),
+            /// Steps of a block, and where its result goes if that is a join.
+            Steps(BlockId, Range<usize>, Option<ir::Block>),
             Else {
                 step: StepId,
                 off: ir::Block,
-                join: ir::Block,
+                join: Join,
                 /// How many values were known before the branch.
                 known: usize,
             },
             Join {
                 step: StepId,
-                join: ir::Block,
+                join: Join,
                 known: usize,
             },
             /// A round of a loop is done; rounds start at the block.
@@ -330,18 +337,18 @@ impl<'a> Lowering<'a, '_, '_> {
         }
         let plan = self.plan;
         // A block that is a piece of its own is called.
-        let enter = |lowering: &mut Self, stack: &mut Vec<Todo>, block: BlockId| match lowering
+        let enter = |lowering: &mut Self, stack: &mut Vec<Todo>, block: BlockId, join: Option<ir::Block>| match lowering
             .outline
             .pieces
             .of_block(block)
         {
             Some(piece) => lowering.call_piece(piece),
-            None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len())),
+            None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len(), join)),
         };
-        let mut stack = vec![Todo::Steps(block, steps)];
+        let mut stack = vec![Todo::Steps(block, steps, None)];
         while let Some(todo) = stack.pop() {
             match todo {
-                Todo::Steps(block, range) => {
+                Todo::Steps(block, range, goes_to) => {
                     let steps = &plan.block(block).steps[range.clone()];
                     let alone = |id: &StepId| {
                         let structure = matches!(plan.step(*id).action, Action::Where { .. } | Action::Loop { .. });
@@ -352,7 +359,9 @@ impl<'a> Lowering<'a, '_, '_> {
                         self.line(&steps[..line]);
                     }
                     let Some(&id) = steps.get(line) else { continue };
-                    stack.push(Todo::Steps(block, range.start + line + 1..range.end));
+                    let rest = range.start + line + 1..range.end;
+                    let is_last = rest.is_empty();
+                    stack.push(Todo::Steps(block, rest, goes_to));
                     let step = plan.step(id);
                     self.around.mark(self.builder, Some(id.index() as u32));
                     let (on, off) = match step.action {
@@ -360,7 +369,7 @@ impl<'a> Lowering<'a, '_, '_> {
                         Action::Loop { round, state } => {
                             let start = self.begin_rounds(plan.args(step)[0], state);
                             stack.push(Todo::Again { step: id, start });
-                            enter(self, &mut stack, round);
+                            enter(self, &mut stack, round, None);
                             continue;
                         }
                         _ => {
@@ -371,26 +380,28 @@ impl<'a> Lowering<'a, '_, '_> {
                     match self.cell(plan.args(step)[0]).presence {
                         Presence::Present => {
                             stack.push(Todo::Known { step: id, branch: on });
-                            enter(self, &mut stack, on);
+                            enter(self, &mut stack, on, None);
                         }
                         Presence::Missing => {
                             stack.push(Todo::Known { step: id, branch: off });
-                            enter(self, &mut stack, off);
+                            enter(self, &mut stack, off, None);
                         }
                         Presence::Flag(flag) => {
-                            let [on_block, off_block, join] = [(); 3].map(|()| self.builder.create_block());
-                            let mut params = Vec::new();
-                            cells::join_types(&plan.value(step.out).qtype, &mut params);
-                            for ty in params {
-                                self.builder.append_block_param(join, ty);
-                            }
+                            // What ends a branch meets where the branch does.
+                            let is_result = is_last && plan.block(block).result == Some(step.out);
+                            let outer = goes_to.filter(|_| is_result && !self.outline.homes.is_stored(step.out));
+                            let join = match outer {
+                                Some(block) => Join { block, is_outer: true },
+                                None => Join { block: self.create_join(step.out), is_outer: false },
+                            };
+                            let [on_block, off_block] = [(); 2].map(|()| self.builder.create_block());
                             self.builder.ins().brif(flag, on_block, &[], off_block, &[]);
                             self.builder.seal_block(on_block);
                             self.builder.seal_block(off_block);
                             self.builder.switch_to_block(on_block);
-                            let known = self.registers.known.len();
+                            let known = self.registers.len();
                             stack.push(Todo::Else { step: id, off: off_block, join, known });
-                            enter(self, &mut stack, on);
+                            enter(self, &mut stack, on, Some(join.block));
                         }
                     }
                 }
@@ -402,20 +413,24 @@ impl<'a> Lowering<'a, '_, '_> {
                 }
                 Todo::Else { step, off, join, known } => {
                     let Action::Where { on, off: off_steps } = plan.step(step).action else { continue };
-                    self.jump_to_join(step, on, join);
-                    self.registers.forget(known);
+                    self.jump_to_join(step, on, join.block);
+                    self.registers.truncate(known);
                     self.builder.switch_to_block(off);
                     stack.push(Todo::Join { step, join, known });
-                    enter(self, &mut stack, off_steps);
+                    enter(self, &mut stack, off_steps, Some(join.block));
                 }
                 Todo::Join { step, join, known } => {
                     let Action::Where { off, .. } = plan.step(step).action else { continue };
-                    self.jump_to_join(step, off, join);
-                    self.registers.forget(known);
-                    self.builder.seal_block(join);
-                    self.builder.switch_to_block(join);
+                    self.jump_to_join(step, off, join.block);
+                    self.registers.truncate(known);
+                    if join.is_outer {
+                        self.has_joined = true;
+                        continue;
+                    }
+                    self.builder.seal_block(join.block);
+                    self.builder.switch_to_block(join.block);
                     let out = plan.step(step).out;
-                    let mut params = self.builder.block_params(join).to_vec().into_iter();
+                    let mut params = self.builder.block_params(join.block).to_vec().into_iter();
                     let cell = cells::gather(&plan.value(out).qtype, &mut params);
                     self.made(out, cell);
                 }
@@ -429,7 +444,22 @@ impl<'a> Lowering<'a, '_, '_> {
         }
     }
 
+    /// A block whose parameters are a value.
+    fn create_join(&mut self, value: ValueId) -> ir::Block {
+        let join = self.builder.create_block();
+        let mut params = Vec::new();
+        cells::join_types(&self.plan.value(value).qtype, &mut params);
+        for ty in params {
+            self.builder.append_block_param(join, ty);
+        }
+        join
+    }
+
+    /// Ends a branch with its result, unless a conditional at its end has done so.
     fn jump_to_join(&mut self, step: StepId, branch: BlockId, join: ir::Block) {
+        if std::mem::take(&mut self.has_joined) {
+            return;
+        }
         let Some(result) = self.plan.block(branch).result else { return };
         self.around.mark(self.builder, Some(step.index() as u32));
         let cell = self.cell(result);

@@ -20,6 +20,9 @@ pub(crate) struct Pair {
 pub(crate) fn find(tape: &Tape, live: &[bool]) -> Vec<Pair> {
     let instrs = tape.instrs();
     let mut pairs: Vec<Pair> = Vec::new();
+    if !instrs.iter().any(|instr| takes_long(tape, instr)) {
+        return pairs;
+    }
     let mut paired = vec![false; instrs.len()];
     for first in 0..instrs.len() {
         if !live[first] || paired[first] || !takes_long(tape, &instrs[first]) {

@@ -51,19 +51,24 @@ pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
     pub(crate) around: &'p mut Surroundings<'f>,
     tape: &'p Tape,
-    values: Vec<Option<ir::Value>>,
+    /// What each instruction became.
+    values: &'p mut Vec<Option<ir::Value>>,
 }
 
 impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
-    /// Plays the live instructions. `inputs` are the values of the tape's inputs in order.
+    /// Plays the live instructions. `inputs` are the values of the tape's inputs in order; `values` is filled with what each
+    /// instruction became.
     pub(crate) fn play(
         builder: &'p mut FunctionBuilder<'b>,
         around: &'p mut Surroundings<'f>,
         tape: &'p Tape,
         live: &[bool],
         inputs: &[ir::Value],
-    ) -> Vec<Option<ir::Value>> {
-        let mut player = Player { builder, around, tape, values: vec![None; tape.instrs().len()] };
+        values: &'p mut Vec<Option<ir::Value>>,
+    ) {
+        values.clear();
+        values.resize(tape.instrs().len(), None);
+        let mut player = Player { builder, around, tape, values };
         let is_input = |instr: &Instr| matches!(instr, Instr::Input(_) | Instr::InputMask);
         let places = tape.instrs().iter().enumerate().filter(|(_, instr)| is_input(instr));
         for ((at, _), value) in places.zip(inputs) {
@@ -81,7 +86,6 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 player.step(at);
             }
         }
-        player.values
     }
 
     /// Plays an instruction that was not played yet.

@@ -2,14 +2,14 @@
 
 use super::Lowering;
 use crate::cells::{Cell, Datum, Presence};
+use crate::notes::Notes;
 use crate::player::Player;
 use cembra_expr::Value;
 use cembra_ops::{self as ops, Tape};
-use cembra_plan::{Action, StepId, ValueId};
+use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
 use cranelift_codegen::ir::{self, types};
 use cranelift_frontend::FunctionBuilder;
-use rustc_hash::FxHashMap;
 
 /// A value of the plan on a tape.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ impl Lowering<'_, '_, '_> {
     pub(super) fn line(&mut self, steps: &[StepId]) {
         let plan = self.plan;
         self.tape.clear();
-        let mut line = Line { inputs: Vec::new(), cells: FxHashMap::default() };
+        let mut line = std::mem::take(self.line);
         for id in steps {
             let step = plan.step(*id);
             self.tape.set_site(id.index() as u32);
@@ -47,23 +47,28 @@ impl Lowering<'_, '_, '_> {
                 }
                 Action::Where { .. } | Action::Loop { .. } => continue,
             };
-            line.cells.insert(step.out, cell);
+            line.cells.set(step.out, cell);
         }
-        let outline = self.outline;
+        let Line { cells, inputs, kept, vals, masks, live, values } = &mut line;
+        let homes = &self.outline.homes;
         // A value is put into its slot also if only its parts are used elsewhere.
-        let is_used = |out: &ValueId| outline.escapes[out.index()] || outline.homes.is_stored(*out);
-        let escapes = |out: &ValueId| is_used(out) && line.cells.contains_key(out);
-        let kept: Vec<ValueId> = steps.iter().map(|id| plan.step(*id).out).filter(escapes).collect();
-        let (mut vals, mut masks) = (Vec::new(), Vec::new());
-        for value in &kept {
-            line.cells[value].roots(&mut vals, &mut masks);
+        let is_used = |out: &ValueId| self.outline.escapes[out.index()] || homes.is_stored(*out);
+        kept.extend(steps.iter().map(|id| plan.step(*id).out).filter(is_used));
+        for value in &*kept {
+            if let Some(cell) = cells.get(*value) {
+                cell.roots(vals, masks);
+            }
         }
-        let live = self.tape.live(vals, masks);
-        let values = Player::play(self.builder, &mut self.around, self.tape, &live, &line.inputs);
-        for value in kept {
-            let cell = line.cells[&value].export(&values);
-            self.made(value, cell);
+        self.tape.mark_live(vals, masks, live);
+        Player::play(self.builder, &mut self.around, self.tape, live, inputs, values);
+        for value in &*kept {
+            if let Some(cell) = cells.get(*value) {
+                let cell = cell.export(values);
+                self.made(*value, cell);
+            }
         }
+        line.clear();
+        *self.line = line;
     }
 
     fn scalar(&mut self, line: &mut Line, value: ValueId) -> ops::Cell {
@@ -76,13 +81,13 @@ impl Lowering<'_, '_, '_> {
 
     /// True for a value that is not only in memory.
     fn is_known(&self, line: &Line, value: ValueId) -> bool {
-        let made = line.cells.contains_key(&value) || self.registers.get(value).is_some();
+        let made = line.cells.get(value).is_some() || self.registers.get(value).is_some();
         made || self.outline.homes.literal(value).is_some()
     }
 
     /// A field of a tuple; the others stay where they are.
     fn field(&mut self, line: &mut Line, tuple: ValueId, index: usize) -> TapeCell {
-        if !line.cells.contains_key(&tuple)
+        if line.cells.get(tuple).is_none()
             && let Some(Cell { datum: Datum::Tuple(fields), .. }) = self.registers.get(tuple)
             && let QType::Tuple(types) = &self.plan.value(tuple).qtype
         {
@@ -96,7 +101,7 @@ impl Lowering<'_, '_, '_> {
 
     /// A value on the tape of the line: made there, a literal, or an input of the tape.
     fn import(&mut self, line: &mut Line, value: ValueId) -> TapeCell {
-        if let Some(cell) = line.cells.get(&value) {
+        if let Some(cell) = line.cells.get(value) {
             return cell.clone();
         }
         let plan = self.plan;
@@ -108,7 +113,7 @@ impl Lowering<'_, '_, '_> {
                 line.enter(self.tape, self.builder, &cell, &plan.value(value).qtype)
             }
         };
-        line.cells.insert(value, cell.clone());
+        line.cells.set(value, cell.clone());
         cell
     }
 
@@ -124,13 +129,37 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// The straight line being recorded: what came in from outside, and the cells of values so far.
-struct Line {
+/// The straight line being recorded, in memory that the next one uses again: many lines are a few steps long.
+#[derive(Default)]
+pub(super) struct Line {
+    /// What came in from outside.
     inputs: Vec<ir::Value>,
-    cells: FxHashMap<ValueId, TapeCell>,
+    /// The values so far.
+    cells: Notes<TapeCell>,
+    /// The values that are used elsewhere, and the instructions whose results they are made of.
+    kept: Vec<ValueId>,
+    vals: Vec<ops::Val>,
+    masks: Vec<ops::Mask>,
+    /// For each instruction whether it is needed, and what the player made of it.
+    live: Vec<bool>,
+    values: Vec<Option<ir::Value>>,
 }
 
 impl Line {
+    /// An empty line of steps of this plan.
+    pub(super) fn of(plan: &Plan) -> Self {
+        Line { cells: Notes::of(plan), ..Line::default() }
+    }
+
+    /// Empties the line.
+    fn clear(&mut self) {
+        self.cells.truncate(0);
+        self.inputs.clear();
+        self.kept.clear();
+        self.vals.clear();
+        self.masks.clear();
+    }
+
     fn number(&mut self, tape: &mut Tape, value: ir::Value, ty: MachineType) -> ops::Val {
         self.inputs.push(value);
         tape.input(ty)

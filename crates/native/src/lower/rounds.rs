@@ -53,13 +53,8 @@ impl Lowering<'_, '_, '_> {
     pub(super) fn begin_rounds(&mut self, init: ValueId, state: ValueId) -> ir::Block {
         // What machine code does for addresses and constants need not be done in every round.
         self.around.is_improvable = true;
-        let start = self.builder.create_block();
+        let start = self.create_join(state);
         let qtype = &self.plan.value(state).qtype;
-        let mut params = Vec::new();
-        cells::join_types(qtype, &mut params);
-        for ty in params {
-            self.builder.append_block_param(start, ty);
-        }
         let first = self.cell(init);
         self.jump_to_round(start, state, &first);
         self.builder.switch_to_block(start);

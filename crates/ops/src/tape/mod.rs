@@ -423,10 +423,17 @@ impl Tape {
 
     /// `on` where the mask holds, else `off`.
     pub fn mselect(&mut self, mask: Mask, on: Mask, off: Mask) -> Mask {
-        let inside = self.mand(mask, on);
-        let not = self.mnot(mask);
-        let outside = self.mand(not, off);
-        self.mor(inside, outside)
+        match (self.known(on), self.known(off)) {
+            _ if on == off => on,
+            (Some(true), _) => self.mor(mask, off),
+            (_, Some(false)) => self.mand(mask, on),
+            _ => {
+                let inside = self.mand(mask, on);
+                let not = self.mnot(mask);
+                let outside = self.mand(not, off);
+                self.mor(inside, outside)
+            }
+        }
     }
 
     /// Stops the evaluation where the mask holds and the arguments are present.
@@ -446,15 +453,12 @@ impl Tape {
         Val(self.push(Instr::Call(function, SmallVec::from_slice(args))))
     }
 
-    /// Which instructions are needed for these results, faults included; by position.
-    #[must_use]
-    pub fn live(&self, vals: impl IntoIterator<Item = Val>, masks: impl IntoIterator<Item = Mask>) -> Vec<bool> {
-        let mut live = vec![false; self.instrs.len()];
-        for val in vals {
-            live[val.index()] = true;
-        }
-        for mask in masks {
-            live[mask.index()] = true;
+    /// Finds which instructions are needed for these results, faults included: `live` is filled by position.
+    pub fn mark_live(&self, vals: &[Val], masks: &[Mask], live: &mut Vec<bool>) {
+        live.clear();
+        live.resize(self.instrs.len(), false);
+        for at in vals.iter().map(|val| val.index()).chain(masks.iter().map(|mask| mask.index())) {
+            live[at] = true;
         }
         for at in (0..self.instrs.len()).rev() {
             let instr = &self.instrs[at];
@@ -463,7 +467,6 @@ impl Tape {
                 instr.for_each_operand(|operand| live[operand] = true);
             }
         }
-        live
     }
 }
 
