@@ -4,7 +4,7 @@
 use crate::definition::{Meaning, OpDef, Overload, Structure};
 use crate::typing::Resolved;
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, QType, STATUS_OK};
+use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, QType, STATUS_OK};
 use smallvec::SmallVec;
 
 /// Applies an operator to values of exactly the types it was resolved for.
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 /// The fault the operator raised.
 pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<Value, Fault>> {
     if args.len() != resolved.signature.operands.len()
-        || args.iter().zip(&resolved.signature.operands).any(|(value, qtype)| value.qtype() != *qtype)
+        || args.iter().zip(&resolved.signature.operands).any(|(value, qtype)| !value.is_of(qtype))
     {
         return None;
     }
@@ -50,17 +50,23 @@ fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Re
     let ret = &resolved.signature.ret;
     let slots: SmallVec<[u32; 6]> =
         resolved.signature.operands.iter().chain([ret]).map(|qtype| layout.add(qtype).unwrap_or(0)).collect();
-    let mut frame = Frame::zeroed(layout.size() as usize);
+    // Most calls are casts of literals, and memory of the heap would take longer than they do.
+    let (mut few, mut many) = ([0_u64; 8], None);
+    let frame = if layout.size() as usize <= size_of_val(&few) {
+        FramePtr::from_raw(few.as_mut_ptr().cast())
+    } else {
+        many.insert(Frame::zeroed(layout.size() as usize)).ptr()
+    };
     let mut context = Context::new();
     // SAFETY: FRAME-SLOT: the layout was made for these types just above, the values are of these types (checked by
     // the caller), and texts outlive the call.
     unsafe {
         for (value, slot) in args.iter().zip(&slots) {
-            value.write_to(frame.ptr(), *slot);
+            value.write_to(frame, *slot);
         }
         let kernel = overload.kernel(resolved.lifted);
-        if kernel(&mut context, frame.ptr(), slots.as_ptr(), overload.data.as_ptr()) == STATUS_OK {
-            return Ok(Value::read_from(ret, frame.ptr(), slots[args.len()]));
+        if kernel(&mut context, frame, slots.as_ptr(), overload.data.as_ptr()) == STATUS_OK {
+            return Ok(Value::read_from(ret, frame, slots[args.len()]));
         }
     }
     let record = context.record();

@@ -4,7 +4,7 @@
 use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{Weak, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
-use crate::{Bin, Cell, Cmp, Rule, Shift, Tape, Un, Val};
+use crate::{Bin, Cell, Cmp, OpId, Registry, Rule, Shift, Tape, Un, Val, id};
 use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
 use smallvec::smallvec;
@@ -313,15 +313,15 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
 };
 
 /// The operator that casts to a scalar type, for implicit casts and `core.cast`.
-pub(crate) fn cast_operator(to: Scalar) -> Option<&'static str> {
+pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
     Some(match to {
-        Scalar::Boolean => TO_BOOLEAN.name,
-        Scalar::Int32 => TO_INT32.name,
-        Scalar::Int64 => TO_INT64.name,
-        Scalar::Float32 => TO_FLOAT32.name,
-        Scalar::Float64 => TO_FLOAT64.name,
-        Scalar::WeakFloat => TO_WEAK_FLOAT.name,
-        Scalar::UInt64 => TO_UINT64.name,
+        Scalar::Boolean => id::TO_BOOLEAN,
+        Scalar::Int32 => id::TO_INT32,
+        Scalar::Int64 => id::TO_INT64,
+        Scalar::Float32 => id::TO_FLOAT32,
+        Scalar::Float64 => id::TO_FLOAT64,
+        Scalar::WeakFloat => id::TO_WEAK_FLOAT,
+        Scalar::UInt64 => id::TO_UINT64,
         Scalar::Unit | Scalar::Text | Scalar::Bytes => return None,
     })
 }
@@ -332,7 +332,7 @@ pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: Arg, to: Scalar, optional:
     let mut result = arg;
     if from.scalar() != Some(to) {
         let operator = cast_operator(to).ok_or_else(|| not_allowed(&format!("a cast to {to}"), &from))?;
-        result = graph.apply(operator, &[arg])?;
+        result = graph.apply(Registry::standard().get(operator).name, &[arg])?;
     }
     if optional && !from.is_optional() {
         result = graph.apply("core.to_optional", &[result])?;

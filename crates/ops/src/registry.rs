@@ -258,7 +258,7 @@ impl Registry {
     /// The operator that casts to a scalar type; none for units and texts.
     #[must_use]
     pub fn cast_to(&self, scalar: Scalar) -> Option<OpId> {
-        self.find(cast_operator(scalar)?)
+        cast_operator(scalar)
     }
 }
 

@@ -2,7 +2,7 @@
 //! its type and with the expression node it came from, so that errors point at what the user wrote.
 
 use cembra_expr::{NodeId, Value};
-use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault, id};
+use cembra_ops::{Argument, OpDef, OpId, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -219,16 +219,39 @@ impl TypedGraph {
     /// # Errors
     /// The operator does not take these types.
     pub fn resolve(&mut self, registry: &Registry, op: OpId, operands: &[Id]) -> Result<Arc<Resolved>, TypeFault> {
-        let def = registry.get(op);
-        let key = self.scalar_types(operands).filter(|_| def.is_typed_by_types()).map(|types| (op, types));
+        self.resolve_as(registry, op, operands, |def| def.is_typed_by_types())
+    }
+
+    /// Settles the types of an operator that does not look at literals, such as a cast.
+    ///
+    /// # Errors
+    /// The operator does not take this type.
+    pub(crate) fn resolve_by_types(
+        &mut self,
+        registry: &Registry,
+        op: OpId,
+        operands: &[Id],
+    ) -> Result<Arc<Resolved>, TypeFault> {
+        self.resolve_as(registry, op, operands, |_| true)
+    }
+
+    fn resolve_as(
+        &mut self,
+        registry: &Registry,
+        op: OpId,
+        operands: &[Id],
+        is_typed_by_types: impl Fn(&OpDef) -> bool,
+    ) -> Result<Arc<Resolved>, TypeFault> {
+        let key = self.scalar_types(operands).map(|types| (op, types));
         if let Some(known) = key.and_then(|key| self.resolved.get(&key)) {
             return Ok(known.clone());
         }
+        let def = registry.get(op);
         let args: SmallVec<[Argument<'_>; 4]> =
             operands.iter().map(|o| Argument { qtype: self.qtype(*o), literal: self.value(*o) }).collect();
         let resolved = Arc::new(def.resolve(&args)?);
         drop(args);
-        if let Some(key) = key {
+        if let Some(key) = key.filter(|_| is_typed_by_types(def)) {
             self.resolved.insert(key, resolved.clone());
         }
         Ok(resolved)
@@ -317,6 +340,15 @@ impl TypedGraph {
             Some(value) => self.literal(value.clone(), from.origin(id)),
             None => self.add(from.kind(id), operands, from.qtype(id).clone(), from.origin(id)),
         }
+    }
+
+    /// A node like one of this graph, on other operands; the node itself if they are the same.
+    pub(crate) fn with_operands(&mut self, id: Id, operands: &[Id]) -> Id {
+        if self.operands(id) == operands {
+            return id;
+        }
+        let Node { kind, origin, ref qtype, .. } = self.nodes[id.index()];
+        self.add(kind, operands, qtype.clone(), origin)
     }
 
     /// Which nodes these roots need, by position.

@@ -1,11 +1,12 @@
 //! Implicit casts are written out: each argument is cast to the type its operator settled on, first the scalar, then to
-//! an optional; an untyped `missing` becomes a typed one. After this pass every operator is bound to an overload.
+//! an optional; an untyped `missing` becomes a typed one, and a literal one of the type it is cast to. After this pass every
+//! operator is bound to an overload.
 
 use super::rewrite::rebuild;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Code, Diagnostic, Diagnostics, NodeId, Program, Value};
-use cembra_ops::{OpId, Registry, Resolved, id};
+use cembra_ops::{OpId, Registry, Resolved, call, id};
 use cembra_runtime::QType;
 use smallvec::SmallVec;
 
@@ -70,9 +71,15 @@ pub(super) fn cast_to(
     Ok(cast)
 }
 
-/// A cast of exactly its operand's type: nothing is left to cast.
+/// A cast of exactly its operand's type: nothing is left to cast. That of a literal is another literal at once, which spares
+/// most of the nodes that folding would take away again.
 fn unary(graph: &mut TypedGraph, registry: &Registry, op: OpId, operand: Id, origin: NodeId) -> Result<Id, String> {
-    let resolved = graph.resolve(registry, op, &[operand]).map_err(|fault| fault.message)?;
+    let resolved = graph.resolve_by_types(registry, op, &[operand]).map_err(|fault| fault.message)?;
+    if let Some(value) = graph.value(operand)
+        && let Some(Ok(cast)) = call(registry.get(op), &resolved, std::slice::from_ref(value))
+    {
+        return Ok(graph.literal(cast, origin));
+    }
     let Resolved { signature, overload, lifted } = &*resolved;
     let kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
     Ok(graph.add(kind, &[operand], signature.ret.clone(), origin))

@@ -2,7 +2,7 @@
 //! belongs to the evaluation, and only if the value is used there. One on long strings, or that makes one, is left too: a
 //! small model could fold to one that is larger than memory.
 
-use super::rewrite::rebuild;
+use super::rewrite::replace;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Diagnostics, Program, ScalarValue, Value};
@@ -14,10 +14,7 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
     if !prepared.graph.ids().any(|id| is_foldable(&prepared.graph, id)) {
         return Ok(());
     }
-    rebuild(prepared, &options.budget, |new, old, id, operands| {
-        let node = new.copy_node(old, id, operands);
-        Ok(fold(new, options.registry, node))
-    })
+    replace(prepared, &options.budget, |graph, _, node| Ok(fold(graph, options.registry, node)))
 }
 
 /// True for an operator on literals.

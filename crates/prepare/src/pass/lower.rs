@@ -2,7 +2,7 @@
 //! the node it replaces.
 
 use super::cast::cast_to;
-use super::rewrite::rebuild;
+use super::rewrite::replace;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Code, Diagnostic, Diagnostics, NodeId, Program, Value};
@@ -18,13 +18,13 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
     if !prepared.graph.ids().any(|id| composite(id, &prepared.graph)) {
         return Ok(());
     }
-    rebuild(prepared, &options.budget, |new, old, id, operands| {
-        let Some(Meaning::Expand(expand)) = old.op(id).map(|op| &registry.get(op).meaning) else {
-            return Ok(new.copy_node(old, id, operands));
+    replace(prepared, &options.budget, |graph, id, node| {
+        let Some(Meaning::Expand(expand)) = graph.op(node).map(|op| &registry.get(op).meaning) else {
+            return Ok(node);
         };
-        let origin = old.origin(id);
-        let args: SmallVec<[Arg; 4]> = operands.iter().map(|o| Arg(o.index() as u32)).collect();
-        let made = expand(&mut Builder { graph: new, registry, origin }, &args);
+        let origin = graph.origin(id);
+        let args: SmallVec<[Arg; 4]> = graph.operands(node).iter().map(|o| Arg(o.index() as u32)).collect();
+        let made = expand(&mut Builder { graph, registry, origin }, &args);
         let made = made.map_err(|fault| {
             let diagnostic = Diagnostic::new(fault.code, fault.message).at(program.graph.span(origin));
             Diagnostics::from(match fault.hint {
@@ -33,7 +33,8 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
             })
         })?;
         // What stands for an operator may be of a narrower type than the operator: its users were typed by the latter.
-        cast_to(new, registry, Id::from_index(made.0 as usize), old.qtype(id), origin).map_err(|message| {
+        let qtype = graph.qtype(id).clone();
+        cast_to(graph, registry, Id::from_index(made.0 as usize), &qtype, origin).map_err(|message| {
             Diagnostics::from(Diagnostic::new(Code::TypeMismatch, message).at(program.graph.span(origin)))
         })
     })

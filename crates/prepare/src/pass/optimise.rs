@@ -5,7 +5,7 @@ mod rules;
 mod site;
 
 use super::fold::is_failing_constant;
-use super::rewrite::rebuild;
+use super::rewrite::replace;
 use crate::pass::{Mode, Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Diagnostics, Program, Value};
@@ -55,15 +55,15 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
         return Ok(());
     }
     let mut run = Run { registry: options.registry, enabled, failing: Failing::default() };
-    rebuild(prepared, &options.budget, |new, old, id, operands| {
+    replace(prepared, &options.budget, |graph, id, node| {
         // Whether a loop has a round is often known.
-        if let (Kind::Where, [condition, on, off]) = (old.kind(id), operands)
-            && let Some(condition) = new.value(*condition)
+        if let (Kind::Where, [condition, on, off]) = (graph.kind(node), graph.operands(node))
+            && let Some(condition) = graph.value(*condition)
         {
             return Ok(if matches!(condition, Value::Missing(_)) { *off } else { *on });
         }
-        let node = new.copy_node(old, id, operands);
-        Ok(Site::new(new, &mut run, old.origin(id)).simplify(node))
+        let origin = graph.origin(id);
+        Ok(Site::new(graph, &mut run, origin).simplify(node))
     })
 }
 

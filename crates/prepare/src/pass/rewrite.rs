@@ -1,4 +1,4 @@
-//! Rewriting a graph node by node into a new one: what most passes are made of.
+//! Rewriting a graph node by node, into a new one or in place: what most passes are made of.
 
 use crate::{Id, Prepared, TypedGraph};
 use cembra_expr::{Budget, Diagnostics};
@@ -27,5 +27,32 @@ pub(super) fn rebuild(
         *id = map[id.index()];
     }
     prepared.graph = new;
+    Ok(())
+}
+
+/// Rewrites the graph in place, for passes that keep most nodes: `f` is given each needed node, and the node on its final
+/// operands, which may be the same, and says what to put in its place. What is no longer needed stays.
+pub(super) fn replace(
+    prepared: &mut Prepared,
+    budget: &Budget,
+    mut f: impl FnMut(&mut TypedGraph, Id, Id) -> Result<Id, Diagnostics>,
+) -> Result<(), Diagnostics> {
+    let graph = &mut prepared.graph;
+    let needed = graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
+    let mut map: Vec<Id> = graph.ids().collect();
+    let mut operands: SmallVec<[Id; 4]> = SmallVec::new();
+    for (at, needed) in needed.into_iter().enumerate() {
+        budget.check_visit(at)?;
+        if needed {
+            let id = Id::from_index(at);
+            operands.clear();
+            operands.extend(graph.operands(id).iter().map(|operand| map[operand.index()]));
+            let node = graph.with_operands(id, &operands);
+            map[at] = f(graph, id, node)?;
+        }
+    }
+    for (_, id) in &mut prepared.outputs {
+        *id = map[id.index()];
+    }
     Ok(())
 }
