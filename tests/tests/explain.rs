@@ -150,7 +150,7 @@ fn each_where_is_a_jump_over_its_branch() {
 
 #[test]
 fn slots_are_given_again() {
-    let plan = Listing::of(QUADRATIC, &Options::default());
+    let plan = Listing::of(QUADRATIC, &Options::default().without_pass("select"));
     let mut writes: BTreeMap<&str, usize> = BTreeMap::new();
     let first_jump = plan.steps.iter().position(|step| step.slot.is_none()).expect("a jump");
     // Before the first jump, so that two branches writing one slot do not count.
@@ -168,7 +168,8 @@ fn slots_are_given_again() {
 
 #[test]
 fn wheres_are_blocks_in_the_function_and_in_the_code() {
-    let clif = explain(QUADRATIC, &Options::default(), Stage::Clif);
+    let options = Options::default().without_pass("select");
+    let clif = explain(QUADRATIC, &options, Stage::Clif);
     let branches: Vec<&str> = clif.lines().filter(|line| line.trim_start().starts_with("brif")).collect();
     assert_eq!(branches.len(), 2, "{clif}");
     let block = |line: &str| line.starts_with("block");
@@ -177,7 +178,7 @@ fn wheres_are_blocks_in_the_function_and_in_the_code() {
     let (entry, rest) = clif.split_once("block1:").expect("a branch");
     assert!(!entry.contains("fdiv"), "{entry}");
     assert_eq!(rest.matches("fdiv").count(), 2, "{rest}");
-    let asm = explain(QUADRATIC, &Options::default(), Stage::Asm);
+    let asm = explain(QUADRATIC, &options, Stage::Asm);
     assert_eq!(asm.lines().filter(|line| block(line)).count(), 7, "{asm}");
 }
 

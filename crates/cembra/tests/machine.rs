@@ -25,9 +25,10 @@ fn origin<'m>(machine: &'m Machine, source: &'m str, at: usize) -> Option<(&'m s
 fn instructions_belong_to_the_operators_they_are_for() {
     let source = "input x, y: f64\noutput z = sqrt(x) * (y + 1.5)";
     let machine = machine(source);
-    // The root is one instruction, whose operation is 51 after 0f or a VEX prefix; there is no other with these bytes.
-    let is_root = |three: &[u8]| three[..2] == [0x0f, 0x51] || (three[0] == 0xc5 && three[2] == 0x51);
-    let root = machine.code.windows(3).position(is_root).expect("a root");
+    // The root is one instruction, whose operation is 51 after 0f or a VEX prefix of two or three bytes; there is no other
+    // with these bytes.
+    let is_root = |bytes: &[u8]| matches!(bytes, [0x0f, 0x51, ..] | [0xc5, _, 0x51, _] | [0xc4, _, _, 0x51]);
+    let root = machine.code.windows(4).position(is_root).expect("a root");
     assert_eq!(origin(&machine, source, root), Some(("math.sqrt", "sqrt(x)")));
     let mut operators: Vec<_> = machine.origins.iter().map(|origin| origin.operator.as_str()).collect();
     operators.dedup();

@@ -208,13 +208,13 @@ fn without_a_threshold_a_model_is_compiled_before_its_first_call() {
 #[test]
 fn what_cannot_be_compiled_stays_interpreted_and_says_why() {
     let counters = Arc::new(Counters::default());
-    let limits = Limits { native_steps: 1, ..Limits::default() };
+    let limits = Limits { code_bytes: 1, ..Limits::default() };
     let options = Options::default().backend(Backend::Tiered).limits(limits).metrics(counters.clone());
     let executor = Model::parse("input x: f64; x * 2.0 + 1.0").unwrap().compile(&options).unwrap();
     assert!(executor.fallback().is_none(), "nothing was tried yet");
     executor.finish_tiers();
     executor.finish_tiers();
-    assert!(executor.fallback().expect("a reason").message().contains("native_steps"));
+    assert!(executor.fallback().expect("a reason").message().contains("code_bytes"));
     assert_eq!((executor.tier(), executor.advance(), executor.backend()), (None, None, Backend::Interpreter));
     assert_eq!(executor.session().evaluate(&[Value::from(2.0)]).unwrap(), [Value::from(5.0)]);
     let counts = counters.counts();
