@@ -2,7 +2,7 @@
 //! fallback where native code cannot be had, and the oracle native code is tested against.
 
 use cembra_ops::{Data, Kernel, State};
-use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, StepId};
+use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, StepId, ValueId};
 use cembra_runtime::{Context, Fault, FaultKind, FramePtr, QType, STATUS_OK, Slot};
 
 /// How many instructions lie between two looks at the evaluation's token.
@@ -22,8 +22,8 @@ struct Call {
 enum Instruction {
     /// Calls kernels one after the other, by position in their list: there is nothing to decide between them.
     Calls { first: u32, end: u32 },
-    /// Copies a value.
-    Copy { from: Place, to: Place, size: u32 },
+    /// Copies a value from one slot to another.
+    Copy { from: u32, to: u32, size: u32 },
     /// Goes to an instruction if the byte is 0.
     JumpIfNot { byte: u32, target: u32 },
     /// Goes to an instruction if the byte is not 0 and the loop may go on.
@@ -34,10 +34,21 @@ enum Instruction {
     Poll,
 }
 
+/// Bytes that go from memory of the caller to slots, or back. Not instructions: small models are little else, and there is
+/// nothing to decide between them.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    place: Place,
+    slot: u32,
+    size: u32,
+}
+
 /// A plan bound for interpretation.
 #[derive(Debug)]
 pub struct Interpreted {
+    loads: Vec<Transfer>,
     instructions: Vec<Instruction>,
+    stores: Vec<Transfer>,
     calls: Vec<Call>,
     slots: Vec<u32>,
     #[expect(dead_code, reason = "keeps what instructions point to alive")]
@@ -47,11 +58,16 @@ pub struct Interpreted {
 /// Binds a plan.
 #[must_use]
 pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
-    let mut bound =
-        Interpreted { instructions: Vec::new(), calls: Vec::new(), slots: Vec::new(), states: plan.states() };
-    for (input, place) in plan.inputs().iter().zip(&binding.inputs) {
-        bound.copy(*place, plan.place(input.value), &plan.value(input.value).qtype);
-    }
+    let inputs = plan.inputs().iter().map(|input| input.value);
+    let outputs = plan.outputs().iter().map(|output| output.value);
+    let mut bound = Interpreted {
+        loads: transfers(plan, inputs.zip(&binding.inputs)),
+        instructions: Vec::new(),
+        stores: transfers(plan, outputs.zip(&binding.outputs)),
+        calls: Vec::new(),
+        slots: Vec::new(),
+        states: plan.states(),
+    };
     let flat = plan.flatten();
     let mut is_target = vec![false; flat.len() + 1];
     for linear in &flat {
@@ -76,7 +92,9 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
         }
         match linear {
             Linear::Step(id) => bound.step(plan, id, block),
-            Linear::Copy { from, to } => bound.copy(plan.place(from), plan.place(to), &plan.value(to).qtype),
+            Linear::Copy { from, to } => {
+                bound.copy(plan.value(from).slot, plan.value(to).slot, &plan.value(to).qtype);
+            }
             Linear::JumpIfNot { condition, target } => {
                 bound.instructions.push(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
             }
@@ -96,14 +114,29 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
             *target = starts[*target as usize];
         }
     }
-    for (output, place) in plan.outputs().iter().zip(&binding.outputs) {
-        bound.copy(plan.place(output.value), *place, &plan.value(output.value).qtype);
-    }
     bound
 }
 
+/// What goes between slots and places elsewhere; neighbours on both sides go at once.
+fn transfers<'b>(plan: &Plan, values: impl Iterator<Item = (ValueId, &'b Place)>) -> Vec<Transfer> {
+    let mut transfers: Vec<Transfer> = Vec::new();
+    for (value, &place) in values {
+        let (slot, size) = (plan.value(value).slot, plan.value(value).qtype.layout().size);
+        match transfers.last_mut() {
+            _ if place == plan.place(value) => {}
+            Some(Transfer { place: before, slot: start, size: so_far })
+                if before.base == place.base && before.offset + *so_far == place.offset && *start + *so_far == slot =>
+            {
+                *so_far += size;
+            }
+            _ => transfers.push(Transfer { place, slot, size }),
+        }
+    }
+    transfers
+}
+
 impl Interpreted {
-    fn copy(&mut self, from: Place, to: Place, qtype: &QType) {
+    fn copy(&mut self, from: u32, to: u32, qtype: &QType) {
         if from != to {
             self.instructions.push(Instruction::Copy { from, to, size: qtype.layout().size });
         }
@@ -129,8 +162,7 @@ impl Interpreted {
             Action::MakeTuple => {
                 let out = plan.value(step.out);
                 for (arg, inside) in plan.args(step).iter().zip(out.qtype.field_offsets()) {
-                    let to = Place { base: Base::Frame, offset: out.slot + inside };
-                    self.copy(plan.place(*arg), to, &plan.value(*arg).qtype);
+                    self.copy(plan.value(*arg).slot, out.slot + inside, &plan.value(*arg).qtype);
                 }
             }
             // Views, conditionals and loops are not steps of the flat program.
@@ -146,6 +178,10 @@ impl Function for Interpreted {
             Base::Input => input,
             Base::Output => output,
         };
+        for Transfer { place, slot, size } in &self.loads {
+            // SAFETY: CALL: the place holds the bound inputs, the slots are theirs, and both are this long.
+            unsafe { memory(place.base).copy_to(place.offset, frame, *slot, *size) };
+        }
         let mut at = 0;
         let mut rounds = context.iterations();
         while let Some(instruction) = self.instructions.get(at) {
@@ -164,8 +200,8 @@ impl Function for Interpreted {
                     }
                 }
                 Instruction::Copy { from, to, size } => {
-                    // SAFETY: CALL: both places hold a value of the type whose size this is.
-                    unsafe { memory(from.base).copy_to(from.offset, memory(to.base), to.offset, *size) };
+                    // SAFETY: FRAME-SLOT: both slots hold a value of the type whose size this is.
+                    unsafe { frame.copy_to(*from, frame, *to, *size) };
                 }
                 Instruction::JumpIfNot { byte, target } => {
                     // SAFETY: FRAME-SLOT: the byte is the presence of a mask in the plan's layout.
@@ -195,11 +231,16 @@ impl Function for Interpreted {
                 Instruction::Poll => {}
             }
         }
+        for Transfer { place, slot, size } in &self.stores {
+            // SAFETY: CALL: the place has room for the bound outputs, the slots are theirs, and both are this long.
+            unsafe { frame.copy_to(*slot, memory(place.base), place.offset, *size) };
+        }
         STATUS_OK
     }
 
     fn memory_bytes(&self) -> usize {
         size_of::<Interpreted>()
+            + (self.loads.len() + self.stores.len()) * size_of::<Transfer>()
             + self.instructions.len() * size_of::<Instruction>()
             + self.calls.len() * size_of::<Call>()
             + self.slots.len() * size_of::<u32>()
