@@ -3,6 +3,7 @@
 
 use cembra_expr::Value;
 use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text};
+use std::mem::MaybeUninit;
 
 /// A Rust type that an input field may have.
 pub trait InputValue {
@@ -40,6 +41,18 @@ pub trait OutputValue: Sized {
     unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         *self = unsafe { Self::read(frame, offset) };
+    }
+
+    /// Moves the value from where a call put it. What calls write in parts is read in the same parts: reading them at once
+    /// waits until the processor has all of them in its cache.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a value of this type is there, and nobody uses it afterwards.
+    #[inline]
+    #[must_use]
+    unsafe fn take(place: *const Self) -> Self {
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        unsafe { place.read() }
     }
 }
 
@@ -117,6 +130,17 @@ pub unsafe trait Input {
 pub unsafe trait Output: Sized {
     /// The table of fields. A field without a name is the main output.
     fn fields() -> Vec<OutputField>;
+
+    /// Moves the struct from where a call put it, field by field: see [`OutputValue::take`].
+    ///
+    /// # Safety
+    /// FIELD-TABLE: every field has its value, and nobody uses them afterwards.
+    #[inline]
+    #[must_use]
+    unsafe fn take(place: *const Self) -> Self {
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        unsafe { place.read() }
+    }
 }
 
 // SAFETY: FIELD-TABLE: no entries.
@@ -135,8 +159,23 @@ unsafe impl Output for () {
 
 macro_rules! in_place {
     ($($ty:ty => $scalar:ident;)*) => { $(
-        in_place!(@impl $ty, QType::Scalar(Scalar::$scalar));
-        in_place!(@impl Optional<$ty>, QType::Optional(Scalar::$scalar));
+        in_place!(@impl $ty, QType::Scalar(Scalar::$scalar), {});
+        in_place!(@impl Optional<$ty>, QType::Optional(Scalar::$scalar), {
+            #[inline]
+            unsafe fn take(place: *const Self) -> Self {
+                let mut taken = MaybeUninit::<Self>::uninit();
+                let from = FramePtr::from_raw(place.cast_mut().cast());
+                let to = FramePtr::from_raw(taken.as_mut_ptr().cast());
+                let (presence, value) = (Slot::<u8>::at(0), Slot::<$ty>::at(align_of::<$ty>() as u32));
+                // SAFETY: FIELD-TABLE, promised by the caller: the presence byte is first, the value at its alignment. Both
+                // are copied, whether the value is looked at or not.
+                unsafe {
+                    to.write(presence, from.read(presence));
+                    to.write(value, from.read(value));
+                    taken.assume_init()
+                }
+            }
+        });
 
         impl InputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
@@ -158,7 +197,7 @@ macro_rules! in_place {
 
         single!(Option<$ty>);
     )* };
-    (@impl $ty:ty, $qtype:expr) => {
+    (@impl $ty:ty, $qtype:expr, { $($take:item)? }) => {
         impl InputValue for $ty {
             fn qtype() -> QType { $qtype }
             const IN_PLACE: bool = true;
@@ -175,6 +214,7 @@ macro_rules! in_place {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.read(Slot::at(offset)) }
             }
+            $($take)?
         }
 
         single!($ty);
@@ -187,6 +227,12 @@ macro_rules! single {
         unsafe impl Output for $ty {
             fn fields() -> Vec<OutputField> {
                 vec![OutputField::of::<$ty>("", 0)]
+            }
+
+            #[inline]
+            unsafe fn take(place: *const Self) -> Self {
+                // SAFETY: FIELD-TABLE, promised by the caller.
+                unsafe { <$ty as OutputValue>::take(place) }
             }
         }
     };

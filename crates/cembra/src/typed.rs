@@ -164,7 +164,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         }
         // SAFETY: FIELD-TABLE: every field was written, in place by the call or just above; optional values that are
         // missing hold the zeros they started with or what the call left.
-        Ok(unsafe { output.assume_init() })
+        Ok(unsafe { O::take(output.as_ptr()) })
     }
 
     /// Evaluates the model over a value that there is.

@@ -40,7 +40,7 @@ fn expand(item: &DeriveInput, side: Side) -> Result<proc_macro2::TokenStream, sy
         Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
         Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
     };
-    let mut entries = Vec::new();
+    let (mut entries, mut taken) = (Vec::new(), Vec::new());
     for field in &fields.named {
         let Some(ident) = &field.ident else { continue };
         let mut name = ident.to_string().trim_start_matches("r#").to_owned();
@@ -54,8 +54,18 @@ fn expand(item: &DeriveInput, side: Side) -> Result<proc_macro2::TokenStream, sy
             })?;
         }
         let ty = &field.ty;
+        taken.push(quote!(#ident: <#ty as ::cembra::OutputValue>::take(&raw const (*place).#ident)));
         entries.push(quote!(#entry::of::<#ty>(#name, ::core::mem::offset_of!(Self, #ident))));
     }
+    let take = (matches!(side, Side::Output) && !taken.is_empty()).then(|| {
+        quote! {
+            #[inline]
+            unsafe fn take(place: *const Self) -> Self {
+                // SAFETY: FIELD-TABLE, promised by the caller for each field.
+                unsafe { Self { #(#taken),* } }
+            }
+        }
+    });
     let ident = &item.ident;
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
     Ok(quote! {
@@ -64,6 +74,7 @@ fn expand(item: &DeriveInput, side: Side) -> Result<proc_macro2::TokenStream, sy
             fn fields() -> ::std::vec::Vec<#entry> {
                 ::std::vec![#(#entries),*]
             }
+            #take
         }
     })
 }
