@@ -107,7 +107,8 @@ where
 
     #[inline]
     fn write_value(self, value: &mut Value) {
-        *value = self.get().into();
+        // A number need not be dropped, nor looked at: which of them are missing nobody can guess.
+        std::mem::forget(std::mem::replace(value, self.get().into()));
     }
 
     fn from_value(value: &Value) -> Option<Self> {

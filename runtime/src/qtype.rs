@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// A scalar type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
 pub enum Scalar {
     /// One value; its optional form, a mask, says yes or no.
     Unit,

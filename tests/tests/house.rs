@@ -25,6 +25,7 @@ const UNSAFE: &[&str] = &[
     "crates/derive/src/lib.rs",
     "crates/expr/src/value.rs",
     "crates/expr/src/value_ref.rs",
+    "crates/expr/src/value_run.rs",
     "crates/fuzzing/src/in_place.rs",
     "crates/interp/src/lib.rs",
     "crates/native/src/cache/mod.rs",

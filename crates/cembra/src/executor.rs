@@ -6,9 +6,9 @@ use crate::metrics::{Event, Watch};
 use crate::sites::Sites;
 use crate::tiers::Tiered;
 use crate::{Backend, Error, Options};
-use cembra_expr::{Code, Diagnostic, Limits, Program, ScalarValue, Value};
+use cembra_expr::{Code, Diagnostic, Limits, Program, ScalarValue, Value, ValueRun};
 use cembra_native::{CodeCache, Compiled, Tier};
-use cembra_plan::{Action, Binding, Function, Plan, StepId};
+use cembra_plan::{Action, Binding, Function, Plan, StepId, ValueId};
 use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +35,9 @@ pub(crate) struct Inner {
     fallback: OnceLock<Diagnostic>,
     inputs: Vec<Field>,
     outputs: Vec<Field>,
+    /// The slots of the inputs and outputs, for calls by value.
+    input_runs: Vec<ValueRun>,
+    output_runs: Vec<ValueRun>,
 }
 
 impl Drop for Inner {
@@ -55,14 +58,32 @@ impl Inner {
         let watch = Watch::new(options);
         let (runnable, reason) = bind(options, &plan, &binding, &watch)?;
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
-        let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
-        let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
+        let inputs: Vec<Field> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        let outputs: Vec<Field> = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
+        let runs = |fields: &[Field], values: &mut dyn Iterator<Item = ValueId>| {
+            ValueRun::all(fields.iter().map(|field| &field.qtype).zip(values.map(|value| plan.value(value).slot)))
+        };
+        let input_runs = runs(&inputs, &mut plan.inputs().iter().map(|input| input.value));
+        let output_runs = runs(&outputs, &mut plan.outputs().iter().map(|output| output.value));
         let limits = *options.budget().limits();
         watch.record(&Event::ExecutorMade);
         let fallback = OnceLock::new();
         let code_cache = options.code_cache.clone();
         let sites = Sites::of(&plan, program);
-        let inner = Inner { sites, plan, binding, runnable, watch, code_cache, limits, fallback, inputs, outputs };
+        let inner = Inner {
+            sites,
+            plan,
+            binding,
+            runnable,
+            watch,
+            code_cache,
+            limits,
+            fallback,
+            inputs,
+            outputs,
+            input_runs,
+            output_runs,
+        };
         if let Some(reason) = reason {
             inner.fall_back(reason);
         }
@@ -103,15 +124,18 @@ impl Inner {
     #[inline]
     pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
         if values.len() != self.inputs.len() {
-            return Err(Error::values(format!("the model takes {} inputs, found {}", self.inputs.len(), values.len())));
+            return Err(miscount(self.inputs.len(), values.len()));
         }
-        for ((value, field), place) in values.iter().zip(&self.inputs).zip(&self.binding.inputs) {
-            if !value.is_of(&field.qtype) {
-                return Err(misfit(field, value));
+        let mut rest = values;
+        for run in &self.input_runs {
+            let (these, others) = rest.split_at_checked(run.len()).unwrap_or((rest, &[]));
+            // SAFETY: FRAME-SLOT: the run's slots are those of its inputs in a frame of the plan; texts outlive their use by the
+            // promise of the caller.
+            let written = unsafe { run.write(these, frame) };
+            if let Some(found) = these.get(written) {
+                return Err(misfit(&self.inputs[values.len() - rest.len() + written], found));
             }
-            // SAFETY: FRAME-SLOT: the place is this input's slot in a frame of the plan, the type was just checked; texts
-            // outlive their use by the promise of the caller.
-            unsafe { value.write_to(frame, place.offset) };
+            rest = others;
         }
         Ok(())
     }
@@ -181,6 +205,12 @@ impl Inner {
         let result = &self.plan.value(step.out).qtype;
         Error::fault(kind, operator, operand, result, text, site.and_then(|site| site.span))
     }
+}
+
+/// The error that there are not as many values as inputs.
+#[cold]
+fn miscount(expected: usize, found: usize) -> Error {
+    Error::values(format!("the model takes {expected} inputs, found {found}"))
 }
 
 /// The error that an input was given a value of another type.
@@ -330,7 +360,12 @@ impl Session {
     pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
         self.run(inputs)?;
         outputs.clear();
-        outputs.extend((0..self.inner.outputs.len()).map(|at| self.output(at)));
+        let frame = self.frame.ptr();
+        for run in &self.inner.output_runs {
+            // SAFETY: FRAME-SLOT: the call wrote these outputs to their slots; a text views an input or a literal, and both are
+            // still alive.
+            unsafe { run.read(frame, outputs) };
+        }
         Ok(())
     }
 

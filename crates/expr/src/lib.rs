@@ -13,6 +13,7 @@ mod span;
 mod text;
 mod value;
 mod value_ref;
+mod value_run;
 mod vocabulary;
 mod wire;
 
@@ -25,5 +26,6 @@ pub use span::Span;
 pub use text::{parse, parse_type, parse_value, print, print_expression, print_type, print_value};
 pub use value::{ScalarValue, Value};
 pub use value_ref::ValueRef;
+pub use value_run::ValueRun;
 pub use vocabulary::{Callable, Parameter, Vocabulary};
 pub use wire::{read_binary, read_json, write_binary, write_json};

@@ -7,29 +7,30 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A present scalar.
+/// A present scalar. The variants are in the order of [`Scalar`], whose numbers are thus theirs: see `ValueRun`.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 pub enum ScalarValue {
     /// The only value of `UNIT`.
     Unit,
     /// `BOOLEAN`.
     Boolean(bool),
+    /// `BYTES`.
+    Bytes(Arc<[u8]>),
+    /// `TEXT`.
+    Text(Arc<str>),
     /// `INT32`.
     Int32(i32),
     /// `INT64`.
     Int64(i64),
+    /// `UINT64`.
+    UInt64(u64),
     /// `FLOAT32`.
     Float32(f32),
     /// `FLOAT64`.
     Float64(f64),
     /// `WEAK_FLOAT`.
     WeakFloat(f64),
-    /// `TEXT`.
-    Text(Arc<str>),
-    /// `BYTES`.
-    Bytes(Arc<[u8]>),
-    /// `UINT64`.
-    UInt64(u64),
 }
 
 impl ScalarValue {
@@ -161,6 +162,7 @@ impl fmt::Display for ScalarValue {
 
 /// A typed value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[repr(C, u8)]
 pub enum Value {
     /// A value of a scalar type.
     Scalar(ScalarValue),
@@ -217,9 +219,14 @@ impl Value {
     }
 
     /// A value of an optional type: present if there is a scalar, else missing.
+    #[inline]
     #[must_use]
     pub fn optional(scalar: Scalar, value: Option<ScalarValue>) -> Value {
-        value.map_or(Value::Missing(scalar), Value::Present)
+        // Not `map_or`: its default would be made, and dropped, even where there is a value.
+        match value {
+            Some(value) => Value::Present(value),
+            None => Value::Missing(scalar),
+        }
     }
 
     /// A text.
@@ -357,12 +364,16 @@ impl fmt::Display for Value {
 macro_rules! from_rust {
     ($($ty:ty => $variant:ident;)*) => { $(
         impl From<$ty> for ScalarValue {
+            #[inline]
             fn from(value: $ty) -> Self { ScalarValue::$variant(value) }
         }
         impl From<$ty> for Value {
+            #[inline]
             fn from(value: $ty) -> Self { Value::Scalar(value.into()) }
         }
         impl From<Option<$ty>> for Value {
+            // Inlined, so that callers write its parts to where it goes: moving what was just written in parts stalls.
+            #[inline]
             fn from(value: Option<$ty>) -> Self { Value::optional(Scalar::$variant, value.map(ScalarValue::$variant)) }
         }
     )* };

@@ -1,0 +1,307 @@
+//! Runs of values: neighbours of one type in a list, and the slots that they go to. What their type asks for is decided once
+//! a run, and nothing in its loop depends on which values are missing: a branch on that is guessed wrong as often as not.
+
+use crate::Value;
+use cembra_runtime::{FramePtr, QType, Scalar, Slot};
+use std::mem::MaybeUninit;
+
+/// The tag of `Value::Scalar`; those of `Value::Present` and `Value::Missing` follow.
+const SCALAR: u8 = 0;
+const PRESENT: u8 = 1;
+const MISSING: u8 = 2;
+
+/// Where the scalar of a `Value` starts, or the type of a missing one: behind the tag, at the alignment of the largest.
+const INSIDE: usize = 8;
+
+/// Values of one type that follow each other in a list, and a slot for each.
+#[derive(Debug)]
+pub struct ValueRun {
+    qtype: QType,
+    /// How large a value is without its presence, if it is a scalar.
+    width: u32,
+    slots: Box<[u32]>,
+}
+
+impl ValueRun {
+    /// The runs of a list of types with their slots.
+    #[must_use]
+    pub fn all<'t>(types: impl IntoIterator<Item = (&'t QType, u32)>) -> Vec<ValueRun> {
+        let mut runs: Vec<(&QType, Vec<u32>)> = Vec::new();
+        for (qtype, slot) in types {
+            match runs.last_mut() {
+                Some((last, slots)) if *last == qtype => slots.push(slot),
+                _ => runs.push((qtype, vec![slot])),
+            }
+        }
+        let width = |qtype: &QType| qtype.scalar().map_or(0, |scalar| QType::Scalar(scalar).layout().size);
+        let run = |(qtype, slots): (&QType, Vec<u32>)| ValueRun {
+            qtype: qtype.clone(),
+            width: width(qtype),
+            slots: slots.into(),
+        };
+        runs.into_iter().map(run).collect()
+    }
+
+    /// How many values there are.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// True if there are none; no run of [`all`](ValueRun::all) is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Writes each value to its slot, up to the first that is not of the run's type, and says how many were written. Texts
+    /// become views of the values.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: each slot is of the run's type in a frame that is alive and writable; texts of the values outlive every
+    /// read of the views.
+    #[inline]
+    #[must_use]
+    pub unsafe fn write(&self, values: &[Value], frame: FramePtr) -> usize {
+        let slots = &*self.slots;
+        // SAFETY: FRAME-SLOT, promised by the caller; the size is that of the scalar.
+        unsafe {
+            match (&self.qtype, self.width) {
+                (QType::Scalar(scalar), 8) => write_plain::<u64>(values, *scalar, slots, frame),
+                (QType::Scalar(scalar), 4) => write_plain::<u32>(values, *scalar, slots, frame),
+                (QType::Optional(scalar), 8) => write_optional::<u64>(values, *scalar, slots, frame),
+                (QType::Optional(scalar), 4) => write_optional::<u32>(values, *scalar, slots, frame),
+                _ => self.write_others(values, frame),
+            }
+        }
+    }
+
+    /// Adds the values in the slots to a list. Texts are copied.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: values of the run's type were written to the slots, and the texts that they view are alive.
+    #[inline]
+    pub unsafe fn read(&self, frame: FramePtr, values: &mut Vec<Value>) {
+        // SAFETY: FRAME-SLOT, promised by the caller, for the types of the patterns.
+        unsafe {
+            match &self.qtype {
+                QType::Scalar(Scalar::Float64) => self.read_plain::<f64>(frame, values),
+                QType::Scalar(Scalar::Float32) => self.read_plain::<f32>(frame, values),
+                QType::Scalar(Scalar::Int64) => self.read_plain::<i64>(frame, values),
+                QType::Scalar(Scalar::Int32) => self.read_plain::<i32>(frame, values),
+                QType::Optional(Scalar::Float64) => self.read_optional::<f64>(frame, values),
+                QType::Optional(Scalar::Float32) => self.read_optional::<f32>(frame, values),
+                QType::Optional(Scalar::Int64) => self.read_optional::<i64>(frame, values),
+                QType::Optional(Scalar::Int32) => self.read_optional::<i32>(frame, values),
+                _ => self.read_others(frame, values),
+            }
+        }
+    }
+
+    /// Reads numbers.
+    ///
+    /// # Safety
+    /// As for `read`; `T` is the type.
+    #[inline(always)]
+    unsafe fn read_plain<T: Copy + Into<Value>>(&self, frame: FramePtr, values: &mut Vec<Value>) {
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        values.extend(self.slots.iter().map(|slot| unsafe { frame.read(Slot::<T>::at(*slot)) }.into()));
+    }
+
+    /// Reads numbers that may be missing.
+    ///
+    /// # Safety
+    /// As for `read`; `T` is the type when present.
+    #[inline(always)]
+    unsafe fn read_optional<T: Copy>(&self, frame: FramePtr, values: &mut Vec<Value>)
+    where
+        Option<T>: Into<Value>,
+    {
+        values.extend(self.slots.iter().map(|slot| {
+            // SAFETY: FRAME-SLOT, promised by the caller: the presence byte is first, the value at its alignment; it is there
+            // if it is present.
+            unsafe {
+                let present = frame.read(Slot::<u8>::at(*slot)) != 0;
+                let value = frame.read(Slot::<MaybeUninit<T>>::at(*slot + size_of::<T>() as u32));
+                present.then(|| value.assume_init()).into()
+            }
+        }));
+    }
+
+    /// Reads values of all other types.
+    ///
+    /// # Safety
+    /// As for `read`.
+    #[inline(never)]
+    unsafe fn read_others(&self, frame: FramePtr, values: &mut Vec<Value>) {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        values.extend(self.slots.iter().map(|slot| unsafe { Value::read_from(&self.qtype, frame, *slot) }));
+    }
+
+    /// The values of all other types. Apart, so that `write` is short.
+    ///
+    /// # Safety
+    /// As for `write`.
+    #[inline(never)]
+    unsafe fn write_others(&self, values: &[Value], frame: FramePtr) -> usize {
+        for (at, (value, slot)) in values.iter().zip(&self.slots).enumerate() {
+            if !value.is_of(&self.qtype) {
+                return at;
+            }
+            // SAFETY: FRAME-SLOT, promised by the caller for the type that was just compared.
+            unsafe { value.write_to(frame, *slot) };
+        }
+        values.len()
+    }
+}
+
+/// Where the bits of a number lie in the `Value` that holds it.
+#[inline(always)]
+fn bits_of<T>(value: &Value) -> *const T {
+    // Its own tag is before it, at the start of the scalar.
+    std::ptr::from_ref(value).wrapping_byte_add(INSIDE + size_of::<T>()).cast()
+}
+
+/// The first byte of a value: its tag.
+#[inline(always)]
+fn tag(value: &Value) -> u8 {
+    // SAFETY: VALUE-LAYOUT: a value starts with its tag.
+    unsafe { std::ptr::from_ref(value).cast::<u8>().read() }
+}
+
+/// The number of the scalar type of a value.
+///
+/// # Safety
+/// VALUE-LAYOUT: the value is a scalar, or a present or missing optional.
+#[inline(always)]
+unsafe fn scalar_of(value: &Value) -> u8 {
+    // SAFETY: VALUE-LAYOUT: inside is a scalar, which starts with the number of its type, or that number alone.
+    unsafe { std::ptr::from_ref(value).cast::<u8>().add(INSIDE).read() }
+}
+
+/// Writes numbers of a type that takes as many bytes as `T`.
+///
+/// # Safety
+/// As for `ValueRun::write`; `T` is as large as the scalar, which is a number.
+#[inline(always)]
+unsafe fn write_plain<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32], frame: FramePtr) -> usize {
+    for (at, (value, slot)) in values.iter().zip(slots).enumerate() {
+        // SAFETY: VALUE-LAYOUT: the tag says that there is a scalar, and the scalar's that it is a number of this size.
+        // FRAME-SLOT, promised by the caller.
+        unsafe {
+            if tag(value) != SCALAR || scalar_of(value) != scalar as u8 {
+                return at;
+            }
+            frame.write(Slot::at(*slot), *bits_of::<T>(value));
+        }
+    }
+    values.len()
+}
+
+/// Writes numbers that may be missing, of a type that takes as many bytes as `T`.
+///
+/// # Safety
+/// As for `write_plain`.
+#[inline(always)]
+unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32], frame: FramePtr) -> usize {
+    for (at, (value, slot)) in values.iter().zip(slots).enumerate() {
+        let tag = tag(value);
+        // SAFETY: VALUE-LAYOUT: the tag says that there is an optional, and what follows that it is one of this type. The bits
+        // of a missing one are copied without being looked at, by us or whoever reads the slot. FRAME-SLOT, promised by the
+        // caller: the presence byte is first, the value at its alignment.
+        unsafe {
+            if !matches!(tag, PRESENT | MISSING) || scalar_of(value) != scalar as u8 {
+                return at;
+            }
+            frame.write(Slot::at(*slot), u8::from(tag == PRESENT));
+            let bits = bits_of::<MaybeUninit<T>>(value).read();
+            frame.write(Slot::at(*slot + size_of::<T>() as u32), bits);
+        }
+    }
+    values.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScalarValue;
+    use cembra_runtime::{Frame, Shape};
+
+    /// VALUE-LAYOUT, of values of each scalar type.
+    #[test]
+    fn values_are_laid_out_as_runs_read_them() {
+        assert_eq!((size_of::<ScalarValue>(), size_of::<Value>()), (24, 32));
+        for (number, scalar) in Scalar::ALL.into_iter().enumerate() {
+            let bits = 0x0102_0304_0506_0701;
+            let value = ScalarValue::from_bits(scalar, bits).unwrap_or_else(|| match scalar {
+                Scalar::Text => ScalarValue::Text("".into()),
+                _ => ScalarValue::Bytes([].into()),
+            });
+            assert_eq!((scalar as usize, value.scalar()), (number, scalar));
+            let values = [(SCALAR, Value::Scalar(value.clone())), (PRESENT, Value::Present(value))];
+            for (expected, value) in values.into_iter().chain([(MISSING, Value::Missing(scalar))]) {
+                assert_eq!(tag(&value), expected);
+                // SAFETY: VALUE-LAYOUT: all of these are scalars or optionals.
+                assert_eq!(unsafe { scalar_of(&value) }, number as u8);
+                if expected != MISSING && scalar.is_numeric() {
+                    let found = match QType::Scalar(scalar).layout().size {
+                        // SAFETY: VALUE-LAYOUT: a number of this size is there.
+                        4 => u64::from(unsafe { *bits_of::<u32>(&value) }),
+                        // SAFETY: VALUE-LAYOUT: a number of this size is there.
+                        _ => unsafe { *bits_of::<u64>(&value) },
+                    };
+                    assert_eq!(found, value.as_scalar().unwrap().bits());
+                }
+            }
+        }
+        let others = [Value::Tuple([].into()), Value::Shape(Shape::Scalar), Value::Type(QType::UNIT), Value::Nothing];
+        assert!(others.iter().all(|value| tag(value) > MISSING));
+    }
+
+    #[test]
+    fn runs_are_of_neighbours() {
+        let types = [QType::FLOAT32, QType::FLOAT32, QType::FLOAT64, QType::FLOAT32];
+        let runs = ValueRun::all(types.iter().zip([0, 4, 8, 16]));
+        let found: Vec<_> = runs.iter().map(|run| (run.qtype.clone(), &*run.slots)).collect();
+        let expected: [(QType, &[u32]); 3] =
+            [(QType::FLOAT32, &[0, 4]), (QType::FLOAT64, &[8]), (QType::FLOAT32, &[16])];
+        assert_eq!(found, expected);
+    }
+
+    /// Every value, to a run of every type, between two that fit: written as `write_to` does, or refused.
+    #[test]
+    fn a_run_writes_what_is_of_its_type() {
+        let mut values = vec![Value::Tuple([Value::from(1_i32)].into()), Value::Nothing, Value::Shape(Shape::Scalar)];
+        for scalar in Scalar::ALL {
+            let value = ScalarValue::from_bits(scalar, 0x0102_0304_0506_0701);
+            let value = value.unwrap_or_else(|| match scalar {
+                Scalar::Text => ScalarValue::Text("text".into()),
+                _ => ScalarValue::Bytes([1, 2].into()),
+            });
+            values.extend([Value::Scalar(value.clone()), Value::Present(value), Value::Missing(scalar)]);
+        }
+        for fitting in values.iter().filter(|value| value.qtype() != QType::Nothing) {
+            let qtype = fitting.qtype();
+            let runs = ValueRun::all([(&qtype, 0), (&qtype, 32), (&qtype, 64)]);
+            for value in &values {
+                let mut frame = Frame::zeroed(96);
+                let list = [fitting.clone(), value.clone(), fitting.clone()];
+                // SAFETY: FRAME-SLOT: every type used here fits into 32 bytes.
+                let written = unsafe { runs[0].write(&list, frame.ptr()) };
+                assert_eq!(written, if value.is_of(&qtype) { 3 } else { 1 }, "{value:?} of {qtype}");
+                for (at, value) in list[..written].iter().enumerate() {
+                    // SAFETY: FRAME-SLOT: it was just written.
+                    let back = unsafe { Value::read_from(&qtype, frame.ptr(), 32 * at as u32) };
+                    assert_eq!(back, *value);
+                }
+                if written == list.len() {
+                    let mut back = vec![Value::Nothing];
+                    // SAFETY: FRAME-SLOT: all were just written.
+                    unsafe { runs[0].read(frame.ptr(), &mut back) };
+                    assert_eq!((&back[0], &back[1..]), (&Value::Nothing, &list[..]));
+                }
+            }
+        }
+    }
+}
