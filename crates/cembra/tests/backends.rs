@@ -75,3 +75,22 @@ fn types_come_from_options_too() {
     assert_eq!(session.evaluate(&[Value::from(Some(20_i64))]).unwrap(), [Value::from(Some(41_i64))]);
     assert_eq!(session.evaluate(&[Value::from(None::<i64>)]).unwrap(), [Value::from(None::<i64>)]);
 }
+
+/// Neighbours of one type are written together; what does not fit is still found where it is.
+#[test]
+fn a_value_of_another_type_is_named_wherever_it_stands() {
+    let text = "input a, b: f64\ninput c, d: f32?\ninput e: text\ninput f: f64\noutput z = (a, b, c, d, e, f)";
+    let executor = Model::parse(text).unwrap().compile(&Options::default()).unwrap();
+    let fitting: [Value; 6] =
+        [1.0.into(), 2.0.into(), Some(3.0_f32).into(), None::<f32>.into(), "five".into(), 6.0.into()];
+    let mut session = executor.session();
+    assert_eq!(session.evaluate(&fitting).unwrap(), [Value::Tuple(fitting.clone().into())]);
+    for (at, field) in executor.inputs().iter().enumerate() {
+        let mut values = fitting.clone();
+        values[at] = true.into();
+        let error = session.evaluate(&values).unwrap_err().to_string();
+        assert!(error.contains(&format!("input `{}` is {}, found BOOLEAN", field.name, field.qtype)), "{error}");
+    }
+    let error = session.evaluate(&fitting[1..]).unwrap_err().to_string();
+    assert!(error.contains("takes 6 inputs, found 5"), "{error}");
+}

@@ -1,7 +1,7 @@
 //! Runs of values: neighbours of one type in a list, and the slots that they go to. What their type asks for is decided once
 //! a run, and nothing in its loop depends on which values are missing: a branch on that is guessed wrong as often as not.
 
-use crate::Value;
+use crate::{ScalarValue, Value};
 use cembra_runtime::{FramePtr, QType, Scalar, Slot};
 use std::mem::MaybeUninit;
 
@@ -12,6 +12,9 @@ const MISSING: u8 = 2;
 
 /// Where the scalar of a `Value` starts, or the type of a missing one: behind the tag, at the alignment of the largest.
 const INSIDE: usize = 8;
+
+/// VALUE-LAYOUT, as far as it depends on the machine.
+const _: () = assert!(align_of::<ScalarValue>() == INSIDE && align_of::<u64>() == 8 && align_of::<f64>() == 8);
 
 /// Values of one type that follow each other in a list, and a slot for each.
 #[derive(Debug)]
@@ -225,7 +228,6 @@ unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ScalarValue;
     use cembra_runtime::{Frame, Shape};
 
     /// VALUE-LAYOUT, of values of each scalar type.
