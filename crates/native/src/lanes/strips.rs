@@ -6,7 +6,7 @@ use super::rows::Rows;
 use super::vectors::{Vectors, Width};
 use super::{Lanes, Output, Progress};
 use crate::player::{Player, Surroundings};
-use cembra_ops::{Instr, Tape};
+use cembra_ops::{Instr, Mask, Tape, Val};
 use cembra_runtime::{MachineType, STATUS_OK};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, AliasRegionData, InstBuilder, MemFlagsData, types};
@@ -116,13 +116,18 @@ impl Strip<'_> {
     fn live(&self) -> Vec<bool> {
         let number = |output: &Output| if let Output::Number(val) = output { Some(*val) } else { None };
         let mask = |output: &Output| if let Output::Mask(mask) = output { Some(*mask) } else { None };
-        self.tape.live(self.outputs.iter().filter_map(number), self.outputs.iter().filter_map(mask))
+        let numbers: Vec<Val> = self.outputs.iter().filter_map(number).collect();
+        let masks: Vec<Mask> = self.outputs.iter().filter_map(mask).collect();
+        let mut live = Vec::new();
+        self.tape.mark_live(&numbers, &masks, &mut live);
+        live
     }
 
     /// One row, whose fault leaves the function at once.
     fn one_row(&self, builder: &mut FunctionBuilder<'_>, mut around: Surroundings<'_>) {
         let inputs: Vec<ir::Value> = self.inputs().map(|(rows, ty)| rows.load_one(builder, ty)).collect();
-        let values = Player::play(builder, &mut around, self.tape, &self.live(), &inputs);
+        let mut values = Vec::new();
+        Player::play(builder, &mut around, self.tape, &self.live(), &inputs, &mut values);
         for (rows, output) in self.outputs() {
             let at = match output {
                 Output::Number(val) => val.index(),
