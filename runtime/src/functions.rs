@@ -1,6 +1,7 @@
 //! The functions generated code calls, in one table reached through the context: generated code holds no address, so
 //! it can be moved and cached. One list gives the number, the signature and the function.
 
+use crate::preserving::call_preserving;
 use crate::{Text, math};
 
 /// The machine types that cross a call.
@@ -38,6 +39,12 @@ macro_rules! runtime_functions {
                 match self { $(RuntimeFn::$variant => $symbol),* }
             }
 
+            /// Where the table has the function that calls others without overwriting registers; it comes after all others.
+            ///
+            /// Its arguments are the address of a function of one or two floats and that of two words, where the operands are
+            /// and the result will be.
+            pub const CALL_PRESERVING: usize = RuntimeFn::ALL.len();
+
             /// Argument and result types.
             #[must_use]
             pub const fn signature(self) -> (&'static [MachineType], MachineType) {
@@ -61,10 +68,10 @@ macro_rules! runtime_functions {
             $(pub(super) extern "C" fn $variant($($arg: rust_type!($argty)),*) -> rust_type!($ret) $body)*
         }
 
-        struct Table([Address; RuntimeFn::ALL.len()]);
+        struct Table([Address; RuntimeFn::ALL.len() + 1]);
         // SAFETY: FUNCTION-TABLE.
         unsafe impl Sync for Table {}
-        static TABLE: Table = Table([$(entry::$variant as Address),*]);
+        static TABLE: Table = Table([$(entry::$variant as Address,)* call_preserving as Address]);
     };
 }
 

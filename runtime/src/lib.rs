@@ -16,6 +16,7 @@ mod interface;
 mod kernel;
 pub mod math;
 mod optional;
+mod preserving;
 mod qtype;
 pub mod quantile;
 mod standalone;

@@ -52,6 +52,7 @@ const UNSAFE: &[&str] = &[
     "runtime/src/kernel.rs",
     "runtime/src/math/fused.rs",
     "runtime/src/math/mod.rs",
+    "runtime/src/preserving.rs",
     "runtime/src/standalone.rs",
     "runtime/src/text.rs",
 ];

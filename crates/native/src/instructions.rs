@@ -186,10 +186,19 @@ impl Surroundings<'_> {
                 reference
             }
         };
-        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        let table = builder.ins().load(types::I64, flags, self.context, Context::FUNCTIONS_OFFSET);
-        let entry = builder.ins().load(types::I64, flags, table, 8 * function as i32);
+        let [entry] = self.addresses(builder, [function as usize]);
         let call = builder.ins().call_indirect(signature, entry, args);
         builder.inst_results(call)[0]
+    }
+
+    /// The addresses at these positions of the context's table.
+    pub(crate) fn addresses<const N: usize>(
+        &self,
+        builder: &mut FunctionBuilder<'_>,
+        positions: [usize; N],
+    ) -> [ir::Value; N] {
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        let table = builder.ins().load(types::I64, flags, self.context, Context::FUNCTIONS_OFFSET);
+        positions.map(|at| builder.ins().load(types::I64, flags, table, 8 * at as i32))
     }
 }

@@ -124,8 +124,15 @@ pub(crate) fn lower(
     let regions = Regions { input: region(0, "input"), output: region(1, "output"), frame: region(2, "frame") };
     let context_region = region(3, "context");
     let signatures = FxHashMap::default();
-    let around =
-        Surroundings { isa, context: params[3], context_region, signatures, is_improvable: false, marks_steps };
+    let around = Surroundings {
+        isa,
+        context: params[3],
+        context_region,
+        signatures,
+        preserving: None,
+        is_improvable: false,
+        marks_steps,
+    };
     let (plan, piece) = (outline.plan, &outline.pieces()[number]);
     let mut lowering = Lowering {
         outline,

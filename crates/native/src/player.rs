@@ -6,10 +6,14 @@ use crate::pairs::{self, Pair};
 use crate::{instructions, isa};
 use cembra_ops::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
-use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, SigRef, SourceLoc, types};
-use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::ir::{
+    self, AbiParam, AliasRegion, InstBuilder, MemFlagsData, SigRef, SourceLoc, StackSlot, StackSlotData, StackSlotKind,
+    types,
+};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::FunctionBuilder;
 use rustc_hash::FxHashMap;
+use target_lexicon::Architecture;
 
 /// What the player needs of the function it plays into, beyond the builder.
 pub(crate) struct Surroundings<'a> {
@@ -17,10 +21,20 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) context: ir::Value,
     pub(crate) context_region: AliasRegion,
     pub(crate) signatures: FxHashMap<RuntimeFn, SigRef>,
+    /// What calls need that leave all registers as they were, once there is one.
+    pub(crate) preserving: Option<Preserving>,
     /// Whether instructions carry the steps that they are for: it takes time, and only listings show it.
     pub(crate) marks_steps: bool,
     /// True once there is something that the code generator's optimisation makes better.
     pub(crate) is_improvable: bool,
+}
+
+/// What calls need that leave all registers as they were.
+#[derive(Clone, Copy)]
+pub(crate) struct Preserving {
+    signature: SigRef,
+    /// Where operands and results are put.
+    words: StackSlot,
 }
 
 impl Surroundings<'_> {
@@ -225,7 +239,11 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         self.builder.ins().brif(last, rare, &[], join, &[otherwise.into()]);
         self.builder.seal_block(rare);
         self.builder.switch_to_block(rare);
-        let result = self.around.call(self.builder, function, &args);
+        let result = if self.can_preserve() {
+            self.call_preserving(function, &args)
+        } else {
+            self.around.call(self.builder, function, &args)
+        };
         self.builder.ins().jump(join, &[result.into()]);
         self.builder.seal_block(join);
         self.builder.switch_to_block(join);
@@ -309,5 +327,34 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             types::I64 => value,
             _ => self.builder.ins().uextend(types::I64, value),
         }
+    }
+
+    /// True if the machine has calls that leave all registers as they were.
+    fn can_preserve(&self) -> bool {
+        let isa = self.around.isa;
+        matches!(isa.triple().architecture, Architecture::X86_64) && isa.default_call_conv() == CallConv::SystemV
+    }
+
+    /// Calls a runtime function of floats and keeps all registers: operands and result go through memory.
+    fn call_preserving(&mut self, function: RuntimeFn, args: &[ir::Value]) -> ir::Value {
+        let preserving = match self.around.preserving {
+            Some(known) => known,
+            None => {
+                let mut signature = ir::Signature::new(CallConv::PreserveAll);
+                signature.params.extend([AbiParam::new(types::I64); 2]);
+                let words = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 3);
+                *self.around.preserving.insert(Preserving {
+                    signature: self.builder.import_signature(signature),
+                    words: self.builder.create_sized_stack_slot(words),
+                })
+            }
+        };
+        for (at, arg) in args.iter().enumerate() {
+            self.builder.ins().stack_store(types::I64, *arg, preserving.words, 8 * at as i32);
+        }
+        let [entry, caller] = self.around.addresses(self.builder, [function as usize, RuntimeFn::CALL_PRESERVING]);
+        let words = self.builder.ins().stack_addr(types::I64, preserving.words, 0);
+        self.builder.ins().call_indirect(preserving.signature, caller, &[entry, words]);
+        self.builder.ins().stack_load(types::I64, clif_type(function.signature().1), preserving.words, 0)
     }
 }

@@ -61,7 +61,15 @@ pub(super) fn build(
     let region = AliasRegionData { user_id: 3, description: "context".into() };
     let context_region = builder.func.dfg.alias_regions.insert(region);
     let signatures = FxHashMap::default();
-    let around = Surroundings { isa, context, context_region, signatures, is_improvable: false, marks_steps: false };
+    let around = Surroundings {
+        isa,
+        context,
+        context_region,
+        signatures,
+        preserving: None,
+        is_improvable: false,
+        marks_steps: false,
+    };
     let strip = Strip { tape, outputs, lanes, row, inputs, results };
     match lanes {
         Lanes::One => strip.one_row(builder, around),
