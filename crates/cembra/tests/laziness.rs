@@ -141,6 +141,18 @@ fn conditions_that_can_fail_are_part_of_a_guard() {
     assert_eq!(run(deep, [0, 0, 0]), (0, Some(9)));
     assert_eq!(run(deep, [7, 1, 5]), (2, Some(8)));
     assert_eq!(run(deep, [2, 3, 5]), (3, Some(5)));
+    // A condition that is computed anyway, and one that needs what the guarded value needs too, but cannot fail.
+    let known = format!(
+        "{PRELUDE}let c = test.slow(k, i) > 1\noutput y = where(u, where(c, 3, s), s)\noutput z = where(c, 1, 0)"
+    );
+    let outputs = |y, z| Some([("y".to_owned(), y), ("z".to_owned(), z)].into());
+    assert_eq!(outcome(&known, [1, 0, 5], None), (1, outputs(3, 1)));
+    assert_eq!(outcome(&known, [4, 2, 5], None), (2, outputs(2, 0)));
+    let total = "let e = exp(math.float(i)) in let t = test.slow(core.to_int32(math.minimum(e, 5.0f32)), j) in \
+                 where(u, where(e > 2.0f32, t, 9), t)";
+    assert_eq!(run(total, [0, 0, 1]), (0, Some(9)));
+    assert_eq!(run(total, [7, 2, 1]), (1, Some(2)));
+    assert_eq!(run(total, [0, 1, -1]), (1, Some(1)));
     // Here the guard is a little wide: the first condition that can fail is used twice.
     let wide = "where(u, where(test.slow(k, i) > 1, s, test.slow(k, i)), 4) + where(k > 50, s, 5)";
     assert_eq!(run(wide, [0, 0, 0]), (0, Some(9)));

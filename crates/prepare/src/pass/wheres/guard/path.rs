@@ -76,7 +76,11 @@ impl Paths<'_> {
                 let around = leading.iter().find(|(region, _)| Some(*region) == self.region(condition));
                 // What the path asks the other way round is computed anyway, and the path is never taken.
                 let asked = path.conditions.contains(&(condition, !on));
-                if path.conditions.is_empty() || asked || self.cost.is_safe_anywhere(self.graph, condition) {
+                if path.conditions.is_empty()
+                    || asked
+                    || self.cost.is_safe_anywhere(self.graph, condition)
+                    || self.is_at_hand(condition, node, home)
+                {
                     path.conditions.push((condition, on));
                 } else if let (true, Some((_, around))) = (exact, around.filter(|(region, _)| *region != home))
                     && !self.wanted[condition.index()]
@@ -102,8 +106,15 @@ impl Paths<'_> {
         self.analysis.regions[node.index()]
     }
 
+    /// True if a condition is computed where the guard of a node stands, or before, whatever the guard asks.
+    fn is_at_hand(&self, condition: Id, node: Id, home: RegionId) -> bool {
+        let is_before = |at: RegionId| self.analysis.tree.common(at, home) == at;
+        self.region(condition).is_some_and(is_before) && !self.wanted[condition.index()] && !self.needs(condition, node)
+    }
+
     /// True if nothing else uses what a condition takes to compute, but for what is computed in this region or around it, and
-    /// what may be computed anywhere. What the guarded node needs too may get a guard next, which must not need the condition.
+    /// what may be computed anywhere. What can fail and the guarded node needs too may get a guard next, which must not need
+    /// the condition.
     fn takes_only_its_own(&mut self, condition: Id, guarded: Id, region: RegionId) -> bool {
         let mut seen: FxHashMap<Id, u32> = FxHashMap::default();
         let mut stack = vec![condition];
@@ -113,7 +124,7 @@ impl Paths<'_> {
                     continue;
                 }
                 if self.region(*operand).is_some_and(|at| self.analysis.tree.common(at, region) == at) {
-                    if self.needs(guarded, *operand) {
+                    if self.may_fail(*operand) && self.needs(guarded, *operand) {
                         return false;
                     }
                     continue;
@@ -132,6 +143,26 @@ impl Paths<'_> {
             self.uses = self.count_uses();
         }
         seen.into_iter().all(|(node, uses)| self.uses[node.index()] == uses)
+    }
+
+    /// True if evaluating a node can fail, or if it takes too long to tell.
+    fn may_fail(&self, node: Id) -> bool {
+        let mut seen: FxHashSet<Id> = FxHashSet::default();
+        let mut stack = vec![node];
+        while let Some(node) = stack.pop() {
+            let fails = match self.graph.kind(node) {
+                Kind::Operator { op, .. } => !self.cost.registry.get(op).is_total(),
+                Kind::Loop(_) => true,
+                _ => false,
+            };
+            if fails || seen.len() > MOST_OPERATORS * MOST_OPERATORS {
+                return true;
+            }
+            if seen.insert(node) {
+                stack.extend_from_slice(self.graph.operands(node));
+            }
+        }
+        false
     }
 
     /// True if a node needs another one, or if it takes too long to tell.
