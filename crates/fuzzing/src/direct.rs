@@ -16,21 +16,32 @@ pub(crate) fn prepare(program: &Program) -> Option<Prepared> {
 
 /// True if what branches share may be evaluated where none of them needs it: a condition is made of another conditional, so
 /// that a guard may need what it guards, there are more conditions than a guard takes, loops share what each evaluates
-/// once, or the rounds of a loop choose for themselves.
+/// once, the rounds of a loop choose for themselves, or a condition needs what can fail and something else needs too.
 pub(crate) fn is_entangled(prepared: &Prepared) -> bool {
     let graph = &prepared.graph;
     let is_conditional = |node| matches!(graph.kind(node), Kind::Where | Kind::Operator { op: id::WHERE, .. });
-    let mut conditional = vec![false; graph.len()];
+    let mut uses = vec![0; graph.len()];
+    for operand in graph.ids().flat_map(|node| graph.operands(node)) {
+        uses[operand.index()] += 1;
+    }
+    let (mut fails, mut tangled) = (vec![false; graph.len()], vec![false; graph.len()]);
     for node in graph.ids() {
-        conditional[node.index()] = is_conditional(node)
+        let any = |flags: &[bool]| graph.operands(node).iter().any(|operand| flags[operand.index()]);
+        let fails_itself = match graph.kind(node) {
+            Kind::Operator { op, .. } => !prepared.registry.get(op).is_total(),
+            _ => false,
+        };
+        fails[node.index()] = fails_itself || any(&fails);
+        tangled[node.index()] = is_conditional(node)
             || matches!(graph.kind(node), Kind::State(_))
-            || graph.operands(node).iter().any(|operand| conditional[operand.index()]);
+            || (fails[node.index()] && uses[node.index()] > 1)
+            || any(&tangled);
     }
     let conditionals = || graph.ids().filter(|node| is_conditional(*node));
     let loops = graph.ids().filter(|node| matches!(graph.kind(*node), Kind::Loop(_)));
     conditionals().count() > MOST_CONDITIONS
         || loops.count() > 1
-        || conditionals().any(|node| conditional[graph.operands(node)[0].index()])
+        || conditionals().any(|node| tangled[graph.operands(node)[0].index()])
 }
 
 /// The most conditions on a path that an exact guard takes.
