@@ -182,11 +182,15 @@ fn cheap_branches_are_both_computed() {
     assert!(is_lazy("input x: f64\nwhere(x > 0.0, math.exp(x), x)"));
     assert!(is_lazy("input x: f64\nwhere(x > 0.0, 1.0 / (1.0 / (1.0 / (1.0 / x))), x)"));
     assert!(is_lazy("input x: i32\nwhere(x > 1, where(x > 0, 7 // x, x), x)"));
-    // Of nested conditionals the innermost.
-    let nested = (0..12).fold("x".to_owned(), |rest, k| format!("where(x > {k}, x * x + {k}, {rest})"));
-    let lines = default(&format!("input x: i32\n{nested}"), "select");
-    let count = |name: &str| lines.iter().filter(|line| line.contains(name)).count();
-    assert_eq!((count("_short_circuit"), count("core.where")), (8, 4), "{lines:?}");
+    // Of nested conditionals the innermost, fewer if they cost more.
+    let kinds = |arm: &str| {
+        let rule = |rest, k| format!("where(x > k, {arm}, {rest})").replace('k', &format!("{k}.75"));
+        let lines = default(&format!("input x: f64\n{}", (1..13).fold("x".to_owned(), rule)), "select");
+        ["_short_circuit", "core.where"].map(|name| lines.iter().filter(|line| line.contains(name)).count())
+    };
+    assert_eq!(kinds("x * k"), [2, 10]);
+    assert_eq!(kinds("k / (x - k) / k"), [9, 3]);
+    assert_eq!(kinds("1.0 / (k / (k / (k / x)))"), [12, 0]);
 }
 
 #[test]

@@ -9,17 +9,28 @@ use cembra_ops::{OpId, Registry, id};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
-/// The most that the branches of a selection may cost together, as `Overload::cost` counts. A branch guessed wrong costs
-/// about 20 cycles; about every second guess is wrong at worst, and S2, S3 and S5 run as fast as they can around this.
+/// The most that the branches of a selection may cost together for each conditional that it saves, as `Overload::cost`
+/// counts. A branch guessed wrong costs about 20 cycles, and about every second guess is wrong at worst.
 const MOST: u32 = 12;
+
+/// The most that they may cost however many conditionals there are: the further in one is, the more seldom it is asked. S5,
+/// twelve deep, runs fastest with its inner eight to eleven conditionals as selections.
+const MOST_NESTED: u32 = 40;
+
+/// What is computed in a region, if all of it can be part of a selection.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    cost: u32,
+    selections: u32,
+}
 
 pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
     if prepared.branches.is_empty() {
         return Ok(());
     }
     let mut overloads = OverloadCosts { registry: prepared.registry, known: FxHashMap::default() };
-    // What each region costs, but for the conditionals in it; none if it cannot be part of a selection.
-    let mut costs: Vec<Option<u32>> = vec![Some(0); prepared.tree.count()];
+    // What is in each region, but for the conditionals in it; none if it cannot be part of a selection.
+    let mut weights = vec![Some(Weight::default()); prepared.tree.count()];
     let graph = &prepared.graph;
     for node in graph.ids() {
         let region = prepared.regions[node.index()];
@@ -31,7 +42,7 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
             Kind::Operator { op, overload: Some(at), .. } => overloads.of(op, at),
             Kind::Loop(_) | Kind::State(_) | Kind::Passed(_) => None,
         };
-        add(&mut costs[region.index()], cost);
+        add(&mut weights[region.index()], cost.map(|cost| Weight { cost, selections: 0 }));
     }
     // Regions are opened from the outermost inwards.
     let mut conditionals: Vec<_> = prepared.branches.iter().map(|(node, branches)| (*node, *branches)).collect();
@@ -39,26 +50,26 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
     let mut goes_into: Vec<Option<RegionId>> = vec![None; prepared.tree.count()];
     for (node, branches) in conditionals {
         let around = prepared.tree.parent(branches[0]);
-        let mut cost = Some(0);
-        branches.iter().for_each(|branch| add(&mut cost, costs[branch.index()]));
-        let resolved = match cost {
-            Some(cost) if cost <= MOST => {
+        let mut weight = Some(Weight { cost: 0, selections: 1 });
+        branches.iter().for_each(|branch| add(&mut weight, weights[branch.index()]));
+        let resolved = match weight {
+            Some(weight) if weight.cost <= MOST_NESTED.min(MOST.saturating_mul(weight.selections)) => {
                 let operands = prepared.graph.operands(node).to_vec();
                 prepared.graph.resolve(options.registry, id::WHERE, &operands).ok()
             }
             _ => None,
         };
-        cost = resolved.and_then(|resolved| {
+        weight = resolved.and_then(|resolved| {
             let at = resolved.overload?;
             prepared
                 .graph
                 .make_eager(node, Kind::Operator { op: id::WHERE, overload: Some(at), lifted: resolved.lifted });
             prepared.branches.remove(&node);
             branches.iter().for_each(|branch| goes_into[branch.index()] = Some(around));
-            add(&mut cost, overloads.of(id::WHERE, at));
-            cost
+            add(&mut weight, overloads.of(id::WHERE, at).map(|cost| Weight { cost, selections: 0 }));
+            weight
         });
-        add(&mut costs[around.index()], cost);
+        add(&mut weights[around.index()], weight);
     }
     for at in 0..goes_into.len() {
         // The region around comes before, and is settled.
@@ -72,8 +83,11 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
     Ok(())
 }
 
-fn add(sum: &mut Option<u32>, cost: Option<u32>) {
-    *sum = sum.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
+fn add(sum: &mut Option<Weight>, more: Option<Weight>) {
+    *sum = sum.zip(more).map(|(sum, more)| Weight {
+        cost: sum.cost.saturating_add(more.cost),
+        selections: sum.selections.saturating_add(more.selections),
+    });
 }
 
 /// What overloads cost, as far as it was asked.
