@@ -148,3 +148,8 @@ pub(crate) fn has_vectors(isa: &dyn TargetIsa) -> bool {
     use target_lexicon::Architecture::{Aarch64, X86_64};
     matches!(isa.triple().architecture, X86_64 | Aarch64(_))
 }
+
+/// True for the instruction set whose floats cannot be selected as they are, and whose comparisons have a preferred order.
+pub(crate) fn is_x86_64(isa: &dyn TargetIsa) -> bool {
+    isa.triple().architecture == target_lexicon::Architecture::X86_64
+}

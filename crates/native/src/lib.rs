@@ -2,6 +2,7 @@
 //! a function builder, its conditionals become basic blocks; the code is free of relocations, lives in slots that are
 //! given back with its last reference, and runs on the caller's structs in place.
 
+mod blends;
 mod cache;
 mod call;
 mod cancel;

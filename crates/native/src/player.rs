@@ -1,6 +1,7 @@
 //! The scalar player: plays a tape into a function builder, one lane, masks as bytes. It chooses instructions; what they
 //! mean was said by the rules.
 
+use crate::blends;
 use crate::cells::clif_type;
 use crate::pairs::{self, Pair};
 use crate::{instructions, isa};
@@ -13,7 +14,6 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::FunctionBuilder;
 use rustc_hash::FxHashMap;
-use target_lexicon::Architecture;
 
 /// What the player needs of the function it plays into, beyond the builder.
 pub(crate) struct Surroundings<'a> {
@@ -64,9 +64,12 @@ impl Surroundings<'_> {
 pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
     pub(crate) around: &'p mut Surroundings<'f>,
-    tape: &'p Tape,
+    pub(crate) tape: &'p Tape,
     /// What each instruction became.
-    values: &'p mut Vec<Option<ir::Value>>,
+    pub(crate) values: &'p mut Vec<Option<ir::Value>>,
+    /// The instructions that are played in vectors, and what was put into them; both empty if there are none.
+    pub(crate) blends: Vec<bool>,
+    pub(crate) vectors: Vec<Option<ir::Value>>,
 }
 
 impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
@@ -82,7 +85,9 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     ) {
         values.clear();
         values.resize(tape.instrs().len(), None);
-        let mut player = Player { builder, around, tape, values };
+        let blends = blends::find(around.isa, tape, live);
+        let vectors = vec![None; blends.len()];
+        let mut player = Player { builder, around, tape, values, blends, vectors };
         let is_input = |instr: &Instr| matches!(instr, Instr::Input(_) | Instr::InputMask);
         let places = tape.instrs().iter().enumerate().filter(|(_, instr)| is_input(instr));
         for ((at, _), value) in places.zip(inputs) {
@@ -106,7 +111,8 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     fn step(&mut self, at: usize) {
         if self.values[at].is_none() {
             self.around.mark(self.builder, Some(self.tape.site(at)));
-            self.values[at] = self.instr(at, &self.tape.instrs()[at]);
+            let blended = self.blend(at);
+            self.values[at] = blended.or_else(|| self.instr(at, &self.tape.instrs()[at]));
         }
     }
 
@@ -261,7 +267,15 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     }
 
     fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> ir::Value {
-        let (a, b) = (self.val(a), self.val(b));
+        let is_swapped = matches!(op, Cmp::Lt | Cmp::Le) && isa::is_x86_64(self.around.isa);
+        let (a, b) = match self.tape.known_bits(b).zip(blends::vector_of(self.tape.ty(b))) {
+            // Tested as `b > a`, which wants the constant in a register: out of a vector it comes from memory at once.
+            Some((bits, ty)) if is_swapped => {
+                let vector = instructions::splat(self.builder, ty, bits);
+                (self.val(a), self.builder.ins().extractlane(vector, 0))
+            }
+            _ => (self.val(a), self.val(b)),
+        };
         instructions::compare(self.builder, op, opposite, a, b)
     }
 
@@ -332,7 +346,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     /// True if the machine has calls that leave all registers as they were.
     fn can_preserve(&self) -> bool {
         let isa = self.around.isa;
-        matches!(isa.triple().architecture, Architecture::X86_64) && isa.default_call_conv() == CallConv::SystemV
+        isa::is_x86_64(isa) && isa.default_call_conv() == CallConv::SystemV
     }
 
     /// Calls a runtime function of floats and keeps all registers: operands and result go through memory.

@@ -19,7 +19,7 @@ impl Tape {
                 MachineType::F32 | MachineType::F64 => 4,
                 _ => 10,
             },
-            // Floats go through integer registers.
+            // Three logical operations, or a way through integer registers.
             Instr::Select { .. } | Instr::Un(Un::Convert(_) | Un::Floor | Un::Ceil | Un::Trunc, _) => 2,
             Instr::Bin(Bin::FMin | Bin::FMax | Bin::Copysign, ..) => 2,
             Instr::Un(..) | Instr::Bin(..) | Instr::Shift(..) | Instr::Fma(..) | Instr::Cmp(..) => 1,
