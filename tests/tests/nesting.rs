@@ -2,6 +2,7 @@
 //! both on a small stack, with the same answers.
 
 use cembra::{Backend, Builder, Expr, Limits, Model, Options, QType, Value};
+use cembra_runtime::RuntimeFn;
 
 /// Evaluates on a stack of 2 MB a model of one output over `x` and `y`, in each backend, for each row.
 fn evaluate(
@@ -117,4 +118,50 @@ fn many_inputs_and_outputs() {
     let ones = vec![Value::from(1); MANY - 1];
     let found = executor.session().evaluate(&ones).expect("values");
     assert_eq!(found.last(), Some(&Value::from(MANY as i32 - 1)));
+}
+
+/// More inputs than registers: read again where they are used, in the line, in branches, and where an input is a result.
+#[test]
+fn crowded_lines_are_compiled() {
+    const INPUTS: usize = 20;
+    let name = |at: usize| format!("x{}", at % INPUTS);
+    let sum = |from: usize, factor: &str| {
+        let terms = (from..from + INPUTS).map(|at| format!("{} * {factor} * {}", name(at), name(at + 3)));
+        terms.collect::<Vec<_>>().join(" + ")
+    };
+    let names: Vec<String> = (0..INPUTS).map(name).collect();
+    let text = format!(
+        "input {}: f64
+         output all = {}
+         output chosen = where(x3 > x4, math.exp({}), where(x5 < 2.5, x6, x7 - {}))
+         output same = x19
+         output cheap = where(x0 < 0.5, where(x1 < 0.5, x2, x3), where(x4 < 0.5, x5, x6))",
+        names.join(", "),
+        sum(0, "1.5"),
+        sum(7, "0.001"),
+        sum(2, "x1"),
+    );
+    let model = Model::parse(&text).expect("a model");
+    for seed in 0..4_usize {
+        let x: Vec<f64> = (0..INPUTS).map(|at| ((at * 7 + seed * 5) % 11) as f64 / 4.0).collect();
+        let sum = |from: usize, factor: f64| {
+            let term = |at: usize| x[at % INPUTS] * factor * x[(at + 3) % INPUTS];
+            (from + 1..from + INPUTS).fold(term(from), |sum, at| sum + term(at))
+        };
+        let chosen = match (x[3] > x[4], x[5] < 2.5) {
+            (true, _) => f64::from_bits(RuntimeFn::ExpF64.call_on_bits(&[sum(7, 0.001).to_bits()])),
+            (false, true) => x[6],
+            (false, false) => x[7] - sum(2, x[1]),
+        };
+        let cheap = match (x[0] < 0.5, x[1] < 0.5, x[4] < 0.5) {
+            (true, on, _) => x[if on { 2 } else { 3 }],
+            (false, _, on) => x[if on { 5 } else { 6 }],
+        };
+        let expected = [sum(0, 1.5), chosen, x[19], cheap].map(Value::from);
+        let inputs: Vec<Value> = x.iter().copied().map(Value::from).collect();
+        for backend in BOTH {
+            let executor = model.compile(&Options::default().backend(*backend)).expect("a model that fits");
+            assert_eq!(executor.session().evaluate(&inputs).expect("no fault"), expected, "{}", backend.name());
+        }
+    }
 }

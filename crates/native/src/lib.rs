@@ -21,6 +21,7 @@ mod object;
 mod pairs;
 mod pieces;
 mod player;
+mod reads;
 mod store;
 
 pub use cache::{CodeCache, CodeCacheCounts};

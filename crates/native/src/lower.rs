@@ -14,6 +14,7 @@ use crate::lines::Lines;
 use crate::notes::Notes;
 use crate::pieces::{Piece, Pieces, size, widest};
 use crate::player::Surroundings;
+use crate::reads;
 use cembra_expr::{Budget, Diagnostic, Limit, ScalarValue, Value};
 use cembra_ops::Tape;
 use cembra_plan::{Action, Base, Binding, BlockId, Place, Plan, StepId, ValueId};
@@ -130,6 +131,7 @@ pub(crate) fn lower(
         context_region,
         signatures,
         preserving: None,
+        replaced: Vec::new(),
         is_improvable: false,
         marks_steps,
     };
@@ -169,6 +171,7 @@ pub(crate) fn lower(
     lowering.builder.ins().return_(&[status]);
     lowering.cancelled.finish(lowering.builder, &lowering.around);
     lowering.failed.finish(lowering.builder);
+    reads::remove_unused(lowering.builder.func, &lowering.around.replaced);
     lowering.registers.truncate(0);
     lowering.around.is_improvable
 }

@@ -4,6 +4,7 @@
 use crate::blends;
 use crate::cells::clif_type;
 use crate::pairs::{self, Pair};
+use crate::reads;
 use crate::{instructions, isa};
 use cembra_ops::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
@@ -25,6 +26,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) preserving: Option<Preserving>,
     /// Whether instructions carry the steps that they are for: it takes time, and only listings show it.
     pub(crate) marks_steps: bool,
+    /// Loads that others were made in the place of.
+    pub(crate) replaced: Vec<ir::Inst>,
     /// True once there is something that the code generator's optimisation makes better.
     pub(crate) is_improvable: bool,
 }
@@ -67,6 +70,8 @@ pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) tape: &'p Tape,
     /// What each instruction became.
     pub(crate) values: &'p mut Vec<Option<ir::Value>>,
+    /// True if numbers from memory are read where they are used.
+    pub(crate) is_crowded: bool,
     /// The instructions that are played in vectors, and what was put into them; both empty if there are none.
     pub(crate) blends: Vec<bool>,
     pub(crate) vectors: Vec<Option<ir::Value>>,
@@ -87,7 +92,8 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         values.resize(tape.instrs().len(), None);
         let blends = blends::find(around.isa, tape, live);
         let vectors = vec![None; blends.len()];
-        let mut player = Player { builder, around, tape, values, blends, vectors };
+        let is_crowded = reads::is_crowded(tape);
+        let mut player = Player { builder, around, tape, values, is_crowded, blends, vectors };
         let is_input = |instr: &Instr| matches!(instr, Instr::Input(_) | Instr::InputMask);
         let places = tape.instrs().iter().enumerate().filter(|(_, instr)| is_input(instr));
         for ((at, _), value) in places.zip(inputs) {
@@ -145,7 +151,9 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     }
 
     fn val(&mut self, val: Val) -> ir::Value {
-        self.value(val.index(), clif_type(self.tape.ty(val)))
+        let ty = clif_type(self.tape.ty(val));
+        let again = if self.is_read_again(val) { self.read_as(val, ty) } else { None };
+        again.unwrap_or_else(|| self.value(val.index(), ty))
     }
 
     fn mask(&mut self, mask: Mask) -> ir::Value {
@@ -177,7 +185,9 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 // A division by a constant becomes a multiplication.
                 let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
                 self.around.is_improvable |= op == Bin::Div && !float && self.tape.known_bits(b).is_some();
-                let (a, b) = (self.val(a), self.val(b));
+                // Only one of the two can be in memory.
+                let b = if self.is_read_again(a) { self.in_register(b) } else { self.val(b) };
+                let a = self.val(a);
                 self.around.binary(self.builder, op, a, b)
             }
             Instr::Shift(op, a, by) => {
@@ -267,16 +277,23 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     }
 
     fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> ir::Value {
+        // Tested as `b > a`, which wants a constant in a register.
         let is_swapped = matches!(op, Cmp::Lt | Cmp::Le) && isa::is_x86_64(self.around.isa);
-        let (a, b) = match self.tape.known_bits(b).zip(blends::vector_of(self.tape.ty(b))) {
-            // Tested as `b > a`, which wants the constant in a register: out of a vector it comes from memory at once.
-            Some((bits, ty)) if is_swapped => {
-                let vector = instructions::splat(self.builder, ty, bits);
-                (self.val(a), self.builder.ins().extractlane(vector, 0))
-            }
-            _ => (self.val(a), self.val(b)),
-        };
+        let a = self.val(a);
+        let b = if is_swapped { self.in_register(b) } else { self.val(b) };
         instructions::compare(self.builder, op, opposite, a, b)
+    }
+
+    /// A number that will be in a register. A float constant gets there out of a vector with one instruction, and else with
+    /// two, by way of an integer register.
+    fn in_register(&mut self, val: Val) -> ir::Value {
+        match self.tape.known_bits(val).zip(blends::vector_of(self.tape.ty(val))) {
+            Some((bits, ty)) => {
+                let vector = instructions::splat(self.builder, ty, bits);
+                self.builder.ins().extractlane(vector, 0)
+            }
+            None => self.val(val),
+        }
     }
 
     fn select(&mut self, mask: Mask, on: Val, off: Val, rare: bool) -> ir::Value {
@@ -298,16 +315,10 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         if let Some(bits) = self.tape.known_bits(val) {
             return self.builder.ins().iconst(int, bits.cast_signed());
         }
-        let value = self.val(val);
-        let dfg = &self.builder.func.dfg;
-        if let ir::ValueDef::Result(inst, _) = dfg.value_def(value)
-            && let ir::InstructionData::Load { opcode: ir::Opcode::Load, flags, arg, offset } = dfg.insts[inst]
-        {
-            let flags = dfg.mem_flags[flags];
-            if flags.readonly() {
-                return self.builder.ins().load(int, flags, arg, offset);
-            }
+        if let Some(bits) = self.read_as(val, int) {
+            return bits;
         }
+        let value = self.val(val);
         self.builder.ins().bitcast(int, MemFlagsData::new(), value)
     }
 

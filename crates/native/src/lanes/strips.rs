@@ -67,6 +67,7 @@ pub(super) fn build(
         context_region,
         signatures,
         preserving: None,
+        replaced: Vec::new(),
         is_improvable: false,
         marks_steps: false,
     };
