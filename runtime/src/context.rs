@@ -2,7 +2,7 @@
 //! the fault record and returning a status; both backends build the same error from the same record.
 
 use crate::cancellation::NEVER;
-use crate::{Arena, Cancellation, KernelCall, functions};
+use crate::{Arena, Cancellation, FramePtr, KernelCall, functions};
 use std::sync::atomic::AtomicBool;
 
 /// The status of an evaluation that finished.
@@ -150,6 +150,9 @@ pub struct Context {
     rounds_left: u64,
     arena: Arena,
     token: Option<Cancellation>,
+    /// The caller's structs, for calls in a row that copy from or to them. Generated code has them in registers.
+    input: FramePtr,
+    output: FramePtr,
 }
 
 impl Default for Context {
@@ -195,6 +198,8 @@ impl Context {
             rounds_left: 0,
             arena: Arena::new(Arena::LIMIT),
             token: None,
+            input: FramePtr::from_raw(std::ptr::null_mut()),
+            output: FramePtr::from_raw(std::ptr::null_mut()),
         }
     }
 
@@ -202,6 +207,26 @@ impl Context {
     #[inline]
     pub fn set_calls(&mut self, calls: *const KernelCall) {
         self.calls = calls;
+    }
+
+    /// Says where the caller's structs are during the evaluation that begins.
+    #[inline]
+    pub fn set_structs(&mut self, input: FramePtr, output: FramePtr) {
+        (self.input, self.output) = (input, output);
+    }
+
+    /// The caller's input struct, as `set_structs` said.
+    #[inline]
+    #[must_use]
+    pub fn input(&self) -> FramePtr {
+        self.input
+    }
+
+    /// The caller's output struct, as `set_structs` said.
+    #[inline]
+    #[must_use]
+    pub fn output(&self) -> FramePtr {
+        self.output
     }
 
     /// A context whose evaluations make up to `limit` bytes of strings each.
@@ -267,5 +292,6 @@ impl Context {
 }
 
 // SAFETY: FUNCTION-TABLE: the pointers are to the immutable table of functions, to a table of calls that its owner
-// keeps, unchanged, as long as calls are made, and to the atomic flag of the token that the context owns.
+// keeps, unchanged, as long as calls are made, and to the atomic flag of the token that the context owns. CALL: the structs
+// are looked at only by the call that was given them.
 unsafe impl Send for Context {}

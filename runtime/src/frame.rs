@@ -185,6 +185,7 @@ impl FramePtr {
         unsafe {
             let (from, to) = (self.base.add(from as usize), target.base.add(to as usize));
             match size {
+                1 => std::ptr::copy(from, to, 1),
                 4 => std::ptr::copy(from, to, 4),
                 8 => std::ptr::copy(from, to, 8),
                 16 => std::ptr::copy(from, to, 16),

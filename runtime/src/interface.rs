@@ -5,7 +5,7 @@ use crate::{Context, FaultKind, KernelCall, RuntimeFn};
 use std::fmt::Write as _;
 
 /// The revision of all this crate and machine code agree on, raised with every change of [`interface`].
-pub const INTERFACE_REVISION: u32 = 1;
+pub const INTERFACE_REVISION: u32 = 2;
 
 /// The agreement as text: the revision, and a line for each function, offset and fault.
 #[must_use]
@@ -21,7 +21,7 @@ pub fn interface() -> String {
         ("fault operands", Context::FAULT_OPERANDS_OFFSET),
         ("call size", KernelCall::SIZE),
         ("call function", KernelCall::FUNCTION_OFFSET),
-        ("call slots", KernelCall::SLOTS_OFFSET),
+        ("call of a kernel", KernelCall::CALL_OFFSET),
         ("call data", KernelCall::DATA_OFFSET),
     ];
     for (name, offset) in offsets {

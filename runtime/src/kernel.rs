@@ -1,15 +1,157 @@
-//! Functions that are called with a context: compiled models, and kernels, which compute one operator on frame slots. The interpreter calls them for every step; generated
-//! code calls those that have no form in instructions, through a table in the context.
+//! Functions that are called with a context: compiled models, and kernels, which compute one operator on frame slots and go
+//! on with the next of a row. The interpreter runs rows of them; generated code calls those that have no form in
+//! instructions, through a table in the context.
 
-use crate::{Context, FramePtr, STATUS_FAULT, STATUS_OK};
+use crate::{Context, Fault, FramePtr, STATUS_FAULT, STATUS_OK};
 
-/// A kernel. It reads its arguments from frame slots, writes its result to one, and returns a status; a failing one has
-/// filled the context's fault record. `slots` are the offsets of the arguments, then of the result; `data` is what a user
-/// operator closes over, null for others.
+/// A kernel. It reads its arguments from frame slots, writes its result to one, and goes on with the call behind its own in
+/// the row; the last one of a row returns `STATUS_OK`. A failing one fills the context's fault record and returns.
 ///
-/// Calling it is unsafe: FRAME-SLOT must hold for every slot, with the overload's types, and `data` must be the overload's.
-pub type Kernel =
-    unsafe extern "C" fn(context: &mut Context, frame: FramePtr, slots: *const u32, data: *const ()) -> i32;
+/// Calling it is unsafe: KERNEL-ROW must hold for the call.
+pub type Kernel = unsafe extern "C" fn(context: &mut Context, frame: FramePtr, call: Call) -> i32;
+
+/// A word of a row.
+#[derive(Clone, Copy)]
+union Word {
+    kernel: Kernel,
+    data: *const (),
+    numbers: [u32; 2],
+}
+
+/// Calls of kernels, one behind the other in memory as they are made: each is its kernel, its data, the site that its fault
+/// names, the slots of its arguments, and that of its result. A kernel knows how long its call is, so it finds the next one
+/// for nothing, and every kernel has a jump of its own that the processor can learn.
+#[derive(Clone, Default)]
+pub struct Row(Vec<Word>);
+
+// SAFETY: OPERATOR-DATA: functions, and data that is Send and Sync and outlives its use.
+unsafe impl Send for Row {}
+// SAFETY: OPERATOR-DATA, and nothing is ever written through the pointers.
+unsafe impl Sync for Row {}
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Row").field("words", &self.0.len()).finish()
+    }
+}
+
+impl Row {
+    /// Adds a call. `slots` are the offsets of the arguments, then of the result; `data` is what a user operator closes over,
+    /// null for others.
+    pub fn push(&mut self, kernel: Kernel, data: *const (), site: u32, slots: impl IntoIterator<Item = u32>) {
+        let mut numbers = std::iter::once(site).chain(slots);
+        // Room for the end of the row too, where this is all of it.
+        self.0.reserve(4 + numbers.size_hint().0 / 2);
+        self.0.extend([Word { kernel }, Word { data }]);
+        while let Some(number) = numbers.next() {
+            self.0.push(Word { numbers: [number, numbers.next().unwrap_or(0)] });
+        }
+    }
+
+    /// Ends a row of calls: what is added next is not gone on with.
+    pub fn end(&mut self) {
+        unsafe extern "C" fn end(_: &mut Context, _: FramePtr, _: Call) -> i32 {
+            STATUS_OK
+        }
+        self.0.push(Word { kernel: end });
+    }
+
+    /// Where the next call will be.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The call at a position. It is good while the row lives and nothing is added.
+    #[inline]
+    #[must_use]
+    pub fn call(&self, position: usize) -> Call {
+        Call(self.0.as_ptr().wrapping_add(position))
+    }
+
+    /// Bytes of memory the row holds.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.0.len() * size_of::<Word>()
+    }
+}
+
+/// A call in a row.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Call(*const Word);
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Call")
+    }
+}
+
+impl Call {
+    /// Runs this call and those behind it.
+    ///
+    /// # Safety
+    /// KERNEL-ROW.
+    #[inline(always)]
+    pub unsafe fn run(self, context: &mut Context, frame: FramePtr) -> i32 {
+        // SAFETY: KERNEL-ROW, promised by the caller.
+        unsafe { ((*self.0).kernel)(context, frame, self) }
+    }
+
+    /// Goes on with the next call; this one has so many slots. A kernel does nothing after it, so that it becomes a jump.
+    ///
+    /// # Safety
+    /// KERNEL-ROW, and this call has so many slots.
+    #[inline(always)]
+    pub unsafe fn go_on(self, slots: usize, context: &mut Context, frame: FramePtr) -> i32 {
+        // SAFETY: KERNEL-ROW, promised by the caller: behind the kernel, the data and the numbers is the next call.
+        unsafe { Call(self.0.add(2 + (1 + slots).div_ceil(2))).run(context, frame) }
+    }
+
+    /// Records a fault of this call and returns the status that stops the evaluation.
+    ///
+    /// # Safety
+    /// KERNEL-ROW.
+    #[cold]
+    pub unsafe fn fail(self, context: &mut Context, fault: Fault) -> i32 {
+        context.fail(fault);
+        // SAFETY: KERNEL-ROW, promised by the caller.
+        context.set_site(unsafe { self.number(0) });
+        STATUS_FAULT
+    }
+
+    /// What the kernel was given besides slots.
+    ///
+    /// # Safety
+    /// KERNEL-ROW.
+    #[inline]
+    #[must_use]
+    pub unsafe fn data(self) -> *const () {
+        // SAFETY: KERNEL-ROW, promised by the caller.
+        unsafe { (*self.0.add(1)).data }
+    }
+
+    /// A slot: of an argument, or of the result behind them.
+    ///
+    /// # Safety
+    /// KERNEL-ROW, and the call has that many.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn slot(self, at: usize) -> u32 {
+        // SAFETY: KERNEL-ROW, promised by the caller.
+        unsafe { self.number(1 + at) }
+    }
+
+    /// A number: the site, then the slots.
+    ///
+    /// # Safety
+    /// KERNEL-ROW, and the call has that many.
+    #[inline(always)]
+    unsafe fn number(self, at: usize) -> u32 {
+        // SAFETY: KERNEL-ROW, promised by the caller.
+        unsafe { self.0.add(2).cast::<u32>().add(at).read() }
+    }
+}
 
 /// The signature of compiled models: input struct, output struct, frame, context; returns a status.
 ///
@@ -45,9 +187,9 @@ impl Answer {
 pub struct KernelCall {
     /// The kernel; or, where the code that uses the entry says so, the function that is called on registers.
     pub function: *const (),
-    /// The slots of a kernel.
-    pub slots: *const u32,
-    /// The data of either.
+    /// What a kernel is called with.
+    pub call: Call,
+    /// The data of a function that is called on registers.
     pub data: *const (),
 }
 
@@ -56,8 +198,8 @@ impl KernelCall {
     pub const SIZE: i32 = size_of::<KernelCall>() as i32;
     /// Offset of the function in an entry.
     pub const FUNCTION_OFFSET: i32 = std::mem::offset_of!(KernelCall, function) as i32;
-    /// Offset of the slots in an entry.
-    pub const SLOTS_OFFSET: i32 = std::mem::offset_of!(KernelCall, slots) as i32;
+    /// Offset of what a kernel is called with in an entry.
+    pub const CALL_OFFSET: i32 = std::mem::offset_of!(KernelCall, call) as i32;
     /// Offset of the data in an entry.
     pub const DATA_OFFSET: i32 = std::mem::offset_of!(KernelCall, data) as i32;
 }

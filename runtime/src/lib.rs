@@ -30,7 +30,7 @@ pub use fields::{Fields, NameError, Names};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
 pub use interface::{INTERFACE_REVISION, interface};
-pub use kernel::{Answer, Kernel, KernelCall, RawFunction};
+pub use kernel::{Answer, Call, Kernel, KernelCall, RawFunction, Row};
 pub use optional::Optional;
 pub use qtype::{Extent, FieldOffset, Layout, QType, Scalar, Shape};
 pub use standalone::{Evaluator, ModelFault, ObjectModel, Refusal};

@@ -1,29 +1,19 @@
-//! The interpreter backend: a plan flattened to instructions on frame slots, each operator bound to its kernel. It is the
-//! fallback where native code cannot be had, and the oracle native code is tested against.
+//! The interpreter backend: a plan as rows of calls, of the operators' kernels and of copies, and instructions that say
+//! which row comes next. It is the fallback where native code cannot be had, and the oracle native code is tested against.
 
-use cembra_ops::{Data, Kernel, State};
-use cembra_plan::{Action, Base, Binding, Function, Linear, Place, Plan, StepId, ValueId};
-use cembra_runtime::{Context, Fault, FaultKind, FramePtr, QType, STATUS_OK, Slot};
+mod bind;
 
-/// How many instructions lie between two looks at the evaluation's token.
-const POLL_EVERY: usize = 256;
+pub use bind::bind;
 
-/// A kernel to call, on slots of the list.
-#[derive(Clone, Debug)]
-struct Call {
-    kernel: Kernel,
-    data: Data,
-    slots: u32,
-    site: u32,
-}
+use cembra_ops::{Kernel, State};
+use cembra_plan::{Base, Function};
+use cembra_runtime::{Call, Context, Fault, FaultKind, FramePtr, Row, STATUS_OK, Slot};
 
-/// A bound instruction.
+/// What to do between rows.
 #[derive(Clone, Copy, Debug)]
 enum Instruction {
-    /// Calls kernels one after the other, by position in their list: there is nothing to decide between them.
-    Calls { first: u32, end: u32 },
-    /// Copies a value from one slot to another.
-    Copy { from: u32, to: u32, size: u32 },
+    /// Runs the row that begins there. There is nothing to decide between its calls: they go on with each other.
+    Row { position: u32 },
     /// Goes to an instruction if the byte is 0.
     JumpIfNot { byte: u32, target: u32 },
     /// Goes to an instruction if the byte is not 0 and the loop may go on.
@@ -34,174 +24,34 @@ enum Instruction {
     Poll,
 }
 
-/// Bytes that go from memory of the caller to slots, or back. Not instructions: small models are little else, and there is
-/// nothing to decide between them.
-#[derive(Clone, Copy, Debug)]
-struct Transfer {
-    place: Place,
-    slot: u32,
-    size: u32,
-}
-
 /// A plan bound for interpretation.
 #[derive(Debug)]
 pub struct Interpreted {
-    loads: Vec<Transfer>,
+    /// The calls. The first row is at the start: small models are little else, so it is no instruction.
+    calls: Row,
+    /// What comes after the first row.
     instructions: Vec<Instruction>,
-    stores: Vec<Transfer>,
-    calls: Vec<Call>,
-    slots: Vec<u32>,
-    #[expect(dead_code, reason = "keeps what instructions point to alive")]
+    #[expect(dead_code, reason = "keeps what calls point to alive")]
     states: Vec<State>,
 }
 
-/// Binds a plan.
-#[must_use]
-pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
-    let inputs = plan.inputs().iter().map(|input| input.value);
-    let outputs = plan.outputs().iter().map(|output| output.value);
-    let mut bound = Interpreted {
-        loads: transfers(plan, inputs.zip(&binding.inputs)),
-        instructions: Vec::new(),
-        stores: transfers(plan, outputs.zip(&binding.outputs)),
-        calls: Vec::new(),
-        slots: Vec::new(),
-        states: plan.states(),
-    };
-    let flat = plan.flatten();
-    let mut is_target = vec![false; flat.len() + 1];
-    for linear in &flat {
-        if let Linear::JumpIfNot { target, .. } | Linear::Repeat { target, .. } | Linear::Jump { target } = linear {
-            is_target[*target as usize] = true;
-        }
-    }
-    // Instructions of the flat program need not be one to one: tuples take one copy a field, kernels in a row are one.
-    let mut starts = Vec::with_capacity(flat.len() + 1);
-    let mut polled = 0;
-    // The first instruction since the last one that something jumps to.
-    let mut block = 0;
-    for (linear, is_target) in flat.into_iter().zip(is_target) {
-        starts.push(bound.instructions.len() as u32);
-        if is_target {
-            block = bound.instructions.len();
-        }
-        let bound_so_far = bound.instructions.len() + bound.calls.len();
-        if bound_so_far - polled >= POLL_EVERY {
-            polled = bound_so_far;
-            bound.instructions.push(Instruction::Poll);
-        }
-        match linear {
-            Linear::Step(id) => bound.step(plan, id, block),
-            Linear::Copy { from, to } => {
-                bound.copy(plan.value(from).slot, plan.value(to).slot, &plan.value(to).qtype);
-            }
-            Linear::JumpIfNot { condition, target } => {
-                bound.instructions.push(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
-            }
-            Linear::Repeat { step, target } => {
-                let byte = plan.again_slot(plan.step(step).out);
-                bound.instructions.push(Instruction::Repeat { byte, target, site: step.index() as u32 });
-            }
-            Linear::Jump { target } => bound.instructions.push(Instruction::Jump { target }),
-        }
-    }
-    starts.push(bound.instructions.len() as u32);
-    for instruction in &mut bound.instructions {
-        if let Instruction::JumpIfNot { target, .. }
-        | Instruction::Repeat { target, .. }
-        | Instruction::Jump { target } = instruction
-        {
-            *target = starts[*target as usize];
-        }
-    }
-    bound
-}
-
-/// What goes between slots and places elsewhere; neighbours on both sides go at once.
-fn transfers<'b>(plan: &Plan, values: impl Iterator<Item = (ValueId, &'b Place)>) -> Vec<Transfer> {
-    let mut transfers: Vec<Transfer> = Vec::new();
-    for (value, &place) in values {
-        let (slot, size) = (plan.value(value).slot, plan.value(value).qtype.layout().size);
-        match transfers.last_mut() {
-            _ if place == plan.place(value) => {}
-            Some(Transfer { place: before, slot: start, size: so_far })
-                if before.base == place.base && before.offset + *so_far == place.offset && *start + *so_far == slot =>
-            {
-                *so_far += size;
-            }
-            _ => transfers.push(Transfer { place, slot, size }),
-        }
-    }
-    transfers
-}
-
 impl Interpreted {
-    fn copy(&mut self, from: u32, to: u32, qtype: &QType) {
-        if from != to {
-            self.instructions.push(Instruction::Copy { from, to, size: qtype.layout().size });
-        }
-    }
-
-    /// Adds a step; its call joins those before it down to the instruction at `block`.
-    fn step(&mut self, plan: &Plan, id: StepId, block: usize) {
-        let step = plan.step(id);
-        match step.action {
-            Action::Operator { op, overload, lifted } => {
-                let kernel = plan.registry().get(op).overloads()[usize::from(overload)].kernel(lifted);
-                let (data, site) = (plan.data(id), id.index() as u32);
-                let slots = self.slots.len() as u32;
-                self.slots.extend(plan.args(step).iter().map(|arg| plan.value(*arg).slot));
-                self.slots.push(plan.value(step.out).slot);
-                let first = self.calls.len() as u32;
-                self.calls.push(Call { kernel, data, slots, site });
-                match self.instructions[block..].last_mut() {
-                    Some(Instruction::Calls { end, .. }) => *end += 1,
-                    _ => self.instructions.push(Instruction::Calls { first, end: first + 1 }),
-                }
-            }
-            Action::MakeTuple => {
-                let out = plan.value(step.out);
-                for (arg, inside) in plan.args(step).iter().zip(out.qtype.field_offsets()) {
-                    self.copy(plan.value(*arg).slot, out.slot + inside, &plan.value(*arg).qtype);
-                }
-            }
-            // Views, conditionals and loops are not steps of the flat program.
-            Action::Has | Action::Field(_) | Action::Where { .. } | Action::Loop { .. } => {}
-        }
-    }
-}
-
-impl Function for Interpreted {
-    unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
-        let memory = |base: Base| match base {
-            Base::Frame => frame,
-            Base::Input => input,
-            Base::Output => output,
-        };
-        for Transfer { place, slot, size } in &self.loads {
-            // SAFETY: CALL: the place holds the bound inputs, the slots are theirs, and both are this long.
-            unsafe { memory(place.base).copy_to(place.offset, frame, *slot, *size) };
-        }
+    /// Runs the instructions.
+    ///
+    /// # Safety
+    /// CALL, and the first row was run.
+    unsafe fn go_on(&self, frame: FramePtr, context: &mut Context) -> i32 {
         let mut at = 0;
         let mut rounds = context.iterations();
         while let Some(instruction) = self.instructions.get(at) {
             at += 1;
             match instruction {
-                Instruction::Calls { first, end } => {
-                    for call in &self.calls[*first as usize..*end as usize] {
-                        let slots = self.slots.as_ptr().wrapping_add(call.slots as usize);
-                        // SAFETY: CALL gives a frame of the plan's layout, and the plan's slots have the overload's
-                        // types (FRAME-SLOT); the plan was verified to write every slot before it is read.
-                        let status = unsafe { (call.kernel)(context, frame, slots, call.data.as_ptr()) };
-                        if status != STATUS_OK {
-                            context.set_site(call.site);
-                            return status;
-                        }
+                Instruction::Row { position } => {
+                    // SAFETY: KERNEL-ROW: a row begins there.
+                    let status = unsafe { self.calls.call(*position as usize).run(context, frame) };
+                    if status != STATUS_OK {
+                        return status;
                     }
-                }
-                Instruction::Copy { from, to, size } => {
-                    // SAFETY: FRAME-SLOT: both slots hold a value of the type whose size this is.
-                    unsafe { frame.copy_to(*from, frame, *to, *size) };
                 }
                 Instruction::JumpIfNot { byte, target } => {
                     // SAFETY: FRAME-SLOT: the byte is the presence of a mask in the plan's layout.
@@ -231,18 +81,69 @@ impl Function for Interpreted {
                 Instruction::Poll => {}
             }
         }
-        for Transfer { place, slot, size } in &self.stores {
-            // SAFETY: CALL: the place has room for the bound outputs, the slots are theirs, and both are this long.
-            unsafe { frame.copy_to(*slot, memory(place.base), place.offset, *size) };
-        }
         STATUS_OK
+    }
+}
+
+impl Function for Interpreted {
+    #[inline]
+    unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
+        context.set_structs(input, output);
+        // SAFETY: KERNEL-ROW: the first row begins at the start. CALL, promised by the caller, gives a frame of the plan's
+        // layout and the structs that are bound; slots have the types of the overloads (FRAME-SLOT), and the plan was
+        // verified to write each before it is read.
+        unsafe {
+            let status = self.calls.call(0).run(context, frame);
+            if status != STATUS_OK || self.instructions.is_empty() { status } else { self.go_on(frame, context) }
+        }
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Interpreted>()
-            + (self.loads.len() + self.stores.len()) * size_of::<Transfer>()
-            + self.instructions.len() * size_of::<Instruction>()
-            + self.calls.len() * size_of::<Call>()
-            + self.slots.len() * size_of::<u32>()
+        size_of::<Interpreted>() + self.instructions.len() * size_of::<Instruction>() + self.calls.memory_bytes()
+    }
+}
+
+/// The kernel that copies this many bytes from one memory to the other. Its slots are the places in both, then the size.
+fn copies(from: Base, to: Base, size: u32) -> Kernel {
+    match (from, to) {
+        (Base::Frame, Base::Frame) => sized::<FRAME, FRAME>(size),
+        (Base::Frame, Base::Input) => sized::<FRAME, INPUT>(size),
+        (Base::Frame, Base::Output) => sized::<FRAME, OUTPUT>(size),
+        (Base::Input, _) => sized::<INPUT, FRAME>(size),
+        (Base::Output, _) => sized::<OUTPUT, FRAME>(size),
+    }
+}
+
+const FRAME: u8 = Base::Frame as u8;
+const INPUT: u8 = Base::Input as u8;
+const OUTPUT: u8 = Base::Output as u8;
+
+/// A size that is known is a move instead of a call.
+fn sized<const FROM: u8, const TO: u8>(size: u32) -> Kernel {
+    match size {
+        1 => copy::<FROM, TO, 1>,
+        4 => copy::<FROM, TO, 4>,
+        8 => copy::<FROM, TO, 8>,
+        16 => copy::<FROM, TO, 16>,
+        _ => copy::<FROM, TO, 0>,
+    }
+}
+
+unsafe extern "C" fn copy<const FROM: u8, const TO: u8, const SIZE: u32>(
+    context: &mut Context,
+    frame: FramePtr,
+    call: Call,
+) -> i32 {
+    let memory = |base| match base {
+        INPUT => context.input(),
+        OUTPUT => context.output(),
+        _ => frame,
+    };
+    let (source, target) = (memory(FROM), memory(TO));
+    // SAFETY: KERNEL-ROW, promised by the caller; CALL: both places hold a value of the type whose size this is.
+    unsafe {
+        let size = if SIZE == 0 { call.slot(2) } else { SIZE };
+        source.copy_to(call.slot(0), target, call.slot(1), size);
+        call.go_on(3, context, frame)
     }
 }

@@ -52,15 +52,16 @@ impl Lowering<'_, '_, '_> {
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         let table = self.builder.ins().load(types::I64, flags, self.around.context, Context::CALLS_OFFSET);
         let mut load = |field: i32| self.builder.ins().load(types::I64, flags, table, entry(field));
-        let (function, data) = (load(KernelCall::FUNCTION_OFFSET), load(KernelCall::DATA_OFFSET));
+        let function = load(KernelCall::FUNCTION_OFFSET);
         let out = self.plan.step(id).out;
         match callee {
             Callee::Kernel(_) => {
-                let slots = load(KernelCall::SLOTS_OFFSET);
-                let cell = self.call_kernel(id, function, slots, data);
+                let call = load(KernelCall::CALL_OFFSET);
+                let cell = self.call_kernel(id, function, call);
                 self.made_in_slot(out, cell);
             }
             Callee::Direct(_) => {
+                let data = load(KernelCall::DATA_OFFSET);
                 let cell = self.call_direct(id, function, data);
                 self.made(out, cell);
             }
@@ -68,7 +69,7 @@ impl Lowering<'_, '_, '_> {
     }
 
     /// Calls a kernel: the arguments go to their slots in the frame, the result comes from its own.
-    fn call_kernel(&mut self, id: StepId, kernel: ir::Value, slots: ir::Value, data: ir::Value) -> Cell {
+    fn call_kernel(&mut self, id: StepId, kernel: ir::Value, call: ir::Value) -> Cell {
         let plan = self.plan;
         let step = plan.step(id);
         for arg in plan.args(step) {
@@ -79,7 +80,7 @@ impl Lowering<'_, '_, '_> {
             }
         }
         let signature = self.kernel_signature();
-        let args = [self.around.context, self.params[2], slots, data];
+        let args = [self.around.context, self.params[2], call];
         let call = self.builder.ins().call_indirect(signature, kernel, &args);
         let status = self.builder.inst_results(call)[0];
         self.leave_on_fault(status, status, id);
@@ -167,7 +168,7 @@ impl Lowering<'_, '_, '_> {
             return known;
         }
         let mut signature = ir::Signature::new(self.around.isa.default_call_conv());
-        signature.params.extend([AbiParam::new(types::I64); 4]);
+        signature.params.extend([AbiParam::new(types::I64); 3]);
         signature.returns.push(AbiParam::new(types::I32));
         let reference = self.builder.import_signature(signature);
         *self.kernel_signature.insert(reference)

@@ -1,13 +1,14 @@
 //! Compiling a plan: its code is made, published, and wrapped so that nobody can call it after its pages are gone.
 
+use crate::call::{self, Callee};
 use crate::code::{self, Listings};
 use crate::error::Error;
 use crate::isa::{self, Tier};
-use crate::{call, store};
+use crate::store;
 use cembra_expr::Budget;
 use cembra_ops::State;
-use cembra_plan::{Binding, Function, Plan};
-use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, RawFunction};
+use cembra_plan::{Binding, Function, Plan, StepId};
+use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, RawFunction, Row};
 use std::sync::Arc;
 
 /// A compiled plan. Its code lives as long as it does.
@@ -20,35 +21,38 @@ pub struct Compiled {
     was_cached: bool,
 }
 
-/// The functions of operators that the code calls, with their slots.
+/// The functions of operators that the code calls.
 #[derive(Debug)]
 struct Calls {
     table: Box<[KernelCall]>,
     #[expect(dead_code, reason = "keeps what the entries of the table point to alive")]
-    owned: (Box<[u32]>, Vec<State>),
+    owned: (Row, Vec<State>),
 }
 
-// SAFETY: OPERATOR-DATA; the other pointers are to the slots beside the table, which live as long.
+// SAFETY: OPERATOR-DATA; the other pointers are into the row beside the table, which lives as long.
 unsafe impl Send for Calls {}
 // SAFETY: OPERATOR-DATA, and nothing is ever written through the pointers.
 unsafe impl Sync for Calls {}
 
 impl Calls {
     fn of(plan: &Plan) -> Calls {
-        let steps: Vec<_> = call::steps(plan).collect();
-        let mut slots = Vec::new();
-        for (id, _) in &steps {
-            let step = plan.step(*id);
-            slots.extend(plan.args(step).iter().chain([&step.out]).map(|value| plan.value(*value).slot));
+        let mut row = Row::default();
+        let mut positions = Vec::new();
+        for (id, callee) in call::steps(plan) {
+            positions.push(row.position());
+            if let Callee::Kernel(kernel) = callee {
+                let step = plan.step(id);
+                let slots = plan.args(step).iter().chain([&step.out]).map(|value| plan.value(*value).slot);
+                row.push(kernel, plan.data(id).as_ptr(), id.index() as u32, slots);
+                row.end();
+            }
         }
-        let slots = slots.into_boxed_slice();
-        let mut rest = &slots[..];
-        let table = steps.into_iter().map(|(id, callee)| {
-            let (own, others) = rest.split_at(plan.args(plan.step(id)).len() + 1);
-            rest = others;
-            KernelCall { function: callee.address(), slots: own.as_ptr(), data: plan.data(id).as_ptr() }
-        });
-        Calls { table: table.collect(), owned: (slots, plan.states()) }
+        let entry = |((id, callee), position): ((StepId, Callee), usize)| {
+            let (function, data) = (callee.address(), plan.data(id).as_ptr());
+            KernelCall { function, call: row.call(position), data }
+        };
+        let table = call::steps(plan).zip(positions).map(entry).collect();
+        Calls { table, owned: (row, plan.states()) }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::definition::{Meaning, OpDef, Overload, Structure};
 use crate::typing::Resolved;
 use cembra_expr::{ScalarValue, Value};
-use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, QType, STATUS_OK};
+use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, QType, Row, STATUS_OK};
 use smallvec::SmallVec;
 
 /// Applies an operator to values of exactly the types it was resolved for.
@@ -64,8 +64,10 @@ fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Re
         for (value, slot) in args.iter().zip(&slots) {
             value.write_to(frame, *slot);
         }
-        let kernel = overload.kernel(resolved.lifted);
-        if kernel(&mut context, frame, slots.as_ptr(), overload.data.as_ptr()) == STATUS_OK {
+        let mut row = Row::default();
+        row.push(overload.kernel(resolved.lifted), overload.data.as_ptr(), 0, slots.iter().copied());
+        row.end();
+        if row.call(0).run(&mut context, frame) == STATUS_OK {
             return Ok(Value::read_from(ret, frame, slots[args.len()]));
         }
     }

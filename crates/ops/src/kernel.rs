@@ -5,7 +5,7 @@
 
 use crate::Operand;
 use crate::direct::Register;
-use cembra_runtime::{Bytes, FramePtr, Scalar, Slot, Text};
+use cembra_runtime::{Bytes, Call, Context, FramePtr, Scalar, Slot, Text};
 
 /// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Text`, `Bytes`, and
 /// `Option` of each. Implemented here for all of them and nowhere else.
@@ -219,25 +219,24 @@ macro_rules! strict {
             unsafe extern "C" fn lifted(
                 context: &mut cembra_runtime::Context,
                 frame: cembra_runtime::FramePtr,
-                slots: *const u32,
-                _: *const (),
+                call: cembra_runtime::Call,
             ) -> i32 {
                 use $crate::kernel::Repr;
-                let mut slots = slots;
-                // SAFETY: FRAME-SLOT, promised by the caller of every kernel: one slot for each argument, in order, in
-                // their optional forms, and one for the result.
+                let mut slots = $crate::kernel::Slots::of(call);
+                // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel: one slot for each argument, in
+                // order, in their optional forms, and one for the result.
                 unsafe {
-                    $(let $arg = <<$ty as Repr>::Lifted as Repr>::load(frame, $crate::kernel::next(&mut slots));)*
+                    $(let $arg = <<$ty as Repr>::Lifted as Repr>::load(frame, slots.next());)*
                     let result = match ($($arg,)*) {
                         ($(Some($arg),)*) => match body(context, $($arg),*) {
                             Ok(result) => result.lift(),
-                            Err(fault) => return context.fail(fault),
+                            Err(fault) => return call.fail(context, fault),
                         },
                         _ => <$ret as Repr>::missing(),
                     };
-                    result.store(frame, $crate::kernel::next(&mut slots));
+                    result.store(frame, slots.next());
+                    slots.go_on(context, frame)
                 }
-                cembra_runtime::STATUS_OK
             }
             lifted
         }))
@@ -269,21 +268,20 @@ macro_rules! overload {
         unsafe extern "C" fn kernel(
             context: &mut cembra_runtime::Context,
             frame: cembra_runtime::FramePtr,
-            slots: *const u32,
-            _: *const (),
+            call: cembra_runtime::Call,
         ) -> i32 {
             use $crate::kernel::Repr;
-            let mut slots = slots;
-            // SAFETY: FRAME-SLOT, promised by the caller of every kernel: one slot for each argument, in order, and one
-            // for the result.
+            let mut slots = $crate::kernel::Slots::of(call);
+            // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel: one slot for each argument, in
+            // order, and one for the result.
             unsafe {
-                $(let $arg = <$ty as Repr>::load(frame, $crate::kernel::next(&mut slots));)*
+                $(let $arg = <$ty as Repr>::load(frame, slots.next());)*
                 match $body_fn(context, $($arg),*) {
-                    Ok(result) => Repr::store(result, frame, $crate::kernel::next(&mut slots)),
-                    Err(fault) => return context.fail(fault),
+                    Ok(result) => Repr::store(result, frame, slots.next()),
+                    Err(fault) => return call.fail(context, fault),
                 }
+                slots.go_on(context, frame)
             }
-            cembra_runtime::STATUS_OK
         }
         $crate::Overload {
             args: &[$(<$ty as $crate::kernel::Repr>::OPERAND),*],
@@ -353,17 +351,38 @@ macro_rules! direct {
     }};
 }
 
-/// The next slot of a list.
-///
-/// # Safety
-/// There is one more.
-#[inline]
-pub(crate) unsafe fn next(slots: &mut *const u32) -> u32 {
-    // SAFETY: FRAME-SLOT, promised by the caller.
-    unsafe {
-        let slot = **slots;
-        *slots = slots.add(1);
-        slot
+/// The slots of a call, in order.
+pub struct Slots {
+    call: Call,
+    taken: usize,
+}
+
+impl Slots {
+    /// All slots of a call.
+    #[inline(always)]
+    pub(crate) fn of(call: Call) -> Self {
+        Slots { call, taken: 0 }
+    }
+
+    /// The next one.
+    ///
+    /// # Safety
+    /// KERNEL-ROW, and there is one more.
+    #[inline(always)]
+    pub(crate) unsafe fn next(&mut self) -> u32 {
+        self.taken += 1;
+        // SAFETY: KERNEL-ROW, promised by the caller.
+        unsafe { self.call.slot(self.taken - 1) }
+    }
+
+    /// Goes on with the call behind this one, all of whose slots were taken.
+    ///
+    /// # Safety
+    /// KERNEL-ROW.
+    #[inline(always)]
+    pub(crate) unsafe fn go_on(self, context: &mut Context, frame: FramePtr) -> i32 {
+        // SAFETY: KERNEL-ROW, promised by the caller.
+        unsafe { self.call.go_on(self.taken, context, frame) }
     }
 }
 

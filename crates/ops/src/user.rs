@@ -3,10 +3,10 @@
 
 use crate::definition::{Data, Lower, Meaning, OpDef, Operand, Overload, PresenceRule, Rule, Typing};
 use crate::direct::{Direct, Register, are_there, next_bit, required};
-use crate::kernel::{Repr, next};
+use crate::kernel::{Repr, Slots};
 use crate::{Compile, OpId, Registry, State};
 use cembra_expr::Parameter;
-use cembra_runtime::{Answer, Context, Fault, FaultKind, FramePtr, Kernel, STATUS_FAULT, STATUS_OK, Text};
+use cembra_runtime::{Answer, Call, Context, Fault, FaultKind, FramePtr, Kernel, Text};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -40,87 +40,82 @@ pub trait Arguments: Sized {
     /// Reads them from the first slots of a list.
     ///
     /// # Safety
-    /// FRAME-SLOT for these types.
-    unsafe fn load(frame: FramePtr, slots: &mut *const u32) -> Self;
+    /// KERNEL-ROW and FRAME-SLOT for these types.
+    unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self;
 
     /// Reads their optional forms; `None` if one is missing.
     ///
     /// # Safety
-    /// FRAME-SLOT for the optional forms of these types.
-    unsafe fn load_lifted(frame: FramePtr, slots: &mut *const u32) -> Option<Self>;
+    /// KERNEL-ROW and FRAME-SLOT for the optional forms of these types.
+    unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self>;
 
     /// The function on registers, if all types fit.
     fn direct<F: UserFunction<Self>>() -> Option<Direct>;
 }
 
-/// Runs a user's function. A reason, or a panic, fills the context's fault record.
+/// Runs a user's function. A reason, or a panic, is a fault.
 #[inline]
-fn guarded<Args: Arguments, F: UserFunction<Args>>(context: &mut Context, function: &F, args: Args) -> Option<F::Ret> {
+fn guarded<Args: Arguments, F: UserFunction<Args>>(function: &F, args: Args) -> Result<F::Ret, Fault> {
     match catch_unwind(AssertUnwindSafe(|| function.call(args))) {
-        Ok(Ok(result)) => Some(result),
-        Ok(Err(reason)) => {
-            invalid(context, reason);
-            None
-        }
-        Err(payload) => {
-            panicked(context, payload);
-            None
-        }
+        Ok(result) => result.map_err(invalid),
+        Err(payload) => Err(panicked(payload)),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn invalid(context: &mut Context, reason: &'static str) {
-    context.fail(Fault { kind: FaultKind::Invalid, operands: [reason.as_ptr() as u64, reason.len() as u64] });
+fn invalid(reason: &'static str) -> Fault {
+    Fault { kind: FaultKind::Invalid, operands: [reason.as_ptr() as u64, reason.len() as u64] }
 }
 
 #[cold]
 #[inline(never)]
-fn panicked(context: &mut Context, payload: Box<dyn Any + Send>) {
-    invalid(context, "the operator panicked");
+fn panicked(payload: Box<dyn Any + Send>) -> Fault {
     // What was thrown may throw again when it is dropped.
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(again);
     }
+    invalid("the operator panicked")
 }
 
 /// The kernel of a function on its own types.
 unsafe extern "C" fn kernel<Args: Arguments, F: UserFunction<Args>>(
     context: &mut Context,
     frame: FramePtr,
-    mut slots: *const u32,
-    data: *const (),
+    call: Call,
 ) -> i32 {
-    // SAFETY: FRAME-SLOT, promised by the caller of every kernel; OPERATOR-DATA: the data is the overload's own function.
+    let mut slots = Slots::of(call);
+    // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel; OPERATOR-DATA: the data is the overload's
+    // own function.
     unsafe {
         let args = Args::load(frame, &mut slots);
-        match guarded(context, &*data.cast::<F>(), args) {
-            Some(result) => result.store(frame, next(&mut slots)),
-            None => return STATUS_FAULT,
+        match guarded(&*call.data().cast::<F>(), args) {
+            Ok(result) => result.store(frame, slots.next()),
+            Err(fault) => return call.fail(context, fault),
         }
+        slots.go_on(context, frame)
     }
-    STATUS_OK
 }
 
 /// The kernel of a strict function on the optional forms of its types.
 unsafe extern "C" fn lifted<Args: Arguments, F: UserFunction<Args>>(
     context: &mut Context,
     frame: FramePtr,
-    mut slots: *const u32,
-    data: *const (),
+    call: Call,
 ) -> i32 {
-    // SAFETY: FRAME-SLOT, promised by the caller of every kernel, for the optional forms; OPERATOR-DATA, as above.
+    let mut slots = Slots::of(call);
+    // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel, for the optional forms; OPERATOR-DATA, as
+    // above.
     unsafe {
         let args = Args::load_lifted(frame, &mut slots);
-        let result = match args.map(|args| guarded(context, &*data.cast::<F>(), args)) {
+        let result = match args.map(|args| guarded(&*call.data().cast::<F>(), args)) {
             None => F::Ret::missing(),
-            Some(Some(result)) => result.lift(),
-            Some(None) => return STATUS_FAULT,
+            Some(Ok(result)) => result.lift(),
+            Some(Err(fault)) => return call.fail(context, fault),
         };
-        result.store(frame, next(&mut slots));
+        result.store(frame, slots.next());
+        slots.go_on(context, frame)
     }
-    STATUS_OK
 }
 
 macro_rules! user_functions {
@@ -128,15 +123,15 @@ macro_rules! user_functions {
         impl<$($ty: Repr),*> Arguments for ($($ty,)*) {
             const OPERANDS: &'static [Operand] = &[$($ty::OPERAND),*];
 
-            unsafe fn load(frame: FramePtr, slots: &mut *const u32) -> Self {
+            unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self {
                 // SAFETY: FRAME-SLOT, promised by the caller.
-                unsafe { ($($ty::load(frame, next(slots)),)*) }
+                unsafe { ($($ty::load(frame, slots.next()),)*) }
             }
 
-            unsafe fn load_lifted(frame: FramePtr, slots: &mut *const u32) -> Option<Self> {
+            unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self> {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe {
-                    $(let $arg = $ty::load_lifted(frame, next(slots));)*
+                    $(let $arg = $ty::load_lifted(frame, slots.next());)*
                     Some(($($arg?,)*))
                 }
             }
@@ -155,7 +150,13 @@ macro_rules! user_functions {
                     let mut present = present;
                     let args = ($($ty::arrive($arg, next_bit(&mut present)),)*);
                     // SAFETY: OPERATOR-DATA: the data is the overload's own function.
-                    guarded(context, unsafe { &*data.cast::<Fun>() }, args).map_or(Answer::FAULT, Register::leave)
+                    match guarded(unsafe { &*data.cast::<Fun>() }, args) {
+                        Ok(result) => result.leave(),
+                        Err(fault) => {
+                            context.fail(fault);
+                            Answer::FAULT
+                        }
+                    }
                 }
                 type Typed<$($ty),*> = unsafe extern "C" fn(
                     &mut Context, *const (), u64, $(<$ty as Register>::Machine),*

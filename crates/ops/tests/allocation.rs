@@ -4,7 +4,7 @@ mod counting;
 
 use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{Overload, Registry};
-use cembra_runtime::{Context, Frame, FrameLayout, QType, Scalar};
+use cembra_runtime::{Context, Frame, FrameLayout, QType, Row, Scalar};
 
 fn argument(qtype: &QType, position: usize) -> Value {
     let text = ["H\u{e9}llo \u{df} %5d|%.3f w\u{f6}rld 12", "(l+)", "\u{1f600}-", "%s", "x", ""][position];
@@ -36,6 +36,9 @@ fn allocations(overload: &Overload, lifted: bool) -> usize {
         // SAFETY: FRAME-SLOT: the layout was made for these types, and the values outlive the calls.
         unsafe { arg.write_to(frame.ptr(), *slot) };
     }
+    let mut row = Row::default();
+    row.push(overload.kernel(lifted), overload.data.as_ptr(), 0, slots.iter().copied());
+    row.end();
     let mut context = Context::new();
     let mut count = 0;
     for _ in 0..3 {
@@ -43,7 +46,7 @@ fn allocations(overload: &Overload, lifted: bool) -> usize {
         let before = counting::so_far();
         // SAFETY: FRAME-SLOT, as above; the kernel is the overload's for these types.
         unsafe {
-            overload.kernel(lifted)(&mut context, frame.ptr(), slots.as_ptr(), overload.data.as_ptr());
+            row.call(0).run(&mut context, frame.ptr());
         }
         count = counting::so_far() - before;
     }

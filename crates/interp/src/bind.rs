@@ -1,0 +1,190 @@
+//! Binding a plan: its flat program becomes rows of calls and the instructions between them. The values that lie in the
+//! caller's structs are copied to their slots by the first calls, and from them by the last.
+
+use crate::{Instruction, Interpreted, copies};
+use cembra_plan::{Action, Base, Binding, Linear, Place, Plan, StepId, ValueId};
+use cembra_runtime::{QType, Row};
+
+/// How many instructions and calls lie between two looks at the evaluation's token.
+const POLL_EVERY: usize = 256;
+
+/// The longest row. Kernels that a compiler did not end with a jump have those behind them on their stack.
+const LONGEST_ROW: usize = 16;
+
+/// Binds a plan.
+#[must_use]
+pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
+    let mut binder = Binder { plan, instructions: Vec::new(), calls: Row::default(), made: 0, open: 0 };
+    binder.loads(binding);
+    let flat = plan.flatten();
+    let mut is_target = vec![false; flat.len() + 1];
+    for linear in &flat {
+        if let Linear::JumpIfNot { target, .. } | Linear::Repeat { target, .. } | Linear::Jump { target } = linear {
+            is_target[*target as usize] = true;
+        }
+    }
+    // Instructions of the flat program need not be one to one: tuples take one call a field, calls in a row are one.
+    let mut starts = Vec::with_capacity(flat.len() + 1);
+    let mut polled = 0;
+    for (linear, is_target) in flat.into_iter().zip(&is_target) {
+        starts.push(binder.here(*is_target));
+        let bound_so_far = binder.instructions.len() + binder.made;
+        if bound_so_far - polled >= POLL_EVERY {
+            polled = bound_so_far;
+            binder.instruction(Instruction::Poll);
+        }
+        match linear {
+            Linear::Step(id) => binder.step(id),
+            Linear::Copy { from, to } => {
+                binder.copy(plan.value(from).slot, plan.value(to).slot, &plan.value(to).qtype);
+            }
+            Linear::JumpIfNot { condition, target } => {
+                binder.instruction(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
+            }
+            Linear::Repeat { step, target } => {
+                let byte = plan.again_slot(plan.step(step).out);
+                binder.instruction(Instruction::Repeat { byte, target, site: step.index() as u32 });
+            }
+            Linear::Jump { target } => binder.instruction(Instruction::Jump { target }),
+        }
+    }
+    starts.push(binder.here(is_target.last() == Some(&true)));
+    // After the last step, and with no look at the token among them: a call that fails leaves the caller's outputs alone.
+    binder.stores(binding);
+    binder.end_row();
+    let Binder { mut instructions, calls, .. } = binder;
+    for instruction in &mut instructions {
+        if let Instruction::JumpIfNot { target, .. }
+        | Instruction::Repeat { target, .. }
+        | Instruction::Jump { target } = instruction
+        {
+            *target = starts[*target as usize];
+        }
+    }
+    Interpreted { calls, instructions, states: plan.states() }
+}
+
+/// A plan being bound.
+struct Binder<'p> {
+    plan: &'p Plan,
+    instructions: Vec<Instruction>,
+    calls: Row,
+    /// How many calls were made.
+    made: usize,
+    /// How many of them are in the row that is not ended yet.
+    open: usize,
+}
+
+impl Binder<'_> {
+    fn instruction(&mut self, instruction: Instruction) {
+        self.end_row();
+        self.instructions.push(instruction);
+    }
+
+    /// The instruction to come; something may jump there.
+    fn here(&mut self, is_target: bool) -> u32 {
+        if is_target {
+            self.end_row();
+        }
+        self.instructions.len() as u32
+    }
+
+    /// Makes the next call begin a row. The first row is there even if it is empty.
+    fn end_row(&mut self) {
+        if self.open > 0 || self.calls.position() == 0 {
+            self.calls.end();
+            self.open = 0;
+        }
+    }
+
+    /// Makes room for a call.
+    fn call(&mut self) -> &mut Row {
+        if self.open == LONGEST_ROW {
+            self.end_row();
+        }
+        let position = self.calls.position();
+        if self.open == 0 && position > 0 {
+            self.instructions.push(Instruction::Row { position: position as u32 });
+        }
+        self.open += 1;
+        self.made += 1;
+        &mut self.calls
+    }
+
+    fn step(&mut self, id: StepId) {
+        let plan = self.plan;
+        let step = plan.step(id);
+        match step.action {
+            Action::Operator { op, overload, lifted } => {
+                let kernel = plan.registry().get(op).overloads()[usize::from(overload)].kernel(lifted);
+                let slots = plan.args(step).iter().chain([&step.out]).map(|value| plan.value(*value).slot);
+                self.call().push(kernel, plan.data(id).as_ptr(), id.index() as u32, slots);
+            }
+            Action::MakeTuple => {
+                let out = plan.value(step.out);
+                for (arg, inside) in plan.args(step).iter().zip(out.qtype.field_offsets()) {
+                    self.copy(plan.value(*arg).slot, out.slot + inside, &plan.value(*arg).qtype);
+                }
+            }
+            // Views, conditionals and loops are not steps of the flat program.
+            Action::Has | Action::Field(_) | Action::Where { .. } | Action::Loop { .. } => {}
+        }
+    }
+
+    /// Copies a value from one slot to another.
+    fn copy(&mut self, from: u32, to: u32, qtype: &QType) {
+        if from != to {
+            self.transfer(Base::Frame, from, Base::Frame, to, qtype.layout().size);
+        }
+    }
+
+    fn transfer(&mut self, source: Base, from: u32, target: Base, to: u32, size: u32) {
+        self.call().push(copies(source, target, size), std::ptr::null(), 0, [from, to, size]);
+    }
+
+    /// Copies the inputs that lie elsewhere to their slots; neighbours on both sides go at once.
+    fn loads(&mut self, binding: &Binding) {
+        let values = self.plan.inputs().iter().map(|input| input.value);
+        let mut loads: Vec<(Place, u32, u32)> = Vec::new();
+        for (place, slot, qtype) in elsewhere(self.plan, values.zip(&binding.inputs)) {
+            let size = qtype.layout().size;
+            match loads.last_mut() {
+                Some((before, start, so_far))
+                    if before.base == place.base
+                        && before.offset + *so_far == place.offset
+                        && *start + *so_far == slot =>
+                {
+                    *so_far += size;
+                }
+                _ => loads.push((place, slot, size)),
+            }
+        }
+        for (place, slot, size) in loads {
+            self.transfer(place.base, place.offset, Base::Frame, slot, size);
+        }
+    }
+
+    /// Copies the outputs that lie elsewhere from their slots, in the parts in which kernels wrote them: the processor passes
+    /// a store on to a load only if that one store holds all of it; else the load waits until the stores are done.
+    fn stores(&mut self, binding: &Binding) {
+        let values = self.plan.outputs().iter().map(|output| output.value);
+        for (place, slot, qtype) in elsewhere(self.plan, values.zip(&binding.outputs)) {
+            let size = qtype.layout().size;
+            let value = qtype.optional_value_offset().filter(|value| *value < size).unwrap_or(0);
+            if value > 0 {
+                self.transfer(Base::Frame, slot, place.base, place.offset, 1);
+            }
+            self.transfer(Base::Frame, slot + value, place.base, place.offset + value, size - value);
+        }
+    }
+}
+
+/// The values that do not lie in their slots: where they lie instead, the slot, and the type.
+fn elsewhere<'p>(
+    plan: &'p Plan,
+    values: impl Iterator<Item = (ValueId, &'p Place)>,
+) -> impl Iterator<Item = (Place, u32, &'p QType)> {
+    values
+        .filter(|(value, place)| **place != plan.place(*value))
+        .map(|(value, place)| (*place, plan.value(value).slot, &plan.value(value).qtype))
+}
