@@ -203,3 +203,62 @@ impl KernelCall {
     /// Offset of the data in an entry.
     pub const DATA_OFFSET: i32 = std::mem::offset_of!(KernelCall, data) as i32;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FaultKind, Frame, Slot};
+    use std::ptr::without_provenance;
+
+    /// Adds its data to what is in a slot, but not up to 100.
+    unsafe extern "C" fn add(context: &mut Context, frame: FramePtr, call: Call) -> i32 {
+        // SAFETY: KERNEL-ROW and FRAME-SLOT: calls below have two slots of a frame of two words.
+        unsafe {
+            let sum = frame.read(Slot::<u64>::at(call.slot(0))) + call.data().addr() as u64;
+            if sum == 100 {
+                return call.fail(context, Fault::new(FaultKind::Invalid));
+            }
+            frame.write(Slot::at(call.slot(1)), sum);
+            call.go_on(2, context, frame)
+        }
+    }
+
+    fn run(row: &Row, position: usize, frame: &mut Frame) -> (i32, Context) {
+        let mut context = Context::new();
+        // SAFETY: KERNEL-ROW: a row begins there, of calls of `add` on a frame of two words.
+        let status = unsafe { row.call(position).run(&mut context, frame.ptr()) };
+        (status, context)
+    }
+
+    #[test]
+    fn calls_go_on_with_each_other_to_the_end_of_their_row() {
+        let mut row = Row::default();
+        row.push(add, without_provenance(1), 0, [0, 8]);
+        row.push(add, without_provenance(20), 1, [8, 0]);
+        row.end();
+        let second = row.position();
+        row.push(add, without_provenance(300), 2, [0, 8]);
+        row.end();
+        let mut frame = Frame::zeroed(16);
+        assert_eq!(run(&row, 0, &mut frame).0, STATUS_OK);
+        assert_eq!(frame.bytes()[..9], [21, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(run(&row, second, &mut frame).0, STATUS_OK);
+        assert_eq!(frame.bytes()[8..10], [(321 % 256) as u8, 1]);
+    }
+
+    #[test]
+    fn a_call_that_fails_names_its_site_and_stops_the_row() {
+        let mut row = Row::default();
+        for (site, data) in [(7, 60), (8, 40), (9, 1)] {
+            row.push(add, without_provenance(data), site, [0, 0]);
+        }
+        row.end();
+        let mut frame = Frame::zeroed(16);
+        let (status, context) = run(&row, 0, &mut frame);
+        assert_eq!(
+            (status, context.record().site, context.record().kind),
+            (STATUS_FAULT, 8, FaultKind::Invalid as u32)
+        );
+        assert_eq!(frame.bytes()[0], 60);
+    }
+}

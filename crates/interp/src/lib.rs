@@ -103,7 +103,8 @@ impl Function for Interpreted {
     }
 }
 
-/// The kernel that copies this many bytes from one memory to the other. Its slots are the places in both, then the size.
+/// The kernel that copies this many bytes from one memory to another; one of them is the frame. Its slots are the places in
+/// both, then the size.
 fn copies(from: Base, to: Base, size: u32) -> Kernel {
     match (from, to) {
         (Base::Frame, Base::Frame) => sized::<FRAME, FRAME>(size),
