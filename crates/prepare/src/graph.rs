@@ -329,9 +329,11 @@ impl TypedGraph {
         self.nodes[id.index()].kind = Kind::Where;
     }
 
-    /// Makes a conditional that is lazy the operator on its operands.
-    pub(crate) fn make_eager(&mut self, id: Id, operator: Kind) {
-        self.nodes[id.index()].kind = operator;
+    /// Makes a conditional that is lazy an operator on these operands, which are no more than it has and come before it.
+    pub(crate) fn make_eager(&mut self, id: Id, operator: Kind, operands: &[Id]) {
+        let node = &mut self.nodes[id.index()];
+        (node.kind, node.len) = (operator, operands.len() as u32);
+        self.operands[node.start as usize..][..operands.len()].copy_from_slice(operands);
     }
 
     /// Copies a node of another graph whose operands are already copied.

@@ -191,6 +191,13 @@ fn cheap_branches_are_both_computed() {
     assert_eq!(kinds("x * k"), [2, 10]);
     assert_eq!(kinds("k / (x - k) / k"), [9, 3]);
     assert_eq!(kinds("1.0 / (k / (k / (k / x)))"), [12, 0]);
+    // A value or none is the value under a mask, whether or not it was optional before.
+    for input in ["f64", "f64?"] {
+        let lines = default(&format!("input x: {input}\nwhere(x > 0.0, x * x)"), "select");
+        let last = &lines[lines.len() - 2];
+        assert!(last.contains("core.presence_and(") && last.ends_with(" : OPTIONAL_FLOAT64"), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains("to_optional") || line.contains("missing")), "{lines:?}");
+    }
 }
 
 #[test]

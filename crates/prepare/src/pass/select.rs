@@ -3,10 +3,11 @@
 //! Inner conditionals come first, so that the innermost of many nested ones become selections, and the outer ones skip them.
 
 use crate::pass::{Options, Prepared};
-use crate::{Kind, RegionId};
-use cembra_expr::{Diagnostics, Program};
+use crate::{Id, Kind, RegionId, TypedGraph};
+use cembra_expr::{Diagnostics, Program, Value};
 use cembra_ops::{OpId, Registry, id};
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 use std::cmp::Reverse;
 
 /// The most that the branches of a selection may cost together for each conditional that it saves, as `Overload::cost`
@@ -54,19 +55,18 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
         branches.iter().for_each(|branch| add(&mut weight, weights[branch.index()]));
         let resolved = match weight {
             Some(weight) if weight.cost <= MOST_NESTED.min(MOST.saturating_mul(weight.selections)) => {
-                let operands = prepared.graph.operands(node).to_vec();
-                prepared.graph.resolve(options.registry, id::WHERE, &operands).ok()
+                let (op, operands) = selection(&prepared.graph, node);
+                prepared.graph.resolve(options.registry, op, &operands).ok().map(|resolved| (op, operands, resolved))
             }
             _ => None,
         };
-        weight = resolved.and_then(|resolved| {
+        weight = resolved.and_then(|(op, operands, resolved)| {
             let at = resolved.overload?;
-            prepared
-                .graph
-                .make_eager(node, Kind::Operator { op: id::WHERE, overload: Some(at), lifted: resolved.lifted });
+            let kind = Kind::Operator { op, overload: Some(at), lifted: resolved.lifted };
+            prepared.graph.make_eager(node, kind, &operands);
             prepared.branches.remove(&node);
             branches.iter().for_each(|branch| goes_into[branch.index()] = Some(around));
-            add(&mut weight, overloads.of(id::WHERE, at).map(|cost| Weight { cost, selections: 0 }));
+            add(&mut weight, overloads.of(op, at).map(|cost| Weight { cost, selections: 0 }));
             weight
         });
         add(&mut weights[around.index()], weight);
@@ -81,6 +81,21 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
         *region = goes_into[region.index()].unwrap_or(*region);
     }
     Ok(())
+}
+
+/// What selects a conditional's value, and of what. A value or none is the value under a mask, and need not be optional
+/// before.
+fn selection(graph: &TypedGraph, node: Id) -> (OpId, SmallVec<[Id; 3]>) {
+    match *graph.operands(node) {
+        [condition, on, off] if graph.value(off).is_some_and(|value| matches!(value, Value::Missing(_))) => {
+            let plain = match (graph.kind(on), graph.operands(on)) {
+                (Kind::Operator { op: id::TO_OPTIONAL, .. }, [plain]) => *plain,
+                _ => on,
+            };
+            (id::PRESENCE_AND, smallvec![plain, condition])
+        }
+        ref operands => (id::WHERE, operands.into()),
+    }
 }
 
 fn add(sum: &mut Option<Weight>, more: Option<Weight>) {
