@@ -125,6 +125,7 @@ row! {
     RemainderInput { a: f64 = -10.0..10.0, b: f64 = 0.5..2.0, }
 }
 
+// SAFETY: BARE-CALL, as [`RawFunction`] says.
 unsafe extern "C" fn remainder(input: *const u8, output: *mut u8, function: *mut u8, _: *mut u8) -> i32 {
     // SAFETY: BARE-CALL: the caller gives U1's structs, and the workload's function as the scratch.
     unsafe {
@@ -166,6 +167,7 @@ row! {
     OptionalRemainderInput { a: Optional<f64> = -10.0..10.0, b: Optional<f64> = 0.5..2.0, }
 }
 
+// SAFETY: BARE-CALL, as [`RawFunction`] says.
 unsafe extern "C" fn optional_remainder(input: *const u8, output: *mut u8, function: *mut u8, _: *mut u8) -> i32 {
     // SAFETY: BARE-CALL: the caller gives U2's structs, and the workload's function as the scratch.
     unsafe {
@@ -206,6 +208,7 @@ row! {
     QuantileInput { a: f64 = 0.0..1.0, }
 }
 
+// SAFETY: BARE-CALL, as [`RawFunction`] says.
 unsafe extern "C" fn normal_quantile(input: *const u8, output: *mut u8, function: *mut u8, _: *mut u8) -> i32 {
     // SAFETY: BARE-CALL: the caller gives U3's structs, and the workload's function as the scratch.
     unsafe {

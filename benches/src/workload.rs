@@ -6,6 +6,9 @@ use crate::row::{Answer, Fields, Row, answer, row};
 use cembra::Optional;
 
 /// The signature of compiled code, over a context of any kind: input struct, output struct, frame, context; 0 is success.
+///
+/// # Safety
+/// BARE-CALL: the structs are the workload's; frame and context are those of the function's executor, or scratch memory.
 pub type RawFunction<C> =
     unsafe extern "C" fn(input: *const u8, output: *mut u8, frame: *mut u8, context: *mut C) -> i32;
 

@@ -155,7 +155,8 @@ impl Call {
 
 /// The signature of compiled models: input struct, output struct, frame, context; returns a status.
 ///
-/// Calling it is unsafe: the contract is CALL, stated at `cembra_plan::Function::call`.
+/// # Safety
+/// CALL: the contract is stated at `cembra_plan::Function::call`.
 pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32;
 
 /// What a function that is called on registers gives back, itself in two registers.

@@ -232,12 +232,18 @@ fn unsafe_is_where_it_is_known_to_be() {
     assert!(new.is_empty() && gone.is_empty(), "new: {new:?}, gone: {gone:?}");
 }
 
-#[test]
-fn safety_comments_name_a_stated_invariant() {
+/// The names of the invariants that the page on safety states.
+fn invariants() -> BTreeSet<String> {
     let page = read("docs/safety.md");
     let name = |line: &str| Some(line.strip_prefix("**")?.split_once(".**")?.0.to_owned());
     let stated: BTreeSet<String> = page.lines().filter_map(name).collect();
     assert!(stated.contains("FRAME-SLOT") && stated.len() >= 5, "{stated:?}");
+    stated
+}
+
+#[test]
+fn safety_comments_name_a_stated_invariant() {
+    let stated = invariants();
     let marker = ["// SAFETY", ": "].concat();
     let mut unused = stated.clone();
     for (file, text) in sources() {
@@ -248,4 +254,39 @@ fn safety_comments_name_a_stated_invariant() {
         }
     }
     assert!(unused.is_empty(), "nobody relies on {unused:?}");
+}
+
+/// Whoever calls a function that is `unsafe`, or implements a trait that is, finds the invariant above the declaration, at
+/// most four lines of attributes or of the type away.
+#[test]
+fn unsafe_declarations_name_a_stated_invariant() {
+    let stated = invariants();
+    let word = ["un", "safe "].concat();
+    let declares = |line: &str| {
+        let kinds = ["fn", "extern", "impl", "trait"];
+        line.match_indices(&word).any(|(at, _)| kinds.iter().any(|kind| line[at + word.len()..].starts_with(kind)))
+    };
+    for (file, text) in sources().into_iter().filter(|(file, _)| is_library(file)) {
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        let is_comment = |line: &&&str| line.starts_with("//");
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with("//") && declares(line)) {
+            let above = lines[..at].iter().rev();
+            let comment_at = above.clone().take(5).position(|line| is_comment(&line)).unwrap_or(0);
+            let mut comment = above.skip(comment_at).take_while(is_comment);
+            assert!(comment.any(|line| stated.iter().any(|name| line.contains(name))), "{file}:{}: {line}", at + 1);
+        }
+    }
+}
+
+#[test]
+fn no_merge_is_unfinished() {
+    let listed = Command::new("git").args(["ls-files"]).current_dir(root()).output();
+    // What is not a checkout, such as an unpacked archive, was never merged.
+    let Ok(listed) = listed else { return };
+    let (ours, theirs) = (["<<<<", "<<< "].concat(), [">>>>", ">>> "].concat());
+    for name in String::from_utf8_lossy(&listed.stdout).lines() {
+        let text = std::fs::read(root().join(name)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        assert!(!text.lines().any(|line| line.starts_with(&ours) || line.starts_with(&theirs)), "{name}");
+    }
 }

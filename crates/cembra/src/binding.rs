@@ -39,6 +39,7 @@ pub(crate) trait ReadRow: Send + Sync {
 }
 
 impl<R: 'static> ReadRow for Read<R> {
+    // SAFETY: FIELD-TABLE, as the trait says.
     unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
         self(unsafe { &*row.cast::<R>() })

@@ -16,7 +16,7 @@ pub trait InputValue {
     /// Writes the value to a slot, for types that are not read in place.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`; what the value borrows or owns outlives the call.
+    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: what the value borrows or owns outlives the call.
     unsafe fn write(&self, frame: FramePtr, offset: u32);
 }
 
@@ -31,13 +31,13 @@ pub trait OutputValue: Sized {
     /// Reads the value from a slot, for types that are not written in place.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`, written by a call whose texts are still alive.
+    /// FRAME-SLOT for this type at `offset`, written by a call; STRING-VIEW: its texts are still alive.
     unsafe fn read(frame: FramePtr, offset: u32) -> Self;
 
     /// Reads the value from a slot into this one, whose memory is used again where it can be.
     ///
     /// # Safety
-    /// As for `read`.
+    /// FRAME-SLOT and STRING-VIEW, as for `read`.
     unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         *self = unsafe { Self::read(frame, offset) };
@@ -63,6 +63,10 @@ pub struct InputField {
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
+    /// Writes the value of a field to a slot.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT as for [`InputValue::write`].
     pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
 }
 
@@ -70,6 +74,7 @@ impl InputField {
     /// The field of type `T` at `offset` bytes from the start of its struct.
     #[must_use]
     pub fn of<T: InputValue>(name: &'static str, offset: usize) -> Self {
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`InputField::write`] says.
         unsafe fn write<T: InputValue>(field: *const u8, frame: FramePtr, slot: u32) {
             // SAFETY: FIELD-TABLE: the pointer is to a field of type T; FRAME-SLOT is promised by the caller.
             unsafe { (*field.cast::<T>()).write(frame, slot) }
@@ -86,8 +91,14 @@ pub struct OutputField {
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
     /// Makes the value of a field that is none yet.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to room for a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
     pub(crate) read: unsafe fn(*mut u8, FramePtr, u32),
     /// Gives a field another value.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
     pub(crate) update: unsafe fn(*mut u8, FramePtr, u32),
 }
 
@@ -95,10 +106,12 @@ impl OutputField {
     /// The field of type `T` at `offset` bytes from the start of its struct.
     #[must_use]
     pub fn of<T: OutputValue>(name: &'static str, offset: usize) -> Self {
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::read`] says.
         unsafe fn read<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) {
             // SAFETY: FIELD-TABLE: the pointer is to room for a field of type T; FRAME-SLOT is promised by the caller.
             unsafe { field.cast::<T>().write(T::read(frame, slot)) }
         }
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::update`] says.
         unsafe fn update<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) {
             // SAFETY: FIELD-TABLE: the pointer is to a field of type T; FRAME-SLOT is promised by the caller.
             unsafe { (*field.cast::<T>()).read_into(frame, slot) }
@@ -161,6 +174,7 @@ macro_rules! in_place {
     ($($ty:ty => $scalar:ident;)*) => { $(
         in_place!(@impl $ty, QType::Scalar(Scalar::$scalar), {});
         in_place!(@impl Optional<$ty>, QType::Optional(Scalar::$scalar), {
+            // SAFETY: FIELD-TABLE, as the trait says.
             #[inline]
             unsafe fn take(place: *const Self) -> Self {
                 let mut taken = MaybeUninit::<Self>::uninit();
@@ -180,6 +194,7 @@ macro_rules! in_place {
         impl InputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
             const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.write(Slot::at(offset), Optional::<$ty>::from(*self)) }
@@ -189,6 +204,7 @@ macro_rules! in_place {
         impl OutputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
             const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT, as the trait says.
             unsafe fn read(frame: FramePtr, offset: u32) -> Self {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.read(Slot::<Optional<$ty>>::at(offset)) }.get()
@@ -201,6 +217,7 @@ macro_rules! in_place {
         impl InputValue for $ty {
             fn qtype() -> QType { $qtype }
             const IN_PLACE: bool = true;
+            // SAFETY: FRAME-SLOT, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.write(Slot::at(offset), *self) }
@@ -210,6 +227,7 @@ macro_rules! in_place {
         impl OutputValue for $ty {
             fn qtype() -> QType { $qtype }
             const IN_PLACE: bool = true;
+            // SAFETY: FRAME-SLOT, as the trait says.
             unsafe fn read(frame: FramePtr, offset: u32) -> Self {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.read(Slot::at(offset)) }
@@ -229,6 +247,7 @@ macro_rules! single {
                 vec![OutputField::of::<$ty>("", 0)]
             }
 
+            // SAFETY: FIELD-TABLE, as the trait says.
             #[inline]
             unsafe fn take(place: *const Self) -> Self {
                 // SAFETY: FIELD-TABLE, promised by the caller.
@@ -251,6 +270,7 @@ macro_rules! text_input {
         impl InputValue for $ty {
             fn qtype() -> QType { QType::TEXT }
             const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
                 let $text = self;
                 // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
@@ -261,6 +281,7 @@ macro_rules! text_input {
         impl InputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::Text) }
             const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
                 let view: Optional<Text<'_>> = self.as_ref().map(|$text| Text::new($view)).into();
                 // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
@@ -280,10 +301,12 @@ impl OutputValue for String {
         QType::TEXT
     }
     const IN_PLACE: bool = false;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn read(frame: FramePtr, offset: u32) -> Self {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str().to_owned() }
     }
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str() }.clone_into(self);
@@ -295,10 +318,12 @@ impl OutputValue for Option<String> {
         QType::Optional(Scalar::Text)
     }
     const IN_PLACE: bool = false;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn read(frame: FramePtr, offset: u32) -> Self {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe { frame.read(Slot::<Optional<Text<'_>>>::at(offset)).get().map(|text| text.as_str().to_owned()) }
     }
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         let view = unsafe { frame.read(Slot::<Optional<Text<'_>>>::at(offset)).get() };
@@ -318,6 +343,7 @@ impl OutputValue for Mask {
         QType::MASK
     }
     const IN_PLACE: bool = true;
+    // SAFETY: FRAME-SLOT, as the trait says.
     unsafe fn read(frame: FramePtr, offset: u32) -> Self {
         // SAFETY: FRAME-SLOT, promised by the caller.
         Mask(unsafe { frame.read(Slot::at(offset)) })
@@ -329,6 +355,7 @@ impl InputValue for Mask {
         QType::MASK
     }
     const IN_PLACE: bool = true;
+    // SAFETY: FRAME-SLOT, as the trait says.
     unsafe fn write(&self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT, promised by the caller.
         unsafe { frame.write(Slot::at(offset), self.0) }

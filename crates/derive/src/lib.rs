@@ -59,6 +59,7 @@ fn expand(item: &DeriveInput, side: Side) -> Result<proc_macro2::TokenStream, sy
     }
     let take = (matches!(side, Side::Output) && !taken.is_empty()).then(|| {
         quote! {
+            // SAFETY: FIELD-TABLE, as the trait says.
             #[inline]
             unsafe fn take(place: *const Self) -> Self {
                 // SAFETY: FIELD-TABLE, promised by the caller for each field.

@@ -277,7 +277,7 @@ impl Value {
     /// Apart from `write_to`, which is short without it.
     ///
     /// # Safety
-    /// As for `write_to`; `fields` are those of this value.
+    /// FRAME-SLOT, as for `write_to`; `fields` are those of this value.
     #[inline(never)]
     unsafe fn write_fields(&self, fields: &Fields<Value>, frame: FramePtr, offset: u32) {
         let qtype = self.qtype();
@@ -317,7 +317,7 @@ impl Value {
     /// Apart from `read_from`, which is short without it.
     ///
     /// # Safety
-    /// As for `read_from`; `fields` are those of the type.
+    /// FRAME-SLOT and STRING-VIEW, as for `read_from`; `fields` are those of the type.
     #[inline(never)]
     unsafe fn read_fields(qtype: &QType, fields: &Fields<QType>, frame: FramePtr, offset: u32) -> Value {
         let values = fields.iter().zip(qtype.field_offsets());

@@ -105,7 +105,7 @@ impl ValueRun {
     /// Reads numbers.
     ///
     /// # Safety
-    /// As for `read`; `T` is the type.
+    /// FRAME-SLOT, as for `read`; `T` is the type.
     #[inline(always)]
     unsafe fn read_plain<T: Copy + Into<Value>>(&self, frame: FramePtr, values: &mut Vec<Value>) {
         // SAFETY: FRAME-SLOT, promised by the caller.
@@ -115,7 +115,7 @@ impl ValueRun {
     /// Reads numbers that may be missing.
     ///
     /// # Safety
-    /// As for `read`; `T` is the type when present.
+    /// FRAME-SLOT, as for `read`; `T` is the type when present.
     #[inline(always)]
     unsafe fn read_optional<T: Copy>(&self, frame: FramePtr, values: &mut Vec<Value>)
     where
@@ -135,7 +135,7 @@ impl ValueRun {
     /// Reads values of all other types.
     ///
     /// # Safety
-    /// As for `read`.
+    /// FRAME-SLOT and STRING-VIEW, as for `read`.
     #[inline(never)]
     unsafe fn read_others(&self, frame: FramePtr, values: &mut Vec<Value>) {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
@@ -145,7 +145,7 @@ impl ValueRun {
     /// The values of all other types. Apart, so that `write` is short.
     ///
     /// # Safety
-    /// As for `write`.
+    /// FRAME-SLOT, as for `write`.
     #[inline(never)]
     unsafe fn write_others(&self, values: &[Value], frame: FramePtr) -> usize {
         for (at, (value, slot)) in values.iter().zip(&self.slots).enumerate() {
@@ -186,7 +186,7 @@ unsafe fn scalar_of(value: &Value) -> u8 {
 /// Writes numbers of a type that takes as many bytes as `T`.
 ///
 /// # Safety
-/// As for `ValueRun::write`; `T` is as large as the scalar, which is a number.
+/// FRAME-SLOT, as for `ValueRun::write`; VALUE-LAYOUT: `T` is as large as the scalar, which is a number.
 #[inline(always)]
 unsafe fn write_plain<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32], frame: FramePtr) -> usize {
     for (at, (value, slot)) in values.iter().zip(slots).enumerate() {
@@ -205,7 +205,7 @@ unsafe fn write_plain<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32], 
 /// Writes numbers that may be missing, of a type that takes as many bytes as `T`.
 ///
 /// # Safety
-/// As for `write_plain`.
+/// FRAME-SLOT and VALUE-LAYOUT, as for `write_plain`.
 #[inline(always)]
 unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32], frame: FramePtr) -> usize {
     for (at, (value, slot)) in values.iter().zip(slots).enumerate() {

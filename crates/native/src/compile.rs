@@ -88,6 +88,7 @@ impl Compiled {
 }
 
 impl Function for Compiled {
+    // SAFETY: CALL, as the trait says.
     #[inline]
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
         context.set_calls(self.calls.table.as_ptr());

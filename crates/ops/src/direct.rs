@@ -8,8 +8,11 @@ use crate::Operand;
 use crate::kernel::Weak;
 use cembra_runtime::{Answer, Bytes, Text};
 
-/// A direct function, whatever its arguments are. Calling it is unsafe: its true signature is that of the module's head,
-/// for the overload's types, and the data must be the overload's.
+/// A direct function, whatever its arguments are.
+///
+/// # Safety
+/// DIRECT-CALL: the true signature is that of the module's head, for the overload's types. OPERATOR-DATA: the data is the
+/// overload's.
 pub type Direct = unsafe extern "C" fn();
 
 /// How a type travels in registers.

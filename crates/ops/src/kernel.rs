@@ -58,6 +58,7 @@ macro_rules! repr {
             const OPERAND: Operand = Operand { scalar: Scalar::$scalar, optional: false };
             type Lifted = Option<$ty>;
 
+            // SAFETY: FRAME-SLOT, as the trait says.
             #[inline]
             unsafe fn load(frame: FramePtr, offset: u32) -> Self {
                 // SAFETY: FRAME-SLOT, promised by the caller.
@@ -65,12 +66,14 @@ macro_rules! repr {
                 $load
             }
 
+            // SAFETY: FRAME-SLOT, as the trait says.
             #[inline]
             unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self> {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { <Option<$ty>>::load(frame, offset) }
             }
 
+            // SAFETY: FRAME-SLOT, as the trait says.
             #[inline]
             unsafe fn store(self, frame: FramePtr, offset: u32) {
                 let $to = self;
@@ -93,6 +96,7 @@ macro_rules! repr {
             const OPERAND: Operand = Operand { scalar: Scalar::$scalar, optional: true };
             type Lifted = Option<$ty>;
 
+            // SAFETY: FRAME-SLOT, as the trait says.
             #[inline]
             unsafe fn load(frame: FramePtr, offset: u32) -> Self {
                 // SAFETY: FRAME-SLOT, promised by the caller: the presence byte is first, the value at its alignment.
@@ -102,12 +106,14 @@ macro_rules! repr {
                 }
             }
 
+            // SAFETY: FRAME-SLOT, as the trait says.
             #[inline]
             unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self> {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 Some(unsafe { Self::load(frame, offset) })
             }
 
+            // SAFETY: FRAME-SLOT, as the trait says.
             #[inline]
             unsafe fn store(self, frame: FramePtr, offset: u32) {
                 // SAFETY: FRAME-SLOT, promised by the caller: the presence byte is first, the value at its alignment.
@@ -149,15 +155,18 @@ impl Repr for () {
     const OPERAND: Operand = Operand { scalar: Scalar::Unit, optional: false };
     type Lifted = MaskValue;
 
+    // SAFETY: FRAME-SLOT, as the trait says.
     #[inline]
     unsafe fn load(_: FramePtr, _: u32) -> Self {}
 
+    // SAFETY: FRAME-SLOT, as the trait says.
     #[inline]
     unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self> {
         // SAFETY: FRAME-SLOT, promised by the caller.
         unsafe { MaskValue::load(frame, offset) }
     }
 
+    // SAFETY: FRAME-SLOT, as the trait says.
     #[inline]
     unsafe fn store(self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT, promised by the caller. A unit reads as present where its byte is aliased as a mask.
@@ -179,18 +188,21 @@ impl Repr for MaskValue {
     const OPERAND: Operand = Operand { scalar: Scalar::Unit, optional: true };
     type Lifted = MaskValue;
 
+    // SAFETY: FRAME-SLOT, as the trait says.
     #[inline]
     unsafe fn load(frame: FramePtr, offset: u32) -> Self {
         // SAFETY: FRAME-SLOT, promised by the caller.
         mask(unsafe { frame.read(Slot::<u8>::at(offset)) } != 0)
     }
 
+    // SAFETY: FRAME-SLOT, as the trait says.
     #[inline]
     unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self> {
         // SAFETY: FRAME-SLOT, promised by the caller.
         Some(unsafe { Self::load(frame, offset) })
     }
 
+    // SAFETY: FRAME-SLOT, as the trait says.
     #[inline]
     unsafe fn store(self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT, promised by the caller.
@@ -216,6 +228,7 @@ macro_rules! strict {
     (try in $context:ident |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {{
         fn body($context: &mut cembra_runtime::Context, $($arg: $ty),*) -> Result<$ret, cembra_runtime::Fault> $body
         $crate::kernel::overload!(body, [$($arg: $ty),*], $ret, [$($rule)?], Some({
+            // SAFETY: FRAME-SLOT, as [`cembra_runtime::Kernel`] says, for the optional forms of the types.
             unsafe extern "C" fn lifted(
                 context: &mut cembra_runtime::Context,
                 frame: cembra_runtime::FramePtr,
@@ -265,6 +278,7 @@ macro_rules! custom {
 
 macro_rules! overload {
     ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, [$($rule:expr)?], $lifted:expr) => {{
+        // SAFETY: FRAME-SLOT, as [`cembra_runtime::Kernel`] says.
         unsafe extern "C" fn kernel(
             context: &mut cembra_runtime::Context,
             frame: cembra_runtime::FramePtr,
@@ -313,6 +327,7 @@ macro_rules! direct {
     };
     ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, []) => {{
         use $crate::direct::Register;
+        // SAFETY: DIRECT-CALL, as [`crate::Direct`] says.
         unsafe extern "C" fn direct(
             context: &mut cembra_runtime::Context,
             _: *const (),

@@ -79,6 +79,9 @@ fn panicked(payload: Box<dyn Any + Send>) -> Fault {
 }
 
 /// The kernel of a function on its own types.
+///
+/// # Safety
+/// FRAME-SLOT for these types, as for every kernel; OPERATOR-DATA: the data is the function.
 unsafe extern "C" fn kernel<Args: Arguments, F: UserFunction<Args>>(
     context: &mut Context,
     frame: FramePtr,
@@ -98,6 +101,9 @@ unsafe extern "C" fn kernel<Args: Arguments, F: UserFunction<Args>>(
 }
 
 /// The kernel of a strict function on the optional forms of its types.
+///
+/// # Safety
+/// FRAME-SLOT for these forms, as for every kernel; OPERATOR-DATA: the data is the function.
 unsafe extern "C" fn lifted<Args: Arguments, F: UserFunction<Args>>(
     context: &mut Context,
     frame: FramePtr,
@@ -137,6 +143,7 @@ macro_rules! user_functions {
             }
 
             fn direct<Fun: UserFunction<Self>>() -> Option<Direct> {
+                // SAFETY: DIRECT-CALL and OPERATOR-DATA, as [`Direct`] says.
                 unsafe extern "C" fn direct<Fun: UserFunction<($($ty,)*)>, $($ty: Repr),*>(
                     context: &mut Context,
                     data: *const (),
@@ -158,6 +165,7 @@ macro_rules! user_functions {
                         }
                     }
                 }
+                // SAFETY: DIRECT-CALL, as `direct`, whose type it is.
                 type Typed<$($ty),*> = unsafe extern "C" fn(
                     &mut Context, *const (), u64, $(<$ty as Register>::Machine),*
                 ) -> Answer;

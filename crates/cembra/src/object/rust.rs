@@ -27,6 +27,7 @@ pub(crate) fn write(interface: &Interface) -> String {
     let _ = write!(
         text,
         r#"
+// SAFETY: OBJECT-MODEL: the object file that was made together with this module defines the symbol, with this type.
 unsafe extern "C" {{
     #[link_name = "{name}_model"]
     static MODEL: cembra_runtime::ObjectModel;
@@ -43,7 +44,7 @@ impl Model {{
     /// The object file was made for another version of the runtime, or the thread's floating-point mode is not the
     /// default.
     pub fn new() -> Result<Model, cembra_runtime::Refusal> {{
-        // SAFETY: OBJECT-MODEL: the object file that was made together with this module defines the symbol.
+        // SAFETY: OBJECT-MODEL, as above.
         unsafe {{ cembra_runtime::Evaluator::new(&MODEL).map(Model) }}
     }}
 

@@ -68,6 +68,10 @@ struct Progress {
     end: usize,
 }
 
+/// A loop over the rows of the arrays of its inputs and outputs.
+///
+/// # Safety
+/// ROWS: pointers to the arrays of all inputs and outputs, each as long as the rows end.
 type Loop = unsafe extern "C" fn(*const *const u8, *const *mut u8, *mut Progress, *mut Context) -> i32;
 
 /// A loop and the memory that its code lives in.

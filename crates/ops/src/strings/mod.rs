@@ -63,6 +63,7 @@ impl Chars for Text<'static> {
         Text::new(self.as_str().get(range).unwrap_or_default())
     }
 
+    // SAFETY: STRING-VIEW, as the trait says.
     unsafe fn view(bytes: &[u8]) -> Self {
         // SAFETY: STRING-VIEW, promised by the caller.
         unsafe { Text::from_raw(bytes.as_ptr(), bytes.len()) }
@@ -94,6 +95,7 @@ impl Chars for Bytes<'static> {
         Bytes::new(self.as_slice().get(range).unwrap_or_default())
     }
 
+    // SAFETY: STRING-VIEW, as the trait says.
     unsafe fn view(bytes: &[u8]) -> Self {
         // SAFETY: STRING-VIEW, promised by the caller.
         unsafe { Bytes::from_raw(bytes.as_ptr(), bytes.len()) }

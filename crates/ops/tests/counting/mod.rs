@@ -12,12 +12,14 @@ thread_local! {
 
 // SAFETY: everything is left to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
+    // SAFETY: as for the system's allocator.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         // SAFETY: promised by the caller.
         unsafe { System.alloc(layout) }
     }
 
+    // SAFETY: as for the system's allocator.
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         // SAFETY: promised by the caller.
         unsafe { System.dealloc(ptr, layout) }
