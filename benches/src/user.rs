@@ -104,8 +104,6 @@ impl Workload for U1 {
     const OUTPUTS: &'static str = "y\n1\n-1.5\n";
     const COMPARISON: Comparison = Comparison::Exact;
     const LIMIT: RawFunction<u8> = remainder;
-    const LIMIT_INLINED: RawFunction<u8> = remainder;
-    const LIMIT_BASELINE: RawFunction<u8> = remainder;
     type Input = RemainderInput;
     type Output = f64;
 }
@@ -145,8 +143,6 @@ impl Workload for U2 {
     const OUTPUTS: &'static str = "y\n1\n-1.5\n\"\"\n";
     const COMPARISON: Comparison = Comparison::Exact;
     const LIMIT: RawFunction<u8> = optional_remainder;
-    const LIMIT_INLINED: RawFunction<u8> = optional_remainder;
-    const LIMIT_BASELINE: RawFunction<u8> = optional_remainder;
     type Input = OptionalRemainderInput;
     type Output = Optional<f64>;
 }
@@ -191,8 +187,6 @@ impl Workload for U3 {
     const OUTPUTS: &'static str = "y\n0\n";
     const COMPARISON: Comparison = Comparison::Exact;
     const LIMIT: RawFunction<u8> = normal_quantile;
-    const LIMIT_INLINED: RawFunction<u8> = normal_quantile;
-    const LIMIT_BASELINE: RawFunction<u8> = normal_quantile;
     type Input = QuantileInput;
     type Output = f64;
 }

@@ -55,9 +55,9 @@ pub trait Workload {
     /// The formula by hand, compiled for this processor.
     const LIMIT: RawFunction<u8>;
     /// The same, compiled for the baseline of the architecture.
-    const LIMIT_BASELINE: RawFunction<u8>;
+    const LIMIT_BASELINE: RawFunction<u8> = Self::LIMIT;
     /// Compiled for this processor, with mathematical functions written out instead of the platform's.
-    const LIMIT_INLINED: RawFunction<u8>;
+    const LIMIT_INLINED: RawFunction<u8> = Self::LIMIT;
     /// One row of inputs.
     type Input: Row + cembra::Input;
     /// One row of outputs.

@@ -69,6 +69,24 @@ fn halves<A: Arithmetic>(m: &mut A, x: A::Double, bias: f64) -> (A::Double, A::W
     (m.sub(shifted, shift), m.bits(shifted))
 }
 
+/// `x - k ln 2` in two parts, with `k` in the low bits, moved up by `bias`.
+#[inline(always)]
+fn reduced<A: Arithmetic>(m: &mut A, x: A::Double, bias: f64) -> (A::Word, A::Double, A::Double) {
+    let (k, biased) = halves(m, x, bias);
+    let high = times_plus(m, k, -LN_2[0], x);
+    let r = times_plus(m, k, -LN_2[1], high);
+    let off = m.sub(high, r);
+    (biased, r, times_plus(m, k, -LN_2[1], off))
+}
+
+/// `scale * r + base` and what its rounding loses, for a `base` that is at least `|scale * r|`, or zero.
+#[inline(always)]
+fn sum_in_two<A: Arithmetic>(m: &mut A, scale: A::Double, r: A::Double, base: A::Double) -> (A::Double, A::Double) {
+    let sum = m.fma(scale, r, base);
+    let lost = m.sub(base, sum);
+    (sum, m.fma(scale, r, lost))
+}
+
 /// `2^k` from `k + 1023` in the low bits, between 1 and 2046.
 #[inline(always)]
 pub(super) fn power_of_two<A: Arithmetic>(m: &mut A, biased: A::Word) -> A::Double {
@@ -122,11 +140,7 @@ pub(super) fn expm1_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double 
     // Below this it is -1.
     let bound = m.double(-40.0);
     let bounded = m.max(bound, x);
-    let (k, biased) = halves(m, bounded, BIAS);
-    let high = times_plus(m, k, -LN_2[0], bounded);
-    let r = times_plus(m, k, -LN_2[1], high);
-    let off = m.sub(high, r);
-    let low = times_plus(m, k, -LN_2[1], off);
+    let (biased, r, low) = reduced(m, bounded, BIAS);
     let (square, series) = (m.mul(r, r), polynomial(m, r, EXPM1));
     // The derivative at r is near enough to 1 + r for what r lacks.
     let low = m.fma(low, r, low);
@@ -135,10 +149,7 @@ pub(super) fn expm1_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double 
     let base = sub(m, scale, 1.0);
     let cut = m.sub(scale, base);
     let cut = sub(m, cut, 1.0);
-    // |base| is at least |scale * r|, or zero.
-    let sum = m.fma(scale, r, base);
-    let lost = m.sub(base, sum);
-    let lost = m.fma(scale, r, lost);
+    let (sum, lost) = sum_in_two(m, scale, r, base);
     let lost = m.add(lost, cut);
     let rest = m.fma(scale, above, lost);
     let result = m.add(sum, rest);
@@ -199,11 +210,7 @@ fn half_powers<A: Arithmetic>(m: &mut A, biased: A::Word) -> (A::Double, A::Doub
 #[inline(always)]
 pub(super) fn sinh_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     let magnitude = m.abs(x);
-    let (k, biased) = halves(m, magnitude, BIAS - 1.0);
-    let high = times_plus(m, k, -LN_2[0], magnitude);
-    let r = times_plus(m, k, -LN_2[1], high);
-    let off = m.sub(high, r);
-    let low = times_plus(m, k, -LN_2[1], off);
+    let (biased, r, low) = reduced(m, magnitude, BIAS - 1.0);
     let (up, down) = half_powers(m, biased);
     let (sinh, cosh) = (m.sub(up, down), m.add(up, down));
     let cut = m.sub(up, sinh);
@@ -213,10 +220,7 @@ pub(super) fn sinh_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     let cube = m.mul(square, r);
     let odd = m.fma(cube, odd, low);
     let even = m.mul(square, even);
-    // |sinh| is at least |cosh * r|, or zero.
-    let sum = m.fma(cosh, r, sinh);
-    let lost = m.sub(sinh, sum);
-    let lost = m.fma(cosh, r, lost);
+    let (sum, lost) = sum_in_two(m, cosh, r, sinh);
     let lost = m.add(lost, cut);
     // What r lacks, times the derivative of the even part.
     let slope = m.mul(r, low);

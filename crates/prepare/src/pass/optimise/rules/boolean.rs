@@ -44,6 +44,16 @@ fn compares_floats(site: &Site<'_>, node: Id) -> bool {
     site.binary(node).is_some_and(|(_, [x, _])| site.is_float(x))
 }
 
+/// As `negated`, for a comparison of floats.
+fn negated_float(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
+    compares_floats(site, node).then(|| negated(site, node, from, made))?
+}
+
+/// As `negated`, for any other comparison.
+fn negated_total(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
+    (!compares_floats(site, node)).then(|| negated(site, node, from, made))?
+}
+
 /// `a.mask(b)` of both operands' masks, if one of them is known to become simple.
 fn each_is_true(site: &mut Site<'_>, a: &[Id], boolean: OpId, mask: OpId) -> Option<Id> {
     if !is_true(site, a[1]) {
@@ -89,10 +99,7 @@ pub(super) static RULES: &[Rewrite] = &[
         skips: false,
         note: "",
         op: id::LOGICAL_NOT,
-        apply: |site, a| {
-            let total = !compares_floats(site, a[0]);
-            total.then(|| negated(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL))?
-        },
+        apply: |site, a| negated_total(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL),
     },
     Rewrite {
         name: "bool.logical_not(bool.less(a, b)) -> bool.greater_equal(a, b), for floats",
@@ -100,10 +107,7 @@ pub(super) static RULES: &[Rewrite] = &[
         skips: false,
         note: "false instead of true if an operand is NaN",
         op: id::LOGICAL_NOT,
-        apply: |site, a| {
-            let partial = compares_floats(site, a[0]);
-            partial.then(|| negated(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL))?
-        },
+        apply: |site, a| negated_float(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL),
     },
     Rewrite {
         name: "bool.logical_not(bool.less_equal(a, b)) -> bool.greater(a, b), but for floats",
@@ -111,10 +115,7 @@ pub(super) static RULES: &[Rewrite] = &[
         skips: false,
         note: "",
         op: id::LOGICAL_NOT,
-        apply: |site, a| {
-            let total = !compares_floats(site, a[0]);
-            total.then(|| negated(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER))?
-        },
+        apply: |site, a| negated_total(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER),
     },
     Rewrite {
         name: "bool.logical_not(bool.less_equal(a, b)) -> bool.greater(a, b), for floats",
@@ -122,10 +123,7 @@ pub(super) static RULES: &[Rewrite] = &[
         skips: false,
         note: "false instead of true if an operand is NaN",
         op: id::LOGICAL_NOT,
-        apply: |site, a| {
-            let partial = compares_floats(site, a[0]);
-            partial.then(|| negated(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER))?
-        },
+        apply: |site, a| negated_float(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER),
     },
     Rewrite {
         name: "core.equal(true, a) -> core.equal(a, true)",

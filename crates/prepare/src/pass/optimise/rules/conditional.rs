@@ -29,6 +29,12 @@ fn unless(site: &Site<'_>, node: Id, condition: Id) -> Option<Id> {
     is_opposite(site, not, condition).then_some(b)
 }
 
+/// `c` of `c | default`, for this literal.
+fn or_else(site: &Site<'_>, node: Id, default: bool) -> Option<Id> {
+    let [condition, literal] = site.operands(site.plain(node), id::PRESENCE_OR)?;
+    (site.boolean(literal) == Some(default)).then_some(condition)
+}
+
 /// `where(c == value, on, off)`.
 fn choose(site: &mut Site<'_>, condition: Id, value: bool, on: Id, off: Id) -> Option<Id> {
     let condition = equals(site, condition, value)?;
@@ -110,8 +116,8 @@ pub(super) static RULES: &[Rewrite] = &[
         note: "",
         op: id::LOGICAL_IF,
         apply: |site, a| {
-            let [condition, default] = site.operands(site.plain(a[0]), id::PRESENCE_OR)?;
-            (site.boolean(default) == Some(false)).then(|| choose(site, condition, true, a[1], a[2]))?
+            let condition = or_else(site, a[0], false)?;
+            choose(site, condition, true, a[1], a[2])
         },
     },
     Rewrite {
@@ -121,8 +127,8 @@ pub(super) static RULES: &[Rewrite] = &[
         note: "",
         op: id::LOGICAL_IF,
         apply: |site, a| {
-            let [condition, default] = site.operands(site.plain(a[0]), id::PRESENCE_OR)?;
-            (site.boolean(default) == Some(true)).then(|| choose(site, condition, false, a[2], a[1]))?
+            let condition = or_else(site, a[0], true)?;
+            choose(site, condition, false, a[2], a[1])
         },
     },
     Rewrite {
