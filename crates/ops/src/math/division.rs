@@ -75,39 +75,46 @@ fn guard(t: &mut Tape, y: Val) -> (Val, crate::Mask) {
     (t.select_rare(special, one, y), is_minus)
 }
 
-const INT_FLOORDIV_RULE: Rule = |t, a| {
-    let (x, y) = (a[0].val(t), a[1].val(t));
-    let (divisor, is_minus) = guard(t, y);
-    let q = t.bin(Bin::Div, x, divisor);
-    let product = t.bin(Bin::Mul, q, divisor);
+/// A division of integers that truncates, and where the one that rounds down differs from it.
+struct Truncated {
+    quotient: Val,
+    rest: Val,
+    /// There is a rest, and the signs differ.
+    rounded_up: crate::Mask,
+    divisor: Val,
+    /// The true divisor is -1, for which the quotient may not be representable.
+    by_minus_one: crate::Mask,
+}
+
+fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
+    let (divisor, by_minus_one) = guard(t, y);
+    let quotient = t.bin(Bin::Div, x, divisor);
+    let product = t.bin(Bin::Mul, quotient, divisor);
     let rest = t.bin(Bin::Sub, x, product);
-    // The quotient was rounded up where there is a rest and the signs differ.
     let zero = t.konst_like(y, 0.0);
     let signs = t.bin(Bin::Xor, rest, divisor);
     let differ = t.cmp(Cmp::Lt, signs, zero);
     let inexact = t.cmp(Cmp::Ne, rest, zero);
-    let up = t.mand(differ, inexact);
+    Truncated { quotient, rest, rounded_up: t.mand(differ, inexact), divisor, by_minus_one }
+}
+
+const INT_FLOORDIV_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let Truncated { quotient, rounded_up, by_minus_one, .. } = truncated(t, x, y);
     let one = t.konst_like(y, 1.0);
-    let less = t.bin(Bin::Sub, q, one);
-    let floor = t.select(up, less, q);
+    let less = t.bin(Bin::Sub, quotient, one);
+    let floor = t.select(rounded_up, less, quotient);
     let negative = t.un(Un::Neg, x);
-    Cell::num(t.select_rare(is_minus, negative, floor))
+    Cell::num(t.select_rare(by_minus_one, negative, floor))
 };
 
 const INT_MOD_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
-    let (divisor, is_minus) = guard(t, y);
-    let q = t.bin(Bin::Div, x, divisor);
-    let product = t.bin(Bin::Mul, q, divisor);
-    let rest = t.bin(Bin::Sub, x, product);
-    let zero = t.konst_like(y, 0.0);
-    let signs = t.bin(Bin::Xor, rest, divisor);
-    let differ = t.cmp(Cmp::Lt, signs, zero);
-    let inexact = t.cmp(Cmp::Ne, rest, zero);
-    let wrong = t.mand(differ, inexact);
+    let Truncated { rest, rounded_up, divisor, by_minus_one, .. } = truncated(t, x, y);
     let moved = t.bin(Bin::Add, rest, divisor);
-    let result = t.select(wrong, moved, rest);
-    Cell::num(t.select_rare(is_minus, zero, result))
+    let result = t.select(rounded_up, moved, rest);
+    let zero = t.konst_like(y, 0.0);
+    Cell::num(t.select_rare(by_minus_one, zero, result))
 };
 
 macro_rules! int_floordiv {
