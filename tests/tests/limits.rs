@@ -259,7 +259,16 @@ fn loop_iterations() {
 #[test]
 fn instantiation_of_functions_that_are_values() {
     let source = "let twice = fn(f, x) = f(f(x))\ntwice(fn(x) = x * 2, 3)";
-    holds(source, Limit::Instantiation, 33, |limits, most| limits.instantiation = most);
+    holds(source, Limit::Instantiation, 45, |limits, most| limits.instantiation = most);
+}
+
+/// An operator on a sequence counts what it becomes, at each place where it stands.
+#[test]
+fn instantiation_of_sequences() {
+    let once = "let s = seq.make(10, 20, 30)\nseq.at(s, 1 + 1)";
+    holds(once, Limit::Instantiation, 19, |limits, most| limits.instantiation = most);
+    let twice = "let s = seq.make(10, 20, 30)\nseq.at(s, 1 + 1) + seq.at(s, 0 + 1)";
+    holds(twice, Limit::Instantiation, 38, |limits, most| limits.instantiation = most);
 }
 
 #[test]

@@ -99,8 +99,9 @@ limits! {
     LiteralBytes literal_bytes: usize = 16 << 20, "bytes of literals", "make long texts inputs";
     /// Reading: bytes of one name, or of one path of an operator. Default 1 KiB.
     NameBytes name_bytes: usize = 1 << 10, "bytes of a name", "choose a shorter name";
-    /// Reading: nodes and operands visited while calls of `fn` functions are replaced by their bodies. Default 16 million.
-    Instantiation instantiation: usize = 16_000_000, "steps of function calls", "name repeated calls with `let`";
+    /// Reading and preparing: nodes and operands visited while calls of functions are replaced by their bodies, and operators on
+    /// sequences by operators on their elements. Default 16 million.
+    Instantiation instantiation: usize = 16_000_000, "steps of calls and sequences", "name repeated calls with `let`";
     /// Reading and preparing: problems reported before giving up. Default 100.
     Problems problems: usize = 100, "problems", "mend these first";
     /// Preparing: fields of the tuple types of all nodes together, those of inner tuples included. Default 4 million; never
@@ -292,7 +293,7 @@ mod tests {
             "4000000 nodes",
             "16777216 bytes of literals",
             "1024 bytes of a name",
-            "16000000 steps of function calls",
+            "16000000 steps of calls and sequences",
             "100 problems",
             "4000000 fields of tuples",
             "60s",

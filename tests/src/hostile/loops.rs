@@ -63,6 +63,16 @@ pub(super) const CASES: &[Case] = &[
         let values = vec!["x"; 20_000].join(", ");
         Source::Text(format!("input x: i64\nseq.at(seq.make({values}), x)"))
     }),
+    slow("a sequence of 100,000 values, asked for 1,000", "limit instantiation", || {
+        let values = vec!["x"; 100_000].join(", ");
+        let asked = (0..1_000).map(|at| format!("seq.at(s, x + {at})")).collect::<Vec<_>>().join(" + ");
+        Source::Text(format!("input x: i64\nlet s = seq.make({values})\n{asked}"))
+    }),
+    slow("a function of 100,000 operands, called 1,000 times", "limit instantiation", || {
+        let values = vec!["x"; 100_000].join(", ");
+        let calls = (0..1_000).map(|at| format!("f(a + {at})")).collect::<Vec<_>>().join(" + ");
+        Source::Text(format!("input a: i64\nlet f = fn(x) = seq.at(seq.make({values}), 0)\n{calls}"))
+    }),
     slow("a loop of a million rounds that makes strings", "arena_limit", || {
         Source::Text("input t: text\nseq.reduce(fn(s, i) = strings.join(s, t), seq.range(1000000), t)".to_owned())
     }),

@@ -491,7 +491,7 @@ fn other_limits_are_exact_too() {
     assert_eq!(with(source, |l| l.instantiation = 12), None);
     assert_eq!(
         with(source, |l| l.instantiation = 11).unwrap(),
-        "the model exceeds the limit `instantiation` of 11 steps of function calls"
+        "the model exceeds the limit `instantiation` of 11 steps of calls and sequences"
     );
     let source = "foo(1)\n".repeat(50);
     let found = parse(&source, &Operators, &Limits { problems: 7, ..Limits::default() }).unwrap_err();

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// What a call counts for besides the nodes it makes: its arguments are kept as long as preparation lasts.
+/// What a call counts for besides its arguments and the nodes it makes: all is kept as long as preparation lasts.
 const CALL: usize = 8;
 
 /// The most calls inside each other: what the stack is large enough for. Fewer if `Limits::nesting` says so.
@@ -161,9 +161,8 @@ impl Typer<'_> {
             }
             if stack.len() == waiting {
                 stack.pop();
-                self.functions.instantiated += 1;
-                if self.functions.instantiated > self.limits.instantiation {
-                    self.report(self.limits.exceeded(Limit::Instantiation).at(self.graph.span(node)));
+                if let Err(problem) = self.spend(1 + graph.operands(node).len()) {
+                    self.report(problem.at(graph.span(node)));
                     return Err(Stop::Reported);
                 }
                 let typed = self.node(prepared, node, home);
@@ -178,6 +177,15 @@ impl Typer<'_> {
             }
         }
         self.known(environment, node).flatten().ok_or(Stop::Reported)
+    }
+
+    /// Counts what calls, and operators on functions and sequences, make of a text that is much shorter.
+    pub(super) fn spend(&mut self, steps: usize) -> Result<(), Diagnostic> {
+        self.functions.instantiated = self.functions.instantiated.saturating_add(steps);
+        if self.functions.instantiated > self.limits.instantiation {
+            return Err(self.limits.exceeded(Limit::Instantiation));
+        }
+        Ok(())
     }
 
     fn is_lambda(&self, node: NodeId) -> bool {
@@ -283,7 +291,7 @@ impl Typer<'_> {
                 if self.functions.calls.len() >= self.limits.nesting.min(NESTING) {
                     return Err(too_much(format!("functions call functions more than {NESTING} deep")));
                 }
-                self.functions.instantiated += CALL;
+                self.functions.instantiated = self.functions.instantiated.saturating_add(CALL + arguments.len());
                 self.functions.environments.push(Environment {
                     parent: environment,
                     arguments: parameters.iter().copied().zip(arguments.iter().copied()).collect(),

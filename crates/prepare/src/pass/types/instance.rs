@@ -6,7 +6,7 @@ use super::function::{Passed, too_much};
 use crate::graph::LoopId;
 use crate::pass::Prepared;
 use crate::{Id, Kind};
-use cembra_expr::{NodeId, Value};
+use cembra_expr::{Diagnostic, NodeId, Value};
 use cembra_ops::{Arg, Expansion, Instantiation, Meaning, OpId, Round, Sequence, Stop, TypeFault, common_type};
 use cembra_runtime::{QType, Scalar};
 use smallvec::SmallVec;
@@ -26,6 +26,12 @@ fn id_of(arg: Arg) -> Id {
     Id::from_index(arg.0 as usize)
 }
 
+/// A limit that is exceeded while an operator is applied, whose operands are not to blame.
+fn exceeded(problem: Diagnostic) -> Stop {
+    let fault = TypeFault { code: problem.code(), ..TypeFault::mismatch(problem.message(), None) };
+    Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
+}
+
 fn arg_of(id: Id) -> Arg {
     Arg(id.index() as u32)
 }
@@ -33,6 +39,7 @@ fn arg_of(id: Id) -> Arg {
 impl Instance<'_, '_, '_> {
     /// An operator on typed operands.
     pub(super) fn apply_operator(&mut self, op: OpId, args: &[Arg]) -> Result<Arg, Stop> {
+        self.typer.spend(1 + args.len()).map_err(exceeded)?;
         if let Meaning::Instantiate(make) = self.typer.registry.get(op).meaning {
             self.typer.registry.get(op).check_count(args.len())?;
             return make(self, args);
