@@ -55,6 +55,10 @@ pub(super) const CASES: &[Case] = &[
         let names = (0..20_000).map(|n| format!("p{n}")).collect::<Vec<_>>();
         Source::Text(format!("core.apply(fn({}) = {}, 1)", names.join(", "), names.join(" + ")))
     }),
+    quick("a function of 50,000 parameters that uses all at once", "arguments", || {
+        let names = (0..50_000).map(|n| format!("p{n}")).collect::<Vec<_>>().join(", ");
+        Source::Text(format!("core.apply(fn({names}) = core.make_tuple({names}), 1)"))
+    }),
     slow("200 functions of one name inside each other", "value", || {
         let calls = "core.apply(fn(x) = x + 1, ".repeat(200);
         Source::Text(format!("{}1{}", calls, ")".repeat(200)))

@@ -7,11 +7,12 @@ use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, NameId, Node, NodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The most members of all sets together: what keeps a model from a stranger from filling memory with them.
-const MOST_MEMBERS: usize = 16 << 20;
+/// The most members that are looked at to make sets of them: what keeps a model from a stranger from filling memory and time
+/// with them.
+const MOST_LOOKED_AT: usize = 16 << 20;
 
 /// A set of placeholders.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct SetId(u32);
 
 impl SetId {
@@ -25,7 +26,7 @@ pub(super) struct Free {
     of_node: Vec<SetId>,
     sets: Vec<SmallVec<[NodeId; 4]>>,
     ids: FxHashMap<SmallVec<[NodeId; 4]>, SetId>,
-    members: usize,
+    looked_at: usize,
 }
 
 impl Free {
@@ -33,35 +34,31 @@ impl Free {
     pub(super) fn of(graph: &Graph, lambda: NameId) -> Result<Free, Diagnostics> {
         let mut free = Free { of_node: Vec::with_capacity(graph.len()), ..Free::default() };
         free.intern(SmallVec::new());
-        let mut unions: FxHashMap<(SetId, SetId), SetId> = FxHashMap::default();
+        let mut unions: FxHashMap<SmallVec<[SetId; 4]>, SetId> = FxHashMap::default();
         for at in 0..graph.len() {
             let node = NodeId::from_index(at);
             let set = match graph.node(node) {
                 Node::Leaf(_) | Node::Literal(_) => SetId::EMPTY,
                 Node::Placeholder(_) => free.intern(SmallVec::from_slice(&[node])),
                 Node::Operator(name, [body, parameters @ ..]) if name == lambda => {
+                    let mut bound = parameters.to_vec();
+                    bound.sort_unstable();
                     let mut set = free.sets[free.of_node[body.index()].0 as usize].clone();
-                    set.retain(|member| !parameters.contains(member));
+                    free.looked_at += set.len();
+                    set.retain(|member| bound.binary_search(member).is_err());
                     free.intern(set)
                 }
-                Node::Operator(_, operands) => {
-                    let mut set = SetId::EMPTY;
-                    for operand in operands {
-                        let other = free.of_node[operand.index()];
-                        set = match (set, other) {
-                            (set, other) if set == other || other == SetId::EMPTY => set,
-                            (SetId::EMPTY, other) => other,
-                            both => match unions.get(&both) {
-                                Some(known) => *known,
-                                None => *unions.entry(both).or_insert(free.union(both)),
-                            },
-                        };
-                    }
-                    set
-                }
+                Node::Operator(_, operands) => match free.of_operands(operands).as_slice() {
+                    [] => SetId::EMPTY,
+                    [one] => *one,
+                    several => match unions.get(several) {
+                        Some(known) => *known,
+                        None => *unions.entry(several.into()).or_insert(free.union(several)),
+                    },
+                },
             };
             free.of_node.push(set);
-            if free.members > MOST_MEMBERS {
+            if free.looked_at > MOST_LOOKED_AT {
                 let problem = Diagnostic::new(Code::Limit, "the model has too many functions inside of functions");
                 return Err(problem.at(graph.span(node)).hint("name inner parts with `fn`").into());
             }
@@ -69,12 +66,30 @@ impl Free {
         Ok(free)
     }
 
-    fn union(&mut self, (a, b): (SetId, SetId)) -> SetId {
-        let mut set = self.sets[a.0 as usize].clone();
-        set.extend_from_slice(&self.sets[b.0 as usize]);
-        set.sort_unstable();
-        set.dedup();
-        self.intern(set)
+    /// The sets of operands that have some, each once.
+    fn of_operands(&self, operands: &[NodeId]) -> SmallVec<[SetId; 4]> {
+        let sets = operands.iter().map(|operand| self.of_node[operand.index()]);
+        let mut sets: SmallVec<[SetId; 4]> = sets.filter(|set| *set != SetId::EMPTY).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        sets
+    }
+
+    /// The members of all these sets.
+    fn union(&mut self, sets: &[SetId]) -> SetId {
+        // All at once: one after the other would make a set for each.
+        let mut all = SmallVec::new();
+        for set in sets {
+            let members = &self.sets[set.0 as usize];
+            self.looked_at += members.len();
+            if self.looked_at > MOST_LOOKED_AT {
+                break;
+            }
+            all.extend_from_slice(members);
+        }
+        all.sort_unstable();
+        all.dedup();
+        self.intern(all)
     }
 
     fn intern(&mut self, set: SmallVec<[NodeId; 4]>) -> SetId {
@@ -82,7 +97,6 @@ impl Free {
             return *id;
         }
         let id = SetId(self.sets.len() as u32);
-        self.members += set.len() + 1;
         self.sets.push(set.clone());
         self.ids.insert(set, id);
         id

@@ -18,6 +18,9 @@ use std::rc::Rc;
 /// What a call counts for besides its arguments and the nodes it makes: all is kept as long as preparation lasts.
 const CALL: usize = 8;
 
+/// How many free parameters are looked up in the time of a step: most nodes have fewer.
+const MEMBERS_OF_A_STEP: usize = 16;
+
 /// The most calls inside each other: what the stack is large enough for. Fewer if `Limits::nesting` says so.
 const NESTING: usize = 64;
 
@@ -93,13 +96,16 @@ impl Functions {
         if let Some(home) = self.environment(environment).and_then(|known| known.homes.get(&set)) {
             return *home;
         }
-        let mut home = environment;
+        let (mut home, mut looked_at) = (environment, 0);
         while let Some(here) = self.environment(home) {
-            if self.free.members(set).iter().any(|member| here.arguments.contains_key(member)) {
+            let members = self.free.members(set);
+            looked_at += members.len();
+            if members.iter().any(|member| here.arguments.contains_key(member)) {
                 break;
             }
             home = here.parent;
         }
+        self.instantiated = self.instantiated.saturating_add(looked_at / MEMBERS_OF_A_STEP);
         if let Some(known) = self.environments.get_mut(environment.0 as usize - 1) {
             known.homes.insert(set, home);
         }
