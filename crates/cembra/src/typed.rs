@@ -216,8 +216,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
                     let value = unsafe { read.read(from)? };
                     let borrowed;
                     let value = if value.is_owned() {
-                        self.kept.push(value.into_owned());
-                        &self.kept[self.kept.len() - 1]
+                        &*self.kept.push_mut(value.into_owned())
                     } else {
                         borrowed = value;
                         &borrowed

@@ -395,8 +395,13 @@ impl Registry {
                 pure,
             })
             .collect();
-        let usual = ["x", "y", "z", "x3", "x4", "x5", "x6"].map(str::to_owned);
-        let names = if params.is_empty() { usual[..arity].to_vec() } else { params };
+        let usual = |at| match at {
+            0 => "x".to_owned(),
+            1 => "y".to_owned(),
+            2 => "z".to_owned(),
+            _ => format!("x{at}"),
+        };
+        let names = if params.is_empty() { (0..arity).map(usual).collect() } else { params };
         let params: Vec<Parameter> =
             names.into_iter().map(|name| Parameter { name: name.leak(), default: None }).collect();
         self.add(OpDef {

@@ -96,6 +96,7 @@ fn write_struct(text: &mut String, interface: &Interface, one: &Struct) {
 
 /// The name of a struct: `Input`, `Tuple0`.
 fn path(one: &Struct) -> String {
+    // Names of structs are ours and in ASCII: `input`, `output`, `tuple0`.
     let (first, rest) = one.name.split_at(1);
     first.to_ascii_uppercase() + rest
 }
