@@ -4,7 +4,7 @@
 //! a model is being prepared: the types of a type literal, of an untyped `missing`, of a function and of a sequence; none
 //! has a place in a frame.
 
-use crate::Fields;
+use crate::{Fields, MachineType};
 use std::fmt;
 use std::sync::Arc;
 
@@ -89,6 +89,19 @@ impl Scalar {
         match self {
             Scalar::WeakFloat => Scalar::Float64,
             other => other,
+        }
+    }
+
+    /// How a value lies in a register; none for a unit, which needs none, and for strings, which take two.
+    #[must_use]
+    pub const fn machine_type(self) -> Option<MachineType> {
+        match self {
+            Scalar::Boolean => Some(MachineType::Flag),
+            Scalar::Int32 => Some(MachineType::I32),
+            Scalar::Int64 | Scalar::UInt64 => Some(MachineType::I64),
+            Scalar::Float32 => Some(MachineType::F32),
+            Scalar::Float64 | Scalar::WeakFloat => Some(MachineType::F64),
+            Scalar::Unit | Scalar::Text | Scalar::Bytes => None,
         }
     }
 

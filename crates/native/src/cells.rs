@@ -44,14 +44,9 @@ pub(crate) const fn clif_type(ty: MachineType) -> ir::Type {
     }
 }
 
+/// The code generator's type of a number.
 pub(crate) fn number_type(scalar: Scalar) -> Option<ir::Type> {
-    Some(match scalar {
-        Scalar::Int32 => types::I32,
-        Scalar::Int64 | Scalar::UInt64 => types::I64,
-        Scalar::Float32 => types::F32,
-        Scalar::Float64 | Scalar::WeakFloat => types::F64,
-        Scalar::Unit | Scalar::Boolean | Scalar::Text | Scalar::Bytes => return None,
-    })
+    scalar.machine_type().filter(|ty| *ty != MachineType::Flag).map(clif_type)
 }
 
 pub(crate) fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
@@ -77,11 +72,10 @@ pub(crate) fn join_types(qtype: &QType, out: &mut Vec<ir::Type>) {
 }
 
 fn datum_types(scalar: Scalar, out: &mut Vec<ir::Type>) {
-    match (number_type(scalar), scalar) {
-        (Some(ty), _) => out.push(ty),
-        (None, Scalar::Boolean) => out.push(types::I8),
-        (None, Scalar::Text | Scalar::Bytes) => out.extend([types::I64, types::I64]),
-        (None, _) => {}
+    match scalar.machine_type() {
+        Some(ty) => out.push(clif_type(ty)),
+        None if scalar.is_string() => out.extend([types::I64, types::I64]),
+        None => {}
     }
 }
 
@@ -215,13 +209,11 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
 }
 
 fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from: Memory) -> Datum {
-    match (number_type(scalar), scalar) {
-        (Some(ty), _) => Datum::Num(from.load(builder, ty)),
-        (None, Scalar::Boolean) => Datum::Flag(from.load(builder, types::I8)),
-        (None, Scalar::Text | Scalar::Bytes) => {
-            Datum::Text(from.load(builder, types::I64), from.at(8).load(builder, types::I64))
-        }
-        (None, _) => Datum::Nothing,
+    match scalar.machine_type() {
+        Some(MachineType::Flag) => Datum::Flag(from.load(builder, types::I8)),
+        Some(ty) => Datum::Num(from.load(builder, clif_type(ty))),
+        None if scalar.is_string() => Datum::Text(from.load(builder, types::I64), from.at(8).load(builder, types::I64)),
+        None => Datum::Nothing,
     }
 }
 

@@ -108,17 +108,14 @@ impl Datum {
     /// A constant of a scalar type from its bits; a string is empty.
     #[must_use]
     pub fn from_bits(scalar: Scalar, bits: u64, tape: &mut Tape) -> Datum {
-        match scalar {
-            Scalar::Unit => Datum::Unit,
-            Scalar::Boolean => Datum::Flag(tape.mconst(bits != 0)),
-            Scalar::Int32 => Datum::Num(tape.konst(MachineType::I32, bits)),
-            Scalar::Int64 | Scalar::UInt64 => Datum::Num(tape.konst(MachineType::I64, bits)),
-            Scalar::Float32 => Datum::Num(tape.konst(MachineType::F32, bits)),
-            Scalar::Float64 | Scalar::WeakFloat => Datum::Num(tape.konst(MachineType::F64, bits)),
-            Scalar::Text | Scalar::Bytes => {
+        match scalar.machine_type() {
+            Some(MachineType::Flag) => Datum::Flag(tape.mconst(bits != 0)),
+            Some(ty) => Datum::Num(tape.konst(ty, bits)),
+            None if scalar.is_string() => {
                 let zero = tape.konst(MachineType::I64, 0);
                 Datum::Text { ptr: zero, len: zero }
             }
+            None => Datum::Unit,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::definition::PresenceRule;
 use crate::{Cell, Datum, Instr, Lower, Operand, Overload, Presence, Tape};
-use cembra_runtime::{MachineType, Scalar};
+use cembra_runtime::MachineType;
 use smallvec::SmallVec;
 
 /// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players
@@ -85,16 +85,13 @@ impl Overload {
 /// A value from outside the tape.
 fn input(tape: &mut Tape, operand: Operand) -> Cell {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
-    let datum = match operand.scalar {
-        Scalar::Unit => Datum::Unit,
-        Scalar::Boolean => Datum::Flag(tape.input_mask()),
-        Scalar::Int32 => Datum::Num(tape.input(MachineType::I32)),
-        Scalar::Int64 | Scalar::UInt64 => Datum::Num(tape.input(MachineType::I64)),
-        Scalar::Float32 => Datum::Num(tape.input(MachineType::F32)),
-        Scalar::Float64 | Scalar::WeakFloat => Datum::Num(tape.input(MachineType::F64)),
-        Scalar::Text | Scalar::Bytes => {
+    let datum = match operand.scalar.machine_type() {
+        Some(MachineType::Flag) => Datum::Flag(tape.input_mask()),
+        Some(ty) => Datum::Num(tape.input(ty)),
+        None if operand.scalar.is_string() => {
             Datum::Text { ptr: tape.input(MachineType::I64), len: tape.input(MachineType::I64) }
         }
+        None => Datum::Unit,
     };
     Cell { presence, datum }
 }

@@ -20,14 +20,11 @@ fn old_processor() -> OwnedTargetIsa {
 /// A number, a boolean or a unit from outside; strings never come into vectors.
 fn input(tape: &mut Tape, operand: Operand) -> Option<Cell> {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
-    let datum = match operand.scalar {
-        Scalar::Unit => Datum::Unit,
-        Scalar::Boolean => Datum::Flag(tape.input_mask()),
-        Scalar::Int32 => Datum::Num(tape.input(MachineType::I32)),
-        Scalar::Int64 | Scalar::UInt64 => Datum::Num(tape.input(MachineType::I64)),
-        Scalar::Float32 => Datum::Num(tape.input(MachineType::F32)),
-        Scalar::Float64 | Scalar::WeakFloat => Datum::Num(tape.input(MachineType::F64)),
-        Scalar::Text | Scalar::Bytes => return None,
+    let datum = match operand.scalar.machine_type() {
+        Some(MachineType::Flag) => Datum::Flag(tape.input_mask()),
+        Some(ty) => Datum::Num(tape.input(ty)),
+        None if operand.scalar.is_string() => return None,
+        None => Datum::Unit,
     };
     Some(Cell { presence, datum })
 }

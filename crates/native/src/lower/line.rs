@@ -8,8 +8,7 @@ use cembra_expr::Value;
 use cembra_ops::{self as ops, Tape};
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
-use cranelift_codegen::ir::{self, types};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_codegen::ir;
 
 /// A value of the plan on a tape.
 #[derive(Clone)]
@@ -91,7 +90,7 @@ impl Lowering<'_, '_, '_> {
             && let Some(Cell { datum: Datum::Tuple(fields), .. }) = self.registers.get(tuple)
             && let QType::Tuple(types) = &self.plan.value(tuple).qtype
         {
-            return line.enter(self.tape, self.builder, &fields[index], &types[index]);
+            return line.enter(self.tape, &fields[index], &types[index]);
         }
         match self.import(line, tuple) {
             TapeCell::Tuple(fields) => fields[index].clone(),
@@ -110,7 +109,7 @@ impl Lowering<'_, '_, '_> {
             Some(cell) => TapeCell::Scalar(cell),
             None => {
                 let cell = self.cell(value);
-                line.enter(self.tape, self.builder, &cell, &plan.value(value).qtype)
+                line.enter(self.tape, &cell, &plan.value(value).qtype)
             }
         };
         line.cells.set(value, cell.clone());
@@ -171,9 +170,9 @@ impl Line {
     }
 
     /// Makes machine values inputs of the tape.
-    fn enter(&mut self, tape: &mut Tape, builder: &FunctionBuilder<'_>, cell: &Cell, qtype: &QType) -> TapeCell {
+    fn enter(&mut self, tape: &mut Tape, cell: &Cell, qtype: &QType) -> TapeCell {
         if let (Datum::Tuple(cells), QType::Tuple(types)) = (&cell.datum, qtype) {
-            let fields = cells.iter().zip(types.iter()).map(|(cell, ty)| self.enter(tape, builder, cell, ty)).collect();
+            let fields = cells.iter().zip(types.iter()).map(|(cell, ty)| self.enter(tape, cell, ty)).collect();
             return TapeCell::Tuple(fields);
         }
         let presence = match cell.presence {
@@ -184,12 +183,7 @@ impl Line {
         let datum = match &cell.datum {
             Datum::Flag(value) => ops::Datum::Flag(self.flag(tape, *value)),
             Datum::Num(value) => {
-                let ty = match builder.func.dfg.value_type(*value) {
-                    types::I32 => MachineType::I32,
-                    types::F32 => MachineType::F32,
-                    types::F64 => MachineType::F64,
-                    _ => MachineType::I64,
-                };
+                let ty = qtype.scalar().and_then(Scalar::machine_type).unwrap_or(MachineType::I64);
                 ops::Datum::Num(self.number(tape, *value, ty))
             }
             Datum::Text(ptr, len) => ops::Datum::Text {
