@@ -190,6 +190,14 @@ fn a_guard_does_not_need_what_it_guards() {
     assert_eq!(run(shared, [60, 1, 6]), (2, Some(10)));
     assert_eq!(run(shared, [7, 2, -1]), (2, Some(2)));
     assert_eq!(run(shared, [4, 2, -1]), (2, Some(-2)));
+    // If it is computed anyway, it is left out, and the guard is a little wide.
+    let source = "input i, j, k: i32
+        let s = test.slow(i, j)
+        let c = where(k > 5, s, 0) > 2
+        output y = where(k > 0, where(c, s, 1), 0)
+        output z = where(c, 1, 0)";
+    let count = |k| outcome(source, [6, 1, k], None).0;
+    assert_eq!([-1, 1, 6].map(count), [0, 1, 1]);
 }
 
 /// A random model: statements in an order that the definitions allow, and outputs. Each value may be used by several

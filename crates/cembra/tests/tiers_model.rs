@@ -170,6 +170,20 @@ fn by_hand_every_tier_is_taken_once_whoever_advances() {
 }
 
 #[test]
+fn who_is_refused_asks_again_after_as_many_calls_as_said() {
+    let alone = || {
+        let ladder = Ladder::<()>::new(2);
+        assert_eq!([(); 3].map(|()| ladder.count_call()), [false, true, false]);
+        assert!(!ladder.request(3, || false));
+        assert_eq!([(); 4].map(|()| ladder.count_call()), [false, false, true, false]);
+        assert!(ladder.request(3, || true));
+        assert!(ladder.request(3, || unreachable!("it was asked for")));
+        assert!(!ladder.count_call());
+    };
+    shuttle::check_random(alone, 1);
+}
+
+#[test]
 fn what_is_dropped_is_skipped_and_what_is_refused_asks_again() {
     let refused = Arc::new(AtomicUsize::new(0));
     let (skipped, compiled) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -72,3 +72,45 @@ fn needed(instrs: &[Instr], first: usize, second: usize) -> Vec<usize> {
     }
     (first + 1..second).filter(|at| needed[at - first]).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pairs of a tape on two numbers, on which everything is live.
+    fn pairs(build: impl FnOnce(&mut Tape, cembra_ops::Val, cembra_ops::Val)) -> Vec<(usize, usize, Vec<usize>)> {
+        let mut tape = Tape::new();
+        let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64));
+        build(&mut tape, x, y);
+        let found = find(&tape, &vec![true; tape.instrs().len()]);
+        found.into_iter().map(|pair| (pair.first, pair.second, pair.between)).collect()
+    }
+
+    #[test]
+    fn what_is_played_before_its_time_is_in_no_other_pair() {
+        let found = pairs(|tape, x, y| {
+            tape.bin(Bin::Div, x, y);
+            let root = tape.un(Un::Sqrt, x);
+            tape.bin(Bin::Div, root, y);
+            tape.un(Un::Sqrt, y);
+        });
+        assert_eq!(found, [(2, 4, vec![3])]);
+    }
+
+    #[test]
+    fn only_what_does_not_need_the_other_is_paired() {
+        let found = pairs(|tape, x, y| {
+            let quotient = tape.bin(Bin::Div, x, y);
+            let sum = tape.bin(Bin::Add, quotient, y);
+            tape.bin(Bin::Div, sum, x);
+            tape.bin(Bin::Div, y, x);
+        });
+        assert_eq!(found, [(2, 5, vec![])]);
+        let found = pairs(|tape, x, y| {
+            let root = tape.un(Un::Sqrt, x);
+            tape.un(Un::Sqrt, root);
+            tape.bin(Bin::Div, x, y);
+        });
+        assert_eq!(found, []);
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::*;
 use cembra_ops::{Cell, Datum, Instr, Lower, Operand, Outcome, Presence, Registry, lower};
-use cembra_runtime::{MachineType, Scalar};
+use cembra_runtime::MachineType;
 use cranelift_codegen::isa::lookup;
 use cranelift_codegen::settings::{self, Configurable};
 
