@@ -95,6 +95,44 @@ fn what_the_code_depends_on_is_in_the_key() {
 }
 
 #[test]
+fn where_structs_have_their_fields_is_in_the_key() {
+    #[derive(cembra::Input)]
+    #[repr(C)]
+    struct Forward {
+        x: f64,
+        y: f64,
+    }
+    #[derive(cembra::Input)]
+    #[repr(C)]
+    struct Backward {
+        y: f64,
+        x: f64,
+    }
+    #[derive(cembra::Output)]
+    #[repr(C)]
+    struct Rising {
+        a: f64,
+        b: f64,
+    }
+    #[derive(cembra::Output)]
+    #[repr(C)]
+    struct Falling {
+        b: f64,
+        a: f64,
+    }
+    let folder = private();
+    let cache = open(folder.path());
+    let options = Options::default().backend(Backend::Native).code_cache(cache.clone());
+    let model = Model::parse("input x, y: f64; output a = x + 1.0; output b = y * 2.0").expect("a model");
+    let (forward, backward) = (Forward { x: 3.0, y: 5.0 }, Backward { x: 3.0, y: 5.0 });
+    let one = model.executor::<Forward, Rising>(&options).expect("code").run(&forward).expect("values");
+    let two = model.executor::<Forward, Falling>(&options).expect("code").run(&forward).expect("values");
+    let three = model.executor::<Backward, Falling>(&options).expect("code").run(&backward).expect("values");
+    assert_eq!([(one.a, one.b), (two.a, two.b), (three.a, three.b)], [(4.0, 10.0); 3]);
+    assert_eq!(counted(&cache), (0, 3, 0));
+}
+
+#[test]
 fn damaged_swapped_and_strange_entries_are_misses() {
     let folder = private();
     let cache = open(folder.path());
