@@ -98,37 +98,38 @@ fn what_the_code_depends_on_is_in_the_key() {
 fn where_structs_have_their_fields_is_in_the_key() {
     #[derive(cembra::Input)]
     #[repr(C)]
-    struct Forward {
+    struct AsWritten {
+        n: i32,
         x: f64,
-        y: f64,
     }
     #[derive(cembra::Input)]
-    #[repr(C)]
-    struct Backward {
-        y: f64,
+    struct Reordered {
+        n: i32,
         x: f64,
     }
     #[derive(cembra::Output)]
     #[repr(C)]
     struct Rising {
-        a: f64,
+        a: i32,
         b: f64,
     }
     #[derive(cembra::Output)]
-    #[repr(C)]
-    struct Falling {
+    struct Packed {
+        a: i32,
         b: f64,
-        a: f64,
     }
+    // Otherwise it would be the same code, and rightly so.
+    assert_ne!(std::mem::offset_of!(AsWritten, n), std::mem::offset_of!(Reordered, n));
+    assert_ne!(std::mem::offset_of!(Rising, a), std::mem::offset_of!(Packed, a));
     let folder = private();
     let cache = open(folder.path());
     let options = Options::default().backend(Backend::Native).code_cache(cache.clone());
-    let model = Model::parse("input x, y: f64; output a = x + 1.0; output b = y * 2.0").expect("a model");
-    let (forward, backward) = (Forward { x: 3.0, y: 5.0 }, Backward { x: 3.0, y: 5.0 });
-    let one = model.executor::<Forward, Rising>(&options).expect("code").run(&forward).expect("values");
-    let two = model.executor::<Forward, Falling>(&options).expect("code").run(&forward).expect("values");
-    let three = model.executor::<Backward, Falling>(&options).expect("code").run(&backward).expect("values");
-    assert_eq!([(one.a, one.b), (two.a, two.b), (three.a, three.b)], [(4.0, 10.0); 3]);
+    let model = Model::parse("input n: i32, x: f64; output a = n + 1; output b = x * 2.0").expect("a model");
+    let (written, reordered) = (AsWritten { n: 3, x: 5.0 }, Reordered { n: 3, x: 5.0 });
+    let one = model.executor::<AsWritten, Rising>(&options).expect("code").run(&written).expect("values");
+    let two = model.executor::<AsWritten, Packed>(&options).expect("code").run(&written).expect("values");
+    let three = model.executor::<Reordered, Packed>(&options).expect("code").run(&reordered).expect("values");
+    assert_eq!([(one.a, one.b), (two.a, two.b), (three.a, three.b)], [(4, 10.0); 3]);
     assert_eq!(counted(&cache), (0, 3, 0));
 }
 
