@@ -31,6 +31,11 @@ pub fn interface() -> String {
         let (arguments, result) = function.signature();
         let _ = writeln!(text, "function {number} {} {arguments:?} {result:?}", function.symbol());
     }
+    let _ = writeln!(
+        text,
+        "function {} call_preserving: addresses of a function and of its words",
+        RuntimeFn::CALL_PRESERVING
+    );
     for kind in FaultKind::ALL {
         let _ = writeln!(text, "fault {} {}", kind as u32, kind.name());
     }

@@ -50,6 +50,7 @@ impl Row {
 
     /// Ends a row of calls: what is added next is not gone on with.
     pub fn end(&mut self) {
+        // SAFETY: KERNEL-ROW, which it asks for nothing of.
         unsafe extern "C" fn end(_: &mut Context, _: FramePtr, _: Call) -> i32 {
             STATUS_OK
         }
@@ -212,6 +213,7 @@ mod tests {
     use std::ptr::without_provenance;
 
     /// Adds its data to what is in a slot, but not up to 100.
+    // SAFETY: KERNEL-ROW, with two slots and data that is a number.
     unsafe extern "C" fn add(context: &mut Context, frame: FramePtr, call: Call) -> i32 {
         // SAFETY: KERNEL-ROW and FRAME-SLOT: calls below have two slots of a frame of two words.
         unsafe {

@@ -86,6 +86,7 @@ impl Interpreted {
 }
 
 impl Function for Interpreted {
+    // SAFETY: CALL, as the trait says.
     #[inline]
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
         context.set_structs(input, output);
@@ -130,6 +131,7 @@ fn sized<const FROM: u8, const TO: u8>(size: u32) -> Kernel {
     }
 }
 
+// SAFETY: KERNEL-ROW and CALL, promised by whoever runs the row.
 unsafe extern "C" fn copy<const FROM: u8, const TO: u8, const SIZE: u32>(
     context: &mut Context,
     frame: FramePtr,

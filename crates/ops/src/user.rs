@@ -129,6 +129,7 @@ macro_rules! user_functions {
         impl<$($ty: Repr),*> Arguments for ($($ty,)*) {
             const OPERANDS: &'static [Operand] = &[$($ty::OPERAND),*];
 
+            // SAFETY: FRAME-SLOT and KERNEL-ROW, as the trait says.
             unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { ($($ty::load(frame, slots.next()),)*) }
