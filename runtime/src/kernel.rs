@@ -57,13 +57,18 @@ impl Row {
         self.0.push(Word { kernel: end });
     }
 
+    /// Gives back the room that was left for more calls.
+    pub fn shrink_to_fit(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
     /// Where the next call will be.
     #[must_use]
     pub fn position(&self) -> usize {
         self.0.len()
     }
 
-    /// The call at a position. It is good while the row lives and nothing is added.
+    /// The call at a position. It is good while the row lives and neither grows nor shrinks.
     #[inline]
     #[must_use]
     pub fn call(&self, position: usize) -> Call {

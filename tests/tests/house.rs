@@ -41,7 +41,7 @@ const UNSAFE: &[&str] = &[
     "crates/ops/src/strings/rendering.rs",
     "crates/ops/src/user.rs",
     "crates/plan/src/binding.rs",
-    "crates/plan/src/build.rs",
+    "crates/plan/src/template.rs",
     "runtime/src/c_interface.rs",
     "runtime/src/code_memory/mod.rs",
     "runtime/src/code_memory/pool.rs",

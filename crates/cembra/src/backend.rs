@@ -75,9 +75,10 @@ impl Runnable {
         }
     }
 
+    /// Bytes of memory besides itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
-            Runnable::Tiered(tiered) => tiered.memory_bytes(),
+            Runnable::Tiered(tiered) => size_of::<Tiered>() + tiered.memory_bytes(),
             fixed => fixed.function().memory_bytes(),
         }
     }
@@ -86,21 +87,21 @@ impl Runnable {
 /// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
 pub(crate) fn bind(
     options: &Options,
-    plan: &Plan,
-    binding: &Binding,
+    plan: Plan,
+    binding: Binding,
     watch: &Watch,
 ) -> Result<(Runnable, Option<Diagnostic>), Error> {
     options.budget().check_time()?;
-    let interpret = || cembra_interp::bind(plan, binding);
+    let interpret = || cembra_interp::bind(&plan, &binding);
     match options.backend {
         Backend::Interpreter => return Ok((Runnable::Interpreted(interpret()), None)),
         Backend::Tiered => {
-            let tiered = Tiered::new(interpret(), options.tiering, options.tier);
+            let tiered = Tiered::new(interpret(), plan, binding, options);
             return Ok((Runnable::Tiered(Box::new(tiered)), None));
         }
         Backend::Native | Backend::Auto => {}
     }
-    match compile(plan, binding, options.tier, options.budget(), options.code_cache.as_ref(), watch) {
+    match compile(&plan, &binding, options.tier, options.budget(), options.code_cache.as_ref(), watch) {
         Ok(compiled) => Ok((Runnable::Native(compiled, options.tier), None)),
         Err(reason) => {
             options.budget().check_time()?;

@@ -116,12 +116,29 @@ pub(crate) struct Tell<S> {
     pub(crate) slot: u32,
 }
 
+/// What goes through the frame, because machine code does not find it in a struct, or nobody has a struct for it.
+pub(crate) struct Moves<S> {
+    pub(crate) loads: Box<[Load]>,
+    /// Fields of the output struct, with the slots they are read from.
+    pub(crate) outputs: Box<[(OutputField, u32)]>,
+    pub(crate) tells: Box<[Tell<S>]>,
+}
+
+impl<S> Moves<S> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.loads.is_empty() && self.outputs.is_empty() && self.tells.is_empty()
+    }
+
+    /// Bytes of memory that they hold, besides themselves; what accessors and setters close over apart.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.loads) + size_of_val(&*self.outputs) + size_of_val(&*self.tells)
+    }
+}
+
 /// A compiled model with the ways in and out of its frame.
 pub(crate) struct Bound<S> {
     pub(crate) executor: Executor,
-    pub(crate) loads: Vec<Load>,
-    pub(crate) moved_outputs: Vec<(OutputField, u32)>,
-    pub(crate) tells: Vec<Tell<S>>,
+    pub(crate) moves: Moves<S>,
 }
 
 /// Compiles a model for what is on its sides.
@@ -149,12 +166,12 @@ pub(crate) fn bind<S>(
     check_outputs(&plan, &wanted)?;
     let (inputs, loads) = bind_inputs(&plan, source)?;
     let mut binding = Binding { inputs, outputs: plan.frame_binding().outputs };
-    let (mut moved_outputs, mut tells) = (Vec::new(), Vec::new());
+    let (mut moved, mut tells) = (Vec::new(), Vec::new());
     let mut fields = fields.into_iter();
     for (output, place) in plan.outputs().iter().zip(&mut binding.outputs) {
         match (fields.next(), listener) {
             (Some(field), _) if field.in_place => *place = Place { base: Base::Output, offset: field.offset as u32 },
-            (Some(field), _) => moved_outputs.push((field, place.offset)),
+            (Some(field), _) => moved.push((field, place.offset)),
             (None, None) => {}
             (None, Some(listener)) => {
                 let qtype = plan.value(output.value).qtype.clone();
@@ -162,8 +179,9 @@ pub(crate) fn bind<S>(
             }
         }
     }
-    let executor = Executor::from(Inner::new(&program, plan, binding, &options)?);
-    Ok(Bound { executor, loads, moved_outputs, tells })
+    let executor = Executor::from(Inner::new(&program, plan, Some(binding), &options)?);
+    let moves = Moves { loads: loads.into(), outputs: moved.into(), tells: tells.into() };
+    Ok(Bound { executor, moves })
 }
 
 /// The outputs to compute: those of the fields, where one without a name is the main output, then those listened to.

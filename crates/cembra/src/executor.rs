@@ -6,9 +6,9 @@ use crate::metrics::{Event, Watch};
 use crate::sites::Sites;
 use crate::tiers::Tiered;
 use crate::{Backend, Error, Options};
-use cembra_expr::{Code, Diagnostic, Limits, Program, ScalarValue, Value, ValueRun};
-use cembra_native::{CodeCache, Compiled, Tier};
-use cembra_plan::{Action, Binding, Function, Plan, StepId, ValueId};
+use cembra_expr::{Code, Diagnostic, Program, ScalarValue, Value, ValueRun};
+use cembra_native::{Compiled, Tier};
+use cembra_plan::{Binding, Function, Plan, StepId, Template, ValueId};
 use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
 use std::sync::{Arc, OnceLock};
 
@@ -21,23 +21,40 @@ pub struct Field {
     pub qtype: QType,
 }
 
-/// Everything a compiled model is; shared by executors and sessions.
+/// Everything a compiled model is; shared by executors and sessions. Not the plan: that is several times as large as what
+/// calls and errors need of it.
 #[derive(Debug)]
 pub(crate) struct Inner {
     sites: Sites,
-    pub(crate) plan: Plan,
-    pub(crate) binding: Binding,
+    pub(crate) template: Template,
     pub(crate) runnable: Runnable,
     pub(crate) watch: Watch,
-    /// Where tiers that are compiled later are looked for.
-    pub(crate) code_cache: Option<CodeCache>,
-    pub(crate) limits: Limits,
-    fallback: OnceLock<Diagnostic>,
-    inputs: Vec<Field>,
-    outputs: Vec<Field>,
-    /// The slots of the inputs and outputs, for calls by value.
-    input_runs: Vec<ValueRun>,
-    output_runs: Vec<ValueRun>,
+    /// The limits of an evaluation: the bytes of its strings, and the rounds of its loops.
+    arena_bytes: usize,
+    loop_iterations: u64,
+    fallback: OnceLock<Box<Diagnostic>>,
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+    slots: Option<Slots>,
+}
+
+/// The slots of the inputs and outputs of a model that is called by value.
+#[derive(Debug)]
+struct Slots {
+    inputs: Box<[ValueRun]>,
+    outputs: Box<[ValueRun]>,
+}
+
+impl Slots {
+    fn of(plan: &Plan) -> Slots {
+        let runs = |values: &mut dyn Iterator<Item = ValueId>| {
+            ValueRun::all(values.map(|value| (&plan.value(value).qtype, plan.value(value).slot))).into()
+        };
+        Slots {
+            inputs: runs(&mut plan.inputs().iter().map(|input| input.value)),
+            outputs: runs(&mut plan.outputs().iter().map(|output| output.value)),
+        }
+    }
 }
 
 impl Drop for Inner {
@@ -47,7 +64,13 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(program: &Program, plan: Plan, binding: Binding, options: &Options) -> Result<Inner, Error> {
+    /// Compiles a plan, for calls by value or for structs: then the binding says where their fields are.
+    pub(crate) fn new(
+        program: &Program,
+        plan: Plan,
+        structs: Option<Binding>,
+        options: &Options,
+    ) -> Result<Inner, Error> {
         if !cembra_runtime::math::default_float_mode() {
             let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
             let diagnostic = Diagnostic::new(Code::FloatMode, message);
@@ -56,33 +79,26 @@ impl Inner {
                 .into());
         }
         let watch = Watch::new(options);
-        let (runnable, reason) = bind(options, &plan, &binding, &watch)?;
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
-        let inputs: Vec<Field> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
-        let outputs: Vec<Field> = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
-        let runs = |fields: &[Field], values: &mut dyn Iterator<Item = ValueId>| {
-            ValueRun::all(fields.iter().map(|field| &field.qtype).zip(values.map(|value| plan.value(value).slot)))
-        };
-        let input_runs = runs(&inputs, &mut plan.inputs().iter().map(|input| input.value));
-        let output_runs = runs(&outputs, &mut plan.outputs().iter().map(|output| output.value));
-        let limits = *options.budget().limits();
+        let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
+        let (sites, template) = (Sites::of(&plan, program), plan.template().clone());
+        let slots = structs.is_none().then(|| Slots::of(&plan));
+        let binding = structs.unwrap_or_else(|| plan.frame_binding());
+        let (runnable, reason) = bind(options, plan, binding, &watch)?;
+        let limits = options.budget().limits();
         watch.record(&Event::ExecutorMade);
-        let fallback = OnceLock::new();
-        let code_cache = options.code_cache.clone();
-        let sites = Sites::of(&plan, program);
         let inner = Inner {
             sites,
-            plan,
-            binding,
+            template,
             runnable,
             watch,
-            code_cache,
-            limits,
-            fallback,
+            arena_bytes: limits.arena_bytes,
+            loop_iterations: limits.loop_iterations,
+            fallback: OnceLock::new(),
             inputs,
             outputs,
-            input_runs,
-            output_runs,
+            slots,
         };
         if let Some(reason) = reason {
             inner.fall_back(reason);
@@ -92,7 +108,7 @@ impl Inner {
 
     /// Keeps and tells why there is no machine code.
     pub(crate) fn fall_back(&self, reason: Diagnostic) {
-        self.watch.record(&Event::Fallback { reason: self.fallback.get_or_init(|| reason) });
+        self.watch.record(&Event::Fallback { reason: self.fallback.get_or_init(|| Box::new(reason)) });
     }
 
     /// The tiers, if the backend has any.
@@ -108,13 +124,13 @@ impl Inner {
     }
 
     pub(crate) fn context(&self) -> Context {
-        let mut context = Context::with_arena_limit(self.limits.arena_bytes);
-        context.set_iterations(self.limits.loop_iterations);
+        let mut context = Context::with_arena_limit(self.arena_bytes);
+        context.set_iterations(self.loop_iterations);
         context
     }
 
     pub(crate) fn frame(&self) -> Frame {
-        Frame::from_template(self.plan.template())
+        self.template.frame()
     }
 
     /// Writes one value for each input to its slot in a frame of this plan (bound to the frame).
@@ -123,11 +139,12 @@ impl Inner {
     /// STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
     #[inline]
     pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
+        let Some(slots) = &self.slots else { return Err(bound_to_structs()) };
         if values.len() != self.inputs.len() {
             return Err(miscount(self.inputs.len(), values.len()));
         }
         let mut rest = values;
-        for run in &self.input_runs {
+        for run in &slots.inputs {
             let (these, others) = rest.split_at_checked(run.len()).unwrap_or((rest, &[]));
             // SAFETY: FRAME-SLOT: the run's slots are those of its inputs in a frame of the plan; texts outlive their use by the
             // promise of the caller.
@@ -138,6 +155,12 @@ impl Inner {
             rest = others;
         }
         Ok(())
+    }
+
+    /// The slots that outputs are read from, for calls by value.
+    #[inline]
+    fn output_runs(&self) -> &[ValueRun] {
+        self.slots.as_ref().map_or(&[], |slots| &slots.outputs)
     }
 
     /// Begins an evaluation: takes back the memory of the last one's strings, and looks whether there is to be one at all.
@@ -184,17 +207,10 @@ impl Inner {
         if kind == FaultKind::Cancelled {
             return Error::cancelled();
         }
-        let step = self.plan.step(StepId::from_index(record.site as usize));
         let site = self.sites.find(StepId::from_index(record.site as usize));
         let operator = site.map_or("", |site| &site.operator).to_owned();
-        let operand = self
-            .plan
-            .args(step)
-            .first()
-            .filter(|_| matches!(step.action, Action::Operator { .. }))
-            .and_then(|arg| self.plan.value(*arg).qtype.scalar())
-            .and_then(|scalar| ScalarValue::from_bits(scalar, record.operands[0]))
-            .map(Value::Scalar);
+        let operand =
+            site.and_then(|site| ScalarValue::from_bits(site.operand?, record.operands[0])).map(Value::Scalar);
         let text = match kind {
             // SAFETY: STRING-VIEW: the message is a view of an input or a literal of the call that just stopped.
             FaultKind::Assertion | FaultKind::Invalid | FaultKind::Parse => unsafe {
@@ -202,7 +218,7 @@ impl Inner {
             },
             _ => "",
         };
-        let result = &self.plan.value(step.out).qtype;
+        let result = site.map_or(&QType::UNIT, |site| &site.result);
         Error::fault(kind, operator, operand, result, text, site.and_then(|site| site.span))
     }
 }
@@ -211,6 +227,14 @@ impl Inner {
 #[cold]
 fn miscount(expected: usize, found: usize) -> Error {
     Error::values(format!("the model takes {expected} inputs, found {found}"))
+}
+
+/// The error that values are given to an executor whose machine code looks elsewhere.
+#[cold]
+fn bound_to_structs() -> Error {
+    Diagnostic::new(Code::Binding, "the executor takes structs, not values")
+        .hint("run the `ModelExecutor` that it is part of, or compile the model with `Model::compile`")
+        .into()
 }
 
 /// The error that an input was given a value of another type.
@@ -284,7 +308,7 @@ impl Executor {
     /// Why there is no machine code, or none of a higher tier, if `Backend::Auto` or `Backend::Tiered` did not get it.
     #[must_use]
     pub fn fallback(&self) -> Option<&Diagnostic> {
-        self.0.fallback.get()
+        self.0.fallback.get().map(|reason| &**reason)
     }
 
     /// The most stack that native code takes in a call, in bytes, kernels and other functions outside of the model apart;
@@ -294,19 +318,22 @@ impl Executor {
         self.0.runnable.compiled().map(Compiled::stack_bytes)
     }
 
-    /// The plan in the documented form.
-    #[must_use]
-    pub fn listing(&self) -> String {
-        self.0.plan.to_string()
-    }
-
-    /// Bytes of memory the compiled model holds, code included, frames not.
+    /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Inner>() + self.0.sites.memory_bytes() + self.0.plan.memory_bytes() + self.0.runnable.memory_bytes()
+        let inner = &*self.0;
+        let of_slots = |slots: &Slots| slots.inputs.iter().chain(&slots.outputs).map(ValueRun::memory_bytes).sum();
+        size_of::<Inner>()
+            + inner.sites.memory_bytes()
+            + inner.template.memory_bytes()
+            + inner.runnable.memory_bytes()
+            + size_of_val(&*inner.inputs)
+            + size_of_val(&*inner.outputs)
+            + inner.slots.as_ref().map_or(0, of_slots)
     }
 
-    /// A session: one frame, for one thread at a time.
+    /// A session: one frame, for one thread at a time. That of a [`ModelExecutor`](crate::ModelExecutor::executor) evaluates
+    /// nothing: it is bound to structs.
     #[must_use]
     pub fn session(&self) -> Session {
         Session { frame: self.0.frame(), context: self.0.context(), inner: self.0.clone() }
@@ -361,7 +388,7 @@ impl Session {
         self.run(inputs)?;
         outputs.clear();
         let frame = self.frame.ptr();
-        for run in &self.inner.output_runs {
+        for run in self.inner.output_runs() {
             // SAFETY: FRAME-SLOT: the call wrote these outputs to their slots; a text views an input or a literal, and both are
             // still alive.
             unsafe { run.read(frame, outputs) };
@@ -375,11 +402,15 @@ impl Session {
     /// A fault of the evaluation; or values that do not fit.
     pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
         self.run(inputs)?;
-        for at in 1..self.inner.outputs.len() {
-            let value = self.output(at);
-            listener(&self.inner.outputs[at].name, value);
+        let frame = self.frame.ptr();
+        // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
+        let values = self.inner.output_runs().iter().flat_map(|run| unsafe { run.values(frame) });
+        let mut outputs = self.inner.outputs.iter().zip(values);
+        let main = outputs.next();
+        for (output, value) in outputs {
+            listener(&output.name, value);
         }
-        Ok(self.output(0))
+        Ok(main.map_or(Value::Nothing, |(_, value)| value))
     }
 
     /// The evaluations to come look at this token, when they start and now and then while they run, and end with the fault
@@ -415,13 +446,5 @@ impl Session {
         unsafe { self.inner.write_inputs(frame, inputs)? };
         // SAFETY: CALL: an executor's binding is in its frame, which was made from the plan's template.
         unsafe { self.inner.run(frame, frame, frame, &mut self.context) }
-    }
-
-    #[inline(always)]
-    fn output(&mut self, at: usize) -> Value {
-        let field = &self.inner.outputs[at];
-        let place = self.inner.binding.outputs[at];
-        // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
-        unsafe { Value::read_from(&field.qtype, self.frame.ptr(), place.offset) }
     }
 }

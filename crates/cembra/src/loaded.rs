@@ -39,7 +39,7 @@ impl Executor {
     /// Bytes of one frame.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
-        self.inner().plan.template().len()
+        self.inner().template.frame_bytes()
     }
 }
 

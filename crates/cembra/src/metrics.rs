@@ -229,14 +229,14 @@ impl Metrics for Counters {
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     metrics: Option<Arc<dyn Metrics>>,
-    model: Arc<str>,
+    model: Option<Arc<str>>,
 }
 
 impl Watch {
     /// The metrics of the options; those of the process if the options have none.
     pub(crate) fn new(options: &Options) -> Self {
         let metrics = options.metrics.as_ref().or_else(|| INSTALLED.get()).cloned();
-        Watch { metrics, model: options.model_name().into() }
+        Watch { metrics, model: options.name.clone() }
     }
 
     pub(crate) fn record(&self, event: &Event<'_>) {
@@ -246,6 +246,6 @@ impl Watch {
     }
 
     pub(crate) fn model(&self) -> &str {
-        &self.model
+        self.model.as_deref().unwrap_or(Options::UNNAMED)
     }
 }

@@ -170,8 +170,7 @@ impl Model {
         let options = &options.started();
         let program = self.selected(options)?;
         let plan = self.plan_of(&program, options)?;
-        let binding = plan.frame_binding();
-        Ok(Executor::from(Inner::new(&program, plan, binding, options)?))
+        Ok(Executor::from(Inner::new(&program, plan, None, options)?))
     }
 
     /// Compiles the model for a Rust struct of inputs and one of outputs (or a single value, for the main output). Only the

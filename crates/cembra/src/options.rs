@@ -41,6 +41,9 @@ pub struct Options {
 }
 
 impl Options {
+    /// What a model is called that has no name.
+    pub(crate) const UNNAMED: &str = "model";
+
     /// The operators, if there are user operators among them; the same as the model was read with.
     #[must_use]
     pub fn registry(mut self, registry: &'static Registry) -> Self {
@@ -222,7 +225,7 @@ impl Options {
     }
 
     pub(crate) fn model_name(&self) -> &str {
-        self.name.as_deref().unwrap_or("model")
+        self.name.as_deref().unwrap_or(Options::UNNAMED)
     }
 
     pub(crate) fn budget(&self) -> &Budget {

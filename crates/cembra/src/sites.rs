@@ -1,9 +1,10 @@
-//! Where a model can fail: for each step that can, its operator as it was written, and the place. Executors keep this
-//! instead of the program that it is taken from, which is several times as large.
+//! Where a model can fail: for each step that can, its operator as it was written, the place, and the types that its errors
+//! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
 
 use cembra_expr::{Graph, Node, NodeId, Program, Span};
 use cembra_ops::Lower;
 use cembra_plan::{Action, Plan, StepId};
+use cembra_runtime::{QType, Scalar};
 use std::sync::Arc;
 
 /// A step that can fail.
@@ -12,6 +13,10 @@ pub(crate) struct Site {
     pub(crate) step: StepId,
     pub(crate) operator: Arc<str>,
     pub(crate) span: Option<Span>,
+    /// The scalar of an operator's first argument, which faults record the bits of.
+    pub(crate) operand: Option<Scalar>,
+    /// The type of the result.
+    pub(crate) result: QType,
 }
 
 /// The steps of a plan that can fail, in their order.
@@ -29,9 +34,16 @@ impl Sites {
             Action::Loop { .. } => true,
             Action::MakeTuple | Action::Field(_) | Action::Has | Action::Where { .. } => false,
         };
-        let site = |step: StepId| {
-            let origin = plan.step(step).origin;
-            Site { step, operator: operator_name(&program.graph, origin), span: program.graph.span(origin) }
+        let site = |id: StepId| {
+            let step = plan.step(id);
+            let operands = if matches!(step.action, Action::Operator { .. }) { plan.args(step) } else { &[] };
+            Site {
+                step: id,
+                operator: operator_name(&program.graph, step.origin),
+                span: program.graph.span(step.origin),
+                operand: operands.first().and_then(|operand| plan.value(*operand).qtype.scalar()),
+                result: plan.value(step.out).qtype.clone(),
+            }
         };
         Sites((0..plan.step_count()).map(StepId::from_index).filter(fails).map(site).collect())
     }

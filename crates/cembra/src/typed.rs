@@ -2,7 +2,7 @@
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
 use crate::backend::Runnable;
-use crate::binding::{Bound, Load, Source, Tell, Way, bind};
+use crate::binding::{Bound, Moves, Source, Way, bind};
 use crate::fields::{Output, OutputField};
 use crate::listener::Listener;
 use crate::{Error, Executor, Model, Options, RawFunction, ValueRef};
@@ -44,10 +44,8 @@ pub struct ModelExecutor<I, O, S = ()> {
     executor: Executor,
     frame: Frame,
     context: Context,
-    loads: Arc<[Load]>,
-    /// Fields of `O` that go through the frame, with the slots they go through.
-    moved_outputs: Arc<[(OutputField, u32)]>,
-    tells: Arc<[Tell<S>]>,
+    /// What goes through the frame; none if all fields are in place.
+    moves: Option<Arc<Moves<S>>>,
     /// What loaders made for the call at hand; the frame holds views of it.
     kept: Vec<ValueRef<'static>>,
     types: PhantomData<fn(&I) -> O>,
@@ -65,9 +63,7 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
             executor: self.executor.clone(),
             frame: self.executor.inner().frame(),
             context: self.executor.inner().context(),
-            loads: self.loads.clone(),
-            moved_outputs: self.moved_outputs.clone(),
-            tells: self.tells.clone(),
+            moves: self.moves.clone(),
             kept: Vec::new(),
             types: PhantomData,
         }
@@ -117,19 +113,10 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         listener: Option<&dyn Listener<S>>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let Bound { executor, loads, moved_outputs, tells } = bind(model, source, O::fields(), listener, options)?;
+        let Bound { executor, moves } = bind(model, source, O::fields(), listener, options)?;
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
-        let (loads, moved_outputs, tells) = (loads.into(), moved_outputs.into(), tells.into());
-        Ok(ModelExecutor {
-            executor,
-            frame,
-            context,
-            loads,
-            moved_outputs,
-            tells,
-            kept: Vec::new(),
-            types: PhantomData,
-        })
+        let moves = (!moves.is_empty()).then(|| Arc::new(moves));
+        Ok(ModelExecutor { executor, frame, context, moves, kept: Vec::new(), types: PhantomData })
     }
 
     /// Evaluates the model and tells the sink what its listener wants.
@@ -158,9 +145,10 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let to: *mut u8 = output.as_mut_ptr().cast();
         // SAFETY: CALL: the memory has the fields of O.
         unsafe { self.evaluate(input, to)? };
-        for (field, slot) in &*self.moved_outputs {
+        let frame = self.frame.ptr();
+        for (field, slot) in self.moved_outputs() {
             // SAFETY: FIELD-TABLE for the field; FRAME-SLOT: the call wrote this output's slot.
-            unsafe { (field.read)(to.add(field.offset), self.frame.ptr(), *slot) };
+            unsafe { (field.read)(to.add(field.offset), frame, *slot) };
         }
         // SAFETY: FIELD-TABLE: every field was written, in place by the call or just above; optional values that are
         // missing hold the zeros they started with or what the call left.
@@ -173,11 +161,17 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let to: *mut u8 = std::ptr::from_mut(output).cast();
         // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes.
         unsafe { self.evaluate(input, to)? };
-        for (field, slot) in &*self.moved_outputs {
+        let frame = self.frame.ptr();
+        for (field, slot) in self.moved_outputs() {
             // SAFETY: FIELD-TABLE for the field; FRAME-SLOT: the call wrote this output's slot.
-            unsafe { (field.update)(to.add(field.offset), self.frame.ptr(), *slot) };
+            unsafe { (field.update)(to.add(field.offset), frame, *slot) };
         }
         Ok(())
+    }
+
+    #[inline]
+    fn moved_outputs(&self) -> &[(OutputField, u32)] {
+        self.moves.as_ref().map_or(&[], |moves| &moves.outputs)
     }
 
     /// Loads the inputs and runs the model, which writes the fields of `O` that are in place.
@@ -187,7 +181,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     #[inline]
     unsafe fn evaluate(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
         self.executor.inner().begin(&mut self.context)?;
-        if !self.loads.is_empty() {
+        if self.moves.as_ref().is_some_and(|moves| !moves.loads.is_empty()) {
             self.load(input)?;
         }
         let from: *const u8 = std::ptr::from_ref(input).cast();
@@ -206,7 +200,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let from: *const u8 = std::ptr::from_ref(input).cast();
         let frame = self.frame.ptr();
         self.kept.clear();
-        for load in &*self.loads {
+        for load in self.moves.iter().flat_map(|moves| &moves.loads) {
             match &load.way {
                 // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive
                 // the call.
@@ -234,7 +228,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
 
     fn tell(&mut self, sink: &mut S) -> Result<(), Error> {
         let frame = self.frame.ptr();
-        for tell in &*self.tells {
+        for tell in self.moves.iter().flat_map(|moves| &moves.tells) {
             // SAFETY: FRAME-SLOT: the call wrote this output's slot; STRING-VIEW: inputs, literals and the arena are alive.
             let value = unsafe { ValueRef::read_from(&tell.qtype, frame, tell.slot) };
             (tell.set)(sink, value)?;
@@ -250,11 +244,12 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         self.context.set_cancellation(token);
     }
 
-    /// Bytes of memory that this executor holds by itself: its frame and the arena of its strings. Those of the
-    /// [`executor`](ModelExecutor::executor) are shared with its clones.
+    /// Bytes of memory that this executor holds by itself: its frame and the arena of its strings. What moves fields through
+    /// the frame is counted too; that and what the [`executor`](ModelExecutor::executor) holds are shared with its clones.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.frame.size() + self.context.arena_bytes()
+        let moves = self.moves.as_ref().map_or(0, |moves| size_of_val(&**moves) + moves.memory_bytes());
+        size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + moves
     }
 
     /// The shared part.

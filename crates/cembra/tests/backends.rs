@@ -41,6 +41,25 @@ fn the_quadratic_runs_in_both_backends() {
     }
 }
 
+/// Its machine code looks for values in structs: in a frame it would find others, or the memory behind it.
+#[test]
+fn an_executor_for_structs_takes_no_values() {
+    let model = Model::parse(QUADRATIC).unwrap();
+    let values = [Value::from(1.0_f32), Value::from(-3.0), Value::from(2.0)];
+    for backend in [Backend::Interpreter, Backend::Native, Backend::Tiered] {
+        let typed = model.executor::<Row, Roots>(&Options::default().backend(backend)).unwrap();
+        let mut session = typed.executor().session();
+        let error = session.evaluate(&values).unwrap_err();
+        assert_eq!(error.code(), "binding");
+        assert!(
+            error.to_string().starts_with("the executor takes structs, not values; run the `ModelExecutor`"),
+            "{error}"
+        );
+        assert_eq!(session.listen(&values, &mut |_, _| {}).unwrap_err().code(), "binding");
+        assert_eq!(typed.executor().load(&[values.to_vec()]).unwrap_err().code(), "binding");
+    }
+}
+
 #[test]
 fn faults_name_the_operator_and_its_place() {
     let source = "input x, y: i32\noutput z = where(x > 0, 1 + x // y, 0)";

@@ -80,6 +80,21 @@ impl ValueRun {
         }
     }
 
+    /// Bytes of memory that the run holds.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<ValueRun>() + size_of_val(&*self.slots)
+    }
+
+    /// The values in the slots, one at a time. Texts are copied.
+    ///
+    /// # Safety
+    /// FRAME-SLOT, as for [`read`](ValueRun::read), for as long as the iterator is used.
+    pub unsafe fn values(&self, frame: FramePtr) -> impl Iterator<Item = Value> {
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        self.slots.iter().map(move |slot| unsafe { Value::read_from(&self.qtype, frame, *slot) })
+    }
+
     /// Adds the values in the slots to a list. Texts are copied.
     ///
     /// # Safety

@@ -55,7 +55,7 @@ fn run(
     rows: &[Row],
     limits: &Limits,
 ) -> Vec<Option<Vec<Value>>> {
-    let mut frame = Frame::from_template(plan.template());
+    let mut frame = plan.template().frame();
     let mut context = Context::with_arena_limit(limits.arena_bytes);
     let garbage = |layout: &FrameLayout, byte: u8| Frame::from_template(&vec![byte; layout.size() as usize]);
     rows.iter()

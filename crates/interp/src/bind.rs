@@ -52,7 +52,7 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     // After the last step, and with no look at the token among them: a call that fails leaves the caller's outputs alone.
     binder.stores(binding);
     binder.end_row();
-    let Binder { mut instructions, calls, .. } = binder;
+    let Binder { mut instructions, mut calls, .. } = binder;
     for instruction in &mut instructions {
         if let Instruction::JumpIfNot { target, .. }
         | Instruction::Repeat { target, .. }
@@ -61,6 +61,9 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
             *target = starts[*target as usize];
         }
     }
+    // Many models that are small live at once.
+    instructions.shrink_to_fit();
+    calls.shrink_to_fit();
     Interpreted { calls, instructions, states: plan.states() }
 }
 

@@ -31,7 +31,7 @@ pub struct Interpreted {
     calls: Row,
     /// What comes after the first row.
     instructions: Vec<Instruction>,
-    #[expect(dead_code, reason = "keeps what calls point to alive")]
+    /// What calls point to.
     states: Vec<State>,
 }
 
@@ -100,7 +100,8 @@ impl Function for Interpreted {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Interpreted>() + self.instructions.len() * size_of::<Instruction>() + self.calls.memory_bytes()
+        let states = self.states.len() * size_of::<State>();
+        self.instructions.len() * size_of::<Instruction>() + self.calls.memory_bytes() + states
     }
 }
 

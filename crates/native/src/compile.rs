@@ -25,7 +25,7 @@ pub struct Compiled {
 #[derive(Debug)]
 struct Calls {
     table: Box<[KernelCall]>,
-    #[expect(dead_code, reason = "keeps what the entries of the table point to alive")]
+    /// What the entries of the table point to.
     owned: (Row, Vec<State>),
 }
 
@@ -47,6 +47,8 @@ impl Calls {
                 row.end();
             }
         }
+        // Before anything points into it.
+        row.shrink_to_fit();
         let entry = |((id, callee), position): ((StepId, Callee), usize)| {
             let (function, data) = (callee.address(), plan.data(id).as_ptr());
             KernelCall { function, call: row.call(position), data }
@@ -97,7 +99,8 @@ impl Function for Compiled {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Compiled>() + size_of_val(&*self.calls.table) + self.pages.size()
+        let (row, states) = &self.calls.owned;
+        size_of_val(&*self.calls.table) + row.memory_bytes() + states.len() * size_of::<State>() + self.pages.size()
     }
 }
 

@@ -42,7 +42,7 @@ fn code_runs_wherever_it_is_put() {
     let mut context = Context::new();
     for x in [-7.25, 0.0, 1.5, 2.5, 40.0, f64::INFINITY] {
         let mut answers = functions.iter().map(|function| {
-            let mut frame = Frame::from_template(plan.template());
+            let mut frame = plan.template().frame();
             let input = plan.value(plan.inputs()[0].value).slot;
             // SAFETY: FRAME-SLOT, CODE-ENTRY and CALL: the frame is the plan's, the function was made of the plan for it,
             // and the model calls no kernels.

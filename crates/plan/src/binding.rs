@@ -61,6 +61,6 @@ pub trait Function: Send + Sync + std::fmt::Debug {
     /// nobody else uses that memory during the call.
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32;
 
-    /// Bytes of memory the function holds.
+    /// Bytes of memory the function holds, besides itself.
     fn memory_bytes(&self) -> usize;
 }

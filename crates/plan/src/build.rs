@@ -1,10 +1,10 @@
 //! Building a plan: nodes become steps in depth-first order (short lives, few slots), each in the block of its region.
 
-use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, ValueId, slots};
+use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, Template, ValueId, slots};
 use cembra_expr::{Budget, Diagnostic, NodeId, ScalarValue, Value};
 use cembra_ops::{Meaning, Registry, State, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, Prepared, RegionId};
-use cembra_runtime::{Frame, FrameLayout, QType};
+use cembra_runtime::{FrameLayout, QType};
 use rustc_hash::FxHashMap;
 
 /// A plan could not be made.
@@ -65,7 +65,7 @@ pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
             outputs: Vec::new(),
             states: FxHashMap::default(),
             layout: FrameLayout::default(),
-            template: Vec::new(),
+            template: Template::default(),
             reused_slots: 0,
         },
         values: vec![None; prepared.graph.len()],
@@ -83,21 +83,9 @@ pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
     }
     let mut plan = builder.plan;
     slots::assign(&mut plan, budget)?;
-    plan.template = template(&plan);
+    plan.template = Template::of(&plan);
     debug_assert_eq!(crate::verify(&plan), Ok(()));
     Ok(plan)
-}
-
-/// The bytes of a fresh frame.
-fn template(plan: &Plan) -> Vec<u8> {
-    let mut frame = Frame::zeroed(plan.layout.size() as usize);
-    for (id, value) in &plan.literals {
-        // SAFETY: FRAME-SLOT: the slot is this literal's in the plan's layout; the plan keeps its texts alive.
-        unsafe { value.write_to(frame.ptr(), plan.value(*id).slot) };
-    }
-    let mut bytes = frame.bytes();
-    bytes.truncate(plan.layout.size() as usize);
-    bytes
 }
 
 struct Builder<'p> {

@@ -9,11 +9,13 @@ mod fingerprint;
 mod flatten;
 mod listing;
 mod slots;
+mod template;
 mod verify;
 
 pub use binding::{Base, Binding, Function, Place};
 pub use build::{PlanError, build};
 pub use flatten::Linear;
+pub use template::Template;
 pub use verify::verify;
 
 use cembra_expr::{NodeId, Value};
@@ -159,7 +161,7 @@ pub struct Plan {
     /// What operators are compiled to.
     states: FxHashMap<StepId, State>,
     layout: FrameLayout,
-    template: Vec<u8>,
+    template: Template,
     reused_slots: usize,
 }
 
@@ -254,9 +256,9 @@ impl Plan {
         &self.layout
     }
 
-    /// What a fresh frame holds: the literals, zeros elsewhere. Texts are views of this plan's literals.
+    /// What a fresh frame holds.
     #[must_use]
-    pub fn template(&self) -> &[u8] {
+    pub fn template(&self) -> &Template {
         &self.template
     }
 
@@ -279,14 +281,32 @@ impl Plan {
         self.steps.iter().any(|step| matches!(step.action, Action::Loop { .. }))
     }
 
-    /// The bytes of memory the plan holds, without its literals' texts.
+    /// Gives back the memory that was taken to build the plan and is not needed to keep it.
+    pub fn shrink_to_fit(&mut self) {
+        self.values.shrink_to_fit();
+        self.steps.shrink_to_fit();
+        self.args.shrink_to_fit();
+        self.blocks.shrink_to_fit();
+        self.blocks.iter_mut().for_each(|block| block.steps.shrink_to_fit());
+        self.inputs.shrink_to_fit();
+        self.literals.shrink_to_fit();
+        self.outputs.shrink_to_fit();
+    }
+
+    /// Bytes of memory the plan holds, besides itself; names, its literals' texts and what operators are compiled to apart.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Plan>()
-            + self.values.len() * size_of::<PlanValue>()
-            + self.steps.len() * size_of::<Step>()
-            + self.args.len() * size_of::<ValueId>()
-            + self.blocks.iter().map(|b| size_of::<Block>() + b.steps.len() * size_of::<StepId>()).sum::<usize>()
-            + self.template.len()
+        fn held<T>(list: &Vec<T>) -> usize {
+            list.capacity() * size_of::<T>()
+        }
+        held(&self.values)
+            + held(&self.steps)
+            + held(&self.args)
+            + held(&self.blocks)
+            + self.blocks.iter().map(|block| held(&block.steps)).sum::<usize>()
+            + held(&self.inputs)
+            + held(&self.literals)
+            + held(&self.outputs)
+            + self.template.memory_bytes()
     }
 }

@@ -118,7 +118,7 @@ fn sites(plan: &Plan, program: &Program) -> Vec<Site> {
     let told = sites.all().iter().map(|site| Site {
         step: site.step,
         operator: site.operator.to_string(),
-        result: plan.value(plan.step(site.step).out).qtype.to_string(),
+        result: site.result.to_string(),
         span: site.span.map_or((0, 0), |span| (span.start, span.end)),
     });
     told.collect()

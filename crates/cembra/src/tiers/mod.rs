@@ -5,13 +5,14 @@ mod ladder;
 mod queue;
 mod sync;
 
+use crate::Options;
 use crate::backend::compile;
 use crate::executor::{Executor, Inner};
 use crate::metrics::Event;
-use cembra_expr::{Budget, Code, Diagnostic};
+use cembra_expr::{Budget, Code, Diagnostic, Limits};
 use cembra_interp::Interpreted;
-use cembra_native::{Compiled, Tier};
-use cembra_plan::Function;
+use cembra_native::{CodeCache, Compiled, Tier};
+use cembra_plan::{Binding, Function, Plan};
 use ladder::Ladder;
 use queue::{Job, Queue};
 use std::num::NonZero;
@@ -117,11 +118,20 @@ pub(crate) struct Tiered {
     ladder: Ladder<Compiled>,
     tiering: Tiering,
     highest: Tier,
+    /// What machine code is made of, and within which limits.
+    plan: Plan,
+    binding: Binding,
+    limits: Limits,
+    /// Where it is looked for first.
+    code_cache: Option<CodeCache>,
 }
 
 impl Tiered {
-    pub(crate) fn new(interpreted: Interpreted, tiering: Tiering, highest: Tier) -> Self {
-        Tiered { interpreted, ladder: Ladder::new(tiering.calls), tiering, highest }
+    pub(crate) fn new(interpreted: Interpreted, mut plan: Plan, binding: Binding, options: &Options) -> Self {
+        plan.shrink_to_fit();
+        let (tiering, highest, limits) = (options.tiering, options.tier, *options.budget().limits());
+        let (ladder, code_cache) = (Ladder::new(tiering.calls), options.code_cache.clone());
+        Tiered { interpreted, ladder, tiering, highest, plan, binding, limits, code_cache }
     }
 
     /// The function that calls take now.
@@ -156,9 +166,11 @@ impl Tiered {
         self.ladder.chosen().and_then(|(rung, _)| tier_on(rung))
     }
 
-    /// Bytes of memory of all tiers that there are.
+    /// Bytes of memory of all tiers that there are, and of what they are made of, besides itself.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.interpreted.memory_bytes() + self.ladder.functions().map(Function::memory_bytes).sum::<usize>()
+        self.interpreted.memory_bytes()
+            + self.plan.memory_bytes()
+            + self.ladder.functions().map(Function::memory_bytes).sum::<usize>()
     }
 
     /// Asks for the model to be compiled if that is due before its first call.
@@ -184,10 +196,10 @@ impl Tiered {
         // Whoever waits goes on, whatever happens.
         let finish = Finish(&self.ladder);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            for tier in route(model.plan.step_count(), self.highest) {
-                let budget = Budget::start(model.limits);
-                let compiled =
-                    compile(&model.plan, &model.binding, *tier, &budget, model.code_cache.as_ref(), &model.watch)?;
+            for tier in route(self.plan.step_count(), self.highest) {
+                let budget = Budget::start(self.limits);
+                let cache = self.code_cache.as_ref();
+                let compiled = compile(&self.plan, &self.binding, *tier, &budget, cache, &model.watch)?;
                 self.ladder.add(rung(*tier), compiled);
                 if !self.tiering.by_hand {
                     self.choose_next(model);

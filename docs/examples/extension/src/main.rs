@@ -5,7 +5,7 @@
 //! Run it with `cargo run -p example-extension`. What it prints is asserted by its test, in both backends.
 
 use cembra::{
-    Extension, Id, Limits, Model, Options, RegisterError, Registry, Rewriter, ScalarValue, UserOperator, Value,
+    Extension, Id, Limits, Model, Options, RegisterError, Registry, Rewriter, ScalarValue, Stage, UserOperator, Value,
 };
 use std::io::Write;
 use std::sync::Arc;
@@ -102,9 +102,9 @@ fn answer(
     options: &Options,
     registry: &'static Registry,
 ) -> Result<(String, usize), cembra::Error> {
-    let executor = model(source, registry)?.compile(options)?;
-    let values = executor.session().evaluate(&[Value::from(x)])?;
-    Ok((cembra::print_value(&values[0]), executor.listing().matches("forest.tree").count()))
+    let model = model(source, registry)?;
+    let values = model.compile(options)?.session().evaluate(&[Value::from(x)])?;
+    Ok((cembra::print_value(&values[0]), model.explain(options, Stage::Plan)?.matches("forest.tree").count()))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,0 +1,69 @@
+//! What `memory_bytes` says of an executor is what it keeps of the system's memory.
+
+use cembra::{Backend, Model, ModelExecutor, Options};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, which also counts the bytes that each thread holds.
+struct Holding;
+
+thread_local! {
+    static HELD: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Holding {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.set(HELD.get().wrapping_add(layout.size()));
+        // SAFETY: promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        HELD.set(HELD.get().wrapping_sub(layout.size()));
+        // SAFETY: promised by the caller.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Holding = Holding;
+
+#[derive(cembra::Input)]
+struct Row<'t> {
+    x: f64,
+    n: i32,
+    name: &'t str,
+}
+
+const MODELS: [&str; 3] = [
+    "input x: f64; output y = (if x < 0.5 then x * 3.25 else x / 7.5) + math.maximum(x, 2.5) * (x - 0.75)",
+    "input n: i32; output y = if n // 3 > 7 % n then core.cast(n, f64) else 1.5",
+    "input name: text; output y = if strings.upper(name) == 'ANN' then 1.5 else core.cast(strings.length(name), f64)",
+];
+
+/// How many of each are alive at once: what the process makes once, and grows for all, is little for each then.
+const ALIVE: usize = 200;
+
+#[test]
+fn memory_bytes_is_what_is_held() {
+    for backend in [Backend::Interpreter, Backend::Native, Backend::Tiered] {
+        let options = Options::default().backend(backend);
+        for text in MODELS {
+            let load = || Model::parse(text)?.executor::<Row<'_>, f64>(&options);
+            load().unwrap();
+            let mut alive: Vec<ModelExecutor<Row<'_>, f64>> = Vec::with_capacity(ALIVE);
+            let before = HELD.get();
+            alive.extend((0..ALIVE).map(|_| load().unwrap()));
+            let held = HELD.get().wrapping_sub(before) / ALIVE;
+            let executor = &alive[0];
+            // The code's pages are not the allocator's, the value itself lies in the list.
+            let code = if backend == Backend::Native { 4096 } else { 0 };
+            let counted = executor.memory_bytes() - size_of_val(executor) + executor.executor().memory_bytes() - code;
+            // Names are not counted, nor what counts references.
+            assert!(counted <= held && held <= counted + 400, "{backend:?} {text}: {counted} of {held}");
+            let small = if backend == Backend::Tiered { 6_000 } else { 2_500 };
+            assert!(held <= small, "{backend:?} {text}: {held}");
+        }
+    }
+}
