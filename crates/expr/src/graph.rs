@@ -252,8 +252,8 @@ impl Graph {
     /// The operands of the node; none for leaves, literals and placeholders.
     #[must_use]
     pub fn operands(&self, id: NodeId) -> &[NodeId] {
-        match self.node(id) {
-            Node::Operator(_, operands) => operands,
+        match self.kinds[id.index()] {
+            Kind::Operator { start, len, .. } => &self.operands[start as usize..(start + len) as usize],
             _ => &[],
         }
     }

@@ -67,12 +67,14 @@ impl Program {
                 *flag = true;
             }
         }
+        let undeclared = |id: &NodeId| matches!(self.graph.node(*id), Node::Leaf(name) if !declared[name.index()]);
+        let leaves: Vec<NodeId> = (0..self.graph.len()).map(NodeId::from_index).filter(undeclared).collect();
+        if leaves.is_empty() {
+            return;
+        }
         let needed = self.graph.reachable(self.outputs.iter().map(|output| output.node));
-        for (index, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
-            let id = NodeId::from_index(index);
-            if let Node::Leaf(name) = self.graph.node(id)
-                && !declared[name.index()]
-            {
+        for id in leaves.into_iter().filter(|id| needed[id.index()]) {
+            if let Node::Leaf(name) = self.graph.node(id) {
                 let name = self.graph.name(name).clone();
                 self.inputs.push(Input { name, qtype: None, span: self.graph.span(id) });
             }

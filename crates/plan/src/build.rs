@@ -69,10 +69,10 @@ pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
             reused_slots: 0,
         },
         values: vec![None; prepared.graph.len()],
-        blocks: FxHashMap::default(),
+        blocks: vec![None; prepared.tree.count()],
         loops: FxHashMap::default(),
     };
-    builder.blocks.insert(RegionId::TOP, BlockId::TOP);
+    builder.blocks[RegionId::TOP.index()] = Some(BlockId::TOP);
     builder.add_inputs();
     for (_, output) in &prepared.outputs {
         builder.add(*output)?;
@@ -94,7 +94,8 @@ struct Builder<'p> {
     registry: &'p Registry,
     plan: Plan,
     values: Vec<Option<ValueId>>,
-    blocks: FxHashMap<RegionId, BlockId>,
+    /// The block of each region, once it was asked for.
+    blocks: Vec<Option<BlockId>>,
     /// The result and the state of each loop met so far.
     loops: FxHashMap<LoopId, [ValueId; 2]>,
 }
@@ -255,7 +256,8 @@ impl<'p> Builder<'p> {
         let all = graph.operands(node);
         match graph.op(node) {
             Some(id::GET_NTH) => &all[..1],
-            _ => graph.made_fields(node).unwrap_or(all),
+            Some(id::MAKE_TUPLE | id::MAKE_NAMED) => graph.made_fields(node).unwrap_or(all),
+            _ => all,
         }
     }
 
@@ -277,7 +279,7 @@ impl<'p> Builder<'p> {
     /// The block of a region, made when it is first asked for.
     fn block(&mut self, region: RegionId) -> BlockId {
         let blocks = &mut self.plan.blocks;
-        *self.blocks.entry(region).or_insert_with(|| {
+        *self.blocks[region.index()].get_or_insert_with(|| {
             blocks.push(Block::default());
             BlockId::from_index(blocks.len() - 1)
         })

@@ -5,7 +5,7 @@
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, PlanError, StepId, ValueId};
 use cembra_expr::{Budget, Limit};
-use cembra_runtime::QType;
+use cembra_runtime::{QType, Scalar};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
@@ -54,7 +54,7 @@ pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> 
     let order = walk(plan);
     let last_uses = last_uses(plan, &order);
     let mut slots =
-        Slots { plan, free: HashMap::default(), assigned: Vec::new(), fields: FieldOffsets::default(), budget };
+        Slots { plan, free: Free::default(), assigned: Vec::new(), fields: FieldOffsets::default(), budget };
     slots.assigned = vec![false; slots.plan.values.len()];
     // Inputs first, then literals as they are met, so that listings read from the top of the frame.
     for at in 0..slots.plan.inputs.len() {
@@ -180,10 +180,29 @@ pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> boo
     made && plan.value(result).owner.is_none()
 }
 
+/// Places that nothing needs any more.
+#[derive(Default)]
+struct Free {
+    scalars: [Vec<u32>; Scalar::ALL.len()],
+    optionals: [Vec<u32>; Scalar::ALL.len()],
+    /// Seeded: models choose the types.
+    others: HashMap<QType, Vec<u32>, RandomState>,
+}
+
+impl Free {
+    /// The places for values of a type.
+    fn of(&mut self, qtype: &QType) -> &mut Vec<u32> {
+        match qtype {
+            QType::Scalar(scalar) => &mut self.scalars[*scalar as usize],
+            QType::Optional(scalar) => &mut self.optionals[*scalar as usize],
+            other => self.others.entry(other.clone()).or_default(),
+        }
+    }
+}
+
 struct Slots<'p> {
     plan: &'p mut Plan,
-    /// Places of each type that nothing needs any more. Seeded: models choose the types.
-    free: HashMap<QType, Vec<u32>, RandomState>,
+    free: Free,
     assigned: Vec<bool>,
     fields: FieldOffsets,
     budget: &'p Budget,
@@ -227,7 +246,7 @@ impl Slots<'_> {
                 return Ok(());
             }
             _ if self.assigned[out.index()] => {}
-            _ => match self.free.get_mut(&self.plan.values[out.index()].qtype).and_then(Vec::pop) {
+            _ => match self.free.of(&self.plan.values[out.index()].qtype).pop() {
                 Some(slot) => {
                     self.plan.reused_slots += 1;
                     self.set(out, slot);
@@ -253,6 +272,6 @@ impl Slots<'_> {
 
     fn release(&mut self, value: ValueId) {
         let value = self.plan.value(value);
-        self.free.entry(value.qtype.clone()).or_default().push(value.slot);
+        self.free.of(&value.qtype).push(value.slot);
     }
 }

@@ -1,13 +1,12 @@
 //! The typed graph that passes rewrite: hash-consed like the expression graph, operands before users, every node with
 //! its type and with the expression node it came from, so that errors point at what the user wrote.
 
+use crate::settled::Settled;
 use cembra_expr::{NodeId, Value};
-use cembra_ops::{Argument, OpDef, OpId, Registry, Resolved, TypeFault, id};
+use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -113,9 +112,13 @@ pub struct TypedGraph {
     nodes: Vec<Node>,
     operands: Vec<Id>,
     values: Vec<Value>,
+    /// Nodes by what they are.
     index: HashTable<Id>,
-    /// How operators on scalars were settled; the same few for most nodes.
-    resolved: FxHashMap<(OpId, u32), Arc<Resolved>>,
+    /// How many nodes are in the index: the first ones. Those behind them are known to differ from all others, and are put
+    /// there once one is looked for, if that ever happens.
+    indexed: usize,
+    /// How operators were settled so far.
+    pub(crate) settled: Settled,
     /// Seeded for each graph, so that no model can choose literals that collide.
     seed: RandomState,
     leaf_names: Arc<[Arc<str>]>,
@@ -129,8 +132,9 @@ impl TypedGraph {
             nodes: Vec::with_capacity(nodes),
             operands: Vec::with_capacity(2 * nodes),
             values: Vec::new(),
-            index: HashTable::with_capacity(nodes),
-            resolved: FxHashMap::default(),
+            index: HashTable::new(),
+            indexed: 0,
+            settled: Settled::default(),
             seed: RandomState::default(),
             leaf_names,
         }
@@ -139,7 +143,7 @@ impl TypedGraph {
     /// An empty graph over the same leaves, with room for as many nodes, and for casts of some.
     #[must_use]
     pub fn empty_like(&self) -> Self {
-        TypedGraph::new(self.leaf_names.clone(), self.nodes.len() + self.nodes.len() / 2)
+        TypedGraph::new(self.leaf_names.clone(), self.nodes.len() + self.nodes.len() / 8)
     }
 
     /// How many nodes there are.
@@ -214,59 +218,26 @@ impl TypedGraph {
         self.as_op(id, id::MAKE_TUPLE).or_else(|| self.as_op(id, id::MAKE_NAMED)?.get(1..))
     }
 
+    /// What typing knows of the node's operands.
+    pub(crate) fn arguments(&self, id: Id) -> impl ExactSizeIterator<Item = Argument<'_>> + Clone {
+        self.operands(id).iter().map(|operand| Argument { qtype: self.qtype(*operand), literal: self.value(*operand) })
+    }
+
     /// Settles the types of an operator on operands of this graph.
     ///
     /// # Errors
     /// The operator does not take these types.
     pub fn resolve(&mut self, registry: &Registry, op: OpId, operands: &[Id]) -> Result<Arc<Resolved>, TypeFault> {
-        self.resolve_as(registry, op, operands, |def| def.is_typed_by_types())
-    }
-
-    /// Settles the types of an operator that does not look at literals, such as a cast.
-    ///
-    /// # Errors
-    /// The operator does not take this type.
-    pub(crate) fn resolve_by_types(
-        &mut self,
-        registry: &Registry,
-        op: OpId,
-        operands: &[Id],
-    ) -> Result<Arc<Resolved>, TypeFault> {
-        self.resolve_as(registry, op, operands, |_| true)
-    }
-
-    fn resolve_as(
-        &mut self,
-        registry: &Registry,
-        op: OpId,
-        operands: &[Id],
-        is_typed_by_types: impl Fn(&OpDef) -> bool,
-    ) -> Result<Arc<Resolved>, TypeFault> {
-        let key = self.scalar_types(operands).map(|types| (op, types));
-        if let Some(known) = key.and_then(|key| self.resolved.get(&key)) {
-            return Ok(known.clone());
-        }
-        let def = registry.get(op);
-        let args: SmallVec<[Argument<'_>; 4]> =
-            operands.iter().map(|o| Argument { qtype: self.qtype(*o), literal: self.value(*o) }).collect();
-        let resolved = Arc::new(def.resolve(&args)?);
-        drop(args);
-        if let Some(key) = key.filter(|_| is_typed_by_types(def)) {
-            self.resolved.insert(key, resolved.clone());
-        }
-        Ok(resolved)
-    }
-
-    /// The types of operands as a number, if all are scalars, bare or optional, and there are few of them.
-    fn scalar_types(&self, operands: &[Id]) -> Option<u32> {
-        const BITS: u32 = 5;
-        if operands.len() as u32 >= u32::BITS / BITS {
-            return None;
-        }
-        operands.iter().try_fold(1, |types, operand| {
-            let qtype = self.qtype(*operand);
-            Some(types << BITS | (qtype.scalar()? as u32) << 1 | u32::from(qtype.is_optional()))
-        })
+        let TypedGraph { nodes, values, settled, .. } = self;
+        let argument = |operand: &Id| {
+            let node = &nodes[operand.index()];
+            let literal = match node.kind {
+                Kind::Literal(at) => Some(&values[at as usize]),
+                _ => None,
+            };
+            Argument { qtype: &node.qtype, literal }
+        };
+        settled.resolve(registry, op, operands.iter().map(argument))
     }
 
     /// The name of a leaf.
@@ -275,28 +246,32 @@ impl TypedGraph {
         &self.leaf_names[leaf as usize]
     }
 
-    /// Adds a leaf, or finds it.
-    pub fn leaf(&mut self, leaf: u32, qtype: QType, origin: NodeId) -> Id {
-        self.add(Kind::Leaf(leaf), &[], qtype, origin)
-    }
-
     /// Adds a literal, or finds it.
     pub fn literal(&mut self, value: Value, origin: NodeId) -> Id {
-        let hash = self.seed.hash_one((0_u8, &value));
+        self.catch_up();
+        let hash = hash_literal(&self.seed, &value);
         let TypedGraph { index, nodes, values, .. } = self;
         let found =
             index.find(hash, |id| matches!(nodes[id.index()].kind, Kind::Literal(at) if values[at as usize] == value));
         if let Some(&id) = found {
             return id;
         }
+        let id = self.push_distinct_literal(value, origin);
+        self.enter(id, hash);
+        id
+    }
+
+    /// Adds a literal that differs from all there are.
+    pub(crate) fn push_distinct_literal(&mut self, value: Value, origin: NodeId) -> Id {
         let qtype = value.qtype();
         self.values.push(value);
-        self.push(Kind::Literal(self.values.len() as u32 - 1), &[], qtype, origin, hash)
+        self.push_distinct(Kind::Literal(self.values.len() as u32 - 1), &[], qtype, origin)
     }
 
     /// Adds an operator or conditional, or finds it.
     pub fn add(&mut self, kind: Kind, operands: &[Id], qtype: QType, origin: NodeId) -> Id {
-        let hash = self.seed.hash_one((1_u8, kind, operands));
+        self.catch_up();
+        let hash = hash_node(&self.seed, kind, operands);
         let TypedGraph { index, nodes, operands: all, .. } = self;
         let found = index.find(hash, |id| {
             let node = &nodes[id.index()];
@@ -304,24 +279,57 @@ impl TypedGraph {
         });
         match found {
             Some(&id) => id,
-            None => self.push(kind, operands, qtype, origin, hash),
+            None => {
+                let id = self.push_distinct(kind, operands, qtype, origin);
+                self.enter(id, hash);
+                id
+            }
         }
     }
 
-    fn push(&mut self, kind: Kind, operands: &[Id], qtype: QType, origin: NodeId, hash: u64) -> Id {
+    /// Adds a node that differs from all there are.
+    pub(crate) fn push_distinct(&mut self, kind: Kind, operands: &[Id], qtype: QType, origin: NodeId) -> Id {
         let id = Id::from_index(self.nodes.len());
         let start = self.operands.len() as u32;
         self.operands.extend_from_slice(operands);
         self.nodes.push(Node { kind, start, len: operands.len() as u32, origin, qtype });
-        let TypedGraph { index, nodes, operands: all, values, seed, .. } = self;
+        id
+    }
+
+    /// Puts all nodes into the index: one is looked for.
+    #[inline]
+    fn catch_up(&mut self) {
+        if self.indexed < self.nodes.len() || self.indexed == 0 {
+            self.enter_rest();
+        }
+    }
+
+    fn enter_rest(&mut self) {
+        if self.indexed == 0 {
+            let nodes = self.nodes.capacity();
+            self.index.reserve(nodes, |_| 0);
+        }
+        for at in self.indexed..self.nodes.len() {
+            let id = Id::from_index(at);
+            let hash = match self.value(id) {
+                Some(value) => hash_literal(&self.seed, value),
+                None => hash_node(&self.seed, self.kind(id), self.operands(id)),
+            };
+            self.enter(id, hash);
+        }
+    }
+
+    /// Puts the next node into the index.
+    fn enter(&mut self, id: Id, hash: u64) {
+        let TypedGraph { index, nodes, operands, values, seed, .. } = self;
         index.insert_unique(hash, id, |id| {
             let node = &nodes[id.index()];
             match node.kind {
-                Kind::Literal(at) => seed.hash_one((0_u8, &values[at as usize])),
-                kind => seed.hash_one((1_u8, kind, &all[node.start as usize..(node.start + node.len) as usize])),
+                Kind::Literal(at) => hash_literal(seed, &values[at as usize]),
+                kind => hash_node(seed, kind, &operands[node.start as usize..(node.start + node.len) as usize]),
             }
         });
-        id
+        self.indexed = id.index() + 1;
     }
 
     /// Makes a conditional lazy. Nothing may be added to the graph afterwards: the node is no longer found by what it is.
@@ -369,6 +377,14 @@ impl TypedGraph {
         }
         needed
     }
+}
+
+fn hash_literal(seed: &RandomState, value: &Value) -> u64 {
+    seed.hash_one((0_u8, value))
+}
+
+fn hash_node(seed: &RandomState, kind: Kind, operands: &[Id]) -> u64 {
+    seed.hash_one((1_u8, kind, operands))
 }
 
 impl TypedGraph {

@@ -7,6 +7,7 @@ mod extension;
 mod graph;
 mod pass;
 mod region;
+mod settled;
 
 pub use extension::{Extension, Rewriter};
 pub use graph::{Id, Kind, LoopId, TypedGraph};

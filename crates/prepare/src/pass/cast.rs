@@ -2,8 +2,8 @@
 //! an optional; an untyped `missing` becomes a typed one, and a literal one of the type it is cast to. After this pass every
 //! operator is bound to an overload.
 
-use super::rewrite::rebuild;
 use crate::pass::{Options, Prepared};
+use crate::settled::Settled;
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Code, Diagnostic, Diagnostics, NodeId, Program, Value};
 use cembra_ops::{OpId, Registry, Resolved, call, id};
@@ -11,17 +11,83 @@ use cembra_runtime::QType;
 use smallvec::SmallVec;
 
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
-    let registry = options.registry;
-    rebuild(prepared, &options.budget, |new, old, id, operands| {
-        let origin = old.origin(id);
-        match old.op(id) {
-            Some(op) => bind(new, registry, op, operands, origin).map_err(|message| {
+    let mut old = std::mem::take(&mut prepared.graph);
+    let mut new = old.empty_like();
+    new.settled = std::mem::take(&mut old.settled);
+    let needed = old.reachable(prepared.outputs.iter().map(|(_, id)| *id));
+    let mut cast = Cast { registry: options.registry, map: vec![None; old.len()], old, new };
+    for (at, needed) in needed.into_iter().enumerate() {
+        options.budget.check_visit(at)?;
+        let id = Id::from_index(at);
+        // A literal is made where it is used, of the type that it is used as.
+        if needed && cast.old.value(id).is_none() {
+            let origin = cast.old.origin(id);
+            cast.node(id).map_err(|message| {
                 let diagnostic = Diagnostic::new(Code::TypeMismatch, message);
                 Diagnostics::from(diagnostic.at(program.graph.span(origin)))
-            }),
-            None => Ok(new.copy_node(old, id, operands)),
+            })?;
         }
-    })
+    }
+    for (_, id) in &mut prepared.outputs {
+        *id = cast.made(*id);
+    }
+    prepared.graph = cast.new;
+    Ok(())
+}
+
+/// A graph and its copy with casts.
+struct Cast {
+    registry: &'static Registry,
+    old: TypedGraph,
+    new: TypedGraph,
+    /// What nodes of the old graph became.
+    map: Vec<Option<Id>>,
+}
+
+impl Cast {
+    /// Makes a node that is no literal and whose operands are made.
+    fn node(&mut self, id: Id) -> Result<(), String> {
+        let count = self.old.operands(id).len();
+        let mut operands: SmallVec<[Id; 4]> = SmallVec::new();
+        let (mut kind, mut qtype, origin) = (self.old.kind(id), self.old.qtype(id).clone(), self.old.origin(id));
+        if let Kind::Operator { op, .. } = kind {
+            // Types are those that operands had; the new graph knows how most operators are settled on them.
+            let types = self.old.arguments(id);
+            let resolved = self.new.settled.resolve(self.registry, op, types).map_err(|fault| fault.message)?;
+            let Resolved { signature, overload, lifted } = &*resolved;
+            for (at, wanted) in (0..count).zip(&signature.operands) {
+                operands.push(self.operand(self.old.operands(id)[at], wanted, origin)?);
+            }
+            kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
+            qtype = signature.ret.clone();
+        } else {
+            for at in 0..count {
+                operands.push(self.made(self.old.operands(id)[at]));
+            }
+        }
+        self.map[id.index()] = Some(self.new.add(kind, &operands, qtype, origin));
+        Ok(())
+    }
+
+    /// An operand as a value of a type.
+    fn operand(&mut self, operand: Id, wanted: &QType, origin: NodeId) -> Result<Id, String> {
+        if self.old.qtype(operand) == wanted {
+            return Ok(self.made(operand));
+        }
+        if let Some(value) = self.old.value(operand)
+            && *value != Value::Nothing
+            && let Some(value) = literal_as(&mut self.new.settled, self.registry, value.clone(), wanted)?
+        {
+            return Ok(self.new.literal(value, origin));
+        }
+        let made = self.made(operand);
+        cast_to(&mut self.new, self.registry, made, wanted, origin)
+    }
+
+    /// What a node became. Literals that are used as they are get there only now.
+    fn made(&mut self, id: Id) -> Id {
+        *self.map[id.index()].get_or_insert_with(|| self.new.copy_node(&self.old, id, &[]))
+    }
 }
 
 /// Adds an operator on operands of any types it takes, with casts, bound to its overload.
@@ -50,37 +116,59 @@ pub(super) fn cast_to(
     wanted: &QType,
     origin: NodeId,
 ) -> Result<Id, String> {
-    let found = graph.qtype(operand);
-    if found == wanted {
+    let found = graph.qtype(operand).clone();
+    if found == *wanted {
         return Ok(operand);
     }
-    let (Some(to), false) = (wanted.scalar(), found.scalar().is_none() && *found != QType::Nothing) else {
-        return Err(format!("{found} cannot be cast to {wanted}"));
-    };
-    if *found == QType::Nothing {
-        return Ok(graph.literal(Value::Missing(to), origin));
+    let casts = casts(registry, &found, wanted)?;
+    if let (QType::Nothing, Some(scalar)) = (&found, wanted.scalar()) {
+        return Ok(graph.literal(Value::Missing(scalar), origin));
     }
-    let mut cast = operand;
-    if found.scalar() != Some(to) {
-        let op = registry.cast_to(to).ok_or_else(|| format!("{found} cannot be cast to {wanted}"))?;
-        cast = unary(graph, registry, op, cast, origin)?;
+    if let Some(value) = graph.value(operand).cloned()
+        && let Some(value) = literal_as(&mut graph.settled, registry, value, wanted)?
+    {
+        return Ok(graph.literal(value, origin));
     }
-    if wanted.is_optional() && !graph.qtype(cast).is_optional() {
-        cast = unary(graph, registry, id::TO_OPTIONAL, cast, origin)?;
-    }
-    Ok(cast)
+    casts.into_iter().try_fold(operand, |operand, op| {
+        let qtype = graph.qtype(operand).clone();
+        let resolved = graph.settled.resolve_cast(registry, op, &qtype).map_err(|fault| fault.message)?;
+        let Resolved { signature, overload, lifted } = &*resolved;
+        let kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
+        Ok(graph.add(kind, &[operand], signature.ret.clone(), origin))
+    })
 }
 
-/// A cast of exactly its operand's type: nothing is left to cast. That of a literal is another literal at once, which spares
-/// most of the nodes that folding would take away again.
-fn unary(graph: &mut TypedGraph, registry: &Registry, op: OpId, operand: Id, origin: NodeId) -> Result<Id, String> {
-    let resolved = graph.resolve_by_types(registry, op, &[operand]).map_err(|fault| fault.message)?;
-    if let Some(value) = graph.value(operand)
-        && let Some(Ok(cast)) = call(registry.get(op), &resolved, std::slice::from_ref(value))
-    {
-        return Ok(graph.literal(cast, origin));
+/// A literal as one of a wider type, which spares most of the nodes that folding would take away again. None if an operator
+/// must do it.
+fn literal_as(
+    settled: &mut Settled,
+    registry: &Registry,
+    mut value: Value,
+    wanted: &QType,
+) -> Result<Option<Value>, String> {
+    for op in casts(registry, &value.qtype(), wanted)? {
+        let resolved = settled.resolve_cast(registry, op, &value.qtype()).map_err(|fault| fault.message)?;
+        match call(registry.get(op), &resolved, std::slice::from_ref(&value)) {
+            Some(Ok(cast)) => value = cast,
+            _ => return Ok(None),
+        }
     }
-    let Resolved { signature, overload, lifted } = &*resolved;
-    let kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
-    Ok(graph.add(kind, &[operand], signature.ret.clone(), origin))
+    Ok(Some(value))
+}
+
+/// The operators that make a value of one type one of a wider type, in their order; an untyped `missing` takes none.
+fn casts(registry: &Registry, found: &QType, wanted: &QType) -> Result<SmallVec<[OpId; 2]>, String> {
+    let refused = || format!("{found} cannot be cast to {wanted}");
+    let to = wanted.scalar().ok_or_else(refused)?;
+    let mut casts = SmallVec::new();
+    match found.scalar() {
+        None if *found == QType::Nothing => return Ok(casts),
+        None => return Err(refused()),
+        Some(scalar) if scalar != to => casts.push(registry.cast_to(to).ok_or_else(refused)?),
+        Some(_) => {}
+    }
+    if wanted.is_optional() && !found.is_optional() {
+        casts.push(id::TO_OPTIONAL);
+    }
+    Ok(casts)
 }

@@ -2,7 +2,6 @@
 
 use crate::{Id, Prepared, TypedGraph};
 use cembra_expr::{Budget, Diagnostics};
-use smallvec::SmallVec;
 
 /// Rebuilds the graph: `f` makes each needed node from its copy's operands. Nodes nobody needs are dropped.
 pub(super) fn rebuild(
@@ -14,7 +13,7 @@ pub(super) fn rebuild(
     let needed = old.reachable(prepared.outputs.iter().map(|(_, id)| *id));
     let mut new = old.empty_like();
     let mut map = vec![Id::from_index(0); old.len()];
-    let mut operands: SmallVec<[Id; 4]> = SmallVec::new();
+    let mut operands: Vec<Id> = Vec::new();
     for id in old.ids() {
         budget.check_visit(id.index())?;
         if needed[id.index()] {
@@ -40,7 +39,7 @@ pub(super) fn replace(
     let graph = &mut prepared.graph;
     let needed = graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
     let mut map: Vec<Id> = graph.ids().collect();
-    let mut operands: SmallVec<[Id; 4]> = SmallVec::new();
+    let mut operands: Vec<Id> = Vec::new();
     for (at, needed) in needed.into_iter().enumerate() {
         budget.check_visit(at)?;
         if needed {

@@ -12,6 +12,7 @@ use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, id, list
 use cembra_runtime::{Extent, QType, Scalar};
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 /// The type of each input of the program that has one; inputs nobody uses need none.
@@ -22,7 +23,9 @@ pub(super) fn leaves(
 ) -> Result<Vec<(Arc<str>, QType)>, Diagnostics> {
     let mut found = Vec::new();
     let mut problems = Vec::new();
-    for (input, needed) in program.inputs.iter().zip(program.needed_inputs()) {
+    // Asked for only if some input has no type.
+    let needed = LazyCell::new(|| program.needed_inputs());
+    for (at, input) in program.inputs.iter().enumerate() {
         if problems.len() >= limits.problems.max(1) {
             break;
         }
@@ -41,7 +44,7 @@ pub(super) fn leaves(
             }
             (Some(qtype), _) => qtype.clone(),
             (None, Some(qtype)) => qtype,
-            (None, None) if needed => {
+            (None, None) if needed[at] => {
                 problems.push(
                     Diagnostic::new(Code::MissingInputType, format!("input `{}` has no type", input.name))
                         .at(input.span)
@@ -71,6 +74,7 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
         problems: Vec::new(),
         typed: vec![None; graph.len()],
         functions: Functions::of(graph, options.registry)?,
+        distinct: true,
     };
     let needed = typer.needed(program.outputs.iter().map(|o| o.node));
     for (at, needed) in needed.into_iter().enumerate() {
@@ -117,6 +121,8 @@ struct Typer<'a> {
     /// wrong, which is reported once.
     typed: Vec<Option<Option<Id>>>,
     functions: Functions,
+    /// True as long as nodes that differ became nodes that differ, so that none need be looked for.
+    distinct: bool,
 }
 
 impl Typer<'_> {
@@ -139,7 +145,7 @@ impl Typer<'_> {
                     Ok(at) => {
                         let at = self.leaves[at] as usize;
                         let qtype = prepared.leaves[at].1.clone();
-                        Some(prepared.graph.leaf(at as u32, qtype, node))
+                        Some(self.add(prepared, Kind::Leaf(at as u32), &[], qtype, node))
                     }
                     Err(_) => {
                         let message = format!("leaf `{name}` has no type");
@@ -154,6 +160,7 @@ impl Typer<'_> {
                 self.problems.push(Diagnostic::new(Code::Name, message).at(self.graph.span(node)));
                 None
             }
+            Node::Literal(value) if self.distinct => Some(prepared.graph.push_distinct_literal(value.clone(), node)),
             Node::Literal(value) => Some(prepared.graph.literal(value.clone(), node)),
             Node::Operator(name, operands) => {
                 let op = match self.operators[name.index()] {
@@ -164,30 +171,48 @@ impl Typer<'_> {
                             return None;
                         };
                         self.operators[name.index()] = Some(op);
+                        // An operator may have several names.
+                        self.distinct &= self.registry.get(op).name == &**self.graph.name(name);
                         op
                     }
                 };
                 if op == id::LAMBDA {
+                    self.distinct = false;
                     return self.lambda(prepared, node, environment);
                 }
-                let operands: SmallVec<[Id; 4]> =
-                    operands.iter().map(|o| self.known(environment, *o).flatten()).collect::<Option<_>>()?;
-                self.operator(prepared, node, op, &operands)
+                let mut typed: SmallVec<[Id; 4]> = SmallVec::new();
+                for operand in operands {
+                    typed.push(self.known(environment, *operand).flatten()?);
+                }
+                self.operator(prepared, node, op, &typed)
             }
         }
     }
 
+    fn add(&self, prepared: &mut Prepared, kind: Kind, operands: &[Id], qtype: QType, node: NodeId) -> Id {
+        match self.distinct {
+            true => prepared.graph.push_distinct(kind, operands, qtype, node),
+            false => prepared.graph.add(kind, operands, qtype, node),
+        }
+    }
+
     fn operator(&mut self, prepared: &mut Prepared, node: NodeId, op: OpId, operands: &[Id]) -> Option<Id> {
-        let typed = &mut prepared.graph;
         match self.registry.get(op).meaning {
-            Meaning::Instantiate(instantiate) => return self.instantiate(prepared, node, op, instantiate, operands),
-            Meaning::Structure(Structure::Named) => return self.named(prepared, node, operands),
+            Meaning::Instantiate(instantiate) => {
+                self.distinct = false;
+                return self.instantiate(prepared, node, op, instantiate, operands);
+            }
+            Meaning::Structure(Structure::Named) => {
+                self.distinct = false;
+                return self.named(prepared, node, operands);
+            }
             _ => {}
         }
+        let typed = &mut prepared.graph;
         match typed.resolve(self.registry, op, operands) {
             Ok(resolved) => {
                 let kind = Kind::Operator { op, overload: None, lifted: false };
-                Some(typed.add(kind, operands, resolved.signature.ret.clone(), node))
+                Some(self.add(prepared, kind, operands, resolved.signature.ret.clone(), node))
             }
             Err(fault) => {
                 let types: Vec<QType> = operands.iter().map(|o| typed.qtype(*o).clone()).collect();

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 const BARE_OUTPUT: &str = "result";
 
 /// The most nodes there is room made for before the text is read.
-const MOST_ROOM: usize = 1 << 16;
+const MOST_ROOM: usize = 1 << 18;
 
 /// What a name means from its definition on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
