@@ -2,6 +2,7 @@
 //! equality and cache keys come for free; a node's operands always have smaller ids than the node itself, so every
 //! walk is a loop over ids and nothing recurses. Nodes are untyped; each keeps every span of text it came from.
 
+use crate::places::Places;
 use crate::{Span, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -74,8 +75,7 @@ pub struct Graph {
     placeholders: FxHashMap<NameId, u64>,
     /// Seeded for each graph, so that no text can choose names or numbers that collide.
     seed: RandomState,
-    primary_spans: Vec<Option<Span>>,
-    further_spans: FxHashMap<NodeId, Vec<Span>>,
+    places: Places,
 }
 
 impl Graph {
@@ -92,7 +92,7 @@ impl Graph {
             kinds: Vec::with_capacity(nodes),
             operands: Vec::with_capacity(nodes),
             nodes: HashTable::with_capacity(nodes),
-            primary_spans: Vec::with_capacity(nodes),
+            places: Places::with_capacity(nodes),
             ..Graph::default()
         }
     }
@@ -221,7 +221,7 @@ impl Graph {
     fn push(&mut self, kind: Kind, hash: u64, span: Option<Span>) -> NodeId {
         let id = NodeId(self.kinds.len() as u32);
         self.kinds.push(kind);
-        self.primary_spans.push(span);
+        self.places.push(span);
         let Graph { nodes, kinds, operands, literals, seed, .. } = self;
         nodes.insert_unique(hash, id, |id| rehash(seed, kinds[id.index()], operands, literals));
         id
@@ -229,10 +229,8 @@ impl Graph {
 
     /// Records one more place that this node was written at.
     pub fn note_span(&mut self, id: NodeId, span: Option<Span>) {
-        let Some(span) = span else { return };
-        match &mut self.primary_spans[id.index()] {
-            Some(_) => self.further_spans.entry(id).or_default().push(span),
-            none => *none = Some(span),
+        if let Some(span) = span {
+            self.places.note(id, span);
         }
     }
 
@@ -261,12 +259,12 @@ impl Graph {
     /// Where the node was first written.
     #[must_use]
     pub fn span(&self, id: NodeId) -> Option<Span> {
-        self.primary_spans[id.index()]
+        self.places.first(id)
     }
 
     /// Everywhere the node was written, the first place first.
     pub fn spans(&self, id: NodeId) -> impl Iterator<Item = Span> + '_ {
-        self.span(id).into_iter().chain(self.further_spans.get(&id).into_iter().flatten().copied())
+        self.places.all(id)
     }
 
     /// Which nodes the roots need, by index.

@@ -8,6 +8,7 @@ mod diagnostic;
 mod graph;
 mod infix;
 mod limits;
+mod places;
 mod program;
 mod span;
 mod text;

@@ -110,7 +110,7 @@ impl<'p> Builder<'p> {
 
     /// The value of a node that was added.
     fn value(&self, node: Id) -> ValueId {
-        self.values[node.index()].unwrap_or(ValueId(0))
+        self.values[node.index()].unwrap_or(ValueId::from_index(0))
     }
 
     /// Inputs come first, in the order of the program's leaves, if some output needs them.

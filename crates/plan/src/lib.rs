@@ -22,25 +22,33 @@ use cembra_expr::{NodeId, Value};
 use cembra_ops::{Data, OpId, Registry, State};
 use cembra_runtime::{FrameLayout, QType};
 use rustc_hash::FxHashMap;
+use std::num::NonZero;
 use std::sync::Arc;
 
+/// Positions. They are kept one larger, so that an optional one, of which plans and their making hold many, takes no more.
 macro_rules! index_types {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub struct $name(u32);
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(NonZero<u32>);
 
         impl $name {
             /// The position.
             #[must_use]
             pub const fn index(self) -> usize {
-                self.0 as usize
+                (self.0.get() - 1) as usize
             }
 
             /// The one at this position.
             #[must_use]
             pub const fn from_index(index: usize) -> Self {
-                $name(index as u32)
+                $name(NonZero::<u32>::MIN.saturating_add(index as u32))
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.index())
             }
         }
     )* };
@@ -57,7 +65,7 @@ index_types! {
 
 impl BlockId {
     /// The block that always runs.
-    pub const TOP: BlockId = BlockId(0);
+    pub const TOP: BlockId = BlockId::from_index(0);
 }
 
 /// A value: its type and where it lies.

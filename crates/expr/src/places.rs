@@ -1,0 +1,95 @@
+//! Where the nodes of a graph were written: for each the first place, and a list of the others. Large models write the same
+//! inputs and numbers all over, so the lists share one growing piece of memory.
+
+use crate::{NodeId, Span};
+
+/// The places of all nodes of a graph, by position.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    nodes: Vec<Place>,
+    further: Vec<Further>,
+}
+
+/// The places of a node.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    first: Option<Span>,
+    /// The position of the last further place; `NONE` if there is none.
+    last: u32,
+}
+
+/// A further place of a node, and the position of the next one; behind the last comes the first.
+#[derive(Clone, Copy, Debug)]
+struct Further {
+    span: Span,
+    next: u32,
+}
+
+/// No further place: spans of texts of 4 GiB are fewer.
+const NONE: u32 = u32::MAX;
+
+impl Places {
+    pub(crate) fn with_capacity(nodes: usize) -> Places {
+        Places { nodes: Vec::with_capacity(nodes), further: Vec::new() }
+    }
+
+    /// Adds a node.
+    pub(crate) fn push(&mut self, first: Option<Span>) {
+        self.nodes.push(Place { first, last: NONE });
+    }
+
+    /// Adds a place to those of a node.
+    pub(crate) fn note(&mut self, node: NodeId, span: Span) {
+        let place = &mut self.nodes[node.index()];
+        if place.first.is_none() {
+            place.first = Some(span);
+            return;
+        }
+        let at = self.further.len() as u32;
+        let next = match self.further.get_mut(place.last as usize) {
+            Some(last) => std::mem::replace(&mut last.next, at),
+            None => at,
+        };
+        self.further.push(Further { span, next });
+        place.last = at;
+    }
+
+    /// The first place of a node.
+    pub(crate) fn first(&self, node: NodeId) -> Option<Span> {
+        self.nodes[node.index()].first
+    }
+
+    /// All places of a node, in the order they were noted.
+    pub(crate) fn all(&self, node: NodeId) -> impl Iterator<Item = Span> + '_ {
+        let Place { first, last } = self.nodes[node.index()];
+        let mut next = self.further.get(last as usize).map(|last| last.next);
+        let further = std::iter::from_fn(move || {
+            let at = next?;
+            let Further { span, next: behind } = self.further[at as usize];
+            next = (at != last).then_some(behind);
+            Some(span)
+        });
+        first.into_iter().chain(further)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_in_the_order_they_were_noted() {
+        let mut places = Places::default();
+        let (a, b, c) = (NodeId::from_index(0), NodeId::from_index(1), NodeId::from_index(2));
+        let at = |start| Span::new(start, start + 1);
+        places.push(Some(at(0)));
+        places.push(None);
+        places.push(None);
+        for (node, start) in [(a, 3), (b, 5), (a, 7), (b, 9), (a, 11), (b, 2), (b, 1)] {
+            places.note(node, at(start));
+        }
+        let starts = |node| places.all(node).map(|span| span.start).collect::<Vec<_>>();
+        assert_eq!((starts(a), starts(b), starts(c)), (vec![0, 3, 7, 11], vec![5, 9, 2, 1], vec![]));
+        assert_eq!((places.first(b), places.first(c)), (Some(at(5)), None));
+    }
+}
