@@ -6,7 +6,7 @@ use crate::pass::{Options, Prepared};
 use crate::settled::Settled;
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Code, Diagnostic, Diagnostics, NodeId, Program, Value};
-use cembra_ops::{OpId, Registry, Resolved, call, id};
+use cembra_ops::{Argument, OpId, Registry, Resolved, call, id};
 use cembra_runtime::QType;
 use smallvec::SmallVec;
 
@@ -40,7 +40,7 @@ struct Cast {
     registry: &'static Registry,
     old: TypedGraph,
     new: TypedGraph,
-    /// What nodes of the old graph became.
+    /// What nodes of the old graph became; literals, when they were last used.
     map: Vec<Option<Id>>,
 }
 
@@ -71,22 +71,35 @@ impl Cast {
 
     /// An operand as a value of a type.
     fn operand(&mut self, operand: Id, wanted: &QType, origin: NodeId) -> Result<Id, String> {
-        if self.old.qtype(operand) == wanted {
-            return Ok(self.made(operand));
+        if let Some(made) = self.map[operand.index()]
+            && self.new.qtype(made) == wanted
+        {
+            return Ok(made);
         }
-        if let Some(value) = self.old.value(operand)
+        if self.old.qtype(operand) != wanted
+            && let Some(value) = self.old.value(operand)
             && *value != Value::Nothing
             && let Some(value) = literal_as(&mut self.new.settled, self.registry, value.clone(), wanted)?
         {
-            return Ok(self.new.literal(value, origin));
+            let made = self.new.literal(value, origin);
+            self.map[operand.index()] = Some(made);
+            return Ok(made);
         }
         let made = self.made(operand);
         cast_to(&mut self.new, self.registry, made, wanted, origin)
     }
 
-    /// What a node became. Literals that are used as they are get there only now.
+    /// What a node became; a literal, as it is.
     fn made(&mut self, id: Id) -> Id {
-        *self.map[id.index()].get_or_insert_with(|| self.new.copy_node(&self.old, id, &[]))
+        let is_it = |made: &Id| self.old.value(id).is_none() || self.new.qtype(*made) == self.old.qtype(id);
+        match self.map[id.index()].filter(is_it) {
+            Some(made) => made,
+            None => {
+                let made = self.new.copy_node(&self.old, id, &[]);
+                self.map[id.index()] = Some(made);
+                made
+            }
+        }
     }
 }
 
@@ -131,11 +144,16 @@ pub(super) fn cast_to(
     }
     casts.into_iter().try_fold(operand, |operand, op| {
         let qtype = graph.qtype(operand).clone();
-        let resolved = graph.settled.resolve_cast(registry, op, &qtype).map_err(|fault| fault.message)?;
+        let resolved = graph.settled.resolve(registry, op, of_type(&qtype)).map_err(|fault| fault.message)?;
         let Resolved { signature, overload, lifted } = &*resolved;
         let kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
         Ok(graph.add(kind, &[operand], signature.ret.clone(), origin))
     })
+}
+
+/// An argument of which only the type is known: casts look at no literals.
+fn of_type(qtype: &QType) -> impl ExactSizeIterator<Item = Argument<'_>> + Clone {
+    std::iter::once(Argument { qtype, literal: None })
 }
 
 /// A literal as one of a wider type, which spares most of the nodes that folding would take away again. None if an operator
@@ -147,7 +165,7 @@ fn literal_as(
     wanted: &QType,
 ) -> Result<Option<Value>, String> {
     for op in casts(registry, &value.qtype(), wanted)? {
-        let resolved = settled.resolve_cast(registry, op, &value.qtype()).map_err(|fault| fault.message)?;
+        let resolved = settled.resolve(registry, op, of_type(&value.qtype())).map_err(|fault| fault.message)?;
         match call(registry.get(op), &resolved, std::slice::from_ref(&value)) {
             Some(Ok(cast)) => value = cast,
             _ => return Ok(None),
