@@ -6,7 +6,7 @@ use cembra_native::{RawFunction, Tier, listings};
 use cembra_ops::Registry;
 use cembra_plan::build;
 use cembra_prepare::{Options, prepare};
-use cembra_runtime::{Context, Frame, STATUS_OK};
+use cembra_runtime::{Context, STATUS_OK};
 use cranelift_codegen::ir::{AbiParam, types};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Module, default_libcall_names};
