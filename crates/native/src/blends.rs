@@ -11,17 +11,33 @@ use cembra_runtime::MachineType;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 
-/// Which instructions of a tape are played in vectors; empty if none is.
+/// How an instruction is played.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// As a number, or a mask as a byte.
+    Scalar,
+    /// A selection, in vectors. Its result may be a number for others too.
+    Selected,
+    /// In vectors, for selections only, and just before the first of them: what is made early waits in a register, and of
+    /// nested selections the innermost comes first.
+    Late,
+    /// The same, once a selection has asked for it.
+    Asked,
+    /// A mask in vectors that is a byte for others.
+    Both,
+}
+
+/// The forms of a tape's instructions; empty if all are scalar. `roots` are the instructions whose results leave the tape.
 ///
-/// Selections are, what makes their masks, and the arithmetic that is for nothing else. It pays where there are more
-/// selections to save than numbers to bring into vectors.
-pub(crate) fn find(isa: &dyn TargetIsa, tape: &Tape, live: &[bool]) -> Vec<bool> {
+/// Selections are played in vectors, what makes their masks, and the arithmetic that is for nothing else. It pays where there
+/// are more selections to save than numbers to bring into vectors.
+pub(crate) fn find(isa: &dyn TargetIsa, tape: &Tape, live: &[bool], roots: impl Iterator<Item = usize>) -> Vec<Form> {
     let instrs = tape.instrs();
     // Other machines select floats in one instruction.
-    if !isa::is_x86_64(isa) {
-        return Vec::new();
-    }
-    if !instrs.iter().any(|instr| matches!(instr, Instr::Select { rare: false, .. })) {
+    if !isa::is_x86_64(isa)
+        || isa::is_quick(isa)
+        || !instrs.iter().any(|instr| matches!(instr, Instr::Select { rare: false, .. }))
+    {
         return Vec::new();
     }
     // The type whose vectors a mask can be in: of the floats that were compared for it.
@@ -33,29 +49,35 @@ pub(crate) fn find(isa: &dyn TargetIsa, tape: &Tape, live: &[bool]) -> Vec<bool>
             _ => None,
         });
     }
-    let mut in_vectors = vec![false; instrs.len()];
-    let mut is_needed = [false; 2].map(|none| vec![none; instrs.len()]);
+    let mut forms = vec![Form::Scalar; instrs.len()];
+    let [mut in_vectors, mut elsewhere] = [(); 2].map(|()| vec![false; instrs.len()]);
+    roots.for_each(|root| elsewhere[root] = true);
     let (mut saved, mut moved) = (0, 0);
     for (at, instr) in instrs.iter().enumerate().rev().filter(|(at, _)| live[*at]) {
-        let [elsewhere, here] = is_needed.each_ref().map(|needed| needed[at]);
-        in_vectors[at] = match instr {
-            Instr::Select { mask, on, rare: false, .. } => {
-                let selects = widths[mask.index()] == Some(tape.ty(*on));
-                saved += 2 * u32::from(selects);
-                selects
+        forms[at] = match instr {
+            Instr::Select { mask, on, rare: false, .. } if widths[mask.index()] == Some(tape.ty(*on)) => Form::Selected,
+            Instr::Cmp(..) | Instr::MaskAnd(..) | Instr::MaskOr(..) if in_vectors[at] => {
+                if elsewhere[at] {
+                    Form::Both
+                } else {
+                    Form::Late
+                }
             }
-            // What is a byte for others too is made twice.
-            Instr::Cmp(..) | Instr::MaskAnd(..) | Instr::MaskOr(..) => here,
-            Instr::Bin(Bin::Add | Bin::Sub | Bin::Mul, ..) | Instr::Un(Un::Neg | Un::Abs, _) => here && !elsewhere,
-            _ => false,
+            Instr::Bin(Bin::Add | Bin::Sub | Bin::Mul, ..) | Instr::Un(Un::Neg | Un::Abs, _)
+                if in_vectors[at] && !elsewhere[at] =>
+            {
+                Form::Late
+            }
+            _ => Form::Scalar,
         };
-        moved += u32::from(here && !in_vectors[at] && !matches!(instr, Instr::Const(..)));
-        let is_both = elsewhere && widths[at].is_some();
-        for (needed, is_needed) in is_needed.iter_mut().zip([!in_vectors[at] || is_both, in_vectors[at]]) {
-            instr.for_each_operand(|operand| needed[operand] |= is_needed);
-        }
+        saved += 2 * u32::from(forms[at] == Form::Selected);
+        moved += u32::from(in_vectors[at] && forms[at] == Form::Scalar && !matches!(instr, Instr::Const(..)));
+        instr.for_each_operand(|operand| {
+            in_vectors[operand] |= forms[at] != Form::Scalar;
+            elsewhere[operand] |= matches!(forms[at], Form::Scalar | Form::Both);
+        });
     }
-    if moved < saved { in_vectors } else { Vec::new() }
+    if moved < saved { forms } else { Vec::new() }
 }
 
 /// The vectors of a float type.
@@ -68,12 +90,48 @@ pub(crate) fn vector_of(ty: MachineType) -> Option<ir::Type> {
 }
 
 impl Player<'_, '_, '_> {
-    /// Plays an instruction in vectors, if it is one of those.
-    pub(crate) fn blend(&mut self, at: usize) -> Option<ir::Value> {
-        if !self.blends.get(at).copied().unwrap_or(false) {
-            return None;
+    /// Plays an instruction in vectors if that is its form. True if nothing is left to play of it.
+    pub(crate) fn blend(&mut self, at: usize) -> bool {
+        match self.forms.get(at) {
+            None | Some(Form::Scalar) => return false,
+            // Others have asked for it, or will.
+            Some(Form::Late | Form::Asked) => return true,
+            Some(Form::Both) => {
+                self.play_late(at);
+                return false;
+            }
+            Some(Form::Selected) => {}
         }
-        let vector = match self.tape.instrs()[at] {
+        self.play_late(at);
+        if let Some(vector) = self.vectors[at] {
+            self.values[at] = Some(self.builder.ins().extractlane(vector, 0));
+        }
+        true
+    }
+
+    /// Plays an instruction in vectors, and before it what waited to be asked for.
+    fn play_late(&mut self, last: usize) {
+        let tape = self.tape;
+        let mut needed = vec![last];
+        let mut seen = 0;
+        while let Some(at) = needed.get(seen).copied() {
+            seen += 1;
+            tape.instrs()[at].for_each_operand(|operand| {
+                if self.forms[operand] == Form::Late {
+                    self.forms[operand] = Form::Asked;
+                    needed.push(operand);
+                }
+            });
+        }
+        needed.sort_unstable();
+        for at in needed {
+            self.around.mark(self.builder, Some(tape.site(at)));
+            self.vectors[at] = self.in_vectors(at);
+        }
+    }
+
+    fn in_vectors(&mut self, at: usize) -> Option<ir::Value> {
+        Some(match self.tape.instrs()[at] {
             Instr::Select { mask, on, off, .. } => {
                 let [mask, on, off] = [mask.index(), on.index(), off.index()].map(|operand| self.vector(operand));
                 instructions::choose(self.builder, mask, on, off)
@@ -100,11 +158,7 @@ impl Player<'_, '_, '_> {
                 self.around.unary(self.builder, op, a)
             }
             _ => return None,
-        };
-        self.vectors[at] = Some(vector);
-        // A mask that is needed as a byte is made as one; what nobody needs leaves no code.
-        let is_number = self.builder.func.dfg.value_type(vector).lane_type().is_float();
-        is_number.then(|| self.builder.ins().extractlane(vector, 0))
+        })
     }
 
     /// An earlier instruction's number in every lane of a vector, or its mask as wide as one.

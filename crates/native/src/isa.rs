@@ -143,6 +143,11 @@ fn finish(builder: &isa::Builder, tier: Tier) -> Result<Isas, Error> {
     })
 }
 
+/// True where instructions take the time of compiling, and not what waits in registers: they are given out in one pass.
+pub(crate) fn is_quick(isa: &dyn TargetIsa) -> bool {
+    isa.flags().regalloc_algorithm() == settings::RegallocAlgorithm::SinglePass
+}
+
 /// True for an instruction set whose code the code generator can make with vectors of 128 bits.
 pub(crate) fn has_vectors(isa: &dyn TargetIsa) -> bool {
     use target_lexicon::Architecture::{Aarch64, X86_64};

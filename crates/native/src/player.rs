@@ -1,7 +1,7 @@
 //! The scalar player: plays a tape into a function builder, one lane, masks as bytes. It chooses instructions; what they
 //! mean was said by the rules.
 
-use crate::blends;
+use crate::blends::{self, Form};
 use crate::cells::clif_type;
 use crate::pairs::{self, Pair};
 use crate::reads;
@@ -72,28 +72,29 @@ pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) values: &'p mut Vec<Option<ir::Value>>,
     /// True if numbers from memory are read where they are used.
     pub(crate) is_crowded: bool,
-    /// The instructions that are played in vectors, and what was put into them; both empty if there are none.
-    pub(crate) blends: Vec<bool>,
+    /// How instructions are played, and what was put into vectors; both empty if nothing is.
+    pub(crate) forms: Vec<Form>,
     pub(crate) vectors: Vec<Option<ir::Value>>,
 }
 
 impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
-    /// Plays the live instructions. `inputs` are the values of the tape's inputs in order; `values` is filled with what each
-    /// instruction became.
+    /// Plays the live instructions. `inputs` are the values of the tape's inputs in order; `roots` are the instructions whose
+    /// results are asked for; `values` is filled with what they became.
     pub(crate) fn play(
         builder: &'p mut FunctionBuilder<'b>,
         around: &'p mut Surroundings<'f>,
         tape: &'p Tape,
         live: &[bool],
         inputs: &[ir::Value],
+        roots: impl Iterator<Item = usize>,
         values: &'p mut Vec<Option<ir::Value>>,
     ) {
         values.clear();
         values.resize(tape.instrs().len(), None);
-        let blends = blends::find(around.isa, tape, live);
-        let vectors = vec![None; blends.len()];
-        let is_crowded = reads::is_crowded(tape);
-        let mut player = Player { builder, around, tape, values, is_crowded, blends, vectors };
+        let forms = blends::find(around.isa, tape, live, roots);
+        let vectors = vec![None; forms.len()];
+        let is_crowded = reads::is_crowded(around.isa, tape);
+        let mut player = Player { builder, around, tape, values, is_crowded, forms, vectors };
         let is_input = |instr: &Instr| matches!(instr, Instr::Input(_) | Instr::InputMask);
         let places = tape.instrs().iter().enumerate().filter(|(_, instr)| is_input(instr));
         for ((at, _), value) in places.zip(inputs) {
@@ -117,8 +118,9 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     fn step(&mut self, at: usize) {
         if self.values[at].is_none() {
             self.around.mark(self.builder, Some(self.tape.site(at)));
-            let blended = self.blend(at);
-            self.values[at] = blended.or_else(|| self.instr(at, &self.tape.instrs()[at]));
+            if !self.blend(at) {
+                self.values[at] = self.instr(at, &self.tape.instrs()[at]);
+            }
         }
     }
 

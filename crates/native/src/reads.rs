@@ -2,17 +2,20 @@
 //! them where it is used, most often as the second operand of an instruction. Read once, they would be put on the stack to make
 //! room, and read from there: the register allocator does not know that they still are where they came from.
 
+use crate::isa;
 use crate::player::Player;
 use cembra_ops::{Instr, Tape, Val};
 use cranelift_codegen::ir::{self, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::isa::TargetIsa;
 use rustc_hash::FxHashSet;
 
 /// The most numbers from outside that a line keeps in registers: most of the 16 that x86-64 has.
 const MOST: usize = 12;
 
 /// True for a line with more numbers from outside than should be in registers.
-pub(crate) fn is_crowded(tape: &Tape) -> bool {
-    tape.instrs().iter().filter(|instr| matches!(instr, Instr::Input(_))).nth(MOST).is_some()
+pub(crate) fn is_crowded(isa: &dyn TargetIsa, tape: &Tape) -> bool {
+    let mut inputs = tape.instrs().iter().filter(|instr| matches!(instr, Instr::Input(_)));
+    !isa::is_quick(isa) && inputs.nth(MOST).is_some()
 }
 
 impl Player<'_, '_, '_> {

@@ -136,13 +136,14 @@ impl Strip<'_> {
     fn one_row(&self, builder: &mut FunctionBuilder<'_>, mut around: Surroundings<'_>) {
         let inputs: Vec<ir::Value> = self.inputs().map(|(rows, ty)| rows.load_one(builder, ty)).collect();
         let mut values = Vec::new();
-        Player::play(builder, &mut around, self.tape, &self.live(), &inputs, &mut values);
+        let position = |output: &Output| match output {
+            Output::Number(val) => val.index(),
+            Output::Mask(mask) => mask.index(),
+        };
+        let roots = self.outputs.iter().map(position);
+        Player::play(builder, &mut around, self.tape, &self.live(), &inputs, roots, &mut values);
         for (rows, output) in self.outputs() {
-            let at = match output {
-                Output::Number(val) => val.index(),
-                Output::Mask(mask) => mask.index(),
-            };
-            if let Some(value) = values[at] {
+            if let Some(value) = values[position(&output)] {
                 rows.store_one(builder, value);
             }
         }

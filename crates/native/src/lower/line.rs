@@ -59,7 +59,8 @@ impl Lowering<'_, '_, '_> {
             }
         }
         self.tape.mark_live(vals, masks, live);
-        Player::play(self.builder, &mut self.around, self.tape, live, inputs, values);
+        let roots = vals.iter().map(|val| val.index()).chain(masks.iter().map(|mask| mask.index()));
+        Player::play(self.builder, &mut self.around, self.tape, live, inputs, roots, values);
         for value in &*kept {
             if let Some(cell) = cells.get(*value) {
                 let cell = cell.export(values);
