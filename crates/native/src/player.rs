@@ -282,7 +282,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         // Tested as `b > a`, which wants a constant in a register.
         let is_swapped = matches!(op, Cmp::Lt | Cmp::Le) && isa::is_x86_64(self.around.isa);
         let a = self.val(a);
-        let b = if is_swapped { self.in_register(b) } else { self.val(b) };
+        let b = if is_swapped && !isa::is_quick(self.around.isa) { self.in_register(b) } else { self.val(b) };
         instructions::compare(self.builder, op, opposite, a, b)
     }
 

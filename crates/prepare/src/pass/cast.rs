@@ -59,7 +59,11 @@ impl Cast {
                 operands.push(self.operand(self.old.operands(id)[at], wanted, origin)?);
             }
             kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
-            qtype = signature.ret.clone();
+            // Mostly it is the type that the node had. Then the one that others compare with is kept: equal types that are
+            // not the same are compared field by field.
+            if qtype != signature.ret {
+                qtype = signature.ret.clone();
+            }
         } else {
             for at in 0..count {
                 operands.push(self.made(self.old.operands(id)[at]));
