@@ -54,6 +54,8 @@ pub struct Config {
     pub cut: f64,
     /// Share of programs that are compiled by the quick tier.
     pub quick: f64,
+    /// Share of programs that are also run by a tiered executor, which changes tiers in the middle of the rows.
+    pub tiered: f64,
     /// How many smaller programs the shrinker may try.
     pub shrink: u32,
 }
@@ -85,6 +87,7 @@ impl Default for Config {
             limited: 0.1,
             cut: 0.5,
             quick: 0.3,
+            tiered: 0.25,
             shrink: 4000,
         }
     }

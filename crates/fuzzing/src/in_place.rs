@@ -1,7 +1,8 @@
 //! Plans bound as a typed executor binds them: inputs read from the caller's struct, outputs written into another. Memory
-//! that no value was written to holds garbage, so that the payload of a missing value is as wild as a caller can make it.
+//! that no value was written to holds garbage, so that the payload of a missing value is as wild as a caller can make it. One
+//! backend may go on with the frame of the other, as it does where an executor changes tiers.
 
-use crate::subject::Row;
+use crate::subject::{Row, stage};
 use crate::values::fresh;
 use cembra::Tier;
 use cembra_expr::{Budget, Limits, Value};
@@ -31,8 +32,8 @@ impl Structs {
     }
 }
 
-/// What the two backends make of the rows, under their names; `None` in place of outputs stands for a fault. A backend that
-/// cannot compile the plan is left out: that is found elsewhere.
+/// What the two backends make of the rows, and one after the other in one frame, under their names; `None` in place of outputs
+/// stands for a fault. A backend that cannot compile the plan is left out: that is found elsewhere.
 pub(crate) fn answers(
     plan: &Plan,
     rows: &[Row],
@@ -41,17 +42,19 @@ pub(crate) fn answers(
 ) -> Vec<(&'static str, Vec<Option<Vec<Value>>>)> {
     let Some(structs) = Structs::of(plan) else { return Vec::new() };
     let interpreted = cembra_interp::bind(plan, &structs.binding);
-    let mut all = vec![("interpreter in place", run(plan, &structs, &interpreted, rows, limits))];
+    let mut all = vec![("interpreter in place", run(plan, &structs, &[&interpreted], rows, limits))];
     if let Ok(compiled) = cembra_native::compile(plan, &structs.binding, tier, &Budget::new(*limits)) {
-        all.push(("native in place", run(plan, &structs, &compiled, rows, limits)));
+        all.push(("native in place", run(plan, &structs, &[&compiled], rows, limits)));
+        all.push(("tiered in place", run(plan, &structs, &[&interpreted, &compiled], rows, limits)));
     }
     all
 }
 
+/// Runs the rows with the functions, each of which has its share of them.
 fn run(
     plan: &Plan,
     structs: &Structs,
-    function: &dyn Function,
+    functions: &[&dyn Function],
     rows: &[Row],
     limits: &Limits,
 ) -> Vec<Option<Vec<Value>>> {
@@ -59,7 +62,9 @@ fn run(
     let mut context = Context::with_arena_limit(limits.arena_bytes);
     let garbage = |layout: &FrameLayout, byte: u8| Frame::from_template(&vec![byte; layout.size() as usize]);
     rows.iter()
-        .map(|row| {
+        .enumerate()
+        .map(|(at, row)| {
+            let function = functions[stage(at, rows.len(), functions.len())];
             let mut input = garbage(&structs.input, 0xAA);
             let mut output = garbage(&structs.output, 0x55);
             let values: Vec<Value> =
@@ -73,7 +78,7 @@ fn run(
             }
             context.arena().reset();
             context.set_iterations(limits.loop_iterations);
-            // SAFETY: CALL: the frame is of this plan's template, the function was bound to these places, and the texts in
+            // SAFETY: CALL: the frame is of this plan's template, the functions were bound to these places, and the texts in
             // `values` live until the outputs are read.
             let status = unsafe { function.call(input.ptr(), output.ptr(), frame.ptr(), &mut context) };
             let read = |output: &mut Frame| {

@@ -1,10 +1,10 @@
 //! The judge: everything that must hold of one program and its rows, whichever backend runs it and with whatever passes.
 //!
-//! - The registry's typing and the library agree on whether the program is well-typed; if it is not, both backends
+//! - The registry's typing and the library agree on whether the program is well-typed; if it is not, all backends
 //!   refuse it in the same words. Nothing panics.
 //! - The program prints as text that parses to an equal one, with the same plan, and the plan passes the verifier.
-//! - Both backends give the same bits or the same fault (kind, operator, place, message), row by row, for every set of
-//!   options tried; and a row's answer does not depend on the rows before it.
+//! - All backends give the same bits or the same fault (kind, operator, place, message), row by row, for every set of
+//!   options tried; and a row's answer does not depend on the rows before it. A tiered backend changes tiers between rows.
 //! - Inputs and outputs may lie in structs of the caller instead of the frame.
 //! - Strict optimisation changes no value. It may make an evaluation lazier: where the unoptimised program faults, the
 //!   optimised one may have a value or another fault; where the unoptimised one has a value, the optimised one has it
@@ -25,7 +25,7 @@ use crate::direct;
 use crate::edit::types;
 use crate::in_place;
 use crate::panics::caught;
-use crate::subject::{Answer, Failure, Row, Subject, same, shown};
+use crate::subject::{Answer, Failure, Row, Subjects, same, shown};
 use cembra::{Model, Options, Tier};
 use cembra_expr::{Budget, Limits, Node, NodeId, Program, Value, print};
 use cembra_ops::{Meaning, Registry};
@@ -88,8 +88,10 @@ pub(crate) struct Case {
     pub(crate) in_place: bool,
     /// What an evaluation may take, and how large the functions of native code are.
     pub(crate) limits: Limits,
-    /// How native code is made.
+    /// How native code is made; by a tiered executor, at last.
     pub(crate) tier: Tier,
+    /// Also with an executor that changes tiers between rows.
+    pub(crate) tiered: bool,
 }
 
 /// Which of the judge's laws was broken.
@@ -168,7 +170,7 @@ fn finding(law: Law, options: &'static str, row: Option<usize>, said: &[(&str, S
 }
 
 /// Judges a program; whatever panics is a finding too.
-pub(crate) fn judge(case: &Case, subjects: [&dyn Subject; 2]) -> Verdict {
+pub(crate) fn judge(case: &Case, subjects: Subjects<'_>) -> Verdict {
     match caught(|| Trial { case, subjects }.verdict()) {
         Ok(Ok(verdict)) => verdict,
         Ok(Err(finding)) => finding.into(),
@@ -182,11 +184,17 @@ pub(crate) fn read(text: &str) -> Result<Option<Program>, Finding> {
         .map_err(|message| finding(Law::NoPanic, "", None, &[("panic", message)]))
 }
 
-type Answers = Result<Vec<Answer>, Failure>;
+/// What became of compiling a program.
+fn outcome(answers: &Result<Vec<Answer>, Failure>) -> String {
+    match answers {
+        Ok(_) => "compiled it".to_owned(),
+        Err(failure) => failure.to_string(),
+    }
+}
 
 struct Trial<'a> {
     case: &'a Case,
-    subjects: [&'a dyn Subject; 2],
+    subjects: Subjects<'a>,
 }
 
 impl Trial<'_> {
@@ -203,7 +211,7 @@ impl Trial<'_> {
             return Err(finding(Law::PrintsAndParses, "", None, &said));
         }
         let defaults = Options::default().limits(self.case.limits).tier(self.case.tier);
-        let answers = self.both(&model, &defaults, "")?;
+        let answers = self.agreed(&model, &defaults, "")?;
         let prepared = direct::prepare(program);
         let entangled = prepared.as_ref().is_some_and(direct::is_entangled);
         let direct: Vec<Option<Vec<Value>>> = prepared
@@ -224,7 +232,7 @@ impl Trial<'_> {
         if let Some(variant) = self.case.variant {
             plans.push(self.plan(model.program(), Some(variant))?);
             let options = variant.options().limits(self.case.limits).tier(self.case.tier);
-            let other = self.both(&model, &options, variant.name())?;
+            let other = self.agreed(&model, &options, variant.name())?;
             if variant == Variant::Plain {
                 let law = Law::ValuesAreDirect;
                 self.compare_values(law, variant.name(), "directly", &direct, &other, |found, answer| {
@@ -239,7 +247,7 @@ impl Trial<'_> {
         }
         if let Some(alone) = self.case.alone.filter(|at| *at < program.outputs.len()) {
             let options = defaults.outputs([&*program.outputs[alone].name]);
-            let some = self.both(&model, &options, "one output alone")?;
+            let some = self.agreed(&model, &options, "one output alone")?;
             let all: Vec<Answer> =
                 answers.iter().map(|answer| answer.clone().map(|values| vec![values[alone].clone()])).collect();
             let kept = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
@@ -292,40 +300,44 @@ impl Trial<'_> {
 
     fn ill_typed(&self) -> Result<Verdict, Finding> {
         let model = Model::from_program(self.case.program.clone());
-        let said = self.subjects.map(|subject| match subject.run(&model, &Options::default(), &[]) {
-            Ok(_) => (subject.name(), "compiled it".to_owned(), true),
-            Err(failure) => (subject.name(), failure.to_string(), false),
-        });
-        if said[0].2 || said[1].2 || said[0].1 != said[1].1 {
-            let said = said.map(|(who, what, _)| (who, what));
-            return Err(finding(Law::IllTypedIsRefused, "", None, &said));
+        let reference = self.subjects.reference;
+        let expected = reference.run(&model, &Options::default(), &[]);
+        for other in self.subjects.others(self.case.tiered) {
+            let found = other.run(&model, &Options::default(), &[]);
+            let is_refused =
+                |expected: &Failure| found.as_ref().is_err_and(|found| found.to_string() == expected.to_string());
+            if !expected.as_ref().is_err_and(is_refused) {
+                let said = [(reference.name(), outcome(&expected)), (other.name(), outcome(&found))];
+                return Err(finding(Law::IllTypedIsRefused, "", None, &said));
+            }
         }
         Ok(Verdict { refused: true, ..Verdict::default() })
     }
 
-    /// The answers of both subjects, which are the same; the reference's.
-    fn both(&self, model: &Model, options: &Options, name: &'static str) -> Result<Vec<Answer>, Finding> {
+    /// The answers of all subjects, which are the same; the reference's.
+    fn agreed(&self, model: &Model, options: &Options, name: &'static str) -> Result<Vec<Answer>, Finding> {
         // The first row comes again at the end: what a frame keeps of other rows must not matter.
         let mut rows = self.case.rows.clone();
         rows.extend(self.case.rows.first().cloned());
-        let names = self.subjects.map(Subject::name);
-        let [left, right]: [Answers; 2] = self.subjects.map(|subject| subject.run(model, options, &rows));
-        let (left, right) = match (left, right) {
-            (Ok(left), Ok(right)) => (left, right),
-            (left, right) => {
-                let what = |answers: Answers| answers.err().map_or("compiled it".to_owned(), |e| e.to_string());
-                let said = [(names[0], what(left)), (names[1], what(right))];
-                return Err(finding(Law::WellTypedRuns, name, None, &said));
-            }
-        };
-        self.compare(Law::SameAnswers, name, names, &left, &right, same)?;
-        if let ([first, ..], [.., last]) = (&left[..], &left[..])
+        let reference = self.subjects.reference;
+        let refused = |said: &[(&str, String)]| finding(Law::WellTypedRuns, name, None, said);
+        let expected = reference.run(model, options, &rows);
+        for other in self.subjects.others(self.case.tiered) {
+            let names = [reference.name(), other.name()];
+            let found = other.run(model, options, &rows);
+            let (Ok(expected), Ok(found)) = (&expected, &found) else {
+                return Err(refused(&[(names[0], outcome(&expected)), (names[1], outcome(&found))]));
+            };
+            self.compare(Law::SameAnswers, name, names, expected, found, same)?;
+        }
+        let answers = expected.map_err(|failure| refused(&[(reference.name(), failure.to_string())]))?;
+        if let ([first, ..], [.., last]) = (&answers[..], &answers[..])
             && !same(first, last)
         {
             let said = [("first", shown(first)), ("after the other rows", shown(last))];
             return Err(finding(Law::RowsAreIndependent, name, None, &said));
         }
-        Ok(left)
+        Ok(answers)
     }
 
     /// Compares answers with values found in another way, where `None` stands for a fault. If one of the two is a fault,
@@ -346,7 +358,7 @@ impl Trial<'_> {
             };
             if !holds {
                 let said = found.clone().map_or("a fault".to_owned(), |values| shown(&Ok(values)));
-                let said = [(name, said), (self.subjects[0].name(), shown(answer))];
+                let said = [(name, said), (self.subjects.reference.name(), shown(answer))];
                 return Err(finding(law, options, Some(row), &said));
             }
         }

@@ -2,10 +2,10 @@
 //! `cembra fuzz`, the tests and the libFuzzer shells in `fuzz/` all run what is here.
 //!
 //! The generator walks the operator registry, so that an operator is fuzzed from the day it is registered. Of every
-//! program the judge demands, on every row: the interpreter, native code and direct evaluation of the graph give the same
-//! bits, or the backends the same fault at the same place; no row, pass or other output changes an answer, but
-//! optimisation may make an evaluation lazier; the text reads back as the program; the plan passes the verifier; what is
-//! ill-typed is refused in the same words by both backends; and nothing panics.
+//! program the judge demands, on every row: the interpreter, native code, an executor that changes from the one to the other
+//! and direct evaluation of the graph give the same bits, or the backends the same fault at the same place; no row, pass or
+//! other output changes an answer, but optimisation may make an evaluation lazier; the text reads back as the program; the
+//! plan passes the verifier; what is ill-typed is refused in the same words by all backends; and nothing panics.
 //!
 //! ```
 //! let config = cembra_fuzzing::Config { programs: Some(20), ..Default::default() };
@@ -29,22 +29,22 @@ mod values;
 
 pub use config::Config;
 pub use report::{Mismatch, Report};
-pub use subject::{Answer, Failure, Row, Subject};
+pub use subject::{Answer, Failure, Row, Subject, Subjects};
 
-use cembra::{Backend, Tier};
+use cembra::Tier;
 use cembra_expr::{Limits, Program, print};
 use config::{chance, pick};
 use judge::{Case, Finding, Variant, judge};
 use std::time::Instant;
 
-/// Tries programs on the interpreter and on native code until there are enough or one breaks a law. `progress` is told
-/// how many were tried, after each.
+/// Tries programs on the backends until there are enough or one breaks a law. `progress` is told how many were tried, after
+/// each.
 pub fn run(config: &Config, progress: &mut dyn FnMut(u64)) -> Report {
-    run_on(config, [&Backend::Interpreter, &Backend::Native], progress)
+    run_on(config, Subjects::default(), progress)
 }
 
-/// Tries programs on two subjects, the first of which is the reference.
-pub fn run_on(config: &Config, subjects: [&dyn Subject; 2], progress: &mut dyn FnMut(u64)) -> Report {
+/// Tries programs on other subjects than the backends.
+pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(u64)) -> Report {
     let begun = Instant::now();
     let mut report = Report::default();
     for tried in 0..config.programs.unwrap_or(u64::MAX) {
@@ -67,11 +67,11 @@ pub fn program(config: &Config, number: u64) -> Program {
     generator::program(&mut config.random(number), config)
 }
 
-/// Judges text from anywhere as a program: it may be refused, but by an error, and by both backends alike.
+/// Judges text from anywhere as a program: it may be refused, but by an error, and by all backends alike.
 #[must_use]
 pub fn try_text(text: &str) -> Option<Mismatch> {
-    let config = Config { rows: 2, ..Config::default() };
-    let subjects: [&dyn Subject; 2] = [&Backend::Interpreter, &Backend::Native];
+    let config = Config { rows: 2, tiered: 1.0, ..Config::default() };
+    let subjects = Subjects::default();
     let mut random = config.random(0);
     match case_of_text(&mut random, &config, text) {
         Ok(None) => None,
@@ -83,7 +83,7 @@ pub fn try_text(text: &str) -> Option<Mismatch> {
     }
 }
 
-fn try_program(config: &Config, number: u64, subjects: [&dyn Subject; 2], report: &mut Report) -> Option<Mismatch> {
+fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mut Report) -> Option<Mismatch> {
     let random = &mut config.random(number);
     let mut program = generator::program(random, config);
     if chance(random, config.garbled) {
@@ -112,16 +112,11 @@ fn try_program(config: &Config, number: u64, subjects: [&dyn Subject; 2], report
     }
     let tier = if chance(random, config.quick) { Tier::Quick } else { Tier::Optimised };
     let rows = generator::rows(random, config, &program.inputs);
-    try_case(config, number, Case { program, rows, variant, alone, in_place, limits, tier }, subjects, report)
+    let tiered = chance(random, config.tiered);
+    try_case(config, number, Case { program, rows, variant, alone, in_place, limits, tier, tiered }, subjects, report)
 }
 
-fn try_case(
-    config: &Config,
-    number: u64,
-    case: Case,
-    subjects: [&dyn Subject; 2],
-    report: &mut Report,
-) -> Option<Mismatch> {
+fn try_case(config: &Config, number: u64, case: Case, subjects: Subjects<'_>, report: &mut Report) -> Option<Mismatch> {
     let verdict = judge(&case, subjects);
     report.note(&case.program, &verdict, case.rows.len(), case.variant.is_some());
     verdict.finding.map(|finding| shrunk(config, number, case, finding, subjects))
@@ -130,8 +125,9 @@ fn try_case(
 fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Result<Option<Case>, Finding> {
     let Some(program) = judge::read(text)? else { return Ok(None) };
     let rows = generator::rows(random, config, &program.inputs);
+    let tiered = chance(random, config.tiered);
     let (limits, tier) = (Limits::default(), Tier::default());
-    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: false, limits, tier }))
+    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: false, limits, tier, tiered }))
 }
 
 fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {
@@ -140,7 +136,7 @@ fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mis
     Mismatch { program, text: Some(text.to_owned()), row: None, limits, tier, finding, seed: config.seed, number }
 }
 
-fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: [&dyn Subject; 2]) -> Mismatch {
+fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: Subjects<'_>) -> Mismatch {
     let broken = |case: &Case| judge(case, subjects).finding;
     let (mut case, finding) = shrink::shrink(case, finding, config.shrink, &broken);
     let row = finding.row.filter(|at| *at < case.rows.len()).map(|at| case.rows.swap_remove(at));

@@ -87,6 +87,9 @@ impl Shrinker<'_> {
         if self.case.alone.is_some() {
             self.take(Case { alone: None, ..self.case.clone() });
         }
+        if self.case.tiered {
+            self.take(Case { tiered: false, ..self.case.clone() });
+        }
         if self.case.in_place {
             self.take(Case { in_place: false, ..self.case.clone() });
         }

@@ -1,7 +1,7 @@
-//! What is compared: something that runs a model on rows. The two backends are subjects; a test wraps one and lies.
+//! What is compared: something that runs a model on rows. The backends are subjects; a test wraps one and lies.
 
 use crate::values::fresh;
-use cembra::{Backend, Error, Model, Options};
+use cembra::{Backend, Error, Model, Options, Tiering};
 use cembra_expr::{Span, Value, print_value};
 use std::fmt;
 use std::sync::Arc;
@@ -117,20 +117,82 @@ pub trait Subject {
     fn run(&self, model: &Model, options: &Options, rows: &[Row]) -> Result<Vec<Answer>, Failure>;
 }
 
+/// Of a tiered backend the tier changes in the middle of the rows, by hand and at rows that depend on their number only.
 impl Subject for Backend {
     fn name(&self) -> &str {
         (*self).name()
     }
 
     fn run(&self, model: &Model, options: &Options, rows: &[Row]) -> Result<Vec<Answer>, Failure> {
-        let executor = model.compile(&options.clone().backend(*self))?;
+        let tiering = Tiering::default().by_hand(true).every_tier(true);
+        let executor = model.compile(&options.clone().backend(*self).tiering(tiering))?;
+        executor.finish_tiers();
+        if let Some(reason) = executor.fallback() {
+            // Otherwise the interpreter would be compared with itself.
+            return Err(Error::from(reason.clone()).into());
+        }
         let mut session = executor.session();
-        let answers = rows.iter().map(|row| {
+        let mut changes = 0;
+        let answers = rows.iter().enumerate().map(|(at, row)| {
+            while changes < stage(at, rows.len(), STAGES) {
+                executor.advance();
+                changes += 1;
+            }
             // Copies that die with the row: a view of an earlier row's text is a dangling one.
             let values: Vec<Value> =
                 executor.inputs().iter().map(|field| row.get(&field.name).map_or(Value::Nothing, fresh)).collect();
             session.evaluate(&values).map_err(Failure::from)
         });
         Ok(answers.collect())
+    }
+}
+
+/// The ways in which a tiered backend runs one model: interpreted, and in two tiers.
+const STAGES: usize = 3;
+
+/// The stage that a row is run in, of several that share the rows evenly, one after the other. The last row is in the last
+/// stage, however few rows there are, so that the shrinker may leave out others.
+pub(crate) fn stage(row: usize, rows: usize, stages: usize) -> usize {
+    ((row + 1) * stages).div_ceil(rows.max(1)).min(stages) - 1
+}
+
+/// Who runs the programs, and is compared. This is the whole list.
+#[derive(Clone, Copy)]
+pub struct Subjects<'a> {
+    /// What the others are compared with.
+    pub reference: &'a dyn Subject,
+    /// Runs every program.
+    pub native: &'a dyn Subject,
+    /// Runs a share of the programs, `Config::tiered`: it compiles them twice.
+    pub tiered: &'a dyn Subject,
+}
+
+impl<'a> Subjects<'a> {
+    /// Those that are compared with the reference.
+    pub(crate) fn others(self, tiered: bool) -> impl Iterator<Item = &'a dyn Subject> {
+        std::iter::once(self.native).chain(tiered.then_some(self.tiered))
+    }
+}
+
+impl Default for Subjects<'_> {
+    /// The backends.
+    fn default() -> Self {
+        Subjects { reference: &Backend::Interpreter, native: &Backend::Native, tiered: &Backend::Tiered }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stage;
+
+    #[test]
+    fn stages_share_the_rows_and_the_last_row_is_in_the_last_one() {
+        let stages = |rows, stages| (0..rows).map(|row| stage(row, rows, stages)).collect::<Vec<_>>();
+        assert_eq!(stages(9, 3), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
+        assert_eq!(stages(8, 2), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(stages(4, 3), [0, 1, 2, 2]);
+        assert_eq!(stages(2, 3), [1, 2]);
+        assert_eq!(stages(1, 3), [2]);
+        assert_eq!(stages(3, 1), [0, 0, 0]);
     }
 }

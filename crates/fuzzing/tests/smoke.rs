@@ -1,9 +1,10 @@
 //! The fuzz bodies on a few hundred programs, and proof that they would notice: subjects that lie, panic or differ in
 //! what they refuse are found out, and the program they are found out on is shrunk to next to nothing.
 
-use cembra::{Backend, Model, Options, Stage, Value, print};
+use cembra::{Backend, Counters, Model, Options, Stage, Tier, Value, print};
 use cembra_expr::{Node, NodeId, Program};
-use cembra_fuzzing::{Answer, Config, Failure, Mismatch, Row, Subject, program, run, run_on, try_text};
+use cembra_fuzzing::{Answer, Config, Failure, Mismatch, Row, Subject, Subjects, program, run, run_on, try_text};
+use std::sync::Arc;
 
 fn operators(program: &Program) -> Vec<String> {
     let graph = &program.graph;
@@ -115,7 +116,11 @@ fn finds(broken: &Broken) -> Mismatch {
 }
 
 fn finds_among(broken: &Broken, config: &Config) -> Mismatch {
-    let report = run_on(config, [&Backend::Interpreter, broken], &mut |_| {});
+    mismatch_among(Subjects { native: broken, ..Subjects::default() }, config)
+}
+
+fn mismatch_among(subjects: Subjects<'_>, config: &Config) -> Mismatch {
+    let report = run_on(config, subjects, &mut |_| {});
     let mismatch = report.mismatch().expect("a mismatch");
     let text = report.to_string();
     let last = text.lines().last().unwrap_or_default();
@@ -173,6 +178,46 @@ fn a_wrong_answer_inside_of_a_loop_shrinks_to_one_loop() {
     assert_eq!(makes("math.mod"), 1, "{mismatch}");
     assert!(makes("core._lambda") <= 2 && left.len() <= 9, "{mismatch}");
     assert_eq!(mismatch.program().outputs.len(), 1, "{mismatch}");
+}
+
+#[test]
+fn a_tiered_executor_that_is_wrong_in_its_last_tier_is_found_and_shrunk() {
+    let broken = Broken {
+        meets: |prepared| prepared.contains("math.mod("),
+        does: |mut answers| {
+            if let Some(Ok(values)) = answers.last_mut() {
+                values.fill(Value::from("wrong"));
+            }
+            Ok(answers)
+        },
+    };
+    let subjects = Subjects { tiered: &broken, ..Subjects::default() };
+    let mismatch = mismatch_among(subjects, &Config { programs: Some(2000), ..Config::default() });
+    let left = operators(mismatch.program());
+    assert!(left.len() <= 2 && left.contains(&"math.mod".to_owned()), "{mismatch}");
+    let who: Vec<_> = mismatch.answers().iter().map(|(who, _)| &**who).collect();
+    assert_eq!(who, ["interpreter", "broken"]);
+    // It runs a share of the programs only.
+    let report = run_on(&Config { tiered: 0.0, ..Config::default() }, subjects, &mut |_| {});
+    assert!(report.mismatch().is_none(), "{report}");
+}
+
+#[test]
+fn a_tiered_executor_climbs_all_tiers_while_it_runs_the_rows() {
+    let model = Model::parse("input x: f64; exp(x)").unwrap();
+    let rows: Vec<Row> = [1.0, 2.0, 3.0].map(|x| Row::new(vec![("x".into(), Value::from(x))])).to_vec();
+    for (highest, tiers) in [(Tier::Optimised, 2), (Tier::Quick, 1)] {
+        let counters = Arc::new(Counters::default());
+        let options = Options::default().tier(highest).metrics(counters.clone());
+        let answers = Backend::Tiered.run(&model, &options, &rows).unwrap();
+        assert_eq!(answers, Backend::Interpreter.run(&model, &options, &rows).unwrap());
+        let counts = counters.counts();
+        assert_eq!((counts.compiles, counts.tier_swaps), (tiers, tiers), "{highest:?}");
+    }
+    // What cannot be compiled would be interpreted on every row.
+    let limits = cembra::Limits { code_bytes: 1, ..Default::default() };
+    let failure = Backend::Tiered.run(&model, &Options::default().limits(limits), &rows).unwrap_err();
+    assert!(failure.message.contains("code_bytes"), "{failure}");
 }
 
 #[test]

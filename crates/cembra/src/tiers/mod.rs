@@ -24,10 +24,10 @@ use std::sync::{Arc, LazyLock};
 const SMALL: usize = 500;
 
 /// The tiers that a model of so many steps is compiled in, one after the other. This is the whole rule.
-fn route(steps: usize, highest: Tier) -> &'static [Tier] {
+fn route(steps: usize, highest: Tier, every_tier: bool) -> &'static [Tier] {
     match highest {
         Tier::Quick => &[Tier::Quick],
-        Tier::Optimised if steps <= SMALL => &[Tier::Optimised],
+        Tier::Optimised if steps <= SMALL && !every_tier => &[Tier::Optimised],
         Tier::Optimised => &[Tier::Quick, Tier::Optimised],
     }
 }
@@ -82,6 +82,7 @@ static QUEUE: LazyLock<Arc<Queue<Inner>>> = LazyLock::new(|| {
 pub struct Tiering {
     calls: u32,
     by_hand: bool,
+    every_tier: bool,
 }
 
 impl Tiering {
@@ -103,11 +104,19 @@ impl Tiering {
         self.by_hand = by_hand;
         self
     }
+
+    /// Compiles a small model in the quick tier first too, as a large one is, and not in the optimised tier straight away: so
+    /// that a test of all tiers need not be one of a large model.
+    #[must_use]
+    pub const fn every_tier(mut self, every_tier: bool) -> Self {
+        self.every_tier = every_tier;
+        self
+    }
 }
 
 impl Default for Tiering {
     fn default() -> Self {
-        Tiering { calls: Tiering::CALLS, by_hand: false }
+        Tiering { calls: Tiering::CALLS, by_hand: false, every_tier: false }
     }
 }
 
@@ -196,7 +205,7 @@ impl Tiered {
         // Whoever waits goes on, whatever happens.
         let finish = Finish(&self.ladder);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            for tier in route(self.plan.step_count(), self.highest) {
+            for tier in route(self.plan.step_count(), self.highest, self.tiering.every_tier) {
                 let budget = Budget::start(self.limits);
                 let cache = self.code_cache.as_ref();
                 let compiled = compile(&self.plan, &self.binding, *tier, &budget, cache, &model.watch)?;
@@ -281,9 +290,19 @@ mod tests {
 
     #[test]
     fn small_models_are_optimised_at_once_and_large_ones_in_two_tiers() {
-        assert_eq!(route(SMALL, Tier::Optimised), [Tier::Optimised]);
-        assert_eq!(route(SMALL + 1, Tier::Optimised), [Tier::Quick, Tier::Optimised]);
-        assert_eq!(route(1, Tier::Quick), [Tier::Quick]);
+        assert_eq!(route(SMALL, Tier::Optimised, false), [Tier::Optimised]);
+        assert_eq!(route(SMALL + 1, Tier::Optimised, false), [Tier::Quick, Tier::Optimised]);
+        assert_eq!(route(1, Tier::Quick, false), [Tier::Quick]);
+    }
+
+    #[test]
+    fn every_tier_is_climbed_if_asked_for_but_none_above_the_highest() {
+        assert_eq!(route(1, Tier::Optimised, true), [Tier::Quick, Tier::Optimised]);
+        assert_eq!(route(1, Tier::Quick, true), [Tier::Quick]);
+    }
+
+    #[test]
+    fn a_rung_is_a_tier() {
         for tier in [Tier::Quick, Tier::Optimised] {
             assert_eq!(tier_on(rung(tier)), Some(tier));
         }
