@@ -1,10 +1,33 @@
-//! cembra's backends as engines. Native is strict: a program it cannot compile fails rather than falls back.
+//! cembra's backends, and as engines. Whatever makes machine code is strict: a program that it cannot compile fails rather than
+//! stays interpreted. Tiers are changed by hand, so that nothing hangs on when they are.
 
 use crate::decode::ErrorKind;
 use crate::engine::{Engine, Failure, Subject};
-use cembra::{Backend, Executor, Model, Options, Session};
+use cembra::{Backend, Executor, Model, Options, Session, Tiering};
 use cembra_expr::{Program, Value};
 use cembra_runtime::QType;
+
+/// The backends that are compared with each other.
+pub const BACKENDS: [Backend; 3] = [Backend::Interpreter, Backend::Native, Backend::Tiered];
+
+/// The options of a backend; one with tiers climbs all of them, when it is told to.
+#[must_use]
+pub fn on(backend: Backend, options: Options) -> Options {
+    options.backend(backend).tiering(Tiering::default().by_hand(true).every_tier(true))
+}
+
+/// What something gives in each tier of an executor made with the options of [`on`], from the interpreter to the highest; once,
+/// if its backend has no tiers.
+pub fn in_each_tier<R>(executor: &Executor, mut run: impl FnMut() -> R) -> Vec<R> {
+    executor.finish_tiers();
+    let mut all = vec![run()];
+    let mut tier = executor.tier();
+    while executor.advance() != tier {
+        tier = executor.tier();
+        all.push(run());
+    }
+    all
+}
 
 /// One of cembra's backends, with options.
 #[derive(Clone, Debug)]
@@ -27,9 +50,15 @@ impl CembraEngine {
         CembraEngine::new("native", Backend::Native, options)
     }
 
+    /// The interpreter for the first row of a program, quick machine code for the second, optimised code for the others.
+    #[must_use]
+    pub fn tiered(options: Options) -> CembraEngine {
+        CembraEngine::new("tiered", Backend::Tiered, options)
+    }
+
     fn new(name: &'static str, backend: Backend, options: Options) -> CembraEngine {
         // The data have weak floats as results, which an API for Rust would turn into doubles.
-        CembraEngine { name, backend, options: options.backend(backend).keep_weak_outputs(true) }
+        CembraEngine { name, backend, options: on(backend, options).keep_weak_outputs(true) }
     }
 }
 
@@ -53,7 +82,8 @@ impl Engine for CembraEngine {
 
     fn prepare(&self, program: &Program) -> Result<Box<dyn Subject>, Failure> {
         let executor = Model::from_program(program.clone()).compile(&self.options).map_err(|e| failure(&e))?;
-        if executor.backend() != self.backend {
+        executor.finish_tiers();
+        if executor.fallback().is_some() || executor.tier().is_some() != (self.backend == Backend::Native) {
             return Err(contract("another backend than the one asked for"));
         }
         one_output(executor.outputs().iter().map(|field| &field.qtype))?;
@@ -72,7 +102,9 @@ impl Subject for Compiled {
     fn evaluate(&mut self, inputs: &[Value]) -> Result<Value, Failure> {
         self.inputs.clear();
         self.inputs.extend(self.used.iter().map(|index| inputs[*index].clone()));
-        let mut outputs = self.session.evaluate(&self.inputs).map_err(|e| failure(&e))?;
+        let outputs = self.session.evaluate(&self.inputs).map_err(|e| failure(&e));
+        self.executor.advance();
+        let mut outputs = outputs?;
         match outputs.pop() {
             Some(output) if outputs.is_empty() => Ok(output),
             _ => Err(contract("another number of outputs than one")),

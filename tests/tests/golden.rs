@@ -1,4 +1,5 @@
-//! The golden data on both backends: nothing fails, and what is skipped is known. `conform` does the same and says more.
+//! The golden data on both backends, expressions with changes of tiers too: nothing fails, and what is skipped is known.
+//! `conform` does the same and says more.
 
 use cembra::Options;
 use cembra_tests::backend::CembraEngine;
@@ -15,10 +16,11 @@ const SKIPPED: usize = 14_358;
 /// Every line of every file.
 const CASES: usize = 290_676;
 
-/// Runs both backends, and fails with the first mismatches.
-fn run(files: &[PathBuf], options: &Options) -> Report {
+/// Runs the interpreter, native code and some more, and fails with the first mismatches.
+fn run(files: &[PathBuf], options: &Options, more: &[&dyn Engine]) -> Report {
     let (interpreter, native) = (CembraEngine::interpreter(options.clone()), CembraEngine::native(options.clone()));
-    let engines: Vec<&dyn Engine> = vec![&interpreter, &native];
+    let mut engines: Vec<&dyn Engine> = vec![&interpreter, &native];
+    engines.extend(more);
     let report = Conformance { engines, only: None, show: 3 }.run(files).expect("readable files");
     let mut failures = Vec::new();
     report.write_failures(&mut failures).expect("a write to memory");
@@ -28,15 +30,19 @@ fn run(files: &[PathBuf], options: &Options) -> Report {
 
 #[test]
 fn both_backends_return_what_the_golden_data_say() {
-    let report = run(&files::find(&[files::own()]).expect("the files"), &Options::default());
+    let report = run(&files::find(&[files::own()]).expect("the files"), &Options::default(), &[]);
     assert_eq!(report.skipped(), SKIPPED);
     assert_eq!(report.passed(), CASES - SKIPPED);
 }
 
 #[test]
-fn expressions_pass_with_arollas_rewrites_too() {
+fn expressions_pass_while_tiers_change_and_with_arollas_rewrites_too() {
     // The other passes cannot be left out: in Arolla too, failing constants stop a model only where they are folded, and
     // sharing decides what a branch evaluates only after rewriting.
-    let report = run(&[files::own().join("exprs.jsonl.gz")], &Options::default().compat(true));
-    assert!(report.passed() > 2_400, "{report}");
+    for compat in [false, true] {
+        let options = Options::default().compat(compat);
+        let tiered = CembraEngine::tiered(options.clone());
+        let report = run(&[files::own().join("exprs.jsonl.gz")], &options, &[&tiered]);
+        assert!(report.passed() > 2_400, "{report}");
+    }
 }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[derive(Parser, Debug)]
 #[command(version)]
 struct Arguments {
-    /// The backend to test; a case passes on `both` only if it passes on each and both agree.
+    /// The backend to test; a case passes on several only if it passes on each and they agree.
     #[arg(long, value_enum, default_value_t = Backends::Both)]
     backend: Backends,
     /// Rewrite as Arolla does, where that changes a zero's sign, a NaN or a rounding.
@@ -41,6 +41,9 @@ struct Arguments {
 enum Backends {
     Interp,
     Native,
+    /// Each program's rows by the interpreter, by quick and by optimised machine code.
+    Tiered,
+    /// Interpreted and native.
     Both,
 }
 
@@ -49,6 +52,7 @@ impl Backends {
         match self {
             Backends::Interp => vec![CembraEngine::interpreter(options)],
             Backends::Native => vec![CembraEngine::native(options)],
+            Backends::Tiered => vec![CembraEngine::tiered(options)],
             Backends::Both => vec![CembraEngine::interpreter(options.clone()), CembraEngine::native(options)],
         }
     }

@@ -1,9 +1,10 @@
 //! One backend as the runner sees it: a model and types in, a session out; and what becomes of a row.
 
 use crate::case::{Case, Expected, Field, Refusal, Row, Stage};
-use cembra::{Backend, Error, Executor, Limits, Model, Options, QType, Tier, Value};
+use cembra::{Backend, Error, Executor, Limits, Model, Options, QType, Session, Tier, Value};
+use cembra_tests::backend::{in_each_tier, on};
 
-/// A way to run cases: a backend, which is never another one, and passes that are left out.
+/// A way to run cases: a backend, which is never another one, in all of its tiers, and passes that are left out.
 #[derive(Clone, Copy)]
 pub(crate) struct Adapter {
     /// The backend.
@@ -34,12 +35,14 @@ impl Adapter {
         }
         let (outputs, rows) = case.results()?;
         let executor = self.compiled(case, Form::Written)?;
-        self.check_outputs(&executor, &outputs)?;
-        let mut session = executor.session();
-        for row in &rows {
-            let found = session.evaluate(&used(&executor, &case.inputs()?, &row.inputs)?);
-            judge(row, &row.expected, found, text)?;
-        }
+        check_outputs(&executor, &outputs)?;
+        self.in_each_tier(&executor, |session| {
+            for row in &rows {
+                let found = session.evaluate(&used(&executor, &case.inputs()?, &row.inputs)?);
+                judge(row, &row.expected, found, text)?;
+            }
+            Ok(())
+        })?;
         if case.lifts { self.run_lifted(case, &outputs, &rows) } else { Ok(()) }
     }
 
@@ -50,25 +53,43 @@ impl Adapter {
         let optional = |field: &Field| Field { name: field.name.clone(), qtype: field.qtype.to_optional() };
         let outputs: Vec<Field> = outputs.iter().map(optional).collect();
         let inputs: Vec<Field> = case.inputs()?.iter().map(optional).collect();
-        self.check_outputs(&executor, &outputs)?;
-        let mut session = executor.session();
-        for row in rows {
-            let mut values: Vec<Value> = row.inputs.iter().map(lift).collect();
-            let expected = match &row.expected {
-                Expected::Values(values) => Expected::Values(values.iter().map(lift).collect()),
-                fault => fault.clone(),
-            };
-            let found = session.evaluate(&used(&executor, &inputs, &values)?);
-            judge(row, &expected, found, text).map_err(|error| format!("with optional inputs: {error}"))?;
-            let missing = Expected::Values(outputs.iter().filter_map(|field| missing(&field.qtype)).collect());
-            for at in 0..values.len() {
-                let Some(absent) = missing_like(&values[at]) else { continue };
-                let present = std::mem::replace(&mut values[at], absent);
+        check_outputs(&executor, &outputs)?;
+        self.in_each_tier(&executor, |session| {
+            for row in rows {
+                let mut values: Vec<Value> = row.inputs.iter().map(lift).collect();
+                let expected = match &row.expected {
+                    Expected::Values(values) => Expected::Values(values.iter().map(lift).collect()),
+                    fault => fault.clone(),
+                };
                 let found = session.evaluate(&used(&executor, &inputs, &values)?);
-                let without = &inputs[at].name;
-                judge(row, &missing, found, text).map_err(|error| format!("with `{without}` missing: {error}"))?;
-                values[at] = present;
+                judge(row, &expected, found, text).map_err(|error| format!("with optional inputs: {error}"))?;
+                let missing = Expected::Values(outputs.iter().filter_map(|field| missing(&field.qtype)).collect());
+                for at in 0..values.len() {
+                    let Some(absent) = missing_like(&values[at]) else { continue };
+                    let present = std::mem::replace(&mut values[at], absent);
+                    let found = session.evaluate(&used(&executor, &inputs, &values)?);
+                    let without = &inputs[at].name;
+                    judge(row, &missing, found, text).map_err(|error| format!("with `{without}` missing: {error}"))?;
+                    values[at] = present;
+                }
             }
+            Ok(())
+        })
+    }
+
+    /// Runs rows in one session, in each tier that the backend has.
+    fn in_each_tier(
+        self,
+        executor: &Executor,
+        mut rows: impl FnMut(&mut Session) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut session = executor.session();
+        for result in in_each_tier(executor, || rows(&mut session).map_err(|e| (executor.tier(), e))) {
+            result.map_err(|(tier, error)| format!("in tier {tier:?}: {error}"))?;
+        }
+        let highest = (self.backend != Backend::Interpreter).then_some(self.tier);
+        if executor.tier() != highest || executor.fallback().is_some() {
+            return Err(format!("the {} backend ran instead", executor.backend().name()));
         }
         Ok(())
     }
@@ -82,7 +103,7 @@ impl Adapter {
             Ok(model) => model,
             Err(error) => return Ok(Err((Stage::Parse, error))),
         };
-        let mut options = Options::default().backend(self.backend).tier(self.tier).keep_weak_outputs(case.weak);
+        let mut options = on(self.backend, Options::default()).tier(self.tier).keep_weak_outputs(case.weak);
         options = options.limits(Limits { native_steps: self.native_steps, ..Limits::default() });
         for field in case.inputs()? {
             let qtype = if form == Form::Lifted { field.qtype.to_optional() } else { field.qtype };
@@ -93,15 +114,12 @@ impl Adapter {
         }
         Ok(model.compile(&options).map_err(|error| (Stage::Type, error)))
     }
+}
 
-    fn check_outputs(self, executor: &Executor, outputs: &[Field]) -> Result<(), String> {
-        if executor.backend() != self.backend || executor.fallback().is_some() {
-            return Err(format!("the {} backend ran instead", executor.backend().name()));
-        }
-        let found: Vec<(&str, &QType)> = executor.outputs().iter().map(|f| (&*f.name, &f.qtype)).collect();
-        let wanted: Vec<(&str, &QType)> = outputs.iter().map(|f| (&*f.name, &f.qtype)).collect();
-        if found == wanted { Ok(()) } else { Err(format!("the outputs are {found:?} instead of {wanted:?}")) }
-    }
+fn check_outputs(executor: &Executor, outputs: &[Field]) -> Result<(), String> {
+    let found: Vec<(&str, &QType)> = executor.outputs().iter().map(|f| (&*f.name, &f.qtype)).collect();
+    let wanted: Vec<(&str, &QType)> = outputs.iter().map(|f| (&*f.name, &f.qtype)).collect();
+    if found == wanted { Ok(()) } else { Err(format!("the outputs are {found:?} instead of {wanted:?}")) }
 }
 
 /// The values of the inputs that the prepared model still uses, in its order.

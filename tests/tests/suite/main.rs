@@ -1,4 +1,4 @@
-//! The suites: every case of `suite/*.toml` in both backends, each a test of its own. A case also runs without the
+//! The suites: every case of `suite/*.toml` in all backends and tiers, each a test of its own. A case also runs without the
 //! optional passes, so that constants are computed by the backend too and no result hangs on a rewrite; and native code is
 //! also made of functions of a few steps, and by the quick tier.
 
@@ -8,11 +8,12 @@ mod case;
 use adapter::Adapter;
 use case::{Case, File};
 use cembra::{Backend, Tier};
+use cembra_tests::backend::BACKENDS;
 use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Cases that are not run in one backend or the other. Each says why.
+/// Cases that are not run in some backend. Each says why.
 const SKIPPED: usize = 0;
 
 fn main() -> ExitCode {
@@ -23,10 +24,7 @@ fn main() -> ExitCode {
             return libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code();
         }
     };
-    let mut trials: Vec<Trial> = cases
-        .iter()
-        .flat_map(|(file, case)| [Backend::Interpreter, Backend::Native].map(|b| trial(file, case, b)))
-        .collect();
+    let mut trials: Vec<Trial> = cases.iter().flat_map(|(file, case)| BACKENDS.map(|b| trial(file, case, b))).collect();
     let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
     trials.push(Trial::test("as many cases are skipped as are known", move || {
         if skipped == SKIPPED { Ok(()) } else { Err(format!("{skipped} are skipped, {SKIPPED} are known").into()) }
