@@ -57,8 +57,9 @@ fn compare<W: Workload>(comparison: Comparison, expected: Named, found: Named, r
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subject::{self, Chain};
+    use crate::subject::{self, Chain, ExecutorOf, TIERED, model_error};
     use crate::workload::{self, S1, S2, Visitor};
+    use cembra::{Backend, Executor, Model, Options, Tier, Tiering};
 
     /// The subjects that were checked, by workload.
     #[derive(Default)]
@@ -68,7 +69,11 @@ mod tests {
         fn visit<W: Workload + 'static>(&mut self) -> Result<(), Error> {
             assert_eq!(W::expected()?.len(), 100, "{}", W::NAME);
             let mut subjects = subject::all::<W>()?;
+            let climbing = Climbing::<W>::new()?;
+            let executor: Executor = climbing.executor.executor().clone();
+            subjects.push(Box::new(climbing));
             check(&mut subjects, &W::ring(2_000))?;
+            assert_eq!((executor.tier(), executor.fallback()), (Some(Tier::Optimised), None));
             let names: Vec<_> = subjects.iter().map(|subject| subject.name()).collect();
             self.0.push(format!("{}: {}", W::NAME, names.join(" ")));
             Ok(())
@@ -79,8 +84,47 @@ mod tests {
     fn everybody_gives_the_expected_outputs() {
         let mut everybody = Everybody::default();
         workload::visit_all(&mut everybody).expect("all agree");
-        let names = "limit limit-inlined limit-baseline interpreter native native-quick native-typed native-moved native-dynamic";
+        let names = "limit limit-inlined limit-baseline interpreter native native-quick native-typed native-moved native-dynamic tiered";
         assert_eq!(everybody.0, ["S1", "S2", "S3", "S4", "S5"].map(|workload| format!("{workload}: {names}")));
+    }
+
+    /// An executor that climbs a tier after some answers: the file's rows are enough for all tiers.
+    struct Climbing<W: Workload> {
+        executor: ExecutorOf<W>,
+        answers: usize,
+    }
+
+    impl<W: Workload> Climbing<W> {
+        fn new() -> Result<Self, Error> {
+            let tiering = Tiering::default().by_hand(true).every_tier(true);
+            let options = Options::default().backend(Backend::Tiered).tiering(tiering);
+            let model = Model::parse(W::SOURCE).and_then(|model| model.executor(&options));
+            let executor: ExecutorOf<W> = model.map_err(model_error::<W>)?;
+            executor.executor().finish_tiers();
+            Ok(Climbing { executor, answers: 0 })
+        }
+    }
+
+    impl<W: Workload> Subject<W> for Climbing<W> {
+        fn name(&self) -> &'static str {
+            TIERED
+        }
+
+        fn family(&self) -> Family {
+            Family::Cembra
+        }
+
+        fn answer(&mut self, row: &W::Input) -> Result<W::Output, Error> {
+            self.answers += 1;
+            if self.answers.is_multiple_of(40) {
+                self.executor.executor().advance();
+            }
+            self.executor.run(row).map_err(model_error::<W>)
+        }
+
+        fn sweep(&mut self, _rows: &[W::Input], _chain: Chain) -> Result<(), Error> {
+            Ok(())
+        }
     }
 
     /// Right but for one bit of rows above `from`.

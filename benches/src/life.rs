@@ -1,7 +1,8 @@
 //! `versus life`: many small models in one process, each loaded, called for the first time, called again, and dropped. What
 //! counts here is the tail: one slow load or one slow call among thousands, and what a model that just lives costs.
 //!
-//! All models differ and are alive at once. Every step is timed on its own, clock included; `clock` says what that is.
+//! All models differ and are alive at once. Every step is timed on its own, clock included; `clock` says what that is. The code
+//! of tiered models is made after the first calls of all, in this thread: another one would run beside what is measured.
 
 use crate::Error;
 use crate::measure::Samples;
@@ -9,13 +10,19 @@ use crate::record::Record;
 use crate::row::Row;
 use crate::subject::Way;
 use crate::workload::{Comparison, RulesInput};
-use cembra::{Model, ModelExecutor};
+use cembra::{Backend, Model, ModelExecutor};
 use std::fs;
 use std::hint::black_box;
 use std::time::Instant;
 
 /// How many models there are unless somebody says otherwise.
 pub const MODELS: usize = 10_000;
+
+/// The ways that are measured.
+pub const WAYS: [Way; 4] = {
+    let [interpreter, native, quick] = Way::ALL;
+    [interpreter, native, quick, Way::TIERED]
+};
 
 /// How often each model is called in a row to see what a warm call takes.
 const WARM: usize = 16;
@@ -53,7 +60,7 @@ fn live(way: Way, texts: &[String], rows: &[RulesInput], records: &mut Vec<Recor
     let before = Footprint::now();
     let mut alive: Vec<ModelOf> = Vec::with_capacity(texts.len());
     let (mut loads, mut first_calls, mut calls) = (Samples::default(), Samples::default(), Samples::default());
-    let (mut warm_calls, mut drops) = (Samples::default(), Samples::default());
+    let (mut codes, mut warm_calls, mut drops) = (Samples::default(), Samples::default(), Samples::default());
     let mut answers = Vec::with_capacity(texts.len());
     for (text, row) in texts.iter().zip(rows) {
         let (model, time) = nanoseconds(|| load(text, &options));
@@ -61,13 +68,21 @@ fn live(way: Way, texts: &[String], rows: &[RulesInput], records: &mut Vec<Recor
         let mut model = model?;
         let (answer, time) = nanoseconds(|| model.run(row));
         first_calls.push(time);
-        answers.push(answer.map_err(failed)?);
+        answer.map_err(failed)?;
         alive.push(model);
+    }
+    if way.backend == Backend::Tiered {
+        for model in &alive {
+            codes.push(nanoseconds(|| model.executor().finish_tiers()).1 / 1e3);
+            if let Some(reason) = model.executor().fallback() {
+                return Err(failed(reason.clone().into()));
+            }
+        }
     }
     let during = Footprint::now();
     for (model, row) in alive.iter_mut().zip(rows) {
         let (answer, time) = nanoseconds(|| model.run(row));
-        answer.map_err(failed)?;
+        answers.push(answer.map_err(failed)?);
         calls.push(time);
         for _ in 0..WARM {
             let (answer, time) = nanoseconds(|| model.run(black_box(row)));
@@ -89,6 +104,9 @@ fn live(way: Way, texts: &[String], rows: &[RulesInput], records: &mut Vec<Recor
     tail("ns_call", "ns", &calls);
     tail("ns_warm_call", "ns", &warm_calls);
     tail("us_drop", "us", &drops);
+    if way.backend == Backend::Tiered {
+        tail("us_code", "us", &codes);
+    }
     let per_model = |bytes: usize| bytes as f64 / texts.len() as f64;
     let mut count = |metric, unit, number| records.push(Record::count(WORKLOAD, way.name, metric, unit, number));
     count("accounted_bytes_per_model", "B", per_model(accounted));
@@ -172,11 +190,12 @@ mod tests {
     fn models_differ_and_all_ways_agree() {
         let texts: HashSet<String> = (0..1_000).map(text).collect();
         assert_eq!(texts.len(), 1_000);
-        let records = run(50, &Way::ALL).expect("all compile, run and agree");
-        for way in Way::ALL {
+        let records = run(50, &WAYS).expect("all compile, run and agree");
+        for way in WAYS {
             let metrics: Vec<_> =
                 records.iter().filter(|record| record.subject == way.name).map(|record| record.metric).collect();
             assert_eq!(metrics[..5], ["us_load", "ns_first_call", "ns_call", "ns_warm_call", "us_drop"]);
+            assert_eq!(metrics.contains(&"us_code"), way.backend == Backend::Tiered);
         }
         assert!(records.iter().all(|record| record.min <= record.median));
     }

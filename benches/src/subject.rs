@@ -19,6 +19,8 @@ pub const INTERPRETER: &str = "interpreter";
 pub const NATIVE: &str = "native";
 /// The same, compiled in the quick tier.
 pub const NATIVE_QUICK: &str = "native-quick";
+/// Interpreted until the optimised code is there.
+pub const TIERED: &str = "tiered";
 /// The compiled function through `ModelExecutor::run_into`.
 pub const NATIVE_TYPED: &str = "native-typed";
 /// The compiled function through `ModelExecutor::run`, which moves the outputs once more.
@@ -131,7 +133,9 @@ impl Way {
     pub const NATIVE: Way = Way { name: NATIVE, backend: Backend::Native, tier: Tier::Optimised };
     /// Compiled in the quick tier.
     pub const NATIVE_QUICK: Way = Way { name: NATIVE_QUICK, backend: Backend::Native, tier: Tier::Quick };
-    /// All of them.
+    /// Interpreted at first; compiled in the background, or when that is asked for.
+    pub const TIERED: Way = Way { name: TIERED, backend: Backend::Tiered, tier: Tier::Optimised };
+    /// Those that are what they are before the first call.
     pub const ALL: [Way; 3] = [Way::INTERPRETER, Way::NATIVE, Way::NATIVE_QUICK];
 
     /// The options that go this way.

@@ -54,7 +54,7 @@ struct Life {
     #[arg(long, value_name = "N", default_value_t = life::MODELS as u32, value_parser = clap::value_parser!(u32).range(1..))]
     models: u32,
     /// Only these subjects. Resident memory is right only of the first: others use what it gave back.
-    #[arg(long, value_name = "NAME", value_parser = Way::ALL.map(|way| way.name))]
+    #[arg(long, value_name = "NAME", value_parser = life::WAYS.map(|way| way.name))]
     subject: Vec<String>,
 }
 
@@ -126,7 +126,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         What::Life(arguments) => {
             let wanted =
                 |way: &Way| arguments.subject.is_empty() || arguments.subject.iter().any(|name| name == way.name);
-            let ways: Vec<Way> = Way::ALL.into_iter().filter(wanted).collect();
+            let ways: Vec<Way> = life::WAYS.into_iter().filter(wanted).collect();
             arguments.report.write(&life::run(arguments.models as usize, &ways)?)
         }
         What::User(common) => common.report.write(&user::run(common.effort(31, 3, Duration::from_millis(2)))?),
