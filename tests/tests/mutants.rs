@@ -74,7 +74,7 @@ fn mutant(random: &mut fastrand::Rng, corpus: &[Vec<String>]) -> String {
 }
 
 #[test]
-fn changed_models_mean_the_same_to_both_backends() {
+fn changed_models_mean_the_same_to_all_backends() {
     let corpus = corpus();
     assert!(corpus.len() > 300, "{} models", corpus.len());
     let mut random = fastrand::Rng::with_seed(3);
