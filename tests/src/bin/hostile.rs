@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     for case in cases().filter(chosen) {
         let found = in_a_process(case);
         let [outcome, time, memory] = &found;
-        println!("| {} | {outcome} | {time} | {memory} |", case.name);
+        println!("| {} | {outcome} | {time} | {memory} |", case.name.replace('|', "\\|"));
         if outcome != case.outcome {
             surprises += 1;
             println!("expected {}", case.outcome);
