@@ -167,3 +167,81 @@ fn code_of_what_many_branches_share_is_not_much() {
     let (some, many) = (size(100), size(700));
     assert!(some < 60_000 && many < 120_000, "{some} and {many} bytes");
 }
+
+#[test]
+fn conditionals_with_one_condition_are_one_branch_in_any_function() {
+    // What the next ones use of the first: its result, in either branch and further in; a result that is a literal, an input,
+    // a text, missing; results that other functions use, or many branches.
+    let source = "input x, y: f64; input i, j: i32; input name: text
+        let c = x > y
+        let a = where(c, exp(x), y)
+        let b = where(c, log(a + 2.0) + a, exp(a * 0.5))
+        let d = where(c, where(j > 2, i // j + i, 7), 12 // i)
+        let e = where(c, i // (j + 1), where(i > 3, j // i, where(j > 3, d // j, d // 5)))
+        let t = where(c, strings.upper(name), 'none')
+        let m = where(c, strings.join(t, name), where(i > 0, strings.lower(name), t))
+        let o = where(c, i // 2, missing[i32])
+        let many = where(i > 0, a * 2.0 + exp(b), where(j > 0, a / 3.0 + exp(b), a + log(b)))
+        let again = where(c, exp(many), log(many))
+        output sums = (a, b, many, again + a)
+        output whole = (d, e, o)
+        output texts = (t, m)
+        output inside = if j > 1 then where(c, exp(x), y) + where(c, log(x * x + b), a) else where(c, 2.0, exp(y))";
+    let source = source.replace('\'', "\"");
+    let model = Model::parse(&source).expect("a model");
+    let executor = model.compile(&Options::default()).expect("it compiles");
+    let row = |x: f64, y: f64, i: i32, j: i32| -> Vec<Value> {
+        let value = |name: &str| match name {
+            "x" => Value::from(x),
+            "y" => Value::from(y),
+            "i" => Value::from(i),
+            "j" => Value::from(j),
+            _ => Value::from("Ada"),
+        };
+        executor.inputs().iter().map(|field| value(&field.name)).collect()
+    };
+    let mut rows = Vec::new();
+    for (x, y) in [(1.5, 0.5), (0.5, 1.5)] {
+        for i in [-3, 0, 2, 9] {
+            rows.extend([-1, 0, 2, 5].map(|j| row(x, y, i, j)));
+        }
+    }
+    let rows: Vec<&[Value]> = rows.iter().map(Vec::as_slice).collect();
+    let outcomes = agreed(&source, &rows, Limits::default());
+    assert!(outcomes.iter().any(Result::is_err) && outcomes.iter().filter(|row| row.is_ok()).count() > 16);
+}
+
+#[test]
+fn the_first_conditional_that_fails_is_the_one_reported() {
+    let source = "input i, j, k: i32
+        let c = i > 0
+        output z = (where(c, i // j, 1 // k), where(c, 2 // j, i // k), where(c, 3 // k, 4 // j))";
+    let cases = [
+        ([1, 0, 0], Some("i // j")),
+        ([1, 1, 0], Some("3 // k")),
+        ([0, 0, 0], Some("1 // k")),
+        ([0, 0, 1], Some("4 // j")),
+        ([1, 1, 1], None),
+    ];
+    for (row, place) in cases {
+        let outcomes = agreed(source, &[&values(row)], Limits::default());
+        let span = outcomes[0].as_ref().err().map(|(_, span)| span.expect("a place"));
+        assert_eq!(span.map(|(start, end)| &source[start as usize..end as usize]), place, "{row:?}");
+    }
+}
+
+#[test]
+fn conditionals_with_one_condition_in_loops() {
+    let source = "input n, k: i64
+        let step = fn(s, i) = where(i > k, s // (i + 1) + i, s * 2) + where(i > k, i // k, s // 3 - i)
+        output a = seq.reduce(step, seq.range(n), 1i64)
+        output b = core.while_loop((0i64, n), fn(t) = t.0 < 5, fn(t) = (
+            where(t.1 > k, t.0 + t.1 // k, t.0) + 1, where(t.1 > k, t.1 // 2, t.1 // 3 + 4))).1";
+    let mut rows = Vec::new();
+    for n in [0_i64, 1, 7, 30] {
+        rows.extend([-2_i64, 0, 3, 50].map(|k| values([n, k])));
+    }
+    let rows: Vec<&[Value]> = rows.iter().map(<[Value; 2]>::as_slice).collect();
+    let outcomes = agreed(source, &rows, Limits::default());
+    assert!(outcomes.iter().any(Result::is_err) && outcomes.iter().any(Result::is_ok), "{outcomes:?}");
+}

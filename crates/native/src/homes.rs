@@ -6,8 +6,8 @@
 //! need it, once for each of them: a long sum that a thousand branches use becomes a thousand sums. What is used in many places is put
 //! into its slot where it is made and loaded from there.
 
-use crate::lines::{Lines, stands_alone};
-use crate::pieces::Pieces;
+use crate::lines::{Lines, stands_alone, together};
+use crate::pieces::{Pieces, inner_blocks};
 use cembra_ops::OpId;
 use cembra_plan::{Action, Binding, BlockId, Place, Plan, StepId, ValueId};
 use smallvec::SmallVec;
@@ -143,7 +143,7 @@ impl Homes {
                 read(*arg, piece);
             }
             // The results of branches and rounds are read by the piece that goes on from there.
-            for inner in crate::pieces::inner_blocks(&step.action).into_iter().flatten() {
+            for inner in inner_blocks(&step.action).into_iter().flatten() {
                 if let Some(result) = plan.block(inner).result {
                     read(result, piece);
                 }
@@ -167,11 +167,26 @@ impl Homes {
         for output in plan.outputs() {
             places[output.value.index()].add(u32::MAX);
         }
+        let mut is_seen_by_next = vec![false; plan.step_count()];
+        for block in 0..plan.block_count() {
+            let steps = &plan.block(BlockId::from_index(block)).steps;
+            for (at, id) in steps.iter().enumerate() {
+                is_seen_by_next[id.index()] = together(plan, &steps[at..steps.len().min(at + 2)]).len() > 1;
+            }
+        }
         // Users come after what they use.
         for id in (0..plan.step_count()).rev().map(StepId::from_index) {
             let step = plan.step(id);
             let home = lines.of_step(id);
             let mut own = std::mem::take(&mut places[step.out.index()]);
+            // Before the join, the next conditionals on the same condition see what is its result there.
+            if is_seen_by_next[id.index()] {
+                for inner in inner_blocks(&step.action).into_iter().flatten() {
+                    if let Some(result) = plan.block(inner).result {
+                        places[result.index()].add_all(&own);
+                    }
+                }
+            }
             let is_at_home = is_fixed(plan, id) || own.known.contains(&home);
             if prevented && own.many > 0 && !is_at_home && !is_view(&step.action) {
                 self.stored[step.out.index()] = true;

@@ -2,6 +2,7 @@
 //! conditionals become basic blocks that meet again. Values stay in registers; memory is touched for inputs, outputs,
 //! literal texts, and what crosses from one piece to another.
 
+mod fork;
 mod inner;
 mod line;
 mod rounds;
@@ -10,7 +11,7 @@ use crate::call::{self, Callee};
 use crate::cancel::Cancelled;
 use crate::cells::{self, Cell, Datum, Memory, Presence};
 use crate::homes::Homes;
-use crate::lines::Lines;
+use crate::lines::{self, Lines};
 use crate::notes::Notes;
 use crate::pieces::{Piece, Pieces, size, widest};
 use crate::player::Surroundings;
@@ -19,9 +20,10 @@ use cembra_expr::{Budget, Diagnostic, Limit, ScalarValue, Value};
 use cembra_ops::Tape;
 use cembra_plan::{Action, Base, Binding, BlockId, Place, Plan, StepId, ValueId};
 use cembra_runtime::{QType, STATUS_OK};
-use cranelift_codegen::ir::{self, AliasRegion, AliasRegionData, BlockArg, InstBuilder, types};
+use cranelift_codegen::ir::{self, AliasRegion, AliasRegionData, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, Variable};
+use fork::Fork;
 use inner::Failed;
 use line::Line;
 use rustc_hash::FxHashMap;
@@ -176,14 +178,6 @@ pub(crate) fn lower(
     lowering.around.is_improvable
 }
 
-/// Where the branches of a conditional meet.
-#[derive(Clone, Copy)]
-struct Join {
-    block: ir::Block,
-    /// True for that of the conditional around, in a branch of which this one comes last.
-    is_outer: bool,
-}
-
 pub(crate) struct Lowering<'a, 'b, 'f> {
     pub(crate) outline: &'a Outline<'a>,
     pub(crate) plan: &'a Plan,
@@ -313,45 +307,44 @@ impl<'a> Lowering<'a, '_, '_> {
 
     /// Steps of a block with the blocks inside of them, without recursion.
     fn blocks(&mut self, block: BlockId, steps: Range<usize>) {
-        enum Todo {
+        enum Todo<'p> {
+            /// A block inside of a step, and where its result goes if that is a join.
+            Block(BlockId, Option<ir::Block>),
             /// Steps of a block, and where its result goes if that is a join.
             Steps(BlockId, Range<usize>, Option<ir::Block>),
-            Else {
-                step: StepId,
-                off: ir::Block,
-                join: Join,
-                /// How many values were known before the branch.
-                known: usize,
-            },
-            Join {
-                step: StepId,
-                join: Join,
-                known: usize,
-            },
+            /// The branches for a present condition are done.
+            Else(Fork<'p>),
+            /// All branches are done.
+            Join(Fork<'p>),
+            /// A branch is done behind which there is no join.
+            Known { step: StepId, branch: BlockId },
             /// A round of a loop is done; rounds start at the block.
-            Again {
-                step: StepId,
-                start: ir::Block,
-            },
-            /// One branch only, for a condition that is known.
-            Known {
-                step: StepId,
-                branch: BlockId,
-            },
+            Again { step: StepId, start: ir::Block },
         }
         let plan = self.plan;
-        // A block that is a piece of its own is called.
-        let enter = |lowering: &mut Self, stack: &mut Vec<Todo>, block: BlockId, join: Option<ir::Block>| match lowering
-            .outline
-            .pieces
-            .of_block(block)
-        {
-            Some(piece) => lowering.call_piece(piece),
-            None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len(), join)),
+        // The branches of conditionals for one condition, one after the other.
+        let push_known = |stack: &mut Vec<Todo<'a>>, steps: &[StepId], is_on: bool| {
+            for step in steps.iter().rev() {
+                let Some(branch) = fork::branch(plan, *step, is_on) else { continue };
+                stack.push(Todo::Known { step: *step, branch });
+                stack.push(Todo::Block(branch, None));
+            }
+        };
+        // The same where they end at a join.
+        let push_joined = |stack: &mut Vec<Todo<'a>>, fork: Fork<'a>, is_on: bool, join: Option<ir::Block>| {
+            if let Some((last, others)) = fork.steps.split_last() {
+                stack.extend(fork::branch(plan, *last, is_on).map(|branch| Todo::Block(branch, join)));
+                push_known(stack, others, is_on);
+            }
         };
         let mut stack = vec![Todo::Steps(block, steps, None)];
         while let Some(todo) = stack.pop() {
             match todo {
+                Todo::Block(block, goes_to) => match self.outline.pieces.of_block(block) {
+                    // A block that is a piece of its own is called.
+                    Some(piece) => self.call_piece(piece),
+                    None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len(), goes_to)),
+                },
                 Todo::Steps(block, range, goes_to) => {
                     let steps = &plan.block(block).steps[range.clone()];
                     let alone = |id: &StepId| {
@@ -362,114 +355,52 @@ impl<'a> Lowering<'a, '_, '_> {
                     if line > 0 {
                         self.line(&steps[..line]);
                     }
-                    let Some(&id) = steps.get(line) else { continue };
-                    let rest = range.start + line + 1..range.end;
+                    let together = lines::together(plan, &steps[line..]);
+                    let Some(&id) = together.first() else { continue };
+                    let rest = range.start + line + together.len()..range.end;
                     let is_last = rest.is_empty();
                     stack.push(Todo::Steps(block, rest, goes_to));
                     let step = plan.step(id);
                     self.around.mark(self.builder, Some(id.index() as u32));
-                    let (on, off) = match step.action {
-                        Action::Where { on, off } => (on, off),
+                    match step.action {
+                        Action::Where { .. } => match self.cell(plan.args(step)[0]).presence {
+                            Presence::Present => push_known(&mut stack, together, true),
+                            Presence::Missing => push_known(&mut stack, together, false),
+                            Presence::Flag(flag) => {
+                                // What ends a branch meets where the branch does.
+                                let ends = |out: ValueId| {
+                                    is_last
+                                        && plan.block(block).result == Some(out)
+                                        && !self.outline.homes.is_stored(out)
+                                };
+                                let last = together.last().map(|id| plan.step(*id).out);
+                                let fork = self.begin_fork(together, flag, goes_to.filter(|_| last.is_some_and(ends)));
+                                stack.push(Todo::Else(fork));
+                                push_joined(&mut stack, fork, true, self.join_of_last(fork));
+                            }
+                        },
                         Action::Loop { round, state } => {
                             let start = self.begin_rounds(plan.args(step)[0], state);
                             stack.push(Todo::Again { step: id, start });
-                            enter(self, &mut stack, round, None);
-                            continue;
+                            stack.push(Todo::Block(round, None));
                         }
-                        _ => {
-                            self.call(id);
-                            continue;
-                        }
-                    };
-                    match self.cell(plan.args(step)[0]).presence {
-                        Presence::Present => {
-                            stack.push(Todo::Known { step: id, branch: on });
-                            enter(self, &mut stack, on, None);
-                        }
-                        Presence::Missing => {
-                            stack.push(Todo::Known { step: id, branch: off });
-                            enter(self, &mut stack, off, None);
-                        }
-                        Presence::Flag(flag) => {
-                            // What ends a branch meets where the branch does.
-                            let is_result = is_last && plan.block(block).result == Some(step.out);
-                            let outer = goes_to.filter(|_| is_result && !self.outline.homes.is_stored(step.out));
-                            let join = match outer {
-                                Some(block) => Join { block, is_outer: true },
-                                None => Join { block: self.create_join(step.out), is_outer: false },
-                            };
-                            let [on_block, off_block] = [(); 2].map(|()| self.builder.create_block());
-                            self.builder.ins().brif(flag, on_block, &[], off_block, &[]);
-                            self.builder.seal_block(on_block);
-                            self.builder.seal_block(off_block);
-                            self.builder.switch_to_block(on_block);
-                            let known = self.registers.len();
-                            stack.push(Todo::Else { step: id, off: off_block, join, known });
-                            enter(self, &mut stack, on, Some(join.block));
-                        }
+                        _ => self.call(id),
                     }
                 }
+                Todo::Else(fork) => {
+                    self.begin_other_branch(fork);
+                    stack.push(Todo::Join(fork));
+                    push_joined(&mut stack, fork, false, self.join_of_last(fork));
+                }
+                Todo::Join(fork) => self.end_fork(fork),
+                Todo::Known { step, branch } => self.end_inner_branch(step, branch),
                 Todo::Again { step, start } => {
                     if let Action::Loop { round, state } = plan.step(step).action {
                         self.around.mark(self.builder, Some(step.index() as u32));
                         self.end_round(step, round, state, start);
                     }
                 }
-                Todo::Else { step, off, join, known } => {
-                    let Action::Where { on, off: off_steps } = plan.step(step).action else { continue };
-                    self.jump_to_join(step, on, join.block);
-                    self.registers.truncate(known);
-                    self.builder.switch_to_block(off);
-                    stack.push(Todo::Join { step, join, known });
-                    enter(self, &mut stack, off_steps, Some(join.block));
-                }
-                Todo::Join { step, join, known } => {
-                    let Action::Where { off, .. } = plan.step(step).action else { continue };
-                    self.jump_to_join(step, off, join.block);
-                    self.registers.truncate(known);
-                    if join.is_outer {
-                        self.has_joined = true;
-                        continue;
-                    }
-                    self.builder.seal_block(join.block);
-                    self.builder.switch_to_block(join.block);
-                    let out = plan.step(step).out;
-                    let mut params = self.builder.block_params(join.block).to_vec().into_iter();
-                    let cell = cells::gather(&plan.value(out).qtype, &mut params);
-                    self.made(out, cell);
-                }
-                Todo::Known { step, branch } => {
-                    if let Some(result) = plan.block(branch).result {
-                        let cell = self.cell(result);
-                        self.made(plan.step(step).out, cell);
-                    }
-                }
             }
         }
-    }
-
-    /// A block whose parameters are a value.
-    fn create_join(&mut self, value: ValueId) -> ir::Block {
-        let join = self.builder.create_block();
-        let mut params = Vec::new();
-        cells::join_types(&self.plan.value(value).qtype, &mut params);
-        for ty in params {
-            self.builder.append_block_param(join, ty);
-        }
-        join
-    }
-
-    /// Ends a branch with its result, unless a conditional at its end has done so.
-    fn jump_to_join(&mut self, step: StepId, branch: BlockId, join: ir::Block) {
-        if std::mem::take(&mut self.has_joined) {
-            return;
-        }
-        let Some(result) = self.plan.block(branch).result else { return };
-        self.around.mark(self.builder, Some(step.index() as u32));
-        let cell = self.cell(result);
-        let mut values = Vec::new();
-        cells::spread(self.builder, &self.plan.value(self.plan.step(step).out).qtype, &cell, &mut values);
-        let args: Vec<BlockArg> = values.into_iter().map(BlockArg::from).collect();
-        self.builder.ins().jump(join, &args);
     }
 }

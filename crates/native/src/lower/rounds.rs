@@ -53,7 +53,8 @@ impl Lowering<'_, '_, '_> {
     pub(super) fn begin_rounds(&mut self, init: ValueId, state: ValueId) -> ir::Block {
         // What machine code does for addresses and constants need not be done in every round.
         self.around.is_improvable = true;
-        let start = self.create_join(state);
+        let start = self.builder.create_block();
+        self.append_params(start, state);
         let qtype = &self.plan.value(state).qtype;
         let first = self.cell(init);
         self.jump_to_round(start, state, &first);
