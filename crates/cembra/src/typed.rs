@@ -145,10 +145,9 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let to: *mut u8 = output.as_mut_ptr().cast();
         // SAFETY: CALL: the memory has the fields of O.
         unsafe { self.evaluate(input, to)? };
-        let frame = self.frame.ptr();
-        for (field, slot) in self.moved_outputs() {
-            // SAFETY: FIELD-TABLE for the field; FRAME-SLOT: the call wrote this output's slot.
-            unsafe { (field.read)(to.add(field.offset), frame, *slot) };
+        if self.moves.is_some() {
+            // SAFETY: FIELD-TABLE: there is room for an O.
+            unsafe { self.move_outputs(to, |field| field.read) };
         }
         // SAFETY: FIELD-TABLE: every field was written, in place by the call or just above; optional values that are
         // missing hold the zeros they started with or what the call left.
@@ -161,17 +160,24 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let to: *mut u8 = std::ptr::from_mut(output).cast();
         // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes.
         unsafe { self.evaluate(input, to)? };
-        let frame = self.frame.ptr();
-        for (field, slot) in self.moved_outputs() {
-            // SAFETY: FIELD-TABLE for the field; FRAME-SLOT: the call wrote this output's slot.
-            unsafe { (field.update)(to.add(field.offset), frame, *slot) };
+        if self.moves.is_some() {
+            // SAFETY: FIELD-TABLE: `to` is an O.
+            unsafe { self.move_outputs(to, |field| field.update) };
         }
         Ok(())
     }
 
-    #[inline]
-    fn moved_outputs(&self) -> &[(OutputField, u32)] {
-        self.moves.as_ref().map_or(&[], |moves| &moves.outputs)
+    /// Moves the outputs that are not written in place. Apart from the call, which is short without it.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `to` has room for an `O`, and one is there if the functions that are chosen want one.
+    #[inline(never)]
+    unsafe fn move_outputs(&mut self, to: *mut u8, how: impl Fn(&OutputField) -> unsafe fn(*mut u8, FramePtr, u32)) {
+        let frame = self.frame.ptr();
+        for (field, slot) in self.moves.iter().flat_map(|moves| &moves.outputs) {
+            // SAFETY: FIELD-TABLE for the field, promised by the caller; FRAME-SLOT: the call wrote this output's slot.
+            unsafe { how(field)(to.add(field.offset), frame, *slot) };
+        }
     }
 
     /// Loads the inputs and runs the model, which writes the fields of `O` that are in place.

@@ -87,7 +87,6 @@ impl Interpreted {
 
 impl Function for Interpreted {
     // SAFETY: CALL, as the trait says.
-    #[inline]
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
         context.set_structs(input, output);
         // SAFETY: KERNEL-ROW: the first row begins at the start. CALL, promised by the caller, gives a frame of the plan's
