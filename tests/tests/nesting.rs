@@ -120,7 +120,7 @@ fn many_inputs_and_outputs() {
     assert_eq!(found.last(), Some(&Value::from(MANY as i32 - 1)));
 }
 
-/// More inputs than registers: read again where they are used, in the line, in branches, and where an input is a result.
+/// More inputs than registers, in lines, in branches, as results and among selections.
 #[test]
 fn crowded_lines_are_compiled() {
     const INPUTS: usize = 20;

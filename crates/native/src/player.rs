@@ -4,7 +4,6 @@
 use crate::blends::{self, Form};
 use crate::cells::clif_type;
 use crate::pairs::{self, Pair};
-use crate::reads;
 use crate::{instructions, isa};
 use cembra_ops::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
@@ -70,8 +69,6 @@ pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) tape: &'p Tape,
     /// What each instruction became.
     pub(crate) values: &'p mut Vec<Option<ir::Value>>,
-    /// True if numbers from memory are read where they are used.
-    pub(crate) is_crowded: bool,
     /// How instructions are played, and what was put into vectors; both empty if nothing is.
     pub(crate) forms: Vec<Form>,
     pub(crate) vectors: Vec<Option<ir::Value>>,
@@ -93,8 +90,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         values.resize(tape.instrs().len(), None);
         let forms = blends::find(around.isa, tape, live, roots);
         let vectors = vec![None; forms.len()];
-        let is_crowded = reads::is_crowded(around.isa, tape);
-        let mut player = Player { builder, around, tape, values, is_crowded, forms, vectors };
+        let mut player = Player { builder, around, tape, values, forms, vectors };
         let is_input = |instr: &Instr| matches!(instr, Instr::Input(_) | Instr::InputMask);
         let places = tape.instrs().iter().enumerate().filter(|(_, instr)| is_input(instr));
         for ((at, _), value) in places.zip(inputs) {
@@ -153,9 +149,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     }
 
     fn val(&mut self, val: Val) -> ir::Value {
-        let ty = clif_type(self.tape.ty(val));
-        let again = if self.is_read_again(val) { self.read_as(val, ty) } else { None };
-        again.unwrap_or_else(|| self.value(val.index(), ty))
+        self.value(val.index(), clif_type(self.tape.ty(val)))
     }
 
     fn mask(&mut self, mask: Mask) -> ir::Value {
@@ -187,9 +181,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 // A division by a constant becomes a multiplication.
                 let float = matches!(self.tape.ty(a), MachineType::F32 | MachineType::F64);
                 self.around.is_improvable |= op == Bin::Div && !float && self.tape.known_bits(b).is_some();
-                // Only one of the two can be in memory.
-                let b = if self.is_read_again(a) { self.in_register(b) } else { self.val(b) };
-                let a = self.val(a);
+                let (a, b) = (self.val(a), self.val(b));
                 self.around.binary(self.builder, op, a, b)
             }
             Instr::Shift(op, a, by) => {

@@ -1,29 +1,12 @@
-//! Numbers read again: a straight line that takes more numbers out of memory than the processor has registers reads each of
-//! them where it is used, most often as the second operand of an instruction. Read once, they would be put on the stack to make
-//! room, and read from there: the register allocator does not know that they still are where they came from.
+//! Loads that are repeated as another type: where a float is wanted as an integer and comes from memory that does not change, it
+//! is read as one, without a move from one kind of register to the other. What was loaded before is removed if nobody uses it.
 
-use crate::isa;
 use crate::player::Player;
-use cembra_ops::{Instr, Tape, Val};
+use cembra_ops::Val;
 use cranelift_codegen::ir::{self, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
-use cranelift_codegen::isa::TargetIsa;
 use rustc_hash::FxHashSet;
 
-/// The most numbers from outside that a line keeps in registers: most of the 16 that x86-64 has.
-const MOST: usize = 12;
-
-/// True for a line with more numbers from outside than should be in registers.
-pub(crate) fn is_crowded(isa: &dyn TargetIsa, tape: &Tape) -> bool {
-    let mut inputs = tape.instrs().iter().filter(|instr| matches!(instr, Instr::Input(_)));
-    !isa::is_quick(isa) && inputs.nth(MOST).is_some()
-}
-
 impl Player<'_, '_, '_> {
-    /// True for a number that is read again wherever it is used.
-    pub(crate) fn is_read_again(&self, val: Val) -> bool {
-        self.is_crowded && matches!(self.tape.instrs()[val.index()], Instr::Input(_)) && self.load_of(val).is_some()
-    }
-
     /// A number from memory that does not change, read as a type of its size; none for other numbers.
     pub(crate) fn read_as(&mut self, val: Val, ty: ir::Type) -> Option<Value> {
         let load = self.load_of(val)?;
