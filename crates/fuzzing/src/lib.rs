@@ -127,7 +127,7 @@ fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Resu
     let rows = generator::rows(random, config, &program.inputs);
     let tiered = chance(random, config.tiered);
     let (limits, tier) = (Limits::default(), Tier::default());
-    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: false, limits, tier, tiered }))
+    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: true, limits, tier, tiered }))
 }
 
 fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {

@@ -51,6 +51,16 @@ fn eight_hundred_programs_agree() {
     }
 }
 
+/// Structs of the caller hold any byte where a boolean is missing, and what is taken instead of it must not see that.
+#[test]
+fn a_missing_boolean_is_no_other_boolean() {
+    let pairs: Vec<usize> = (0..16).collect();
+    let names = |letter: char| pairs.iter().map(|at| format!("{letter}{at}")).collect::<Vec<_>>().join(", ");
+    let outputs = pairs.iter().map(|at| format!("output y{at} = not core._presence_and_or(true, a{at}, b{at})\n"));
+    let text = format!("input {}: unit?\ninput {}: bool?\n{}", names('a'), names('b'), outputs.collect::<String>());
+    assert!(try_text(&text).is_none_or(|mismatch| panic!("{mismatch}")));
+}
+
 #[test]
 fn other_seeds_agree_too_one_program_each() {
     for seed in 2..60 {

@@ -192,7 +192,12 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
         QType::Optional(scalar) => {
             let presence = Presence::Flag(from.load(builder, types::I8));
             let value = from.at(qtype.optional_value_offset().unwrap_or(0));
-            Cell { presence, datum: load_datum(builder, *scalar, value) }
+            let mut datum = load_datum(builder, *scalar, value);
+            if let Datum::Flag(flag) = &mut datum {
+                // Where the value is missing the byte may be anything, and flags are 0 or 1.
+                *flag = builder.ins().band_imm_s(*flag, 1);
+            }
+            Cell { presence, datum }
         }
         QType::Tuple(fields) => {
             let cells = fields
