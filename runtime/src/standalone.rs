@@ -185,6 +185,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// The object file is of another revision, or the thread's floating-point mode is not the default.
+    // SAFETY: OBJECT-MODEL, promised by the caller.
     pub unsafe fn new(model: &'static ObjectModel) -> Result<Evaluator, Refusal> {
         if model.revision != INTERFACE_REVISION {
             return Err(Refusal::Revision);
@@ -208,6 +209,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// The fault that stopped the evaluation.
+    // SAFETY: CALL, promised by the caller.
     #[inline]
     pub unsafe fn evaluate(&mut self, input: *const u8, output: *mut u8) -> Result<(), ModelFault> {
         let status = if self.context.poll_cancelled() {

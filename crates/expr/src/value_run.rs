@@ -64,6 +64,7 @@ impl ValueRun {
     /// # Safety
     /// FRAME-SLOT: each slot is of the run's type in a frame that is alive and writable; texts of the values outlive every
     /// read of the views.
+    // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
     #[inline]
     #[must_use]
     pub unsafe fn write(&self, values: &[Value], frame: FramePtr) -> usize {

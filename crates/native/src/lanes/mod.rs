@@ -110,6 +110,7 @@ impl RowFunction {
     /// Each has as many elements as there are rows, of the input's or output's type, masks being bytes that are 0 or 1. No
     /// output's array overlaps another output's; it overlaps an input's only if both are one array of one type. Numbers that a
     /// rule takes for views of strings are views as in STRING-VIEW.
+    // SAFETY: ROWS and STRING-VIEW, promised by the caller.
     pub unsafe fn run(
         &self,
         inputs: &[*const u8],
