@@ -3,6 +3,7 @@
 //! number moves to the other side of the processor and back. The vectors hold the number in every lane, and the first is the
 //! result: nothing else is computed in them. The players of `crate::lanes` compute rows; this is one row.
 
+use crate::cells::clif_type;
 use crate::instructions;
 use crate::isa;
 use crate::player::Player;
@@ -44,7 +45,7 @@ pub(crate) fn find(isa: &dyn TargetIsa, tape: &Tape, live: &[bool], roots: impl 
     let mut widths: Vec<Option<MachineType>> = Vec::with_capacity(instrs.len());
     for instr in instrs {
         widths.push(match instr {
-            Instr::Cmp(_, a, _) => Some(tape.ty(*a)).filter(|ty| vector_of(*ty).is_some()),
+            Instr::Cmp(_, a, _) => Some(tape.ty(*a)).filter(|ty| clif_type(*ty).is_float()),
             Instr::MaskAnd(a, b) | Instr::MaskOr(a, b) => widths[a.index()].filter(|ty| widths[b.index()] == Some(*ty)),
             _ => None,
         });
@@ -80,13 +81,9 @@ pub(crate) fn find(isa: &dyn TargetIsa, tape: &Tape, live: &[bool], roots: impl 
     if moved < saved { forms } else { Vec::new() }
 }
 
-/// The vectors of a float type.
-pub(crate) fn vector_of(ty: MachineType) -> Option<ir::Type> {
-    match ty {
-        MachineType::F32 => Some(types::F32X4),
-        MachineType::F64 => Some(types::F64X2),
-        _ => None,
-    }
+/// The vectors of a type, if that is a float.
+pub(crate) fn vector_of(ty: ir::Type) -> Option<ir::Type> {
+    if ty.is_float() { ty.by(types::I8X16.bits() / ty.bits()) } else { None }
 }
 
 impl Player<'_, '_, '_> {
@@ -168,18 +165,17 @@ impl Player<'_, '_, '_> {
         }
         let vector = match (&self.tape.instrs()[at], self.values[at]) {
             (Instr::Const(ty, bits), _) => {
-                instructions::splat(self.builder, vector_of(*ty).unwrap_or(types::I64X2), *bits)
+                vector_of(clif_type(*ty)).map(|ty| instructions::splat(self.builder, ty, *bits))
             }
             (_, Some(number)) => {
-                let ty = self.builder.func.dfg.value_type(number);
-                let vector = if ty == types::F32 { types::F32X4 } else { types::F64X2 };
-                self.builder.ins().splat(vector, number)
+                vector_of(self.builder.func.dfg.value_type(number)).map(|ty| self.builder.ins().splat(ty, number))
             }
-            (_, None) => {
-                debug_assert!(false, "instruction {at} is used but was not played");
-                instructions::splat(self.builder, types::F64X2, 0)
-            }
+            (_, None) => None,
         };
+        let vector = vector.unwrap_or_else(|| {
+            debug_assert!(false, "instruction {at} is used but was not played, or is no float");
+            instructions::splat(self.builder, types::F64X2, 0)
+        });
         self.vectors[at] = Some(vector);
         vector
     }

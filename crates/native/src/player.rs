@@ -281,7 +281,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     /// A number that will be in a register. A float constant gets there out of a vector with one instruction, and else with
     /// two, by way of an integer register.
     fn in_register(&mut self, val: Val) -> ir::Value {
-        match self.tape.known_bits(val).zip(blends::vector_of(self.tape.ty(val))) {
+        match self.tape.known_bits(val).zip(blends::vector_of(clif_type(self.tape.ty(val)))) {
             Some((bits, ty)) => {
                 let vector = instructions::splat(self.builder, ty, bits);
                 self.builder.ins().extractlane(vector, 0)
