@@ -62,12 +62,13 @@ pub use cembra_expr::{
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::{
-    Arguments, Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, RegisterError, Registry, Rule, Tape, TypeFault, Un,
-    UserFunction, UserOperator, Val,
+    Arguments, Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, Presence, RegisterError, Registry, Shift, Tape,
+    TypeFault, Un, UserArgument, UserFunction, UserOperator, UserResult, Val,
 };
 pub use cembra_prepare::{Extension, Id, Mode, PASSES, Pass, Rewrite, Rewriter, rewrites};
 pub use cembra_runtime::{
-    Cancellation, CodePages, Context, FaultKind, FramePtr, Optional, QType, STATUS_OK, Scalar, Shape, Text,
+    Bytes, Cancellation, CodePages, Context, FaultKind, FramePtr, MachineType, Optional, QType, RuntimeFn, STATUS_OK,
+    Scalar, Shape, Text,
 };
 pub use combine::{Chain, Filtered};
 pub use error::Error;

@@ -3,7 +3,7 @@
 #![cfg(unix)]
 
 use cembra::{
-    Backend, Cell, CodeCache, CodeCacheCounts, Limits, Model, Options, Registry, Tier, Un, UserOperator, Value,
+    Backend, Cell, CodeCache, CodeCacheCounts, Limits, Model, Options, Registry, Tape, Tier, Un, UserOperator, Value,
     print_value,
 };
 use std::fs;
@@ -253,7 +253,7 @@ fn user_operators_are_looked_up_anew_and_their_rules_go_past_the_cache() {
     assert_eq!((run(calls(2.0), &cache), run(calls(3.0), &cache)), ("8.0".to_owned(), "11.5".to_owned()));
     assert_eq!(counted(&cache), (1, 1, 0));
     let rule = |negate: bool| {
-        let rule: cembra::Rule = if negate {
+        let rule: fn(&mut Tape, &[Cell]) -> Cell = if negate {
             |tape, args| {
                 let x = args[0].val(tape);
                 Cell::num(tape.un(Un::Neg, x))

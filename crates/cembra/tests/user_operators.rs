@@ -40,7 +40,7 @@ fn registry() -> &'static Registry {
             UserOperator::new("my.next").function(|x: i64| x.wrapping_add(1)),
             UserOperator::new("my.positive").function(|x: i32| (x > 0).then_some(())),
             UserOperator::new("my.even").function(|x: Option<i32>| x.filter(|x| x % 2 == 0)),
-            UserOperator::new("my.initial").function(|x: Text<'static>| x.as_str().len() as i32),
+            UserOperator::new("my.initial").function(|x: Text<'_>| x.as_str().len() as i32),
             UserOperator::new("my.curve").params(&["points", "x"]).compiled(curve),
             UserOperator::new("my.count").compiled(|_: &str| {
                 let alive = Alive::new();

@@ -119,6 +119,17 @@ impl Datum {
         }
     }
 
+    /// What can be looked at safely whether it is there or not: the view of a missing string is garbage, so it gets the length 0.
+    pub(crate) fn viewable(self, present: Mask, tape: &mut Tape) -> Datum {
+        match self {
+            Datum::Text { ptr, len } => {
+                let none = tape.konst(MachineType::I64, 0);
+                Datum::Text { ptr, len: tape.select(present, len, none) }
+            }
+            other => other,
+        }
+    }
+
     /// This datum where the mask holds, the other elsewhere. Both are of one type.
     #[must_use]
     pub fn select(self, mask: Mask, other: Datum, tape: &mut Tape) -> Datum {

@@ -2,7 +2,7 @@
 
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
-use crate::{Cell, Direct, Tape};
+use crate::{Cell, Direct, Recording, Tape};
 use cembra_expr::{Parameter, Value};
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
 use std::any::Any;
@@ -43,6 +43,8 @@ pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
 pub enum Lower {
     /// As instructions, recorded by a rule; strict ones are lifted by `lower`.
     Rule(Rule),
+    /// As instructions that a rule of the user recorded once and that were checked; strict ones are lifted likewise.
+    Recording(&'static Recording),
     /// As a call of its kernel, on frame slots.
     Kernel,
 }

@@ -36,11 +36,10 @@ pub use definition::{
     Arg, Compile, Data, Example, Expansion, Instantiation, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule,
     Round, Rule, State, Stop, Structure, Typing,
 };
-pub use direct::{Direct, Register};
-pub use kernel::Repr;
+pub use direct::Direct;
 pub use lift::lower;
 pub use registry::{OpId, Registry, id};
 pub use sequence::Sequence;
 pub use tape::{Bin, Cmp, Instr, Mask, Outcome, Shift, Tape, Un, Val};
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
-pub use user::{Arguments, Fallible, RegisterError, UserFunction, UserOperator};
+pub use user::{Arguments, Fallible, Recording, RegisterError, UserArgument, UserFunction, UserOperator, UserResult};

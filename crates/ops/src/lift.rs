@@ -9,28 +9,25 @@ use smallvec::SmallVec;
 /// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players
 /// call its kernel instead, and a missing value is recorded here.
 pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
-    let Lower::Rule(rule) = overload.lower else { return Cell::missing(overload.ret.scalar, tape) };
+    if matches!(overload.lower, Lower::Kernel) {
+        return Cell::missing(overload.ret.scalar, tape);
+    }
     if presence == PresenceRule::Custom {
-        return rule(tape, args);
+        return overload.record(tape, args);
     }
     let mut all = Presence::Present;
     for arg in args {
         all = all.and(arg.presence, tape);
     }
     match all {
-        Presence::Present => rule(tape, args),
+        Presence::Present => overload.record(tape, args),
         Presence::Missing => Cell::missing(overload.ret.scalar, tape),
         Presence::When(mask) => {
-            let zero = MachineType::I64;
             let mut bare: SmallVec<[Cell; 4]> = SmallVec::new();
             for arg in args {
-                let datum = match (arg.datum, arg.presence) {
-                    // The view of a missing text is garbage: an empty view can be looked at safely.
-                    (Datum::Text { ptr, len }, Presence::When(present)) => {
-                        let none = tape.konst(zero, 0);
-                        Datum::Text { ptr, len: tape.select(present, len, none) }
-                    }
-                    (datum, _) => datum,
+                let datum = match arg.presence {
+                    Presence::When(present) => arg.datum.viewable(present, tape),
+                    _ => arg.datum,
                 };
                 bare.push(Cell::present(datum));
             }
@@ -40,7 +37,7 @@ pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args:
                 None => mask,
             };
             tape.set_active(Some(active));
-            let result = rule(tape, &bare);
+            let result = overload.record(tape, &bare);
             tape.set_active(outer);
             Cell { presence: all.and(result.presence, tape), datum: result.datum }
         }
@@ -74,16 +71,27 @@ impl Overload {
 
     /// Its rule on a tape of its own, if it has one.
     fn tape(&self) -> Option<Tape> {
-        let Lower::Rule(rule) = self.lower else { return None };
+        if matches!(self.lower, Lower::Kernel) {
+            return None;
+        }
         let mut tape = Tape::new();
         let args: SmallVec<[Cell; 4]> = self.args.iter().map(|arg| input(&mut tape, *arg)).collect();
-        rule(&mut tape, &args);
+        self.record(&mut tape, &args);
         Some(tape)
+    }
+
+    /// Records its rule on a tape, for arguments of its own types.
+    fn record(&self, tape: &mut Tape, args: &[Cell]) -> Cell {
+        match &self.lower {
+            Lower::Rule(rule) => rule(tape, args),
+            Lower::Recording(recording) => recording.play(tape, args),
+            Lower::Kernel => Cell::missing(self.ret.scalar, tape),
+        }
     }
 }
 
 /// A value from outside the tape.
-fn input(tape: &mut Tape, operand: Operand) -> Cell {
+pub(crate) fn input(tape: &mut Tape, operand: Operand) -> Cell {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
     let datum = match operand.scalar.machine_type() {
         Some(MachineType::Flag) => Datum::Flag(tape.input_mask()),

@@ -255,12 +255,12 @@ fn overloads_that_are_calls_are_told_by_their_rules() {
             match overload.lower {
                 Lower::Kernel => assert!(overload.is_call(), "{}", def.name),
                 // Strings are compared by a function; other rules only pass them on.
-                Lower::Rule(_) if on_strings => {
+                Lower::Rule(_) | Lower::Recording(_) if on_strings => {
                     let compares = ["equal", "less", "greater"].iter().any(|word| def.name.contains(word));
                     assert_eq!(overload.is_call(), compares, "{}", def.name);
                 }
-                Lower::Rule(_) if overload.is_call() => calls.push(def.name),
-                Lower::Rule(_) => {}
+                Lower::Rule(_) | Lower::Recording(_) if overload.is_call() => calls.push(def.name),
+                Lower::Rule(_) | Lower::Recording(_) => {}
             }
         }
     }

@@ -12,7 +12,7 @@ impl Plan {
         let foreign = |step: &Step| match step.action {
             Action::Operator { op, overload, .. } => {
                 let def = self.registry.get(op);
-                matches!(def.overloads()[usize::from(overload)].lower, Lower::Rule(_)) && !is_standard(def)
+                !matches!(def.overloads()[usize::from(overload)].lower, Lower::Kernel) && !is_standard(def)
             }
             _ => false,
         };

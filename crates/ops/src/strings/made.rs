@@ -88,9 +88,19 @@ pub(super) fn concatenate<S: Chars>(context: &mut Context, parts: &[S]) -> Resul
 ///
 /// # Errors
 /// The arena is full.
-pub(super) fn copied(context: &mut Context, text: &str) -> Result<Text<'static>, Fault> {
+pub(crate) fn copied(context: &mut Context, text: &str) -> Result<Text<'static>, Fault> {
     let mut made = ArenaText::new(context, text.len())?;
     made.push_str(text);
+    Ok(made.finish())
+}
+
+/// A copy of bytes.
+///
+/// # Errors
+/// The arena is full.
+pub(crate) fn copied_bytes(context: &mut Context, bytes: &[u8]) -> Result<Bytes<'static>, Fault> {
+    let mut made = ArenaBytes::new(context, bytes.len())?;
+    made.push_bytes(bytes);
     Ok(made.finish())
 }
 

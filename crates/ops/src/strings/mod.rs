@@ -19,7 +19,7 @@ pub(crate) mod search;
 pub(crate) mod slice;
 pub(crate) mod strip;
 
-mod made;
+pub(crate) mod made;
 mod number;
 mod rendering;
 

@@ -21,7 +21,8 @@ impl Tape {
         }
     }
 
-    fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
+    /// Calls a function where the mask holds, which is rare; elsewhere the result is `otherwise`.
+    pub(crate) fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
         Val(self.push(Instr::RareCall { mask, function, args: SmallVec::from_slice(args), otherwise }))
     }
 }

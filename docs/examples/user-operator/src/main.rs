@@ -43,7 +43,8 @@ fn registry() -> Result<&'static Registry, RegisterError> {
     registry.register(UserOperator::new("risk.version").impure().function(|major: i32| major * 100 + 7))?;
 
     // A rule states the same meaning once more, as instructions: machine code calls nothing then. The interpreter runs the
-    // closure; that both agree is ours to test. A rule of a strict operator sees values that are there.
+    // closure; that both agree is ours to test. A rule of a strict operator sees values that are there. It runs once, now,
+    // and a rule that could break memory is refused.
     registry.register(UserOperator::new("risk.damped").with_rule(
         |x: f64| x / (1.0 + x.abs()),
         |tape, args| {
@@ -54,6 +55,11 @@ fn registry() -> Result<&'static Registry, RegisterError> {
             Cell::num(tape.bin(Bin::Div, x, divisor))
         },
     ))?;
+
+    // A text is there for the time of the call; a `String` that is the result is copied into the memory of the evaluation.
+    registry.register(
+        UserOperator::new("risk.label").function(|grade: i32, region: &str| format!("{}-{grade}", region.to_uppercase())),
+    )?;
 
     // A panic inside of an operator is an error of the evaluation, not the end of the process.
     registry.register(UserOperator::new("risk.half").function(|x: i32| {
@@ -75,6 +81,7 @@ const MODELS: &[(&str, f64)] = &[
     ("if x <= 100 then risk.grade(core.to_int32(x))", 850.0),
     ("risk.version(3)", 0.0),
     ("risk.damped(x) + risk.damped(missing[f64] ?? 1)", -3.0),
+    ("risk.label(risk.grade(core.to_int32(x)), 'eu')", 85.0),
     ("risk.half(core.to_int32(x))", 3.0),
 ];
 
@@ -120,6 +127,7 @@ mod tests {
             "missing[i32]",
             "307",
             "-0.25f64",
+            r#""EU-4""#,
             "error: risk.half: the operator panicked",
         ];
         let registry = registry().expect("new names");

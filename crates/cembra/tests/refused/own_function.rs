@@ -1,0 +1,18 @@
+//! The traits that make functions operators cannot be implemented elsewhere either: what they say of types is believed.
+
+use cembra::{UserArgument, UserFunction, UserOperator};
+
+struct Posing;
+
+impl UserArgument for Posing {
+    type Given<'call> = Posing;
+}
+
+impl UserFunction<(f64,)> for Posing {
+    type Ret = f64;
+    const TOTAL: bool = true;
+}
+
+fn main() {
+    let _ = UserOperator::new("my.posing").function(Posing);
+}

@@ -1,0 +1,9 @@
+//! No user operator can ask for texts that live for ever, in any of their forms.
+
+use cembra::{Text, UserOperator};
+
+fn main() {
+    let _ = UserOperator::new("my.view").function(|text: Text<'static>| text.as_str().len() as i64);
+    let _ = UserOperator::new("my.slice").function(|text: &'static str| text.len() as i64);
+    let _ = UserOperator::new("my.maybe").fallible(|text: Option<&'static str>| text.map(str::len).map(|n| n as i64).ok_or("none"));
+}

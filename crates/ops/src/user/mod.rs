@@ -1,0 +1,237 @@
+//! Operators of the user: closures over scalars, optionals and strings, registered at run time and from then on like any
+//! other operator, callable from text in every backend. A panic inside becomes an error of the evaluation.
+//!
+//! What a function is given and what it may result in is in `function`, what becomes of a rule in `rule`.
+
+mod function;
+mod recording;
+
+pub use function::{Arguments, Fallible, UserArgument, UserFunction, UserResult};
+pub use recording::Recording;
+
+use crate::definition::{Data, Lower, Meaning, OpDef, Overload, PresenceRule, Typing};
+use crate::kernel::Repr;
+use crate::{Cell, Compile, OpId, Registry, State, Tape};
+use cembra_expr::Parameter;
+use cembra_runtime::{FaultKind, Text};
+use function::{Callable, forever};
+
+/// An operator to be registered.
+#[derive(Debug)]
+pub struct UserOperator {
+    name: String,
+    summary: String,
+    params: Vec<String>,
+    pure: bool,
+    overloads: Vec<UserOverload>,
+}
+
+#[derive(Debug)]
+struct UserOverload {
+    function: Callable,
+    data: Data,
+    compile: Option<Compile>,
+    rule: Option<Result<Recording, &'static str>>,
+}
+
+/// Why an operator was not registered.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// The name is not `family.name` in letters, digits and underscores.
+    #[error("`{0}` is not a name of the form `family.name`")]
+    Name(String),
+    /// The name is taken.
+    #[error("there is an operator `{0}` already")]
+    Taken(String),
+    /// There is no function, or functions of unlike kinds.
+    #[error("operator `{0}` needs functions of one arity, all strict or none")]
+    Functions(String),
+    /// What a rule recorded is no code for the function, or no code that could be run safely.
+    #[error("the rule of operator `{operator}` is refused: {reason}")]
+    Rule {
+        /// The operator.
+        operator: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The registry is full.
+    #[error("a registry holds up to 65,535 operators")]
+    Full,
+}
+
+impl UserOperator {
+    /// An operator called `family.name`.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        UserOperator {
+            name: name.to_owned(),
+            summary: "An operator of the user.".to_owned(),
+            params: Vec::new(),
+            pure: true,
+            overloads: Vec::new(),
+        }
+    }
+
+    /// What it does, in a sentence.
+    #[must_use]
+    pub fn summary(mut self, summary: &str) -> Self {
+        summary.clone_into(&mut self.summary);
+        self
+    }
+
+    /// The names of its parameters, for keyword arguments; by default `x`, `y`, `z`, `x3`...
+    #[must_use]
+    pub fn params(mut self, names: &[&str]) -> Self {
+        self.params = names.iter().map(|name| (*name).to_owned()).collect();
+        self
+    }
+
+    /// Equal arguments need not give equal results: calls are never evaluated ahead of time. Calls that are written alike
+    /// are still one call an evaluation.
+    #[must_use]
+    pub fn impure(mut self) -> Self {
+        self.pure = false;
+        self
+    }
+
+    /// A function on scalars and strings, or on those and `Option`s. More of them are overloads; the first that fits is
+    /// taken. A text that it is given is there for the time of the call: see [`UserFunction`].
+    #[must_use]
+    pub fn function<Args: Arguments, F: UserFunction<Args>>(self, function: F) -> Self {
+        self.add(function, None)
+    }
+
+    /// A function that can fail.
+    #[must_use]
+    pub fn fallible<Args: Arguments, F>(self, function: F) -> Self
+    where
+        Fallible<F>: UserFunction<Args>,
+    {
+        self.add(Fallible(function), None)
+    }
+
+    /// A function with a lowering rule: the same meaning as instructions, for machine code. See `docs/add-an-operator.md`.
+    ///
+    /// The rule runs once, here. What it records is checked when the operator is registered: that every instruction takes
+    /// values of its types, that integers are divided by what is neither 0 nor -1, that texts are those that were given,
+    /// and that the result is of the function's type. That it means the same as the function is not checked.
+    #[must_use]
+    pub fn with_rule<Args: Arguments, F: UserFunction<Args>>(
+        self,
+        function: F,
+        rule: impl FnOnce(&mut Tape, &[Cell]) -> Cell,
+    ) -> Self {
+        let Callable { args, ret, total, .. } = Callable::of::<Args, F>();
+        let recording = Recording::of(args, ret, total, rule);
+        self.add(function, Some(recording))
+    }
+
+    /// A function that is made when a model is compiled, from the operator's first argument, which must be a literal text:
+    /// a table, a forest, a program in another language. Reading it costs nothing per evaluation. The operator's other
+    /// arguments are the function's, in their order. The function lives as long as the model; the closure that makes it, as
+    /// long as the process. Its error says what is wrong with the text; then the model does not compile.
+    #[must_use]
+    pub fn compiled<Args, F, E>(mut self, compile: impl Fn(&str) -> Result<F, E> + Send + Sync + 'static) -> Self
+    where
+        Args: Arguments,
+        F: UserFunction<Args>,
+        E: std::fmt::Display,
+    {
+        let compile = move |text: &str| compile(text).map(State::new).map_err(|error| error.to_string());
+        self.overloads.push(UserOverload {
+            function: Callable::of::<Args, F>(),
+            data: Data::NONE,
+            compile: Some(Compile(Box::leak(Box::new(compile)))),
+            rule: None,
+        });
+        self
+    }
+
+    fn add<Args: Arguments, F: UserFunction<Args>>(
+        mut self,
+        function: F,
+        rule: Option<Result<Recording, &'static str>>,
+    ) -> Self {
+        let data = forever(function);
+        self.overloads.push(UserOverload { function: Callable::of::<Args, F>(), data, compile: None, rule });
+        self
+    }
+}
+
+impl Registry {
+    /// Adds an operator. It lives as long as the process: register at start-up, not per request.
+    ///
+    /// # Errors
+    /// The name is taken or not of the form `family.name`, the functions do not go together, or a rule is refused.
+    pub fn register(&mut self, operator: UserOperator) -> Result<OpId, RegisterError> {
+        let UserOperator { name, summary, params, pure, overloads } = operator;
+        let word = |text: &str| {
+            text.starts_with(|c: char| c.is_ascii_alphabetic())
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        };
+        if !name.split_once('.').is_some_and(|(family, own)| word(family) && own.split('.').all(word)) {
+            return Err(RegisterError::Name(name));
+        }
+        if self.find(&name).is_some() {
+            return Err(RegisterError::Taken(name));
+        }
+        let strict = |o: &UserOverload| o.function.args.iter().all(|arg| !arg.optional);
+        // What an operator is compiled from is its first argument.
+        let arity = |o: &UserOverload| o.function.args.len() + usize::from(o.compile.is_some());
+        let Some(first) = overloads.first() else { return Err(RegisterError::Functions(name)) };
+        let (arguments, all_strict) = (arity(first), strict(first));
+        if overloads.iter().any(|o| arity(o) != arguments || strict(o) != all_strict)
+            || (!params.is_empty() && params.len() != arguments)
+        {
+            return Err(RegisterError::Functions(name));
+        }
+        let total = overloads.iter().all(|o| o.function.total);
+        let mut made = Vec::with_capacity(overloads.len());
+        for UserOverload { function, data, compile, rule } in overloads {
+            let lower = match rule {
+                None => Lower::Kernel,
+                Some(Ok(recording)) => Lower::Recording(Box::leak(Box::new(recording))),
+                Some(Err(reason)) => return Err(RegisterError::Rule { operator: name, reason }),
+            };
+            let args = match compile {
+                None => function.args,
+                Some(_) => [&[Text::OPERAND], function.args].concat().leak(),
+            };
+            made.push(Overload {
+                args,
+                ret: function.ret,
+                kernel: function.kernel,
+                lifted: all_strict.then_some(function.lifted),
+                lower,
+                direct: function.direct,
+                data,
+                compile,
+                pure,
+            });
+        }
+        let usual = |at| match at {
+            0 => "x".to_owned(),
+            1 => "y".to_owned(),
+            2 => "z".to_owned(),
+            _ => format!("x{at}"),
+        };
+        let names = if params.is_empty() { (0..arguments).map(usual).collect() } else { params };
+        let params: Vec<Parameter> =
+            names.into_iter().map(|name| Parameter { name: name.leak(), default: None }).collect();
+        self.add(OpDef {
+            name: name.leak(),
+            aliases: &[],
+            summary: summary.leak(),
+            params: params.leak(),
+            variadic: false,
+            presence: if all_strict { PresenceRule::Strict } else { PresenceRule::Custom },
+            // A panic is an Invalid fault too, but not one that an operator declares.
+            faults: if total { &[] } else { &[FaultKind::Invalid] },
+            typing: Typing::Overloads,
+            meaning: Meaning::Overloads(made.leak()),
+            laws: &[],
+            examples: &[],
+        })
+    }
+}
