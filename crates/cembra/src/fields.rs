@@ -5,8 +5,20 @@ use cembra_expr::Value;
 use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text};
 use std::mem::MaybeUninit;
 
-/// A Rust type that an input field may have.
-pub trait InputValue {
+/// Keeps the traits of values to the types they are implemented for here: what they say of a type is believed.
+mod sealed {
+    pub trait Sealed {}
+}
+
+use sealed::Sealed;
+
+/// A Rust type that an input field may have: see [`Input`] for which they are. Nobody else can implement it.
+#[diagnostic::on_unimplemented(
+    message = "an input cannot be a `{Self}`",
+    label = "not a type of an input",
+    note = "inputs may be `bool`, `i32`, `i64`, `f32`, `f64`, `Optional` or `Option` of these, `Mask`, `&str`, `String`, and `Option` of the two"
+)]
+pub trait InputValue: Sealed {
     /// Its QType.
     fn qtype() -> QType;
 
@@ -20,8 +32,13 @@ pub trait InputValue {
     unsafe fn write(&self, frame: FramePtr, offset: u32);
 }
 
-/// A Rust type that an output field may have.
-pub trait OutputValue: Sized {
+/// A Rust type that an output field may have: see [`Output`] for which they are. Nobody else can implement it.
+#[diagnostic::on_unimplemented(
+    message = "an output cannot be a `{Self}`",
+    label = "not a type of an output",
+    note = "outputs may be `bool`, `i32`, `i64`, `f32`, `f64`, `Optional` or `Option` of these, `Mask`, `String` and `Option<String>`"
+)]
+pub trait OutputValue: Sized + Sealed {
     /// Its QType.
     fn qtype() -> QType;
 
@@ -191,6 +208,8 @@ macro_rules! in_place {
             }
         });
 
+        impl Sealed for Option<$ty> {}
+
         impl InputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
             const IN_PLACE: bool = false;
@@ -214,6 +233,8 @@ macro_rules! in_place {
         single!(Option<$ty>);
     )* };
     (@impl $ty:ty, $qtype:expr, { $($take:item)? }) => {
+        impl Sealed for $ty {}
+
         impl InputValue for $ty {
             fn qtype() -> QType { $qtype }
             const IN_PLACE: bool = true;
@@ -267,6 +288,9 @@ in_place! {
 
 macro_rules! text_input {
     ($($ty:ty, |$text:ident| $view:expr;)*) => { $(
+        impl Sealed for $ty {}
+        impl Sealed for Option<$ty> {}
+
         impl InputValue for $ty {
             fn qtype() -> QType { QType::TEXT }
             const IN_PLACE: bool = false;
@@ -336,6 +360,8 @@ impl OutputValue for Option<String> {
 
 single!(String);
 single!(Option<String>);
+
+impl Sealed for Mask {}
 
 /// A mask: true where a condition holds.
 impl OutputValue for Mask {

@@ -1,0 +1,25 @@
+//! Nobody can say of a type of their own that it is laid out like a value of a model.
+
+use cembra::{FramePtr, InputValue, OutputValue, QType};
+
+struct Posing(u8);
+
+impl InputValue for Posing {
+    fn qtype() -> QType {
+        QType::TEXT
+    }
+    const IN_PLACE: bool = true;
+    unsafe fn write(&self, _: FramePtr, _: u32) {}
+}
+
+impl OutputValue for Posing {
+    fn qtype() -> QType {
+        QType::FLOAT64
+    }
+    const IN_PLACE: bool = true;
+    unsafe fn read(_: FramePtr, _: u32) -> Self {
+        Posing(0)
+    }
+}
+
+fn main() {}
