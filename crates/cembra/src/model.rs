@@ -278,6 +278,7 @@ pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Options) ->
         PlanError::Compile { origin, .. } => {
             Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
         }
+        PlanError::Unsound(_) => Diagnostic::new(Code::Extension, error.to_string()).into(),
         other => Error::from(Diagnostic::new(Code::Unprepared, other.to_string())),
     })?;
     span.made("steps", plan.step_count());

@@ -56,6 +56,8 @@ codes! {
     Unprepared = "unprepared";
     /// An option that names a pass or a rewrite there is not, or a pass that cannot be left out.
     Option = "option";
+    /// Rewrites of the user made something that cannot be evaluated.
+    Extension = "extension";
     /// A failed evaluation.
     Evaluation = "evaluation";
     /// A struct or listener that does not fit the model.

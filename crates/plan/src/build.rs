@@ -27,6 +27,9 @@ pub enum PlanError {
         /// The node of the model.
         origin: NodeId,
     },
+    /// Rewrites of the user made something that the verifier refuses.
+    #[error("the rewrites of the user made a plan that cannot run: {0}")]
+    Unsound(String),
     /// Preparation did not go as far as operators bound to overloads.
     #[error("the model is not fully prepared: `{operator}` has no kernel")]
     Unprepared {
@@ -84,6 +87,9 @@ pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
     let mut plan = builder.plan;
     slots::assign(&mut plan, budget)?;
     plan.template = Template::of(&plan);
+    if prepared.rewritten {
+        crate::verify(&plan).map_err(PlanError::Unsound)?;
+    }
     debug_assert_eq!(crate::verify(&plan), Ok(()));
     Ok(plan)
 }

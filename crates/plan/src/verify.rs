@@ -1,13 +1,16 @@
 //! The verifier: an independent check of a plan. It knows nothing of liveness or free lists; it runs the plan in the
 //! abstract, once through every block, remembering which value each piece of the frame holds, and finds every read that
 //! would not see the value it means on some path, every slot that is unaligned or outside of the frame, and every write
-//! over a literal or an input. A finished output that is overwritten is found when outputs are read at the end.
+//! over a literal or an input. A finished output that is overwritten is found when outputs are read at the end. Then it looks
+//! at the types of each step (`types`).
 //!
 //! Nothing is undone when a branch is left: a write says when its block was entered, and that tells whether a later reader
 //! is on its path. So the time is nearly linear, however deep conditionals nest.
 
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, StepId, ValueId};
+
+mod types;
 
 #[cfg(test)]
 mod tests;
@@ -202,35 +205,17 @@ fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>)
     Err(format!("{} is not where the value is that it is a part of", plan.slot(view)))
 }
 
-/// What branches and rounds result in is copied whole: it is of the type of what it is copied to.
-fn check_copies(plan: &Plan) -> Result<(), String> {
-    let alike = |from: Option<ValueId>, to: ValueId| match from {
-        Some(from) if plan.value(from).qtype != plan.value(to).qtype => {
-            Err(format!("{} is copied to {}", plan.slot(from), plan.slot(to)))
-        }
-        _ => Ok(()),
-    };
-    for step in (0..plan.step_count()).map(|at| plan.step(StepId::from_index(at))) {
-        match step.action {
-            Action::Where { on, off } => {
-                alike(plan.block(on).result, step.out)?;
-                alike(plan.block(off).result, step.out)?;
-            }
-            Action::Loop { round, state } => {
-                alike(plan.args(step).first().copied(), state)?;
-                alike(plan.block(round).result, step.out)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// Checks a plan.
 ///
 /// # Errors
 /// What is wrong with it, in a sentence for whoever debugs the planner.
 pub fn verify(plan: &Plan) -> Result<(), String> {
+    slots(plan)?;
+    types::check(plan)
+}
+
+/// Checks that every read sees the value it means.
+fn slots(plan: &Plan) -> Result<(), String> {
     for at in 0..plan.value_count() {
         let id = ValueId::from_index(at);
         let align = plan.value(id).qtype.layout().align;
@@ -241,7 +226,6 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
     let mut fields = FieldOffsets::default();
     let mut memory = Memory::new(plan);
     memory.enter(None);
-    check_copies(plan)?;
     for value in plan.inputs.iter().map(|input| input.value).chain(plan.literals.iter().map(|(id, _)| *id)) {
         memory.write_fixed(value);
     }

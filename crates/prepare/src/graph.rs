@@ -91,6 +91,11 @@ impl LoopId {
         LoopId { number, depth }
     }
 
+    /// True if the loop may be inside of another.
+    pub(crate) const fn is_inside(self, around: LoopId) -> bool {
+        around.depth < self.depth
+    }
+
     /// The bit that stands for this loop among those around a node.
     pub(crate) const fn bit(self) -> u64 {
         1 << self.depth
@@ -161,6 +166,12 @@ impl TypedGraph {
     /// All nodes, operands before users.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = Id> + use<> {
         (0..self.nodes.len()).map(Id::from_index)
+    }
+
+    /// True if the graph has such a node: it may be one of another graph.
+    #[must_use]
+    pub fn contains(&self, id: Id) -> bool {
+        id.index() < self.nodes.len()
     }
 
     /// What the node is.

@@ -1,7 +1,7 @@
 //! The verifier against damaged plans: damage of every kind by hand, and damage at random, judged by an oracle that runs
 //! every path of the plan on a frame of marked bytes.
 
-use super::verify;
+use super::{slots, types, verify};
 use crate::{Action, BlockId, Plan, StepId, ValueId, build};
 use cembra_expr::{Budget, Builder, Expr, Limits, Program, parse};
 use cembra_ops::Registry;
@@ -426,10 +426,36 @@ fn random_damage_is_found_exactly_where_some_path_goes_wrong() {
         for _ in 0..20 {
             let mut plan = sound.clone();
             damage(&mut plan, &mut random);
-            let verdict = verify(&plan);
-            assert_eq!(verdict.is_ok(), every_path_is_right(&plan), "round {round}: {verdict:?}\n{plan}");
-            *if verdict.is_ok() { &mut harmless } else { &mut found } += 1;
+            // The oracle looks at bytes: of types only those of copies are its matter.
+            let verdict = slots(&plan);
+            let copied = plan.steps.iter().all(|step| types::copies(&plan, step));
+            assert_eq!(verdict.is_ok() && copied, every_path_is_right(&plan), "round {round}: {verdict:?}\n{plan}");
+            *if verdict.is_ok() && copied { &mut harmless } else { &mut found } += 1;
         }
     }
     assert!(found > 2000 && harmless > 500, "{found} found, {harmless} harmless");
+}
+
+#[test]
+fn steps_on_values_of_other_types_are_found() {
+    let wrong = "made of other types";
+    let mistyped = |plan: &Plan| assert!(verify(plan).is_err_and(|error| error.contains(wrong)), "{plan}");
+    // A view of the second field that means the first, which lies where the second would if both were of one type.
+    let mut fields = plan("input t: (i64, f64)\noutput y = t.1 + 1.0f64");
+    let (step, view) = step(&fields, "field", 0);
+    fields.steps[step.index()].action = Action::Field(0);
+    fields.values[view.index()].slot -= 8;
+    assert_eq!(slots(&fields), Ok(()));
+    mistyped(&fields);
+    // A number taken for another of the same size.
+    let mut numbers = plan("input a: f64, b: i64\noutput y = a + a\noutput z = b");
+    let (input, args) = (numbers.inputs()[1].value, numbers.step(StepId::from_index(0)).args_start as usize);
+    numbers.args[args] = input;
+    assert_eq!(slots(&numbers), Ok(()));
+    mistyped(&numbers);
+    // A tuple of more than it says.
+    let mut tuple = plan("input a: f64\noutput t = (a, a)");
+    let made = made(&tuple, "tuple", 0);
+    tuple.values[made.index()].qtype = QType::tuple([QType::FLOAT64, QType::INT64]);
+    mistyped(&tuple);
 }

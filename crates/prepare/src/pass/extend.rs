@@ -1,11 +1,11 @@
-//! User rewrites, in the order they were registered; the first that changes a node wins.
+//! User rewrites, in the order they were registered; the first that changes a node wins. What they made is checked.
 
-use super::rewrite::rebuild;
+use super::{check, rewrite::rebuild};
 use crate::Rewriter;
 use crate::pass::{Options, Prepared};
 use cembra_expr::{Diagnostics, Program};
 
-pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     if options.extensions.is_empty() {
         return Ok(());
     }
@@ -13,11 +13,13 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
         let node = new.copy_node(old, id, operands);
         for extension in &options.extensions {
             let made = extension.transform(&mut Rewriter::new(new, options.registry, node), node);
-            // A replacement of another type would break its users; it is not taken.
-            if let Some(made) = made.filter(|made| new.qtype(*made) == new.qtype(node)) {
+            // A replacement of another type would break its users; it is not taken, nor is a node of another graph.
+            if let Some(made) = made.filter(|made| new.contains(*made) && new.qtype(*made) == new.qtype(node)) {
                 return Ok(made);
             }
         }
         Ok(node)
-    })
+    })?;
+    prepared.rewritten = true;
+    check::rewritten(prepared, program, &options.budget)
 }

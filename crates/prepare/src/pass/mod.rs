@@ -1,6 +1,7 @@
 //! The ordered list of passes, and what goes through it.
 
 mod cast;
+mod check;
 mod extend;
 mod fold;
 mod lower;
@@ -40,6 +41,8 @@ pub struct Prepared {
     pub branches: rustc_hash::FxHashMap<Id, [RegionId; 2]>,
     /// For each loop, the region of its rounds.
     pub loops: rustc_hash::FxHashMap<Id, RegionId>,
+    /// True if code of the user took part: what is made of the graph is verified, in release builds too.
+    pub rewritten: bool,
 }
 
 impl std::fmt::Display for Prepared {
@@ -107,12 +110,13 @@ pub fn prepare(
         tree: RegionTree::default(),
         branches: rustc_hash::FxHashMap::default(),
         loops: rustc_hash::FxHashMap::default(),
+        rewritten: false,
     };
     for pass in PASSES {
         options.budget.check_time()?;
         if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {
             (pass.run)(&mut prepared, program, options)?;
-            debug_assert_eq!(check(&prepared, options), None, "after pass {}", pass.name);
+            debug_assert_eq!(check::invariants(&prepared), None, "after pass {}", pass.name);
         }
         observe(pass, &prepared);
         if options.stop_after.as_deref() == Some(pass.name) {
@@ -120,38 +124,4 @@ pub fn prepare(
         }
     }
     Ok(prepared)
-}
-
-/// What is wrong with a graph between passes, if anything: operands out of order, or types that do not fit the overload.
-fn check(prepared: &Prepared, options: &Options) -> Option<String> {
-    let graph = &prepared.graph;
-    for id in graph.ids() {
-        if graph.operands(id).iter().any(|operand| *operand >= id) {
-            return Some(format!("%{} comes before an operand", id.index()));
-        }
-        let types: Vec<&QType> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
-        match (graph.kind(id), &types[..]) {
-            (crate::Kind::Where, [_, on, off]) if *on != graph.qtype(id) || *off != graph.qtype(id) => {
-                return Some(format!("%{} has branches of types {on} and {off}", id.index()));
-            }
-            (crate::Kind::Loop(_), [init, round]) => {
-                let QType::Tuple(ends) = graph.qtype(id) else { return Some(format!("%{} is no loop", id.index())) };
-                if **round != *graph.qtype(id) || ends.first() != Some(*init) {
-                    return Some(format!("%{} starts as {init} and goes on as {round}", id.index()));
-                }
-            }
-            _ => {}
-        }
-        if let crate::Kind::Operator { op, overload: Some(at), lifted } = graph.kind(id) {
-            let overload = &options.registry.get(op).overloads()[usize::from(at)];
-            for (arg, operand) in graph.operands(id).iter().enumerate().take(overload.args.len()) {
-                let (found, taken) = (graph.qtype(*operand), overload.takes(arg, lifted));
-                let representation = |qtype: &QType| qtype.scalar().map(cembra_runtime::Scalar::representation);
-                if representation(found) != representation(&taken) || found.is_optional() != taken.is_optional() {
-                    return Some(format!("%{} has an operand of type {found}", id.index()));
-                }
-            }
-        }
-    }
-    None
 }

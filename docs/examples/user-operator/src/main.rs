@@ -58,7 +58,8 @@ fn registry() -> Result<&'static Registry, RegisterError> {
 
     // A text is there for the time of the call; a `String` that is the result is copied into the memory of the evaluation.
     registry.register(
-        UserOperator::new("risk.label").function(|grade: i32, region: &str| format!("{}-{grade}", region.to_uppercase())),
+        UserOperator::new("risk.label")
+            .function(|grade: i32, region: &str| format!("{}-{grade}", region.to_uppercase())),
     )?;
 
     // A panic inside of an operator is an error of the evaluation, not the end of the process.

@@ -1,0 +1,73 @@
+//! The types of a plan: kernels and machine code take what they are given to be of their types. Every step is looked at by
+//! itself: what an operator takes and results in, what a view is a view of, what is copied where.
+
+use crate::{Action, Plan, Step, StepId, ValueId};
+use cembra_runtime::{QType, Scalar};
+
+/// Checks the types of all steps.
+///
+/// # Errors
+/// What is wrong, in a sentence for whoever debugs the planner.
+pub(super) fn check(plan: &Plan) -> Result<(), String> {
+    for step in (0..plan.step_count()).map(|at| plan.step(StepId::from_index(at))) {
+        check_step(plan, step)?;
+    }
+    Ok(())
+}
+
+fn check_step(plan: &Plan, step: &Step) -> Result<(), String> {
+    let out = &plan.value(step.out).qtype;
+    let args = plan.args(step);
+    let arg = |at: usize| args.get(at).map(|arg| &plan.value(*arg).qtype);
+    let right = match step.action {
+        Action::Operator { op, overload, lifted } => {
+            let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
+            // What an operator is compiled from is no argument of its step.
+            let first = usize::from(overload.compile.is_some());
+            let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
+            args.len() + first == overload.args.len()
+                && alike(out, &ret)
+                && (first..overload.args.len())
+                    .all(|at| arg(at - first).is_some_and(|found| alike(found, &overload.takes(at, lifted))))
+        }
+        Action::MakeTuple => match out {
+            QType::Tuple(fields) => fields.iter().eq(args.iter().map(|arg| &plan.value(*arg).qtype)),
+            _ => false,
+        },
+        Action::Field(index) => match arg(0) {
+            Some(QType::Tuple(fields)) => fields.get(index as usize) == Some(out),
+            _ => false,
+        },
+        Action::Has => *out == QType::MASK && arg(0).is_some_and(QType::is_optional),
+        Action::Where { .. } => {
+            arg(0).is_some_and(|condition| condition.scalar() == Some(Scalar::Unit)) && copies(plan, step)
+        }
+        Action::Loop { state, .. } => {
+            let ends = match out {
+                QType::Tuple(fields) => fields.iter().eq([&plan.value(state).qtype, &QType::MASK]),
+                _ => false,
+            };
+            ends && copies(plan, step)
+        }
+    };
+    if right { Ok(()) } else { Err(format!("{} is made of other types than its step takes", plan.slot(step.out))) }
+}
+
+/// What branches and rounds result in is copied whole: it is of the type of what it is copied to.
+pub(super) fn copies(plan: &Plan, step: &Step) -> bool {
+    let alike =
+        |from: Option<ValueId>, to: ValueId| from.is_some_and(|from| plan.value(from).qtype == plan.value(to).qtype);
+    match step.action {
+        Action::Where { on, off } => alike(plan.block(on).result, step.out) && alike(plan.block(off).result, step.out),
+        Action::Loop { round, state } => {
+            alike(plan.args(step).first().copied(), state) && alike(plan.block(round).result, step.out)
+        }
+        _ => true,
+    }
+}
+
+/// True if kernels cannot tell the types apart.
+fn alike(found: &QType, taken: &QType) -> bool {
+    let representation = |qtype: &QType| qtype.scalar().map(Scalar::representation);
+    representation(found) == representation(taken) && found.is_optional() == taken.is_optional()
+}

@@ -1,0 +1,226 @@
+//! Checks of a graph between passes. What holds after every pass is looked at in debug builds. After rewrites of the user it
+//! is looked at always, and more of it: plans and machine code believe the types of nodes and what is inside of which loop,
+//! and a rewrite can put anything in the place of anything.
+
+use crate::graph::LoopId;
+use crate::pass::Prepared;
+use crate::{Id, Kind, TypedGraph};
+use cembra_expr::{Budget, Code, Diagnostic, Diagnostics, Program};
+use cembra_ops::{Meaning, Registry, id};
+use cembra_runtime::{QType, Scalar};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+/// What is wrong with a graph between passes, if anything: operands out of order, or types that do not fit the overload.
+pub(super) fn invariants(prepared: &Prepared) -> Option<String> {
+    let graph = &prepared.graph;
+    graph.ids().find_map(|id| node(graph, prepared.registry, id).err().map(|wrong| format!("%{} {wrong}", id.index())))
+}
+
+/// Checks the graph that rewrites of the user made: each node is typed again, and states of loops stay inside of them.
+pub(super) fn rewritten(prepared: &mut Prepared, program: &Program, budget: &Budget) -> Result<(), Diagnostics> {
+    let needed = prepared.graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
+    let mut scopes = Scopes::new(prepared.graph.len());
+    for (at, needed) in needed.into_iter().enumerate() {
+        budget.check_visit(at)?;
+        let id = Id::from_index(at);
+        if !needed {
+            continue;
+        }
+        let checked = node(&prepared.graph, prepared.registry, id)
+            .and_then(|()| retyped(prepared, id))
+            .and_then(|()| scopes.enter(&prepared.graph, id));
+        if let Err(wrong) = checked {
+            return Err(refused(prepared, program, id, &wrong));
+        }
+    }
+    let escaped = prepared.outputs.iter().find(|(_, id)| scopes.uses_state(*id)).map(|(_, id)| *id);
+    match escaped {
+        Some(id) => Err(refused(prepared, program, id, "uses the state of a loop outside of it")),
+        None => Ok(()),
+    }
+}
+
+fn refused(prepared: &Prepared, program: &Program, id: Id, wrong: &str) -> Diagnostics {
+    let name = match prepared.graph.kind(id) {
+        Kind::Operator { op, .. } => prepared.registry.get(op).name,
+        Kind::Loop(_) | Kind::State(_) => "a loop",
+        _ => "a value",
+    };
+    let message = format!("after rewrites of the user, {name} {wrong}");
+    Diagnostic::new(Code::Extension, message)
+        .at(program.graph.span(prepared.graph.origin(id)))
+        .hint("look at what the extensions put in the place of its operands")
+        .into()
+}
+
+/// What all passes keep: operands come first, and have the types that the overload takes.
+fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
+    if graph.operands(id).iter().any(|operand| *operand >= id) {
+        return Err("comes before an operand".to_owned());
+    }
+    let types: SmallVec<[&QType; 4]> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
+    match (graph.kind(id), &types[..]) {
+        (Kind::Where, [_, on, off]) if *on != graph.qtype(id) || *off != graph.qtype(id) => {
+            return Err(format!("has branches of types {on} and {off}"));
+        }
+        (Kind::Loop(_), [init, round]) => {
+            let QType::Tuple(ends) = graph.qtype(id) else { return Err("is no loop".to_owned()) };
+            if **round != *graph.qtype(id) || ends.first() != Some(*init) {
+                return Err(format!("starts as {init} and goes on as {round}"));
+            }
+        }
+        _ => {}
+    }
+    if let Kind::Operator { op, overload: Some(at), lifted } = graph.kind(id) {
+        let overload = &registry.get(op).overloads()[usize::from(at)];
+        for (arg, found) in types.iter().enumerate().take(overload.args.len()) {
+            if !alike(found, &overload.takes(arg, lifted)) {
+                return Err(format!("has an operand of type {found}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// True if kernels cannot tell the types apart.
+fn alike(found: &QType, taken: &QType) -> bool {
+    let representation = |qtype: &QType| qtype.scalar().map(Scalar::representation);
+    representation(found) == representation(taken) && found.is_optional() == taken.is_optional()
+}
+
+/// Types a node once more, from its operands as they are now.
+fn retyped(prepared: &mut Prepared, id: Id) -> Result<(), String> {
+    let Prepared { graph, registry, leaves, .. } = prepared;
+    let operands: SmallVec<[Id; 4]> = graph.operands(id).into();
+    let found = match graph.kind(id) {
+        Kind::Leaf(leaf) => leaves.get(leaf as usize).map(|(_, qtype)| qtype.clone()),
+        Kind::Literal(_) => graph.value(id).map(cembra_expr::Value::qtype),
+        // That they are of one type is checked with their loop.
+        Kind::State(_) | Kind::Loop(_) => return Ok(()),
+        Kind::Where | Kind::Operator { op: id::WHERE, .. } => {
+            let [condition, on, off] = operands[..] else { return Err("has not three operands".to_owned()) };
+            let agree = graph.qtype(condition).scalar() == Some(Scalar::Unit) && graph.qtype(on) == graph.qtype(off);
+            agree.then(|| graph.qtype(on).clone())
+        }
+        Kind::Operator { op, overload: Some(at), lifted } => {
+            let overload = &registry.get(op).overloads()[usize::from(at)];
+            if operands.len() != overload.args.len() {
+                return Err(format!("has {} operands", operands.len()));
+            }
+            let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
+            // An overload on FLOAT64 may stand for one on WEAK_FLOAT.
+            alike(graph.qtype(id), &ret).then(|| graph.qtype(id).clone())
+        }
+        Kind::Operator { op, overload: None, .. } => match registry.get(op).meaning {
+            Meaning::Structure(_) => {
+                let resolved =
+                    graph.resolve(registry, op, &operands).map_err(|fault| format!("fails: {}", fault.message))?;
+                Some(resolved.signature.ret.clone())
+            }
+            _ => return Err("has no kernel".to_owned()),
+        },
+        Kind::Passed(_) => return Err("is left over from typing".to_owned()),
+    };
+    match found {
+        Some(found) if found == *graph.qtype(id) => Ok(()),
+        Some(found) => Err(format!("is of type {found} now, and was of type {}", graph.qtype(id))),
+        None => Err(format!("is no longer of type {}", graph.qtype(id))),
+    }
+}
+
+/// The loops whose states nodes use without being inside of them, and the types of these states.
+struct Scopes {
+    /// For each node, a set of loops by position; the empty one is the first.
+    free: Vec<u32>,
+    sets: Vec<SmallVec<[LoopId; 4]>>,
+    known: FxHashMap<SmallVec<[LoopId; 4]>, u32>,
+    /// What two sets are together, computed before.
+    unions: FxHashMap<(u32, u32), u32>,
+    states: FxHashMap<LoopId, QType>,
+    closed: FxHashSet<LoopId>,
+}
+
+impl Scopes {
+    fn new(nodes: usize) -> Self {
+        let empty: SmallVec<[LoopId; 4]> = SmallVec::new();
+        Scopes {
+            free: vec![0; nodes],
+            sets: vec![empty.clone()],
+            known: FxHashMap::from_iter([(empty, 0)]),
+            unions: FxHashMap::default(),
+            states: FxHashMap::default(),
+            closed: FxHashSet::default(),
+        }
+    }
+
+    fn uses_state(&self, id: Id) -> bool {
+        self.free[id.index()] != 0
+    }
+
+    fn intern(&mut self, set: SmallVec<[LoopId; 4]>) -> u32 {
+        let sets = &mut self.sets;
+        *self.known.entry(set).or_insert_with_key(|set| {
+            sets.push(set.clone());
+            sets.len() as u32 - 1
+        })
+    }
+
+    /// The union of two sets. Loops nest at most [`LoopId::MOST_DEPTH`] deep, so a set that is larger is wrong.
+    fn union(&mut self, a: u32, b: u32) -> Result<u32, String> {
+        if a == b || b == 0 {
+            return Ok(a);
+        }
+        if let Some(known) = self.unions.get(&(a, b)) {
+            return Ok(*known);
+        }
+        let mut set = self.sets[a as usize].clone();
+        set.extend_from_slice(&self.sets[b as usize]);
+        set.sort_unstable();
+        set.dedup();
+        if set.len() > usize::from(LoopId::MOST_DEPTH) {
+            return Err("uses the states of more loops than can be around it".to_owned());
+        }
+        let union = self.intern(set);
+        self.unions.insert((a, b), union);
+        Ok(union)
+    }
+
+    /// A node whose operands were entered before.
+    fn enter(&mut self, graph: &TypedGraph, id: Id) -> Result<(), String> {
+        let mut free = 0;
+        for operand in graph.operands(id) {
+            free = self.union(free, self.free[operand.index()])?;
+        }
+        match graph.kind(id) {
+            Kind::State(of) => {
+                let qtype = graph.qtype(id);
+                if self.states.entry(of).or_insert_with(|| qtype.clone()) != qtype {
+                    return Err("has states of two types".to_owned());
+                }
+                free = self.intern(SmallVec::from_iter([of]));
+            }
+            Kind::Loop(of) => {
+                let [init, _] = *graph.operands(id) else { return Err("has not two operands".to_owned()) };
+                if self.sets[self.free[init.index()] as usize].contains(&of) {
+                    return Err("starts with its own state".to_owned());
+                }
+                if self.states.get(&of).is_some_and(|state| state != graph.qtype(init)) {
+                    return Err("has a state of another type than it starts with".to_owned());
+                }
+                if !self.closed.insert(of) {
+                    return Err("is there twice".to_owned());
+                }
+                let mut set = self.sets[free as usize].clone();
+                set.retain(|other| *other != of);
+                if set.iter().any(|around| !of.is_inside(*around)) {
+                    return Err("uses the state of a loop that it is not inside of".to_owned());
+                }
+                free = self.intern(set);
+            }
+            _ => {}
+        }
+        self.free[id.index()] = free;
+        Ok(())
+    }
+}
