@@ -1,76 +1,105 @@
 //! The arena of a call: memory for the strings an evaluation makes, given out piece by piece and taken back all at once
 //! when the next evaluation begins. Once it has grown to what a model needs, it allocates no more.
 
+use crate::memory::Memory;
 use crate::{Fault, FaultKind};
+use std::ptr::NonNull;
 
-/// The smallest piece of memory asked of the system.
+/// The smallest chunk of memory asked of the system.
 const CHUNK: usize = 4 << 10;
 
 /// Memory for the strings of one evaluation at a time.
+///
+/// Views of pieces are read while further pieces are written, and while the arena moves: what was given out is never borrowed
+/// again, neither by itself nor as a part of its chunk.
 #[derive(Debug)]
 pub struct Arena {
-    /// Pieces in use, oldest first; the last one is being filled.
-    chunks: Vec<Box<[u8]>>,
-    /// How much of the last piece is taken.
+    /// Oldest first; pieces are cut from the last one.
+    chunks: Vec<Memory>,
+    /// The first byte of the last chunk; of nothing, while there is none.
+    start: NonNull<u8>,
+    /// How many bytes may be taken from it.
+    room: usize,
+    /// How many of them are taken.
     taken: usize,
-    /// How much all pieces hold together.
+    /// How many bytes were asked for, over all chunks.
     size: usize,
     limit: usize,
 }
+
+// SAFETY: ARENA-PIECE: the address is that of a chunk, which the arena owns.
+unsafe impl Send for Arena {}
+// SAFETY: ARENA-PIECE: a shared arena gives out nothing.
+unsafe impl Sync for Arena {}
 
 impl Arena {
     /// The default limit: 64 MiB.
     pub const LIMIT: usize = 64 << 20;
 
+    /// The most that any limit allows: more cannot be allocated.
+    const MOST: usize = isize::MAX as usize / 2;
+
     /// An empty arena that will hold up to `limit` bytes.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
-        Arena { chunks: Vec::new(), taken: 0, size: 0, limit }
+        let limit = if limit < Arena::MOST { limit } else { Arena::MOST };
+        Arena { chunks: Vec::new(), start: NonNull::dangling(), room: 0, taken: 0, size: 0, limit }
     }
 
-    /// Bytes of memory that all pieces hold.
+    /// Bytes of memory that all chunks hold.
     #[must_use]
     pub const fn memory_bytes(&self) -> usize {
         self.size
     }
 
-    /// Takes everything back. One piece as large as all together takes the place of several.
+    /// Takes everything back. One chunk as large as all together takes the place of several.
     #[inline]
     pub fn reset(&mut self) {
         if self.chunks.len() > 1 {
-            self.join();
+            self.chunks.clear();
+            self.add(self.size);
         }
         self.taken = 0;
     }
 
-    #[cold]
-    fn join(&mut self) {
-        self.chunks.clear();
-        self.chunks.push(vec![0; self.size].into_boxed_slice());
-    }
-
-    /// A piece of `len` bytes, zeroed or not, valid until the next reset.
+    /// A piece of `len` bytes, zeros or not, valid until the next reset.
     ///
     /// # Errors
     /// The limit is reached.
+    #[inline]
     pub fn allocate(&mut self, len: usize) -> Result<&mut [u8], Fault> {
-        let left = self.chunks.last().map_or(0, |chunk| chunk.len() - self.taken);
-        if left < len {
-            let wanted = len.max(CHUNK).max(self.size);
-            let wanted = if self.size.saturating_add(wanted) > self.limit { len } else { wanted };
-            if self.size.saturating_add(wanted) > self.limit {
-                return Err(Fault::with(FaultKind::ArenaLimit, self.limit as u64));
-            }
-            self.chunks.push(vec![0; wanted].into_boxed_slice());
-            self.size += wanted;
-            self.taken = 0;
+        if self.room - self.taken < len {
+            self.grow(len)?;
         }
-        let start = self.taken;
-        self.taken += len;
-        match self.chunks.last_mut() {
-            Some(chunk) => Ok(&mut chunk[start..start + len]),
-            None => Ok(&mut []),
+        // SAFETY: ARENA-PIECE: so many bytes behind those that are taken lie in the chunk. They hold zeros or what an earlier
+        // evaluation wrote, and nobody else has them since the last reset.
+        unsafe {
+            let piece = self.start.add(self.taken);
+            self.taken += len;
+            Ok(std::slice::from_raw_parts_mut(piece.as_ptr(), len))
         }
+    }
+
+    /// Adds a chunk that has room for a piece.
+    #[cold]
+    fn grow(&mut self, len: usize) -> Result<(), Fault> {
+        let wanted = len.max(CHUNK).max(self.size);
+        let wanted = if self.size.saturating_add(wanted) > self.limit { len } else { wanted };
+        let size = self.size.saturating_add(wanted);
+        if size > self.limit {
+            return Err(Fault::with(FaultKind::ArenaLimit, self.limit as u64));
+        }
+        self.add(wanted);
+        self.size = size;
+        Ok(())
+    }
+
+    /// Cuts the pieces to come from a new chunk.
+    #[cold]
+    fn add(&mut self, size: usize) {
+        let chunk = Memory::zeroed(size);
+        (self.start, self.room, self.taken) = (chunk.start(), size, 0);
+        self.chunks.push(chunk);
     }
 }
 
@@ -86,14 +115,48 @@ mod tests {
         let third = arena.allocate(6).unwrap().as_ptr_range();
         assert!(first.end <= second.start || second.end <= first.start);
         assert_eq!(second.end, third.start);
-        assert_eq!(arena.chunks.len(), 2);
+        assert_eq!((arena.chunks.len(), arena.memory_bytes()), (2, 2 * CHUNK));
         arena.reset();
-        assert_eq!((arena.chunks.len(), arena.taken), (1, 0));
+        assert_eq!((arena.chunks.len(), arena.taken, arena.memory_bytes()), (1, 0, 2 * CHUNK));
+        let joined = arena.allocate(2 * CHUNK).unwrap().as_ptr_range();
         for _ in 0..100 {
             arena.reset();
-            arena.allocate(8000).unwrap();
-            assert_eq!(arena.chunks.len(), 1, "a warm arena does not grow");
+            assert_eq!(arena.allocate(8000).unwrap().as_ptr(), joined.start, "a warm arena does not grow");
+            assert_eq!((arena.chunks.len(), arena.memory_bytes()), (1, 2 * CHUNK));
         }
+    }
+
+    /// Every piece is written when it is made and read when all are, over many chunks and places of the arena.
+    #[test]
+    fn pieces_keep_what_they_hold_while_others_are_made() {
+        let mut arena = Arena::new(Arena::LIMIT);
+        for round in 0..3_u8 {
+            let mut views: Vec<(*const u8, usize)> = Vec::new();
+            for at in 0..200_usize {
+                let len = at * 37 % 1000;
+                let piece = arena.allocate(len).unwrap();
+                piece.fill(round.wrapping_add(at as u8));
+                views.push((piece.as_ptr(), len));
+                // Whoever holds an arena may go elsewhere.
+                arena = *Box::new(arena);
+            }
+            assert_eq!(arena.chunks.len() > 1, round == 0, "round {round}: {} chunks", arena.chunks.len());
+            for (at, (start, len)) in views.iter().enumerate() {
+                // SAFETY: ARENA-PIECE: the piece is good until the next reset.
+                let piece = unsafe { std::slice::from_raw_parts(*start, *len) };
+                assert!(piece.iter().all(|&byte| byte == round.wrapping_add(at as u8)), "piece {at} in round {round}");
+            }
+            arena.reset();
+        }
+    }
+
+    #[test]
+    fn an_empty_piece_needs_no_memory() {
+        let mut arena = Arena::new(0);
+        assert!(arena.allocate(0).unwrap().is_empty());
+        arena.reset();
+        assert_eq!((arena.chunks.len(), arena.memory_bytes()), (0, 0));
+        assert_eq!(arena.allocate(1).unwrap_err().kind, FaultKind::ArenaLimit);
     }
 
     #[test]
@@ -101,8 +164,22 @@ mod tests {
         let mut arena = Arena::new(6000);
         assert!(arena.allocate(3000).is_ok());
         assert!(arena.allocate(1000).is_ok());
-        assert_eq!(arena.allocate(3000).unwrap_err().kind, FaultKind::ArenaLimit);
+        assert_eq!(arena.allocate(3000).unwrap_err(), Fault::with(FaultKind::ArenaLimit, 6000));
+        assert_eq!(arena.memory_bytes(), CHUNK);
         arena.reset();
         assert!(arena.allocate(4000).is_ok());
+        // What is left of the limit can be had to the last byte.
+        assert!(arena.allocate(6000 - CHUNK).is_ok());
+        assert_eq!(arena.memory_bytes(), 6000);
+        assert!(arena.allocate(1).is_err());
+        arena.reset();
+        assert!(arena.allocate(6000).is_ok());
+    }
+
+    #[test]
+    fn what_nobody_can_allocate_is_a_fault_too() {
+        for len in [usize::MAX, isize::MAX as usize, isize::MAX as usize - 6] {
+            assert_eq!(Arena::new(usize::MAX).allocate(len).unwrap_err().kind, FaultKind::ArenaLimit);
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! A slot is an offset that carries its type. Reading and writing through a slot is unchecked in release builds: the
 //! invariant FRAME-SLOT of `docs/safety.md` is that slots are used only with frames of the layout that made them.
 
+use crate::memory::Memory;
 use crate::{Layout, QType};
 use std::marker::PhantomData;
 
@@ -91,46 +92,53 @@ impl FrameLayout {
     }
 }
 
-/// The memory of one evaluation, 8-byte aligned.
-#[derive(Clone, Debug)]
+/// The memory of one evaluation, 8-byte aligned. Where it lies does not change when the frame is moved.
+#[derive(Debug)]
 pub struct Frame {
-    words: Box<[u64]>,
+    memory: Memory,
 }
 
 impl Frame {
-    /// A frame that starts as a copy of `template`, whose length is the layout's size.
+    /// A frame that starts with these bytes, which hold no views: their pointers would be nothing but numbers. A frame with
+    /// views is made as a clone of another.
     #[must_use]
-    pub fn from_template(template: &[u8]) -> Self {
-        let mut words = vec![0_u64; template.len().div_ceil(8)].into_boxed_slice();
-        for (word, bytes) in words.iter_mut().zip(template.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_ne_bytes(whole);
-        }
-        Frame { words }
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let memory = Memory::zeroed(bytes.len());
+        // SAFETY: OWNED-MEMORY: it is new, and large enough.
+        unsafe { memory.start().as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Frame { memory }
     }
 
     /// A frame of zeros, for a layout of this size.
     #[must_use]
     pub fn zeroed(size: usize) -> Self {
-        Frame { words: vec![0_u64; size.div_ceil(8)].into_boxed_slice() }
+        Frame { memory: Memory::zeroed(size) }
     }
 
     /// The start of the frame, for reading and writing through slots.
+    #[inline]
     pub fn ptr(&mut self) -> FramePtr {
-        FramePtr { base: self.words.as_mut_ptr().cast() }
+        FramePtr { base: self.memory.start().as_ptr() }
     }
 
     /// Size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.words.len() * 8
+        self.memory.size()
     }
+}
 
-    /// A copy of the bytes.
-    #[must_use]
-    pub fn bytes(&self) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+impl Clone for Frame {
+    fn clone(&self) -> Self {
+        // SAFETY: OWNED-MEMORY: whoever writes to a frame has it for itself alone (CALL).
+        Frame { memory: unsafe { self.memory.copy() } }
+    }
+}
+
+impl Default for Frame {
+    /// A frame without slots.
+    fn default() -> Self {
+        Frame::zeroed(0)
     }
 }
 
@@ -198,7 +206,7 @@ impl FramePtr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scalar;
+    use crate::{Scalar, Text};
 
     #[test]
     fn slots_are_appended_at_aligned_offsets() {
@@ -229,10 +237,40 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_starts_as_its_template() {
-        let mut frame = Frame::from_template(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        // SAFETY: FRAME-SLOT: both slots lie inside the 16 bytes of the frame and any byte is a valid u8.
-        let read = unsafe { (frame.ptr().read(Slot::<u8>::at(8)), frame.ptr().read(Slot::<u8>::at(0))) };
-        assert_eq!(read, (9, 1));
+    fn a_frame_starts_with_its_bytes() {
+        let mut frame = Frame::from_bytes(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        // SAFETY: FRAME-SLOT: the slot is the 16 bytes of the frame.
+        let read = unsafe { frame.ptr().read(Slot::<[u8; 16]>::at(0)) };
+        assert_eq!(read, [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((frame.size(), Frame::default().size()), (16, 0));
+    }
+
+    /// Bytes alone are not enough: the pointer in the clone must be one, for its text to be read by it.
+    #[test]
+    fn a_clone_has_the_views_of_its_frame_and_memory_of_its_own() {
+        let text = String::from("a text");
+        let mut frame = Frame::zeroed(24);
+        let (view, number) = (Slot::<Text<'_>>::at(8), Slot::<u64>::at(0));
+        // SAFETY: FRAME-SLOT: both lie in 24 bytes; STRING-VIEW: the text lives to the end of the test.
+        unsafe {
+            frame.ptr().write(view, Text::new(&text));
+            let mut clone = frame.clone();
+            clone.ptr().write(number, 7);
+            assert_eq!((frame.ptr().read(number), clone.ptr().read(number)), (0, 7));
+            drop(frame);
+            assert_eq!(clone.ptr().read(view).as_str(), "a text");
+        }
+    }
+
+    #[test]
+    fn a_frame_stays_where_it_is_when_it_is_moved() {
+        let mut frame = Frame::zeroed(8);
+        let start = frame.ptr();
+        let mut moved = Box::new(frame);
+        // SAFETY: FRAME-SLOT: a word of a frame of one.
+        unsafe {
+            start.write(Slot::<u64>::at(0), 5);
+            assert_eq!(moved.ptr().read(Slot::<u64>::at(0)), 5);
+        }
     }
 }

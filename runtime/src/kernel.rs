@@ -238,6 +238,11 @@ mod tests {
         (status, context)
     }
 
+    fn words(frame: &mut Frame) -> [u64; 2] {
+        // SAFETY: FRAME-SLOT: frames below are of two words.
+        unsafe { frame.ptr().read(Slot::at(0)) }
+    }
+
     #[test]
     fn calls_go_on_with_each_other_to_the_end_of_their_row() {
         let mut row = Row::default();
@@ -249,9 +254,9 @@ mod tests {
         row.end();
         let mut frame = Frame::zeroed(16);
         assert_eq!(run(&row, 0, &mut frame).0, STATUS_OK);
-        assert_eq!(frame.bytes()[..9], [21, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(words(&mut frame), [21, 1]);
         assert_eq!(run(&row, second, &mut frame).0, STATUS_OK);
-        assert_eq!(frame.bytes()[8..10], [(321 % 256) as u8, 1]);
+        assert_eq!(words(&mut frame), [21, 321]);
     }
 
     #[test]
@@ -267,6 +272,6 @@ mod tests {
             (status, context.record().site, context.record().kind),
             (STATUS_FAULT, 8, FaultKind::Invalid as u32)
         );
-        assert_eq!(frame.bytes()[0], 60);
+        assert_eq!(words(&mut frame), [60, 0]);
     }
 }

@@ -15,6 +15,7 @@ mod functions;
 mod interface;
 mod kernel;
 pub mod math;
+mod memory;
 mod optional;
 mod preserving;
 mod qtype;

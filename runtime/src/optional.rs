@@ -1,21 +1,31 @@
 //! `Optional<T>`: a value that may be missing, in the layout frames and compiled code use. It is what Rust structs
 //! hold to be read and written in place; `Option<T>` has no guaranteed layout.
 
+use std::mem::MaybeUninit;
+
 /// A value that may be missing: the presence flag at offset 0, the value at its own alignment.
 ///
 /// The value of a missing optional is unspecified and never looked at; comparisons treat all missing values as equal.
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct Optional<T> {
     present: u8,
-    value: T,
+    /// What a model leaves behind a missing value need not be a value of the type at all.
+    value: MaybeUninit<T>,
+}
+
+impl<T: Copy> Copy for Optional<T> {}
+
+impl<T: Copy> Clone for Optional<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
 impl<T: Copy + Default> Optional<T> {
     /// A missing value.
     #[must_use]
     pub fn missing() -> Self {
-        Optional { present: 0, value: T::default() }
+        Optional { present: 0, value: MaybeUninit::new(T::default()) }
     }
 }
 
@@ -23,7 +33,7 @@ impl<T: Copy> Optional<T> {
     /// A present value.
     #[must_use]
     pub const fn present(value: T) -> Self {
-        Optional { present: 1, value }
+        Optional { present: 1, value: MaybeUninit::new(value) }
     }
 
     /// True if there is a value.
@@ -35,7 +45,8 @@ impl<T: Copy> Optional<T> {
     /// The value, if there is one.
     #[must_use]
     pub const fn get(&self) -> Option<T> {
-        if self.present != 0 { Some(self.value) } else { None }
+        // SAFETY: FRAME-SLOT: whoever says that it is present, here or in memory, has written the value.
+        if self.present != 0 { Some(unsafe { self.value.assume_init() }) } else { None }
     }
 }
 
@@ -94,8 +105,21 @@ mod tests {
 
     #[test]
     fn missing_values_are_equal_whatever_they_hold() {
-        let stale = Optional { present: 0, value: 7 };
+        let stale = Optional { present: 0, value: MaybeUninit::new(7) };
         assert_eq!(stale, Optional::missing());
         assert_ne!(Optional::present(7), Optional::missing());
+    }
+
+    /// Models leave anything behind a missing value. A compiler that took it for a boolean could tell `None` by a 2 there.
+    #[test]
+    fn what_is_behind_a_missing_value_is_not_looked_at() {
+        let outer: Vec<Option<Optional<bool>>> = (0..=255_u8)
+            .map(|behind| {
+                // SAFETY: FRAME-SLOT: the presence is a byte, and there is room for a boolean, but none.
+                Some(unsafe { std::mem::transmute::<[u8; 2], Optional<bool>>([0, behind]) })
+            })
+            .collect();
+        assert!(outer.iter().all(|outer| outer.is_some_and(|optional| optional.get().is_none())));
+        assert_eq!(size_of::<Option<Optional<bool>>>(), 3);
     }
 }

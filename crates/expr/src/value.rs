@@ -504,7 +504,7 @@ mod tests {
             named("b,n", [Value::from(true), named("t", [Value::from("x")])]),
         ];
         for value in values {
-            let mut frame = Frame::from_template(&[0xAA; 64]);
+            let mut frame = Frame::from_bytes(&[0xAA; 64]);
             // SAFETY: FRAME-SLOT: every type used here fits into 64 bytes.
             let back = unsafe {
                 value.write_to(frame.ptr(), 8);

@@ -323,7 +323,7 @@ mod tests {
         for value in &scalars {
             let scalar = value.scalar().unwrap();
             for qtype in [QType::Scalar(scalar), QType::Optional(scalar)] {
-                let mut frame = Frame::from_template(&[0xAA; 64]);
+                let mut frame = Frame::from_bytes(&[0xAA; 64]);
                 // SAFETY: FRAME-SLOT: every type used here fits into 64 bytes.
                 let back = unsafe {
                     assert!(value.write_to(&qtype, frame.ptr(), 8));
@@ -347,10 +347,12 @@ mod tests {
             (ValueRef::Unit, QType::BOOLEAN),
         ];
         for (value, qtype) in cases {
-            let mut frame = Frame::from_template(&[7; 16]);
+            let mut frame = Frame::from_bytes(&[7; 16]);
             // SAFETY: FRAME-SLOT: every type used here fits into 16 bytes.
             assert!(!unsafe { value.write_to(&qtype, frame.ptr(), 0) }, "{value:?}");
-            assert_eq!((frame.bytes(), value.to_value(&qtype)), (vec![7; 16], None));
+            // SAFETY: FRAME-SLOT: these are its 16 bytes.
+            let bytes = unsafe { frame.ptr().read(Slot::<[u8; 16]>::at(0)) };
+            assert_eq!((bytes, value.to_value(&qtype)), ([7; 16], None));
         }
     }
 

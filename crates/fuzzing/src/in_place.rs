@@ -60,7 +60,7 @@ fn run(
 ) -> Vec<Option<Vec<Value>>> {
     let mut frame = plan.template().frame();
     let mut context = Context::with_arena_limit(limits.arena_bytes);
-    let garbage = |layout: &FrameLayout, byte: u8| Frame::from_template(&vec![byte; layout.size() as usize]);
+    let garbage = |layout: &FrameLayout, byte: u8| Frame::from_bytes(&vec![byte; layout.size() as usize]);
     rows.iter()
         .enumerate()
         .map(|(at, row)| {

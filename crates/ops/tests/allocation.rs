@@ -30,7 +30,7 @@ fn allocations(overload: &Overload, lifted: bool) -> usize {
     let mut layout = FrameLayout::default();
     let slots: Vec<u32> =
         types.iter().chain([&ret]).map(|qtype| layout.add(qtype).expect("room in the frame")).collect();
-    let mut frame = Frame::from_template(&vec![0; layout.size() as usize]);
+    let mut frame = Frame::zeroed(layout.size() as usize);
     let args: Vec<Value> = types.iter().enumerate().map(|(at, qtype)| argument(qtype, at)).collect();
     for (arg, slot) in args.iter().zip(&slots) {
         // SAFETY: FRAME-SLOT: the layout was made for these types, and the values outlive the calls.

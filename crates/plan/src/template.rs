@@ -4,10 +4,12 @@ use crate::Plan;
 use cembra_expr::Value;
 use cembra_runtime::{Frame, QType, Scalar};
 
-/// The bytes of a fresh frame, literals in their slots and zeros elsewhere, with the texts that are viewed there.
+/// A fresh frame, literals in their slots and zeros elsewhere, with the texts that are viewed there.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
-    bytes: Box<[u8]>,
+    /// Not its bytes: views of texts are pointers, which a number cannot stand for.
+    frame: Frame,
+    size: usize,
     texts: Box<[Value]>,
 }
 
@@ -20,29 +22,28 @@ impl Template {
             // SAFETY: FRAME-SLOT: the slot is this literal's in the plan's layout; the template keeps its texts alive.
             unsafe { value.write_to(frame.ptr(), plan.value(*id).slot) };
         }
-        let mut bytes = frame.bytes();
-        bytes.truncate(size);
         let viewed = |(id, _): &&_| holds_texts(&plan.value(*id).qtype);
+        // A clone of a value shares its texts: what is viewed is kept, whatever becomes of the plan.
         let texts = plan.literals.iter().filter(viewed).map(|(_, value)| value.clone()).collect();
-        Template { bytes: bytes.into(), texts }
+        Template { frame, size, texts }
     }
 
     /// A fresh frame. Its views of texts are good as long as this template, or a clone, lives.
     #[must_use]
     pub fn frame(&self) -> Frame {
-        Frame::from_template(&self.bytes)
+        self.frame.clone()
     }
 
     /// The bytes of a frame.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
-        self.bytes.len()
+        self.size
     }
 
     /// Bytes of memory the template holds, besides itself; texts apart.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.len() + size_of_val(&*self.texts)
+        self.frame.size() + size_of_val(&*self.texts)
     }
 }
 
