@@ -1,12 +1,13 @@
 //! The C interface of `include/cembra.h`: evaluators of models from object files, their faults, limits and cancellation.
 //! Handles are opaque; nothing unwinds; what each function wants is in the header, and named here by its invariant.
 
-use crate::{Cancellation, Evaluator, FaultKind, ModelFault, ObjectModel, Refusal, STATUS_FAULT, STATUS_OK, Text};
+use crate::standalone::AnyEvaluator;
+use crate::{Cancellation, FaultKind, ModelFault, ObjectModel, Refusal, STATUS_FAULT, STATUS_OK, Text};
 
 /// An evaluator with the fault of its last evaluation.
 #[derive(Debug)]
 pub(crate) struct EvaluatorHandle {
-    evaluator: Evaluator,
+    evaluator: AnyEvaluator,
     fault: Option<ModelFault>,
 }
 
@@ -33,7 +34,7 @@ pub(crate) unsafe extern "C" fn cembra_evaluator_new(
     evaluator: *mut Option<Box<EvaluatorHandle>>,
 ) -> i32 {
     // SAFETY: OBJECT-MODEL, promised by the caller.
-    let (made, status) = match unsafe { Evaluator::new(model) } {
+    let (made, status) = match unsafe { AnyEvaluator::new(model) } {
         Ok(evaluator) => (Some(Box::new(EvaluatorHandle { evaluator, fault: None })), STATUS_OK),
         Err(refusal) => (None, refusal as i32),
     };

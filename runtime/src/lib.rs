@@ -34,5 +34,5 @@ pub use interface::{INTERFACE_REVISION, interface};
 pub use kernel::{Answer, Call, Kernel, KernelCall, RawFunction, Row};
 pub use optional::Optional;
 pub use qtype::{Extent, FieldOffset, Layout, QType, Scalar, Shape};
-pub use standalone::{Evaluator, ModelFault, ObjectModel, Refusal};
+pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};
 pub use text::{Bytes, Text};

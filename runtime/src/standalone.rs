@@ -5,6 +5,7 @@ use crate::{
     Cancellation, Context, Fault, FaultKind, Frame, INTERFACE_REVISION, RawFunction, STATUS_OK, Slot, Text, math,
 };
 use std::fmt;
+use std::marker::PhantomData;
 
 /// What an object file says of its model. The file defines one as read-only data, under the name of the model and
 /// `_model`; programs only pass references to it on.
@@ -168,16 +169,78 @@ impl fmt::Display for ModelFault {
 
 impl std::error::Error for ModelFault {}
 
-/// Runs a model of an object file: a frame and a context of its own, for one thread at a time. After a fault it can be used
-/// again.
+/// A model as the module declares it that `cembra build` makes beside the object file: a type of its own for each model, so that
+/// what belongs to one is not taken for another's.
+///
+/// # Safety
+/// OBJECT-MODEL: an object file defines the model, and the structs are those that were made together with it.
+pub unsafe trait Declared {
+    /// The struct of the inputs; its texts live for `'t`.
+    type Input<'t>;
+    /// The struct of the outputs; its texts are views of those of the input, or of the object file.
+    type Output<'t>: Default;
+
+    /// What the object file says of the model.
+    fn object() -> &'static ObjectModel;
+}
+
+/// Runs the model `M` of an object file, on one thread at a time. After a fault it can be used again.
+///
+/// The model is a part of the type: the evaluators of two models have frames of different sizes, and neither can take the
+/// place of the other. See the modules that `cembra build` makes.
 #[derive(Debug)]
-pub struct Evaluator {
+pub struct Evaluator<M> {
+    evaluator: AnyEvaluator,
+    model: PhantomData<fn() -> M>,
+}
+
+impl<M: Declared> Evaluator<M> {
+    /// An evaluator of the model.
+    ///
+    /// # Errors
+    /// The object file is of another revision, or the thread's floating-point mode is not the default.
+    pub fn new() -> Result<Self, Refusal> {
+        // SAFETY: OBJECT-MODEL, promised by whoever declared the model.
+        let evaluator = unsafe { AnyEvaluator::new(M::object())? };
+        Ok(Evaluator { evaluator, model: PhantomData })
+    }
+
+    /// Evaluates the model.
+    ///
+    /// # Errors
+    /// The fault that stopped the evaluation.
+    #[inline]
+    pub fn evaluate<'t>(&mut self, input: &M::Input<'t>) -> Result<M::Output<'t>, ModelFault> {
+        let mut output = M::Output::default();
+        // SAFETY: CALL: the structs are those of the model (OBJECT-MODEL), whose evaluator this is and stays; texts of the
+        // output live as long as those of the input.
+        unsafe {
+            self.evaluator.evaluate(std::ptr::from_ref(input).cast(), std::ptr::from_mut(&mut output).cast())?;
+        }
+        Ok(output)
+    }
+
+    /// Allows so many rounds of loops in each evaluation.
+    pub fn set_loop_rounds(&mut self, limit: u64) {
+        self.evaluator.set_loop_rounds(limit);
+    }
+
+    /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.evaluator.set_cancellation(token);
+    }
+}
+
+/// Runs a model of an object file, whichever: a frame and a context of its own, for one thread at a time. It never leaves this
+/// crate by a reference: whoever had two could swap them.
+#[derive(Debug)]
+pub(crate) struct AnyEvaluator {
     model: &'static ObjectModel,
     frame: Frame,
     context: Context,
 }
 
-impl Evaluator {
+impl AnyEvaluator {
     /// An evaluator of a model.
     ///
     /// # Safety
@@ -186,7 +249,7 @@ impl Evaluator {
     /// # Errors
     /// The object file is of another revision, or the thread's floating-point mode is not the default.
     // SAFETY: OBJECT-MODEL, promised by the caller.
-    pub unsafe fn new(model: &'static ObjectModel) -> Result<Evaluator, Refusal> {
+    pub(crate) unsafe fn new(model: &'static ObjectModel) -> Result<AnyEvaluator, Refusal> {
         if model.revision != INTERFACE_REVISION {
             return Err(Refusal::Revision);
         }
@@ -198,7 +261,7 @@ impl Evaluator {
             // SAFETY: FRAME-SLOT: the file says how large frames are, and where in them texts lie.
             unsafe { frame.ptr().write(Slot::at(literal.slot as u32), literal.text) };
         }
-        Ok(Evaluator { model, frame, context: Context::new() })
+        Ok(AnyEvaluator { model, frame, context: Context::new() })
     }
 
     /// Evaluates the model. A fault leaves the output as it was.
@@ -211,7 +274,7 @@ impl Evaluator {
     /// The fault that stopped the evaluation.
     // SAFETY: CALL, promised by the caller.
     #[inline]
-    pub unsafe fn evaluate(&mut self, input: *const u8, output: *mut u8) -> Result<(), ModelFault> {
+    pub(crate) unsafe fn evaluate(&mut self, input: *const u8, output: *mut u8) -> Result<(), ModelFault> {
         let status = if self.context.poll_cancelled() {
             self.context.fail(Fault::new(FaultKind::Cancelled))
         } else {
@@ -247,12 +310,12 @@ impl Evaluator {
     }
 
     /// Allows so many rounds of loops in each evaluation.
-    pub fn set_loop_rounds(&mut self, limit: u64) {
+    pub(crate) fn set_loop_rounds(&mut self, limit: u64) {
         self.context.set_iterations(limit);
     }
 
     /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.
-    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+    pub(crate) fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.context.set_cancellation(token);
     }
 }

@@ -155,18 +155,92 @@ fn a_program_in_c_gives_the_same() {
     }
 }
 
-#[test]
-fn a_program_in_rust_gives_the_same() {
-    let (folder, runtime) = (compiled(&Target::host()), runtime());
-    let program = folder.path().join("parcel");
-    fs::copy(example("main.rs"), folder.path().join("main.rs")).expect("copied");
+/// A compiler of a program in Rust that links with the runtime and these object files.
+fn rustc(source: &Path, program: &Path, objects: &[PathBuf]) -> Command {
+    let runtime = runtime();
     let link = |path: &Path, kind: &str| format!("{kind}{}", path.display());
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    rustc.args(["--edition", "2024", "-D", "warnings", "-o"]).arg(&program).arg(folder.path().join("main.rs"));
+    rustc.args(["--edition", "2024", "-D", "warnings", "-o"]).arg(program).arg(source);
     rustc.arg("--extern").arg(link(&runtime.join("libcembra_runtime.rlib"), "cembra_runtime="));
     rustc.arg("-L").arg(link(&runtime.join("deps"), "dependency="));
-    succeed(rustc.arg("-C").arg(link(&folder.path().join("parcel.o"), "link-arg=")));
+    for object in objects {
+        rustc.arg("-C").arg(link(object, "link-arg="));
+    }
+    rustc
+}
+
+#[test]
+fn a_program_in_rust_gives_the_same() {
+    let folder = compiled(&Target::host());
+    let program = folder.path().join("parcel");
+    fs::copy(example("main.rs"), folder.path().join("main.rs")).expect("copied");
+    succeed(&mut rustc(&folder.path().join("main.rs"), &program, &[folder.path().join("parcel.o")]));
     check(&program);
+}
+
+/// Evaluators of two models, whose frames and structs are of different sizes, in one program: safe code runs each with what
+/// is its own, and cannot bring them together. The modules are taken in with `include!`, beside the code that tries.
+#[test]
+fn evaluators_of_two_models_cannot_change_places() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let wide: String = (0..40).map(|at| format!("output y{at} = x * {at}.0 + exp(x)\n")).collect();
+    let narrow = "input a: i32; input t: text?; output b = a + 1; output greeting = t ?? \"none\"";
+    for (name, source) in [("wide", &*format!("input x: f64\n{wide}")), ("narrow", narrow)] {
+        let object = Model::parse(source).expect("a model").object(name, &Target::host(), &Options::default());
+        let object = object.expect("an object file");
+        fs::write(path(&format!("{name}.o")), object.bytes()).expect("written");
+        fs::write(path(&format!("{name}.rs")), object.rust()).expect("written");
+        assert!(!object.rust().contains("&mut cembra_runtime::"), "{}", object.rust());
+    }
+    let compile = |attack: &str| {
+        let program = format!(
+            "mod wide {{ include!(\"wide.rs\"); }}\n\
+             mod narrow {{\n    include!(\"narrow.rs\");\n    pub fn attack(a: &mut Model, b: &mut crate::wide::Model) {{\n        \
+             {attack}\n        let _ = (a, b);\n    }}\n}}\n\
+             fn main() {{\n    let (mut a, mut b) = (narrow::Model::new().unwrap(), wide::Model::new().unwrap());\n    \
+             narrow::attack(&mut a, &mut b);\n    \
+             let owned = String::from(\"hello\");\n    \
+             let input = narrow::Input {{ a: 41, t: cembra_runtime::Text::new(&owned).into() }};\n    \
+             let found = a.evaluate(&input).unwrap();\n    \
+             assert_eq!((found.b, found.greeting.as_str()), (42, \"hello\"));\n    \
+             let found = b.evaluate(&wide::Input {{ x: 0.0 }}).unwrap();\n    \
+             assert_eq!((found.y0, found.y39), (1.0, 1.0));\n    \
+             let token = cembra_runtime::Cancellation::new();\n    \
+             a.set_cancellation(Some(token.clone()));\n    b.set_loop_rounds(7);\n    token.cancel();\n    \
+             let fault = a.evaluate(&input).unwrap_err();\n    \
+             assert_eq!(fault.kind(), cembra_runtime::FaultKind::Cancelled);\n}}\n"
+        );
+        fs::write(path("main.rs"), program).expect("written");
+        let objects = [path("wide.o"), path("narrow.o")];
+        rustc(&path("main.rs"), &path("main"), &objects).output().expect("the compiler runs")
+    };
+    let whole = compile("");
+    assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+    succeed(&mut Command::new(path("main")));
+    for (attack, code) in [
+        ("std::mem::swap(a, b);", "E0308"),
+        ("*a = crate::wide::Model::new().unwrap();", "E0308"),
+        ("std::mem::swap(a.evaluator(), b.evaluator());", "E0599"),
+        ("std::mem::swap(&mut a.evaluator, &mut b.evaluator);", "E0616"),
+        ("std::mem::swap(&mut a.0, &mut b.0);", "E0609"),
+        ("let _ = a.evaluate(&crate::wide::Input { x: 0.0 });", "E0308"),
+        ("let _ = MODEL;", "E0425"),
+        (
+            "struct Mine; impl cembra_runtime::Declared for Mine { type Input<'t> = (); type Output<'t> = (); \
+          fn object() -> &'static cembra_runtime::ObjectModel { Object::object() } }",
+            "E0200",
+        ),
+        (
+            "fn text(a: &mut Model) -> Output<'static> { let t = String::new(); \
+          a.evaluate(&Input { a: 1, t: cembra_runtime::Text::new(&t).into() }).unwrap() } let _ = text;",
+            "E0515",
+        ),
+    ] {
+        let refused = compile(attack);
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && told.contains(&format!("error[{code}]")), "{attack}\n{told}");
+    }
 }
 
 /// Links a program whose model has fields of every type, and compares their layouts and values.

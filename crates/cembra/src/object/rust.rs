@@ -1,4 +1,6 @@
-//! The module of a model for programs in Rust: its structs, with their layout asserted, and a safe evaluator of them.
+//! The module of a model for programs in Rust: its structs, with their layout asserted, and the type that declares the model to
+//! the runtime's evaluator. The module has no evaluator of its own: what is private to a module is open to all that is taken
+//! into the same one with `include!`.
 
 use super::structs::{FieldType, Interface, Struct};
 use cembra_runtime::{QType, Scalar};
@@ -18,53 +20,34 @@ pub(crate) fn write(interface: &Interface) -> String {
         write_struct(&mut text, interface, one);
     }
     let (input, output) = (path(&interface.input), path(&interface.output));
-    let lives = if is_view(interface, &interface.output) { "<'a>" } else { "" };
-    let takes = match (is_view(interface, &interface.input), lives) {
-        (false, _) => "",
-        (true, "") => "<'_>",
-        (true, lives) => lives,
-    };
+    let input_lives = if is_view(interface, &interface.input) { "<'t>" } else { "" };
+    let output_lives = if is_view(interface, &interface.output) { "<'t>" } else { "" };
     let _ = write!(
         text,
         r#"
-// SAFETY: OBJECT-MODEL: the object file that was made together with this module defines the symbol, with this type.
-unsafe extern "C" {{
-    #[link_name = "{name}_model"]
-    static MODEL: cembra_runtime::ObjectModel;
+/// The model, to tell its evaluator from those of others.
+#[derive(Clone, Copy, Debug)]
+pub enum Object {{}}
+
+// SAFETY: OBJECT-MODEL: the object file that was made together with this module defines the symbol, with this type, for a model
+// of these structs.
+unsafe impl cembra_runtime::Declared for Object {{
+    type Input<'t> = {input}{input_lives};
+    type Output<'t> = {output}{output_lives};
+
+    fn object() -> &'static cembra_runtime::ObjectModel {{
+        // SAFETY: OBJECT-MODEL, as above.
+        unsafe extern "C" {{
+            #[link_name = "{name}_model"]
+            static MODEL: cembra_runtime::ObjectModel;
+        }}
+        // SAFETY: OBJECT-MODEL: it is read-only.
+        unsafe {{ &MODEL }}
+    }}
 }}
 
 /// Runs the model, on one thread at a time. After a fault it can be used again.
-#[derive(Debug)]
-pub struct Model(cembra_runtime::Evaluator);
-
-impl Model {{
-    /// An evaluator of the model.
-    ///
-    /// # Errors
-    /// The object file was made for another version of the runtime, or the thread's floating-point mode is not the
-    /// default.
-    pub fn new() -> Result<Model, cembra_runtime::Refusal> {{
-        // SAFETY: OBJECT-MODEL, as above.
-        unsafe {{ cembra_runtime::Evaluator::new(&MODEL).map(Model) }}
-    }}
-
-    /// Evaluates the model.
-    ///
-    /// # Errors
-    /// The fault that stopped the evaluation.
-    pub fn evaluate{lives}(&mut self, input: &{input}{takes}) -> Result<{output}{lives}, cembra_runtime::ModelFault> {{
-        let mut output = {output}::default();
-        // SAFETY: CALL: the structs are those of the model, and texts of the output live as long as those of the input.
-        unsafe {{ self.0.evaluate(std::ptr::from_ref(input).cast(), std::ptr::from_mut(&mut output).cast())? }};
-        Ok(output)
-    }}
-
-    /// The evaluator, for limits and cancellation.
-    {UNUSED}
-    pub fn evaluator(&mut self) -> &mut cembra_runtime::Evaluator {{
-        &mut self.0
-    }}
-}}
+pub type Model = cembra_runtime::Evaluator<Object>;
 "#
     );
     text
