@@ -52,8 +52,11 @@ macro_rules! runtime_functions {
             }
 
             /// Calls the function on bits (arguments zero-extended), for the evaluator of tapes.
+            ///
+            /// # Safety
+            /// STRING-VIEW: arguments that the function takes for a view of a text are one.
             #[must_use]
-            pub fn call_on_bits(self, bits: &[u64]) -> u64 {
+            pub unsafe fn call_on_bits(self, bits: &[u64]) -> u64 {
                 match self { $(RuntimeFn::$variant => {
                     let mut next = bits.iter().copied();
                     $(let $arg = <rust_type!($argty) as Bits>::from_bits64(next.next().unwrap_or(0));)*

@@ -146,7 +146,8 @@ fn check(def: &OpDef, overload: &Overload, index: usize, lifted: bool) -> usize 
         tape.set_site(7);
         let result = lower(&mut tape, def.presence, overload, &cells);
         let expected = call(def, &resolved, &args).expect("values of these types");
-        match (tape.run_on_bits(&inputs), expected) {
+        // SAFETY: STRING-VIEW: the bits are of the arguments, which live on.
+        match (unsafe { tape.run_on_bits(&inputs) }, expected) {
             (Outcome::Done(results), Ok(expected)) => {
                 let found = output(result, &ret, &results, &args);
                 assert!(found.same(&expected), "{}{args:?}: rule {found}, eval {expected}\n{tape}", def.name);
