@@ -328,6 +328,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "would take an hour")]
     fn fresh_placeholders_have_names_of_their_own() {
         let mut g = Graph::new();
         let taken = g.placeholder("x_3", None);
@@ -350,6 +351,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "would take an hour")]
     fn a_large_graph_rehashes_without_losing_nodes() {
         let mut g = Graph::new();
         let mut e = g.leaf("x", None);

@@ -1,6 +1,9 @@
 //! Deep and long models: preparing, planning, verifying, listing and dropping them needs no stack and no more than
 //! almost linear time. Every test runs on a stack of 2 MB, and would not end in reasonable time if any stage were quadratic.
 
+// No test of it is short, and none runs unsafe code.
+#![cfg(not(miri))]
+
 use cembra_expr::{Budget, Builder, Expr, Program};
 use cembra_plan::{Linear, Plan, build, verify};
 use cembra_prepare::{Options, prepare};

@@ -160,6 +160,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "would take an hour")]
     fn the_rule_agrees_with_the_instruction() {
         if !in_hardware() {
             return;

@@ -63,6 +63,7 @@ mod tests {
     use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
 
     #[test]
+    #[cfg_attr(miri, ignore = "would take an hour")]
     fn case_is_mapped_as_the_standard_library_does() {
         let further =
             ["\u{130}stanbul", "\u{39f}\u{3a3} \u{3a3}\u{391}\u{3a3}", "\u{149}\u{390}\u{fb03}", "\u{1f80}\u{1c5}"];

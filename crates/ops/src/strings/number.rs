@@ -105,6 +105,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "would take an hour")]
     fn what_is_written_reads_back_as_the_same_number() {
         let mut bits = 0x9E37_79B9_7F4A_7C15_u64;
         for _ in 0..20_000 {

@@ -181,6 +181,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "would take an hour")]
     fn overlapping_occurrences_are_counted_in_every_small_case() {
         let needles = words(6);
         for haystack in words(11) {
@@ -191,6 +192,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "would take an hour")]
     fn short_periods_are_the_smallest() {
         for word in words(12).into_iter().filter(|word| !word.is_empty()) {
             let smallest = (1..=word.len()).find(|p| word[*p..] == word[..word.len() - p]).unwrap_or(word.len());
@@ -202,6 +204,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "would take an hour")]
     fn counting_takes_linear_time() {
         // Quadratic time would be hours.
         let haystack = vec![b'a'; 4_000_000];
