@@ -3,7 +3,7 @@
 use crate::measure::{Samples, Task};
 use crate::subject::{INTERPRETER, LIMIT, NATIVE};
 use comfy_table::{CellAlignment, Table, presets};
-use serde_json::json;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// One measured number.
@@ -83,6 +83,23 @@ impl Record {
     }
 }
 
+/// A record as it is written, with the keys in this order.
+#[derive(Serialize)]
+struct Line<'a> {
+    workload: &'a str,
+    subject: &'a str,
+    metric: &'a str,
+    unit: &'a str,
+    min: f64,
+    median: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p999: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<&'a str>,
+}
+
 /// Writes the records as a JSON list, one record a line.
 ///
 /// # Errors
@@ -90,22 +107,19 @@ impl Record {
 pub fn write_json(records: &[Record], mut out: impl Write) -> io::Result<()> {
     writeln!(out, "[")?;
     for (index, record) in records.iter().enumerate() {
-        let mut object = json!({
-            "workload": record.workload,
-            "subject": record.subject,
-            "metric": record.metric,
-            "unit": record.unit,
-            "min": thousandths(record.min),
-            "median": thousandths(record.median),
-        });
-        if let Some([p99, p999]) = record.tail {
-            object["p99"] = json!(thousandths(p99));
-            object["p999"] = json!(thousandths(p999));
-        }
-        if let Some(reason) = &record.left_out {
-            object["left_out"] = reason.as_str().into();
-        }
-        writeln!(out, "  {object}{}", if index + 1 < records.len() { "," } else { "" })?;
+        let line = Line {
+            workload: record.workload,
+            subject: record.subject,
+            metric: record.metric,
+            unit: record.unit,
+            min: thousandths(record.min),
+            median: thousandths(record.median),
+            p99: record.tail.map(|[p99, _]| thousandths(p99)),
+            p999: record.tail.map(|[_, p999]| thousandths(p999)),
+            left_out: record.left_out.as_deref(),
+        };
+        let line = serde_json::to_string(&line)?;
+        writeln!(out, "  {line}{}", if index + 1 < records.len() { "," } else { "" })?;
     }
     writeln!(out, "]")
 }
@@ -198,6 +212,7 @@ pub fn machine() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn records() -> Vec<Record> {
         let record = |subject, min, median| Record {

@@ -180,6 +180,40 @@ fn only_native_names_cranelift() {
     }
 }
 
+/// Features of a dependency are on for everybody in a program, so some that `serde_json` has would change what the types of
+/// those who use cembra read and write.
+#[test]
+fn no_member_turns_features_of_serde_json_on() {
+    let mut known = 0;
+    for package in packages() {
+        for dependency in package.json["dependencies"].as_array().expect("dependencies") {
+            if dependency["name"] == "serde_json" {
+                assert_eq!(dependency["features"], serde_json::json!([]), "{}", package.name);
+                known += 1;
+            }
+        }
+        for (feature, turns_on) in package.json["features"].as_object().expect("features") {
+            let all = turns_on.as_array().expect("a list").iter().filter_map(Json::as_str);
+            let wrong = all.filter(|one| one.starts_with("serde_json/") || one.starts_with("serde_json?/")).count();
+            assert_eq!(wrong, 0, "{} by {feature}", package.name);
+        }
+    }
+    assert!(known >= 6, "{known}");
+    // Nor does what the library depends on, whichever of its features are on.
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["tree", "--offline", "--package", "cembra", "--edges", "normal", "--all-features"]);
+    command.args(["--prefix", "none", "--format", "{p} with {f}"]).current_dir(root());
+    let output = command.output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = tree.lines().filter(|line| line.starts_with("serde_json ")).collect();
+    assert!(!lines.is_empty(), "{tree}");
+    for line in lines {
+        let (_, features) = line.split_once(" with ").expect("features");
+        assert_eq!(features.trim_end_matches(" (*)"), "default,std", "{line}");
+    }
+}
+
 #[test]
 fn every_package_says_version_and_licence() {
     for package in packages() {

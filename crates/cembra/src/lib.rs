@@ -38,6 +38,7 @@ mod executor;
 mod explain;
 mod exports;
 mod fields;
+#[cfg(feature = "json")]
 mod json;
 mod listener;
 mod loaded;
@@ -56,9 +57,11 @@ mod typed;
 
 pub use backend::Backend;
 pub use cembra_derive::{Input, Output};
+#[cfg(feature = "json")]
+pub use cembra_expr::read_json;
 pub use cembra_expr::{
     Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limit, Limits, NodeId, Program, ScalarValue, Span,
-    Value, ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary, read_json,
+    Value, ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary,
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::{
@@ -75,7 +78,8 @@ pub use error::Error;
 pub use executor::{Executor, Field, Session};
 pub use explain::{Machine, Origin, Stage};
 pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, OutputValue};
-pub use json::Json;
+#[cfg(feature = "json")]
+pub use json::{Json, JsonError, JsonKind, JsonRow, JsonRows, JsonText};
 pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
 pub use loaded::LoadedRows;
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};

@@ -126,6 +126,7 @@ impl Model {
     /// assert_eq!(error.code(), "wire");
     /// # Ok::<(), cembra::Error>(())
     /// ```
+    #[cfg(feature = "json")]
     #[must_use]
     pub fn to_json(&self) -> String {
         cembra_expr::write_json(&self.program)
@@ -136,6 +137,7 @@ impl Model {
     ///
     /// # Errors
     /// That the text is no model, is of a newer version or damaged, or the limit it exceeds.
+    #[cfg(feature = "json")]
     pub fn from_json(text: &str) -> Result<Model, Error> {
         Ok(Model::from_program(cembra_expr::read_json(text, &Limits::default())?))
     }

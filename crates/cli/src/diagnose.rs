@@ -7,7 +7,7 @@
 use crate::data::error::DataError;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str};
 use cembra::{Diagnostic, Span};
-use serde_json::{Value as Json, json};
+use serde::Serialize;
 use std::io::IsTerminal;
 use std::ops::Range;
 
@@ -53,38 +53,75 @@ pub(crate) fn render_data(error: &DataError, colour: bool) -> String {
     renderer(colour).render(&[with_messages(group, &Level::HELP, error.hints())])
 }
 
-/// The problems of a model for programs: an array of objects.
-pub(crate) fn to_json(problems: &[Diagnostic], source: Source<'_>) -> Json {
+/// A problem for programs, of a model or of the data. The keys are written in this order.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Told<'a> {
+    Model {
+        code: &'static str,
+        message: &'a str,
+        file: &'a str,
+        at: Option<PlaceTold>,
+        label: &'a str,
+        others: Vec<LabelTold<'a>>,
+        hints: &'a [String],
+    },
+    Data {
+        code: &'static str,
+        message: String,
+        file: Option<&'a str>,
+        line: Option<u64>,
+        data_column: Option<&'a str>,
+        hints: &'a [String],
+    },
+}
+
+#[derive(Serialize)]
+pub(crate) struct PlaceTold {
+    line: usize,
+    column: usize,
+    start: u32,
+    end: u32,
+}
+
+#[derive(Serialize)]
+pub(crate) struct LabelTold<'a> {
+    at: PlaceTold,
+    text: &'a str,
+}
+
+/// The problems of a model for programs.
+pub(crate) fn to_json<'a>(problems: &'a [Diagnostic], source: Source<'a>) -> Vec<Told<'a>> {
     problems.iter().map(|one| diagnostic_to_json(one, source)).collect()
 }
 
-/// A problem of the data for programs: an array of one object.
-pub(crate) fn data_to_json(error: &DataError) -> Json {
-    json!([{
-        "code": error.code().as_str(),
-        "message": error.message(),
-        "file": error.file(),
-        "line": error.line(),
-        "data_column": error.column(),
-        "hints": error.hints(),
-    }])
+/// A problem of the data for programs: a list of one.
+pub(crate) fn data_to_json(error: &DataError) -> Vec<Told<'_>> {
+    vec![Told::Data {
+        code: error.code().as_str(),
+        message: error.message(),
+        file: error.file(),
+        line: error.line(),
+        data_column: error.column(),
+        hints: error.hints(),
+    }]
 }
 
-fn diagnostic_to_json(problem: &Diagnostic, source: Source<'_>) -> Json {
+fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: Source<'a>) -> Told<'a> {
     let place = |span: Span| {
         let start = Excerpt::of(source.text, span);
-        json!({ "line": start.line, "column": start.column, "start": span.start, "end": span.end })
+        PlaceTold { line: start.line, column: start.column, start: span.start, end: span.end }
     };
-    let labels = problem.others().iter().map(|label| json!({ "at": place(label.span), "text": label.text }));
-    json!({
-        "code": problem.code().as_str(),
-        "message": problem.message(),
-        "file": source.name,
-        "at": problem.span().map(place),
-        "label": problem.label_text(),
-        "others": labels.collect::<Vec<_>>(),
-        "hints": problem.hints(),
-    })
+    let labels = problem.others().iter().map(|label| LabelTold { at: place(label.span), text: &label.text });
+    Told::Model {
+        code: problem.code().as_str(),
+        message: problem.message(),
+        file: source.name,
+        at: problem.span().map(place),
+        label: problem.label_text(),
+        others: labels.collect(),
+        hints: problem.hints(),
+    }
 }
 
 fn renderer(colour: bool) -> Renderer {
@@ -210,6 +247,7 @@ mod tests {
     use super::*;
     use crate::data::error::DataCode;
     use cembra::Code;
+    use serde_json::{json, to_value};
 
     fn shown(problem: Diagnostic, text: &str) -> String {
         render(&[problem], &[], Source { name: "model.cem", text }, false)
@@ -318,7 +356,7 @@ error[type-mismatch]: math.add takes numbers
         );
         assert_eq!(render_data(&DataError::new(DataCode::Io, "gone"), false), "error[io]: gone");
         assert_eq!(
-            data_to_json(&error),
+            to_value(data_to_json(&error)).expect("it is JSON"),
             json!([{
                 "code": "column-type",
                 "message": "expected FLOAT64, found `a`",
@@ -335,7 +373,7 @@ error[type-mismatch]: math.add takes numbers
         let problem =
             Diagnostic::new(Code::Name, "twice").at(Span::new(7, 8)).label("again").also(Span::new(0, 1), "first");
         assert_eq!(
-            to_json(&[problem], Source { name: "model.cem", text: "a = 1\né a" }),
+            to_value(to_json(&[problem], Source { name: "model.cem", text: "a = 1\né a" })).expect("it is JSON"),
             json!([{
                 "code": "name",
                 "message": "twice",

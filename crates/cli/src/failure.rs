@@ -7,7 +7,7 @@ use crate::source::ModelText;
 use cembra::Diagnostic;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use serde_json::{Value as Json, json};
+use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -59,13 +59,17 @@ impl Failure {
     }
 
     /// The problems for programs; nothing for a command line.
-    pub(crate) fn to_json(&self) -> Option<Json> {
+    pub(crate) fn to_json(&self) -> Option<impl Serialize> {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            problems: Vec<diagnose::Told<'a>>,
+        }
         let problems = match self {
             Failure::Usage(_) | Failure::Told => return None,
             Failure::Model { source, problems, .. } => diagnose::to_json(problems, source.as_source()),
             Failure::Data(error) => diagnose::data_to_json(error),
         };
-        Some(json!({ "problems": problems }))
+        Some(Told { problems })
     }
 
     /// Tells the failure on standard error; returns the exit status.

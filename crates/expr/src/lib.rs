@@ -29,4 +29,6 @@ pub use value::{ScalarValue, Value};
 pub use value_ref::ValueRef;
 pub use value_run::ValueRun;
 pub use vocabulary::{Callable, Parameter, Vocabulary};
-pub use wire::{read_binary, read_json, write_binary, write_json};
+pub use wire::{read_binary, write_binary};
+#[cfg(feature = "json")]
+pub use wire::{read_json, write_json};

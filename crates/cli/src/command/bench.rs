@@ -11,7 +11,7 @@ use crate::inputs::{Feed, Sources};
 use crate::source::ModelText;
 use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
 use comfy_table::{CellAlignment, Table, presets};
-use serde_json::{Value as Json, json};
+use serde::Serialize;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -240,16 +240,25 @@ fn to_text(measured: &[Times], rows: usize) -> String {
     format!("{table}\nmedians of {ROUNDS} rounds, {rows} rows\n")
 }
 
-fn to_json(measured: &[Times], workload: &str) -> Json {
-    let record = |one: &Times| {
-        json!({
-            "workload": workload,
-            "subject": one.subject.name(),
-            "metric": one.metric,
-            "unit": one.unit,
-            "min": one.min(),
-            "median": one.median(),
-        })
+/// A record for programs. The keys are written in this order.
+#[derive(Serialize)]
+struct Record<'a> {
+    workload: &'a str,
+    subject: &'static str,
+    metric: &'static str,
+    unit: &'static str,
+    min: f64,
+    median: f64,
+}
+
+fn to_json<'a>(measured: &[Times], workload: &'a str) -> Vec<Record<'a>> {
+    let record = |one: &Times| Record {
+        workload,
+        subject: one.subject.name(),
+        metric: one.metric,
+        unit: one.unit,
+        min: one.min(),
+        median: one.median(),
     };
     measured.iter().map(record).collect()
 }

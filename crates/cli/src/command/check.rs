@@ -5,7 +5,7 @@ use crate::arguments::{ModelArgs, Report};
 use crate::data::schema::spelled;
 use crate::failure::Failure;
 use cembra::{Field, Signature};
-use serde_json::{Value as Json, json};
+use serde::Serialize;
 
 const NAME: &str = "check";
 
@@ -43,9 +43,24 @@ fn to_text(signature: &Signature) -> String {
     inputs.chain(signature.outputs.iter().map(|field| line("output", field))).collect()
 }
 
-fn to_json(signature: &Signature) -> Json {
-    let list = |fields: &[Field]| -> Json {
-        fields.iter().map(|field| json!({ "name": *field.name, "type": spelled(&field.qtype) })).collect()
-    };
-    json!({ "inputs": list(&signature.inputs), "outputs": list(&signature.outputs) })
+/// The answer for programs. The keys are written in this order.
+#[derive(Serialize)]
+struct Told<'a> {
+    inputs: Vec<FieldTold<'a>>,
+    outputs: Vec<FieldTold<'a>>,
+}
+
+#[derive(Serialize)]
+struct FieldTold<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    qtype: String,
+}
+
+fn to_json(signature: &Signature) -> Told<'_> {
+    Told { inputs: told(&signature.inputs), outputs: told(&signature.outputs) }
+}
+
+fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
+    fields.iter().map(|field| FieldTold { name: &field.name, qtype: spelled(&field.qtype) }).collect()
 }

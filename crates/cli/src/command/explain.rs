@@ -8,7 +8,7 @@ use crate::source;
 use cembra::{Error, Machine, Model, Options, Origin, PASSES, Span, Stage};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use serde_json::Value as Json;
+use serde::{Serialize, Serializer};
 
 const NAME: &str = "explain";
 
@@ -88,8 +88,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         Report::Json => {
             let stages = shown.map_err(tell_json)?;
-            print_json(&stages.into_iter().map(|(stage, text)| (stage.name().to_owned(), Json::from(text))).collect())
+            print_json(&Told(stages))
         }
+    }
+}
+
+/// The stages for programs: an object with their texts, in their order.
+struct Told(Vec<(Stage, String)>);
+
+impl Serialize for Told {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(stage, text)| (stage.name(), text)))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::inputs::check_name;
 use crate::source::ModelText;
 use cembra::{Code, Diagnostic, Model, Options};
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// Prints what a command has to say.
@@ -26,15 +27,18 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a value as JSON.
-fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
-    print(&format!("{value:#}\n"))
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| DataError::io("cannot write the results", error.into()))?;
+    print(&format!("{text}\n"))
 }
 
 /// Tells a failure as JSON among the results, where a program will look for it.
 fn tell_json(failure: Failure) -> Failure {
-    match failure.to_json() {
+    let told = failure.to_json().map(|json| print_json(&json));
+    match told {
         None => failure,
-        Some(json) => print_json(&json).err().unwrap_or(Failure::Told),
+        Some(told) => told.err().unwrap_or(Failure::Told),
     }
 }
 

@@ -8,10 +8,10 @@
 use super::error::{DataCode, DataError};
 use super::objects::{Object, Objects};
 use super::schema::{Column, INFERENCE_ROWS, Place, Schema, Wanted, absent_columns, quoted};
+use cembra::{JsonKind, JsonText};
 use cembra_expr::Value;
 use cembra_runtime::{Fields, Names, QType, Scalar};
-use serde_json::Value as Json;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufRead;
 
 /// JSON of which nothing needs to have been read.
@@ -68,8 +68,8 @@ impl JsonData {
     pub(crate) fn keys(&mut self) -> Result<Vec<String>, DataError> {
         self.look_ahead()?;
         let mut seen = HashSet::new();
-        let all = self.ahead.iter().flat_map(|object| object.fields.keys());
-        Ok(all.filter(|key| seen.insert(key.as_str())).cloned().collect())
+        let all = self.ahead.iter().flat_map(|object| object.row.fields().map(|(key, _)| key));
+        Ok(all.filter(|key| seen.insert(*key)).map(str::to_owned).collect())
     }
 
     /// Finds the types of the leaves wanted that have none.
@@ -107,9 +107,9 @@ impl JsonData {
         let mut seen = Seen { kind: Kind::Nothing, missing: false };
         let mut found = self.ahead.is_empty();
         for object in &self.ahead {
-            let value = object.fields.get(name);
+            let value = object.row.get(name);
             found |= value.is_some();
-            let value = value.unwrap_or(&Json::Null);
+            let value = value.unwrap_or(JsonText::NULL);
             let here = Seen::of(value, place).map_err(|error| error.on_line(object.line))?;
             seen = seen
                 .join(&here)
@@ -125,15 +125,15 @@ impl JsonData {
 
 impl Seen {
     /// The literal form of one value.
-    fn of(value: &Json, place: Place<'_>) -> Result<Seen, DataError> {
-        // `serde_json` nests no deeper than 128, so this recursion is bounded.
-        let kind = match value {
-            Json::Null => return Ok(Seen { kind: Kind::Nothing, missing: true }),
-            Json::Bool(_) => Kind::Scalar(Scalar::Boolean),
-            Json::String(_) if is_float_name(value) => Kind::FloatName,
-            Json::String(_) => Kind::Scalar(Scalar::Text),
-            Json::Number(number) => {
-                let digits = number.as_str();
+    fn of(value: JsonText<'_>, place: Place<'_>) -> Result<Seen, DataError> {
+        // Objects are read only up to a depth, so this recursion is bounded.
+        let kind = match value.kind() {
+            JsonKind::Null => return Ok(Seen { kind: Kind::Nothing, missing: true }),
+            JsonKind::Boolean => Kind::Scalar(Scalar::Boolean),
+            JsonKind::Text if is_float_name(value) => Kind::FloatName,
+            JsonKind::Text => Kind::Scalar(Scalar::Text),
+            JsonKind::Number => {
+                let digits = value.as_str();
                 Kind::Scalar(if digits.contains(['.', 'e', 'E']) {
                     Scalar::Float64
                 } else if digits.parse::<i32>().is_ok() {
@@ -144,19 +144,20 @@ impl Seen {
                     return Err(place.mismatch(&QType::INT64, &quoted(digits), Some(&QType::FLOAT64)));
                 })
             }
-            Json::Array(fields) => {
-                let seen = fields.iter().enumerate().map(|(index, field)| {
+            JsonKind::Array => {
+                let seen = value.elements().unwrap_or_default().into_iter().enumerate().map(|(index, field)| {
                     let path = format!("{}.{index}", place.path);
                     Seen::of(field, Place { path: &path, ..place })
                 });
                 Kind::Tuple(seen.collect::<Result<_, _>>()?)
             }
-            Json::Object(fields) => {
-                let names = Names::new(fields.keys().map(String::as_str))
+            JsonKind::Object => {
+                let fields = value.fields().unwrap_or_default();
+                let names = Names::new(fields.iter().map(|(name, _)| &**name))
                     .map_err(|error| DataError::new(DataCode::ColumnType, error.to_string()).in_column(place.path))?;
                 let seen = fields.iter().map(|(name, field)| {
                     let path = format!("{}.{name}", place.path);
-                    Seen::of(field, Place { path: &path, ..place })
+                    Seen::of(*field, Place { path: &path, ..place })
                 });
                 let seen = seen.collect::<Result<Vec<_>, _>>()?;
                 Fields::named(names, seen).map_or(Kind::Nothing, Kind::Tuple)
@@ -222,17 +223,17 @@ fn join_fields(a: &Fields<Seen>, b: &Fields<Seen>) -> Option<Fields<Seen>> {
 }
 
 /// True for the name of a float that JSON has no number for.
-fn is_float_name(text: &Json) -> bool {
-    text.is_string() && cembra::Json::scalar(Scalar::Float64, text).is_some()
+fn is_float_name(text: JsonText<'_>) -> bool {
+    text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
 }
 
-fn value_of(qtype: &QType, value: &Json, place: Place<'_>) -> Result<Value, DataError> {
+fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Value, DataError> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
-    match (qtype, value) {
-        (QType::Optional(scalar), Json::Null) => Ok(Value::Missing(*scalar)),
-        (QType::Scalar(scalar), Json::Null) => Err(place.missing(*scalar)),
+    match (qtype, value.kind()) {
+        (QType::Optional(scalar), JsonKind::Null) => Ok(Value::Missing(*scalar)),
+        (QType::Scalar(scalar), JsonKind::Null) => Err(place.missing(*scalar)),
         (QType::Scalar(scalar) | QType::Optional(scalar), _) => {
-            match cembra::Json::scalar(*scalar, value).and_then(|found| found.to_value(qtype)) {
+            match value.scalar(*scalar).and_then(|found| found.to_value(qtype)) {
                 Some(value) => Ok(value),
                 None => {
                     let error = mismatch(qtype, value, place);
@@ -244,15 +245,18 @@ fn value_of(qtype: &QType, value: &Json, place: Place<'_>) -> Result<Value, Data
                 }
             }
         }
-        (QType::Tuple(types), Json::Object(fields)) if types.names().is_some() => {
+        (QType::Tuple(types), JsonKind::Object) if types.names().is_some() => {
+            let fields: HashMap<_, _> = value.fields().unwrap_or_default().into_iter().collect();
             let values = types.iter().enumerate().map(|(index, qtype)| {
                 let name = types.label(index);
                 let path = format!("{}.{name}", place.path);
-                value_of(qtype, fields.get(&*name).unwrap_or(&Json::Null), Place { path: &path, ..place })
+                value_of(qtype, fields.get(&*name).copied().unwrap_or(JsonText::NULL), Place { path: &path, ..place })
             });
             Ok(Value::Tuple(types.with(values.collect::<Result<_, _>>()?)))
         }
-        (QType::Tuple(types), Json::Array(fields)) if types.len() == fields.len() && types.names().is_none() => {
+        (QType::Tuple(types), JsonKind::Array) if types.names().is_none() => {
+            let fields = value.elements().filter(|fields| types.len() == fields.len());
+            let fields = fields.ok_or_else(|| mismatch(qtype, value, place))?;
             let values = types.iter().zip(fields).enumerate().map(|(index, (qtype, field))| {
                 let path = format!("{}.{index}", place.path);
                 value_of(qtype, field, Place { path: &path, ..place })
@@ -264,7 +268,7 @@ fn value_of(qtype: &QType, value: &Json, place: Place<'_>) -> Result<Value, Data
 }
 
 /// The error that a value is not of its type; for an inferred type with the type that would have held everything.
-fn mismatch(qtype: &QType, value: &Json, place: Place<'_>) -> DataError {
+fn mismatch(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> DataError {
     let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
     let better = joined.filter(|_| place.inferred).map(|seen| seen.qtype());
     place.mismatch(qtype, &quoted(&value.to_string()), better.as_ref())
@@ -292,10 +296,10 @@ impl JsonRows {
         self.line = object.line;
         for column in &self.schema.columns {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
-            let value = match (object.fields.get(&column.name), &column.qtype) {
+            let value = match (object.row.get(&column.name), &column.qtype) {
                 (Some(value), qtype) => value_of(qtype, value, place),
                 (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
-                (None, qtype) => Err(place.absent(qtype, object.fields.keys().map(String::as_str))),
+                (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
             };
             row.push(value.map_err(|error| error.on_line(object.line))?);
         }

@@ -1,19 +1,16 @@
 //! JSON objects one at a time, each with the line it starts on: from one array of objects, or from objects one after the
-//! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `serde_json` reads it.
+//! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `cembra` reads it.
 
 use super::error::{DataCode, DataError};
 use super::records::RECORD_BYTES;
-use super::schema::quoted;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::{Map, Value as Json};
-use std::fmt;
+use cembra::JsonRow;
 use std::io::BufRead;
 
 /// An object and the line it starts on, counted from 1.
 #[derive(Debug)]
 pub(crate) struct Object {
     /// Its keys, in order, each there once.
-    pub(crate) fields: Map<String, Json>,
+    pub(crate) row: JsonRow,
     /// Its first line.
     pub(crate) line: u64,
 }
@@ -32,6 +29,9 @@ enum State {
     /// Nothing.
     End,
 }
+
+/// How deep objects and arrays may nest: what is found of their types takes the stack.
+const DEEPEST: u32 = 127;
 
 /// Reads objects one after the other.
 pub(crate) struct Objects<R> {
@@ -122,15 +122,17 @@ impl<R: BufRead> Objects<R> {
         }
         let line = self.line;
         self.cut_object()?;
-        match serde_json::from_slice(&self.bytes) {
-            Ok(Unique(fields)) => Ok(Object { fields, line }),
-            Err(error) => {
-                let message = error.to_string();
-                // The place follows separately, counted from the start of the file.
-                let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
-                let line = line + (error.line() as u64).saturating_sub(1);
-                Err(DataError::new(DataCode::Unreadable, format!("not JSON: {message}")).on_line(line))
-            }
+        let not_json =
+            |what: &str, line| DataError::new(DataCode::Unreadable, format!("not JSON: {what}")).on_line(line);
+        let text = str::from_utf8(&self.bytes).map_err(|error| {
+            let before = &self.bytes[..error.valid_up_to()];
+            let line = line + before.iter().filter(|byte| **byte == b'\n').count() as u64;
+            not_json("invalid unicode code point", line)
+        })?;
+        match JsonRow::parse(text) {
+            Ok(row) => Ok(Object { row, line }),
+            // The place is counted from the start of the file.
+            Err(error) => Err(not_json(error.message(), line + (error.line() as u64).saturating_sub(1))),
         }
     }
 
@@ -156,6 +158,9 @@ impl<R: BufRead> Objects<R> {
                     b'\\' if in_text => escaped = true,
                     b'"' => in_text = !in_text,
                     _ if in_text => {}
+                    b'{' | b'[' if depth == DEEPEST => {
+                        return unreadable("not JSON: recursion limit exceeded", self.line);
+                    }
                     b'{' | b'[' => depth += 1,
                     b'}' | b']' => depth -= 1,
                     _ => {}
@@ -177,34 +182,6 @@ impl<R: BufRead> Objects<R> {
     }
 }
 
-/// An object whose keys differ; `serde_json` alone would silently keep the last of two.
-struct Unique(Map<String, Json>);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keys;
-        impl<'de> Visitor<'de> for Keys {
-            type Value = Unique;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Unique, A::Error> {
-                let mut fields = Map::new();
-                while let Some(key) = access.next_key::<String>()? {
-                    if fields.contains_key(&key) {
-                        return Err(de::Error::custom(format_args!("the key {} is there twice", quoted(&key))));
-                    }
-                    fields.insert(key, access.next_value()?);
-                }
-                Ok(Unique(fields))
-            }
-        }
-        deserializer.deserialize_map(Keys)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,7 +194,7 @@ mod tests {
                 let mut objects = Objects::new(BufReader::with_capacity(capacity, text.as_bytes()));
                 let mut found = Vec::new();
                 while let Some(object) = objects.read().map_err(|e| format!("{}: {e}", e.line().unwrap_or(0)))? {
-                    found.push((object.line, Json::Object(object.fields).to_string()));
+                    found.push((object.line, object.row.text().to_string()));
                 }
                 Ok(found)
             })

@@ -5,17 +5,21 @@
 //! written in. A version never changes once it was released: what is added later gets a new number, and older numbers
 //! stay readable for ever.
 //!
+//! JSON is behind the feature `json`, which is on unless it is left out.
+//!
 //! Nothing here checks that there are such operators, or what they take: that is found when the program is compiled.
 
 mod assembly;
 mod binary;
 mod claims;
+#[cfg(feature = "json")]
 mod json;
 mod literal;
 mod messages;
 mod numbering;
 
 pub use binary::{read_binary, write_binary};
+#[cfg(feature = "json")]
 pub use json::{read_json, write_json};
 
 use crate::limits::Limit;

@@ -1,0 +1,396 @@
+//! JSON objects as rows, and as sinks of outputs. Missing is `null` or an absent key; floats may also be the strings
+//! `"NaN"`, `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; bytes are a string in base64;
+//! a present unit is `true`; a tuple is an array. Rows are objects of `serde_json` or texts; the values of both are found here.
+
+mod text;
+
+pub use text::{JsonError, JsonKind, JsonRow, JsonText};
+
+use crate::listener::{Listener, Setter};
+use crate::loader::{Accessor, Loader};
+use crate::{Error, ValueRef};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use cembra_expr::{Code, Diagnostic, Value};
+use cembra_runtime::{QType, Scalar};
+use serde_json::{Map, Value as Object};
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// The loader of rows that are JSON objects, and the listener that puts outputs into one. As a loader it knows every name,
+/// in the type that the model declares or `Options::input_type` gives; other keys are not looked at.
+///
+/// A row is an object of `serde_json`. Its 64-bit integers are exact; a number with a fraction is a float of 64 bits there,
+/// which may have been read one unit off in the last place, and stands for the shortest digits of that float. The loader of
+/// rows whose numbers have all their digits is [`JsonRows`].
+///
+/// ```
+/// use cembra::{Json, Model, Options};
+/// use serde_json::json;
+///
+/// let model = Model::parse(
+///     "input name: text; input age: i32?
+///      output adult = where(age >= 18, true, false)
+///      output say = strings.join(\"hello \", name)",
+/// )?;
+/// let mut run = model.executor_between::<_, (), _>(&Json, &Json, &Options::default())?;
+/// let mut found = serde_json::Map::new();
+/// run.listen(&json!({"name": "Ann", "age": 40, "id": 7}), &mut found)?;
+/// assert_eq!(serde_json::Value::from(found.clone()), json!({"adult": true, "say": "hello Ann"}));
+/// run.listen(&json!({"name": "Bob"}), &mut found)?;
+/// assert_eq!(serde_json::Value::from(found.clone()), json!({"adult": false, "say": "hello Bob"}));
+///
+/// let error = run.listen(&json!({"name": "Eve", "age": "old"}), &mut found).unwrap_err();
+/// assert_eq!((error.code(), error.to_string().as_str()), ("values", "input `age` is OPTIONAL_INT32, found \"old\""));
+/// let error = run.listen(&json!({"age": 1}), &mut found).unwrap_err();
+/// assert_eq!(error.to_string(), "input `name` is TEXT, but it is missing");
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json;
+
+impl Json {
+    /// The scalar of this type that the JSON value is; none if it is not one.
+    #[must_use]
+    pub fn scalar(scalar: Scalar, value: &Object) -> Option<ValueRef<'_>> {
+        value.to_scalar(scalar)
+    }
+
+    /// The value of this type that the JSON value is; none if it is not one.
+    fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Option<ValueRef<'j>> {
+        // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+        match qtype {
+            QType::Optional(_) if value.is_null() => Some(ValueRef::Missing),
+            QType::Scalar(scalar) | QType::Optional(scalar) => value.to_scalar(*scalar),
+            QType::Tuple(types) => {
+                let fields = value.to_elements().filter(|fields| fields.len() == types.len())?;
+                let field = |(qtype, field): (&QType, J)| Json::value(qtype, field)?.to_value(qtype);
+                let fields: Option<_> = types.iter().zip(fields).map(field).collect();
+                Some(Value::Tuple(fields?).into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The JSON form of a value.
+    fn object(value: &ValueRef<'_>) -> Object {
+        let float = |finite: bool, nan: bool, positive: bool, number: Object| match (finite, nan, positive) {
+            (true, ..) => number,
+            (_, true, _) => "NaN".into(),
+            (.., true) => "Infinity".into(),
+            _ => "-Infinity".into(),
+        };
+        match value {
+            ValueRef::Unit => true.into(),
+            ValueRef::Boolean(v) => (*v).into(),
+            ValueRef::Int32(v) => (*v).into(),
+            ValueRef::Int64(v) => (*v).into(),
+            ValueRef::UInt64(v) => (*v).into(),
+            // The number has the digits of the FLOAT32, not those of the FLOAT64 that is as large.
+            ValueRef::Float32(v) => {
+                let digits = Digits::of(format_args!("{v:e}"));
+                float(v.is_finite(), v.is_nan(), *v > 0.0, digits.as_str().parse::<f64>().unwrap_or_default().into())
+            }
+            ValueRef::Float64(v) => float(v.is_finite(), v.is_nan(), *v > 0.0, (*v).into()),
+            ValueRef::Text(text) => (&**text).into(),
+            ValueRef::Bytes(bytes) => BASE64.encode(bytes).into(),
+            ValueRef::Composite(value) => match &**value {
+                Value::Tuple(fields) => fields.iter().map(|field| Json::object(&field.into())).collect(),
+                _ => Object::Null,
+            },
+            _ => Object::Null,
+        }
+    }
+}
+
+/// A JSON value of one of the two forms.
+trait Written<'j>: Copy + fmt::Display {
+    fn is_null(self) -> bool;
+
+    /// The scalar of this type that it is; none if it is not one.
+    fn to_scalar(self, scalar: Scalar) -> Option<ValueRef<'j>>;
+
+    /// The elements of an array.
+    fn to_elements(self) -> Option<Vec<Self>>;
+}
+
+impl<'j> Written<'j> for &'j Object {
+    fn is_null(self) -> bool {
+        Object::is_null(self)
+    }
+
+    fn to_scalar(self, scalar: Scalar) -> Option<ValueRef<'j>> {
+        match self {
+            Object::Bool(value) => of_boolean(scalar, *value),
+            Object::Number(number) => of_number(scalar, Digits::of(format_args!("{number}")).as_str()),
+            Object::String(text) => of_text(scalar, Cow::Borrowed(text)),
+            _ => None,
+        }
+    }
+
+    fn to_elements(self) -> Option<Vec<Self>> {
+        self.as_array().map(|elements| elements.iter().collect())
+    }
+}
+
+impl<'j> Written<'j> for JsonText<'j> {
+    fn is_null(self) -> bool {
+        self.kind() == JsonKind::Null
+    }
+
+    fn to_scalar(self, scalar: Scalar) -> Option<ValueRef<'j>> {
+        match self.kind() {
+            JsonKind::Boolean => of_boolean(scalar, self.as_str() == "true"),
+            JsonKind::Number => of_number(scalar, self.as_str()),
+            JsonKind::Text => of_text(scalar, self.text()?),
+            _ => None,
+        }
+    }
+
+    fn to_elements(self) -> Option<Vec<Self>> {
+        self.elements()
+    }
+}
+
+impl<'t> JsonText<'t> {
+    /// The scalar of this type that the value is, as [`Json`] reads it; none if it is not one.
+    #[must_use]
+    pub fn scalar(self, scalar: Scalar) -> Option<ValueRef<'t>> {
+        self.to_scalar(scalar)
+    }
+}
+
+fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static>> {
+    match scalar {
+        Scalar::Unit => value.then_some(ValueRef::Unit),
+        Scalar::Boolean => Some(value.into()),
+        _ => None,
+    }
+}
+
+/// Digits are parsed as the type they are wanted in, so that each is rounded once.
+fn of_number(scalar: Scalar, digits: &str) -> Option<ValueRef<'static>> {
+    match scalar {
+        Scalar::Int32 => digits.parse::<i32>().ok().map(ValueRef::from),
+        Scalar::Int64 => digits.parse::<i64>().ok().map(ValueRef::from),
+        Scalar::UInt64 => digits.parse::<u64>().ok().map(ValueRef::from),
+        Scalar::Float32 => digits.parse::<f32>().ok().map(ValueRef::from),
+        Scalar::Float64 | Scalar::WeakFloat => digits.parse::<f64>().ok().map(ValueRef::from),
+        _ => None,
+    }
+}
+
+fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>> {
+    let float = |name: &str| match name {
+        "NaN" => Some(f32::NAN),
+        "Infinity" => Some(f32::INFINITY),
+        "-Infinity" => Some(f32::NEG_INFINITY),
+        _ => None,
+    };
+    match scalar {
+        Scalar::Text => Some(ValueRef::Text(text)),
+        Scalar::Bytes => BASE64.decode(&*text).ok().map(ValueRef::from),
+        Scalar::Float32 => float(&text).map(ValueRef::from),
+        Scalar::Float64 | Scalar::WeakFloat => float(&text).map(|value| f64::from(value).into()),
+        _ => None,
+    }
+}
+
+/// The digits of a number, without an allocation where they are as few as `serde_json` has of itself.
+struct Digits {
+    short: [u8; 40],
+    length: usize,
+    /// All of them, where they are more: a program may let `serde_json` keep any number.
+    long: String,
+}
+
+impl Digits {
+    fn of(number: fmt::Arguments<'_>) -> Digits {
+        let mut digits = Digits { short: [0; 40], length: 0, long: String::new() };
+        // Only the number could fail, and it does not.
+        let _never_fails = digits.write_fmt(number);
+        digits
+    }
+
+    fn as_str(&self) -> &str {
+        if self.long.is_empty() { str::from_utf8(&self.short[..self.length]).unwrap_or_default() } else { &self.long }
+    }
+}
+
+impl Write for Digits {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        match self.short.get_mut(self.length..end) {
+            Some(place) if self.long.is_empty() => {
+                place.copy_from_slice(text.as_bytes());
+                self.length = end;
+            }
+            _ => {
+                if self.long.is_empty() {
+                    self.long.push_str(str::from_utf8(&self.short[..self.length]).unwrap_or_default());
+                }
+                self.long.push_str(text);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Loader<Object> for Json {
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+
+    fn qtype(&self, _: &str, declared: Option<&QType>) -> Option<QType> {
+        declared.cloned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<Object>, Error> {
+        let (key, qtype) = (name.to_owned(), qtype.clone());
+        Ok(Accessor::new(move |row: &Object| {
+            let Object::Object(fields) = row else {
+                return Err(Error::values(format!("a row is a JSON object, found {}", excerpt(row))));
+            };
+            field(&key, &qtype, fields.get(&key))
+        }))
+    }
+}
+
+/// The loader of rows that are JSON objects as they are written, whose numbers have all their digits and are rounded once. In
+/// all else it is as [`Json`].
+///
+/// ```
+/// use cembra::{Json, JsonRow, JsonRows, Model, Options};
+///
+/// let model = Model::parse("input x: f32; x")?;
+/// let mut run = model.executor_from::<_, f32>(&JsonRows, &Options::default())?;
+/// // Just above the middle of 1 and the number after it; as a float of 64 bits it would be the middle.
+/// assert_eq!(run.run(&JsonRow::parse("{\"x\": 1.000000059604644775390626}")?)?, 1.000_000_1);
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JsonRows;
+
+impl Loader<JsonRow> for JsonRows {
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+
+    fn qtype(&self, _: &str, declared: Option<&QType>) -> Option<QType> {
+        declared.cloned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<JsonRow>, Error> {
+        let (key, qtype) = (name.to_owned(), qtype.clone());
+        Ok(Accessor::new(move |row: &JsonRow| field(&key, &qtype, row.get(&key))))
+    }
+}
+
+/// The input `key` from what the row has under that key.
+fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, value: Option<J>) -> Result<ValueRef<'j>, Error> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(ValueRef::Missing) };
+    Json::value(qtype, value)
+        .ok_or_else(|| Error::values(format!("input `{key}` is {qtype}, found {}", excerpt(value))))
+}
+
+impl From<JsonError> for Error {
+    fn from(error: JsonError) -> Self {
+        Error::values(error.to_string())
+    }
+}
+
+/// The JSON text, cut off where it gets long.
+fn excerpt<'j>(value: impl Written<'j>) -> String {
+    let mut text = value.to_string();
+    if let Some((cut, _)) = text.char_indices().nth(40) {
+        text.truncate(cut);
+        text.push_str("..");
+    }
+    text
+}
+
+impl Listener<Map<String, Object>> for Json {
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<Map<String, Object>>, Error> {
+        if !qtype.is_data() {
+            let message = format!("output `{name}` is {qtype}, which is no JSON");
+            return Err(Diagnostic::new(Code::Binding, message).into());
+        }
+        let name = name.to_owned();
+        Ok(Setter::new(move |sink: &mut Map<String, Object>, value| {
+            let value = Json::object(&value);
+            match sink.get_mut(&name) {
+                Some(old) => *old = value,
+                None => drop(sink.insert(name.clone(), value)),
+            }
+            Ok(())
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_go_to_json_and_back() {
+        let cases: [(ValueRef<'_>, Object, Scalar); 11] = [
+            (ValueRef::Unit, json!(true), Scalar::Unit),
+            (false.into(), json!(false), Scalar::Boolean),
+            (7_i32.into(), json!(7), Scalar::Int32),
+            (i64::MIN.into(), json!(i64::MIN), Scalar::Int64),
+            (u64::MAX.into(), json!(u64::MAX), Scalar::UInt64),
+            (0.1_f32.into(), serde_json::from_str("0.1").unwrap(), Scalar::Float32),
+            (2.0.into(), serde_json::from_str("2.0").unwrap(), Scalar::Float64),
+            (f64::NEG_INFINITY.into(), json!("-Infinity"), Scalar::Float64),
+            (f32::INFINITY.into(), json!("Infinity"), Scalar::Float32),
+            ("é".into(), json!("é"), Scalar::Text),
+            (vec![255_u8, 254].into(), json!("//4="), Scalar::Bytes),
+        ];
+        for (value, object, scalar) in cases {
+            assert_eq!(Json::object(&value), object);
+            assert_eq!(Json::scalar(scalar, &object), Some(value));
+        }
+        assert_eq!(Json::object(&f64::NAN.into()), json!("NaN"));
+        let tuple = QType::tuple([QType::INT32, QType::Optional(Scalar::Text)]);
+        let fields = json!([5, null]);
+        assert_eq!(Json::object(&Json::value(&tuple, &fields).unwrap()), fields);
+    }
+
+    #[test]
+    fn what_is_of_another_type_is_refused() {
+        let cases = [
+            (Scalar::Int32, json!(2_147_483_648_i64)),
+            (Scalar::Int32, serde_json::from_str("1.0").unwrap()),
+            (Scalar::UInt64, json!(-1)),
+            (Scalar::Float64, json!("1")),
+            (Scalar::Text, json!(1)),
+            (Scalar::Bytes, json!("light!")),
+            (Scalar::Unit, json!(false)),
+            (Scalar::Boolean, json!(null)),
+        ];
+        for (scalar, object) in cases {
+            assert_eq!(Json::scalar(scalar, &object), None, "{object}");
+        }
+        assert!(Json::value(&QType::tuple([QType::INT32]), &json!([1, 2])).is_none());
+        // Just above the middle of 1 and its successor in FLOAT32; by way of FLOAT64 it would be the middle, and 1.
+        let digits = serde_json::from_str("1.000000059604644775390626").unwrap();
+        assert_eq!(Json::scalar(Scalar::Float32, &digits), Some(1.000_000_1_f32.into()));
+    }
+}

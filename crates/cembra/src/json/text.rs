@@ -1,0 +1,386 @@
+//! JSON as it is written: rows and values that keep every digit of a number and the order of keys, whatever features of
+//! `serde_json` a program turns on. `serde_json` checks a row and finds where its values end; nothing is decoded before it is
+//! asked for. What a number or a string is as a value of a model is not decided here.
+
+use serde::de::IgnoredAny;
+use serde_json::Deserializer;
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+/// A JSON object as a row for [`JsonRows`](crate::JsonRows): unlike an object of `serde_json`, it has every digit of its
+/// numbers, and its keys in order.
+///
+/// ```
+/// use cembra::{JsonRow, JsonText};
+///
+/// let row = JsonRow::parse("{\"y\": 0.10, \"x\": [1, 2]}")?;
+/// assert_eq!(row.get("y").map(JsonText::as_str), Some("0.10"));
+/// assert!(row.fields().map(|(key, _)| key).eq(["y", "x"]));
+/// let error = JsonRow::parse("{\"x\": 1,\n \"x\": 2}").unwrap_err();
+/// assert_eq!(error.to_string(), "not JSON: the key `x` is there twice, line 2");
+/// # Ok::<(), cembra::JsonError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct JsonRow {
+    text: String,
+    /// The keys, one after the other.
+    keys: String,
+    fields: Vec<Field>,
+    /// The fields by their keys.
+    sorted: Vec<usize>,
+}
+
+#[derive(Clone)]
+struct Field {
+    /// A part of `JsonRow::keys`.
+    key: Range<usize>,
+    /// A part of `JsonRow::text`.
+    value: Range<usize>,
+}
+
+/// Why a text is no row.
+#[derive(Clone, Debug)]
+pub struct JsonError {
+    message: String,
+    line: usize,
+}
+
+impl JsonError {
+    /// What is wrong, without the place.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The line of the text, counted from 1.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not JSON: {}, line {}", self.message, self.line)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        let whole = error.to_string();
+        let message = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(what, _)| what).to_owned();
+        JsonError { message, line: error.line() }
+    }
+}
+
+impl JsonRow {
+    /// The object that the text is. Its keys differ.
+    ///
+    /// # Errors
+    /// The text is not JSON, not an object, or has a key twice.
+    pub fn parse(text: impl Into<String>) -> Result<JsonRow, JsonError> {
+        let mut row = JsonRow { text: text.into(), ..JsonRow::default() };
+        row.find_fields()?;
+        Ok(row)
+    }
+
+    /// Another object, in the memory of this one. After an error the row has no fields.
+    ///
+    /// # Errors
+    /// Those of [`parse`](JsonRow::parse).
+    pub fn read(&mut self, text: &str) -> Result<(), JsonError> {
+        self.text.clear();
+        self.text.push_str(text);
+        let found = self.find_fields();
+        if found.is_err() {
+            self.fields.clear();
+            self.sorted.clear();
+        }
+        found
+    }
+
+    fn find_fields(&mut self) -> Result<(), JsonError> {
+        let JsonRow { text, keys, fields, sorted } = self;
+        keys.clear();
+        fields.clear();
+        sorted.clear();
+        serde_json::from_str::<IgnoredAny>(text)?;
+        let start = text.len() - skip_space(text).len();
+        if !text[start..].starts_with('{') {
+            return Err(JsonError { message: "an object was expected".to_owned(), line: line_of(text, start) });
+        }
+        let place = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
+        let mut parts = Parts::of(text);
+        while let Some(key) = parts.next() {
+            let Some(value) = parts.next() else { break };
+            let from = keys.len();
+            match written(key) {
+                Some(key) => keys.push_str(key),
+                None => keys.push_str(&serde_json::from_str::<String>(key).map_err(|error| {
+                    let line = line_of(text, place(key));
+                    JsonError { line, ..error.into() }
+                })?),
+            }
+            let at = place(value);
+            fields.push(Field { key: from..keys.len(), value: at..at + value.len() });
+        }
+        let key = |at: usize| &keys[fields[at].key.clone()];
+        sorted.extend(0..fields.len());
+        sorted.sort_unstable_by(|a, b| key(*a).cmp(key(*b)).then(a.cmp(b)));
+        let twice = sorted.windows(2).filter(|pair| key(pair[0]) == key(pair[1])).map(|pair| pair[1]).min();
+        match twice {
+            None => Ok(()),
+            Some(at) => {
+                let line = line_of(text, fields[at].value.start);
+                Err(JsonError { message: format!("the key {} is there twice", quoted(key(at))), line })
+            }
+        }
+    }
+
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<JsonText<'_>> {
+        let at = self.sorted.binary_search_by(|at| self.keys[self.fields[*at].key.clone()].cmp(key)).ok()?;
+        Some(JsonText(&self.text[self.fields[self.sorted[at]].value.clone()]))
+    }
+
+    /// Keys and values, in the order in which they are written.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, JsonText<'_>)> + Clone {
+        self.fields.iter().map(|field| (&self.keys[field.key.clone()], JsonText(&self.text[field.value.clone()])))
+    }
+
+    /// The whole object.
+    #[must_use]
+    pub fn text(&self) -> JsonText<'_> {
+        JsonText(self.text.trim_matches(is_space))
+    }
+}
+
+impl fmt::Debug for JsonRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.fields()).finish()
+    }
+}
+
+/// What a JSON value is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JsonKind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Boolean,
+    /// A number.
+    Number,
+    /// A string.
+    Text,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// A JSON value as it is written, a part of a [`JsonRow`]. Printed, it has no white space around its parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JsonText<'t>(&'t str);
+
+impl<'t> JsonText<'t> {
+    /// The value `null`.
+    pub const NULL: JsonText<'static> = JsonText("null");
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(self) -> &'t str {
+        self.0
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(self) -> JsonKind {
+        match self.0.as_bytes().first() {
+            Some(b'n') | None => JsonKind::Null,
+            Some(b't' | b'f') => JsonKind::Boolean,
+            Some(b'"') => JsonKind::Text,
+            Some(b'[') => JsonKind::Array,
+            Some(b'{') => JsonKind::Object,
+            Some(_) => JsonKind::Number,
+        }
+    }
+
+    /// The characters of a string; none if it is no string, or writes half of a character outside of Unicode's first plane.
+    #[must_use]
+    pub fn text(self) -> Option<Cow<'t, str>> {
+        match written(self.0) {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None => serde_json::from_str::<String>(self.0).ok().map(Cow::Owned),
+        }
+    }
+
+    /// The elements of an array; none if it is no array.
+    #[must_use]
+    pub fn elements(self) -> Option<Vec<JsonText<'t>>> {
+        (self.kind() == JsonKind::Array).then(|| Parts::of(self.0).map(JsonText).collect())
+    }
+
+    /// The keys and values of an object in the order in which they are written, where a key may be there twice; none if it is
+    /// no object, or a key has no [`text`](JsonText::text).
+    #[must_use]
+    pub fn fields(self) -> Option<Vec<(Cow<'t, str>, JsonText<'t>)>> {
+        if self.kind() != JsonKind::Object {
+            return None;
+        }
+        let mut parts = Parts::of(self.0);
+        let mut fields = Vec::new();
+        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+            fields.push((JsonText(key).text()?, JsonText(value)));
+        }
+        Some(fields)
+    }
+}
+
+impl fmt::Display for JsonText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut in_text, mut escaped) = (false, false);
+        let shown = |character: &char| {
+            match character {
+                _ if escaped => escaped = false,
+                '\\' => escaped = in_text,
+                '"' => in_text = !in_text,
+                _ => {}
+            }
+            in_text || !is_space(*character)
+        };
+        self.0.chars().filter(shown).try_for_each(|character| fmt::Write::write_char(f, character))
+    }
+}
+
+/// The elements of an array, or the keys and values of an object, in text that was checked to be JSON.
+struct Parts<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Parts<'t> {
+    fn of(text: &'t str) -> Self {
+        Parts { rest: text.trim_start_matches(is_space).get(1..).unwrap_or_default() }
+    }
+}
+
+impl<'t> Iterator for Parts<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let start = self.rest.trim_start_matches(|c| is_space(c) || matches!(c, ',' | ':'));
+        let mut values = Deserializer::from_str(start).into_iter::<IgnoredAny>();
+        // The bracket at the end is no value.
+        values.next()?.ok()?;
+        let (part, rest) = start.split_at(values.byte_offset());
+        self.rest = rest;
+        Some(part)
+    }
+}
+
+/// The characters of a string that has no escapes in it.
+fn written(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    (!inner.contains('\\')).then_some(inner)
+}
+
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\r' | '\n')
+}
+
+fn skip_space(text: &str) -> &str {
+    text.trim_start_matches(is_space)
+}
+
+/// The line that this byte of the text is on.
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// A key in backquotes, cut off where it gets long and with control characters as escapes.
+fn quoted(key: &str) -> String {
+    let mut shown = String::from("`");
+    for (index, character) in key.chars().enumerate() {
+        match character {
+            _ if index == 40 => {
+                shown.push('…');
+                break;
+            }
+            character if character.is_control() => shown.extend(character.escape_debug()),
+            character => shown.push(character),
+        }
+    }
+    shown.push('`');
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_keeps_digits_and_the_order_of_keys() {
+        let text = " {\"z\" : 9223372036854775807,\n\"a\":0.1000000000000000055511151231257827, \"\\u00e9\\n\" :[ 1e+5 , {} ,\"x \\\" y\" ] }\n";
+        let mut row = JsonRow::parse(text).unwrap();
+        let fields: Vec<_> = row.fields().map(|(key, value)| (key, value.as_str())).collect();
+        let array = "[ 1e+5 , {} ,\"x \\\" y\" ]";
+        let expected = [("z", "9223372036854775807"), ("a", "0.1000000000000000055511151231257827"), ("é\n", array)];
+        assert_eq!(fields, expected);
+        for (key, value) in expected {
+            assert_eq!(row.get(key).map(JsonText::as_str), Some(value));
+        }
+        assert_eq!(row.get("b"), None);
+        let array = row.get("é\n").unwrap();
+        let elements: Vec<_> = array.elements().unwrap().into_iter().map(|one| (one.kind(), one.as_str())).collect();
+        let expected = [(JsonKind::Number, "1e+5"), (JsonKind::Object, "{}"), (JsonKind::Text, "\"x \\\" y\"")];
+        assert_eq!(elements, expected);
+        assert_eq!(array.to_string(), "[1e+5,{},\"x \\\" y\"]");
+        assert_eq!(array.elements().unwrap()[2].text().as_deref(), Some("x \" y"));
+        row.read("{}").unwrap();
+        assert_eq!((row.fields().count(), row.get("z")), (0, None));
+    }
+
+    #[test]
+    fn values_say_what_they_are() {
+        let row =
+            JsonRow::parse("{\"a\":[null,true,false,-0,\"t\",[],{\"k\":1,\"k\":[2]}],\"half\":\"\\ud800\"}").unwrap();
+        let kinds: Vec<_> = row.get("a").unwrap().elements().unwrap().into_iter().map(JsonText::kind).collect();
+        use JsonKind::{Array, Boolean, Null, Number, Object, Text};
+        assert_eq!(kinds, [Null, Boolean, Boolean, Number, Text, Array, Object]);
+        let object = row.get("a").unwrap().elements().unwrap()[6];
+        let fields: Vec<_> =
+            object.fields().unwrap().into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(fields, ["k=1", "k=[2]"]);
+        assert_eq!((object.elements(), object.text()), (None, None));
+        assert_eq!(row.get("half").unwrap().text(), None);
+    }
+
+    #[test]
+    fn what_is_no_row_is_refused_with_its_line() {
+        let cases = [
+            ("", "not JSON: EOF while parsing a value, line 1"),
+            ("\n[1]", "not JSON: an object was expected, line 2"),
+            ("{\"a\":\n}", "not JSON: expected value, line 2"),
+            ("{} {}", "not JSON: trailing characters, line 1"),
+            ("{\"a\":1,\n\"a\":2}", "not JSON: the key `a` is there twice, line 2"),
+            ("{\"\\u0061\":1,\n\"b\":2,\n\"a\":2}", "not JSON: the key `a` is there twice, line 3"),
+            ("{\n\"\\udc00\":1}", "not JSON: lone leading surrogate in hex escape, line 2"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(JsonRow::parse(text).unwrap_err().to_string(), expected, "{text}");
+        }
+        let long = format!("{{\"{0}\":1,\"{0}\":2}}", "k".repeat(1_000_000));
+        let expected = format!("not JSON: the key `{}…` is there twice, line 1", "k".repeat(40));
+        assert_eq!(JsonRow::parse(long).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn depth_takes_no_stack() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        let row = JsonRow::parse(deep).unwrap();
+        assert_eq!(row.get("a").unwrap().to_string().len(), 2_000_000);
+    }
+}
