@@ -2,7 +2,7 @@
 //! it can be moved and cached. One list gives the number, the signature and the function.
 
 use crate::preserving::call_preserving;
-use crate::{Text, math};
+use crate::{Bytes, compare, math};
 
 /// The machine types that cross a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -188,7 +188,13 @@ runtime_functions! {
     /// -1, 0 or 1 as the first text is before, equal to or after the second, byte by byte.
     CompareText = "compare_text" (xp: I64, xn: I64, yp: I64, yn: I64) -> I32 {
         // SAFETY: STRING-VIEW: lowering passes the pointer and length of live views, with length 0 for a missing text.
-        let (x, y) = unsafe { (Text::from_raw(xp as *const u8, xn as usize), Text::from_raw(yp as *const u8, yn as usize)) };
-        x.as_str().cmp(y.as_str()) as i32
+        let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, xn as usize), Bytes::from_raw(yp as *const u8, yn as usize)) };
+        compare::order(x.as_slice(), y.as_slice()) as i32
+    }
+    /// 0 if two texts of this length are equal, else 1.
+    TextsDiffer = "texts_differ" (xp: I64, yp: I64, n: I64) -> I32 {
+        // SAFETY: STRING-VIEW: lowering passes the pointers of live views of one length, with length 0 for a missing text.
+        let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, n as usize), Bytes::from_raw(yp as *const u8, n as usize)) };
+        (!compare::equal(x.as_slice(), y.as_slice())).into()
     }
 }

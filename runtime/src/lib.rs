@@ -8,6 +8,7 @@ mod arena;
 mod c_interface;
 mod cancellation;
 mod code_memory;
+pub mod compare;
 mod context;
 mod fields;
 mod frame;

@@ -23,6 +23,7 @@ mod pieces;
 mod player;
 mod reads;
 mod store;
+mod texts;
 
 pub use cache::{CodeCache, CodeCacheCounts};
 pub use cembra_runtime::RawFunction;

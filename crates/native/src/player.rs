@@ -4,7 +4,7 @@
 use crate::blends::{self, Form};
 use crate::cells::clif_type;
 use crate::pairs::{self, Pair};
-use crate::{instructions, isa};
+use crate::{instructions, isa, texts};
 use cembra_ops::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
 use cranelift_codegen::ir::{
@@ -224,35 +224,44 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
                 self.around.call(self.builder, *function, &args)
             }
-            Instr::RareCall { mask, function, args, otherwise } => self.rare_call(*mask, *function, args, *otherwise),
+            Instr::RareCall { mask, function, args, otherwise } => self.call_where(*mask, *function, args, *otherwise),
         })
     }
 
-    /// Goes to a cold block where the mask holds, calls there, and comes back.
-    fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> ir::Value {
+    /// Goes to another block where the mask holds, calls there, and comes back. A mathematical function is called so where its
+    /// argument is rare: the block is a cold one.
+    fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> ir::Value {
+        let known_length = args.last().and_then(|length| self.tape.known_bits(*length));
         let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
         let otherwise = self.val(otherwise);
-        let [rare, join] = [(); 2].map(|()| self.builder.create_block());
-        self.builder.set_cold_block(rare);
+        let is_rare = matches!(function.signature().1, MachineType::F32 | MachineType::F64);
+        let [call, join] = [(); 2].map(|()| self.builder.create_block());
+        if is_rare {
+            self.builder.set_cold_block(call);
+        }
         self.builder.append_block_param(join, self.builder.func.dfg.value_type(otherwise));
         let mut last = mask;
         // Two branches are less than the disjunction of two comparisons.
         while let Instr::MaskOr(first, second) = self.tape.instrs()[last.index()] {
             let next = self.builder.create_block();
             let first = self.mask(first);
-            self.builder.ins().brif(first, rare, &[], next, &[]);
+            self.builder.ins().brif(first, call, &[], next, &[]);
             self.builder.seal_block(next);
             self.builder.switch_to_block(next);
             last = second;
         }
         let last = self.mask(last);
-        self.builder.ins().brif(last, rare, &[], join, &[otherwise.into()]);
-        self.builder.seal_block(rare);
-        self.builder.switch_to_block(rare);
-        let result = if self.can_preserve() {
-            self.call_preserving(function, &args)
-        } else {
-            self.around.call(self.builder, function, &args)
+        self.builder.ins().brif(last, call, &[], join, &[otherwise.into()]);
+        self.builder.seal_block(call);
+        self.builder.switch_to_block(call);
+        let in_instructions = match (function, known_length) {
+            (RuntimeFn::TextsDiffer, Some(length)) => texts::differ(self.builder, [args[0], args[1]], length),
+            _ => None,
+        };
+        let result = match in_instructions {
+            Some(result) => result,
+            None if is_rare && self.can_preserve() => self.call_preserving(function, &args),
+            None => self.around.call(self.builder, function, &args),
         };
         self.builder.ins().jump(join, &[result.into()]);
         self.builder.seal_block(join);

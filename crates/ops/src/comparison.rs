@@ -4,8 +4,8 @@
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
 use crate::kernel::{MaskValue, mask, strict};
-use crate::{Bin, Cell, Cmp, Datum, Example, Mask, Overload, Promotion, Tape};
-use cembra_runtime::{Bytes, MachineType, RuntimeFn, Text};
+use crate::{Bin, Cell, Cmp, Datum, Example, Mask, Overload, Promotion, Tape, Val};
+use cembra_runtime::{Bytes, MachineType, RuntimeFn, Text, compare};
 use std::cmp::Ordering;
 
 trait Ordered {
@@ -31,22 +31,38 @@ ordered! {
     f32 => |x, y| x.partial_cmp(&y);
     f64 => |x, y| x.partial_cmp(&y);
     u64 => |x, y| Some(x.cmp(&y));
-    Text<'static> => |x, y| Some(x.as_str().cmp(y.as_str()));
-    Bytes<'static> => |x, y| Some(x.as_slice().cmp(y.as_slice()));
+    Text<'static> => |x, y| Some(compare::order(x.as_bytes().as_slice(), y.as_bytes().as_slice()));
+    Bytes<'static> => |x, y| Some(compare::order(x.as_slice(), y.as_slice()));
 }
 
 /// Records a comparison of two present values of one type.
-fn compare(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
+fn record(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
     match (a, b) {
         (Datum::Num(x), Datum::Num(y)) => t.cmp(op, x, y),
         (Datum::Flag(x), Datum::Flag(y)) => flags(t, op, x, y),
         (Datum::Text { ptr: xp, len: xn }, Datum::Text { ptr: yp, len: yn }) => {
-            let order = t.call(RuntimeFn::CompareText, &[xp, xn, yp, yn]);
             let zero = t.konst(MachineType::I32, 0);
-            t.cmp(op, order, zero)
+            let found = match op {
+                Cmp::Eq | Cmp::Ne => texts_differ(t, (xp, xn), (yp, yn)),
+                _ => t.call(RuntimeFn::CompareText, &[xp, xn, yp, yn]),
+            };
+            t.cmp(op, found, zero)
         }
         _ => t.mconst(matches!(op, Cmp::Eq | Cmp::Le | Cmp::Ge)),
     }
+}
+
+/// Records 0 where two texts are equal, else 1. Texts of unlike lengths are not looked at: most texts that are compared are
+/// unlike in that, or missing, which is length 0 here.
+fn texts_differ(t: &mut Tape, (xp, xn): (Val, Val), (yp, yn): (Val, Val)) -> Val {
+    let alike = t.cmp(Cmp::Eq, xn, yn);
+    let [equal, unlike] = [0, 1].map(|found| t.konst(MachineType::I32, found));
+    // The length of a literal is known.
+    let length = if t.known_bits(yn).is_some() { yn } else { xn };
+    if t.known_bits(length) == Some(0) {
+        return t.select(alike, equal, unlike);
+    }
+    t.call_where(alike, RuntimeFn::TextsDiffer, &[xp, yp, length], unlike)
 }
 
 /// Records a comparison of unsigned numbers: with the sign bits flipped, signed order is unsigned order.
@@ -109,16 +125,16 @@ macro_rules! overloads {
     };
     // UINT64 is compared for equality by masks, and in every way by booleans.
     (mask, $cmp:expr, |$order:ident| $holds:expr) => {
-        Meaning::Overloads(const { &overloads!(@mask $cmp, |$order| $holds, |t, a| Cell::mask(compare(t, $cmp, a[0].datum, a[1].datum));
+        Meaning::Overloads(const { &overloads!(@mask $cmp, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
             (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>) })
     };
     (equality, $cmp:expr, |$order:ident| $holds:expr) => {
-        Meaning::Overloads(const { &overloads!(@mask $cmp, |$order| $holds, |t, a| Cell::mask(compare(t, $cmp, a[0].datum, a[1].datum));
+        Meaning::Overloads(const { &overloads!(@mask $cmp, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
             (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>) })
     };
     (bool, $cmp:expr, |$order:ident| $holds:expr) => {
         Meaning::Overloads(const { &join(
-            overloads!(@bool $cmp, |$order| $holds, |t, a| Cell::flag(compare(t, $cmp, a[0].datum, a[1].datum));
+            overloads!(@bool $cmp, |$order| $holds, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
                 (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>),
             overloads!(@bool $cmp, |$order| $holds, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
         ) })

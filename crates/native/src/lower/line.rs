@@ -4,7 +4,7 @@ use super::Lowering;
 use crate::cells::{Cell, Datum, Presence};
 use crate::notes::Notes;
 use crate::player::Player;
-use cembra_expr::Value;
+use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{self as ops, Tape};
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
@@ -110,7 +110,14 @@ impl Lowering<'_, '_, '_> {
             Some(cell) => TapeCell::Scalar(cell),
             None => {
                 let cell = self.cell(value);
-                line.enter(self.tape, &cell, &plan.value(value).qtype)
+                let mut cell = line.enter(self.tape, &cell, &plan.value(value).qtype);
+                // Where a literal text is, its template knows; how long it is, the tape.
+                if let TapeCell::Scalar(ops::Cell { datum: ops::Datum::Text { len, .. }, .. }) = &mut cell
+                    && let Some(bytes) = literal.and_then(text_bytes)
+                {
+                    *len = self.tape.konst(MachineType::I64, bytes as u64);
+                }
+                cell
             }
         };
         line.cells.set(value, cell.clone());
@@ -126,6 +133,15 @@ impl Lowering<'_, '_, '_> {
             }
             _ => None,
         }
+    }
+}
+
+/// The length of a literal text.
+fn text_bytes(literal: &Value) -> Option<usize> {
+    match literal.as_scalar()? {
+        ScalarValue::Text(text) => Some(text.len()),
+        ScalarValue::Bytes(bytes) => Some(bytes.len()),
+        _ => None,
     }
 }
 

@@ -1,10 +1,9 @@
 //! Mathematical functions on a tape: the algorithms of the runtime, recorded as instructions. That is all a backend needs
 //! to inline them; a tape may be told to call them instead, which gives the same bits and less code.
 
-use super::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
+use super::{Bin, Cmp, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::math::{self, Arithmetic};
 use cembra_runtime::{MachineType, RuntimeFn};
-use smallvec::SmallVec;
 
 impl Tape {
     /// Says whether mathematical functions are recorded as instructions, as they are at first, or as calls.
@@ -19,11 +18,6 @@ impl Tape {
             Some(result) => result,
             None => self.call(function, args),
         }
-    }
-
-    /// Calls a function where the mask holds, which is rare; elsewhere the result is `otherwise`.
-    pub(crate) fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
-        Val(self.push(Instr::RareCall { mask, function, args: SmallVec::from_slice(args), otherwise }))
     }
 }
 
@@ -119,10 +113,10 @@ impl Arithmetic for Tape {
     }
 
     fn rare_single(&mut self, mask: Mask, function: RuntimeFn, arguments: &[Val], ordinary: Val) -> Val {
-        self.rare_call(mask, function, arguments, ordinary)
+        self.call_where(mask, function, arguments, ordinary)
     }
 
     fn rare_double(&mut self, mask: Mask, function: RuntimeFn, arguments: &[Val], ordinary: Val) -> Val {
-        self.rare_call(mask, function, arguments, ordinary)
+        self.call_where(mask, function, arguments, ordinary)
     }
 }

@@ -164,7 +164,7 @@ pub enum Instr {
     },
     /// A call of a runtime function that returns a number.
     Call(RuntimeFn, SmallVec<[Val; 4]>),
-    /// A call where the mask holds, which is rare; elsewhere a number that is there already.
+    /// A call where the mask holds, which is rare for a mathematical function; elsewhere a number that is there already.
     RareCall {
         /// Where to call.
         mask: Mask,
@@ -451,6 +451,16 @@ impl Tape {
     /// Calls a runtime function.
     pub fn call(&mut self, function: RuntimeFn, args: &[Val]) -> Val {
         Val(self.push(Instr::Call(function, SmallVec::from_slice(args))))
+    }
+
+    /// Calls a runtime function where the mask holds; elsewhere `otherwise` is the result. A mathematical function is called so
+    /// where its argument is rare.
+    pub(crate) fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
+        match self.known(mask) {
+            Some(true) => self.call(function, args),
+            Some(false) => otherwise,
+            None => Val(self.push(Instr::RareCall { mask, function, args: SmallVec::from_slice(args), otherwise })),
+        }
     }
 
     /// Finds which instructions are needed for these results, faults included: `live` is filled by position.

@@ -179,7 +179,7 @@ impl Playing<'_> {
             }
             Instr::RareCall { mask, function, ref args, otherwise } => {
                 let (mask, args, otherwise) = (self.mask(mask), self.vals(args), self.val(otherwise));
-                Made::Val(self.tape.rare_call(mask, function, &args, otherwise))
+                Made::Val(self.tape.call_where(mask, function, &args, otherwise))
             }
         };
         match made {
@@ -357,7 +357,8 @@ impl Check<'_> {
         Ok(made)
     }
 
-    /// The call of a function of the runtime. Integers that functions take are views of texts.
+    /// The call of a function of the runtime. Integers that it takes must be views of texts, each an address and its length;
+    /// functions that take others are not for rules of users.
     fn call(&self, function: RuntimeFn, args: &[Val]) -> Result<MachineType, Refusal> {
         let (takes, ret) = function.signature();
         refuse_unless(takes.len() == args.len(), TYPES)?;
