@@ -1,7 +1,7 @@
 //! The results of a run: one record per workload, subject and metric, as a table for people and as JSON to keep.
 
 use crate::measure::{Samples, Task};
-use crate::subject::{INTERPRETER, LIMIT, NATIVE};
+use crate::subject::{INTERPRETER, LIMIT, NATIVE, NATIVE_TYPED};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -186,7 +186,7 @@ pub fn write_interpreter_ratios(records: &[Record], peers: &[&str], mut out: imp
     for ours in ours {
         let rivals = || records.iter().filter(|other| (other.workload, other.metric) == (ours.workload, ours.metric));
         let fastest = |record: &&Record| peers.contains(&record.subject) && record.left_out.is_none();
-        let native = rivals().find(|record| record.subject == NATIVE);
+        let native = [NATIVE, NATIVE_TYPED].into_iter().find_map(|name| rivals().find(|record| record.subject == name));
         let peer = rivals().filter(fastest).min_by(|a, b| a.median.total_cmp(&b.median));
         for rival in native.into_iter().chain(peer) {
             let (workload, metric, subject) = (ours.workload, ours.metric, rival.subject);

@@ -178,7 +178,7 @@ pub(crate) trait Scratch<C> {
 }
 
 /// The limit looks at neither.
-struct Nothing;
+pub(crate) struct Nothing;
 
 impl Scratch<u8> for Nothing {
     fn scratch(&mut self) -> (*mut u8, *mut u8) {
@@ -263,7 +263,7 @@ fn call_bare<W: Workload>(
 }
 
 /// An executor used as a user would.
-struct Typed<W: Workload> {
+pub(crate) struct Typed<W: Workload> {
     name: &'static str,
     executor: ExecutorOf<W>,
     /// Outputs are returned, not written where the caller has them.
@@ -271,7 +271,8 @@ struct Typed<W: Workload> {
 }
 
 impl<W: Workload> Typed<W> {
-    fn new(name: &'static str, way: Way, moved: bool) -> Result<Self, Error> {
+    /// The executor of the workload's model.
+    pub(crate) fn new(name: &'static str, way: Way, moved: bool) -> Result<Self, Error> {
         Ok(Typed { name, executor: executor::<W>(way)?, moved })
     }
 }

@@ -11,6 +11,7 @@ const UNSAFE: &[&str] = &[
     "benches/limit/limit.rs",
     "benches/src/peers/fasteval.rs",
     "benches/src/subject.rs",
+    "benches/src/texts.rs",
     "benches/src/user.rs",
     "benches/src/workload.rs",
     "crates/cembra/src/binding.rs",

@@ -5,7 +5,7 @@ use cembra_benches::measure::Effort;
 use cembra_benches::record::{self, Record};
 use cembra_benches::scalar::Scalar;
 use cembra_benches::subject::Way;
-use cembra_benches::{Error, large, life, user, workload};
+use cembra_benches::{Error, large, life, texts, user, workload};
 use clap::{Args, Parser, Subcommand};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -42,6 +42,8 @@ enum What {
     },
     /// Nanoseconds per call of a function: as a built-in operator, and as operators of the user.
     User(Common),
+    /// Nanoseconds per call of models that compare texts.
+    Texts(Common),
     /// The lives of many small models: load, first call, call, drop; the tails of their times, and their memory.
     Life(Life),
 }
@@ -129,6 +131,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
             let ways: Vec<Way> = life::WAYS.into_iter().filter(wanted).collect();
             arguments.report.write(&life::run(arguments.models as usize, &ways)?)
         }
+        What::Texts(common) => common.report.write(&texts::run(common.effort(31, 3, Duration::from_millis(2)))?),
         What::User(common) => common.report.write(&user::run(common.effort(31, 3, Duration::from_millis(2)))?),
     }
 }
