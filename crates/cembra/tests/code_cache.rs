@@ -6,7 +6,7 @@ use cembra::{
     Backend, Cell, CodeCache, CodeCacheCounts, Limits, Model, Options, Registry, Tape, Tier, Un, UserOperator, Value,
     print_value,
 };
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -190,11 +190,15 @@ fn many_writers_and_readers_at_once() {
 #[test]
 fn the_oldest_files_make_room() {
     let folder = private();
-    fs::write(folder.path().join("left over"), vec![0; 100_000]).expect("written");
-    let old = fs::File::options().write(true).open(folder.path().join("left over")).expect("opened");
+    // What processes left behind that ended while they wrote.
+    let part = |name: &str, size| {
+        let path = folder.path().join(format!(".cembra-{name}.part"));
+        fs::write(&path, [b"cembra code  01\n".as_slice(), &vec![0; size]].concat()).expect("written");
+        path
+    };
+    let old = File::options().write(true).open(part("old", 100_000)).expect("opened");
     old.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("set");
-    let young = folder.path().join("a young one");
-    fs::write(&young, vec![0; 1000]).expect("written");
+    let young = part("young", 1000);
     let cache = CodeCache::open_within(folder.path(), 4000).expect("private");
     assert_eq!(files(folder.path()), [young], "counted when it is opened");
     let options = Options::default().code_cache(cache);
@@ -265,4 +269,65 @@ fn user_operators_are_looked_up_anew_and_their_rules_go_past_the_cache() {
     };
     assert_eq!((run(rule(false), &cache), run(rule(true), &cache)), ("4.5".to_owned(), "-2.5".to_owned()));
     assert_eq!((counted(&cache), cache.counts().bypassed), ((1, 1, 0), 2));
+}
+
+#[test]
+fn what_is_not_of_the_cache_is_not_removed() {
+    let folder = private();
+    evaluate(PLUS, &Options::default().code_cache(open(folder.path())));
+    let entry = files(folder.path()).remove(0);
+    let name = |first: &str| format!("{first}{}", &entry.file_name().expect("a name").to_str().expect("UTF-8")[1..]);
+    let large = vec![b'x'; 100_000];
+    // Of another name, of a name that is almost one of an entry, and of such a name but no entry.
+    let strangers = ["notes.txt", &name("x"), &name("f").replace(".code", ".coda"), &name("0"), &name("1"), ".tmpabc"];
+    for stranger in strangers {
+        let path = folder.path().join(stranger);
+        if path != entry {
+            fs::write(&path, &large).expect("written");
+            let old = std::time::SystemTime::UNIX_EPOCH;
+            File::options().write(true).open(&path).and_then(|file| file.set_modified(old)).expect("an old file");
+        }
+    }
+    // Large enough for no entry at all.
+    let cache = CodeCache::open_within(folder.path(), 1).expect("a cache");
+    assert!(!entry.exists());
+    for stranger in strangers.iter().map(|name| folder.path().join(name)).filter(|path| *path != entry) {
+        assert_eq!(fs::read(&stranger).expect("still there"), large, "{}", stranger.display());
+    }
+    evaluate(PLUS, &Options::default().code_cache(cache));
+}
+
+/// The most memory that the process ever had, in bytes.
+#[cfg(target_os = "linux")]
+fn most_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_entry_that_is_larger_than_code_may_be_is_not_read() {
+    let folder = private();
+    let options = Options::default().limits(Limits { code_bytes: 1 << 20, ..Limits::default() });
+    let cached = || {
+        let cache = open(folder.path());
+        (options.clone().code_cache(cache.clone()), cache)
+    };
+    let (with, _) = cached();
+    let expected = evaluate(PLUS, &with);
+    let entry = files(folder.path()).remove(0);
+    // A hole of 200 MiB takes no room until somebody reads it.
+    File::options().write(true).open(&entry).and_then(|file| file.set_len(200 << 20)).expect("a long file");
+    let before = most_memory();
+    let (with, cache) = cached();
+    assert_eq!(evaluate(PLUS, &with), expected);
+    assert_eq!(counted(&cache), (0, 1, 1));
+    assert!(most_memory() - before < 100 << 20, "{before} {}", most_memory());
+    assert!(fs::metadata(&entry).expect("made anew").len() < 1 << 20);
+    // A pipe that nobody writes to would be waited for.
+    fs::remove_file(&entry).expect("removed");
+    assert!(std::process::Command::new("mkfifo").arg(&entry).status().expect("a command").success());
+    let (with, cache) = cached();
+    assert_eq!((evaluate(PLUS, &with), counted(&cache)), (expected, (0, 1, 1)));
 }

@@ -8,8 +8,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The largest entry that is read.
-const MOST_OF_ENTRY: u64 = 1 << 30;
+/// What the files of entries that are not whole yet are called, around letters that differ.
+const PART: (&str, &str) = (".cembra-", ".part");
 
 /// A folder that only this user can write to.
 #[derive(Debug)]
@@ -35,15 +35,20 @@ impl Folder {
         Ok(folder)
     }
 
-    pub(super) fn read(&self, key: &Key) -> io::Result<Vec<u8>> {
-        let file = File::open(self.path.join(key.file_name()))?;
-        let size = file.metadata()?.len();
-        if size > MOST_OF_ENTRY {
-            return Err(io::ErrorKind::FileTooLarge.into());
+    /// Reads an entry, if it is no larger than `most` bytes.
+    pub(super) fn read(&self, key: &Key, most: u64) -> io::Result<Vec<u8>> {
+        let path = self.path.join(key.file_name());
+        // Looked at first: to open what is no file could take for ever.
+        let about = fs::symlink_metadata(&path)?;
+        if !about.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
-        let mut bytes = Vec::with_capacity(size as usize + 1);
-        file.take(MOST_OF_ENTRY).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
+        let size = usize::try_from(about.len()).ok().filter(|_| about.len() <= most).ok_or_else(too_large)?;
+        let mut bytes = Vec::with_capacity(size + 1);
+        // It may have grown since.
+        File::open(&path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
     }
 
     /// Keeps an entry, if that is possible.
@@ -56,19 +61,19 @@ impl Folder {
     }
 
     fn try_write(&self, key: &Key, entry: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.path)?;
+        let mut file = tempfile::Builder::new().prefix(PART.0).suffix(PART.1).tempfile_in(&self.path)?;
         file.write_all(entry)?;
         file.persist(self.path.join(key.file_name()))?;
         Ok(())
     }
 
-    /// Counts the files, and removes the oldest if there are too many bytes: to three quarters, so that not every entry that
-    /// is written then is followed by a count.
+    /// Counts the entries, and removes the oldest if there are too many bytes: to three quarters, so that not every entry that
+    /// is written then is followed by a count. Whatever else is in the folder is somebody's, and stays.
     fn evict(&self) {
         let Ok(entries) = fs::read_dir(&self.path) else { return };
         let mut files: Vec<(std::time::SystemTime, u64, PathBuf)> = entries
             .filter_map(|entry| {
-                let entry = entry.ok()?;
+                let entry = entry.ok().filter(|entry| entry.file_name().to_str().is_some_and(is_of_cache))?;
                 let about = entry.metadata().ok().filter(Metadata::is_file)?;
                 Some((about.modified().ok()?, about.len(), entry.path()))
             })
@@ -81,13 +86,26 @@ impl Folder {
                     break;
                 }
                 // Somebody else may have removed it.
-                if fs::remove_file(path).is_ok() {
+                if begins_as_entry(&path) && fs::remove_file(path).is_ok() {
                     held -= size;
                 }
             }
         }
         self.held.store(held, Ordering::Relaxed);
     }
+}
+
+/// True for the names of entries, and of those that are not whole yet.
+fn is_of_cache(name: &str) -> bool {
+    let part = name.strip_prefix(PART.0).is_some_and(|rest| rest.ends_with(PART.1));
+    part || Key::is_file_name(name)
+}
+
+/// True for a file that begins as entries do, or to do so.
+fn begins_as_entry(path: &Path) -> bool {
+    let mut start = Vec::with_capacity(Key::MAGIC.len());
+    let read = File::open(path).and_then(|file| file.take(Key::MAGIC.len() as u64).read_to_end(&mut start));
+    read.is_ok() && Key::MAGIC.starts_with(&start)
 }
 
 #[cfg(unix)]

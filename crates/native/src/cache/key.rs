@@ -8,15 +8,20 @@ use cembra_runtime::interface;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-/// What an entry starts with.
-const MAGIC: &[u8; 16] = b"cembra code  01\n";
-/// Where the code starts in an entry: behind the magic and the checksum.
-const HEADER: usize = MAGIC.len() + blake3::OUT_LEN;
+/// Where the body starts in an entry: behind the magic and the checksum.
+const HEADER: usize = Key::MAGIC.len() + blake3::OUT_LEN;
+/// How names of entries end.
+const ENDING: &str = ".code";
 
 /// The key of an entry.
 pub(super) struct Key(blake3::Hash);
 
 impl Key {
+    /// What an entry starts with.
+    pub(super) const MAGIC: &[u8; 16] = b"cembra code  01\n";
+    /// Bytes of an entry besides its code: the header, and the stack that the code takes.
+    pub(super) const OVERHEAD: usize = HEADER + size_of::<u64>();
+
     /// The key of the code that a plan is compiled to.
     pub(super) fn of(isas: &Isas, plan: &Plan, binding: &Binding, tier: Tier, limits: &Limits) -> Key {
         let mut bytes = Bytes(Vec::with_capacity(64 * (plan.step_count() + plan.value_count())));
@@ -28,7 +33,12 @@ impl Key {
 
     /// The name of the entry's file.
     pub(super) fn file_name(&self) -> String {
-        format!("{}.code", self.0.to_hex())
+        format!("{}{ENDING}", self.0.to_hex())
+    }
+
+    /// True if some entry is called so.
+    pub(super) fn is_file_name(name: &str) -> bool {
+        name.strip_suffix(ENDING).is_some_and(|hash| blake3::Hash::from_hex(hash).is_ok())
     }
 
     fn checksum(&self, body: &[u8]) -> blake3::Hash {
@@ -38,13 +48,13 @@ impl Key {
     /// The entry of this key with this code, which takes so much stack.
     pub(super) fn seal(&self, code: &[u8], stack: usize) -> Vec<u8> {
         let body = [&(stack as u64).to_le_bytes(), code].concat();
-        [MAGIC.as_slice(), self.checksum(&body).as_bytes(), &body].concat()
+        [Key::MAGIC.as_slice(), self.checksum(&body).as_bytes(), &body].concat()
     }
 
     /// The code of an entry and the stack that it takes, if it is one of this key.
     pub(super) fn open<'e>(&self, entry: &'e [u8]) -> Option<(&'e [u8], usize)> {
         let (header, body) = entry.split_at_checked(HEADER)?;
-        let checksum = header.strip_prefix(MAGIC)?;
+        let checksum = header.strip_prefix(Key::MAGIC)?;
         let (stack, code) = body.split_first_chunk()?;
         let stack = usize::try_from(u64::from_le_bytes(*stack)).ok()?;
         (!code.is_empty() && self.checksum(body).as_bytes() == checksum).then_some((code, stack))

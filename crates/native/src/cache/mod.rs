@@ -104,7 +104,9 @@ impl CodeCache {
         }
         let isas = isa::host(tier)?;
         let key = Key::of(&isas, plan, binding, tier, budget.limits());
-        let entry = inner.folder.read(&key);
+        // Larger code would be refused if it were made.
+        let most = budget.limits().code_bytes.saturating_add(Key::OVERHEAD);
+        let entry = inner.folder.read(&key, most as u64);
         if let Ok(Some((kept, stack))) = entry.as_ref().map(|entry| key.open(entry)) {
             count(&inner.hits);
             // SAFETY: CODE-CACHE: the entry is from a folder of this user's alone, under the key of this plan.
