@@ -77,6 +77,29 @@ fn read_dump(mut bytes: &[u8]) -> Vec<(Function, Vec<u8>)> {
     found
 }
 
+/// Links and folders in the place of the files are left alone; what another process of this number left behind is not.
+fn names_that_are_taken(directory: &std::path::Path) {
+    let precious = directory.join("precious");
+    std::fs::write(&precious, "kept").expect("done");
+    for (profile, name) in [(Profile::PerfMap, "perf-ID.map"), (Profile::Jitdump, "jit-ID.dump")] {
+        let path = directory.join(name.replace("ID", &std::process::id().to_string()));
+        let refused = || profile_code(profile, directory).expect_err("refused").kind();
+        std::os::unix::fs::symlink(&precious, &path).expect("done");
+        assert_eq!(refused(), ErrorKind::AlreadyExists);
+        std::fs::remove_file(&path).expect("done");
+        std::os::unix::fs::symlink(directory.join("nothing"), &path).expect("done");
+        assert_eq!(refused(), ErrorKind::AlreadyExists);
+        assert!(!directory.join("nothing").exists());
+        std::fs::remove_file(&path).expect("done");
+        std::fs::create_dir(&path).expect("done");
+        assert_eq!(refused(), ErrorKind::AlreadyExists);
+        std::fs::remove_dir(&path).expect("done");
+        // Another name of a file keeps what is in it.
+        std::fs::hard_link(&precious, &path).expect("done");
+    }
+    assert_eq!(std::fs::read_to_string(&precious).expect("read"), "kept");
+}
+
 #[test]
 fn profiles_name_the_code_of_models() {
     let directory = tempfile::tempdir().unwrap();
@@ -85,8 +108,10 @@ fn profiles_name_the_code_of_models() {
     let options = Options::default().backend(Backend::Native).metrics(counters.clone());
     let before = model.executor::<Row, f64>(&options).unwrap();
 
+    names_that_are_taken(directory.path());
     let map = profile_code(Profile::PerfMap, directory.path()).unwrap();
     let dump = profile_code(Profile::Jitdump, directory.path()).unwrap();
+    assert_eq!(std::fs::read_to_string(directory.path().join("precious")).unwrap(), "kept");
     let id = std::process::id();
     assert_eq!(
         (map.file_name().unwrap(), dump.file_name().unwrap()),

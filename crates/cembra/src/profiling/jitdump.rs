@@ -6,7 +6,7 @@ use cembra_runtime::CodePages;
 use memmap2::{Mmap, MmapOptions};
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -34,10 +34,10 @@ pub(super) struct Jitdump {
 }
 
 impl Jitdump {
-    /// Makes `jit-PID.dump`, in the place of one that is there.
+    /// Makes `jit-PID.dump`.
     pub(super) fn create(directory: &Path) -> io::Result<(Jitdump, PathBuf)> {
         let path = directory.join(format!("jit-{}.dump", std::process::id()));
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+        let mut file = super::create(&path)?;
         file.write_all(&header())?;
         // SAFETY: MARKER-MAPPING.
         let marker = unsafe { MmapOptions::new().len(HEADER as usize).map_exec(&file)? };

@@ -7,7 +7,8 @@ mod perf_map;
 
 use cembra_native::Tier;
 use cembra_runtime::CodePages;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -53,7 +54,9 @@ static JITDUMP: Place = OnceLock::new();
 ///
 /// # Errors
 /// The file cannot be made (`Jitdump` also needs a directory from which the system may map code); the form is not known to this
-/// system (`Unsupported`); or this form is being written already (`AlreadyExists`).
+/// system (`Unsupported`); or this form is being written already, or something else has the file's name (`AlreadyExists`): the
+/// name can be foretold, and the directory may be open to others, so links are not followed, and nothing is overwritten. Only
+/// a file of this user that an earlier process of the same number left behind is removed.
 pub fn profile_code(profile: Profile, directory: &Path) -> io::Result<PathBuf> {
     let place = match profile {
         Profile::PerfMap => &PERF_MAP,
@@ -62,7 +65,7 @@ pub fn profile_code(profile: Profile, directory: &Path) -> io::Result<PathBuf> {
     let place = place.get_or_init(Mutex::default);
     let mut sink = place.lock().unwrap_or_else(PoisonError::into_inner);
     if sink.is_some() {
-        return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+        return Err(io::Error::from(ErrorKind::AlreadyExists));
     }
     let (opened, path) = open(profile, directory)?;
     *sink = Some(opened);
@@ -81,8 +84,34 @@ fn open(profile: Profile, directory: &Path) -> io::Result<(Box<dyn Sink>, PathBu
             Ok((Box::new(dump), path))
         }
         #[cfg(not(target_os = "linux"))]
-        Profile::Jitdump => Err(io::Error::from(io::ErrorKind::Unsupported)),
+        Profile::Jitdump => Err(io::Error::from(ErrorKind::Unsupported)),
     }
+}
+
+/// Makes a file of a name that can be foretold, in a directory that others may write to.
+fn create(path: &Path) -> io::Result<File> {
+    // A new file, or none: what is there is not opened, and a link is not followed.
+    let new = || OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    match new() {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && is_left_behind(path) => {
+            std::fs::remove_file(path)?;
+            new()
+        }
+        made => made,
+    }
+}
+
+/// True for a file of the user that this process acts as.
+#[cfg(target_os = "linux")]
+fn is_left_behind(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let ours = rustix::process::geteuid().as_raw();
+    path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == ours)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_left_behind(_: &Path) -> bool {
+    false
 }
 
 /// Writes a model's machine code into the profiles that there are. `failed` is told of one that ends here.

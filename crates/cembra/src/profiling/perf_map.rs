@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 pub(super) struct PerfMap(File);
 
 impl PerfMap {
-    /// Makes `perf-PID.map`, in the place of one that is there.
+    /// Makes `perf-PID.map`.
     pub(super) fn create(directory: &Path) -> io::Result<(PerfMap, PathBuf)> {
         let path = directory.join(format!("perf-{}.map", std::process::id()));
-        Ok((PerfMap(File::create(&path)?), path))
+        Ok((PerfMap(super::create(&path)?), path))
     }
 }
 
