@@ -10,18 +10,19 @@
 use super::error::{DataCode, DataError};
 use super::records::{Record, Records};
 use super::scalar;
-use super::schema::{Column, INFERENCE_ROWS, Place, Schema, Wanted, absent_columns, quoted};
+use super::schema::{Ahead, Column, Place, Schema, Wanted, absent_columns, quoted};
 use cembra_expr::Value;
 use cembra_runtime::{Fields, Names, QType, Scalar};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::BufRead;
+use std::ops::Bound;
 
 /// A CSV whose header is read.
 pub(crate) struct CsvData {
     records: Records<Box<dyn BufRead>>,
     header: Vec<String>,
-    /// Where each column is.
-    positions: HashMap<String, usize>,
+    /// Where each column is, in the order of names.
+    positions: BTreeMap<String, usize>,
     null: Option<String>,
 }
 
@@ -54,7 +55,7 @@ impl CsvData {
                 .hint("the first line of a CSV names its columns"));
         }
         let mut header = Vec::with_capacity(record.len());
-        let mut positions = HashMap::new();
+        let mut positions = BTreeMap::new();
         for index in 0..record.len() {
             let name = std::str::from_utf8(record.field(index)).map_err(|_| {
                 DataError::new(DataCode::Unreadable, format!("the name of column {} is not UTF-8", index + 1))
@@ -79,11 +80,13 @@ impl CsvData {
         let mut absent = Vec::new();
         let mut ahead = VecDeque::new();
         if wanted.iter().any(|leaf| leaf.qtype.is_none()) {
-            while ahead.len() < INFERENCE_ROWS {
+            let mut left = Ahead::new();
+            while left.goes_on() {
                 let mut record = Record::default();
                 if !self.read(&mut record)? {
                     break;
                 }
+                left.take(record.size(), record.len());
                 ahead.push_back(record);
             }
         }
@@ -141,11 +144,12 @@ impl CsvData {
         if !fields.is_empty() {
             return Ok(QType::tuple(fields));
         }
-        let parts = self.header.iter().enumerate().filter_map(|(index, column)| {
-            let field = column.strip_prefix(name)?.strip_prefix('.')?;
-            Some((index, field))
-        });
-        let (indices, names): (Vec<usize>, Vec<&str>) = parts.unzip();
+        let prefix = format!("{name}.");
+        let parts = self.positions.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+        let mut parts: Vec<(usize, &str)> =
+            parts.map_while(|(column, index)| Some((*index, column.strip_prefix(&prefix)?))).collect();
+        parts.sort_unstable();
+        let (indices, names): (Vec<usize>, Vec<&str>) = parts.into_iter().unzip();
         let types = indices.into_iter().map(|index| self.infer_column(index, ahead)).collect::<Result<Vec<_>, _>>()?;
         let named = Names::new(names).ok().filter(|names| !names.is_empty());
         let fields = named.and_then(|names| Fields::named(names, types));

@@ -7,7 +7,7 @@
 
 use super::error::{DataCode, DataError};
 use super::objects::{Object, Objects};
-use super::schema::{Column, INFERENCE_ROWS, Place, Schema, Wanted, absent_columns, quoted};
+use super::schema::{Ahead, Column, Place, Schema, Wanted, absent_columns, quoted};
 use cembra::{JsonKind, JsonText};
 use cembra_expr::Value;
 use cembra_runtime::{Fields, Names, QType, Scalar};
@@ -17,7 +17,7 @@ use std::io::BufRead;
 /// JSON of which nothing needs to have been read.
 pub(crate) struct JsonData {
     objects: Objects<Box<dyn BufRead>>,
-    /// Rows that were read to find keys and types.
+    /// Rows that were read to find keys and types, as text.
     ahead: VecDeque<Object>,
     looked_ahead: bool,
 }
@@ -54,11 +54,15 @@ impl JsonData {
     }
 
     fn look_ahead(&mut self) -> Result<(), DataError> {
-        while !self.looked_ahead && self.ahead.len() < INFERENCE_ROWS {
-            match self.objects.read()? {
-                Some(object) => self.ahead.push_back(object),
-                None => break,
-            }
+        if self.looked_ahead {
+            return Ok(());
+        }
+        let mut left = Ahead::new();
+        while left.goes_on()
+            && let Some(object) = self.objects.read()?
+        {
+            left.take(object.size(), object.values);
+            self.ahead.push_back(object);
         }
         self.looked_ahead = true;
         Ok(())

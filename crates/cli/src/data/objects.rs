@@ -2,17 +2,26 @@
 //! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `cembra` reads it.
 
 use super::error::{DataCode, DataError};
-use super::records::RECORD_BYTES;
+use super::records::{RECORD_BYTES, RECORD_VALUES};
 use cembra::JsonRow;
 use std::io::BufRead;
 
-/// An object and the line it starts on, counted from 1.
+/// An object as text, and the line it starts on, counted from 1.
 #[derive(Debug)]
 pub(crate) struct Object {
     /// Its keys, in order, each there once.
     pub(crate) row: JsonRow,
     /// Its first line.
     pub(crate) line: u64,
+    /// At least as many as there are values in it.
+    pub(crate) values: usize,
+}
+
+impl Object {
+    /// The bytes of its text.
+    pub(crate) fn size(&self) -> usize {
+        self.row.text().as_str().len()
+    }
 }
 
 /// What may come next.
@@ -121,7 +130,7 @@ impl<R: BufRead> Objects<R> {
                 .hint("JSON data is an array of objects, or one object on each line; each object is a row"));
         }
         let line = self.line;
-        self.cut_object()?;
+        let values = self.cut_object()?;
         let not_json =
             |what: &str, line| DataError::new(DataCode::Unreadable, format!("not JSON: {what}")).on_line(line);
         let text = str::from_utf8(&self.bytes).map_err(|error| {
@@ -130,16 +139,17 @@ impl<R: BufRead> Objects<R> {
             not_json("invalid unicode code point", line)
         })?;
         match JsonRow::parse(text) {
-            Ok(row) => Ok(Object { row, line }),
+            Ok(row) => Ok(Object { row, line, values }),
             // The place is counted from the start of the file.
             Err(error) => Err(not_json(error.message(), line + (error.line() as u64).saturating_sub(1))),
         }
     }
 
-    /// Reads from an opening brace to the brace that closes it.
-    fn cut_object(&mut self) -> Result<(), DataError> {
+    /// Reads from an opening brace to the brace that closes it, and counts the values.
+    fn cut_object(&mut self) -> Result<usize, DataError> {
         self.bytes.clear();
         let first_line = self.line;
+        let mut values = 0;
         let unreadable = |message: &str, line| Err(DataError::new(DataCode::Unreadable, message).on_line(line));
         let (mut depth, mut in_text, mut escaped) = (0_u32, false, false);
         loop {
@@ -161,7 +171,12 @@ impl<R: BufRead> Objects<R> {
                     b'{' | b'[' if depth == DEEPEST => {
                         return unreadable("not JSON: recursion limit exceeded", self.line);
                     }
-                    b'{' | b'[' => depth += 1,
+                    // A value is the first of its brackets or comes behind a comma.
+                    b',' => values += 1,
+                    b'{' | b'[' => {
+                        depth += 1;
+                        values += 1;
+                    }
                     b'}' | b']' => depth -= 1,
                     _ => {}
                 }
@@ -172,8 +187,11 @@ impl<R: BufRead> Objects<R> {
             }
             self.bytes.extend_from_slice(&input[..used]);
             self.input.consume(used);
+            if values > RECORD_VALUES {
+                return unreadable(&format!("an object of more than {RECORD_VALUES} values"), first_line);
+            }
             if done {
-                return Ok(());
+                return Ok(values);
             }
             if self.bytes.len() > RECORD_BYTES {
                 return unreadable(&format!("an object of more than {} MiB", RECORD_BYTES >> 20), first_line);
@@ -242,6 +260,14 @@ mod tests {
             Err("1: expected an object, found `1`; JSON data is an array of objects, or one object on each line; each object is a row"
                 .to_owned())
         );
+    }
+
+    #[test]
+    fn values_are_counted() {
+        let text = |values: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(values));
+        assert_eq!(read(&text(RECORD_VALUES - 2)).map(|rows| rows.len()), Ok(1));
+        let expected = "1: an object of more than 1048576 values".to_owned();
+        assert_eq!(read(&text(RECORD_VALUES - 1)), Err(expected));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use std::io::{self, BufRead};
 /// The longest record in bytes. What is longer is a quote that is never closed, not a row.
 pub(crate) const RECORD_BYTES: usize = 64 << 20;
 
+/// The most fields of a record, or values of a row: each takes far more memory than the byte or two that it may be written in.
+pub(crate) const RECORD_VALUES: usize = 1 << 20;
+
 /// One record: its fields, unquoted, and where it was.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Record {
@@ -27,6 +30,11 @@ impl Record {
     /// The number of fields.
     pub(crate) fn len(&self) -> usize {
         self.fields
+    }
+
+    /// The bytes of all fields.
+    pub(crate) fn size(&self) -> usize {
+        self.fields.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
     /// The bytes of a field; empty if there is no such field.
@@ -87,6 +95,10 @@ impl<R: BufRead> Records<R> {
                 }
                 csv_core::ReadRecordResult::OutputFull => {
                     record.bytes.resize((2 * record.bytes.len()).clamp(256, RECORD_BYTES), 0);
+                }
+                csv_core::ReadRecordResult::OutputEndsFull if fields >= RECORD_VALUES => {
+                    let message = format!("a row of more than {RECORD_VALUES} fields");
+                    return Err(DataError::new(DataCode::Unreadable, message).on_line(record.line));
                 }
                 csv_core::ReadRecordResult::OutputEndsFull => record.ends.resize((2 * record.ends.len()).max(16), 0),
                 csv_core::ReadRecordResult::Record => {
@@ -183,6 +195,14 @@ mod tests {
         let error = read(&format!("a\n\"{}", "x".repeat(RECORD_BYTES + 1)), 1 << 20).expect_err("too long");
         assert_eq!(error.to_string(), "a row of more than 64 MiB; is a quote never closed?");
         assert_eq!(error.line(), Some(2));
+    }
+
+    #[test]
+    fn fields_are_counted() {
+        let wide = ",".repeat(RECORD_VALUES - 1);
+        assert_eq!(read(&wide, 1 << 16).expect("it is CSV")[0].2.len(), RECORD_VALUES);
+        let error = read(&format!("a\n{wide},"), 1 << 16).expect_err("one more");
+        assert_eq!((error.line(), error.to_string().as_str()), (Some(2), "a row of more than 1048576 fields"));
     }
 
     #[test]

@@ -2,11 +2,40 @@
 //! column, so that CSV and JSON say the same things.
 
 use super::error::{DataCode, DataError};
+use super::records::RECORD_VALUES;
 pub(crate) use cembra_expr::print_type as spelled;
 use cembra_runtime::{QType, Scalar};
 
 /// How many rows are looked at to find the types of undeclared leaves.
-pub(crate) const INFERENCE_ROWS: usize = 1_000;
+const INFERENCE_ROWS: usize = 1_000;
+/// How many bytes they may have together, and how many values; the row that has more is the last.
+const INFERENCE_BYTES: usize = 16 << 20;
+const INFERENCE_VALUES: usize = RECORD_VALUES;
+
+/// What is left to be read ahead.
+pub(crate) struct Ahead {
+    rows: usize,
+    bytes: usize,
+    values: usize,
+}
+
+impl Ahead {
+    pub(crate) const fn new() -> Self {
+        Ahead { rows: INFERENCE_ROWS, bytes: INFERENCE_BYTES, values: INFERENCE_VALUES }
+    }
+
+    /// True if one more row is to be read.
+    pub(crate) const fn goes_on(&self) -> bool {
+        self.rows > 0 && self.bytes > 0 && self.values > 0
+    }
+
+    /// Counts a row.
+    pub(crate) fn take(&mut self, bytes: usize, values: usize) {
+        self.rows -= 1;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.values = self.values.saturating_sub(values);
+    }
+}
 
 /// A text found in the data is quoted in a message up to this many characters.
 const QUOTED_CHARS: usize = 40;
@@ -59,14 +88,11 @@ impl Place<'_> {
         let whole = self.leaf == self.path;
         match (self.inferred, whole) {
             (true, true) => {
-                format!(
-                    "its type was taken from the first {INFERENCE_ROWS} rows: declare `input {}: {spelled}`",
-                    self.leaf
-                )
+                format!("its type was taken from the first rows: declare `input {}: {spelled}`", self.leaf)
             }
             (false, true) => format!("declare `input {}: {spelled}`", self.leaf),
             (true, false) => format!(
-                "its type was taken from the first {INFERENCE_ROWS} rows: declare the tuple `input {}: (..)`, with `{spelled}` for `{}`",
+                "its type was taken from the first rows: declare the tuple `input {}: (..)`, with `{spelled}` for `{}`",
                 self.leaf, self.path
             ),
             (false, false) => format!("declare `{}` as `{spelled}` in the tuple type of `{}`", self.path, self.leaf),
@@ -96,7 +122,7 @@ impl Place<'_> {
         match better {
             Some(better) => error.hint(self.declare(better)),
             None if self.inferred => {
-                error.hint(format!("its type was taken from the first {INFERENCE_ROWS} rows, and no type holds both"))
+                error.hint(format!("its type was taken from the first rows, and no type holds both"))
             }
             None => error,
         }
@@ -131,8 +157,9 @@ pub(crate) fn absent_columns<'a>(absent: &[String], present: impl Iterator<Item 
     let kind = if absent.len() == 1 { "no column" } else { "no columns" };
     let mut error =
         DataError::new(DataCode::AbsentColumn, format!("{kind} {}", listed(absent.iter().map(String::as_str))));
-    let mut unsuggested = false;
-    for name in absent {
+    // More than that are not told apart, and each has to be measured against all that is there.
+    let mut unsuggested = absent.len() > LISTED_NAMES;
+    for name in absent.iter().take(LISTED_NAMES) {
         match nearest(name, present.clone()) {
             Some(near) if absent.len() == 1 => error = error.hint(format!("did you mean `{near}`?")),
             Some(near) => error = error.hint(format!("for `{name}`, did you mean `{near}`?")),
@@ -156,13 +183,21 @@ pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
+/// How much is measured to find the nearest name, in pairs of letters: what is behind that is not looked at.
+const MEASURED: usize = 4 << 20;
+
 /// The name most like `name`, if one is like it at all: the same but for case, or a third of its letters apart.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let folded = name.to_lowercase();
     let allowed = name.chars().count().div_ceil(3);
+    let mut left = MEASURED;
     names
         // A name far longer cannot be near, and measuring it would cost.
         .filter(|other| other.len() <= 2 * name.len() + 4)
+        .take_while(|other| {
+            let pairs = (name.len() + 1).saturating_mul(other.len() + 1);
+            left.checked_sub(pairs).inspect(|rest| left = *rest).is_some()
+        })
         .map(|other| (strsim::damerau_levenshtein(&folded, other.trim().to_lowercase().as_str()), other))
         .filter(|(distance, other)| *distance <= allowed && *distance < other.trim().chars().count().max(1))
         .min_by_key(|(distance, _)| *distance)
@@ -188,6 +223,15 @@ mod tests {
             absent(&["weight", "q"], &["wieght", "height"]),
             "no columns `weight`, `q`; for `weight`, did you mean `wieght`?; the columns are `wieght`, `height`"
         );
+    }
+
+    #[test]
+    fn many_absent_columns_and_long_names_take_no_time() {
+        let long = |n: usize| format!("{}{n}", "x".repeat(1000));
+        let (here, there): (Vec<String>, Vec<String>) = (0..20_000).map(|n| (long(n), long(n + 100_000))).unzip();
+        let there: Vec<&str> = there.iter().map(String::as_str).collect();
+        let error = absent_columns(&here, there.iter().copied()).to_string();
+        assert!(error.contains("and 19988 more") && error.contains("did you mean"), "{}", &error[..200]);
     }
 
     #[test]
@@ -226,7 +270,7 @@ mod tests {
         let guessed = Place { inferred: true, ..whole };
         assert_eq!(
             guessed.mismatch(&QType::INT32, "`a`", None).to_string(),
-            "column `x`: expected INT32, found `a`; its type was taken from the first 1000 rows, and no type holds both"
+            "column `x`: expected INT32, found `a`; its type was taken from the first rows, and no type holds both"
         );
     }
 }

@@ -50,6 +50,29 @@ fn inferred(format: Format, text: &str, names: &[&str]) -> Result<Vec<String>, S
     Ok(types(&rows).iter().map(spelled).collect())
 }
 
+/// The most memory that the process ever had, in bytes.
+#[cfg(target_os = "linux")]
+fn most_memory() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn rows_that_are_read_ahead_take_little_memory() {
+    let ignored = format!("[{}0]", "0,".repeat(50_000));
+    let rows = 400;
+    let text: String = (0..rows).map(|x| format!("{{\"x\":{x},\"y\":{ignored}}}\n")).collect();
+    let size = text.len();
+    let before = most_memory();
+    let read = json(&text, &[("x", None)]).expect("rows");
+    assert_eq!((read.len(), &read[7]), (rows, &vec![Value::from(7)]));
+    // The text was copied once.
+    let taken = most_memory() - before;
+    assert!(taken < 6 * size, "{} MiB for {} MiB", taken >> 20, size >> 20);
+}
+
 mod reading_csv {
     use super::*;
 
@@ -336,16 +359,14 @@ mod reading_json {
     fn literals_without_a_common_type_are_refused() {
         assert_eq!(
             json("{\"x\": 1}\n{\"x\": \"a\"}", &[("x", None)]),
-            Err(
-                "rows.json:2: column `x`: expected INT32, found `\"a\"`; its type was taken from the first 1000 rows, \
+            Err("rows.json:2: column `x`: expected INT32, found `\"a\"`; its type was taken from the first rows, \
                  and no type holds both"
-                    .to_owned()
-            )
+                .to_owned())
         );
         assert_eq!(
             json("{\"x\": 18446744073709551615}", &[("x", None)]),
             Err("rows.json:1: column `x`: expected INT64, found `18446744073709551615`; its type was taken from the \
-                 first 1000 rows: declare `input x: f64`"
+                 first rows: declare `input x: f64`"
                 .to_owned())
         );
         assert_eq!(
@@ -367,8 +388,7 @@ mod reading_json {
         let text = |last: &str| format!("{}{last}", "{\"x\": 1}\n".repeat(1_000));
         let late = |found: &str, better: &str| {
             Err(format!(
-                "rows.json:1001: column `x`: expected INT32, found {found}; its type was taken from the first 1000 \
-                 rows: declare `input x: {better}`"
+                "rows.json:1001: column `x`: expected INT32, found {found}; its type was taken from the first rows: declare `input x: {better}`"
             ))
         };
         assert_eq!(json(&text("{\"x\": 3000000000}"), &[("x", None)]), late("`3000000000`", "i64"));
