@@ -2,7 +2,8 @@
 //! the fault record and returning a status; both backends build the same error from the same record.
 
 use crate::cancellation::NEVER;
-use crate::{Arena, Cancellation, FramePtr, KernelCall, functions};
+use crate::{Arena, Cancellation, FramePtr, KernelCall, compare, functions};
+use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
 
 /// The status of an evaluation that finished.
@@ -34,11 +35,20 @@ pub enum FaultKind {
     IterationLimit = 9,
     /// An index outside of a sequence; the operands are the index and the size.
     IndexRange = 10,
+    /// An evaluation does more work on strings than it may; the operand is the limit. Any operator that reads strings can
+    /// end with it: it is not the fault of any of them.
+    WorkLimit = 11,
 }
 
 impl FaultKind {
+    /// True for what is the fault of no operator, wherever it was noticed.
+    #[must_use]
+    pub const fn is_of_evaluation(self) -> bool {
+        matches!(self, FaultKind::Cancelled | FaultKind::WorkLimit)
+    }
+
     /// Every kind.
-    pub const ALL: [FaultKind; 10] = [
+    pub const ALL: [FaultKind; 11] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,
         FaultKind::MissingValue,
@@ -49,6 +59,7 @@ impl FaultKind {
         FaultKind::Cancelled,
         FaultKind::IterationLimit,
         FaultKind::IndexRange,
+        FaultKind::WorkLimit,
     ];
 
     /// The kind with this number, if there is one.
@@ -71,6 +82,7 @@ impl FaultKind {
             FaultKind::Cancelled => "cancelled",
             FaultKind::IterationLimit => "iteration_limit",
             FaultKind::IndexRange => "index_range",
+            FaultKind::WorkLimit => "work_limit",
         }
     }
 
@@ -87,6 +99,9 @@ impl FaultKind {
             (FaultKind::ArenaLimit, _) => "the strings of one evaluation exceed the limit `arena_bytes`".to_owned(),
             (FaultKind::IterationLimit, _) => {
                 "the loops of one evaluation run more rounds than the limit `loop_iterations`".to_owned()
+            }
+            (FaultKind::WorkLimit, _) => {
+                "one evaluation does more work on strings than the limit `string_work`".to_owned()
             }
             (FaultKind::IndexRange, Some(operand)) => format!("the sequence has no element {operand}"),
             (FaultKind::IndexRange, None) => "the sequence has no such element".to_owned(),
@@ -148,6 +163,10 @@ pub struct Context {
     iterations: u64,
     /// How many rounds are left, where generated code does not keep that in a register.
     rounds_left: u64,
+    /// How much work on strings an evaluation may do.
+    work: i64,
+    /// How much of it is left, for generated code too; negative once a comparison would have taken more.
+    work_left: i64,
     arena: Arena,
     token: Option<Cancellation>,
     /// The caller's structs, for calls in a row that copy from or to them. Generated code has them in registers.
@@ -183,8 +202,18 @@ impl Context {
     /// Offset of the number of times that the loops of this evaluation may run on. Generated code sets it first.
     pub const ROUNDS_LEFT_OFFSET: i32 = std::mem::offset_of!(Context, rounds_left) as i32;
 
+    /// Offset of the work on strings that is left, 8 bytes: negative once a comparison would have taken more.
+    pub const WORK_LEFT_OFFSET: i32 = std::mem::offset_of!(Context, work_left) as i32;
+
     /// How often the loops of one evaluation may run together, unless a caller says otherwise.
     pub const ITERATIONS: u64 = 10_000_000;
+
+    /// How much work on strings one evaluation may do, unless a caller says otherwise: as much as reading so many bytes takes.
+    pub const STRING_WORK: u64 = 1 << 30;
+    /// Whatever does as much work at once looks at the token before.
+    const POLLED_WORK: i64 = 1 << 16;
+    /// Strings that are shorter are compared for nothing.
+    const COMPARED_FREE: usize = 256;
 
     /// A context with no fault recorded.
     #[must_use]
@@ -196,6 +225,8 @@ impl Context {
             fault: FaultRecord::default(),
             iterations: Context::ITERATIONS,
             rounds_left: 0,
+            work: Context::STRING_WORK.cast_signed(),
+            work_left: Context::STRING_WORK.cast_signed(),
             arena: Arena::new(Arena::LIMIT),
             token: None,
             input: FramePtr::from_raw(std::ptr::null_mut()),
@@ -244,6 +275,95 @@ impl Context {
     #[must_use]
     pub fn iterations(&self) -> u64 {
         self.iterations
+    }
+
+    /// Sets how much work on strings one evaluation may do, beginning with the next.
+    pub fn set_string_work(&mut self, limit: u64) {
+        self.work = i64::try_from(limit).unwrap_or(i64::MAX);
+    }
+
+    /// How much work on strings one evaluation may do.
+    #[must_use]
+    pub fn string_work(&self) -> u64 {
+        self.work.unsigned_abs()
+    }
+
+    /// How much work on strings this evaluation has done.
+    #[must_use]
+    pub fn work_done(&self) -> u64 {
+        self.work.abs_diff(self.work_left.max(0))
+    }
+
+    /// Begins an evaluation: takes back the memory of the last one's strings, and none of its work counts any more.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.arena.reset();
+        self.work_left = self.work;
+    }
+
+    /// What an evaluation came to whose function returned this status: a fault if a comparison found no work left.
+    #[inline]
+    #[must_use]
+    pub fn end(&mut self, status: i32) -> i32 {
+        if self.work_left < 0 { self.fail(self.no_work()) } else { status }
+    }
+
+    /// Takes work on strings out of what an evaluation may do, before it is done: a unit for each byte that is read once, more
+    /// where a byte takes long. Long work looks at the token too, so that an evaluation ends between any two operators.
+    ///
+    /// # Errors
+    /// There is not so much left, or the evaluation was cancelled.
+    #[inline]
+    pub fn charge(&mut self, units: usize) -> Result<(), Fault> {
+        match self.work_after(units) {
+            Some(left) => {
+                self.work_left = left;
+                Ok(())
+            }
+            None => Err(self.no_work()),
+        }
+    }
+
+    /// Compares strings, byte by byte; short ones are no more work than numbers. It cannot fail: once there is no work left all
+    /// long strings are equal to it, and the evaluation comes to a fault before its outputs are written.
+    #[inline]
+    pub fn compare(&mut self, x: &[u8], y: &[u8]) -> Ordering {
+        if self.may_compare(x.len().min(y.len())) { compare::order(x, y) } else { Ordering::Equal }
+    }
+
+    /// True if two strings are the same, as [`compare`](Context::compare) says.
+    #[inline]
+    pub fn equal(&mut self, x: &[u8], y: &[u8]) -> bool {
+        x.len() == y.len() && (!self.may_compare(x.len()) || compare::equal(x, y))
+    }
+
+    /// Takes the work of comparing so many bytes; false if there is not so much left.
+    #[inline]
+    fn may_compare(&mut self, bytes: usize) -> bool {
+        if bytes < Context::COMPARED_FREE {
+            return true;
+        }
+        let left = self.work_after(bytes);
+        self.work_left = left.unwrap_or(-1);
+        left.is_some()
+    }
+
+    /// How much work is left, if that is as much.
+    #[inline]
+    fn work_after(&self, units: usize) -> Option<i64> {
+        let units = i64::try_from(units).unwrap_or(i64::MAX);
+        let left = self.work_left.wrapping_sub(units);
+        let stops = left < 0 || (units >= Context::POLLED_WORK && self.poll_cancelled());
+        (!stops).then_some(left)
+    }
+
+    /// The fault of work that is not to be done.
+    #[cold]
+    fn no_work(&self) -> Fault {
+        if self.poll_cancelled() {
+            return Fault::new(FaultKind::Cancelled);
+        }
+        Fault::with(FaultKind::WorkLimit, self.string_work())
     }
 
     /// Gives the evaluations to come a token to look at, or none.
@@ -295,3 +415,59 @@ impl Context {
 // keeps, unchanged, as long as calls are made, and to the atomic flag of the token that the context owns. CALL: the structs
 // are looked at only by the call that was given them.
 unsafe impl Send for Context {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_work(work: u64) -> Context {
+        let mut context = Context::new();
+        context.set_string_work(work);
+        context.begin();
+        context
+    }
+
+    #[test]
+    fn work_is_counted_down_and_given_again() {
+        let mut context = with_work(10);
+        assert_eq!(context.charge(7), Ok(()));
+        assert_eq!(context.charge(4), Err(Fault::with(FaultKind::WorkLimit, 10)));
+        // What is refused is not taken.
+        assert_eq!((context.charge(3), context.work_done()), (Ok(()), 10));
+        assert_eq!(context.end(STATUS_OK), STATUS_OK);
+        context.begin();
+        assert_eq!((context.charge(10), context.charge(0)), (Ok(()), Ok(())));
+        for units in [usize::MAX, isize::MAX as usize] {
+            assert!(context.charge(units).is_err());
+        }
+    }
+
+    #[test]
+    fn comparisons_fail_at_the_end() {
+        let (long, short) = ([1_u8; 300], [2_u8; 200]);
+        let mut context = with_work(299);
+        assert_eq!(context.compare(&short, &long), Ordering::Greater);
+        assert_eq!(context.end(STATUS_OK), STATUS_OK);
+        assert_eq!(context.compare(&[0; 300], &long), Ordering::Equal);
+        assert_eq!(context.charge(0), Err(Fault::with(FaultKind::WorkLimit, 299)));
+        assert_eq!(context.end(STATUS_OK), STATUS_FAULT);
+        assert_eq!(context.record().kind, FaultKind::WorkLimit as u32);
+        context.begin();
+        assert_eq!(context.end(STATUS_OK), STATUS_OK);
+        let mut enough = with_work(300);
+        assert_eq!((enough.compare(&[0; 300], &long), enough.end(STATUS_OK)), (Ordering::Less, STATUS_OK));
+    }
+
+    #[test]
+    fn long_work_looks_at_the_token() {
+        let mut context = with_work(1 << 30);
+        let token = Cancellation::new();
+        context.set_cancellation(Some(token.clone()));
+        assert_eq!(context.charge(1 << 20), Ok(()));
+        token.cancel();
+        assert_eq!(context.charge(1 << 20), Err(Fault::new(FaultKind::Cancelled)));
+        let long = vec![0; 1 << 20];
+        assert_eq!((context.compare(&long, &long), context.end(STATUS_OK)), (Ordering::Equal, STATUS_FAULT));
+        assert_eq!(context.record().kind, FaultKind::Cancelled as u32);
+    }
+}

@@ -2,7 +2,7 @@
 //! it can be moved and cached. One list gives the number, the signature and the function.
 
 use crate::preserving::call_preserving;
-use crate::{Bytes, compare, math};
+use crate::{Bytes, Context, compare, math};
 
 /// The machine types that cross a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -23,7 +23,7 @@ pub enum MachineType {
 pub(crate) type Address = *const ();
 
 macro_rules! runtime_functions {
-    ($($(#[$doc:meta])* $variant:ident = $symbol:literal ($($arg:ident: $argty:ident),*) -> $ret:ident $body:block)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $symbol:literal $(in $context:ident)? ($($arg:ident: $argty:ident),*) -> $ret:ident $body:block)*) => {
         /// A function that generated code may call.
         #[repr(u32)]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -45,13 +45,19 @@ macro_rules! runtime_functions {
             /// and the result will be.
             pub const CALL_PRESERVING: usize = RuntimeFn::ALL.len();
 
-            /// Argument and result types.
+            /// True if the function takes the address of the context before its arguments.
+            #[must_use]
+            pub const fn takes_context(self) -> bool {
+                match self { $(RuntimeFn::$variant => false $(|| is_there!($context))?),* }
+            }
+
+            /// Argument and result types, but for the context.
             #[must_use]
             pub const fn signature(self) -> (&'static [MachineType], MachineType) {
                 match self { $(RuntimeFn::$variant => (&[$(MachineType::$argty),*], MachineType::$ret)),* }
             }
 
-            /// Calls the function on bits (arguments zero-extended), for the evaluator of tapes.
+            /// Calls the function on bits (arguments zero-extended), without a context, for the evaluator of tapes.
             ///
             /// # Safety
             /// STRING-VIEW: arguments that the function takes for a view of a text are one.
@@ -60,7 +66,8 @@ macro_rules! runtime_functions {
                 match self { $(RuntimeFn::$variant => {
                     let mut next = bits.iter().copied();
                     $(let $arg = <rust_type!($argty) as Bits>::from_bits64(next.next().unwrap_or(0));)*
-                    entry::$variant($($arg),*).to_bits64()
+                    $(let $context = std::ptr::null_mut();)?
+                    entry::$variant($($context,)? $($arg),*).to_bits64()
                 }),* }
             }
         }
@@ -68,13 +75,22 @@ macro_rules! runtime_functions {
         #[expect(non_snake_case, reason = "one function per variant, under its name")]
         mod entry {
             use super::*;
-            $(pub(super) extern "C" fn $variant($($arg: rust_type!($argty)),*) -> rust_type!($ret) $body)*
+            $(pub(super) extern "C" fn $variant(
+                $($context: *mut Context,)?
+                $($arg: rust_type!($argty)),*
+            ) -> rust_type!($ret) $body)*
         }
 
         struct Table([Address; RuntimeFn::ALL.len() + 1]);
         // SAFETY: FUNCTION-TABLE.
         unsafe impl Sync for Table {}
         static TABLE: Table = Table([$(entry::$variant as Address,)* call_preserving as Address]);
+    };
+}
+
+macro_rules! is_there {
+    ($name:ident) => {
+        true
     };
 }
 
@@ -186,15 +202,21 @@ runtime_functions! {
     /// Whole number towards zero, for machines without the instruction.
     TruncF64 = "trunc_f64" (x: F64) -> F64 { x.trunc() }
     /// -1, 0 or 1 as the first text is before, equal to or after the second, byte by byte.
-    CompareText = "compare_text" (xp: I64, xn: I64, yp: I64, yn: I64) -> I32 {
+    CompareText = "compare_text" in context (xp: I64, xn: I64, yp: I64, yn: I64) -> I32 {
         // SAFETY: STRING-VIEW: lowering passes the pointer and length of live views, with length 0 for a missing text.
         let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, xn as usize), Bytes::from_raw(yp as *const u8, yn as usize)) };
-        compare::order(x.as_slice(), y.as_slice()) as i32
+        let (x, y) = (x.as_slice(), y.as_slice());
+        // SAFETY: FUNCTION-TABLE: generated code hands over the context of its call, the evaluator of tapes none.
+        let order = unsafe { context.as_mut() }.map_or_else(|| compare::order(x, y), |context| context.compare(x, y));
+        order as i32
     }
     /// 0 if two texts of this length are equal, else 1.
-    TextsDiffer = "texts_differ" (xp: I64, yp: I64, n: I64) -> I32 {
+    TextsDiffer = "texts_differ" in context (xp: I64, yp: I64, n: I64) -> I32 {
         // SAFETY: STRING-VIEW: lowering passes the pointers of live views of one length, with length 0 for a missing text.
         let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, n as usize), Bytes::from_raw(yp as *const u8, n as usize)) };
-        (!compare::equal(x.as_slice(), y.as_slice())).into()
+        let (x, y) = (x.as_slice(), y.as_slice());
+        // SAFETY: FUNCTION-TABLE, as above.
+        let equal = unsafe { context.as_mut() }.map_or_else(|| compare::equal(x, y), |context| context.equal(x, y));
+        (!equal).into()
     }
 }

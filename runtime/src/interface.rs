@@ -16,6 +16,7 @@ pub fn interface() -> String {
         ("calls", Context::CALLS_OFFSET),
         ("cancel", Context::CANCEL_OFFSET),
         ("iterations", Context::ITERATIONS_OFFSET),
+        ("work left", Context::WORK_LEFT_OFFSET),
         ("fault site", Context::FAULT_SITE_OFFSET),
         ("fault kind", Context::FAULT_KIND_OFFSET),
         ("fault operands", Context::FAULT_OPERANDS_OFFSET),
@@ -29,7 +30,8 @@ pub fn interface() -> String {
     }
     for (number, function) in RuntimeFn::ALL.iter().enumerate() {
         let (arguments, result) = function.signature();
-        let _ = writeln!(text, "function {number} {} {arguments:?} {result:?}", function.symbol());
+        let context = if function.takes_context() { " context" } else { "" };
+        let _ = writeln!(text, "function {number} {}{context} {arguments:?} {result:?}", function.symbol());
     }
     let _ = writeln!(
         text,

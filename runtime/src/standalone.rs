@@ -278,9 +278,11 @@ impl AnyEvaluator {
         let status = if self.context.poll_cancelled() {
             self.context.fail(Fault::new(FaultKind::Cancelled))
         } else {
+            self.context.begin();
             let frame = self.frame.ptr().as_ptr();
             // SAFETY: CALL, promised by the caller; the frame is the model's and started as its template.
-            unsafe { (self.model.function)(input, output, frame, &mut self.context) }
+            let status = unsafe { (self.model.function)(input, output, frame, &mut self.context) };
+            self.context.end(status)
         };
         // SAFETY: STRING-VIEW: the call has just returned.
         if status == STATUS_OK { Ok(()) } else { Err(unsafe { self.fault() }) }
@@ -294,7 +296,7 @@ impl AnyEvaluator {
     unsafe fn fault(&self) -> ModelFault {
         let record = self.context.record();
         let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
-        let site = self.model.site(record.site).filter(|_| kind != FaultKind::Cancelled);
+        let site = self.model.site(record.site).filter(|_| !kind.is_of_evaluation());
         let text = match kind {
             // SAFETY: STRING-VIEW: the message is a view of an input or a literal, and both are alive.
             FaultKind::Assertion => unsafe {
@@ -312,6 +314,11 @@ impl AnyEvaluator {
     /// Allows so many rounds of loops in each evaluation.
     pub(crate) fn set_loop_rounds(&mut self, limit: u64) {
         self.context.set_iterations(limit);
+    }
+
+    /// Allows so much work on strings in each evaluation.
+    pub fn set_string_work(&mut self, limit: u64) {
+        self.context.set_string_work(limit);
     }
 
     /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.

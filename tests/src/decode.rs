@@ -234,7 +234,8 @@ mod tests {
     fn error_kinds_are_those_of_the_runtime() {
         for kind in FaultKind::ALL {
             // Arolla has no limit on its strings and loops, and its data cancel nothing.
-            let ours = matches!(kind, FaultKind::ArenaLimit | FaultKind::IterationLimit | FaultKind::Cancelled);
+            let limits = matches!(kind, FaultKind::ArenaLimit | FaultKind::IterationLimit | FaultKind::WorkLimit);
+            let ours = limits || kind == FaultKind::Cancelled;
             let known = (!ours).then_some(kind.name());
             assert_eq!(ErrorKind::named(kind.name()).map(ErrorKind::name), known);
         }

@@ -45,9 +45,6 @@ impl Error {
         text: &str,
         span: Option<Span>,
     ) -> Self {
-        if kind == FaultKind::Cancelled {
-            return Error::cancelled();
-        }
         let operand = match kind {
             FaultKind::Parse => Some(Value::from(text)),
             _ => operand.map(any_nan),
@@ -57,10 +54,14 @@ impl Error {
         Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span }))
     }
 
-    /// The fault of an evaluation whose token was cancelled; where it was noticed says nothing about the model.
+    /// The fault of an evaluation whose token was cancelled.
     pub(crate) fn cancelled() -> Self {
-        let detail = FaultKind::Cancelled.describe(None, "", "");
-        Error(Arc::new(Kind::Fault { kind: FaultKind::Cancelled, operator: None, detail, span: None }))
+        Error::of_evaluation(FaultKind::Cancelled)
+    }
+
+    /// A fault of an evaluation as a whole; where it was noticed says nothing about the model.
+    pub(crate) fn of_evaluation(kind: FaultKind) -> Self {
+        Error(Arc::new(Kind::Fault { kind, operator: None, detail: kind.describe(None, "", ""), span: None }))
     }
 
     /// An error of values that do not fit, for loaders and listeners of one's own. Its code is `values`.
@@ -90,7 +91,7 @@ impl Error {
     }
 
     /// For a fault at run time, the canonical name of the operator that the model applies there: `math.floordiv` for `//`.
-    /// A cancelled evaluation has none.
+    /// A cancelled evaluation has none, nor has one that does too much work on strings.
     #[must_use]
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
@@ -124,6 +125,7 @@ impl Error {
                 vec![match kind {
                     FaultKind::ArenaLimit => diagnostic.hint(Limit::ArenaBytes.hint()),
                     FaultKind::IterationLimit => diagnostic.hint(Limit::LoopIterations.hint()),
+                    FaultKind::WorkLimit => diagnostic.hint(Limit::StringWork.hint()),
                     _ => diagnostic,
                 }]
             }

@@ -32,6 +32,7 @@ pub(crate) struct Inner {
     /// The limits of an evaluation: the bytes of its strings, and the rounds of its loops.
     arena_bytes: usize,
     loop_iterations: u64,
+    string_work: u64,
     fallback: OnceLock<Box<Diagnostic>>,
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
@@ -95,6 +96,7 @@ impl Inner {
             watch,
             arena_bytes: limits.arena_bytes,
             loop_iterations: limits.loop_iterations,
+            string_work: limits.string_work,
             fallback: OnceLock::new(),
             inputs,
             outputs,
@@ -126,6 +128,7 @@ impl Inner {
     pub(crate) fn context(&self) -> Context {
         let mut context = Context::with_arena_limit(self.arena_bytes);
         context.set_iterations(self.loop_iterations);
+        context.set_string_work(self.string_work);
         context
     }
 
@@ -163,14 +166,14 @@ impl Inner {
         self.slots.as_ref().map_or(&[], |slots| &slots.outputs)
     }
 
-    /// Begins an evaluation: takes back the memory of the last one's strings, and looks whether there is to be one at all.
+    /// Begins an evaluation: nothing that the last one took counts any more. Looks whether there is to be one at all.
     #[inline]
     pub(crate) fn begin(&self, context: &mut Context) -> Result<(), Error> {
         debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
         if context.poll_cancelled() {
             return Err(Error::cancelled());
         }
-        context.arena().reset();
+        context.begin();
         Ok(())
     }
 
@@ -196,7 +199,7 @@ impl Inner {
                 Runnable::Tiered(tiered) => tiered.function_for_call(self).call(input, output, frame, context),
             }
         };
-        if status == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
+        if context.end(status) == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
     }
 
     /// The error of the fault that the context recorded.
@@ -204,8 +207,8 @@ impl Inner {
     fn fault(&self, context: &Context) -> Error {
         let record = context.record();
         let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
-        if kind == FaultKind::Cancelled {
-            return Error::cancelled();
+        if kind.is_of_evaluation() {
+            return Error::of_evaluation(kind);
         }
         let site = self.sites.find(StepId::from_index(record.site as usize));
         let operator = site.map_or("", |site| &site.operator).to_owned();

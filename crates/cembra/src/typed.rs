@@ -277,7 +277,8 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         }
     }
 
-    /// The frame and context to call the raw function with; valid while this executor is neither moved nor dropped.
+    /// The frame and context to call the raw function with; valid while this executor is neither moved nor dropped. Calls of a
+    /// model with strings are between `Context::begin` and `Context::end`: they share their memory and work otherwise.
     pub fn scratch(&mut self) -> (*mut u8, *mut Context) {
         if let Runnable::Native(compiled, _) = &self.executor.inner().runnable {
             compiled.prepare_context(&mut self.context);

@@ -79,6 +79,7 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::ArenaLimit => "the strings of one evaluation take more memory than allowed",
         FaultKind::Invalid => "an argument is outside of the domain",
         FaultKind::IterationLimit => "the loops of one evaluation run more rounds than allowed",
+        FaultKind::WorkLimit => "one evaluation does more work on strings than allowed",
         FaultKind::IndexRange => "the index is not one of the sequence",
         FaultKind::Parse => "the text is not of the form it is parsed as",
         FaultKind::Cancelled => "the evaluation was cancelled",

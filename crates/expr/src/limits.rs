@@ -126,6 +126,9 @@ limits! {
     ArenaBytes arena_bytes: usize = Arena::LIMIT, "bytes of strings", "make shorter strings";
     /// Evaluating: rounds of all loops of one evaluation together. Default 10 million.
     LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over less";
+    /// Evaluating: work on strings of one evaluation, in bytes that operators read, each as often as it is read. Bytes that
+    /// take longer count more often, as those that a large regular expression is matched with. Default 1 Gi, a few seconds.
+    StringWork string_work: u64 = Context::STRING_WORK, "bytes of strings read", "read shorter strings, or read them less often";
 }
 
 /// Limits of single operators. They are what their kernels are made for, and the same for every model.
@@ -138,6 +141,9 @@ impl Limits {
     pub const PATTERN_MEMORY: usize = 1 << 20;
     /// Bytes of a text that a regular expression is matched with.
     pub const MATCHED_BYTES: usize = 1 << 20;
+    /// The work of matching a text with a regular expression whose choices have to be followed one by one, in the units of
+    /// [`Limits::string_work`].
+    pub const MATCHING_WORK: usize = 128 << 20;
 }
 
 /// What limits are counted in: how messages show it, and how it is read.
@@ -303,6 +309,7 @@ mod tests {
             "268435456 bytes of machine code",
             "67108864 bytes of strings",
             "10000000 rounds of loops",
+            "1073741824 bytes of strings read",
         ];
         assert_eq!(shown, expected);
     }

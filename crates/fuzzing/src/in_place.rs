@@ -76,11 +76,13 @@ fn run(
                 // SAFETY: FRAME-SLOT: the place is in the layout the memory was made for, of the type just checked.
                 unsafe { value.write_to(input.ptr(), place.offset) };
             }
-            context.arena().reset();
             context.set_iterations(limits.loop_iterations);
+            context.set_string_work(limits.string_work);
+            context.begin();
             // SAFETY: CALL: the frame is of this plan's template, the functions were bound to these places, and the texts in
             // `values` live until the outputs are read.
             let status = unsafe { function.call(input.ptr(), output.ptr(), frame.ptr(), &mut context) };
+            let status = context.end(status);
             let read = |output: &mut Frame| {
                 plan.outputs()
                     .iter()

@@ -160,7 +160,7 @@ impl From<Finding> for Verdict {
 
 /// True for a fault of what an evaluation may take, which evaluating directly knows nothing of.
 fn is_limit(answer: &Answer) -> bool {
-    let limits = [FaultKind::ArenaLimit, FaultKind::IterationLimit];
+    let limits = [FaultKind::ArenaLimit, FaultKind::IterationLimit, FaultKind::WorkLimit];
     answer.as_ref().is_err_and(|failure| limits.iter().any(|kind| kind.name() == failure.code))
 }
 

@@ -104,6 +104,7 @@ fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mu
     let limits = chance(random, config.limited).then(|| Limits {
         arena_bytes: *pick(random, &[0, 1, 16, 60, 200]),
         loop_iterations: random.u64(..12),
+        string_work: *pick(random, &[0, 10, 100, 1_000]),
         ..Limits::default()
     });
     let mut limits = limits.unwrap_or_default();

@@ -4,8 +4,8 @@
 use crate::cells::{self, Cell, Datum, Presence};
 use crate::lower::Lowering;
 use cembra_ops::{Direct, Lower};
-use cembra_plan::{Action, Plan, StepId};
-use cembra_runtime::{Answer, Context, Kernel, KernelCall, QType, STATUS_FAULT};
+use cembra_plan::{Action, Plan, StepId, ValueId};
+use cembra_runtime::{Answer, Context, Kernel, KernelCall, QType, STATUS_FAULT, Scalar};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, types};
 
@@ -37,6 +37,16 @@ pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
 /// The steps that call something, in the order their calls are numbered: that of the plan's steps.
 pub(crate) fn steps(plan: &Plan) -> impl Iterator<Item = (StepId, Callee)> {
     (0..plan.step_count()).map(StepId::from_index).filter_map(|id| Some((id, callee(plan, id)?)))
+}
+
+/// True if a step may compare strings in instructions: one that is given two and has a rule.
+pub(crate) fn compares_strings(plan: &Plan) -> bool {
+    let is_string = |value: &ValueId| plan.value(*value).qtype.scalar().is_some_and(Scalar::is_string);
+    (0..plan.step_count()).map(StepId::from_index).any(|id| {
+        let step = plan.step(id);
+        let operator = matches!(step.action, Action::Operator { .. });
+        operator && plan.args(step).iter().filter(|arg| is_string(arg)).count() == 2 && callee(plan, id).is_none()
+    })
 }
 
 fn number_type(qtype: &QType) -> Option<ir::Type> {
@@ -156,9 +166,7 @@ impl Lowering<'_, '_, '_> {
             }
             Some(types::I32) => Datum::Num(ins.ireduce(types::I32, bits)),
             Some(_) => Datum::Num(bits),
-            None if qtype.scalar() == Some(cembra_runtime::Scalar::Boolean) => {
-                Datum::Flag(ins.ireduce(types::I8, bits))
-            }
+            None if qtype.scalar() == Some(Scalar::Boolean) => Datum::Flag(ins.ireduce(types::I8, bits)),
             None => Datum::Nothing,
         }
     }

@@ -1,8 +1,10 @@
 //! Where generated code looks whether it was cancelled: before it calls a kernel, which may run long, and wherever it would
-//! go round again. Starting is not its concern: who calls it looks before.
+//! go round again. Starting is not its concern: who calls it looks before. Comparisons of strings cannot
+//! fail, so the code looks before it writes outputs whether there was work left for all of them.
 
 use crate::player::Surroundings;
 use cembra_runtime::{Context, FaultKind, STATUS_FAULT};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
@@ -17,11 +19,24 @@ impl Cancelled {
         let flag = builder.ins().load(types::I64, fixed, around.context, Context::CANCEL_OFFSET);
         // Atomic: a plain load in a loop could be taken out of it.
         let raised = builder.ins().atomic_load(types::I8, MemFlagsData::trusted(), flag);
+        self.leave_if(builder, raised);
+    }
+
+    fn leave_if(&mut self, builder: &mut FunctionBuilder<'_>, leaves: ir::Value) {
         let leave = *self.0.get_or_insert_with(|| builder.create_block());
         let goes_on = builder.create_block();
-        builder.ins().brif(raised, leave, &[], goes_on, &[]);
+        builder.ins().brif(leaves, leave, &[], goes_on, &[]);
         builder.seal_block(goes_on);
         builder.switch_to_block(goes_on);
+    }
+
+    /// Leaves the function here if a comparison of strings found no work left. What the evaluation comes to then is for its
+    /// context to say.
+    pub(crate) fn check_work(&mut self, builder: &mut FunctionBuilder<'_>, around: &Surroundings<'_>) {
+        let flags = MemFlagsData::trusted().with_alias_region(Some(around.context_region));
+        let left = builder.ins().load(types::I64, flags, around.context, Context::WORK_LEFT_OFFSET);
+        let none = builder.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
+        self.leave_if(builder, none);
     }
 
     /// Fills the block. Nothing may be polled after that.

@@ -9,6 +9,7 @@ use cembra_runtime::{Context, MachineType, RuntimeFn};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
+use smallvec::SmallVec;
 
 /// The same result from operands that suit the processor better.
 pub(crate) fn suited(tape: &Tape, op: Bin, a: Val, b: Val) -> (Bin, Val, Val) {
@@ -179,6 +180,7 @@ impl Surroundings<'_> {
             None => {
                 let mut signature = ir::Signature::new(self.isa.default_call_conv());
                 let (params, ret) = function.signature();
+                signature.params.extend(function.takes_context().then_some(AbiParam::new(types::I64)));
                 signature.params.extend(params.iter().map(|ty| AbiParam::new(clif_type(*ty))));
                 signature.returns.push(AbiParam::new(clif_type(ret)));
                 let reference = builder.import_signature(signature);
@@ -187,7 +189,9 @@ impl Surroundings<'_> {
             }
         };
         let [entry] = self.addresses(builder, [function as usize]);
-        let call = builder.ins().call_indirect(signature, entry, args);
+        let context = function.takes_context().then_some(self.context);
+        let args: SmallVec<[ir::Value; 6]> = context.into_iter().chain(args.iter().copied()).collect();
+        let call = builder.ins().call_indirect(signature, entry, &args);
         builder.inst_results(call)[0]
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Outline<'a> {
     /// What steps call, and the position of each call in the table.
     calls: FxHashMap<StepId, (Callee, u32)>,
     has_loops: bool,
+    /// True if there may be comparisons of strings.
+    compares_strings: bool,
 }
 
 impl<'a> Outline<'a> {
@@ -78,7 +80,9 @@ impl<'a> Outline<'a> {
             homes.count_copies(plan, &lines, !pieces.is_whole());
         }
         let calls = call::steps(plan).zip(0..).map(|((step, callee), number)| (step, (callee, number))).collect();
-        Outline { plan, binding, pieces, homes, escapes: lines.escapes(plan), calls, has_loops: plan.has_loops() }
+        let escapes = lines.escapes(plan);
+        let compares_strings = call::compares_strings(plan);
+        Outline { plan, binding, pieces, homes, escapes, calls, has_loops: plan.has_loops(), compares_strings }
     }
 
     /// True if the plan is small enough for mathematical functions to be written out.
@@ -166,6 +170,9 @@ pub(crate) fn lower(
         lowering.call_piece(*called);
     }
     lowering.around.mark(lowering.builder, None);
+    if outline.compares_strings && !piece.outputs.is_empty() {
+        lowering.cancelled.check_work(lowering.builder, &lowering.around);
+    }
     for at in piece.outputs.clone() {
         lowering.output(at);
     }

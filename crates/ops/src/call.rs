@@ -67,7 +67,8 @@ fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Re
         let mut row = Row::default();
         row.push(overload.kernel(resolved.lifted), overload.data.as_ptr(), 0, slots.iter().copied());
         row.end();
-        if row.call(0).run(&mut context, frame) == STATUS_OK {
+        let status = row.call(0).run(&mut context, frame);
+        if context.end(status) == STATUS_OK {
             return Ok(Value::read_from(ret, frame, slots[args.len()]));
         }
     }

@@ -5,18 +5,21 @@
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::{Bin, Cell, Cmp, Datum, Example, Mask, Overload, Promotion, Tape, Val};
-use cembra_runtime::{Bytes, MachineType, RuntimeFn, Text, compare};
+use cembra_runtime::{Bytes, Context, MachineType, RuntimeFn, Text};
 use std::cmp::Ordering;
 
 trait Ordered {
-    fn order(self, other: Self) -> Option<Ordering>;
+    /// How it compares with another. Where only equality is asked for, any order is as good of those that are unequal.
+    fn order(self, other: Self, asked: Cmp, context: &mut Context) -> Option<Ordering>;
 }
 
 macro_rules! ordered {
-    ($($ty:ty => |$x:ident, $y:ident| $order:expr;)*) => { $(
+    ($($ty:ty => |$x:ident, $y:ident $(, $asked:ident, $context:ident)?| $order:expr;)*) => { $(
         impl Ordered for $ty {
-            fn order(self, other: Self) -> Option<Ordering> {
+            #[inline]
+            fn order(self, other: Self, _asked: Cmp, _context: &mut Context) -> Option<Ordering> {
                 let ($x, $y) = (self, other);
+                $(let ($asked, $context) = (_asked, _context);)?
                 $order
             }
         }
@@ -31,8 +34,21 @@ ordered! {
     f32 => |x, y| x.partial_cmp(&y);
     f64 => |x, y| x.partial_cmp(&y);
     u64 => |x, y| Some(x.cmp(&y));
-    Text<'static> => |x, y| Some(compare::order(x.as_bytes().as_slice(), y.as_bytes().as_slice()));
-    Bytes<'static> => |x, y| Some(compare::order(x.as_slice(), y.as_slice()));
+    Text<'static> => |x, y, asked, context| Some(strings(x.as_bytes(), y.as_bytes(), asked, context));
+    Bytes<'static> => |x, y, asked, context| Some(strings(x, y, asked, context));
+}
+
+/// Strings of unlike lengths are not equal, whatever is in them: nothing is read for that.
+#[inline]
+fn strings(x: Bytes<'static>, y: Bytes<'static>, asked: Cmp, context: &mut Context) -> Ordering {
+    let (x, y) = (x.as_slice(), y.as_slice());
+    let by_length = x.len().cmp(&y.len());
+    match asked {
+        Cmp::Eq | Cmp::Ne if by_length.is_ne() => by_length,
+        Cmp::Eq | Cmp::Ne if context.equal(x, y) => Ordering::Equal,
+        Cmp::Eq | Cmp::Ne => Ordering::Less,
+        _ => context.compare(x, y),
+    }
 }
 
 /// Records a comparison of two present values of one type.
@@ -107,18 +123,18 @@ const fn comparison(
 macro_rules! overloads {
     (@mask $cmp:expr, |$order:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
         [$(strict!(
-            |x: $ty, y: $ty| -> MaskValue {
-                let $order = x.order(y);
-                mask($holds)
+            try in context |x: $ty, y: $ty| -> MaskValue {
+                let $order = x.order(y, $cmp, context);
+                Ok(mask($holds))
             },
             $rule
         )),*]
     };
     (@bool $cmp:expr, |$order:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
         [$(strict!(
-            |x: $ty, y: $ty| -> bool {
-                let $order = x.order(y);
-                $holds
+            try in context |x: $ty, y: $ty| -> bool {
+                let $order = x.order(y, $cmp, context);
+                Ok($holds)
             },
             $rule
         )),*]

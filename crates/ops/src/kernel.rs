@@ -241,7 +241,9 @@ macro_rules! strict {
                 unsafe {
                     $(let $arg = <<$ty as Repr>::Lifted as Repr>::load(frame, slots.next());)*
                     let result = match ($($arg,)*) {
-                        ($(Some($arg),)*) => match body(context, $($arg),*) {
+                        ($(Some($arg),)*) => match $crate::work::charged!(
+                            context, [$($arg: $ty),*], [$($rule)?], body(context, $($arg),*)
+                        ) {
                             Ok(result) => result.lift(),
                             Err(fault) => return call.fail(context, fault),
                         },
@@ -290,7 +292,7 @@ macro_rules! overload {
             // order, and one for the result.
             unsafe {
                 $(let $arg = <$ty as Repr>::load(frame, slots.next());)*
-                match $body_fn(context, $($arg),*) {
+                match $crate::work::charged!(context, [$($arg: $ty),*], [$($rule)?], $body_fn(context, $($arg),*)) {
                     Ok(result) => Repr::store(result, frame, slots.next()),
                     Err(fault) => return call.fail(context, fault),
                 }

@@ -24,6 +24,7 @@ mod tape;
 mod tuple;
 mod typing;
 mod user;
+mod work;
 
 mod cast;
 mod math;

@@ -80,4 +80,22 @@ pub(super) const CASES: &[Case] = &[
     slow("a loop of a million rounds that makes strings", "arena_limit", || {
         Source::Text("input t: text\nseq.reduce(fn(s, i) = strings.join(s, t), seq.range(1000000), t)".to_owned())
     }),
+    slow("a loop of a million searches in a million characters", "work_limit", || {
+        let round = "s + where(strings.contains(strings.substr(t, i), \"b\"), 1i64, 0i64)";
+        Source::Text(format!(
+            "let t = \"{}\"\nseq.reduce(fn(s, i) = {round}, seq.range(1000000), 0i64)",
+            "a".repeat(1_000_000)
+        ))
+    }),
+    slow("a loop of a million comparisons of a million characters", "work_limit", || {
+        let text = "a".repeat(1_000_000);
+        let round = "s + where(t == where(i % 2 == 0, u, v), 1i64, 0i64)";
+        Source::Text(format!(
+            "let t = \"{text}b\"\nlet u = \"{text}c\"\nlet v = \"{text}d\"\nseq.reduce(fn(s, i) = {round}, seq.range(1000000), 0i64)"
+        ))
+    }),
+    slow("a loop of 10 million upper cases of one letter", "arena_limit", || {
+        let round = "s + where(strings.upper(where(i % 2 == 0, \"a\", \"b\")) == \"A\", 1i64, 0i64)";
+        Source::Text(format!("seq.reduce(fn(s, i) = {round}, seq.range(100000000), 0i64)"))
+    }),
 ];

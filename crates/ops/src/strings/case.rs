@@ -5,6 +5,11 @@ use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 
+/// What is not ASCII is looked up in tables, twice.
+fn charge_for_mapping(context: &mut Context, text: &str) -> Result<(), Fault> {
+    if text.is_ascii() { Ok(()) } else { context.charge(text.len().saturating_mul(15)) }
+}
+
 fn mapped<I: Iterator<Item = char>>(
     context: &mut Context,
     text: &str,
@@ -17,6 +22,7 @@ fn mapped<I: Iterator<Item = char>>(
         let several = if single.is_none() { Some(map(char)) } else { None };
         single.into_iter().chain(several.into_iter().flatten())
     };
+    charge_for_mapping(context, text)?;
     let len = if text.is_ascii() { text.len() } else { text.chars().flat_map(map).map(char::len_utf8).sum() };
     let mut made = ArenaText::new(context, len)?;
     text.chars().flat_map(map).for_each(|char| made.push_char(char));
@@ -27,6 +33,7 @@ fn lower(context: &mut Context, text: &str) -> Result<Text<'static>, Fault> {
     // The lower case of a capital sigma depends on what is around it, which the standard library knows. It is rare enough
     // for an allocation.
     if text.contains('\u{3a3}') {
+        charge_for_mapping(context, text)?;
         return copied(context, &text.to_lowercase());
     }
     mapped(context, text, u8::to_ascii_lowercase, char::to_lowercase)

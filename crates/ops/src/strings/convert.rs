@@ -50,6 +50,8 @@ fn escaped(char: char, after_hex: bool) -> (StackText<4>, bool) {
 
 fn quoted(context: &mut Context, bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
     let text = utf8(bytes)?.as_str();
+    // Each byte is escaped twice: to know the length, and to write it.
+    context.charge(text.len().saturating_mul(31))?;
     let pieces = || {
         let mut after_hex = false;
         text.chars().map(move |char| {

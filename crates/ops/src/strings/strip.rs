@@ -38,6 +38,7 @@ impl Strip for Text<'static> {
         let Some(chars) = chars else { return Ok(trim(self, ends, char::is_whitespace)) };
         let chars = chars.as_str();
         if chars.len() <= FEW {
+            context.charge(self.bytes().len().saturating_mul(chars.len() / 4))?;
             return Ok(trim(self, ends, |c| chars.contains(c)));
         }
         let chars = sorted(context, chars)?;
@@ -50,6 +51,8 @@ const FEW: usize = 32;
 
 /// The characters in order, each as the bytes of its number, so that long lists take no longer than long texts.
 fn sorted<'a>(context: &'a mut Context, chars: &str) -> Result<&'a [[u8; 4]], Fault> {
+    // Sorting takes longer than reading.
+    context.charge(chars.len().saturating_mul(15))?;
     let room = context.arena().allocate(chars.len().saturating_mul(4))?;
     let (numbers, _) = room.as_chunks_mut::<4>();
     let mut count = 0;

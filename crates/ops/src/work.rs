@@ -1,0 +1,148 @@
+//! What work on strings costs: every kernel without a rule is charged for the strings it is given before it runs, by the macros
+//! that make it, so that no operator can be written that is not. A unit is a byte that is read once. Bodies that take long for
+//! a byte charge the rest themselves. What is made costs nothing more: it is what `arena_bytes` limits.
+//!
+//! Operators with a rule do not read strings but for comparisons, which charge in `Context::compare`, for machine code too.
+
+use crate::kernel::Weak;
+use cembra_runtime::{Bytes, Text};
+
+/// An argument's share of the work.
+pub(crate) trait Work {
+    /// True for strings.
+    const STRING: bool;
+
+    /// The bytes of a string.
+    fn work(&self) -> usize;
+}
+
+macro_rules! no_work {
+    ($($ty:ty),*) => { $(
+        impl Work for $ty {
+            const STRING: bool = false;
+
+            #[inline]
+            fn work(&self) -> usize {
+                0
+            }
+        }
+    )* };
+}
+
+no_work!((), bool, i32, i64, u64, f32, f64, Weak);
+
+impl Work for Text<'_> {
+    const STRING: bool = true;
+
+    #[inline]
+    fn work(&self) -> usize {
+        self.as_bytes().work()
+    }
+}
+
+impl Work for Bytes<'_> {
+    const STRING: bool = true;
+
+    #[inline]
+    fn work(&self) -> usize {
+        self.as_slice().len()
+    }
+}
+
+impl<T: Work> Work for Option<T> {
+    const STRING: bool = T::STRING;
+
+    #[inline]
+    fn work(&self) -> usize {
+        self.as_ref().map_or(0, Work::work)
+    }
+}
+
+/// Runs a body once it is charged for; that of an overload with a rule is not.
+macro_rules! charged {
+    ($context:ident, [$($arg:ident: $ty:ty),*], [$rule:expr], $body:expr) => {
+        $body
+    };
+    ($context:ident, [$($arg:ident: $ty:ty),*], [], $body:expr) => {{
+        use $crate::work::Work;
+        if const { false $(|| <$ty as Work>::STRING)* } {
+            $context.charge(0_usize $(.saturating_add(Work::work(&$arg)))*).and_then(|()| $body)
+        } else {
+            $body
+        }
+    }};
+}
+
+pub(crate) use charged;
+
+#[cfg(test)]
+mod tests {
+    use crate::{Lower, OpDef, Overload, Promotion, Registry, Typing};
+    use cembra_expr::{ScalarValue, Value};
+    use cembra_runtime::{Context, FaultKind, Frame, FrameLayout, QType, Row, STATUS_OK, Scalar};
+
+    /// A value of a type: strings are this long.
+    fn value(scalar: Scalar, optional: bool, length: usize) -> Value {
+        let value = match scalar {
+            Scalar::Text => ScalarValue::Text("1".repeat(length).into()),
+            Scalar::Bytes => ScalarValue::Bytes(b"1".repeat(length).into()),
+            scalar => ScalarValue::from_bits(scalar, 0).expect("a number"),
+        };
+        if optional { Value::Present(value) } else { Value::Scalar(value) }
+    }
+
+    /// What an overload comes to on strings of a length with so much work.
+    fn run(overload: &Overload, lifted: bool, length: usize, work: u64) -> Option<FaultKind> {
+        let mut layout = FrameLayout::default();
+        let types: Vec<_> = (0..overload.args.len()).map(|at| overload.takes(at, lifted)).collect();
+        let values: Vec<Value> = types
+            .iter()
+            .zip(overload.args)
+            .map(|(qtype, arg)| value(arg.scalar, qtype.is_optional(), length))
+            .collect();
+        let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
+        let slots: Vec<u32> = types.iter().chain([&ret]).map(|qtype| layout.add(qtype).expect("a slot")).collect();
+        let mut frame = Frame::zeroed(layout.size() as usize);
+        let mut context = Context::new();
+        context.set_string_work(work);
+        context.begin();
+        let mut row = Row::default();
+        row.push(overload.kernel(lifted), overload.data.as_ptr(), 0, slots.iter().copied());
+        row.end();
+        // SAFETY: FRAME-SLOT and KERNEL-ROW: the layout was made for the overload's types, the values are of these types and
+        // outlive the call.
+        let status = unsafe {
+            for (value, slot) in values.iter().zip(&slots) {
+                value.write_to(frame.ptr(), *slot);
+            }
+            row.call(0).run(&mut context, frame.ptr())
+        };
+        let status = context.end(status);
+        (status != STATUS_OK).then(|| FaultKind::from_number(context.record().kind).expect("a fault"))
+    }
+
+    /// A rule reads strings only to compare them.
+    fn reads_strings(def: &OpDef, overload: &Overload) -> bool {
+        let compares = matches!(def.typing, Typing::Promote(Promotion::Comparable));
+        matches!(overload.lower, Lower::Kernel) || compares
+    }
+
+    #[test]
+    fn every_operator_that_reads_strings_is_charged_for_them() {
+        let mut read = 0;
+        for (_, def) in Registry::standard().iter() {
+            for overload in
+                def.overloads().iter().filter(|overload| overload.args.iter().any(|arg| arg.scalar.is_string()))
+            {
+                for lifted in [false, true].into_iter().filter(|lifted| !lifted || overload.lifted.is_some()) {
+                    let charged = run(overload, lifted, 300, 299) == Some(FaultKind::WorkLimit);
+                    assert_eq!(charged, reads_strings(def, overload), "{} {:?}", def.name, overload.args);
+                    let enough = run(overload, lifted, 300, 1_000_000);
+                    assert_ne!(enough, Some(FaultKind::WorkLimit), "{} {:?}", def.name, overload.args);
+                    read += usize::from(charged);
+                }
+            }
+        }
+        assert!(read > 100, "{read}");
+    }
+}
