@@ -1,8 +1,8 @@
 //! The ways to run one model on many threads: a clone for each, a pool, one for each thread that comes.
 
-use cembra::{Cancellation, Model, ModelExecutor, Options, Pool, Session, Value};
+use cembra::{Backend, Cancellation, Model, ModelExecutor, Options, Pool, Session, Value};
 use std::cell::RefCell;
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Barrier, OnceLock, mpsc};
 
 #[derive(cembra::Input)]
 struct Row {
@@ -108,4 +108,38 @@ fn memory_is_counted() {
     assert!(executor.memory_bytes() > 4096);
     let typed = model().executor::<Row, String>(&Options::default()).unwrap();
     assert!(typed.memory_bytes() >= typed.executor().frame_bytes());
+}
+
+/// A model with a pattern, run by a thread that is ending, and one that is compiled there: what the thread kept of patterns and
+/// of the code generator is gone by then.
+#[test]
+fn a_thread_that_ends_can_still_evaluate() {
+    struct Last(Option<Session>, mpsc::Sender<Result<Vec<Value>, cembra::Error>>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let session = self.0.as_mut().expect("a session");
+            let _ = self.1.send(session.evaluate(&[Value::from("cat 7")]));
+            let options = Options::default().backend(Backend::Native);
+            let compiled = Model::parse("input x: f64; x * 2").and_then(|model| model.compile(&options));
+            let _ = self.1.send(compiled.and_then(|executor| executor.session().evaluate(&[Value::from(2.0)])));
+        }
+    }
+    thread_local! {
+        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+    let matching = Model::parse("input t: text; strings.extract_regex(t, \"([0-9]+)\")").unwrap();
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let executor = matching.compile(&Options::default().backend(backend)).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            // What a thread made first is dropped last.
+            LAST.set(Some(Last(Some(executor.session()), sender)));
+            let found = executor.session().evaluate(&[Value::from("dog 8")]).unwrap();
+            model().compile(&Options::default().backend(Backend::Native)).unwrap();
+            assert_eq!(found, [Value::Present(cembra::ScalarValue::Text("8".into()))]);
+        });
+        let found = receiver.recv().expect("an answer").expect("a value");
+        assert_eq!(found, [Value::Present(cembra::ScalarValue::Text("7".into()))]);
+        assert_eq!(receiver.recv().expect("an answer").expect("a value"), [Value::from(4.0)]);
+    }
 }

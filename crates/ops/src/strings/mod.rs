@@ -21,6 +21,7 @@ pub(crate) mod strip;
 
 pub(crate) mod made;
 mod number;
+mod pattern;
 mod rendering;
 
 #[cfg(test)]

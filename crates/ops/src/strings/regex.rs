@@ -1,88 +1,69 @@
-//! Regular expressions, in the syntax of the `regex` crate, which is RE2's but for details. Matching takes time linear in
-//! the text; the pattern, what it compiles to and the text are limited, so that nobody's pattern can take a host's time or
-//! memory.
+//! Regular expressions, in the syntax of the `regex` crate, which is RE2's but for details. Patterns and texts are limited,
+//! and so is the time of a match, which is told in `pattern`.
 
-use super::made::copied;
-use super::{invalid, text_fault};
+use super::invalid;
+use super::pattern::{Long, Pattern};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
-use cembra_expr::Limits;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
-use regex::{CaptureLocations, Regex, RegexBuilder};
 use std::cell::RefCell;
 
 /// How many compiled patterns a thread keeps.
 const KEPT: usize = 16;
 
-/// A pattern and what matching it needs.
-struct Compiled {
-    pattern: Box<str>,
-    regex: Regex,
-    captures: CaptureLocations,
+/// What a thread keeps.
+#[derive(Default)]
+struct Kept {
+    /// The patterns used last, the latest first.
+    patterns: Vec<Pattern>,
+    /// What one of them needs for long texts.
+    long: Option<Long>,
 }
 
 thread_local! {
-    /// The patterns this thread used last, the latest first.
-    static PATTERNS: RefCell<Vec<Compiled>> = const { RefCell::new(Vec::new()) };
+    static KEPT_PATTERNS: RefCell<Kept> = const { RefCell::new(Kept { patterns: Vec::new(), long: None }) };
 }
 
-/// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models: it is compiled once a thread.
+/// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models: it is compiled once a thread; but each
+/// time in a thread that is ending and has dropped what it kept.
 fn with_pattern<T>(
     context: &mut Context,
     pattern: Text<'static>,
-    use_it: impl FnOnce(&mut Compiled) -> Result<T, Fault>,
+    use_it: impl FnOnce(&mut Context, &mut Pattern, &mut Option<Long>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
-    let pattern = pattern.as_str();
-    PATTERNS.with_borrow_mut(|patterns| {
-        match patterns.iter().position(|compiled| *compiled.pattern == *pattern) {
-            Some(0) => {}
-            Some(at) => patterns[..=at].rotate_right(1),
-            None => {
-                let compiled = compile(context, pattern)?;
-                patterns.truncate(KEPT - 1);
-                patterns.insert(0, compiled);
-            }
+    let mut kept = KEPT_PATTERNS.try_with(RefCell::take).unwrap_or_default();
+    let result = find(context, &mut kept.patterns, pattern.as_str())
+        .and_then(|()| use_it(context, &mut kept.patterns[0], &mut kept.long));
+    // An error says that the thread keeps nothing any more.
+    let _ = KEPT_PATTERNS.try_with(|place| place.replace(kept));
+    result
+}
+
+/// Puts a pattern first.
+fn find(context: &mut Context, patterns: &mut Vec<Pattern>, pattern: &str) -> Result<(), Fault> {
+    match patterns.iter().position(|kept| kept.text() == pattern) {
+        Some(0) => {}
+        Some(at) => patterns[..=at].rotate_right(1),
+        None => {
+            let compiled = Pattern::compile(context, pattern)?;
+            patterns.truncate(KEPT - 1);
+            patterns.insert(0, compiled);
         }
-        use_it(&mut patterns[0])
-    })
-}
-
-#[cold]
-fn compile(context: &mut Context, pattern: &str) -> Result<Compiled, Fault> {
-    if pattern.len() > Limits::PATTERN_BYTES {
-        return Err(invalid("the pattern is longer than 64 KiB"));
     }
-    let built =
-        RegexBuilder::new(pattern).size_limit(Limits::PATTERN_MEMORY).dfa_size_limit(Limits::PATTERN_MEMORY).build();
-    match built {
-        Ok(regex) => Ok(Compiled { pattern: pattern.into(), captures: regex.capture_locations(), regex }),
-        Err(regex::Error::CompiledTooBig(_)) => Err(invalid("the pattern compiles to more than 1 MiB")),
-        Err(error) => Err(text_fault(FaultKind::Invalid, copied(context, &error.to_string())?)),
-    }
-}
-
-fn check_length(text: &str) -> Result<(), Fault> {
-    if text.len() <= Limits::MATCHED_BYTES { Ok(()) } else { Err(invalid("a text of more than 1 MiB is not matched")) }
+    Ok(())
 }
 
 fn contains(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -> Result<MaskValue, Fault> {
-    with_pattern(context, pattern, |compiled| {
-        check_length(text.as_str())?;
-        Ok(mask(compiled.regex.is_match(text.as_str())))
-    })
+    with_pattern(context, pattern, |context, pattern, long| Ok(mask(pattern.is_match(context, long, text.as_str())?)))
 }
 
 fn extract(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -> Result<Option<Text<'static>>, Fault> {
-    with_pattern(context, pattern, |Compiled { regex, captures, .. }| {
-        // The whole match is a group too.
-        if regex.captures_len() != 2 {
+    with_pattern(context, pattern, |context, pattern, long| {
+        if pattern.groups() != 1 {
             return Err(invalid("the pattern needs exactly one capturing group"));
         }
-        let text = text.as_str();
-        check_length(text)?;
         // A group that takes no part in the match is empty, as in RE2.
-        let group = |captures: &CaptureLocations| captures.get(1).map_or("", |(start, end)| &text[start..end]);
-        Ok(regex.captures_read(captures, text).map(|_| Text::new(group(captures))))
+        Ok(pattern.first_group(context, long, text.as_str())?.map(Text::new))
     })
 }
 
@@ -126,7 +107,7 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
 mod tests {
     use super::super::eager::{bytes, call, fault, missing_text, some_text, text};
     use super::*;
-    use cembra_expr::{ScalarValue, Value};
+    use cembra_expr::{Limits, ScalarValue, Value};
     use cembra_runtime::Scalar;
 
     const YES: Value = Value::Present(ScalarValue::Unit);
@@ -177,7 +158,9 @@ mod tests {
 
     #[test]
     fn a_thread_keeps_the_patterns_it_used_last() {
-        let kept = || PATTERNS.with_borrow(|all| all.iter().map(|one| one.pattern.to_string()).collect::<Vec<_>>());
+        let kept = || {
+            KEPT_PATTERNS.with_borrow(|kept| kept.patterns.iter().map(|one| one.text().to_owned()).collect::<Vec<_>>())
+        };
         for round in 0..3 {
             for number in 0..KEPT + 3 {
                 assert_eq!(

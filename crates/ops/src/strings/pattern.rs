@@ -1,0 +1,303 @@
+//! Compiled regular expressions, and matching them in bounded time. A match never takes longer than some time for each byte of
+//! the text and each byte of the pattern's automaton, but that product can be large: minutes, for a pattern and a text that
+//! both are as long as they may be. So the product is charged as work where it is small. Where it is large, an automaton without
+//! choices is tried, which takes a step a byte; it is made as far as the text needs it, in limited memory, and from nothing each
+//! time: what a match is charged does not depend on what was matched before. Few patterns need more, and those are matched by
+//! the product again, if that is not too large.
+
+use super::made::copied;
+use super::{invalid, text_fault};
+use cembra_expr::Limits;
+use cembra_runtime::{Context, Fault, FaultKind};
+use regex::{CaptureLocations, Regex, RegexBuilder};
+use regex_automata::nfa::thompson::{self, NFA, pikevm};
+use regex_automata::util::primitives::NonMaxUsize;
+use regex_automata::{Anchored, Input, hybrid};
+use std::ops::Range;
+
+/// Bytes of an automaton with choices that one byte of a text passes in a unit of work: measured, two nanoseconds at most.
+const BYTES_PER_UNIT: usize = 8;
+/// Products up to this are matched at once.
+const SMALL: usize = 8 << 20;
+/// Units of work for a byte of the automaton without choices: making it takes that long.
+const UNITS_PER_BYTE_MADE: usize = 8;
+/// Units of work for a byte of the automaton with choices, to compile a pattern to it; and to compile what long texts need.
+const UNITS_PER_BYTE_COMPILED: usize = 6;
+const UNITS_PER_BYTE_OF_LONG: usize = 12;
+
+/// A pattern that is compiled.
+pub(super) struct Pattern {
+    text: Box<str>,
+    regex: Regex,
+    captures: CaptureLocations,
+    /// Units of work for each byte of a text.
+    weight: usize,
+}
+
+/// What matching a pattern with long texts needs.
+pub(super) struct Long {
+    pattern: Box<str>,
+    dfa: hybrid::regex::Regex,
+    vm: pikevm::PikeVM,
+    vm_cache: pikevm::Cache,
+}
+
+fn nfa_config() -> thompson::Config {
+    thompson::Config::new().nfa_size_limit(Some(Limits::PATTERN_MEMORY))
+}
+
+fn too_large() -> Fault {
+    invalid("the pattern compiles to more than 1 MiB")
+}
+
+impl Pattern {
+    /// Compiles a pattern. That is charged, whatever it will be matched with.
+    ///
+    /// # Errors
+    /// It is no pattern, or one that is too large; or there is not so much work left.
+    #[cold]
+    pub(super) fn compile(context: &mut Context, pattern: &str) -> Result<Pattern, Fault> {
+        if pattern.len() > Limits::PATTERN_BYTES {
+            return Err(invalid("the pattern is longer than 64 KiB"));
+        }
+        let memory = Limits::PATTERN_MEMORY;
+        let regex = match RegexBuilder::new(pattern).size_limit(memory).dfa_size_limit(memory).build() {
+            Ok(regex) => regex,
+            Err(regex::Error::CompiledTooBig(_)) => return Err(too_large()),
+            Err(error) => return Err(text_fault(FaultKind::Invalid, copied(context, &error.to_string())?)),
+        };
+        let nfa: NFA = thompson::Compiler::new().configure(nfa_config()).build(pattern).map_err(|_| too_large())?;
+        context.charge(nfa.memory_usage().saturating_mul(UNITS_PER_BYTE_COMPILED))?;
+        let weight = nfa.memory_usage().div_ceil(BYTES_PER_UNIT);
+        Ok(Pattern { text: pattern.into(), captures: regex.capture_locations(), regex, weight })
+    }
+
+    /// The pattern as it was written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many groups capture something, without the whole match.
+    pub(super) fn groups(&self) -> usize {
+        self.regex.captures_len() - 1
+    }
+
+    /// True if a part of the text matches. `long` is for long texts, of this pattern or another.
+    ///
+    /// # Errors
+    /// It would take too long.
+    pub(super) fn is_match(&self, context: &mut Context, long: &mut Option<Long>, text: &str) -> Result<bool, Fault> {
+        let product = self.product(text)?;
+        if product <= SMALL {
+            context.charge(product)?;
+            return Ok(self.regex.is_match(text));
+        }
+        let long = self.long(context, long)?;
+        if let Some(found) = long.is_match_by_steps(context, text)? {
+            return Ok(found);
+        }
+        charge_product(context, product)?;
+        Ok(long.vm.is_match(&mut long.vm_cache, Input::new(text)))
+    }
+
+    /// What the first group captures in the first match: `None` without a match, an empty part of a group that takes no part in
+    /// it.
+    ///
+    /// # Errors
+    /// It would take too long.
+    pub(super) fn first_group<'t>(
+        &mut self,
+        context: &mut Context,
+        long: &mut Option<Long>,
+        text: &'t str,
+    ) -> Result<Option<&'t str>, Fault> {
+        let part = |group: Option<(usize, usize)>| group.and_then(|(start, end)| text.get(start..end)).unwrap_or("");
+        let product = self.product(text)?;
+        if product <= SMALL {
+            context.charge(product)?;
+            let found = self.regex.captures_read(&mut self.captures, text).is_some();
+            return Ok(found.then(|| part(self.captures.get(1))));
+        }
+        let long = self.long(context, long)?;
+        let span = match long.find_by_steps(context, text)? {
+            Some(None) => return Ok(None),
+            Some(Some(found)) => found,
+            None => 0..text.len(),
+        };
+        // Within the match, its groups are found with choices.
+        let anchored = if span.len() < text.len() { Anchored::Yes } else { Anchored::No };
+        charge_product(context, span.len().saturating_mul(self.weight))?;
+        let mut slots: [Option<NonMaxUsize>; 4] = [None; 4];
+        let input = Input::new(text).span(span).anchored(anchored);
+        let found = long.vm.search_slots(&mut long.vm_cache, &input, &mut slots);
+        Ok(found.map(|_| part(slots[2].map(NonMaxUsize::get).zip(slots[3].map(NonMaxUsize::get)))))
+    }
+
+    /// The most work that matching the text can take.
+    fn product(&self, text: &str) -> Result<usize, Fault> {
+        if text.len() > Limits::MATCHED_BYTES {
+            return Err(invalid("a text of more than 1 MiB is not matched"));
+        }
+        Ok(text.len().saturating_mul(self.weight))
+    }
+
+    /// What long texts need, of this pattern. It is charged even if it was kept.
+    fn long<'l>(&self, context: &mut Context, kept: &'l mut Option<Long>) -> Result<&'l mut Long, Fault> {
+        context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_OF_LONG))?;
+        if kept.as_ref().is_some_and(|long| *long.pattern != *self.text) {
+            *kept = None;
+        }
+        match kept {
+            Some(long) => Ok(long),
+            None => Ok(kept.insert(Long::compile(&self.text).ok_or_else(too_large)?)),
+        }
+    }
+}
+
+/// Charges for matching with choices, if it is not too much for one operator.
+fn charge_product(context: &mut Context, product: usize) -> Result<(), Fault> {
+    if product > Limits::MATCHING_WORK {
+        return Err(invalid("the pattern is too large to be matched with so long a text"));
+    }
+    context.charge(product)
+}
+
+impl Long {
+    /// `None` for what does not compile: a pattern can be larger from its end than from its start.
+    #[cold]
+    fn compile(pattern: &str) -> Option<Long> {
+        let vm = pikevm::Builder::new().thompson(nfa_config()).build(pattern).ok()?;
+        let steps = hybrid::dfa::Config::new()
+            .cache_capacity(2 * Limits::PATTERN_MEMORY)
+            .skip_cache_capacity_check(true)
+            // Gives up where there is no more memory.
+            .minimum_cache_clear_count(Some(0))
+            // Gives up at characters that are not ASCII, if the pattern asks for the ends of words.
+            .unicode_word_boundary(true);
+        // Backwards a pattern may be larger; it is compiled to be no larger than it could be forwards and back.
+        let backwards = thompson::Config::new().nfa_size_limit(Some(2 * Limits::PATTERN_MEMORY));
+        let dfa = hybrid::regex::Builder::new().thompson(backwards).dfa(steps).build(pattern).ok()?;
+        let vm_cache = vm.create_cache();
+        Some(Long { pattern: pattern.into(), dfa, vm, vm_cache })
+    }
+
+    /// Runs the automaton without choices, from nothing; `None` if it gives up.
+    fn by_steps<T>(
+        &self,
+        context: &mut Context,
+        text: &str,
+        run: impl FnOnce(&hybrid::regex::Regex, &mut hybrid::regex::Cache) -> Option<T>,
+    ) -> Result<Option<T>, Fault> {
+        context.charge(text.len())?;
+        let mut made = self.dfa.create_cache();
+        let found = run(&self.dfa, &mut made);
+        context.charge(made.memory_usage().saturating_mul(UNITS_PER_BYTE_MADE))?;
+        Ok(found)
+    }
+
+    fn is_match_by_steps(&self, context: &mut Context, text: &str) -> Result<Option<bool>, Fault> {
+        self.by_steps(context, text, |dfa, cache| {
+            let input = Input::new(text).earliest(true);
+            dfa.forward().try_search_fwd(cache.forward_mut(), &input).ok().map(|found| found.is_some())
+        })
+    }
+
+    fn find_by_steps(&self, context: &mut Context, text: &str) -> Result<Option<Option<Range<usize>>>, Fault> {
+        self.by_steps(context, text, |dfa, cache| {
+            let found = dfa.try_search(cache, &Input::new(text)).ok()?;
+            Some(found.map(|found| found.range()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(work: u64) -> Context {
+        let mut context = Context::new();
+        context.set_string_work(work);
+        context.begin();
+        context
+    }
+
+    /// What both ways of matching find.
+    fn both(pattern: &str, text: &str) -> [(bool, Option<String>); 2] {
+        let context = &mut context(u64::MAX >> 1);
+        let mut of = Pattern::compile(context, pattern).expect("a pattern");
+        let mut run = |weight: usize| {
+            of.weight = weight;
+            let long = &mut None;
+            let found = of.is_match(context, long, text).expect("a match");
+            (found, of.first_group(context, long, text).expect("a match").map(str::to_owned))
+        };
+        [run(0), run(SMALL / text.len().max(1) + 1)]
+    }
+
+    #[test]
+    fn long_texts_are_matched_as_short_ones() {
+        let texts = ["", "a", "b=22, b=3", "x a\nb\n", "h\u{e9}llo w\u{f6}rld", "aab aab", "\u{416}\u{44f} 7", "foo"];
+        let patterns = [
+            "()",
+            "(a)?b",
+            "b=(\\d+)",
+            "(?m)^(.)$",
+            "\\b(w)",
+            "\\b(\u{f6}?)r",
+            "(a|ab)(?:c|bcd|)",
+            "(a*)*b",
+            "(?i)(FOO)",
+            "(\\w+)\\s",
+            "(\\pL)$",
+            "^(x)",
+            "(?s)(.*)",
+            "(z)",
+            "o(?:(r)|l)",
+        ];
+        for pattern in patterns {
+            for text in texts {
+                let [short, long] = both(pattern, text);
+                assert_eq!(short, long, "{pattern} {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_match_is_charged_the_same_whatever_was_matched_before() {
+        let mut patterns =
+            ["(\\w+)@", "(a[ab]{50}c)"].map(|p| Pattern::compile(&mut context(1 << 30), p).expect("a pattern"));
+        let texts: Vec<String> = (1..6).map(|n| "ab\u{e9}b ".repeat(30_000 * n)).collect();
+        let mut kept = None;
+        let mut taken = |pattern: &mut Pattern, text: &str| {
+            let context = &mut context(1 << 30);
+            let found = pattern.first_group(context, &mut kept, text).map(|_| ());
+            (found, context.work_done())
+        };
+        let order = [(0, 0), (0, 1), (1, 2), (0, 0), (1, 2), (0, 3), (0, 0)];
+        let all = order.map(|(pattern, text)| taken(&mut patterns[pattern], &texts[text]));
+        assert_eq!((&all[0], &all[0], &all[2]), (&all[3], &all[6], &all[4]));
+    }
+
+    #[test]
+    fn what_takes_too_long_is_refused_before_it_takes_long() {
+        let mut bits = 0x9E37_79B9_u32;
+        let mut letter = || {
+            bits ^= bits << 13;
+            bits ^= bits >> 17;
+            bits ^= bits << 5;
+            if bits & 1 == 0 { 'a' } else { 'b' }
+        };
+        let text: String = (0..1 << 20).map(|_| letter()).collect();
+        let start = std::time::Instant::now();
+        for (pattern, most) in [("(a[ab]{10000}c)", 1), ("(a[ab]{1000}c)", 1), ("(?:(a)|b|ab)*c", 0)] {
+            let context = &mut context(1 << 30);
+            let mut of = Pattern::compile(context, pattern).expect("a pattern");
+            let long = &mut None;
+            let found = [of.is_match(context, long, &text).err(), of.first_group(context, long, &text).err()];
+            assert_eq!(found.iter().flatten().count(), 2 * most, "{pattern}");
+            assert!(found.iter().flatten().all(|fault| fault.kind == FaultKind::Invalid));
+            assert!(context.work_done() < 100 << 20, "{pattern} {}", context.work_done());
+        }
+        assert!(start.elapsed().as_secs() < 20, "not even without optimisation: {:?}", start.elapsed());
+    }
+}
