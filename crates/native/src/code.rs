@@ -69,7 +69,8 @@ impl Scratch {
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
+    /// What the thread's last compilation left; none while there is one, and none again once the thread is ending.
+    static SCRATCH: RefCell<Option<Box<Scratch>>> = const { RefCell::new(None) };
 }
 
 /// The code of a plan for a machine; what is to be listed of it is added to `listings`.
@@ -85,14 +86,14 @@ pub(crate) fn generate(
     listings: Option<&mut Listings>,
 ) -> Result<Code, Error> {
     let outline = Outline::of(plan, binding, isas.thorough.is_some(), budget)?;
-    SCRATCH.with_borrow_mut(|scratch| {
-        // The code generator may panic on what it does not support; its state is thrown away then.
-        let made = catch_unwind(AssertUnwindSafe(|| all(scratch, &outline, tier, isas, budget, listings)));
-        made.unwrap_or_else(|_| {
-            *scratch = Scratch::new();
-            Err(generator("the code generator failed on the model"))
-        })
-    })
+    let kept = SCRATCH.try_with(RefCell::take).unwrap_or_default();
+    let mut scratch = kept.unwrap_or_else(|| Box::new(Scratch::new()));
+    // The code generator may panic on what it does not support; its state is thrown away then.
+    let made = catch_unwind(AssertUnwindSafe(|| all(&mut scratch, &outline, tier, isas, budget, listings)));
+    let made = made.map_err(|_| generator("the code generator failed on the model"))?;
+    // An error says that the thread keeps nothing any more.
+    let _ = SCRATCH.try_with(|place| place.replace(Some(scratch)));
+    made
 }
 
 fn generator(message: impl Into<String>) -> Error {
