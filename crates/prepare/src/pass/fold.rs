@@ -7,14 +7,22 @@ use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Diagnostics, Program, ScalarValue, Value};
 use cembra_ops::{Registry, Resolved, Signature, call};
-use cembra_runtime::Fault;
+use cembra_runtime::{Fault, Scalar};
 use smallvec::SmallVec;
 
 pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
     if !prepared.graph.ids().any(|id| is_foldable(&prepared.graph, id)) {
         return Ok(());
     }
-    replace(prepared, &options.budget, |graph, _, node| Ok(fold(graph, options.registry, node)))
+    replace(prepared, &options.budget, |graph, _, node| {
+        // A pattern can take as long as thousands of sums: the time is looked at for each.
+        if graph.op(node).is_some()
+            && graph.operands(node).iter().any(|o| graph.qtype(*o).scalar() == Some(Scalar::Text))
+        {
+            options.budget.check_time()?;
+        }
+        Ok(fold(graph, options.registry, node))
+    })
 }
 
 /// True for an operator on literals.
