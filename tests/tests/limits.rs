@@ -217,6 +217,19 @@ fn compile_time() {
     assert!(model.compile(&options).is_ok() && model.compile(&options).is_ok());
 }
 
+/// Thousands of patterns that are folded take no longer than sums would be let.
+#[test]
+fn compile_time_of_patterns() {
+    let pattern = |n: usize| format!("strings.contains_regex(\"a\", \"{n}\\\\w{{1,30}}\")");
+    let source = (0..4000).map(|n| format!("output y{n} = {}\n", pattern(n))).collect::<String>();
+    let model = Model::parse(&source).expect("a model");
+    let limits = with(|limits| limits.compile_time = Duration::from_millis(300));
+    let start = std::time::Instant::now();
+    let error = model.compile(&Options::default().backend(Backend::Interpreter).limits(limits)).expect_err("no time");
+    assert_exceeds(&error, &limits, Limit::CompileTime);
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+}
+
 #[test]
 fn arena_bytes() {
     let model = Model::parse("input a, b: text; strings.join(a, b)").expect("a model");
@@ -254,6 +267,80 @@ fn loop_iterations() {
         assert!(error.to_string().contains("`loop_iterations`"), "{error}");
         assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::loop_iterations`"));
     }
+}
+
+/// Work on strings is counted alike in both backends, and its limit is the fault of no operator.
+#[test]
+fn string_work() {
+    let text = "a".repeat(300);
+    for (source, work) in [
+        ("strings.length(t) + strings.length(u)", 600),
+        ("strings.contains(t, u) or strings.contains(u, t)", 1200),
+        ("strings.join(t, strings.substr(u, 100))", 800),
+        ("t == u", 300),
+        ("t < strings.substr(u, 10)", 590),
+        // Shorter ones are compared for nothing.
+        ("strings.substr(t, 100) == strings.substr(u, 100)", 600),
+        (
+            "seq.reduce(fn(s, i) = s + strings.length(strings.substr(t, i)), seq.range(10), strings.length(u))",
+            300 + 10 * 300 + 2955,
+        ),
+        ("where(t != u, strings.length(strings.join(t, u)), 0i64)", 300),
+    ] {
+        let model = Model::parse(&format!("input t, u: text; {source}")).expect(source);
+        for backend in BOTH {
+            let evaluate = |work| {
+                let limits = with(|limits| limits.string_work = work);
+                let executor = model.compile(&Options::default().backend(backend).limits(limits)).expect(source);
+                let mut session = executor.session();
+                // Each evaluation has as much.
+                let all: Vec<_> = (0..3)
+                    .map(|_| session.evaluate(&[Value::from(text.as_str()), Value::from(text.as_str())]))
+                    .collect();
+                assert!(all.array_windows().all(|[a, b]| a.is_ok() == b.is_ok()), "{source}");
+                all.into_iter().next().expect("three")
+            };
+            if let Err(error) = evaluate(work) {
+                panic!("{source}, {}: {error}", backend.name());
+            }
+            let error = evaluate(work - 1).expect_err(source);
+            assert_eq!((error.code(), error.operator(), error.span()), ("work_limit", None, None), "{source}");
+            assert!(error.to_string().contains("`string_work`"), "{error}");
+            assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::string_work`"));
+        }
+    }
+}
+
+#[test]
+fn patterns_and_texts_that_are_large_together() {
+    // Letters in no order, so that no automaton is small.
+    let mut bits = 0x9E37_79B9_u32;
+    let mut letter = || {
+        bits ^= bits << 13;
+        bits ^= bits >> 17;
+        bits ^= bits << 5;
+        if bits & 1 == 0 { 'a' } else { 'b' }
+    };
+    let text: String = (0..1_000_000).map(|_| letter()).collect();
+    let model = Model::parse("input t, p: text; strings.extract_regex(t, p)").expect("a model");
+    let start = std::time::Instant::now();
+    for backend in BOTH {
+        let executor = model.compile(&Options::default().backend(backend)).expect("a model");
+        let mut matched = |pattern: &str| {
+            executor
+                .session()
+                .evaluate(&[Value::from(text.as_str()), Value::from(pattern)])
+                .map(|mut all| all.remove(0))
+        };
+        let error = matched("(a[ab]{10000}c)").expect_err("too large");
+        assert!(error.code() == "invalid" && error.to_string().contains("too large to be matched"), "{error}");
+        assert_eq!(matched("((?:a|b|ab)*c)").expect("small"), Value::Missing(cembra::Scalar::Text));
+        assert_eq!(
+            matched("([ab]{20})$").expect("small"),
+            Value::Present(cembra::ScalarValue::Text(text[text.len() - 20..].into()))
+        );
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -23,7 +23,8 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
         Meaning::Overloads(overloads) => {
             let overload = overloads.get(usize::from(resolved.overload?))?;
             // What is compiled with a model is not called before there is one.
-            (overload.pure && overload.compile.is_none()).then(|| call_overload(overload, resolved, args))
+            (overload.pure && overload.compile.is_none())
+                .then(|| call_overload(&mut Context::new(), overload, resolved, args))
         }
         Meaning::Structure(Structure::MakeTuple) => Some(Ok(Value::Tuple(args.into()))),
         Meaning::Structure(Structure::MakeNamed) => match &resolved.signature.ret {
@@ -45,7 +46,13 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     }
 }
 
-fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Result<Value, Fault> {
+/// Calls an overload on values of its types in an evaluation that has begun.
+pub(crate) fn call_overload(
+    context: &mut Context,
+    overload: &Overload,
+    resolved: &Resolved,
+    args: &[Value],
+) -> Result<Value, Fault> {
     let mut layout = FrameLayout::default();
     let ret = &resolved.signature.ret;
     let slots: SmallVec<[u32; 6]> =
@@ -57,7 +64,6 @@ fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Re
     } else {
         many.insert(Frame::zeroed(layout.size() as usize)).ptr()
     };
-    let mut context = Context::new();
     // SAFETY: FRAME-SLOT: the layout was made for these types just above, the values are of these types (checked by
     // the caller), and texts outlive the call.
     unsafe {
@@ -67,7 +73,7 @@ fn call_overload(overload: &Overload, resolved: &Resolved, args: &[Value]) -> Re
         let mut row = Row::default();
         row.push(overload.kernel(resolved.lifted), overload.data.as_ptr(), 0, slots.iter().copied());
         row.end();
-        let status = row.call(0).run(&mut context, frame);
+        let status = row.call(0).run(context, frame);
         if context.end(status) == STATUS_OK {
             return Ok(Value::read_from(ret, frame, slots[args.len()]));
         }

@@ -77,9 +77,11 @@ pub(crate) use charged;
 
 #[cfg(test)]
 mod tests {
-    use crate::{Lower, OpDef, Overload, Promotion, Registry, Typing};
+    use crate::call::call_overload;
+    use crate::{Lower, OpDef, Operand, Overload, Promotion, Registry, Resolved, Signature, Typing};
     use cembra_expr::{ScalarValue, Value};
-    use cembra_runtime::{Context, FaultKind, Frame, FrameLayout, QType, Row, STATUS_OK, Scalar};
+    use cembra_runtime::{Context, FaultKind, QType, Scalar};
+    use smallvec::SmallVec;
 
     /// A value of a type: strings are this long.
     fn value(scalar: Scalar, optional: bool, length: usize) -> Value {
@@ -93,32 +95,15 @@ mod tests {
 
     /// What an overload comes to on strings of a length with so much work.
     fn run(overload: &Overload, lifted: bool, length: usize, work: u64) -> Option<FaultKind> {
-        let mut layout = FrameLayout::default();
-        let types: Vec<_> = (0..overload.args.len()).map(|at| overload.takes(at, lifted)).collect();
-        let values: Vec<Value> = types
-            .iter()
-            .zip(overload.args)
-            .map(|(qtype, arg)| value(arg.scalar, qtype.is_optional(), length))
-            .collect();
+        let operands: SmallVec<_> = (0..overload.args.len()).map(|at| overload.takes(at, lifted)).collect();
+        let of = |(qtype, arg): (&QType, &Operand)| value(arg.scalar, qtype.is_optional(), length);
+        let values: Vec<Value> = operands.iter().zip(overload.args).map(of).collect();
         let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
-        let slots: Vec<u32> = types.iter().chain([&ret]).map(|qtype| layout.add(qtype).expect("a slot")).collect();
-        let mut frame = Frame::zeroed(layout.size() as usize);
+        let resolved = Resolved { signature: Signature { operands, ret }, overload: None, lifted };
         let mut context = Context::new();
         context.set_string_work(work);
         context.begin();
-        let mut row = Row::default();
-        row.push(overload.kernel(lifted), overload.data.as_ptr(), 0, slots.iter().copied());
-        row.end();
-        // SAFETY: FRAME-SLOT and KERNEL-ROW: the layout was made for the overload's types, the values are of these types and
-        // outlive the call.
-        let status = unsafe {
-            for (value, slot) in values.iter().zip(&slots) {
-                value.write_to(frame.ptr(), *slot);
-            }
-            row.call(0).run(&mut context, frame.ptr())
-        };
-        let status = context.end(status);
-        (status != STATUS_OK).then(|| FaultKind::from_number(context.record().kind).expect("a fault"))
+        call_overload(&mut context, overload, &resolved, &values).err().map(|fault| fault.kind)
     }
 
     /// A rule reads strings only to compare them.

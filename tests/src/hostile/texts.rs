@@ -9,6 +9,18 @@ fn repeated(part: &str, bytes: usize) -> Source {
     Source::Text(part.repeat(bytes / part.len()))
 }
 
+/// The letters `a` and `b` in no order.
+fn letters(count: usize) -> String {
+    let mut bits = 0x9E37_79B9_u32;
+    let letter = |_| {
+        bits ^= bits << 13;
+        bits ^= bits >> 17;
+        bits ^= bits << 5;
+        if bits & 1 == 0 { 'a' } else { 'b' }
+    };
+    (0..count).map(letter).collect()
+}
+
 pub(super) const CASES: &[Case] = &[
     quick("10 MiB of `(`", "limit nesting", || repeated("(", MANY)),
     quick("10 MiB of `[`", "syntax", || repeated("[", MANY)),
@@ -55,6 +67,19 @@ pub(super) const CASES: &[Case] = &[
     }),
     quick("(a|aa|a?)+ on a million characters", "value", || {
         Source::Text(format!("strings.contains_regex(\"{}\", \"^(a|aa|a?)+[ab]{{1,20}}c$\")", "a".repeat(MILLION)))
+    }),
+    quick("a[ab]{10000}c on a million letters", "invalid", || {
+        Source::Text(format!("strings.contains_regex(\"{}\", \"a[ab]{{10000}}c\")", letters(MILLION)))
+    }),
+    slow("a loop that makes a million patterns", "work_limit", || {
+        let pattern = "strings.join(\"\\\\w{5}\", strings.as_text(i))";
+        let round = format!("s + where(strings.contains_regex(\"a\", {pattern}), 1i64, 0i64)");
+        Source::Text(format!("seq.reduce(fn(s, i) = {round}, seq.range(1000000), 0i64)"))
+    }),
+    slow("a[ab]{100}c in 10,000 texts", "work_limit", || {
+        let text = letters(100_000);
+        let round = "s + where(strings.contains_regex(strings.substr(t, i), \"a[ab]{100}c\"), 1i64, 0i64)";
+        Source::Text(format!("let t = \"{text}\"\nseq.reduce(fn(s, i) = {round}, seq.range(10000), 0i64)"))
     }),
     quick("a{1000}{1000}", "invalid", || Source::Text("strings.contains_regex(\"a\", \"a{1000}{1000}\")".into())),
     quick("((a{100}){100}){100}", "invalid", || {

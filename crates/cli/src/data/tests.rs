@@ -146,8 +146,8 @@ mod reading_csv {
         assert_eq!(csv(text("2"), &[("x", None)]).map(|rows| rows.len()), Ok(1_001));
         assert_eq!(
             csv(text("a"), &[("x", None)]),
-            Err("rows.csv:1002: column `x`: expected OPTIONAL_FLOAT64, found `a`; its type was taken from the first \
-                 1000 rows: declare `input x: text?`"
+            Err("rows.csv:1002: column `x`: expected OPTIONAL_FLOAT64, found `a`; its type was taken from the \
+                 first rows: declare `input x: text?`"
                 .to_owned())
         );
         // One row earlier it is not late.
