@@ -3,7 +3,7 @@
 
 use super::*;
 use cembra_ops::{Cell, Datum, Instr, Lower, Operand, Outcome, Presence, Registry, lower};
-use cembra_runtime::MachineType;
+use cembra_runtime::{MachineType, Scalar};
 use cranelift_codegen::isa::lookup;
 use cranelift_codegen::settings::{self, Configurable};
 
@@ -59,9 +59,16 @@ fn check(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa: &Ow
         Instr::InputMask => Some(MachineType::Flag),
         _ => None,
     });
+    let columns: Vec<Column> = types.map(|ty| (ty, (0..ROWS).map(|_| bits(&mut random, ty)).collect())).collect();
+    check_rows(name, tape, output, within, isa, &columns);
+}
+
+/// The type of an input and its bits in each row.
+type Column = (MachineType, Vec<u64>);
+
+/// The same on these rows.
+fn check_rows(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa: &OwnedTargetIsa, columns: &[Column]) {
     let size = |ty| if ty == MachineType::Flag { 1 } else { crate::cells::clif_type(ty).bytes() as usize };
-    let columns: Vec<(MachineType, Vec<u64>)> =
-        types.map(|ty| (ty, (0..ROWS).map(|_| bits(&mut random, ty)).collect())).collect();
     let arrays = columns.iter().map(|(ty, column)| {
         column.iter().flat_map(|bits| bits.to_le_bytes()[..size(*ty)].to_vec()).collect::<Vec<u8>>()
     });
@@ -121,4 +128,58 @@ fn rules_give_the_same_bits_without_newer_instructions() {
         }
     }
     assert!(tapes > 150, "only {tapes} tapes");
+}
+
+/// Views of texts come from outside as any numbers; those of missing ones are garbage.
+#[test]
+fn texts_are_compared_in_each_lane_that_has_them() {
+    let words = [
+        "",
+        "gold",
+        "golf",
+        "silver",
+        "gold\0",
+        "g\u{f8}ld",
+        "a text of more than sixteen bytes",
+        "a text of more than sixteen",
+    ];
+    let isa = old_processor();
+    let mut random = fastrand::Rng::with_seed(7);
+    let types = [MachineType::Flag, MachineType::I64, MachineType::I64];
+    let mut tapes = 0;
+    for (_, def) in
+        Registry::standard().iter().filter(|(_, def)| def.name.contains("equal") || def.name.contains("less"))
+    {
+        let is_text = |operand: &Operand| operand.scalar == Scalar::Text;
+        for overload in def.overloads().iter().filter(|overload| overload.args.iter().all(is_text)) {
+            let mut tape = Tape::new();
+            let cells = [(); 2].map(|()| {
+                let presence = Presence::When(tape.input_mask());
+                let [ptr, len] = [(); 2].map(|()| tape.input(MachineType::I64));
+                Cell { presence, datum: Datum::Text { ptr, len } }
+            });
+            let Cell { presence: Presence::When(within), datum } = lower(&mut tape, def.presence, overload, &cells)
+            else {
+                panic!("{} of texts that may be missing may be missing", def.name);
+            };
+            let mut columns: Vec<Column> = [types, types].concat().into_iter().map(|ty| (ty, Vec::new())).collect();
+            for _ in 0..ROWS {
+                for side in columns.chunks_mut(3) {
+                    let word = words[random.usize(..words.len())];
+                    let (present, ptr, len) = match random.u8(..4) {
+                        0 => (0, 8, 1 << 40),
+                        _ => (1, word.as_ptr().addr() as u64, word.len() as u64),
+                    };
+                    side.iter_mut().zip([present, ptr, len]).for_each(|((_, column), bits)| column.push(bits));
+                }
+            }
+            let (output, within) = match datum {
+                Datum::Flag(mask) => (Output::Mask(mask), Some(within)),
+                _ => (Output::Mask(within), None),
+            };
+            check_rows(def.name, &tape, output, within, &isa, &columns);
+            tapes += 1;
+        }
+    }
+    assert!(tapes >= 8, "only {tapes} tapes");
 }
