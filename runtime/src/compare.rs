@@ -1,15 +1,15 @@
-//! How the bytes of strings compare. What is compared is mostly short, so lengths are looked at first, and up to sixteen bytes
-//! as words that may overlap; only what is longer is worth a call.
+//! How the bytes of strings compare. What is compared for equality is mostly short and of another length, so lengths are looked
+//! at first, and up to sixteen bytes as words that may overlap: only what is longer is worth a call.
 
 use std::cmp::Ordering;
 
-/// The first and the last word of two lists that have at least one, the later bytes of a list lower.
+/// The first and the last word of two lists that have at least one.
 macro_rules! words {
     ($word:ty, $both:ty, $x:expr, $y:expr) => {{
         const BYTES: usize = size_of::<$word>();
         let key = |list: &[u8]| {
             let word =
-                |bytes: Option<&[u8; BYTES]>| <$both>::from(<$word>::from_be_bytes(bytes.copied().unwrap_or_default()));
+                |bytes: Option<&[u8; BYTES]>| <$both>::from(<$word>::from_le_bytes(bytes.copied().unwrap_or_default()));
             word(list.first_chunk()) << <$word>::BITS | word(list.last_chunk())
         };
         (key($x), key($y))
@@ -49,20 +49,7 @@ pub fn equal(x: &[u8], y: &[u8]) -> bool {
 #[inline]
 pub fn order(x: &[u8], y: &[u8]) -> Ordering {
     let common = x.len().min(y.len());
-    let (xs, ys) = (&x[..common], &y[..common]);
-    let order = match common {
-        0 => Ordering::Equal,
-        1..=3 => bytes(xs).cmp(&bytes(ys)),
-        4..=7 => {
-            let (x, y) = words!(u32, u64, xs, ys);
-            x.cmp(&y)
-        }
-        8..=16 => {
-            let (x, y) = words!(u64, u128, xs, ys);
-            x.cmp(&y)
-        }
-        _ => xs.cmp(ys),
-    };
+    let order = if common == 0 { Ordering::Equal } else { x[..common].cmp(&y[..common]) };
     order.then(x.len().cmp(&y.len()))
 }
 

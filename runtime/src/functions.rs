@@ -210,7 +210,7 @@ runtime_functions! {
         let order = unsafe { context.as_mut() }.map_or_else(|| compare::order(x, y), |context| context.compare(x, y));
         order as i32
     }
-    /// 0 if two texts of this length are equal, else 1.
+    /// 0 if two texts of this length are equal, else 1. If a tape knows the length, the second text is there in any case.
     TextsDiffer = "texts_differ" in context (xp: I64, yp: I64, n: I64) -> I32 {
         // SAFETY: STRING-VIEW: lowering passes the pointers of live views of one length, with length 0 for a missing text.
         let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, n as usize), Bytes::from_raw(yp as *const u8, n as usize)) };

@@ -40,6 +40,7 @@ impl<'a> Bytes<'a> {
 
     /// The bytes.
     #[must_use]
+    #[inline]
     pub const fn as_slice(self) -> &'a [u8] {
         if self.len == 0 {
             return NOTHING.split_at(0).0;
@@ -86,6 +87,7 @@ impl<'a> Text<'a> {
 
     /// The text.
     #[must_use]
+    #[inline]
     pub const fn as_str(self) -> &'a str {
         // SAFETY: STRING-VIEW: whoever made the view vouched for its bytes being UTF-8.
         unsafe { str::from_utf8_unchecked(self.0.as_slice()) }
@@ -93,6 +95,7 @@ impl<'a> Text<'a> {
 
     /// The text's bytes.
     #[must_use]
+    #[inline]
     pub const fn as_bytes(self) -> Bytes<'a> {
         self.0
     }

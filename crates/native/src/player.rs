@@ -234,6 +234,12 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         let known_length = args.last().and_then(|length| self.tape.known_bits(*length));
         let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
         let otherwise = self.val(otherwise);
+        if let (RuntimeFn::TextsDiffer, Some(length)) = (function, known_length) {
+            let mask = self.mask(mask);
+            if let Some(found) = texts::differ_at_once(self.builder, mask, [args[0], args[1]], length, otherwise) {
+                return found;
+            }
+        }
         let is_rare = matches!(function.signature().1, MachineType::F32 | MachineType::F64);
         let [call, join] = [(); 2].map(|()| self.builder.create_block());
         if is_rare {

@@ -8,6 +8,27 @@ use cranelift_frontend::FunctionBuilder;
 /// The longest text that is compared in instructions: four words.
 const LONGEST: u64 = 32;
 
+/// The longest that is compared without a branch: two words.
+const LONGEST_AT_ONCE: u64 = 16;
+
+/// What `RuntimeFn::TextsDiffer` gives of a text and a literal of this length where the mask says that the text has that length too,
+/// and `otherwise` elsewhere. No branch is taken, which nobody could foresee: where the text has another length, the literal is
+/// compared with itself. None if the literal is too long for that.
+pub(crate) fn differ_at_once(
+    builder: &mut FunctionBuilder<'_>,
+    mask: ir::Value,
+    [text, literal]: [ir::Value; 2],
+    length: u64,
+    otherwise: ir::Value,
+) -> Option<ir::Value> {
+    if length > LONGEST_AT_ONCE {
+        return None;
+    }
+    let text = builder.ins().select(mask, text, literal);
+    let found = differ(builder, [text, literal], length)?;
+    Some(builder.ins().select(mask, found, otherwise))
+}
+
 /// What `RuntimeFn::TextsDiffer` gives of two texts of this length, in instructions; none if they are too long for that. They are
 /// compared by words, of which the last may overlap the one before it.
 pub(crate) fn differ(builder: &mut FunctionBuilder<'_>, [x, y]: [ir::Value; 2], length: u64) -> Option<ir::Value> {

@@ -8,18 +8,19 @@ use crate::{Bin, Cell, Cmp, Datum, Example, Mask, Overload, Promotion, Tape, Val
 use cembra_runtime::{Bytes, Context, MachineType, RuntimeFn, Text};
 use std::cmp::Ordering;
 
-trait Ordered {
-    /// How it compares with another. Where only equality is asked for, any order is as good of those that are unequal.
-    fn order(self, other: Self, asked: Cmp, context: &mut Context) -> Option<Ordering>;
+trait Ordered: Sized {
+    fn order(self, other: Self, context: &mut Context) -> Option<Ordering>;
+
+    fn same(self, other: Self, context: &mut Context) -> bool {
+        self.order(other, context) == Some(Ordering::Equal)
+    }
 }
 
 macro_rules! ordered {
-    ($($ty:ty => |$x:ident, $y:ident $(, $asked:ident, $context:ident)?| $order:expr;)*) => { $(
+    ($($ty:ty => |$x:ident, $y:ident| $order:expr;)*) => { $(
         impl Ordered for $ty {
-            #[inline]
-            fn order(self, other: Self, _asked: Cmp, _context: &mut Context) -> Option<Ordering> {
+            fn order(self, other: Self, _: &mut Context) -> Option<Ordering> {
                 let ($x, $y) = (self, other);
-                $(let ($asked, $context) = (_asked, _context);)?
                 $order
             }
         }
@@ -34,20 +35,26 @@ ordered! {
     f32 => |x, y| x.partial_cmp(&y);
     f64 => |x, y| x.partial_cmp(&y);
     u64 => |x, y| Some(x.cmp(&y));
-    Text<'static> => |x, y, asked, context| Some(strings(x.as_bytes(), y.as_bytes(), asked, context));
-    Bytes<'static> => |x, y, asked, context| Some(strings(x, y, asked, context));
 }
 
-/// Strings of unlike lengths are not equal, whatever is in them: nothing is read for that.
-#[inline]
-fn strings(x: Bytes<'static>, y: Bytes<'static>, asked: Cmp, context: &mut Context) -> Ordering {
-    let (x, y) = (x.as_slice(), y.as_slice());
-    let by_length = x.len().cmp(&y.len());
-    match asked {
-        Cmp::Eq | Cmp::Ne if by_length.is_ne() => by_length,
-        Cmp::Eq | Cmp::Ne if context.equal(x, y) => Ordering::Equal,
-        Cmp::Eq | Cmp::Ne => Ordering::Less,
-        _ => context.compare(x, y),
+impl Ordered for Bytes<'static> {
+    fn order(self, other: Self, context: &mut Context) -> Option<Ordering> {
+        Some(context.compare(self.as_slice(), other.as_slice()))
+    }
+
+    #[inline]
+    fn same(self, other: Self, context: &mut Context) -> bool {
+        context.equal(self.as_slice(), other.as_slice())
+    }
+}
+
+impl Ordered for Text<'static> {
+    fn order(self, other: Self, context: &mut Context) -> Option<Ordering> {
+        self.as_bytes().order(other.as_bytes(), context)
+    }
+
+    fn same(self, other: Self, context: &mut Context) -> bool {
+        self.as_bytes().same(other.as_bytes(), context)
     }
 }
 
@@ -73,12 +80,12 @@ fn record(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
 fn texts_differ(t: &mut Tape, (xp, xn): (Val, Val), (yp, yn): (Val, Val)) -> Val {
     let alike = t.cmp(Cmp::Eq, xn, yn);
     let [equal, unlike] = [0, 1].map(|found| t.konst(MachineType::I32, found));
-    // The length of a literal is known.
-    let length = if t.known_bits(yn).is_some() { yn } else { xn };
+    // The length of a literal is known, and so is that it is there: it goes last.
+    let (first, last, length) = if t.known_bits(yn).is_some() { (xp, yp, yn) } else { (yp, xp, xn) };
     if t.known_bits(length) == Some(0) {
         return t.select(alike, equal, unlike);
     }
-    t.call_where(alike, RuntimeFn::TextsDiffer, &[xp, yp, length], unlike)
+    t.call_where(alike, RuntimeFn::TextsDiffer, &[first, last, length], unlike)
 }
 
 /// Records a comparison of unsigned numbers: with the sign bits flipped, signed order is unsigned order.
@@ -121,19 +128,19 @@ const fn comparison(
 }
 
 macro_rules! overloads {
-    (@mask $cmp:expr, |$order:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
+    (@mask $how:ident, |$found:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
         [$(strict!(
             try in context |x: $ty, y: $ty| -> MaskValue {
-                let $order = x.order(y, $cmp, context);
+                let $found = x.$how(y, context);
                 Ok(mask($holds))
             },
             $rule
         )),*]
     };
-    (@bool $cmp:expr, |$order:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
+    (@bool $how:ident, |$found:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
         [$(strict!(
             try in context |x: $ty, y: $ty| -> bool {
-                let $order = x.order(y, $cmp, context);
+                let $found = x.$how(y, context);
                 Ok($holds)
             },
             $rule
@@ -141,18 +148,18 @@ macro_rules! overloads {
     };
     // UINT64 is compared for equality by masks, and in every way by booleans.
     (mask, $cmp:expr, |$order:ident| $holds:expr) => {
-        Meaning::Overloads(const { &overloads!(@mask $cmp, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
+        Meaning::Overloads(const { &overloads!(@mask order, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
             (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>) })
     };
-    (equality, $cmp:expr, |$order:ident| $holds:expr) => {
-        Meaning::Overloads(const { &overloads!(@mask $cmp, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
+    (equality, $cmp:expr, |$same:ident| $holds:expr) => {
+        Meaning::Overloads(const { &overloads!(@mask same, |$same| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
             (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>) })
     };
-    (bool, $cmp:expr, |$order:ident| $holds:expr) => {
+    (bool $how:ident, $cmp:expr, |$found:ident| $holds:expr) => {
         Meaning::Overloads(const { &join(
-            overloads!(@bool $cmp, |$order| $holds, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
+            overloads!(@bool $how, |$found| $holds, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
                 (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>),
-            overloads!(@bool $cmp, |$order| $holds, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
+            overloads!(@bool $how, |$found| $holds, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
         ) })
     };
 }
@@ -167,7 +174,7 @@ pub(crate) static EQUAL: OpDef = comparison(
     "core.equal",
     &["equal"],
     "Present if `x` equals `y`. Written `==`.",
-    overloads!(equality, Cmp::Eq, |o| o == Some(Ordering::Equal)),
+    overloads!(equality, Cmp::Eq, |same| same),
     &[Law::Commutative],
     &[ex("1 == 1.0", "present"), ex("nan == nan", "missing"), ex("\"a\" == \"b\"", "missing")],
 );
@@ -176,7 +183,7 @@ pub(crate) static NOT_EQUAL: OpDef = comparison(
     "core.not_equal",
     &["not_equal"],
     "Present if `x` differs from `y`. Written `!=`.",
-    overloads!(equality, Cmp::Ne, |o| o != Some(Ordering::Equal)),
+    overloads!(equality, Cmp::Ne, |same| !same),
     &[Law::Commutative],
     &[ex("nan != nan", "present"), ex("missing[i32] != 1", "missing")],
 );
@@ -221,7 +228,7 @@ pub(crate) static BOOL_EQUAL: OpDef = comparison(
     "bool.equal",
     &[],
     "True if `x` equals `y`.",
-    overloads!(bool, Cmp::Eq, |o| o == Some(Ordering::Equal)),
+    overloads!(bool same, Cmp::Eq, |same| same),
     &[Law::Commutative],
     &[ex("bool.equal(1, 2)", "false"), ex("bool.equal(1, missing[i32])", "optional_boolean{NA}")],
 );
@@ -230,7 +237,7 @@ pub(crate) static BOOL_NOT_EQUAL: OpDef = comparison(
     "bool.not_equal",
     &[],
     "True if `x` differs from `y`.",
-    overloads!(bool, Cmp::Ne, |o| o != Some(Ordering::Equal)),
+    overloads!(bool same, Cmp::Ne, |same| !same),
     &[Law::Commutative],
     &[ex("bool.not_equal(nan, nan)", "true")],
 );
@@ -239,7 +246,7 @@ pub(crate) static BOOL_LESS: OpDef = comparison(
     "bool.less",
     &[],
     "True if `x` is before `y`.",
-    overloads!(bool, Cmp::Lt, |o| o == Some(Ordering::Less)),
+    overloads!(bool order, Cmp::Lt, |o| o == Some(Ordering::Less)),
     &[],
     &[ex("bool.less(1, 2)", "true"), ex("bool.less(nan, 2)", "false")],
 );
@@ -248,7 +255,7 @@ pub(crate) static BOOL_LESS_EQUAL: OpDef = comparison(
     "bool.less_equal",
     &[],
     "True if `x` is before `y` or equals it.",
-    overloads!(bool, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
+    overloads!(bool order, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
     &[],
     &[ex("bool.less_equal(2, 2)", "true")],
 );
@@ -257,7 +264,7 @@ pub(crate) static BOOL_GREATER: OpDef = comparison(
     "bool.greater",
     &[],
     "True if `x` is after `y`.",
-    overloads!(bool, Cmp::Gt, |o| o == Some(Ordering::Greater)),
+    overloads!(bool order, Cmp::Gt, |o| o == Some(Ordering::Greater)),
     &[],
     &[ex("bool.greater(2, 1)", "true")],
 );
@@ -266,7 +273,7 @@ pub(crate) static BOOL_GREATER_EQUAL: OpDef = comparison(
     "bool.greater_equal",
     &[],
     "True if `x` is after `y` or equals it.",
-    overloads!(bool, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
+    overloads!(bool order, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
     &[],
     &[ex("bool.greater_equal(1, 2)", "false")],
 );
