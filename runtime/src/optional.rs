@@ -36,6 +36,12 @@ impl<T: Copy> Optional<T> {
         Optional { present: 1, value: MaybeUninit::new(value) }
     }
 
+    /// A value that is present where the condition holds.
+    #[must_use]
+    pub const fn present_if(condition: bool, value: T) -> Self {
+        Optional { present: condition as u8, value }
+    }
+
     /// True if there is a value.
     #[must_use]
     pub const fn is_present(&self) -> bool {

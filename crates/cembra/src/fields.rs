@@ -3,6 +3,7 @@
 
 use cembra_expr::Value;
 use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text};
+use std::hint::select_unpredictable;
 use std::mem::MaybeUninit;
 
 /// Keeps the traits of values to the types they are implemented for here: what they say of a type is believed.
@@ -287,7 +288,7 @@ in_place! {
 }
 
 macro_rules! text_input {
-    ($($ty:ty, |$text:ident| $view:expr;)*) => { $(
+    ($($ty:ty, $empty:expr, |$text:ident| $view:expr;)*) => { $(
         impl Sealed for $ty {}
         impl Sealed for Option<$ty> {}
 
@@ -307,7 +308,10 @@ macro_rules! text_input {
             const IN_PLACE: bool = false;
             // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
-                let view: Optional<Text<'_>> = self.as_ref().map(|$text| Text::new($view)).into();
+                const EMPTY: &$ty = &$empty;
+                // Which texts are missing nobody can guess, so no branch is to depend on it.
+                let $text = select_unpredictable(self.is_some(), self.as_ref().unwrap_or(EMPTY), EMPTY);
+                let view = Optional::present_if(self.is_some(), Text::new($view));
                 // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
                 unsafe { frame.write(Slot::at(offset), view) }
             }
@@ -316,8 +320,8 @@ macro_rules! text_input {
 }
 
 text_input! {
-    &str, |text| text;
-    String, |text| text.as_str();
+    &str, "", |text| text;
+    String, String::new(), |text| text.as_str();
 }
 
 impl OutputValue for String {
