@@ -55,7 +55,8 @@ impl Arena {
     /// Takes everything back. One chunk as large as all together takes the place of several.
     #[inline]
     pub fn reset(&mut self) {
-        if self.chunks.len() > 1 {
+        // Under Miri memory is never used again, so that it sees who looks at what was taken back.
+        if self.chunks.len() > 1 || (cfg!(miri) && !self.chunks.is_empty()) {
             self.chunks.clear();
             self.add(self.size);
         }
@@ -121,7 +122,8 @@ mod tests {
         let joined = arena.allocate(2 * CHUNK).unwrap().as_ptr_range();
         for _ in 0..100 {
             arena.reset();
-            assert_eq!(arena.allocate(8000).unwrap().as_ptr(), joined.start, "a warm arena does not grow");
+            let start = arena.allocate(8000).unwrap().as_ptr();
+            assert!(start == joined.start || cfg!(miri), "a warm arena allocates nothing");
             assert_eq!((arena.chunks.len(), arena.memory_bytes()), (1, 2 * CHUNK));
         }
     }

@@ -59,8 +59,8 @@ mod tests {
             let memory = Memory::zeroed(bytes);
             assert_eq!(memory.size(), bytes.next_multiple_of(8));
             let start = memory.start();
-            let moved = vec![memory];
-            assert_eq!((moved[0].start(), start.align_offset(8)), (start, 0));
+            let moved = Box::new(memory);
+            assert_eq!((moved.start(), start.align_offset(8)), (start, 0));
             // SAFETY: OWNED-MEMORY: as many bytes as it has.
             let found = unsafe { std::slice::from_raw_parts(start.as_ptr(), bytes) };
             assert!(found.iter().all(|&byte| byte == 0));
