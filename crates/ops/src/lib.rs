@@ -9,6 +9,7 @@ mod bitwise;
 mod call;
 mod cell;
 mod comparison;
+mod compound;
 mod definition;
 mod direct;
 mod function;
@@ -35,6 +36,7 @@ pub use cell::{Cell, Datum, Presence};
 pub use cembra_runtime::Kernel;
 pub use definition::{
     Arg, Compile, Data, Example, Expansion, Instantiation, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule,
+pub use compound::optional_field;
     Round, Rule, State, Stop, Structure, Typing,
 };
 pub use direct::Direct;

@@ -1,7 +1,9 @@
 //! Named tuples: made of values and the literal text of their names, and taken apart by name. At run time they are
 //! tuples; the names are part of the type only.
 
+use crate::compound::{field, field_count, field_name, field_type, position};
 use crate::definition::{Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
+use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{Code, ScalarValue, Value};
 use cembra_runtime::{Fields, Names, QType};
@@ -56,39 +58,37 @@ pub(crate) static MAKE: OpDef = OpDef {
 };
 
 fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let fields = match args[0].qtype {
-        QType::Tuple(fields) if fields.names().is_some() => fields,
-        found => {
-            let fault =
-                TypeFault::mismatch(format!("namedtuple.get_field expects a named tuple, found {found}"), Some(0));
-            return Err(match found {
-                QType::Tuple(_) => fault.hint("a field of a tuple without names is written `t.0`"),
-                _ => fault,
-            });
-        }
-    };
+    let found = args[0].qtype;
+    if field_name(found, 0).is_none() && !matches!(found, QType::Tuple(fields) if fields.names().is_some()) {
+        let fault = TypeFault::mismatch(format!("namedtuple.get_field expects a named tuple, found {found}"), Some(0));
+        return Err(match found {
+            QType::Tuple(_) => fault.hint("a field of a tuple without names is written `t.0`"),
+            _ => fault,
+        });
+    }
     let Some(name) = literal_text(&args[1]) else {
         return Err(TypeFault::mismatch("namedtuple.get_field expects a literal name", Some(1)).hint("as in `t.x`"));
     };
-    match fields.position(name) {
-        Some(index) => Ok(Signature::unchanged(args, fields[index].clone())),
-        None => Err(no_field(fields, name)),
+    match position(found, name).and_then(|index| field_type(found, index)) {
+        Some(field) => Ok(Signature::unchanged(args, field)),
+        None => Err(no_field(found, name)),
     }
 }
 
 /// How many names a message lists.
 const LISTED: usize = 8;
 
-fn no_field(fields: &Fields<QType>, name: &str) -> TypeFault {
-    let names = fields.names().map_or(&[] as &[_], |names| names);
+fn no_field(found: &QType, name: &str) -> TypeFault {
+    // A wide tuple is not searched for what was meant: the text chooses how wide it is, and how often this is asked.
+    let names: Vec<&str> = (0..1_000).map_while(|index| field_name(found, index)).collect();
+    let what = if matches!(found, QType::Tuple(_)) { "named tuple" } else { "optional" };
     let fault = TypeFault {
         code: Code::UnknownName,
-        message: format!("the named tuple has no field `{name}`"),
+        message: format!("the {what} has no field `{name}`"),
         operand: Some(1),
         hint: None,
     };
-    // A wide tuple is not searched for what was meant: the text chooses how wide it is, and how often this is asked.
-    let near = names.iter().take(1_000).map(|known| (strsim::osa_distance(name, known), known)).min();
+    let near = names.iter().map(|known| (strsim::osa_distance(name, known), known)).min();
     match near.filter(|(distance, _)| *distance <= 1 + name.len() / 4) {
         Some((_, known)) => fault.hint(format!("did you mean `{known}`?")),
         None if names.is_empty() => fault.hint("it has no fields"),
@@ -103,22 +103,86 @@ fn no_field(fields: &Fields<QType>, name: &str) -> TypeFault {
 pub(crate) static GET_FIELD: OpDef = OpDef {
     name: "namedtuple.get_field",
     aliases: &[],
-    summary: "The field of a named tuple with a name. Written `t.x`. Taken from a tuple that is made on the spot, the other fields are not evaluated.",
+    summary: "The field of a named tuple with a name. Written `t.x`. Taken from a tuple that is made on the spot, the other fields are not evaluated. The fields of an optional are `present` and `value`, as `core.get_nth` gives them.",
     params: &[param("namedtuple"), param("field_name")],
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(get_field_types),
     meaning: Meaning::Expand(|graph, args| {
-        let position = match (graph.qtype(args[0]), graph.value(args[1])) {
-            (QType::Tuple(fields), Some(Value::Scalar(ScalarValue::Text(name)))) => fields.position(&name),
+        let position = match graph.value(args[1]) {
+            Some(Value::Scalar(ScalarValue::Text(name))) => position(&graph.qtype(args[0]), &name),
             _ => None,
         };
         // Typing found the field.
-        let position = position.and_then(|position| i64::try_from(position).ok()).unwrap_or(0);
-        let position = graph.literal(Value::from(position));
-        graph.apply("core.get_nth", &[args[0], position])
+        field(graph, args[0], position.unwrap_or(0))
     }),
     laws: &[],
-    examples: &[ex("{x: 1, y: \"a\"}.y", "'a'")],
+    examples: &[
+        ex("{x: 1, y: \"a\"}.y", "'a'"),
+        ex("namedtuple.get_field(missing[f32], \"present\")", "false"),
+        ex("OPTIONAL_TEXT{\"a\"}.value", "'a'"),
+    ],
+};
+
+/// Where each field of a union is: true for one of the second tuple, and its position.
+fn union_fields(first: &QType, second: &QType) -> Vec<(bool, usize)> {
+    let count = |qtype| field_count(qtype).unwrap_or(0);
+    let of_first = (0..count(first)).map(|index| {
+        let name = field_name(first, index).unwrap_or_default();
+        position(second, name).map_or((false, index), |index| (true, index))
+    });
+    let only_second = |index: &usize| position(first, field_name(second, *index).unwrap_or_default()).is_none();
+    of_first.chain((0..count(second)).filter(only_second).map(|index| (true, index))).collect()
+}
+
+/// The names of the fields of a union, with commas between them.
+fn union_names(first: &QType, second: &QType, fields: &[(bool, usize)]) -> String {
+    let name = |(of_second, index): &(bool, usize)| field_name(if *of_second { second } else { first }, *index);
+    fields.iter().filter_map(name).collect::<Vec<_>>().join(",")
+}
+
+fn union_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    for (index, arg) in args.iter().enumerate() {
+        if !matches!(arg.qtype, QType::Tuple(fields) if fields.names().is_some()) {
+            let message = format!("namedtuple.union expects named tuples, found {}", arg.qtype);
+            return Err(TypeFault::mismatch(message, Some(index)));
+        }
+    }
+    let (first, second) = (args[0].qtype, args[1].qtype);
+    let fields = union_fields(first, second);
+    check_count("namedtuple.union", fields.len())?;
+    let types = fields.iter().filter_map(|(of_second, at)| field_type(if *of_second { second } else { first }, *at));
+    let types: Vec<QType> = types.collect();
+    let named = Names::parse(&union_names(first, second, &fields)).ok().and_then(|names| Fields::named(names, types));
+    match named {
+        Some(fields) => Ok(Signature::unchanged(args, QType::Tuple(fields))),
+        None => Err(TypeFault::mismatch("namedtuple.union finds no names for its fields", None)),
+    }
+}
+
+pub(crate) static UNION: OpDef = OpDef {
+    name: "namedtuple.union",
+    aliases: &[],
+    summary: "The named tuple of the fields of both: those of the first, where the second has no field of that name, else that of the second; then the others of the second.",
+    params: &[param("first"), param("second")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(union_types),
+    meaning: Meaning::Expand(|graph, args| {
+        let (first, second) = (graph.qtype(args[0]), graph.qtype(args[1]));
+        let fields = union_fields(&first, &second);
+        let names = union_names(&first, &second, &fields);
+        let mut operands = vec![graph.literal(Value::text(names))];
+        for (of_second, index) in fields {
+            operands.push(field(graph, args[usize::from(of_second)], index)?);
+        }
+        graph.apply("namedtuple.make", &operands)
+    }),
+    laws: &[],
+    examples: &[ex(
+        "namedtuple.union({x: 1, y: 2}, {y: \"b\", z: 3})",
+        "namedtuple<x=INT32,y=TEXT,z=INT32>{(1, 'b', 3)}",
+    )],
 };

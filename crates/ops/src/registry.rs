@@ -135,6 +135,7 @@ operators! {
     GET_FIRST = tuple::GET_FIRST;
     GET_SECOND = tuple::GET_SECOND;
     SLICE_TUPLE = tuple::SLICE_TUPLE;
+    UNION = named_tuple::UNION;
     CONCAT_TUPLES = tuple::CONCAT_TUPLES;
     ZIP = tuple::ZIP;
     COALESCE_UNITS = tuple::COALESCE_UNITS;

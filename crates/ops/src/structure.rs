@@ -1,6 +1,7 @@
 //! Operators that look at types rather than values: tuples, constants in the likeness of a value, the identity.
 
 use crate::cast::cast_to;
+use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{Arg, BINARY, Expansion, Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{ScalarValue, Value};
@@ -62,22 +63,18 @@ pub(crate) static NAMED: OpDef = OpDef {
 };
 
 fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let QType::Tuple(fields) = args[0].qtype else {
-        let found = args[0].qtype;
+    let found = args[0].qtype;
+    let Some(count) = field_count(found) else {
         return Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0)));
     };
-    let index = match args[1].literal {
-        Some(Value::Scalar(ScalarValue::Int64(index))) => *index,
-        Some(Value::Scalar(ScalarValue::Int32(index))) => i64::from(*index),
-        _ => {
-            return Err(TypeFault::mismatch("core.get_nth expects a literal index", Some(1)).hint("as in `t.0`"));
-        }
+    let Some(index) = literal_integer(args[1].literal) else {
+        return Err(TypeFault::mismatch("core.get_nth expects a literal index", Some(1)).hint("as in `t.0`"));
     };
-    match usize::try_from(index).ok().and_then(|index| fields.get(index)) {
-        Some(field) => Ok(Signature::unchanged(args, field.clone())),
+    match usize::try_from(index).ok().and_then(|index| field_type(found, index)) {
+        Some(field) => Ok(Signature::unchanged(args, field)),
         None => {
-            let count = fields.len();
-            Err(TypeFault::mismatch(format!("the tuple has {count} fields, so there is no field {index}"), Some(1))
+            let what = if matches!(found, QType::Tuple(_)) { "tuple" } else { "optional" };
+            Err(TypeFault::mismatch(format!("the {what} has {count} fields, so there is no field {index}"), Some(1))
                 .hint("fields are counted from 0"))
         }
     }
@@ -86,7 +83,7 @@ fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 pub(crate) static GET_NTH: OpDef = OpDef {
     name: "core.get_nth",
     aliases: &["get_nth"],
-    summary: "A field of a tuple, counted from 0. Written `t.0`. Taken from a tuple that is made on the spot, the other fields are not evaluated.",
+    summary: "A field of a tuple, counted from 0. Written `t.0`. Taken from a tuple that is made on the spot, the other fields are not evaluated. An optional has two fields: whether it is present, a boolean, and its value, 0 or empty if it is missing; a mask has only the first.",
     params: &[param("tuple"), param("index")],
     variadic: false,
     presence: PresenceRule::Custom,
@@ -94,7 +91,11 @@ pub(crate) static GET_NTH: OpDef = OpDef {
     typing: Typing::Rule(get_nth_types),
     meaning: Meaning::Structure(Structure::GetNth),
     laws: &[],
-    examples: &[ex("(1, 2.5f32).1", "2.5")],
+    examples: &[
+        ex("(1, 2.5f32).1", "2.5"),
+        ex("core.get_nth(OPTIONAL_INT32{7}, 0)", "true"),
+        ex("core.get_nth(missing[i32], 1)", "0"),
+    ],
 };
 
 pub(crate) static IDENTITY: OpDef = OpDef {

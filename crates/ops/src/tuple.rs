@@ -1,9 +1,10 @@
 //! Operators that take tuples apart and put them together otherwise. Each stands for fields taken and tuples made; the
 //! results have no names.
 
+use crate::compound::{field, field_count, field_type, literal_integer};
 use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::{Code, ScalarValue, Value};
+use cembra_expr::{Code, Value};
 use cembra_runtime::{Fields, QType, Scalar};
 
 /// Fields of one tuple that these operators make, at most: each doubles what it is given in a few letters of text.
@@ -16,7 +17,7 @@ fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a
     }
 }
 
-fn check_count(operator: &str, count: usize) -> Result<(), TypeFault> {
+pub(crate) fn check_count(operator: &str, count: usize) -> Result<(), TypeFault> {
     if count <= MOST_FIELDS {
         return Ok(());
     }
@@ -24,23 +25,25 @@ fn check_count(operator: &str, count: usize) -> Result<(), TypeFault> {
     Err(TypeFault { code: Code::Limit, message, operand: None, hint: None })
 }
 
-fn field(graph: &mut dyn Expansion, tuple: Arg, index: usize) -> Result<Arg, TypeFault> {
-    let index = graph.literal(Value::from(index as i64));
-    graph.apply("core.get_nth", &[tuple, index])
+fn count(graph: &dyn Expansion, value: Arg) -> usize {
+    field_count(&graph.qtype(value)).unwrap_or(0)
 }
 
-fn count(graph: &dyn Expansion, tuple: Arg) -> usize {
-    match graph.qtype(tuple) {
-        QType::Tuple(fields) => fields.len(),
-        _ => 0,
-    }
+/// How many fields an operand has that is a tuple or an optional.
+fn counted(operator: &str, args: &[Argument<'_>], index: usize) -> Result<usize, TypeFault> {
+    let found = args[index].qtype;
+    field_count(found)
+        .ok_or_else(|| TypeFault::mismatch(format!("{operator} expects a tuple, found {found}"), Some(index)))
 }
 
 fn nth_types(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Signature, TypeFault> {
-    let fields = fields(operator, args, 0)?;
-    match fields.get(index) {
-        Some(field) => Ok(Signature::unchanged(args, field.clone())),
-        None => Err(TypeFault::mismatch(format!("{operator} on a tuple with {} fields", fields.len()), Some(0))),
+    let count = counted(operator, args, 0)?;
+    match field_type(args[0].qtype, index) {
+        Some(field) => Ok(Signature::unchanged(args, field)),
+        None => {
+            let what = if matches!(args[0].qtype, QType::Tuple(_)) { "a tuple" } else { "an optional" };
+            Err(TypeFault::mismatch(format!("{operator} on {what} with {count} fields"), Some(0)))
+        }
     }
 }
 
@@ -62,41 +65,44 @@ const TUPLE: OpDef = OpDef {
 pub(crate) static GET_FIRST: OpDef = OpDef {
     name: "core.get_first",
     aliases: &["get_first"],
-    summary: "The first field of a tuple.",
+    summary: "The first field of a tuple. Of an optional: true if it is present, else false.",
     typing: Typing::Rule(|args| nth_types("core.get_first", args, 0)),
     meaning: Meaning::Expand(|graph, args| field(graph, args[0], 0)),
-    examples: &[ex("core.get_first((1, \"a\"))", "1")],
+    examples: &[ex("core.get_first((1, \"a\"))", "1"), ex("core.get_first(missing[text])", "false")],
     ..TUPLE
 };
 
 pub(crate) static GET_SECOND: OpDef = OpDef {
     name: "core.get_second",
     aliases: &["get_second"],
-    summary: "The second field of a tuple.",
+    summary: "The second field of a tuple. Of an optional: its value, 0 or empty if it is missing.",
     typing: Typing::Rule(|args| nth_types("core.get_second", args, 1)),
     meaning: Meaning::Expand(|graph, args| field(graph, args[0], 1)),
-    examples: &[ex("core.get_second((1, \"a\"))", "'a'")],
+    examples: &[ex("core.get_second((1, \"a\"))", "'a'"), ex("core.get_second(OPTIONAL_INT32{7})", "7")],
     ..TUPLE
 };
 
 /// Where a slice of `fields` fields begins and ends.
 fn slice(fields: usize, offset: Option<&Value>, size: Option<&Value>) -> Result<std::ops::Range<usize>, TypeFault> {
-    let integer = |value: Option<&Value>| match value {
-        Some(Value::Scalar(ScalarValue::Int32(v))) => Some(i64::from(*v)),
-        Some(Value::Scalar(ScalarValue::Int64(v))) => Some(*v),
-        _ => None,
-    };
     let literal = |at| TypeFault::mismatch("core.slice_tuple expects a literal offset and size", Some(at));
-    let (offset, size) = (integer(offset).ok_or_else(|| literal(1))?, integer(size).ok_or_else(|| literal(2))?);
-    let outside = |at, what| {
+    let offset = literal_integer(offset).ok_or_else(|| literal(1))?;
+    let size = literal_integer(size).ok_or_else(|| literal(2))?;
+    sliced(fields, offset, size).map_err(|at| {
+        let what = if at == 1 { "offset" } else { "size" };
         let message = format!("core.slice_tuple: the {what} reaches beyond the {fields} fields of the tuple");
         TypeFault::mismatch(message, Some(at))
-    };
-    let start = usize::try_from(offset).ok().filter(|start| *start <= fields).ok_or_else(|| outside(1, "offset"))?;
-    if size == -1 {
-        return Ok(start..fields);
-    }
-    let size = usize::try_from(size).ok().filter(|size| *size <= fields - start).ok_or_else(|| outside(2, "size"))?;
+    })
+}
+
+/// The positions of `size` fields of `fields` from `offset` on, of all that follow if `size` is -1.
+///
+/// # Errors
+/// Which operand of a slice reaches beyond the fields: 1 for the offset, 2 for the size.
+pub(crate) fn sliced(fields: usize, offset: i64, size: i64) -> Result<std::ops::Range<usize>, usize> {
+    let start = usize::try_from(offset).ok().filter(|start| *start <= fields).ok_or(1_usize)?;
+    let rest = fields - start;
+    let size =
+        if size == -1 { rest } else { usize::try_from(size).ok().filter(|size| *size <= rest).ok_or(2_usize)? };
     Ok(start..start + size)
 }
 
@@ -155,18 +161,16 @@ pub(crate) static ZIP: OpDef = OpDef {
     params: &[param("tuples")],
     variadic: true,
     typing: Typing::Rule(|args| {
-        if args.is_empty() {
-            return Err(TypeFault::mismatch("core.zip expects at least one tuple", None));
-        }
-        let all = (0..args.len()).map(|index| fields("core.zip", args, index)).collect::<Result<Vec<_>, _>>()?;
-        let count = all[0].len();
-        if let Some(index) = all.iter().position(|fields| fields.len() != count) {
-            let message = format!("core.zip expects tuples of {count} fields, found one of {}", all[index].len());
+        let counts = (0..args.len()).map(|index| counted("core.zip", args, index)).collect::<Result<Vec<_>, _>>()?;
+        let count = counts.first().copied().unwrap_or(0);
+        if let Some(index) = counts.iter().position(|other| *other != count) {
+            let message = format!("core.zip expects tuples of {count} fields, found one of {}", counts[index]);
             return Err(TypeFault::mismatch(message, Some(index)));
         }
-        check_count("core.zip", count.saturating_mul(all.len()))?;
-        let rows = (0..count).map(|at| QType::tuple(all.iter().map(|fields| fields[at].clone())));
-        Ok(Signature::unchanged(args, QType::tuple(rows)))
+        check_count("core.zip", count.saturating_mul(args.len()))?;
+        // Each has so many fields.
+        let row = |at| QType::tuple(args.iter().filter_map(|arg| field_type(arg.qtype, at)));
+        Ok(Signature::unchanged(args, QType::tuple((0..count).map(row))))
     }),
     meaning: Meaning::Expand(|graph, args| {
         let mut rows = Vec::new();
@@ -176,7 +180,7 @@ pub(crate) static ZIP: OpDef = OpDef {
         }
         graph.apply("core.make_tuple", &rows)
     }),
-    examples: &[ex("core.zip((1, 2), (\"a\", \"b\"))", "((1, 'a'), (2, 'b'))")],
+    examples: &[ex("core.zip((1, 2), (\"a\", \"b\"))", "((1, 'a'), (2, 'b'))"), ex("core.zip()", "()")],
     ..TUPLE
 };
 

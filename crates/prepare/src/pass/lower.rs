@@ -6,22 +6,18 @@ use super::rewrite::replace;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Code, Diagnostic, Diagnostics, NodeId, Program, Value};
-use cembra_ops::{Arg, Expansion, Meaning, Registry, TypeFault};
+use cembra_ops::{Arg, Expansion, Meaning, OpId, Registry, Structure, TypeFault, optional_field};
 use cembra_runtime::QType;
 use smallvec::SmallVec;
 
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let registry = options.registry;
-    let composite = |id: Id, graph: &TypedGraph| {
-        graph.op(id).is_some_and(|op| matches!(registry.get(op).meaning, Meaning::Expand(_)))
-    };
-    if !prepared.graph.ids().any(|id| composite(id, &prepared.graph)) {
+    let composite = |graph: &TypedGraph, id: Id| expansion(registry, graph.op(id)?, graph, graph.operands(id));
+    if !prepared.graph.ids().any(|id| composite(&prepared.graph, id).is_some()) {
         return Ok(());
     }
     replace(prepared, &options.budget, |graph, id, node| {
-        let Some(Meaning::Expand(expand)) = graph.op(node).map(|op| &registry.get(op).meaning) else {
-            return Ok(node);
-        };
+        let Some(expand) = composite(graph, node) else { return Ok(node) };
         let origin = graph.origin(id);
         let args: SmallVec<[Arg; 4]> = graph.operands(node).iter().map(|o| Arg(o.index() as u32)).collect();
         let made = expand(&mut Builder { graph, registry, origin }, &args);
@@ -38,6 +34,21 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
             Diagnostics::from(Diagnostic::new(Code::TypeMismatch, message).at(program.graph.span(origin)))
         })
     })
+}
+
+/// How an expression is made that stands for an operator on these operands.
+type Expand = fn(&mut dyn Expansion, &[Arg]) -> Result<Arg, TypeFault>;
+
+/// What makes the expression that stands for an operator, if one does.
+fn expansion(registry: &Registry, op: OpId, graph: &TypedGraph, operands: &[Id]) -> Option<Expand> {
+    match registry.get(op).meaning {
+        Meaning::Expand(expand) => Some(expand),
+        // Plans take tuples apart, but not optionals.
+        Meaning::Structure(Structure::GetNth) if matches!(graph.qtype(operands[0]), QType::Optional(_)) => {
+            Some(optional_field)
+        }
+        _ => None,
+    }
 }
 
 struct Builder<'g> {
@@ -65,7 +76,7 @@ impl Expansion for Builder<'_> {
         };
         let operands: SmallVec<[Id; 4]> = args.iter().map(|a| Id::from_index(a.0 as usize)).collect();
         let resolved = self.graph.resolve(self.registry, op, &operands)?;
-        if let Meaning::Expand(expand) = self.registry.get(op).meaning {
+        if let Some(expand) = expansion(self.registry, op, self.graph, &operands) {
             return expand(self, args);
         }
         let kind = Kind::Operator { op, overload: None, lifted: false };

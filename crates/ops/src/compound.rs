@@ -1,0 +1,93 @@
+//! What values are made of, as operators see it that take values apart: the fields of a tuple, and of an optional whether it
+//! is present, as a boolean, and its value. The value of a missing optional is the zero of its type, in every backend: its
+//! bytes in a frame may be anything, and are never looked at.
+
+use crate::definition::{Arg, Expansion};
+use crate::typing::TypeFault;
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+
+/// The names of the fields of an optional; a mask has no value.
+const OPTIONAL: [&str; 2] = ["present", "value"];
+
+/// How many fields there are; `None` for what has none by its nature.
+pub(crate) fn field_count(qtype: &QType) -> Option<usize> {
+    match qtype {
+        QType::Tuple(fields) => Some(fields.len()),
+        QType::Optional(Scalar::Unit) => Some(1),
+        QType::Optional(_) => Some(2),
+        _ => None,
+    }
+}
+
+/// The type of a field.
+pub(crate) fn field_type(qtype: &QType, index: usize) -> Option<QType> {
+    match (qtype, index) {
+        (QType::Tuple(fields), _) => fields.get(index).cloned(),
+        (QType::Optional(_), 0) => Some(QType::BOOLEAN),
+        (QType::Optional(scalar), 1) if *scalar != Scalar::Unit => Some(QType::Scalar(*scalar)),
+        _ => None,
+    }
+}
+
+/// The name of a field; none in a tuple without names, and in an optional `WEAK_FLOAT`, as Arolla has it.
+pub(crate) fn field_name(qtype: &QType, index: usize) -> Option<&str> {
+    match qtype {
+        QType::Tuple(fields) => fields.names()?.get(index).map(|name| &**name),
+        QType::Optional(Scalar::WeakFloat) => None,
+        _ if index < field_count(qtype)? => OPTIONAL.get(index).copied(),
+        _ => None,
+    }
+}
+
+/// Where the field with a name is.
+pub(crate) fn position(qtype: &QType, name: &str) -> Option<usize> {
+    match qtype {
+        QType::Tuple(fields) => fields.position(name),
+        _ => (0..field_count(qtype)?).find(|index| field_name(qtype, *index) == Some(name)),
+    }
+}
+
+/// The integer that a literal says, present if it is an optional.
+pub(crate) fn literal_integer(value: Option<&Value>) -> Option<i64> {
+    match value?.as_scalar()? {
+        ScalarValue::Int32(value) => Some(i64::from(*value)),
+        ScalarValue::Int64(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// A field of a value, by a position that it has.
+pub(crate) fn field(graph: &mut dyn Expansion, value: Arg, index: usize) -> Result<Arg, TypeFault> {
+    let index = graph.literal(Value::from(index as i64));
+    graph.apply("core.get_nth", &[value, index])
+}
+
+/// What stands for `core.get_nth` of an optional and a literal index: layouts know the fields of tuples only.
+///
+/// # Errors
+/// There is no such field.
+pub fn optional_field(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
+    let index = literal_integer(graph.value(args[1]).as_ref());
+    match (graph.qtype(args[0]), index) {
+        (QType::Optional(_), Some(0)) => {
+            let has = graph.apply("core.has", &args[..1])?;
+            let [yes, no] = [true, false].map(|flag| graph.literal(Value::from(flag)));
+            graph.apply("core.where", &[has, yes, no])
+        }
+        (QType::Optional(scalar), Some(1)) => {
+            let zero = graph.literal(Value::Scalar(zero(scalar)));
+            graph.apply("core.presence_or", &[args[0], zero])
+        }
+        (found, _) => Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0))),
+    }
+}
+
+/// The zero of a type: 0, `false`, and strings without characters.
+fn zero(scalar: Scalar) -> ScalarValue {
+    match ScalarValue::from_bits(scalar, 0) {
+        Some(zero) => zero,
+        None if scalar == Scalar::Bytes => ScalarValue::Bytes([].into()),
+        None => ScalarValue::Text("".into()),
+    }
+}
