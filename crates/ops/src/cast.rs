@@ -385,3 +385,44 @@ pub(crate) static CAST: OpDef = OpDef {
     laws: &[],
     examples: &[ex("cast(2.5f64, i32)", "2"), ex("cast(1, f64?)", "optional_float64{1}")],
 };
+
+fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let target = match args[1].literal {
+        Some(Value::Type(QType::Scalar(target))) => *target,
+        Some(Value::Type(found)) => {
+            let message = format!("core.cast_values expects a scalar type for `scalar_qtype`, found {found}");
+            return Err(TypeFault::mismatch(message, Some(1)).hint("optionals stay optional by themselves"));
+        }
+        _ => {
+            return Err(TypeFault::mismatch("core.cast_values expects a type for `scalar_qtype`", Some(1))
+                .hint("as in `core.cast_values(x, f32)`"));
+        }
+    };
+    let from = args[0].qtype;
+    match from.scalar() {
+        Some(source) if source == target || (source.is_castable() && target.is_castable()) => {
+            Ok(Signature::unchanged(args, QType::of(target, from.is_optional())))
+        }
+        _ => Err(TypeFault::mismatch(format!("core.cast_values cannot cast values of {from} to {target}"), Some(0))),
+    }
+}
+
+pub(crate) static CAST_VALUES: OpDef = OpDef {
+    name: "core.cast_values",
+    aliases: &["cast_values"],
+    summary: "`arg` with its values cast to a scalar type: an optional stays one.",
+    params: &[param("arg"), param("scalar_qtype")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[FaultKind::CastRange],
+    typing: Typing::Rule(cast_values_types),
+    meaning: Meaning::Expand(|g, args| match g.value(args[1]) {
+        Some(Value::Type(QType::Scalar(scalar))) => cast_to(g, args[0], scalar, false),
+        _ => Err(TypeFault::mismatch("core.cast_values expects a scalar type for `scalar_qtype`", Some(1))),
+    }),
+    laws: &[],
+    examples: &[
+        ex("core.cast_values(2.5f64, i32)", "2"),
+        ex("core.cast_values(OPTIONAL_INT32{7}, f32)", "optional_float32{7}"),
+    ],
+};

@@ -130,6 +130,7 @@ operators! {
     CAST = cast::CAST;
     MAKE_TUPLE = structure::MAKE_TUPLE;
     GET_NTH = structure::GET_NTH;
+    CAST_VALUES = cast::CAST_VALUES;
     MAKE_NAMED = named_tuple::MAKE;
     GET_FIELD = named_tuple::GET_FIELD;
     GET_FIRST = tuple::GET_FIRST;
