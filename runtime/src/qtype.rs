@@ -1,8 +1,8 @@
 //! QTypes: the types of values, under Arolla's names, and how each is laid out in a frame.
 //!
-//! A type is a scalar, an optional scalar, a tuple, or a shape, which is all in the type. Four more kinds exist only while
-//! a model is being prepared: the types of a type literal, of an untyped `missing`, of a function and of a sequence; none
-//! has a place in a frame.
+//! A type is a scalar, an optional scalar, a tuple, or a shape, which is all in the type. Five more kinds exist only while
+//! a model is being prepared: the types of a type literal, of an untyped `missing`, of an unspecified argument, of a function
+//! and of a sequence; none has a place in a frame.
 
 use crate::{Fields, MachineType};
 use std::fmt;
@@ -191,6 +191,8 @@ pub enum QType {
     Meta,
     /// The type of an untyped `missing`: common with every scalar type. Compile time only.
     Nothing,
+    /// The type of the argument that says that there is none. Compile time only.
+    Unspecified,
     /// The type of a function that is an operand. Compile time only.
     Function,
     /// The type of a sequence of elements of one type. Compile time only: loops take it apart.
@@ -270,9 +272,12 @@ impl QType {
                 whole.size = whole.align_up(whole.size);
                 whole
             }
-            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
-                Layout { size: 0, align: 1 }
-            }
+            QType::Shape(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Sequence(_) => Layout { size: 0, align: 1 },
         }
     }
 
@@ -361,7 +366,7 @@ impl QType {
         match self {
             QType::Scalar(_) | QType::Optional(_) | QType::Shape(_) => true,
             QType::Tuple(fields) => fields.iter().all(QType::is_run_time),
-            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => false,
+            QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => false,
         }
     }
 
@@ -372,7 +377,12 @@ impl QType {
         match self {
             QType::Scalar(_) | QType::Optional(_) => true,
             QType::Tuple(fields) => fields.iter().all(QType::is_data),
-            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => false,
+            QType::Shape(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Sequence(_) => false,
         }
     }
 
@@ -443,6 +453,7 @@ impl QType {
 
 #[cfg(test)]
 mod tests {
+            QType::Unspecified => f.write_str("UNSPECIFIED"),
     use super::*;
 
     #[test]

@@ -107,7 +107,9 @@ pub fn value(qtype: &QType, json: &Json) -> Result<Value, Malformed> {
         QType::Optional(scalar) if json.is_null() => Some(Value::Missing(*scalar)),
         QType::Optional(scalar) => scalar_value(*scalar, json).map(Value::Present),
         QType::Shape(shape) => (json == &Json::Bool(true)).then_some(Value::Shape(*shape)),
-        QType::Tuple(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => None,
+        QType::Tuple(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
+            None
+        }
     };
     decoded.ok_or_else(|| Malformed::Value { qtype: qtype.clone(), found: json.to_string() })
 }

@@ -241,6 +241,10 @@ fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str)
                 let message = format!("`-s {name}={}` is a type; an input is a value", constant.text);
                 return Err(usage(command, message));
             }
+            QType::Unspecified => {
+                let message = format!("`-s {name}={}` is no value of an input", constant.text);
+                return Err(usage(command, message));
+            }
             strong => strong,
         },
     };

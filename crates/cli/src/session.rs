@@ -123,6 +123,7 @@ impl Session {
                 return Err(self.refuse_with(command, problem.hint(format!("as in `:set {name} = missing[f64]`"))));
             }
             QType::Meta => return Err(self.refuse(command, "a type is no value".to_owned())),
+            QType::Unspecified => return Err(self.refuse(command, "what is unspecified is no value".to_owned())),
             wanted => cast(&value, &wanted).unwrap_or(value),
         };
         self.values.insert(name, value);

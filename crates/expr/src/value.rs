@@ -178,6 +178,8 @@ pub enum Value {
     Type(QType),
     /// An untyped `missing`.
     Nothing,
+    /// An argument that is given as not given.
+    Unspecified,
 }
 
 impl Value {
@@ -193,6 +195,7 @@ impl Value {
             Value::Shape(shape) => QType::Shape(*shape),
             Value::Type(_) => QType::Meta,
             Value::Nothing => QType::Nothing,
+            Value::Unspecified => QType::Unspecified,
         }
     }
 
@@ -252,7 +255,7 @@ impl Value {
     ///
     /// # Safety
     /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
-    /// every read of the view. Shapes and compile-time values (`Type`, `Nothing`) write nothing.
+    /// every read of the view. Shapes and compile-time values (`Type`, `Nothing`, `Unspecified`) write nothing.
     #[inline]
     pub unsafe fn write_to(&self, frame: FramePtr, offset: u32) {
         match self {
@@ -270,7 +273,7 @@ impl Value {
             Value::Missing(_) => unsafe { frame.write(Slot::at(offset), 0_u8) },
             // SAFETY: FRAME-SLOT, promised by the caller.
             Value::Tuple(fields) => unsafe { self.write_fields(fields, frame, offset) },
-            Value::Shape(_) | Value::Type(_) | Value::Nothing => {}
+            Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => {}
         }
     }
 
@@ -310,7 +313,7 @@ impl Value {
             // SAFETY: FRAME-SLOT, promised by the caller.
             QType::Tuple(fields) => unsafe { Value::read_fields(qtype, fields, frame, offset) },
             QType::Shape(shape) => Value::Shape(*shape),
-            QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
+            QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
         }
     }
 
@@ -357,6 +360,7 @@ impl fmt::Display for Value {
             Value::Shape(shape) => f.write_str(&shape.name().to_ascii_lowercase()),
             Value::Type(qtype) => write!(f, "{qtype}"),
             Value::Nothing => f.write_str("missing"),
+            Value::Unspecified => f.write_str("unspecified"),
         }
     }
 }
@@ -483,6 +487,7 @@ mod tests {
             named("y", [Value::from(1_i32)]),
             Value::Type(QType::INT32),
             Value::Nothing,
+            Value::Unspecified,
         ];
         for value in &values {
             for other in &values {

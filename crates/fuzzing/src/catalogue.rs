@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 pub(crate) enum Wanted {
     /// Any value of a type.
     Of(QType),
-    /// This literal: the untyped missing value, a type, a flag.
+    /// This literal: the untyped missing value, a type, a flag, an argument that is not specified.
     Literal(Value),
 }
 
@@ -60,6 +60,7 @@ impl Catalogue {
         let values = wanted.len();
         wanted.extend(scalars().map(|qtype| Wanted::Literal(Value::Type(qtype))));
         wanted.extend([false, true].map(|flag| Wanted::Literal(Value::from(flag))));
+        wanted.push(Wanted::Literal(Value::Unspecified));
         let entries: Vec<Entry> = registry
             .iter()
             // Functions and what takes them are grown in scopes of their own.

@@ -239,7 +239,7 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
         QType::Optional(of) => Value::Present(scalar(random, *of, config)),
         QType::Tuple(fields) => Value::Tuple(fields.map(|field| value(random, field, config))),
         QType::Shape(shape) => Value::Shape(*shape),
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
+        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
     }
 }
 
@@ -306,7 +306,7 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
             first.into_iter().map(|values| Value::Tuple(fields.with(values))).collect()
         }
         QType::Shape(shape) => vec![Value::Shape(*shape)],
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Vec::new(),
+        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Vec::new(),
     }
 }
 

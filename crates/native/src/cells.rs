@@ -67,7 +67,7 @@ pub(crate) fn join_types(qtype: &QType, out: &mut Vec<ir::Type>) {
             datum_types(*scalar, out);
         }
         QType::Tuple(fields) => fields.iter().for_each(|field| join_types(field, out)),
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {}
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, cell: &Ce
                 }
             }
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {}
     }
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn gather(qtype: &QType, values: &mut impl Iterator<Item = ir::Value>
             let cells = fields.iter().map(|field| gather(field, values)).collect();
             Cell { presence: Presence::Present, datum: Datum::Tuple(cells) }
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
             Cell { presence: Presence::Present, datum: Datum::Nothing }
         }
     }
@@ -207,7 +207,7 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
                 .collect();
             Cell { presence: Presence::Present, datum: Datum::Tuple(cells) }
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
             Cell { presence: Presence::Present, datum: Datum::Nothing }
         }
     }
@@ -241,7 +241,7 @@ pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, cell: &Cel
                 }
             }
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {}
     }
 }
 

@@ -306,7 +306,7 @@ impl<'a> Lowering<'a, '_, '_> {
                     .collect();
                 Cell { presence: Presence::Present, datum: Datum::Tuple(fields) }
             }
-            Value::Shape(_) | Value::Type(_) | Value::Nothing => {
+            Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => {
                 Cell { presence: Presence::Present, datum: Datum::Nothing }
             }
         }

@@ -1,9 +1,10 @@
 //! Presence: asking for it, combining it, choosing by it. Masks are optional units: a condition holds where it is present.
 
-use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{Cell, Presence, Rule};
+use cembra_expr::Value;
 use cembra_runtime::{Bytes, Fault, FaultKind, QType, Scalar, Text};
 use smallvec::smallvec;
 
@@ -367,4 +368,55 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     meaning: assertions!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
+};
+
+/// The types of what takes the elements of a mask together: a scalar or an optional is its only element.
+fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let found = args[0].qtype;
+    if found.scalar() != Some(Scalar::Unit) {
+        let fault = TypeFault::mismatch(format!("{operator} expects a mask for `x`, found {found}"), Some(0));
+        return Err(match found.scalar() {
+            Some(Scalar::Boolean) => fault.hint("write `b == true`"),
+            Some(_) => fault.hint("to ask whether a value is there, write `core.has(x)`"),
+            None => fault,
+        });
+    }
+    if *args[1].qtype != QType::Unspecified {
+        let message = format!("{operator} expects nothing specified for `into`, found {}", args[1].qtype);
+        return Err(TypeFault::mismatch(message, Some(1)).hint("one value is of one group; leave it out"));
+    }
+    Ok(Signature::unchanged(args, found.clone()))
+}
+
+/// What the two records share: of one value all and any are the same.
+const AGGREGATE: OpDef = OpDef {
+    name: "",
+    aliases: &[],
+    summary: "",
+    params: &[param("x"), param_or("into", Value::Unspecified)],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Overloads,
+    meaning: Meaning::Expand(|_, args| Ok(args[0])),
+    laws: &[],
+    examples: &[],
+};
+
+pub(crate) static ANY: OpDef = OpDef {
+    name: "core.any",
+    aliases: &["any"],
+    summary: "Present if some element of `x` is: of one mask, the mask itself.",
+    typing: Typing::Rule(|args| aggregate_types("core.any", args)),
+    examples: &[ex("core.any(1 < 2)", "present"), ex("core.any(missing[unit], UNSPECIFIED{})", "missing")],
+    ..AGGREGATE
+};
+
+pub(crate) static ALL: OpDef = OpDef {
+    name: "core.all",
+    aliases: &["all"],
+    summary: "Present if every element of `x` is: of one mask, the mask itself.",
+    typing: Typing::Rule(|args| aggregate_types("core.all", args)),
+    examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(UNIT{})", "unit")],
+    ..AGGREGATE
 };

@@ -120,6 +120,8 @@ operators! {
     GET_OPTIONAL_VALUE = presence::GET_OPTIONAL_VALUE;
     WHERE = presence::WHERE;
     WITH_ASSERTION = presence::WITH_ASSERTION;
+    ANY = presence::ANY;
+    ALL = presence::ALL;
     TO_BOOLEAN = cast::TO_BOOLEAN;
     TO_INT32 = cast::TO_INT32;
     TO_INT64 = cast::TO_INT64;
@@ -162,6 +164,7 @@ operators! {
     IDENTITY = structure::IDENTITY;
     ZEROS_LIKE = structure::ZEROS_LIKE;
     ONES_LIKE = structure::ONES_LIKE;
+    DEFAULT_IF_UNSPECIFIED = structure::DEFAULT_IF_UNSPECIFIED;
     SHAPE_OF = structure::SHAPE_OF;
     CONST_WITH_SHAPE = structure::CONST_WITH_SHAPE;
     EMPTY_LIKE = structure::EMPTY_LIKE;

@@ -3,6 +3,7 @@
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{Arg, BINARY, Expansion, Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
+use crate::function::HIGHER_ORDER;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar, Shape};
@@ -292,4 +293,17 @@ pub(crate) static BROADCAST_LIKE: OpDef = OpDef {
     }),
     examples: &[ex("broadcast_like(missing[f64], 1)", "optional_int32{1}"), ex("broadcast_like(2.5, 1)", "1")],
     ..BINARY
+};
+
+pub(crate) static DEFAULT_IF_UNSPECIFIED: OpDef = OpDef {
+    name: "core.default_if_unspecified",
+    aliases: &["default_if_unspecified"],
+    summary: "`default` if `x` is unspecified, else `x`. The type of `x` alone decides, and the other one is not evaluated.",
+    params: &[param("x"), param("default")],
+    meaning: Meaning::Instantiate(|g, args| Ok(if g.qtype(args[0]) == QType::Unspecified { args[1] } else { args[0] })),
+    examples: &[
+        ex("core.default_if_unspecified(UNSPECIFIED{}, 7)", "7"),
+        ex("core.default_if_unspecified(missing[f32], 7)", "optional_float32{NA}"),
+    ],
+    ..HIGHER_ORDER
 };

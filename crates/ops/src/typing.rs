@@ -93,9 +93,10 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
             QType::Nothing | QType::Scalar(_) | QType::Optional(_) => Some(other.to_optional()),
             _ => None,
         },
-        (QType::Tuple(_) | QType::Shape(_) | QType::Meta | QType::Function | QType::Sequence(_), _) => {
-            (a == b).then(|| a.clone())
-        }
+        (
+            QType::Tuple(_) | QType::Shape(_) | QType::Meta | QType::Unspecified | QType::Function | QType::Sequence(_),
+            _,
+        ) => (a == b).then(|| a.clone()),
         _ => {
             let scalar = common_scalar(a.scalar()?, b.scalar()?)?;
             Some(QType::of(scalar, a.is_optional() || b.is_optional()))
@@ -179,7 +180,9 @@ impl OpDef {
             let operands: SmallVec<[QType; 4]> =
                 (0..overload.args.len()).map(|at| overload.takes(at, lifted)).collect();
             let fits = operands.len() == args.len()
-                && args.iter().zip(&operands).all(|(arg, want)| common_type(arg.qtype, want).as_ref() == Some(want));
+                && args.iter().zip(&operands).enumerate().all(|(at, (arg, want))| {
+                    common_type(arg.qtype, want).as_ref() == Some(want) || self.stands_for_missing(at, arg, want)
+                });
             if fits {
                 if overload.compile.is_some() && args[0].literal.is_none() {
                     return Err(self.not_literal());
@@ -191,6 +194,12 @@ impl OpDef {
         }
         let operands = args.iter().map(|arg| arg.qtype.clone()).collect();
         Err(self.no_overload(&Signature { operands, ret: QType::Nothing }))
+    }
+
+    /// True for an unspecified argument where the default is to have none.
+    fn stands_for_missing(&self, at: usize, arg: &Argument<'_>, want: &QType) -> bool {
+        let default = self.params.get(at).and_then(|param| param.default.as_ref());
+        *arg.qtype == QType::Unspecified && want.is_optional() && default == Some(&Value::Nothing)
     }
 
     fn not_literal(&self) -> TypeFault {

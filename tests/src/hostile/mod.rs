@@ -103,7 +103,7 @@ fn zero(qtype: &QType) -> Value {
         QType::Optional(scalar) => Value::Missing(*scalar),
         QType::Tuple(fields) => Value::Tuple(fields.iter().map(zero).collect()),
         QType::Shape(shape) => Value::Shape(*shape),
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
+        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
     }
 }
 

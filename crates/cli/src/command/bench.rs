@@ -141,7 +141,7 @@ fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
         QType::Optional(scalar) => Value::Present(random_scalar(random, *scalar)),
         QType::Tuple(fields) => Value::Tuple(fields.map(|field| random_value(random, field))),
         QType::Shape(shape) => Value::Shape(*shape),
-        QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Value::Nothing,
+        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
     }
 }
 

@@ -122,9 +122,12 @@ impl CsvData {
                 let cells = each.map(|(at, field)| self.cell(&format!("{path}.{}", fields.label(at)), field, absent));
                 Ok(Cell::Tuple(fields.with(cells.collect::<Result<_, _>>()?)))
             }
-            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
-                Err(DataError::no_data(qtype).in_column(path))
-            }
+            QType::Shape(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Sequence(_) => Err(DataError::no_data(qtype).in_column(path)),
         }
     }
 

@@ -175,7 +175,12 @@ impl Seen {
         let kind = match qtype {
             QType::Scalar(scalar) | QType::Optional(scalar) => Kind::Scalar(*scalar),
             QType::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
-            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Kind::Nothing,
+            QType::Shape(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Sequence(_) => Kind::Nothing,
         };
         Seen { kind, missing: qtype.is_optional() }
     }

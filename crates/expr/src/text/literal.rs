@@ -11,6 +11,7 @@
 //! | tuples | `TUPLE{1, "a"}`, `NAMEDTUPLE{x: 1, y: "a"}` |
 //! | types | `f32`, `i64?`, `QTYPE{(f32, text)}` |
 //! | untyped missing | `missing` |
+//! | an argument that is not specified | `UNSPECIFIED{}` |
 //!
 //! `TYPE{v}` works for every scalar and optional type, in capitals or not (`float64{1}`, as listings print it).
 
@@ -179,6 +180,7 @@ impl Cursor<'_> {
             QType::Scalar(scalar) => self.read_scalar(*scalar)?.map(Value::Scalar),
             QType::Shape(shape) => Some(Value::Shape(*shape)),
             QType::Meta => Some(Value::Type(self.read_type()?)),
+            QType::Unspecified => Some(Value::Unspecified),
             QType::Tuple(_) | QType::Nothing | QType::Function | QType::Sequence(_) => {
                 return Err(self.stop(Diagnostic::new(Code::Literal, format!("{qtype} has no literals")).at(of)));
             }
@@ -413,6 +415,7 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
         }
         Value::Type(qtype) => types::write_type(out, qtype),
         Value::Nothing => out.push_str("missing"),
+        Value::Unspecified => out.push_str("UNSPECIFIED{}"),
     }
 }
 

@@ -18,7 +18,7 @@ const ARRAYS: &[&str] = &["DENSE_ARRAY_", "ARRAY_"];
 /// What a reserved name of a type stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum TypeName {
-    /// A type; `QTYPE` and `NOTHING` among them.
+    /// A type; `QTYPE`, `NOTHING` and `UNSPECIFIED` among them.
     Of(QType),
     /// `TUPLE`, which only begins tuple literals.
     Tuple,
@@ -46,6 +46,7 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
         "NAMEDTUPLE" => Some(TypeName::NamedTuple),
         "QTYPE" => Some(TypeName::Of(QType::Meta)),
         "NOTHING" => Some(TypeName::Of(QType::Nothing)),
+        "UNSPECIFIED" => Some(TypeName::Of(QType::Unspecified)),
         _ if NOT_YET.contains(&word) || ARRAYS.iter().any(|a| word.starts_with(a)) => Some(TypeName::NotYet),
         _ => None,
     }
@@ -263,7 +264,7 @@ pub(crate) fn write_type(out: &mut String, qtype: &QType) {
             out.push_str(if fields.len() == 1 { ",)" } else { ")" });
         }
         // Arolla's names are the only ones these have.
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => {
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
             let _never_fails = write!(out, "{qtype}");
         }
     }

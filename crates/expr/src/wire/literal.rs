@@ -19,6 +19,7 @@ pub(super) fn write(value: &Value) -> Literal {
             Value::Shape(shape) => PartKind::Shape(print_type(&QType::Shape(*shape))),
             Value::Type(qtype) => PartKind::Type(print_type(qtype)),
             Value::Nothing => PartKind::Nothing(()),
+            Value::Unspecified => PartKind::Unspecified(()),
             Value::Tuple(fields) => {
                 pending.extend(fields.iter().rev());
                 match fields.names() {
@@ -102,6 +103,7 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
             },
             PartKind::Type(text) => Value::Type(assembly.qtype(&text, &place())?),
             PartKind::Nothing(()) => Value::Nothing,
+            PartKind::Unspecified(()) => Value::Unspecified,
             PartKind::Tuple(missing) => {
                 match begin(&mut open, Open { fields: Vec::new(), missing, names: None }, limits)? {
                     Some(empty) => empty,

@@ -101,7 +101,7 @@ pub(super) struct Literal {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
-    #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub(super) kind: Option<PartKind>,
 }
 
@@ -131,6 +131,9 @@ pub(super) enum PartKind {
     /// The value of the type of a shape, as the text language writes the type.
     #[prost(string, tag = "8")]
     Shape(String),
+    /// An argument that is given as not given.
+    #[prost(message, tag = "9")]
+    Unspecified(()),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -63,6 +63,8 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
         qtype().prop_map(Value::Type),
         Just(Value::Type(QType::Meta)),
         Just(Value::Nothing),
+        Just(Value::Unspecified),
+        Just(Value::Type(QType::Unspecified)),
     ];
     simple.prop_recursive(3, 8, 3, |inner| fields(inner).prop_map(Value::Tuple))
 }

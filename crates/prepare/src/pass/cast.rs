@@ -82,7 +82,7 @@ impl Cast {
         }
         if self.old.qtype(operand) != wanted
             && let Some(value) = self.old.value(operand)
-            && *value != Value::Nothing
+            && !matches!(value, Value::Nothing | Value::Unspecified)
             && let Some(value) = literal_as(&mut self.new.settled, self.registry, value.clone(), wanted)?
         {
             let made = self.new.literal(value, origin);
@@ -138,7 +138,7 @@ pub(super) fn cast_to(
         return Ok(operand);
     }
     let casts = casts(registry, &found, wanted)?;
-    if let (QType::Nothing, Some(scalar)) = (&found, wanted.scalar()) {
+    if let (QType::Nothing | QType::Unspecified, Some(scalar)) = (&found, wanted.scalar()) {
         return Ok(graph.literal(Value::Missing(scalar), origin));
     }
     if let Some(value) = graph.value(operand).cloned()
@@ -178,13 +178,14 @@ fn literal_as(
     Ok(Some(value))
 }
 
-/// The operators that make a value of one type one of a wider type, in their order; an untyped `missing` takes none.
+/// The operators that make a value of one type one of a wider type, in their order. An untyped `missing` takes none, and
+/// neither does what is unspecified: typing lets it be a missing value only where that is the default.
 fn casts(registry: &Registry, found: &QType, wanted: &QType) -> Result<SmallVec<[OpId; 2]>, String> {
     let refused = || format!("{found} cannot be cast to {wanted}");
     let to = wanted.scalar().ok_or_else(refused)?;
     let mut casts = SmallVec::new();
     match found.scalar() {
-        None if *found == QType::Nothing => return Ok(casts),
+        None if matches!(found, QType::Nothing | QType::Unspecified) => return Ok(casts),
         None => return Err(refused()),
         Some(scalar) if scalar != to => casts.push(registry.cast_to(to).ok_or_else(refused)?),
         Some(_) => {}

@@ -300,6 +300,7 @@ impl Typer<'_> {
 fn strengthen(typed: &mut TypedGraph, id: Id, origin: NodeId) -> Id {
     match typed.qtype(id).clone() {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
+                            QType::Unspecified => "it stands for an argument that is not given, and for no value",
             let kind = Kind::Operator { op: id::TO_FLOAT64, overload: None, lifted: false };
             let qtype = QType::of(Scalar::Float64, typed.qtype(id).is_optional());
             typed.add(kind, &[id], qtype, origin)

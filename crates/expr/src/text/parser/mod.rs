@@ -424,7 +424,7 @@ fn bare_not_last(bare: Span) -> Diagnostic {
 pub(crate) fn literal_bytes(value: &Value) -> usize {
     match value {
         Value::Tuple(fields) => fields.iter().map(literal_bytes).sum(),
-        Value::Shape(_) | Value::Type(_) | Value::Nothing => 0,
+        Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => 0,
         Value::Scalar(v) | Value::Present(v) => match v {
             crate::ScalarValue::Text(text) => text.len() + value.qtype().layout().size as usize,
             crate::ScalarValue::Bytes(bytes) => bytes.len() + value.qtype().layout().size as usize,

@@ -78,7 +78,12 @@ impl Instance<'_, '_, '_> {
                 }
                 Ok(cast)
             }
-            QType::Shape(_) | QType::Meta | QType::Nothing | QType::Function | QType::Sequence(_) => Ok(arg),
+            QType::Shape(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Sequence(_) => Ok(arg),
         }
     }
 
