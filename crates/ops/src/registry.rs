@@ -156,11 +156,13 @@ operators! {
     SEQ_ZIP = sequence::ZIP;
     SEQ_MAP = sequence::MAP;
     SEQ_REDUCE = sequence::REDUCE;
+    SEQ_SLICE = sequence::slice::SLICE;
     SEQ_SIZE = sequence::SIZE;
     SEQ_AT = sequence::AT;
     SEQ_INDEX = sequence::INDEX;
     SEQ_ANY = sequence::ANY;
     SEQ_ALL = sequence::ALL;
+    SEQ_ALL_EQUAL = sequence::slice::ALL_EQUAL;
     IDENTITY = structure::IDENTITY;
     ZEROS_LIKE = structure::ZEROS_LIKE;
     ONES_LIKE = structure::ONES_LIKE;

@@ -4,6 +4,8 @@
 //!
 //! A sequence that is used twice is computed twice; it cannot be an input or an output, or lie in a tuple.
 
+pub(crate) mod slice;
+
 use crate::cast::cast_to;
 use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param, param_or};
 use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
@@ -40,6 +42,8 @@ enum Elements {
     Mapped { function: Arg, sources: Vec<Rc<Sequence>> },
     /// Tuples of the elements of other sequences.
     Zipped(Vec<Rc<Sequence>>),
+    /// Those of another sequence from one of them on; how many, if that is known.
+    Sliced { source: Rc<Sequence>, start: Arg, known_size: Option<usize> },
 }
 
 impl Sequence {
@@ -47,6 +51,12 @@ impl Sequence {
     #[must_use]
     pub fn element_type(&self) -> &QType {
         &self.element
+    }
+
+    /// The sequence of these values, which are of one type.
+    pub(crate) fn of(graph: &mut dyn Instantiation, element: QType, values: Vec<Arg>) -> Sequence {
+        let size = integer(graph, values.len() as i64);
+        Sequence { size, element, elements: Elements::Made(values), nesting: 0 }
     }
 
     /// The number of elements, if the sequence was made of so many values.
@@ -58,6 +68,7 @@ impl Sequence {
                 let sizes: Option<Vec<usize>> = sources.iter().map(|source| source.known_size()).collect();
                 sizes?.first().copied()
             }
+            Elements::Sliced { known_size, .. } => *known_size,
             Elements::Range { .. } | Elements::Repeated(_) => None,
         }
     }
@@ -86,6 +97,10 @@ impl Sequence {
                 let fields = elements(graph, sources, index)?;
                 Ok(graph.apply("core.make_tuple", &fields)?)
             }
+            Elements::Sliced { source, start, .. } => {
+                let index = sum(graph, *start, index)?;
+                source.at(graph, index)
+            }
         }
     }
 }
@@ -95,6 +110,16 @@ fn known(graph: &dyn Instantiation, value: Arg) -> Option<i64> {
     match graph.value(value) {
         Some(Value::Scalar(ScalarValue::Int64(value))) => Some(value),
         _ => None,
+    }
+}
+
+/// The sum of two INT64; a literal if both are, so that an index that is known stays so.
+fn sum(graph: &mut dyn Instantiation, a: Arg, b: Arg) -> Result<Arg, TypeFault> {
+    match (known(graph, a), known(graph, b)) {
+        (Some(0), _) => Ok(b),
+        (_, Some(0)) => Ok(a),
+        (Some(a), Some(b)) => Ok(integer(graph, a.wrapping_add(b))),
+        _ => graph.apply("math.add", &[a, b]),
     }
 }
 
@@ -152,16 +177,25 @@ fn sources(
             size = graph.apply("core.with_assertion", &[size, alike, message])?;
         }
     }
-    let nesting = 1 + all.iter().map(|source| source.nesting).max().unwrap_or(0);
-    if nesting > NESTING {
-        let message = format!("sequences are made of sequences more than {NESTING} times over");
-        return Err(Stop::Fault(TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) }));
-    }
+    let nesting = around(all.iter().map(|source| &**source))?;
     Ok((all, size, nesting))
+}
+
+/// How deep a sequence nests that is made of these.
+fn around<'s>(sources: impl Iterator<Item = &'s Sequence>) -> Result<usize, TypeFault> {
+    let nesting = 1 + sources.map(|source| source.nesting).max().unwrap_or(0);
+    if nesting <= NESTING {
+        return Ok(nesting);
+    }
+    let message = format!("sequences are made of sequences more than {NESTING} times over");
+    Err(TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) })
 }
 
 /// An integer operand as an INT64.
 fn int64(graph: &mut dyn Instantiation, operator: &str, name: &str, args: &[Arg], at: usize) -> Result<Arg, TypeFault> {
+    if let Some(Value::Scalar(ScalarValue::Int32(value))) = graph.value(args[at]) {
+        return Ok(integer(graph, i64::from(value)));
+    }
     let found = graph.qtype(args[at]);
     match found {
         QType::Scalar(scalar) if scalar.is_integer() => cast_to(graph, args[at], Scalar::Int64, false),
@@ -258,8 +292,8 @@ pub(crate) static MAKE: OpDef = OpDef {
                 *value = cast_to(g, *value, scalar, element.is_optional())?;
             }
         }
-        let size = integer(g, values.len() as i64);
-        Ok(g.make_sequence(Sequence { size, element, elements: Elements::Made(values), nesting: 0 }))
+        let sequence = Sequence::of(g, element, values);
+        Ok(g.make_sequence(sequence))
     }),
     examples: &[
         ex("seq.reduce(math.subtract, seq.make(1, 2, 3), 10)", "4"),
@@ -303,6 +337,36 @@ pub(crate) static ZIP: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
+/// The sequence of what a function makes of so many types, which must be there when it is called.
+fn mapped(g: &mut dyn Instantiation, function: Arg, sources: &[Rc<Sequence>], size: usize) -> Result<Sequence, Stop> {
+    let mut values = Vec::new();
+    for at in 0..size {
+        let at = integer(g, at as i64);
+        let args = elements(g, sources, at)?;
+        values.push(g.call(function, &args)?);
+    }
+    let first = match values.first() {
+        Some(first) => *first,
+        None => {
+            // Of no types any type tells what the function would make.
+            let any = g.literal(Value::Type(QType::Nothing));
+            let example =
+                |source: &Rc<Sequence>| if source.element == QType::Meta { any } else { g.unknown(&source.element) };
+            let args: Vec<Arg> = sources.iter().map(example).collect();
+            g.call(function, &args)?
+        }
+    };
+    let element = g.qtype(first);
+    if let Some(other) = values.iter().map(|value| g.qtype(*value)).find(|other| *other != element) {
+        let message = format!("seq.map cannot make elements of types {element} and {other}");
+        return Err(TypeFault::mismatch(message, Some(0)).into());
+    }
+    if !element.is_run_time() && element != QType::Meta {
+        return Err(TypeFault::mismatch(format!("seq.map cannot make elements of type {element}"), Some(0)).into());
+    }
+    Ok(Sequence::of(g, element, values))
+}
+
 pub(crate) static MAP: OpDef = OpDef {
     name: "seq.map",
     summary: "The sequence of what the function makes of each element; of several sequences of the same size, of the elements at each index.",
@@ -311,6 +375,12 @@ pub(crate) static MAP: OpDef = OpDef {
     faults: &[FaultKind::Assertion],
     meaning: Meaning::Instantiate(|g, args| {
         let (sources, size, nesting) = sources(g, "seq.map", args, 1)?;
+        if sources.iter().any(|source| source.element == QType::Meta)
+            && let Some(size) = sources.first().and_then(|source| source.known_size())
+        {
+            let sequence = mapped(g, args[0], &sources, size)?;
+            return Ok(g.make_sequence(sequence));
+        }
         let example: Vec<Arg> = sources.iter().map(|source| g.unknown(&source.element)).collect();
         let mapped = g.call(args[0], &example)?;
         let element = g.qtype(mapped);
@@ -365,7 +435,8 @@ pub(crate) static REDUCE: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let sequence = sequence(g, "seq.reduce", args, 1)?;
         let initial = g.qtype(args[2]);
-        if !initial.is_run_time() {
+        // A type is no state of a loop, but what is called for each of so many values needs none.
+        if !initial.is_run_time() && (initial != QType::Meta || sequence.known_size().is_none()) {
             return Err(TypeFault::mismatch(
                 format!("seq.reduce cannot start with a value of type {initial}"),
                 Some(2),
@@ -428,6 +499,11 @@ pub(crate) static AT: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let sequence = sequence(g, "seq.at", args, 0)?;
         let index = int64(g, "seq.at", "i", args, 1)?;
+        // What is known to be in range needs no look at run time; types are there for no other index.
+        let at = known(g, index).and_then(|at| usize::try_from(at).ok());
+        if at.zip(sequence.known_size()).is_some_and(|(at, size)| at < size) {
+            return sequence.at(g, index);
+        }
         let index = g.apply("seq._index", &[index, sequence.size])?;
         sequence.at(g, index)
     }),

@@ -1,0 +1,101 @@
+//! A part of a sequence, and whether all elements of one are equal, which asks for the part behind the first.
+
+use super::{Elements, Sequence, around, int64, known, reduce, sequence, sum};
+use crate::definition::{Arg, Instantiation, Meaning, OpDef, Stop, ex, param};
+use crate::function::{HIGHER_ORDER, integer};
+use crate::typing::TypeFault;
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{FaultKind, QType};
+use std::rc::Rc;
+
+/// Where in a sequence of a size a bound lies: counted from its end if it is negative, and inside of it.
+fn bound(g: &mut dyn Instantiation, at: Arg, size: Arg) -> Result<Arg, TypeFault> {
+    let zero = integer(g, 0);
+    match (known(g, at), known(g, size)) {
+        (Some(at), Some(size)) => {
+            let inside = if at < 0 { (at.saturating_add(size)).max(0) } else { at.min(size) };
+            Ok(integer(g, inside))
+        }
+        (Some(0), _) => Ok(zero),
+        (Some(0..), _) => g.apply("math.minimum", &[at, size]),
+        _ => {
+            let from_end = sum(g, at, size)?;
+            let from_end = g.apply("math.maximum", &[from_end, zero])?;
+            if known(g, at).is_some() {
+                return Ok(from_end);
+            }
+            let from_start = g.apply("math.minimum", &[at, size])?;
+            let negative = g.apply("core.less", &[at, zero])?;
+            g.apply("core.where", &[negative, from_end, from_start])
+        }
+    }
+}
+
+/// The elements of a sequence from one bound to before another.
+fn slice(g: &mut dyn Instantiation, source: &Rc<Sequence>, start: Arg, stop: Arg) -> Result<Sequence, Stop> {
+    let (start, stop) = (bound(g, start, source.size)?, bound(g, stop, source.size)?);
+    let (size, known_size) = match (known(g, start), known(g, stop)) {
+        (Some(start), Some(stop)) => {
+            let size = (stop - start).max(0);
+            (integer(g, size), source.known_size().and(usize::try_from(size).ok()))
+        }
+        (Some(0), _) => (stop, None),
+        _ => {
+            let zero = integer(g, 0);
+            let size = g.apply("math.subtract", &[stop, start])?;
+            (g.apply("math.maximum", &[size, zero])?, None)
+        }
+    };
+    let nesting = around(std::iter::once(&**source))?;
+    let elements = Elements::Sliced { source: source.clone(), start, known_size };
+    Ok(Sequence { size, element: source.element.clone(), elements, nesting })
+}
+
+pub(crate) static SLICE: OpDef = OpDef {
+    name: "seq.slice",
+    summary: "The elements from the one at `start` to before the one at `stop`. As in Python, what is negative is counted from the end, and what is outside of the sequence means its end there.",
+    params: &[param("seq"), param("start"), param("stop")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let source = sequence(g, "seq.slice", args, 0)?;
+        let start = int64(g, "seq.slice", "start", args, 1)?;
+        let stop = int64(g, "seq.slice", "stop", args, 2)?;
+        let slice = slice(g, &source, start, stop)?;
+        Ok(g.make_sequence(slice))
+    }),
+    examples: &[
+        ex("seq.reduce(math.add, seq.slice(seq.range(10), 2, 5), 0)", "int64{9}"),
+        ex("seq.size(seq.slice(seq.make(\"a\", \"b\", \"c\"), -2, 100))", "int64{2}"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static ALL_EQUAL: OpDef = OpDef {
+    name: "seq.all_equal",
+    summary: "Present if all elements of the sequence, scalars, optionals or types, equal the first; so also if there is only one, or none. A missing element or a NaN among several equals nothing.",
+    params: &[param("seq")],
+    faults: &[FaultKind::IterationLimit],
+    meaning: Meaning::Instantiate(|g, args| {
+        let sequence = sequence(g, "seq.all_equal", args, 0)?;
+        if sequence.element.scalar().is_none() && sequence.element != QType::Meta {
+            let found = &sequence.element;
+            let message = format!("seq.all_equal expects a sequence of scalars or optionals, found one of {found}");
+            return Err(TypeFault::mismatch(message, Some(0)).into());
+        }
+        let (one, end) = (integer(g, 1), integer(g, i64::MAX));
+        let others = slice(g, &sequence, one, end)?;
+        let init = g.literal(Value::Present(ScalarValue::Unit));
+        reduce(g, &others, init, &mut |g, so_far, element| {
+            // Asked for in a round, so that an empty sequence is not asked for its first.
+            let zero = integer(g, 0);
+            let first = sequence.at(g, zero)?;
+            let equal = g.apply("core.equal", &[first, element])?;
+            Ok(g.apply("core.presence_and", &[so_far, equal])?)
+        })
+    }),
+    examples: &[
+        ex("seq.all_equal(seq.make(1, 1, 1))", "present"),
+        ex("seq.all_equal(seq.range(2))", "missing"),
+        ex("seq.all_equal(seq.make(missing[i32]))", "present"),
+    ],
+    ..HIGHER_ORDER
+};
