@@ -221,7 +221,7 @@ impl Layout {
 pub struct Extent {
     /// Fields of tuples, those of inner tuples included; 0 for a type that is no tuple.
     pub fields: usize,
-    /// How deep tuples nest; 0 for a type that is no tuple, 1 for a tuple of scalars.
+    /// How deep tuples and sequences nest; 0 for a type that is neither, 1 for a tuple of scalars.
     pub nesting: usize,
 }
 
@@ -328,6 +328,14 @@ impl QType {
                         break;
                     }
                     open.push(fields.iter());
+                }
+                // No field, but as deep: types are compared, shown and dropped by functions that call themselves.
+                Some(QType::Sequence(element)) => {
+                    extent.nesting = extent.nesting.max(open.len());
+                    if extent.nesting > most.nesting {
+                        break;
+                    }
+                    open.push(std::slice::from_ref(&**element).iter());
                 }
                 Some(_) => {}
             }
@@ -445,6 +453,7 @@ impl QType {
             QType::Shape(shape) => f.write_str(shape.name()),
             QType::Meta => f.write_str("QTYPE"),
             QType::Nothing => f.write_str("NOTHING"),
+            QType::Unspecified => f.write_str("UNSPECIFIED"),
             QType::Function => f.write_str("OPERATOR"),
             QType::Sequence(element) => write!(f, "SEQUENCE[{element}]"),
         }
@@ -453,7 +462,6 @@ impl QType {
 
 #[cfg(test)]
 mod tests {
-            QType::Unspecified => f.write_str("UNSPECIFIED"),
     use super::*;
 
     #[test]

@@ -59,6 +59,29 @@ fn nesting_of_tuples_made_step_by_step() {
 }
 
 #[test]
+fn nesting_of_types_made_step_by_step() {
+    let source = "let a = qtype.make_tuple_qtype(f32)\nlet b = qtype.make_sequence_qtype(a)\n\
+                  let c = qtype.make_tuple_qtype(b, i32)\nc == f32";
+    holds(source, Limit::Nesting, 3, |limits, most| limits.nesting = most);
+}
+
+/// Looked at after each step: what is made of so many deep types takes time and stack.
+#[test]
+fn nesting_of_what_an_operator_makes_again_and_again() {
+    let source = "core.reduce_tuple(core.make_tuple, (1, 2, 3, 4, 5))";
+    holds(source, Limit::Nesting, 4, |limits, most| limits.nesting = most);
+    let fields = vec!["1"; 100_000].join(", ");
+    let types = vec!["i32"; 100_000].join(", ");
+    for source in [
+        format!("core.reduce_tuple(core.make_tuple, ({fields}))"),
+        format!("seq.reduce(qtype.make_tuple_qtype, qtype.get_field_qtypes(QTYPE{{({types})}}), f32) == f32"),
+    ] {
+        let error = run(&source, &Limits::default(), Backend::Interpreter).expect_err("too deep");
+        assert_exceeds(&error, &Limits::default(), Limit::Nesting);
+    }
+}
+
+#[test]
 fn nodes() {
     // Three literals and two sums.
     holds("1 + 2 + 3", Limit::Nodes, 5, |limits, most| limits.nodes = most);
@@ -103,6 +126,13 @@ fn tuple_fields() {
     // A pair, a pair of pairs with six fields in all, and its first field.
     let source = "let a = (1, 2)\nlet b = (a, a)\nb.0.1";
     holds(source, Limit::TupleFields, 10, |limits, most| limits.tuple_fields = most);
+}
+
+#[test]
+fn tuple_fields_of_types_that_are_made() {
+    // A type of a pair, and one of a pair of pairs.
+    let source = "let a = qtype.make_tuple_qtype(f32, f32)\nlet b = qtype.make_tuple_qtype(a, a)\nb == f32";
+    holds(source, Limit::TupleFields, 8, |limits, most| limits.tuple_fields = most);
 }
 
 #[test]

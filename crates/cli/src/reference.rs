@@ -116,7 +116,7 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     let types = match def.meaning {
         Meaning::Overloads(_) => types,
         Meaning::Expand(_) => vec!["stands for an expression of other operators".to_owned()],
-        Meaning::Instantiate(_) => vec!["any that the function takes".to_owned()],
+        Meaning::Instantiate(_) => vec!["settled while the types of the model are found".to_owned()],
         Meaning::Structure(_) => vec!["any".to_owned()],
     };
     facts.push(("Types", types));

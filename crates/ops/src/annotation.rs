@@ -1,9 +1,13 @@
-//! Annotations: operators that are their first operand and say something about it. Here are the exports, which name a value
-//! inside of an expression as an output; whoever compiles a model finds them before preparation, which drops them.
+//! Annotations: operators that are their first operand and say something about it. The exports name a value inside of an
+//! expression as an output; whoever compiles a model finds them before preparation, which drops them. The others are there
+//! for models that were written elsewhere: a type is checked, a name and a place in another source are dropped.
 
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param};
+use crate::function::HIGHER_ORDER;
+use crate::qtype::type_at;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::Scalar;
 
 fn export_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if !matches!(args[1].literal, Some(Value::Scalar(ScalarValue::Text(_)))) {
@@ -39,4 +43,58 @@ pub(crate) static EXPORT_VALUE: OpDef = OpDef {
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
     laws: &[],
     examples: &[ex("annotation.export_value(4, \"tag\", true)", "4")],
+};
+
+/// The first operand, if those behind it are literals of these types.
+fn annotated(g: &dyn Instantiation, operator: &str, args: &[Arg], wanted: &[Scalar]) -> Result<Arg, Stop> {
+    for (at, wanted) in (1..).zip(wanted) {
+        if !matches!(g.value(args[at]), Some(Value::Scalar(found)) if found.scalar() == *wanted) {
+            return Err(TypeFault::mismatch(format!("{operator} expects a literal {wanted}"), Some(at)).into());
+        }
+    }
+    Ok(args[0])
+}
+
+pub(crate) static NAME: OpDef = OpDef {
+    name: "annotation.name",
+    summary: "`expr`, which has this name for people.",
+    params: &[param("expr"), param("name")],
+    meaning: Meaning::Instantiate(|g, args| annotated(g, "annotation.name", args, &[Scalar::Text])),
+    examples: &[ex("annotation.name(1 + 1, \"sum\")", "2")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static SOURCE_LOCATION: OpDef = OpDef {
+    name: "annotation.source_location",
+    summary: "`expr`, which was made at this place of a source. Messages name the place in the model's own text.",
+    params: &[
+        param("expr"),
+        param("function_name"),
+        param("file_name"),
+        param("line"),
+        param("column"),
+        param("line_text"),
+    ],
+    meaning: Meaning::Instantiate(|g, args| {
+        let wanted = [Scalar::Text, Scalar::Text, Scalar::Int32, Scalar::Int32, Scalar::Text];
+        annotated(g, "annotation.source_location", args, &wanted)
+    }),
+    examples: &[ex("annotation.source_location(1 + 1, \"f\", \"f.py\", 7, 3, \"1 + 1\")", "2")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static QTYPE: OpDef = OpDef {
+    name: "annotation.qtype",
+    summary: "`expr`, which must be of this type: an error while types are found if it is of another.",
+    params: &[param("expr"), param("qtype")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let (wanted, found) = (type_at(g, "annotation.qtype", args, 1)?, g.qtype(args[0]));
+        if found == wanted {
+            return Ok(args[0]);
+        }
+        let message = format!("annotation.qtype expects a value of type {wanted}, found {found}");
+        Err(TypeFault::mismatch(message, Some(0)).into())
+    }),
+    examples: &[ex("annotation.qtype(1 + 1, i32)", "2")],
+    ..HIGHER_ORDER
 };

@@ -11,6 +11,7 @@ mod cell;
 mod comparison;
 mod compound;
 mod definition;
+mod derived;
 mod direct;
 mod function;
 mod kernel;
@@ -18,6 +19,7 @@ mod lift;
 mod logic;
 mod named_tuple;
 mod presence;
+mod qtype;
 mod registry;
 mod sequence;
 mod structure;
@@ -34,13 +36,14 @@ mod strings;
 pub use call::call;
 pub use cell::{Cell, Datum, Presence};
 pub use cembra_runtime::Kernel;
+pub use compound::optional_field;
 pub use definition::{
     Arg, Compile, Data, Example, Expansion, Instantiation, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule,
-pub use compound::optional_field;
     Round, Rule, State, Stop, Structure, Typing,
 };
 pub use direct::Direct;
 pub use lift::lower;
+pub use qtype::compare_types;
 pub use registry::{OpId, Registry, id};
 pub use sequence::Sequence;
 pub use tape::{Bin, Cmp, Instr, Mask, Outcome, Shift, Tape, Un, Val};

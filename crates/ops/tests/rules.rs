@@ -188,12 +188,14 @@ fn records_are_complete() {
         let (family, _) = def.name.split_once('.').expect("family.name");
         let (_, short) = def.name.rsplit_once('.').expect("family.name");
         assert!(
-            matches!(family, "math" | "core" | "bool" | "bitwise" | "strings" | "namedtuple" | "annotation" | "seq"),
+            matches!(family, "math" | "core" | "bool" | "bitwise" | "strings" | "namedtuple" | "annotation" | "seq")
+                || matches!(family, "qtype" | "derived_qtype"),
             "{family}"
         );
         // `bool` has the names of `core`, those of `strings` and `seq` mean other things elsewhere, named tuples have forms of
-        // their own, one counts more than bits, and an annotation should be seen to be one.
+        // their own, one counts more than bits, and an annotation or an operator on types should be seen to be one.
         let shared = matches!(family, "bool" | "strings" | "namedtuple" | "annotation" | "seq")
+            || matches!(family, "qtype" | "derived_qtype")
             || matches!(def.name, "core.where" | "bitwise.count");
         if !short.starts_with('_') && !shared {
             assert!(def.aliases.contains(&short) || def.params.is_empty(), "{} has no short name {short}", def.name);

@@ -7,8 +7,8 @@ mod instance;
 
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limits, Node, NodeId, Program, Span, Vocabulary};
-use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, id, list_types};
+use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limits, Node, NodeId, Program, Value, Vocabulary};
+use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Extent, QType, Scalar};
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
@@ -84,7 +84,7 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
             let typed = typer.node(prepared, node, EnvironmentId::ROOT);
             typer.typed[at] = Some(typed);
             if let Some(id) = typed {
-                typer.admit(prepared.graph.qtype(id), graph.span(node))?;
+                typer.admit(prepared, id).map_err(|problem| problem.at(graph.span(node)))?;
             }
         }
         if typer.problems.len() >= typer.limits.problems.max(1) {
@@ -126,11 +126,16 @@ struct Typer<'a> {
 }
 
 impl Typer<'_> {
-    /// Refuses types that are too large: a few nodes can make one that doubles with each of them.
-    fn admit(&mut self, qtype: &QType, span: Option<Span>) -> Result<(), Diagnostic> {
+    /// Refuses types that are too large, of a node and of a type literal: a few nodes can make one that doubles with each of
+    /// them.
+    fn admit(&mut self, prepared: &Prepared, made: Id) -> Result<(), Diagnostic> {
+        let qtype = match prepared.graph.value(made) {
+            Some(Value::Type(qtype)) => qtype,
+            _ => prepared.graph.qtype(made),
+        };
         match qtype {
-            QType::Tuple(_) => {
-                Limits::admit_type(qtype, &mut self.allowance).map_err(|limit| self.limits.exceeded(limit).at(span))
+            QType::Tuple(_) | QType::Sequence(_) => {
+                Limits::admit_type(qtype, &mut self.allowance).map_err(|limit| self.limits.exceeded(limit))
             }
             _ => Ok(()),
         }
@@ -208,6 +213,10 @@ impl Typer<'_> {
             }
             _ => {}
         }
+        if let Some(value) = self.of_types(prepared, op, operands) {
+            self.distinct = false;
+            return Some(prepared.graph.literal(value, node));
+        }
         let typed = &mut prepared.graph;
         match typed.resolve(self.registry, op, operands) {
             Ok(resolved) => {
@@ -220,6 +229,14 @@ impl Typer<'_> {
                 self.fault(node, &fault, &types, alike);
                 None
             }
+        }
+    }
+
+    /// What an operator on two type literals gives: nothing of types is left for later passes.
+    fn of_types(&self, prepared: &Prepared, op: OpId, operands: &[Id]) -> Option<Value> {
+        match operands {
+            [x, y] => compare_types(op, prepared.graph.value(*x)?, prepared.graph.value(*y)?),
+            _ => None,
         }
     }
 
@@ -283,6 +300,7 @@ impl Typer<'_> {
                         .at(output.span.or(self.graph.span(output.node)))
                         .hint(match qtype {
                             QType::Meta => "a type is no value: use it in `core.cast(x, f32)`",
+                            QType::Unspecified => "it stands for an argument that is not given, and for no value",
                             QType::Function => "a function is no value: call it, or hand it to `core.map_tuple` or `seq.map`",
                             QType::Sequence(_) => "a sequence is no value: take it together with `seq.reduce`, or an element with `seq.at`",
                             _ => "write the type, as in `missing[f32]`",
@@ -300,7 +318,6 @@ impl Typer<'_> {
 fn strengthen(typed: &mut TypedGraph, id: Id, origin: NodeId) -> Id {
     match typed.qtype(id).clone() {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
-                            QType::Unspecified => "it stands for an argument that is not given, and for no value",
             let kind = Kind::Operator { op: id::TO_FLOAT64, overload: None, lifted: false };
             let qtype = QType::of(Scalar::Float64, typed.qtype(id).is_optional());
             typed.add(kind, &[id], qtype, origin)

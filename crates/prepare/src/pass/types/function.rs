@@ -5,7 +5,10 @@
 //! Calls recurse, as deep as functions call functions; that depth is limited, and so is the number of nodes they make.
 
 use super::free::{Free, SetId};
-use super::{Typer, instance::Instance};
+use super::{
+    Typer,
+    instance::{Instance, exceeded},
+};
 use crate::pass::Prepared;
 use crate::{Id, Kind};
 use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limit, NameId, Node, NodeId, ScalarValue, Value};
@@ -173,12 +176,11 @@ impl Typer<'_> {
                 }
                 let typed = self.node(prepared, node, home);
                 self.learn(home, node, typed);
-                if let Some(typed) = typed {
-                    let span = self.graph.span(node);
-                    if let Err(problem) = self.admit(prepared.graph.qtype(typed), span) {
-                        self.report(problem);
-                        return Err(Stop::Reported);
-                    }
+                if let Some(typed) = typed
+                    && let Err(problem) = self.admit(prepared, typed)
+                {
+                    self.report(problem.at(self.graph.span(node)));
+                    return Err(Stop::Reported);
                 }
             }
         }
@@ -327,7 +329,10 @@ impl Typer<'_> {
         }
         let mut instance = Instance { typer: self, prepared, node };
         let args: SmallVec<[Arg; 4]> = operands.iter().map(|id| Arg(id.index() as u32)).collect();
-        instance.apply_operator(op, &args).map(|made| Id::from_index(made.0 as usize))
+        let made = instance.apply_operator(op, &args).map(|made| Id::from_index(made.0 as usize))?;
+        // As for a node of the text: applied again and again, an operator makes types that grow.
+        self.admit(prepared, made).map_err(exceeded)?;
+        Ok(made)
     }
 
     /// Reports a problem once, and from where the function was called that it is in.

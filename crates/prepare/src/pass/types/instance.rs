@@ -27,7 +27,7 @@ fn id_of(arg: Arg) -> Id {
 }
 
 /// A limit that is exceeded while an operator is applied, whose operands are not to blame.
-fn exceeded(problem: Diagnostic) -> Stop {
+pub(super) fn exceeded(problem: Diagnostic) -> Stop {
     let fault = TypeFault { code: problem.code(), ..TypeFault::mismatch(problem.message(), None) };
     Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
 }
@@ -45,6 +45,9 @@ impl Instance<'_, '_, '_> {
             return make(self, args);
         }
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
+        if let Some(value) = self.typer.of_types(self.prepared, op, &operands) {
+            return Ok(self.literal(value));
+        }
         let graph = &mut self.prepared.graph;
         let resolved = graph.resolve(self.typer.registry, op, &operands)?;
         let kind = Kind::Operator { op, overload: None, lifted: false };

@@ -1,0 +1,71 @@
+//! Derived types: `WEAK_FLOAT` is made of `FLOAT64`, its optional likewise, and a named tuple of a tuple. Here are the ways
+//! from one to the other, which change no bit; `qtype.decay_derived_qtype` says what a type is made of.
+
+use crate::compound::field;
+use crate::definition::{Arg, Instantiation, Meaning, OpDef, Stop, ex, param};
+use crate::function::HIGHER_ORDER;
+use crate::qtype::{decayed, type_at};
+use crate::typing::TypeFault;
+use cembra_expr::Value;
+use cembra_runtime::{QType, Scalar};
+
+/// The derived type that is asked for, and the value, which must be of the type that `expected` makes of it.
+fn operands(g: &dyn Instantiation, operator: &str, args: &[Arg], expected: fn(&QType) -> QType) -> Result<QType, Stop> {
+    let qtype = type_at(g, operator, args, 0)?;
+    let (expected, found) = (expected(&qtype), g.qtype(args[1]));
+    if found == expected {
+        return Ok(qtype);
+    }
+    let message = format!("{operator} expects a value of type {expected}, found {found}");
+    Err(TypeFault::mismatch(message, Some(1)).into())
+}
+
+fn fields(g: &mut dyn Instantiation, value: Arg, count: usize) -> Result<Vec<Arg>, TypeFault> {
+    (0..count).map(|index| field(g, value, index)).collect()
+}
+
+/// What both records share.
+const DERIVED: OpDef = OpDef { params: &[param("derived_qtype"), param("value")], ..HIGHER_ORDER };
+
+pub(crate) static UPCAST: OpDef = OpDef {
+    name: "derived_qtype.upcast",
+    summary: "The value, which is of the type, as one of the type that it is made of; a value of a type that is made of no other is itself.",
+    meaning: Meaning::Instantiate(|g, args| match operands(g, "derived_qtype.upcast", args, QType::clone)? {
+        QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
+            Ok(g.apply("core.to_float64", &args[1..])?)
+        }
+        QType::Tuple(names) if names.names().is_some() => {
+            let fields = fields(g, args[1], names.len())?;
+            Ok(g.apply("core.make_tuple", &fields)?)
+        }
+        _ => Ok(args[1]),
+    }),
+    examples: &[
+        ex("derived_qtype.upcast(WEAK_FLOAT, 1.5)", "float64{1.5}"),
+        ex("derived_qtype.upcast(QTYPE{{x: i32}}, {x: 1})", "(1)"),
+    ],
+    ..DERIVED
+};
+
+pub(crate) static DOWNCAST: OpDef = OpDef {
+    name: "derived_qtype.downcast",
+    summary: "The value as one of the type, which is made of the value's type.",
+    meaning: Meaning::Instantiate(|g, args| match operands(g, "derived_qtype.downcast", args, decayed)? {
+        QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
+            Ok(g.apply("core._to_weak_float", &args[1..])?)
+        }
+        QType::Tuple(types) => {
+            let Some(names) = types.names() else { return Ok(args[1]) };
+            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+            let mut operands = vec![g.literal(Value::text(names.join(",")))];
+            operands.extend(fields(g, args[1], types.len())?);
+            Ok(g.apply("namedtuple.make", &operands)?)
+        }
+        _ => Ok(args[1]),
+    }),
+    examples: &[
+        ex("derived_qtype.downcast(WEAK_FLOAT, 1.5f64)", "weak_float{1.5}"),
+        ex("derived_qtype.downcast(QTYPE{{x: i32}}, (1,))", "namedtuple<x=INT32>{(1)}"),
+    ],
+    ..DERIVED
+};

@@ -1,0 +1,473 @@
+//! Operators on types: what a type is made of, what two types have in common, and questions about types. Types are values
+//! only while types are found, so these compute there: each becomes a literal, which `core.cast` and other operators on types
+//! look at, and nothing of them is left for a backend. `NOTHING` stands for a type that there is not.
+
+use crate::compound::{field_count, field_name, field_type};
+use crate::definition::{Arg, Instantiation, Meaning, OpDef, Stop, ex, param};
+use crate::function::HIGHER_ORDER;
+use crate::sequence::Sequence;
+use crate::tuple::{check_count, sliced};
+use crate::typing::{TypeFault, common_type};
+use crate::{OpId, id};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+
+/// The type that a literal operand says.
+pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[Arg], at: usize) -> Result<QType, Stop> {
+    match g.value(args[at]) {
+        Some(Value::Type(qtype)) => Ok(qtype),
+        _ => {
+            let fault = match g.qtype(args[at]) {
+                QType::Meta => format!("{operator} expects a type that is known while types are found"),
+                found => format!("{operator} expects a type, found a value of type {found}"),
+            };
+            Err(TypeFault::mismatch(fault, Some(at)).hint("as `f32` or `qtype.qtype_of(x)`").into())
+        }
+    }
+}
+
+/// The types that all operands say.
+fn types<const N: usize>(g: &dyn Instantiation, operator: &str, args: &[Arg]) -> Result<[QType; N], Stop> {
+    let mut all = [const { QType::Nothing }; N];
+    for (at, found) in all.iter_mut().enumerate() {
+        *found = type_at(g, operator, args, at)?;
+    }
+    Ok(all)
+}
+
+/// The integer that a literal operand says.
+fn integer_at(g: &dyn Instantiation, operator: &str, name: &str, args: &[Arg], at: usize) -> Result<i64, Stop> {
+    match g.value(args[at]) {
+        Some(Value::Scalar(ScalarValue::Int32(value))) => Ok(i64::from(value)),
+        Some(Value::Scalar(ScalarValue::Int64(value))) => Ok(value),
+        _ => Err(TypeFault::mismatch(format!("{operator} expects a literal integer for `{name}`"), Some(at)).into()),
+    }
+}
+
+/// A mask that is a literal.
+fn mask(present: bool) -> Value {
+    Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit))
+}
+
+/// What comparing two types gives; `None` for what does not compare types.
+#[must_use]
+pub fn compare_types(op: OpId, x: &Value, y: &Value) -> Option<Value> {
+    match (x, y) {
+        (Value::Type(x), Value::Type(y)) if op == id::EQUAL => Some(mask(x == y)),
+        (Value::Type(x), Value::Type(y)) if op == id::NOT_EQUAL => Some(mask(x != y)),
+        _ => None,
+    }
+}
+
+/// An operator that makes a value of types.
+macro_rules! of_types {
+    ($name:literal, [$($param:ident),*], $summary:literal, $value:expr, [$($text:literal => $gives:literal),*]) => {
+        OpDef {
+            name: $name,
+            summary: $summary,
+            params: &[$(param(stringify!($param))),*],
+            meaning: Meaning::Instantiate(|g, args| {
+                let [$($param),*] = types(g, $name, args)?;
+                Ok(g.literal($value))
+            }),
+            examples: &[$(ex($text, $gives)),*],
+            ..HIGHER_ORDER
+        }
+    };
+}
+
+/// A question about a type.
+macro_rules! question {
+    ($name:literal, $summary:literal, |$x:ident| $holds:expr, [$($text:literal => $gives:literal),*]) => {
+        of_types!($name, [$x], $summary, mask($holds), [$($text => $gives),*])
+    };
+}
+
+pub(crate) static QTYPE_OF: OpDef = OpDef {
+    name: "qtype.qtype_of",
+    summary: "The type of `arg`, which is not evaluated.",
+    params: &[param("arg")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let qtype = g.qtype(args[0]);
+        Ok(g.literal(Value::Type(qtype)))
+    }),
+    examples: &[
+        ex("qtype.qtype_of(1) == i32", "present"),
+        ex("core.cast(7, qtype.qtype_of(2.5f64))", "float64{7}"),
+        ex("qtype.qtype_of(1 // 0) == f32", "missing"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static SCALAR_QTYPE_OF: OpDef = OpDef {
+    name: "qtype.scalar_qtype_of",
+    summary: "The scalar type of `arg`, a scalar or an optional that is not evaluated.",
+    params: &[param("arg")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let found = g.qtype(args[0]);
+        let scalar = found.scalar().ok_or_else(|| {
+            TypeFault::mismatch(format!("qtype.scalar_qtype_of expects a scalar, found {found}"), Some(0))
+        })?;
+        Ok(g.literal(Value::Type(QType::Scalar(scalar))))
+    }),
+    examples: &[ex("qtype.scalar_qtype_of(missing[f32]) == f32", "present")],
+    ..HIGHER_ORDER
+};
+
+/// A type by its scalar, or that there is none.
+fn by_scalar(qtype: &QType, make: impl FnOnce(Scalar, bool) -> QType) -> QType {
+    qtype.scalar().map_or(QType::Nothing, |scalar| make(scalar, qtype.is_optional()))
+}
+
+/// The scalar of a scalar or an optional; what a sequence is of.
+fn scalar_type(qtype: QType) -> QType {
+    match qtype {
+        QType::Sequence(element) => (*element).clone(),
+        other => by_scalar(&other, |scalar, _| QType::Scalar(scalar)),
+    }
+}
+
+pub(crate) static GET_SCALAR_QTYPE: OpDef = of_types!(
+    "qtype.get_scalar_qtype",
+    [x],
+    "The scalar type of a scalar or an optional type; what a sequence type is of; else `NOTHING`.",
+    Value::Type(scalar_type(x)),
+    ["qtype.get_scalar_qtype(i64?) == i64" => "present", "qtype.get_scalar_qtype(QTYPE{(f32, f32)}) == NOTHING" => "present"]
+);
+
+pub(crate) static GET_SHAPE_QTYPE: OpDef = of_types!(
+    "qtype.get_shape_qtype",
+    [x],
+    "The type of the shape of values of a type; `NOTHING` where they have none.",
+    Value::Type(x.shape().map_or(QType::Nothing, QType::Shape)),
+    ["qtype.get_shape_qtype(text?) == OPTIONAL_SCALAR_SHAPE" => "present"]
+);
+
+pub(crate) static GET_VALUE_QTYPE: OpDef = of_types!(
+    "qtype.get_value_qtype",
+    [x],
+    "The type of what is inside of an optional or a sequence type; `NOTHING` for every other.",
+    Value::Type(match x {
+        QType::Optional(scalar) => QType::Scalar(scalar),
+        QType::Sequence(element) => (*element).clone(),
+        _ => QType::Nothing,
+    }),
+    ["qtype.get_value_qtype(i64?) == i64" => "present", "qtype.get_value_qtype(i64) == NOTHING" => "present"]
+);
+
+pub(crate) static GET_PRESENCE_QTYPE: OpDef = of_types!(
+    "qtype.get_presence_qtype",
+    [x],
+    "The type of masks, `unit?`, for a scalar or an optional type; else `NOTHING`.",
+    Value::Type(by_scalar(&x, |_, _| QType::MASK)),
+    ["qtype.get_presence_qtype(f32) == unit?" => "present"]
+);
+
+pub(crate) static OPTIONAL_LIKE_QTYPE: OpDef = of_types!(
+    "qtype.optional_like_qtype",
+    [x],
+    "The optional type of a scalar or an optional type; else `NOTHING`.",
+    Value::Type(by_scalar(&x, |scalar, _| QType::Optional(scalar))),
+    ["qtype.optional_like_qtype(f32) == f32?" => "present"]
+);
+
+pub(crate) static GET_FLOAT_QTYPE: OpDef = of_types!(
+    "qtype.get_float_qtype",
+    [x],
+    "The float type that numbers of a type are cast to: `f32` for integers, floats as they are, optional if they are; `NOTHING` for what is no number.",
+    Value::Type(by_scalar(&x, |scalar, optional| match scalar {
+        scalar if scalar.is_integer() => QType::of(Scalar::Float32, optional),
+        scalar if scalar.is_float() => QType::of(scalar, optional),
+        _ => QType::Nothing,
+    })),
+    ["qtype.get_float_qtype(i64?) == f32?" => "present", "qtype.get_float_qtype(text) == NOTHING" => "present"]
+);
+
+/// What a type is made of.
+pub(crate) fn decayed(qtype: &QType) -> QType {
+    match qtype {
+        QType::Tuple(fields) => QType::tuple(fields.iter().cloned()),
+        QType::Scalar(scalar) => QType::Scalar(scalar.representation()),
+        QType::Optional(scalar) => QType::Optional(scalar.representation()),
+        other => other.clone(),
+    }
+}
+
+pub(crate) static DECAY_DERIVED_QTYPE: OpDef = of_types!(
+    "qtype.decay_derived_qtype",
+    [x],
+    "The type that a type is made of: `FLOAT64` for `WEAK_FLOAT`, a tuple for a named one; every other type is itself.",
+    Value::Type(decayed(&x)),
+    ["qtype.decay_derived_qtype(QTYPE{{x: f32}}) == QTYPE{(f32,)}" => "present"]
+);
+
+pub(crate) static COMMON_QTYPE: OpDef = of_types!(
+    "qtype.common_qtype",
+    [x, y],
+    "The type that values of both types are implicitly cast to; `NOTHING` if there is none.",
+    Value::Type(match (&x, &y) {
+        // In a model an untyped `missing` has a type in common with everything; the type by itself has not.
+        (QType::Nothing, _) | (_, QType::Nothing) => QType::Nothing,
+        _ => common_type(&x, &y).unwrap_or(QType::Nothing),
+    }),
+    ["qtype.common_qtype(i32?, f32) == f32?" => "present", "qtype.common_qtype(i32, text) == NOTHING" => "present"]
+);
+
+pub(crate) static BROADCAST_QTYPE_LIKE: OpDef = of_types!(
+    "qtype.broadcast_qtype_like",
+    [target, x],
+    "The type `x`, optional if `target` is; `NOTHING` unless both are scalar or optional types.",
+    Value::Type(match target.scalar() {
+        Some(_) => by_scalar(&x, |scalar, optional| QType::of(scalar, optional || target.is_optional())),
+        None => QType::Nothing,
+    }),
+    ["qtype.broadcast_qtype_like(f32?, i64) == i64?" => "present"]
+);
+
+pub(crate) static WITH_VALUE_QTYPE: OpDef = of_types!(
+    "qtype.with_value_qtype",
+    [shape_qtype, value_qtype],
+    "The type of values of a scalar or optional type in a shape of some type; `NOTHING` where there is none.",
+    Value::Type(match shape_qtype {
+        QType::Shape(shape) => by_scalar(&value_qtype, |scalar, optional| {
+            QType::of(scalar, optional || QType::Optional(scalar).shape() == Some(shape))
+        }),
+        _ => QType::Nothing,
+    }),
+    ["qtype.with_value_qtype(OPTIONAL_SCALAR_SHAPE, i64) == i64?" => "present"]
+);
+
+pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
+    name: "qtype.conditional_qtype",
+    summary: "One of two types: `true_qtype` if the mask is present, else `false_qtype`. The mask is a literal, or made of types.",
+    params: &[param("condition"), param("true_qtype"), param("false_qtype")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let operator = "qtype.conditional_qtype";
+        let condition = g.qtype(args[0]);
+        let chosen = match g.value(args[0]) {
+            _ if condition.scalar() != Some(Scalar::Unit) => {
+                let message = format!("{operator} expects a mask for `condition`, found {condition}");
+                return Err(TypeFault::mismatch(message, Some(0)).into());
+            }
+            Some(Value::Missing(_)) => false,
+            Some(_) => true,
+            None if condition == QType::UNIT => true,
+            None => {
+                let message = format!("{operator} expects a condition that is known while types are found");
+                return Err(TypeFault::mismatch(message, Some(0)).into());
+            }
+        };
+        let yes = type_at(g, operator, args, 1)?;
+        let no = type_at(g, operator, args, 2)?;
+        Ok(g.literal(Value::Type(if chosen { yes } else { no })))
+    }),
+    examples: &[ex("core.cast(7, qtype.conditional_qtype(qtype.is_scalar_qtype(f32?), i64, f64))", "float64{7}")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static MAKE_TUPLE_QTYPE: OpDef = OpDef {
+    name: "qtype.make_tuple_qtype",
+    summary: "The type of tuples of fields of these types.",
+    params: &[param("args")],
+    variadic: true,
+    meaning: Meaning::Instantiate(|g, args| {
+        let fields: Vec<QType> =
+            (0..args.len()).map(|at| type_at(g, "qtype.make_tuple_qtype", args, at)).collect::<Result<_, _>>()?;
+        check_count("qtype.make_tuple_qtype", fields.len())?;
+        Ok(g.literal(Value::Type(QType::tuple(fields))))
+    }),
+    examples: &[ex("qtype.make_tuple_qtype(f32, text?) == QTYPE{(f32, text?)}", "present")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static MAKE_SEQUENCE_QTYPE: OpDef = of_types!(
+    "qtype.make_sequence_qtype",
+    [value_qtype],
+    "The type of sequences of values of a type.",
+    Value::Type(QType::Sequence(value_qtype.into())),
+    ["qtype.qtype_of(seq.range(3)) == qtype.make_sequence_qtype(i64)" => "present"]
+);
+
+pub(crate) static SLICE_TUPLE_QTYPE: OpDef = OpDef {
+    name: "qtype.slice_tuple_qtype",
+    summary: "The type of tuples of `size` fields of a type from position `offset` on; of all that follow if `size` is -1. `NOTHING` where these are not fields of it.",
+    params: &[param("qtype"), param("offset"), param("size")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let operator = "qtype.slice_tuple_qtype";
+        let [qtype] = types(g, operator, args)?;
+        let offset = integer_at(g, operator, "offset", args, 1)?;
+        let size = integer_at(g, operator, "size", args, 2)?;
+        let made = match sliced(field_count(&qtype).unwrap_or(0), offset, size) {
+            Ok(range) => QType::tuple(range.filter_map(|index| field_type(&qtype, index))),
+            Err(_) => QType::Nothing,
+        };
+        Ok(g.literal(Value::Type(made)))
+    }),
+    examples: &[ex("qtype.slice_tuple_qtype(QTYPE{(f32, text, i64)}, 1, -1) == QTYPE{(text, i64)}", "present")],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static GET_FIELD_QTYPE: OpDef = OpDef {
+    name: "qtype.get_field_qtype",
+    summary: "The type of a field of a tuple or optional type, counted from 0; `NOTHING` where there is no such field.",
+    params: &[param("qtype"), param("idx")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let [qtype] = types(g, "qtype.get_field_qtype", args)?;
+        let index = integer_at(g, "qtype.get_field_qtype", "idx", args, 1)?;
+        let field = usize::try_from(index).ok().and_then(|index| field_type(&qtype, index));
+        Ok(g.literal(Value::Type(field.unwrap_or(QType::Nothing))))
+    }),
+    examples: &[
+        ex("qtype.get_field_qtype(QTYPE{(f32, text)}, 1) == text", "present"),
+        ex("qtype.get_field_qtype(f32, 1) == NOTHING", "present"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static GET_FIELD_COUNT: OpDef = of_types!(
+    "qtype.get_field_count",
+    [qtype],
+    "How many fields a type has, an INT64: those of a tuple, presence and value of an optional, presence of a mask, else none.",
+    Value::from(field_count(&qtype).unwrap_or(0) as i64),
+    ["qtype.get_field_count(QTYPE{(f32, text, i64)})" => "int64{3}", "qtype.get_field_count(f32)" => "int64{0}"]
+);
+
+pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
+    name: "qtype.get_field_names",
+    summary: "The sequence of the names of the fields of a type; empty where they have none.",
+    params: &[param("qtype")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let [qtype] = types(g, "qtype.get_field_names", args)?;
+        let names = (0..).map_while(|index| field_name(&qtype, index)).map(Value::from);
+        let names: Vec<Arg> = names.map(|name| g.literal(name)).collect();
+        let sequence = Sequence::of(g, QType::TEXT, names);
+        Ok(g.make_sequence(sequence))
+    }),
+    examples: &[
+        ex("seq.at(qtype.get_field_names(QTYPE{{x: f32, y: text}}), 1)", "'y'"),
+        ex("seq.size(qtype.get_field_names(QTYPE{(f32, text)}))", "int64{0}"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static GET_FIELD_QTYPES: OpDef = OpDef {
+    name: "qtype.get_field_qtypes",
+    summary: "The sequence of the types of the fields of a type.",
+    params: &[param("qtype")],
+    meaning: Meaning::Instantiate(|g, args| {
+        let [qtype] = types(g, "qtype.get_field_qtypes", args)?;
+        let fields = (0..).map_while(|index| field_type(&qtype, index)).map(Value::Type);
+        let fields: Vec<Arg> = fields.map(|field| g.literal(field)).collect();
+        let sequence = Sequence::of(g, QType::Meta, fields);
+        Ok(g.make_sequence(sequence))
+    }),
+    examples: &[
+        ex("seq.all_equal(qtype.get_field_qtypes(QTYPE{(f32, f32)}))", "present"),
+        ex("seq.reduce(qtype.common_qtype, qtype.get_field_qtypes(QTYPE{(i64, f32)}), i32) == f32", "present"),
+    ],
+    ..HIGHER_ORDER
+};
+
+pub(crate) static IS_SCALAR: OpDef = question!(
+    "qtype.is_scalar_qtype",
+    "Present for a scalar type that is not optional.",
+    |x| matches!(x, QType::Scalar(_)),
+    ["qtype.is_scalar_qtype(f32)" => "present", "qtype.is_scalar_qtype(f32?)" => "missing"]
+);
+
+pub(crate) static IS_OPTIONAL: OpDef = question!(
+    "qtype.is_optional_qtype",
+    "Present for an optional type.",
+    |x| matches!(x, QType::Optional(_)),
+    ["qtype.is_optional_qtype(f32?)" => "present"]
+);
+
+/// The scalar of a type that is not optional.
+fn plain(qtype: &QType) -> Option<Scalar> {
+    match qtype {
+        QType::Scalar(scalar) => Some(*scalar),
+        _ => None,
+    }
+}
+
+/// The scalar of a scalar or an optional type, and of what a sequence is of if that is not optional.
+fn scalar_behind(qtype: QType) -> Option<Scalar> {
+    plain(&scalar_type(qtype))
+}
+
+pub(crate) static IS_INTEGRAL_SCALAR: OpDef = question!(
+    "qtype.is_integral_scalar_qtype",
+    "Present for the types of signed integers.",
+    |x| plain(&x).is_some_and(Scalar::is_integer),
+    ["qtype.is_integral_scalar_qtype(i64)" => "present", "qtype.is_integral_scalar_qtype(i64?)" => "missing"]
+);
+
+pub(crate) static IS_FLOATING_POINT_SCALAR: OpDef = question!(
+    "qtype.is_floating_point_scalar_qtype",
+    "Present for the types of floats.",
+    |x| plain(&x).is_some_and(Scalar::is_float),
+    ["qtype.is_floating_point_scalar_qtype(f32)" => "present"]
+);
+
+pub(crate) static IS_NUMERIC_SCALAR: OpDef = question!(
+    "qtype.is_numeric_scalar_qtype",
+    "Present for the types of numbers: signed integers and floats.",
+    |x| plain(&x).is_some_and(Scalar::is_numeric),
+    ["qtype.is_numeric_scalar_qtype(f32)" => "present", "qtype.is_numeric_scalar_qtype(u64)" => "missing"]
+);
+
+pub(crate) static IS_INTEGRAL: OpDef = question!(
+    "qtype.is_integral_qtype",
+    "Present for the types of signed integers and their optionals.",
+    |x| scalar_behind(x).is_some_and(Scalar::is_integer),
+    ["qtype.is_integral_qtype(i64?)" => "present"]
+);
+
+pub(crate) static IS_FLOATING_POINT: OpDef = question!(
+    "qtype.is_floating_point_qtype",
+    "Present for the types of floats and their optionals.",
+    |x| scalar_behind(x).is_some_and(Scalar::is_float),
+    ["qtype.is_floating_point_qtype(f32?)" => "present"]
+);
+
+pub(crate) static IS_NUMERIC: OpDef = question!(
+    "qtype.is_numeric_qtype",
+    "Present for the types of numbers, signed integers and floats, and their optionals.",
+    |x| scalar_behind(x).is_some_and(Scalar::is_numeric),
+    ["qtype.is_numeric_qtype(i32?)" => "present", "qtype.is_numeric_qtype(text)" => "missing"]
+);
+
+pub(crate) static IS_TUPLE: OpDef = question!(
+    "qtype.is_tuple_qtype",
+    "Present for a type of tuples without names.",
+    |x| matches!(x, QType::Tuple(fields) if fields.names().is_none()),
+    ["qtype.is_tuple_qtype(QTYPE{(f32, f32)})" => "present", "qtype.is_tuple_qtype(QTYPE{{x: f32}})" => "missing"]
+);
+
+pub(crate) static IS_NAMEDTUPLE: OpDef = question!(
+    "qtype.is_namedtuple_qtype",
+    "Present for a type of named tuples.",
+    |x| matches!(x, QType::Tuple(fields) if fields.names().is_some()),
+    ["qtype.is_namedtuple_qtype(QTYPE{{x: f32}})" => "present"]
+);
+
+pub(crate) static IS_DERIVED: OpDef = question!(
+    "qtype.is_derived_qtype",
+    "Present for a type that is made of another: `WEAK_FLOAT`, its optional, and named tuples.",
+    |x| decayed(&x) != x,
+    ["qtype.is_derived_qtype(WEAK_FLOAT)" => "present", "qtype.is_derived_qtype(f64)" => "missing"]
+);
+
+pub(crate) static IS_SHAPE: OpDef = question!(
+    "qtype.is_shape_qtype",
+    "Present for the type of a shape.",
+    |x| matches!(x, QType::Shape(_)),
+    ["qtype.is_shape_qtype(SCALAR_SHAPE)" => "present"]
+);
+
+pub(crate) static IS_SEQUENCE: OpDef = question!(
+    "qtype.is_sequence_qtype",
+    "Present for a type of sequences.",
+    |x| matches!(x, QType::Sequence(_)),
+    ["qtype.is_sequence_qtype(qtype.qtype_of(seq.range(3)))" => "present"]
+);
