@@ -39,7 +39,7 @@ impl<T: Copy> Optional<T> {
     /// A value that is present where the condition holds.
     #[must_use]
     pub const fn present_if(condition: bool, value: T) -> Self {
-        Optional { present: condition as u8, value }
+        Optional { present: condition as u8, value: MaybeUninit::new(value) }
     }
 
     /// True if there is a value.

@@ -225,6 +225,11 @@ impl<M: Declared> Evaluator<M> {
         self.evaluator.set_loop_rounds(limit);
     }
 
+    /// Allows so much work on strings in each evaluation.
+    pub fn set_string_work(&mut self, limit: u64) {
+        self.evaluator.set_string_work(limit);
+    }
+
     /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.evaluator.set_cancellation(token);
@@ -317,7 +322,7 @@ impl AnyEvaluator {
     }
 
     /// Allows so much work on strings in each evaluation.
-    pub fn set_string_work(&mut self, limit: u64) {
+    pub(crate) fn set_string_work(&mut self, limit: u64) {
         self.context.set_string_work(limit);
     }
 

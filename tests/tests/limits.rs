@@ -356,7 +356,7 @@ fn patterns_and_texts_that_are_large_together() {
     let start = std::time::Instant::now();
     for backend in BOTH {
         let executor = model.compile(&Options::default().backend(backend)).expect("a model");
-        let mut matched = |pattern: &str| {
+        let matched = |pattern: &str| {
             executor
                 .session()
                 .evaluate(&[Value::from(text.as_str()), Value::from(pattern)])
