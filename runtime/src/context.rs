@@ -2,7 +2,7 @@
 //! the fault record and returning a status; both backends build the same error from the same record.
 
 use crate::cancellation::NEVER;
-use crate::{Arena, Cancellation, FramePtr, KernelCall, compare, functions};
+use crate::{Arena, Cancellation, Excerpt, FramePtr, KernelCall, compare, functions};
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
 
@@ -87,7 +87,7 @@ impl FaultKind {
     }
 
     /// The fault in words. `operand` is the operand as people write it, if it is known; `result` is the type of the
-    /// operator's result; `text` is the text that the fault's operands view, for the kinds that have one.
+    /// operator's result; `text` is the text that the fault's operands view, for the kinds that have one. Long texts are cut.
     #[must_use]
     pub fn describe(self, operand: Option<&str>, result: &str, text: &str) -> String {
         match (self, operand) {
@@ -95,7 +95,7 @@ impl FaultKind {
             (FaultKind::CastRange, Some(operand)) => format!("{operand} does not fit into {result}"),
             (FaultKind::CastRange, None) => format!("the value does not fit into {result}"),
             (FaultKind::MissingValue, _) => "expects a present value, got missing".to_owned(),
-            (FaultKind::Assertion, _) => format!("assertion failed: {text}"),
+            (FaultKind::Assertion, _) => format!("assertion failed: {}", Excerpt::message(text)),
             (FaultKind::ArenaLimit, _) => "the strings of one evaluation exceed the limit `arena_bytes`".to_owned(),
             (FaultKind::IterationLimit, _) => {
                 "the loops of one evaluation run more rounds than the limit `loop_iterations`".to_owned()
@@ -106,9 +106,9 @@ impl FaultKind {
             (FaultKind::IndexRange, Some(operand)) => format!("the sequence has no element {operand}"),
             (FaultKind::IndexRange, None) => "the sequence has no such element".to_owned(),
             (FaultKind::Invalid, _) if text.is_empty() => "an argument is outside of the operator's domain".to_owned(),
-            (FaultKind::Invalid, _) => text.to_owned(),
+            (FaultKind::Invalid, _) => Excerpt::message(text).to_string(),
             (FaultKind::Parse, Some(operand)) => format!("cannot parse {operand}"),
-            (FaultKind::Parse, None) => format!("cannot parse {text:?}"),
+            (FaultKind::Parse, None) => format!("cannot parse {:?}", Excerpt::quoted(text).to_string()),
             (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
         }
     }

@@ -1,6 +1,7 @@
 //! The fields of a tuple, of its type as of its values: a sequence, and the names of its members if the tuple is a named
 //! one. Whoever needs only the sequence (layouts, frames, backends) sees a slice and never asks for names.
 
+use crate::Excerpt;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
@@ -128,10 +129,11 @@ pub enum NameError {
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NameError::Twice(name) => write!(f, "two fields are named `{name}`"),
+            NameError::Twice(name) => write!(f, "two fields are named `{}`", Excerpt::quoted(name)),
             NameError::Malformed(name) => write!(
                 f,
-                "`{name}` cannot be the name of a field: a name is not empty and has no comma in it and no white space around it"
+                "`{}` cannot be the name of a field: a name is not empty and has no comma in it and no white space around it",
+                Excerpt::quoted(name)
             ),
         }
     }

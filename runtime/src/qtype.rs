@@ -4,7 +4,7 @@
 //! a model is being prepared: the types of a type literal, of an untyped `missing`, of an unspecified argument, of a function
 //! and of a sequence; none has a place in a frame.
 
-use crate::{Fields, MachineType};
+use crate::{Excerpt, Fields, MachineType};
 use std::fmt;
 use std::sync::Arc;
 
@@ -419,7 +419,7 @@ impl QType {
 
 impl fmt::Display for QType {
     /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`, `namedtuple<x=FLOAT32>`. Of a type with very many fields the first are
-    /// named, because it may stand in every line of a listing: `tuple<FLOAT32,..>`.
+    /// named, because it may stand in every line of a listing: `tuple<FLOAT32,..>`. Long names of fields are cut.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_name(f, &mut 1000)
     }
@@ -444,7 +444,7 @@ impl QType {
                     }
                     *left -= 1;
                     if let Some(name) = fields.names().and_then(|names| names.get(index)) {
-                        write!(f, "{name}=")?;
+                        write!(f, "{}=", Excerpt::quoted(name))?;
                     }
                     field.write_name(f, left)?;
                 }

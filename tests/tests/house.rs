@@ -215,6 +215,20 @@ fn no_member_turns_features_of_serde_json_on() {
     }
 }
 
+/// How far names are from each other is measured in one place, which bounds what that takes.
+#[test]
+fn only_one_file_measures_how_far_names_are() {
+    let package = ["str", "sim"].concat();
+    for one in packages() {
+        let named = one.dependencies.contains(&package);
+        assert_eq!(one.name == "cembra-expr", named, "{} depends on {package}", one.name);
+    }
+    for (name, text) in sources() {
+        let uses = code(&text).any(|line| line.contains(&format!("{package}::")));
+        assert_eq!(name == "crates/expr/src/near.rs", uses, "{name}");
+    }
+}
+
 #[test]
 fn every_package_says_version_and_licence() {
     for package in packages() {

@@ -55,7 +55,7 @@ fn nesting_of_text() {
 #[test]
 fn nesting_of_tuples_made_step_by_step() {
     let source = "let a = (1, 2)\nlet b = (a, 3)\nlet c = (b,)\nlet d = (c, c)\nd";
-    holds(source, Limit::Nesting, 4, |limits, most| limits.nesting = most);
+    holds(source, Limit::TupleNesting, 4, |limits, most| limits.tuple_nesting = most);
 }
 
 #[test]
@@ -85,6 +85,25 @@ fn nesting_of_what_an_operator_makes_again_and_again() {
 fn nodes() {
     // Three literals and two sums.
     holds("1 + 2 + 3", Limit::Nodes, 5, |limits, most| limits.nodes = most);
+}
+
+#[test]
+fn operands() {
+    // A sum of two, and a tuple of five.
+    holds("let a = 1 + 2\n(a, a, a, a, a)", Limit::Operands, 7, |limits, most| limits.operands = most);
+    let build = |operands| {
+        let b = Builder::with_limits(with(|limits| limits.operands = operands));
+        let x = b.typed_leaf("x", QType::INT32);
+        // What comes behind is not made.
+        let sums = (0..1_000).fold(b.tuple(&[x, x, x]), |all, _| b.tuple(&[all, x]));
+        b.output("y", sums);
+        b.build()
+    };
+    assert_eq!(build(2_003).expect("it fits").graph.operand_count(), 2_003);
+    for (operands, limits) in [2_002, 10].map(|operands| (operands, with(|limits| limits.operands = operands))) {
+        let error = build(operands).expect_err("one less");
+        assert_exceeds(&error.into(), &limits, Limit::Operands);
+    }
 }
 
 #[test]
@@ -403,6 +422,8 @@ fn files() {
             (Limit::Nodes, 5, |limits, most| limits.nodes = most),
             (Limit::LiteralBytes, 16, |limits, most| limits.literal_bytes = most),
             (Limit::NameBytes, 13, |limits, most| limits.name_bytes = most),
+            // The operators have four; each of the five nodes has a place.
+            (Limit::Operands, 5, |limits, most| limits.operands = most),
         ] {
             assert!(read(form, &with(|limits| set(limits, most))).is_ok(), "{limit:?}");
             let less = with(|limits| set(limits, most - 1));

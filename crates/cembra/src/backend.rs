@@ -1,9 +1,10 @@
 //! Which backend runs a plan, and falling back from one to the other in the open.
 
 use crate::metrics::{Event, Watch};
+use crate::options::Started;
 use crate::spans::StageSpan;
 use crate::tiers::Tiered;
-use crate::{Error, Options, profiling};
+use crate::{Error, profiling};
 use cembra_expr::{Budget, Code, Diagnostic};
 use cembra_interp::Interpreted;
 use cembra_native::{CodeCache, Compiled, Tier};
@@ -86,7 +87,7 @@ impl Runnable {
 
 /// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
 pub(crate) fn bind(
-    options: &Options,
+    options: &Started,
     plan: Plan,
     binding: Binding,
     watch: &Watch,

@@ -7,10 +7,12 @@ use crate::listener::{Listener, Set};
 use crate::loader::{Fields, How, Loader, Read};
 use crate::model::prepare;
 use crate::names::strange_names;
+use crate::options::Started;
 use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_expr::{Code, Diagnostic, Program, Value};
 use cembra_plan::{Base, Binding, Place, Plan};
 use cembra_runtime::QType;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Where inputs come from: what a loader is to an executor, without the type of its rows. An executor must not hold what
@@ -149,20 +151,19 @@ pub(crate) fn bind<S>(
     listener: Option<&dyn Listener<S>>,
     options: &Options,
 ) -> Result<Bound<S>, Error> {
-    let mut options = options.clone();
-    let names = output_names(model, &fields, listener, &options)?;
-    options = options.outputs(names);
-    let mut program = model.selected(&options)?;
-    options = with_input_types(&program, source, options)?;
+    let options = &mut options.started();
+    options.outputs = Some(output_names(model, &fields, listener, options)?);
+    let mut program = model.selected(options)?;
+    add_input_types(&program, source, options)?;
     let wanted = |at: usize, name: &str, given: &QType| match (fields.get(at), listener) {
         (Some(field), _) => field.qtype.clone(),
         (None, Some(listener)) => listener.qtype(name, given),
         (None, None) => given.clone(),
     };
     if options.cast_outputs || options.require_present {
-        program = fit_outputs(&program, &wanted, &options)?;
+        program = fit_outputs(&program, &wanted, options)?;
     }
-    let plan = model.plan_of(&program, &options)?;
+    let plan = model.plan_of(&program, options)?;
     check_outputs(&plan, &wanted)?;
     let (inputs, loads) = bind_inputs(&plan, source)?;
     let mut binding = Binding { inputs, outputs: plan.frame_binding().outputs };
@@ -179,7 +180,7 @@ pub(crate) fn bind<S>(
             }
         }
     }
-    let executor = Executor::from(Inner::new(&program, plan, Some(binding), &options)?);
+    let executor = Executor::from(Inner::new(&program, plan, Some(binding), options)?);
     let moves = Moves { loads: loads.into(), outputs: moved.into(), tells: tells.into() };
     Ok(Bound { executor, moves })
 }
@@ -196,7 +197,8 @@ fn output_names<S>(
         fields.iter().map(|field| if field.name.is_empty() { main } else { field.name }.to_owned()).collect();
     let Some(listener) = listener else { return Ok(taken) };
     let whole = model.selected(&Options { outputs: None, ..options.clone() })?;
-    let others = whole.outputs.iter().map(|output| &*output.name).filter(|name| !taken.iter().any(|t| t == name));
+    let known: HashSet<&str> = taken.iter().map(String::as_str).collect();
+    let others = whole.outputs.iter().map(|output| &*output.name).filter(|name| !known.contains(name));
     let (heard, unheard): (Vec<&str>, Vec<&str>) = others.partition(|name| listener.knows(name));
     let names = taken.iter().map(String::as_str).chain(heard).map(str::to_owned).collect();
     if unheard.is_empty() || options.ignore_unheard {
@@ -206,21 +208,21 @@ fn output_names<S>(
     Err(problem.hint("set `ignore_not_listened_named_outputs` to leave them out").into())
 }
 
-/// The options with the types of the inputs that the loader gives; an error if it knows not all that have none.
-fn with_input_types(program: &Program, source: &dyn Source, mut options: Options) -> Result<Options, Error> {
+/// Adds the types of the inputs that the loader gives to the options; an error if it knows not all that have none.
+fn add_input_types(program: &Program, source: &dyn Source, options: &mut Options) -> Result<(), Error> {
     let mut strange = Vec::new();
     let inputs = program.inputs.iter().zip(program.needed_inputs());
     for input in inputs.filter(|(_, needed)| *needed).map(|(input, _)| input) {
         let declared = input.qtype.as_ref().or(options.input_types.get(&*input.name));
         if source.knows(&input.name) {
             if let Some(qtype) = source.qtype(&input.name, declared) {
-                options = options.input_type(&input.name, qtype);
+                options.input_types.insert(input.name.to_string(), qtype);
             }
         } else if declared.is_none() {
             strange.push((&*input.name, input.span));
         }
     }
-    if strange.is_empty() { Ok(options) } else { Err(no_data(&strange, source)) }
+    if strange.is_empty() { Ok(()) } else { Err(no_data(&strange, source)) }
 }
 
 fn no_data(strange: &[(&str, Option<cembra_expr::Span>)], source: &dyn Source) -> Error {
@@ -233,7 +235,7 @@ fn no_data(strange: &[(&str, Option<cembra_expr::Span>)], source: &dyn Source) -
 fn fit_outputs(
     program: &Program,
     wanted: &dyn Fn(usize, &str, &QType) -> QType,
-    options: &Options,
+    options: &Started,
 ) -> Result<Arc<Program>, Error> {
     let prepared = prepare(program, options, &mut |_, _| {})?;
     let mut fitted = Program::clone(program);

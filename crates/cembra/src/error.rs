@@ -2,7 +2,7 @@
 //! source where there is one, and hints.
 
 use cembra_expr::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Span, Value};
-use cembra_runtime::{FaultKind, QType};
+use cembra_runtime::{Excerpt, FaultKind, QType};
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Error {
         span: Option<Span>,
     ) -> Self {
         let operand = match kind {
-            FaultKind::Parse => Some(Value::from(text)),
+            FaultKind::Parse => Some(Value::from(&*Excerpt::quoted(text).to_string())),
             _ => operand.map(any_nan),
         };
         let operand = operand.as_ref().map(crate::print_value);
@@ -64,10 +64,11 @@ impl Error {
         Error(Arc::new(Kind::Fault { kind, operator: None, detail: kind.describe(None, "", ""), span: None }))
     }
 
-    /// An error of values that do not fit, for loaders and listeners of one's own. Its code is `values`.
+    /// An error of values that do not fit, for loaders and listeners of one's own. Its code is `values`. Beyond 1,000 characters
+    /// the message is cut.
     #[must_use]
     pub fn values(message: impl Into<String>) -> Self {
-        Error(Arc::new(Kind::Values(message.into())))
+        Error(Arc::new(Kind::Values(Excerpt::of_message(message.into()))))
     }
 
     /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div_by_zero`), or `values`.

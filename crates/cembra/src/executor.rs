@@ -3,9 +3,10 @@
 
 use crate::backend::{Runnable, bind};
 use crate::metrics::{Event, Watch};
+use crate::options::Started;
 use crate::sites::Sites;
 use crate::tiers::Tiered;
-use crate::{Backend, Error, Options};
+use crate::{Backend, Error};
 use cembra_expr::{Code, Diagnostic, Program, ScalarValue, Value, ValueRun};
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, StepId, Template, ValueId};
@@ -70,7 +71,7 @@ impl Inner {
         program: &Program,
         plan: Plan,
         structs: Option<Binding>,
-        options: &Options,
+        options: &Started,
     ) -> Result<Inner, Error> {
         if !cembra_runtime::math::default_float_mode() {
             let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";

@@ -2,9 +2,10 @@
 
 use crate::backend::refusal;
 use crate::model::prepare;
+use crate::options::Started;
 use crate::sites::operator_name;
 use crate::{Error, Model, Options};
-use cembra_expr::Span;
+use cembra_expr::{Program, Span};
 use cembra_plan::StepId;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -99,8 +100,8 @@ impl Model {
                 Ok(prepared.to_string())
             }
             Stage::Plan => Ok(self.plan_of(&program, options)?.to_string()),
-            Stage::Clif => Ok(self.machine(options)?.clif),
-            Stage::Asm => Ok(self.machine(options)?.vcode),
+            Stage::Clif => Ok(self.machine_of(&program, options)?.clif),
+            Stage::Asm => Ok(self.machine_of(&program, options)?.vcode),
         }
     }
 
@@ -110,8 +111,11 @@ impl Model {
     /// Problems with types or limits, or that there is no machine code to be had.
     pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
         let options = &options.started();
-        let program = self.selected(options)?;
-        let plan = self.plan_of(&program, options)?;
+        self.machine_of(&*self.selected(options)?, options)
+    }
+
+    fn machine_of(&self, program: &Program, options: &Started) -> Result<Machine, Error> {
+        let plan = self.plan_of(program, options)?;
         let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.tier, options.budget())
             .map_err(|error| Error::from(refusal(&error)))?;
         let origin = |(bytes, step): (Range<usize>, StepId)| {

@@ -4,11 +4,13 @@
 use crate::Error;
 use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Node, NodeId, Output, Program, ScalarValue, Value};
 use cembra_ops::{OpId, Registry, id};
+use cembra_runtime::Excerpt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The program with its exports as outputs, after its own in the order of the graph.
-pub(crate) fn with_exports(program: &Arc<Program>) -> Result<Arc<Program>, Error> {
+/// The program with its exports as outputs, after its own in the order of the graph; or what is wrong with their names, at
+/// most so many problems.
+pub(crate) fn with_exports(program: &Arc<Program>, most_problems: usize) -> Result<Arc<Program>, Error> {
     let graph = &program.graph;
     let name_of = |op: OpId| graph.find_name(Registry::standard().get(op).name);
     let (export, export_value) = (name_of(id::EXPORT), name_of(id::EXPORT_VALUE));
@@ -29,10 +31,13 @@ pub(crate) fn with_exports(program: &Arc<Program>) -> Result<Arc<Program>, Error
         };
         // Typing says what is wrong with a tag that is no text.
         let Some(tag) = text(graph, *exported.0) else { continue };
+        if problems.len() >= most_problems.max(1) {
+            break;
+        }
         match known.get(tag).map(|at| &outputs[*at]) {
             Some(other) if other.node == exported.1 => {}
             Some(other) => {
-                let problem = Diagnostic::new(Code::Name, format!("there are two outputs `{tag}`"));
+                let problem = Diagnostic::new(Code::Name, format!("there are two outputs `{}`", Excerpt::quoted(tag)));
                 let problem = problem.at(graph.span(node)).hint("give one of them another name");
                 problems.push(match other.span {
                     Some(span) => problem.also(span, "the other is here"),

@@ -1,5 +1,6 @@
 //! Listeners: where outputs go, by name; the mirror of loaders. Outputs that a listener does not know are not computed.
 
+use crate::names::ByName;
 use crate::{Error, ValueRef};
 use cembra_runtime::QType;
 use std::sync::Arc;
@@ -65,13 +66,13 @@ impl<S> std::fmt::Debug for Setter<S> {
 }
 
 /// A listener to outputs that are listed one by one, each with the function that takes it.
-pub struct AccessorsListener<S>(Vec<(String, Option<QType>, Set<S>)>);
+pub struct AccessorsListener<S>(ByName<(Option<QType>, Set<S>)>);
 
 impl<S> AccessorsListener<S> {
     /// A listener to nothing.
     #[must_use]
     pub const fn new() -> Self {
-        AccessorsListener(Vec::new())
+        AccessorsListener(ByName::new())
     }
 
     /// Adds an output of whatever type it has, in place of an earlier one of the same name.
@@ -97,17 +98,12 @@ impl<S> AccessorsListener<S> {
         qtype: Option<QType>,
         set: impl Fn(&mut S, ValueRef<'_>) + Send + Sync + 'static,
     ) -> Self {
-        self.0.retain(|(known, ..)| known != name);
         let set: Set<S> = Arc::new(move |sink, value| {
             set(sink, value);
             Ok(())
         });
-        self.0.push((name.to_owned(), qtype, set));
+        self.0.insert(name, (qtype, set));
         self
-    }
-
-    fn find(&self, name: &str) -> Option<&(String, Option<QType>, Set<S>)> {
-        self.0.iter().find(|(known, ..)| known == name)
     }
 }
 
@@ -119,25 +115,25 @@ impl<S> Default for AccessorsListener<S> {
 
 impl<S> std::fmt::Debug for AccessorsListener<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.0.iter().map(|(name, qtype, _)| (name, qtype))).finish()
+        f.debug_map().entries(self.0.iter().map(|(name, (qtype, _))| (name, qtype))).finish()
     }
 }
 
 impl<S> Listener<S> for AccessorsListener<S> {
     fn knows(&self, name: &str) -> bool {
-        self.find(name).is_some()
+        self.0.get(name).is_some()
     }
 
     fn qtype(&self, name: &str, given: &QType) -> QType {
-        self.find(name).and_then(|(_, qtype, _)| qtype.as_ref()).unwrap_or(given).clone()
+        self.0.get(name).and_then(|(qtype, _)| qtype.as_ref()).unwrap_or(given).clone()
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.iter().map(|(name, ..)| name.clone()).collect()
+        self.0.names()
     }
 
     fn bind(&self, name: &str, _: &QType) -> Result<Setter<S>, Error> {
-        let (.., set) = self.find(name).ok_or_else(|| Error::values(format!("nobody listens to `{name}`")))?;
+        let (_, set) = self.0.get(name).ok_or_else(|| Error::values(format!("nobody listens to `{name}`")))?;
         Ok(Setter(set.clone()))
     }
 }

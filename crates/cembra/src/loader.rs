@@ -2,6 +2,7 @@
 //! only for inputs that the prepared model still needs; each gives an accessor, which is called for every row.
 
 use crate::fields::{Input, InputField};
+use crate::names::ByName;
 use crate::{Error, ValueRef};
 use cembra_runtime::QType;
 use std::marker::PhantomData;
@@ -153,13 +154,13 @@ impl<T: Input> Loader<T> for Fields<T> {
 /// assert_eq!(describe.run(&Person { name: "Ann".into(), born: 1990 })?, "Ann, 36");
 /// # Ok::<(), cembra::Error>(())
 /// ```
-pub struct AccessorsLoader<R>(Vec<(String, QType, Read<R>)>);
+pub struct AccessorsLoader<R>(ByName<(QType, Read<R>)>);
 
 impl<R> AccessorsLoader<R> {
     /// A loader of nothing.
     #[must_use]
     pub const fn new() -> Self {
-        AccessorsLoader(Vec::new())
+        AccessorsLoader(ByName::new())
     }
 
     /// Adds an input, in place of an earlier one of the same name. A value of another type is an error of the call.
@@ -170,13 +171,8 @@ impl<R> AccessorsLoader<R> {
         qtype: QType,
         read: impl for<'r> Fn(&'r R) -> ValueRef<'r> + Send + Sync + 'static,
     ) -> Self {
-        self.0.retain(|(known, ..)| known != name);
-        self.0.push((name.to_owned(), qtype, Arc::new(move |row| Ok(read(row)))));
+        self.0.insert(name, (qtype, Arc::new(move |row| Ok(read(row)))));
         self
-    }
-
-    fn find(&self, name: &str) -> Option<&(String, QType, Read<R>)> {
-        self.0.iter().find(|(known, ..)| known == name)
     }
 }
 
@@ -188,25 +184,25 @@ impl<R> Default for AccessorsLoader<R> {
 
 impl<R> std::fmt::Debug for AccessorsLoader<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.0.iter().map(|(name, qtype, _)| (name, qtype))).finish()
+        f.debug_map().entries(self.0.iter().map(|(name, (qtype, _))| (name, qtype))).finish()
     }
 }
 
 impl<R> Loader<R> for AccessorsLoader<R> {
     fn knows(&self, name: &str) -> bool {
-        self.find(name).is_some()
+        self.0.get(name).is_some()
     }
 
     fn qtype(&self, name: &str, _: Option<&QType>) -> Option<QType> {
-        self.find(name).map(|(_, qtype, _)| qtype.clone())
+        self.0.get(name).map(|(qtype, _)| qtype.clone())
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.iter().map(|(name, ..)| name.clone()).collect()
+        self.0.names()
     }
 
     fn bind(&self, name: &str, _: &QType) -> Result<Accessor<R>, Error> {
-        let (.., read) = self.find(name).ok_or_else(|| Error::values(format!("there is no accessor `{name}`")))?;
+        let (_, read) = self.0.get(name).ok_or_else(|| Error::values(format!("there is no accessor `{name}`")))?;
         Ok(Accessor(How::Read(read.clone())))
     }
 }

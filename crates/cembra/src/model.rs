@@ -5,6 +5,7 @@ use crate::executor::{Field, Inner};
 use crate::exports::with_exports;
 use crate::loader::{Fields, Loader};
 use crate::names::unknown_name;
+use crate::options::Started;
 use crate::spans::StageSpan;
 use crate::{Error, Executor, Input, Listener, ModelExecutor, Options, Output};
 use cembra_expr::{Code, Diagnostic, Limits, Program};
@@ -12,6 +13,7 @@ use cembra_ops::Registry;
 use cembra_plan::{Plan, PlanError};
 use cembra_prepare::{Pass, Prepared};
 use cembra_runtime::QType;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A model as written. Cheap to clone, shared between threads.
@@ -237,12 +239,17 @@ impl Model {
 
     /// The program with its exports among the outputs, and only the outputs asked for.
     pub(crate) fn selected(&self, options: &Options) -> Result<Arc<Program>, Error> {
-        let whole = with_exports(&self.program)?;
+        let whole = with_exports(&self.program, options.prepare.budget.limits().problems)?;
         let Some(names) = &options.outputs else { return Ok(whole) };
-        let mut outputs = Vec::new();
+        let mut outputs = Vec::with_capacity(names.len());
+        // The first of each name, and a model may have very many.
+        let mut positions = HashMap::with_capacity(whole.outputs.len());
+        for (at, output) in whole.outputs.iter().enumerate() {
+            positions.entry(&*output.name).or_insert(at);
+        }
         for name in names {
-            match whole.outputs.iter().find(|output| *output.name == **name) {
-                Some(output) => outputs.push(output.clone()),
+            match positions.get(name.as_str()) {
+                Some(at) => outputs.push(whole.outputs[*at].clone()),
                 None => {
                     let known = whole.outputs.iter().map(|o| &*o.name);
                     return Err(unknown_name("output", name, known).into());
@@ -254,7 +261,7 @@ impl Model {
         Ok(Arc::new(program))
     }
 
-    pub(crate) fn plan_of(&self, program: &Program, options: &Options) -> Result<Plan, Error> {
+    pub(crate) fn plan_of(&self, program: &Program, options: &Started) -> Result<Plan, Error> {
         let prepared = prepare(program, options, &mut |_, _| {})?;
         plan(&prepared, program, options)
     }
@@ -263,7 +270,7 @@ impl Model {
 /// Runs preparation with the input types of the options.
 pub(crate) fn prepare(
     program: &Program,
-    options: &Options,
+    options: &Started,
     observe: &mut dyn FnMut(&Pass, &Prepared),
 ) -> Result<Prepared, Error> {
     let span = StageSpan::prepare(options.model_name(), program.graph.len());
@@ -273,7 +280,7 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
-pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Options) -> Result<Plan, Error> {
+pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Started) -> Result<Plan, Error> {
     let span = StageSpan::lower(options.model_name(), prepared.graph.len());
     let plan = cembra_plan::build(prepared, options.budget()).map_err(|error| match error {
         PlanError::Limit(exceeded) => exceeded.into(),

@@ -1,6 +1,45 @@
-//! Names that one side asks for and the other does not have: what to say about them.
+//! Names: what is found by them, and what to say about those that one side asks for and the other does not have.
 
-use cembra_expr::{Code, Diagnostic};
+use cembra_expr::{Code, Diagnostic, near_names};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Things in the order of their names' first use, found by name. There may be as many as a model has outputs.
+pub(crate) struct ByName<T> {
+    all: Vec<(Arc<str>, T)>,
+    positions: BTreeMap<Arc<str>, usize>,
+}
+
+impl<T> ByName<T> {
+    /// Nothing yet.
+    pub(crate) const fn new() -> Self {
+        ByName { all: Vec::new(), positions: BTreeMap::new() }
+    }
+
+    /// Puts in one, in place of an earlier one of the same name.
+    pub(crate) fn insert(&mut self, name: &str, one: T) {
+        match self.positions.get(name) {
+            Some(at) => self.all[*at].1 = one,
+            None => {
+                let name: Arc<str> = name.into();
+                self.positions.insert(name.clone(), self.all.len());
+                self.all.push((name, one));
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&T> {
+        self.positions.get(name).map(|at| &self.all[*at].1)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.all.iter().map(|(name, one)| (&**name, one))
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.iter().map(|(name, _)| name.to_owned()).collect()
+    }
+}
 
 /// The longest list of names in a message, in bytes.
 const LONGEST: usize = 200;
@@ -25,7 +64,7 @@ pub(crate) fn list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String 
 
 /// The name that differs by one typo.
 fn near<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
-    known.iter().find(|other| strsim::osa_distance(name, other) <= 1).copied()
+    near_names(name, 1, known.iter().copied()).first().copied()
 }
 
 /// The problem that the model has no `what` of this name.

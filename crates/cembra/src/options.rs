@@ -7,6 +7,7 @@ use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
 use cembra_runtime::QType;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// How to compile a model. The default: machine code where it can be had, rewrites that keep every bit, all outputs.
@@ -228,14 +229,36 @@ impl Options {
         self.name.as_deref().unwrap_or(Options::UNNAMED)
     }
 
+    /// The same options for a compilation that begins now.
+    pub(crate) fn started(&self) -> Started {
+        let mut options = self.clone();
+        options.prepare.budget = Budget::start(*self.prepare.budget.limits());
+        Started(options)
+    }
+}
+
+/// The options of a compilation that has begun: its time passes. Every stage asks for these, so that no way to an executor can
+/// forget to begin.
+#[derive(Debug)]
+pub(crate) struct Started(Options);
+
+impl Started {
+    /// The limits, and when the compilation began.
     pub(crate) fn budget(&self) -> &Budget {
         &self.prepare.budget
     }
+}
 
-    /// The same options for a compilation that begins now.
-    pub(crate) fn started(&self) -> Options {
-        let mut options = self.clone();
-        options.prepare.budget = Budget::start(*self.budget().limits());
-        options
+impl Deref for Started {
+    type Target = Options;
+
+    fn deref(&self) -> &Options {
+        &self.0
+    }
+}
+
+impl DerefMut for Started {
+    fn deref_mut(&mut self) -> &mut Options {
+        &mut self.0
     }
 }

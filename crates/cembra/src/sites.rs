@@ -4,7 +4,7 @@
 use cembra_expr::{Graph, Node, NodeId, Program, Span};
 use cembra_ops::Lower;
 use cembra_plan::{Action, Plan, StepId};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Excerpt, QType, Scalar};
 use std::sync::Arc;
 
 /// A step that can fail.
@@ -67,6 +67,6 @@ impl Sites {
 pub(crate) fn operator_name(graph: &Graph, node: NodeId) -> Arc<str> {
     match graph.node(node) {
         Node::Operator(name, _) | Node::Leaf(name) | Node::Placeholder(name) => graph.name(name).clone(),
-        Node::Literal(value) => value.to_string().into(),
+        Node::Literal(value) => Excerpt::of_value(value).into(),
     }
 }

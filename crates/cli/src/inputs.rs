@@ -7,10 +7,10 @@ use crate::data::schema::{Wanted, listed, nearest, spelled};
 use crate::data::{Dataset, Rows, scalar};
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use cembra::{Code, Diagnostic, Model, Options, QType, Registry, Scalar, Value};
+use cembra::{Code, Diagnostic, Field, Model, Options, QType, Registry, Scalar, Value};
 use cembra_expr::{Input, Node, NodeId};
 use cembra_ops::Argument;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How many values of a row a message shows, and how much of each.
 const SHOWN_VALUES: usize = 8;
@@ -108,6 +108,9 @@ impl Feed {
                     (value, qtype)
                 }
                 None if data.is_none() => {
+                    if problems.len() >= text.limits().problems.max(1) {
+                        break;
+                    }
                     let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
                     let hint = format!("give it one with `-s {name}=..`, or name a file that has a column `{name}`");
                     problems.push(problem.at(input.span).hint(hint));
@@ -140,6 +143,12 @@ impl Feed {
     /// Names and types of the inputs.
     pub(crate) fn fields(&self) -> &[(String, QType)] {
         &self.fields
+    }
+
+    /// Where the inputs of an executor are among these.
+    pub(crate) fn positions(&self, inputs: &[Field]) -> Vec<usize> {
+        let names: HashMap<&str, usize> = self.fields.iter().map(|(name, _)| &**name).zip(0..).collect();
+        inputs.iter().filter_map(|input| names.get(&*input.name).copied()).collect()
     }
 
     /// The options with the types of the inputs.

@@ -114,14 +114,20 @@ impl Builder {
         Builder::default()
     }
 
-    /// A builder with other limits: of nodes, of nesting (types and tuple literals), and of problems reported.
+    /// A builder with other limits: of nodes and operands, of tuples inside each other, and of problems reported.
+    /// Beyond the limits of nodes and operands it takes no more memory, and `build` says which was exceeded.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         Builder { state: RefCell::new(State { limits, ..State::default() }) }
     }
 
+    /// Adds a node; none to a graph that is beyond a limit already, for which there is an error in the end.
     fn make(&self, make: impl FnOnce(&mut Graph) -> NodeId) -> Expr<'_> {
-        Expr { builder: self, node: make(&mut self.state.borrow_mut().program.graph) }
+        let State { program, limits, .. } = &mut *self.state.borrow_mut();
+        let graph = &mut program.graph;
+        // It is not empty then.
+        let node = if limits.beyond(graph).is_some() { NodeId::from_index(0) } else { make(graph) };
+        Expr { builder: self, node }
     }
 
     fn report(&self, problem: Diagnostic) {
@@ -137,6 +143,9 @@ impl Builder {
     pub fn typed_leaf(&self, name: &str, qtype: QType) -> Expr<'_> {
         let leaf = self.leaf(name);
         let state = &mut *self.state.borrow_mut();
+        if state.limits.beyond(&state.program.graph).is_some() {
+            return leaf;
+        }
         if let Err(limit) = Limits::admit_type(&qtype, &mut state.limits.type_allowance()) {
             state.report(state.limits.exceeded(limit));
         } else if !qtype.is_run_time() {
@@ -159,11 +168,13 @@ impl Builder {
     /// A literal. A Rust `f64` is a `FLOAT64` here; what `1.5` is in text is [`Builder::weak`].
     pub fn literal(&self, value: impl Into<Value>) -> Expr<'_> {
         let value = value.into();
-        let state = &mut *self.state.borrow_mut();
-        if value_nesting(&value, state.limits.nesting) > state.limits.nesting {
-            state.report(state.limits.exceeded(Limit::Nesting));
+        {
+            let state = &mut *self.state.borrow_mut();
+            if value_nesting(&value, state.limits.tuple_nesting) > state.limits.tuple_nesting {
+                state.report(state.limits.exceeded(Limit::TupleNesting));
+            }
         }
-        Expr { builder: self, node: state.program.graph.literal(value, None) }
+        self.make(|graph| graph.literal(value, None))
     }
 
     /// A weak float: the literal that takes on the float type of whatever it meets.
@@ -268,8 +279,8 @@ impl Builder {
         if names.is_empty() {
             state.report(Diagnostic::new(Code::NoOutput, "the model has no output").hint("call `output`"));
         }
-        if state.program.graph.len() > state.limits.nodes {
-            state.report(state.limits.exceeded(Limit::Nodes));
+        if let Some(limit) = state.limits.beyond(&state.program.graph) {
+            state.report(state.limits.exceeded(limit));
         }
         Diagnostics::check(state.problems)?;
         state.program.add_undeclared_inputs();
@@ -425,7 +436,7 @@ mod tests {
 
     #[test]
     fn build_reports_everything_at_once() {
-        let b = Builder::with_limits(Limits { nesting: 1, nodes: 4, ..Limits::default() });
+        let b = Builder::with_limits(Limits { tuple_nesting: 1, nodes: 4, ..Limits::default() });
         let x = b.typed_leaf("x", QType::FLOAT32);
         let _twice = b.typed_leaf("x", QType::FLOAT64);
         let _same = b.typed_leaf("x", QType::FLOAT32);

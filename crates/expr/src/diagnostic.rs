@@ -1,7 +1,11 @@
 //! Diagnostics: what is wrong with a model, where, and what to try. Plain data; the command renders it.
 
 use crate::Span;
+use cembra_runtime::Excerpt;
 use std::fmt;
+
+/// The most hints of a problem, and the most further places.
+const MOST: usize = 16;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
@@ -89,7 +93,8 @@ pub struct Label {
     pub text: String,
 }
 
-/// One problem.
+/// One problem. It stays small whatever it is about: each of its texts is cut beyond 1,000 characters, and there are at most 16
+/// hints and 16 further places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     code: Code,
@@ -106,7 +111,7 @@ impl Diagnostic {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
-            message: message.into(),
+            message: Excerpt::of_message(message.into()),
             span: None,
             label: String::new(),
             others: Vec::new(),
@@ -124,21 +129,25 @@ impl Diagnostic {
     /// Says something at the place itself.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Self {
-        self.label = text.into();
+        self.label = Excerpt::of_message(text.into());
         self
     }
 
     /// Points at another place too.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.others.push(Label { span, text: text.into() });
+        if self.others.len() < MOST {
+            self.others.push(Label { span, text: Excerpt::of_message(text.into()) });
+        }
         self
     }
 
     /// Says what to try.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
-        self.hints.push(text.into());
+        if self.hints.len() < MOST {
+            self.hints.push(Excerpt::of_message(text.into()));
+        }
         self
     }
 

@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A node of one graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -62,7 +62,14 @@ pub enum Node<'g> {
     Operator(NameId, &'g [NodeId]),
 }
 
-/// An arena of expression nodes.
+/// What is found in the place of a node that a graph does not have: preparation refuses it where it needs a type.
+static NO_NODE: Value = Value::Nothing;
+
+/// The name in the place of one that a graph does not have: nothing is called so.
+static NO_NAME: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
+
+/// An arena of expression nodes. Ids are positions, so the ids of another graph mean other nodes here; one that is no position
+/// here stands for an untyped `missing`.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     kinds: Vec<Kind>,
@@ -103,6 +110,12 @@ impl Graph {
         self.kinds.len()
     }
 
+    /// How many operands all operators have together.
+    #[must_use]
+    pub fn operand_count(&self) -> usize {
+        self.operands.len()
+    }
+
     /// True if there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -136,7 +149,7 @@ impl Graph {
     /// The text of a name.
     #[must_use]
     pub fn name(&self, id: NameId) -> &Arc<str> {
-        &self.names[id.index()]
+        self.names.get(id.index()).unwrap_or(&NO_NAME)
     }
 
     /// The input called `name`.
@@ -191,6 +204,14 @@ impl Graph {
 
     /// An operator, by an interned name, applied to operands of this graph.
     pub fn operator_named(&mut self, name: NameId, operands: &[NodeId], span: Option<Span>) -> NodeId {
+        let name = if name.index() < self.names.len() { name } else { self.intern("") };
+        // Operands come before their users, whoever made them up.
+        if operands.iter().any(|operand| operand.index() >= self.len()) {
+            let missing = self.literal(Value::Nothing, None);
+            let known = |operand: &NodeId| if operand.index() < self.len() { *operand } else { missing };
+            let operands: Vec<NodeId> = operands.iter().map(known).collect();
+            return self.operator_named(name, &operands, span);
+        }
         let hash = hash_operator(&self.seed, name, operands);
         let Graph { nodes, kinds, operands: all, .. } = self;
         let found = nodes.find(hash, |id| match kinds[id.index()] {
@@ -237,21 +258,22 @@ impl Graph {
     /// What the node is.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Node<'_> {
-        match self.kinds[id.index()] {
-            Kind::Leaf(name) => Node::Leaf(name),
-            Kind::Placeholder(name) => Node::Placeholder(name),
-            Kind::Literal(at) => Node::Literal(&self.literals[at as usize]),
-            Kind::Operator { name, start, len } => {
-                Node::Operator(name, &self.operands[start as usize..(start + len) as usize])
+        match self.kinds.get(id.index()) {
+            Some(Kind::Leaf(name)) => Node::Leaf(*name),
+            Some(Kind::Placeholder(name)) => Node::Placeholder(*name),
+            Some(Kind::Literal(at)) => Node::Literal(&self.literals[*at as usize]),
+            Some(Kind::Operator { name, start, len }) => {
+                Node::Operator(*name, &self.operands[*start as usize..(*start + *len) as usize])
             }
+            None => Node::Literal(&NO_NODE),
         }
     }
 
     /// The operands of the node; none for leaves, literals and placeholders.
     #[must_use]
     pub fn operands(&self, id: NodeId) -> &[NodeId] {
-        match self.kinds[id.index()] {
-            Kind::Operator { start, len, .. } => &self.operands[start as usize..(start + len) as usize],
+        match self.kinds.get(id.index()) {
+            Some(Kind::Operator { start, len, .. }) => &self.operands[*start as usize..(*start + *len) as usize],
             _ => &[],
         }
     }
@@ -272,7 +294,9 @@ impl Graph {
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
         let mut needed = vec![false; self.len()];
         for root in roots {
-            needed[root.index()] = true;
+            if let Some(flag) = needed.get_mut(root.index()) {
+                *flag = true;
+            }
         }
         for index in (0..self.len()).rev() {
             if needed[index] {
@@ -325,6 +349,25 @@ mod tests {
         assert_ne!(g.placeholder("x", None), x);
         assert_eq!(g.spans(x).collect::<Vec<_>>(), [Span::new(0, 1), Span::new(4, 5)]);
         assert_eq!(g.span(one), None);
+    }
+
+    #[test]
+    fn ids_of_another_graph_are_other_nodes_or_none() {
+        let mut other = Graph::new();
+        let foreign = (0..10).map(|n| other.leaf(&n.to_string(), None)).last().unwrap();
+        let name = other.intern("math.add");
+        let mut g = Graph::new();
+        let x = g.leaf("x", Some(Span::new(0, 1)));
+        assert_eq!(g.node(foreign), Node::Literal(&Value::Nothing));
+        assert_eq!((g.operands(foreign), g.span(foreign), g.spans(foreign).count()), (&[][..], None, 0));
+        assert_eq!(&**g.name(name), "");
+        g.note_span(foreign, Some(Span::new(0, 1)));
+        assert_eq!(g.reachable([x, foreign]), [true]);
+        let sum = g.operator_named(name, &[x, foreign, NodeId::from_index(1)], None);
+        let missing = NodeId::from_index(1);
+        assert_eq!((sum.index(), g.operands(sum)), (2, &[x, missing, missing][..]));
+        assert_eq!(g.node(missing), Node::Literal(&Value::Nothing));
+        assert!(matches!(g.node(sum), Node::Operator(nameless, _) if g.name(nameless).is_empty()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! runs a model checks the limits of that stage and says which was exceeded with [`Limits::exceeded`]. What a limit protects
 //! and what happens beyond it is in `docs/limits.md`.
 
-use crate::{Code, Diagnostic};
+use crate::{Code, Diagnostic, Graph};
 use cembra_runtime::{Arena, Context, Extent, QType};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -90,11 +90,17 @@ limits! {
     SourceBytes source_bytes: usize = 16 << 20, "bytes of text", "split the model";
     /// Reading: bytes of a file with a model, binary or JSON. Default 256 MiB.
     FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
-    /// Reading: levels of brackets, calls and conditions inside each other, and of tuples, also those made step by step.
-    /// Default 256. Sums, `**` and `else if` chains of any length are one level.
-    Nesting nesting: usize = 256, "levels of nesting", "name inner parts with `let`, and keep tuples flat";
+    /// Reading: levels of brackets, calls and conditions inside each other. Default 256. Sums, `**` and `else if` chains of any
+    /// length are one level.
+    Nesting nesting: usize = 256, "levels of nesting", "name inner parts with `let`";
+    /// Reading and preparing: levels of tuples inside each other, in types and in values, also those made step by step. Default
+    /// 64: what is done with tuples of so many levels fits on a stack of 256 KiB.
+    TupleNesting tuple_nesting: usize = 64, "levels of tuples", "keep tuples flat";
     /// Reading: nodes of the graph, function bodies and definitions that nobody uses included. Default 4 million.
     Nodes nodes: usize = 4_000_000, "nodes", "split the model, or call fewer functions";
+    /// Reading: operands of all operators together, each occurrence counted. Default 16 million. In a file the places of a source
+    /// are counted too, by themselves.
+    Operands operands: usize = 16_000_000, "operands", "split the model, or give operators fewer operands";
     /// Reading: bytes of all literals together, each occurrence counted. Default 16 MiB.
     LiteralBytes literal_bytes: usize = 16 << 20, "bytes of literals", "make long texts inputs";
     /// Reading: bytes of one name, or of one path of an operator. Default 1 KiB.
@@ -210,11 +216,20 @@ impl Limits {
 }
 
 impl Limits {
+    /// The limit of its size that a graph exceeds, if it does.
+    pub(crate) fn beyond(&self, graph: &Graph) -> Option<Limit> {
+        match graph {
+            _ if graph.len() > self.nodes => Some(Limit::Nodes),
+            _ if graph.operand_count() > self.operands => Some(Limit::Operands),
+            _ => None,
+        }
+    }
+
     /// How large the types of a model may be, all together in fields and each in nesting. At most as many fields as still
     /// have an address of 32 bits, whatever they hold.
     #[must_use]
     pub fn type_allowance(&self) -> Extent {
-        Extent { fields: self.tuple_fields.min(64 << 20), nesting: self.nesting }
+        Extent { fields: self.tuple_fields.min(64 << 20), nesting: self.tuple_nesting }
     }
 
     /// Takes a type out of an allowance.
@@ -224,7 +239,7 @@ impl Limits {
     pub fn admit_type(qtype: &QType, allowance: &mut Extent) -> Result<(), Limit> {
         let extent = qtype.extent(*allowance);
         if extent.nesting > allowance.nesting {
-            return Err(Limit::Nesting);
+            return Err(Limit::TupleNesting);
         }
         allowance.fields = allowance.fields.checked_sub(extent.fields).ok_or(Limit::TupleFields)?;
         Ok(())
@@ -296,7 +311,9 @@ mod tests {
             "16777216 bytes of text",
             "268435456 bytes of a file",
             "256 levels of nesting",
+            "64 levels of tuples",
             "4000000 nodes",
+            "16000000 operands",
             "16777216 bytes of literals",
             "1024 bytes of a name",
             "16000000 steps of calls and sequences",

@@ -40,7 +40,7 @@ impl Places {
 
     /// Adds a place to those of a node.
     pub(crate) fn note(&mut self, node: NodeId, span: Span) {
-        let place = &mut self.nodes[node.index()];
+        let Some(place) = self.nodes.get_mut(node.index()) else { return };
         if place.first.is_none() {
             place.first = Some(span);
             return;
@@ -56,12 +56,12 @@ impl Places {
 
     /// The first place of a node.
     pub(crate) fn first(&self, node: NodeId) -> Option<Span> {
-        self.nodes[node.index()].first
+        self.nodes.get(node.index())?.first
     }
 
     /// All places of a node, in the order they were noted.
     pub(crate) fn all(&self, node: NodeId) -> impl Iterator<Item = Span> + '_ {
-        let Place { first, last } = self.nodes[node.index()];
+        let Place { first, last } = self.nodes.get(node.index()).copied().unwrap_or(Place { first: None, last: NONE });
         let mut next = self.further.get(last as usize).map(|last| last.next);
         let further = std::iter::from_fn(move || {
             let at = next?;

@@ -117,7 +117,7 @@ fn copy_outputs(from: &Program, to: &mut Graph) -> Vec<Option<NodeId>> {
             }
         });
     }
-    from.outputs.iter().map(|output| copies[output.node.index()]).collect()
+    from.outputs.iter().map(|output| copies.get(output.node.index()).copied().flatten()).collect()
 }
 
 #[cfg(test)]

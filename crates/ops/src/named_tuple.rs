@@ -5,8 +5,8 @@ use crate::compound::{field, field_count, field_name, field_type, position};
 use crate::definition::{Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::{Code, ScalarValue, Value};
-use cembra_runtime::{Fields, Names, QType};
+use cembra_expr::{Code, ScalarValue, Value, near_names};
+use cembra_runtime::{Excerpt, Fields, Names, QType};
 
 /// The literal text that says names; operators that need one say how it is written.
 fn literal_text<'a>(arg: &Argument<'a>) -> Option<&'a str> {
@@ -84,16 +84,16 @@ fn no_field(found: &QType, name: &str) -> TypeFault {
     let what = if matches!(found, QType::Tuple(_)) { "named tuple" } else { "optional" };
     let fault = TypeFault {
         code: Code::UnknownName,
-        message: format!("the {what} has no field `{name}`"),
+        message: format!("the {what} has no field `{}`", Excerpt::quoted(name)),
         operand: Some(1),
         hint: None,
     };
-    let near = names.iter().map(|known| (strsim::osa_distance(name, known), known)).min();
-    match near.filter(|(distance, _)| *distance <= 1 + name.len() / 4) {
-        Some((_, known)) => fault.hint(format!("did you mean `{known}`?")),
+    match near_names(name, 1 + name.len() / 4, names.iter().copied()).first() {
+        Some(known) => fault.hint(format!("did you mean `{known}`?")),
         None if names.is_empty() => fault.hint("it has no fields"),
         None => {
-            let listed: Vec<_> = names.iter().take(LISTED).map(|known| format!("`{known}`")).collect();
+            let listed: Vec<_> =
+                names.iter().take(LISTED).map(|known| format!("`{}`", Excerpt::quoted(known))).collect();
             let more = if names.len() > LISTED { ", .." } else { "" };
             fault.hint(format!("its fields are {}{more}", listed.join(", ")))
         }

@@ -8,7 +8,7 @@ use crate::{
     annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, sequence,
     strings, structure, tuple,
 };
-use cembra_expr::{Callable, Vocabulary};
+use cembra_expr::{Callable, Vocabulary, near_names};
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
@@ -320,15 +320,9 @@ impl Vocabulary for Registry {
 
     fn suggest(&self, name: &str) -> Vec<String> {
         // A dotted name is compared with dotted names, a short one with short ones.
-        let mut near: Vec<(usize, &str)> = self
-            .names
-            .keys()
-            .filter(|known| !known.contains("._") && known.contains('.') == name.contains('.'))
-            .map(|known| (strsim::osa_distance(name, known), *known))
-            .filter(|(distance, _)| *distance <= 1 + own(name).len() / 4)
-            .collect();
-        near.sort_unstable();
-        near.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
+        let known = self.names.keys().copied();
+        let alike = known.filter(|known| !known.contains("._") && known.contains('.') == name.contains('.'));
+        near_names(name, 1 + own(name).len() / 4, alike).into_iter().map(ToOwned::to_owned).collect()
     }
 }
 

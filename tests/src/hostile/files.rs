@@ -49,7 +49,54 @@ fn json(nodes: &str) -> Source {
     ))
 }
 
+/// A file of one leaf and operators of a million operands each.
+fn operands(millions: usize) -> Source {
+    const MILLION: usize = 1_000_000;
+    let (mut kinds, mut subjects, mut arities) = (vec![1], vec![0], Vec::new());
+    let mut column = Vec::with_capacity(millions * MILLION);
+    for number in 1..=millions {
+        kinds.push(4);
+        subjects.push(1);
+        varint(MILLION as u64, &mut arities);
+        let mut distance = Vec::new();
+        varint(number as u64, &mut distance);
+        column.extend(distance.repeat(MILLION));
+    }
+    let long = |bytes: &[u8]| bytes.len() as u64;
+    Source::Binary(file(&[
+        (4, 3, b"\x0a\x01y"),
+        (5, 1, b"x"),
+        (5, 15, b"core.make_tuple"),
+        (7, long(&kinds), &kinds),
+        (8, long(&subjects), &subjects),
+        (9, long(&arities), &arities),
+        (10, long(&column), &column),
+    ]))
+}
+
 pub(super) const CASES: &[Case] = &[
+    slow("15 operators of a million operands each, as a file", "missing-input-type", || operands(15)),
+    quick("58 operators of a million operands each, as a file", "limit operands", || operands(58)),
+    slow("238 operators of a million operands each, as a file", "limit operands", || operands(238)),
+    slow("58 million operands of one JSON node", "limit operands", || {
+        json(&format!("{{\"leaf\":\"x\"}},{{\"operator\":\"f\",\"operands\":[{}]}}", listed("0", 58_000_000)))
+    }),
+    slow("20 million places of one JSON node", "limit operands", || {
+        json(&format!("{{\"literal\":\"1\",\"spans\":[{}]}}", listed("[0,1]", 20_000_000)))
+    }),
+    // Each kind is a field of its own, not one column of them.
+    quick("10 MiB of kinds, one by one", "limit nodes", || {
+        let mut bytes = file(&[(5, 1, b"x")]);
+        bytes.extend([0x38, 1].repeat(MANY / 2));
+        Source::Binary(bytes)
+    }),
+    quick("a literal of 20 million names", "limit literal_bytes", || {
+        let names = [0x0a, 0].repeat(20_000_000);
+        let (mut part, mut literal) = (Vec::new(), Vec::new());
+        field(7, names.len() as u64, &names, &mut part);
+        field(1, part.len() as u64, &part, &mut literal);
+        Source::Binary(file(&[(6, literal.len() as u64, &literal)]))
+    }),
     quick("a file that ends in its header", "wire", || Source::Binary(file(&[])[..7].to_vec())),
     quick("a file that claims 2^60 names", "wire", || Source::Binary(file(&[(5, 1 << 60, b"a")]))),
     quick("a file that claims 2^32 kinds", "wire", || Source::Binary(file(&[(7, 1 << 32, &[1])]))),
@@ -67,7 +114,7 @@ pub(super) const CASES: &[Case] = &[
         let literal = [10, 6, 32, 0xff, 0xff, 0xff, 0xff, 0x0f];
         Source::Binary(file(&[(6, 8, &literal), (7, 1, &[3])]))
     }),
-    quick("tuples inside each other, as a file", "limit nesting", || {
+    quick("tuples inside each other, as a file", "limit tuple_nesting", || {
         let parts = [10, 2, 32, 1].repeat(100_000);
         Source::Binary(file(&[(6, parts.len() as u64, &parts), (7, 1, &[3])]))
     }),
@@ -100,7 +147,7 @@ pub(super) const CASES: &[Case] = &[
             "{{\"format\": \"cembra-program\", \"version\": 1, \"inputs\": [{inputs}], \"nodes\": [], \"outputs\": []}}"
         ))
     }),
-    quick("a JSON literal of 10 MiB of brackets", "limit nesting", || {
+    quick("a JSON literal of 10 MiB of brackets", "limit tuple_nesting", || {
         json(&format!("{{\"literal\":\"{}\"}}", "(".repeat(MANY)))
     }),
     quick("a million spans of one JSON node", "value", || {

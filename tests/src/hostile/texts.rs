@@ -49,6 +49,34 @@ pub(super) const CASES: &[Case] = &[
     quick("100,000 operands of wrong types", "type-mismatch", || {
         lines("", 0..MILLION / 10, |n| format!("output a{n} = {n} + \"a\""), "")
     }),
+    quick("a million unknown operators in one statement", "unknown-name", || {
+        Source::Text((0..MILLION).map(|n| format!("no{n}(1)")).collect::<Vec<_>>().join(" + "))
+    }),
+    quick("a hundred fields that there are not, of a kilobyte each", "unknown-name", || {
+        let name = |n: usize| format!("{:a<1000}", format!("n{n}"));
+        let fields = (0..270).map(|n| format!("{}: 1", name(n))).collect::<Vec<_>>().join(", ");
+        lines(&format!("let t = {{{fields}}}"), 0..100, |n| format!("output y{n} = t.{}", name(1_000 + n)), "")
+    }),
+    quick("a hundred fields that there are not, among 20,000", "unknown-name", || {
+        let name = |n: usize| format!("{:a<30}", format!("n{n}"));
+        let fields = (0..20_000).map(|n| format!("{}: 1", name(n))).collect::<Vec<_>>().join(", ");
+        lines(&format!("let t = {{{fields}}}"), 0..100, |n| format!("output y{n} = t.{}", name(100_000 + n)), "")
+    }),
+    quick("a text of 15 MiB, wrong a hundred times", "unknown-name", || {
+        let text = format!("let t = \"{}\"\nlet r = {{a: 1}}", "a".repeat(15 << 20));
+        lines(&text, 0..100, |n| format!("output y{n} = namedtuple.get_field(r, t) + {n}"), "")
+    }),
+    quick("a format of 15 MiB, wrong a hundred times", "arguments", || {
+        let text = format!("let t = \"{{x:{}}}\"", "9".repeat(15 << 20));
+        lines(&text, 0..100, |n| format!("output y{n} = strings.format(t, x={n})"), "")
+    }),
+    quick("100,000 exports of one name", "name", || {
+        lines("input x: i32", 0..MILLION / 10, |n| format!("output y{n} = annotation.export(x + {n}, \"a\")"), "")
+    }),
+    quick("a type of 250,000 fields, wrong a hundred times", "type-mismatch", || {
+        let text = format!("input t: ({})", vec!["f64?"; MILLION / 4].join(", "));
+        lines(&text, 0..100, |n| format!("output y{n} = t + {n}"), "")
+    }),
     slow("500,000 inputs without types", "missing-input-type", || {
         lines("", 0..MILLION / 2, |n| format!("output y{n} = x{n}"), "")
     }),

@@ -6,6 +6,7 @@ mod rust;
 mod structs;
 
 use crate::backend::refusal;
+use crate::options::Started;
 use crate::sites::{Sites, operator_name};
 use crate::{Error, Model, Options};
 use cembra_expr::{Code, Diagnostic, Program};
@@ -88,7 +89,7 @@ fn compile(
     binding: &Binding,
     program: &Program,
     (name, target): (&str, &Target),
-    options: &Options,
+    options: &Started,
 ) -> Result<Vec<u8>, Error> {
     let sites = sites(plan, program);
     cembra_native::object(plan, binding, options.tier, options.budget(), target, name, &sites).map_err(|error| {

@@ -20,8 +20,8 @@ pub(crate) fn write(interface: &Interface) -> String {
         write_struct(&mut text, interface, one);
     }
     let (input, output) = (path(&interface.input), path(&interface.output));
-    let input_lives = if is_view(interface, &interface.input) { "<'t>" } else { "" };
-    let output_lives = if is_view(interface, &interface.output) { "<'t>" } else { "" };
+    let input_lives = if interface.input.has_views { "<'t>" } else { "" };
+    let output_lives = if interface.output.has_views { "<'t>" } else { "" };
     let _ = write!(
         text,
         r#"
@@ -60,7 +60,7 @@ fn write_struct(text: &mut String, interface: &Interface, one: &Struct) {
         "output" => "The outputs of the model.",
         _ => "A tuple of the model.",
     };
-    let lives = if is_view(interface, one) { "<'a>" } else { "" };
+    let lives = if one.has_views { "<'a>" } else { "" };
     let _ = writeln!(
         text,
         "\n/// {about}\n#[repr(C)]\n{UNUSED}\n#[derive(Clone, Copy, Debug, Default)]\npub struct {whole}{lives} {{"
@@ -84,20 +84,11 @@ fn path(one: &Struct) -> String {
     first.to_ascii_uppercase() + rest
 }
 
-/// True if there are texts or bytes inside.
-fn is_view(interface: &Interface, one: &Struct) -> bool {
-    // Tuples nest only as deep as the text that spelled their type.
-    one.fields.iter().any(|field| match &field.ty {
-        FieldType::Simple(qtype) => qtype.scalar().is_some_and(Scalar::is_string),
-        FieldType::Tuple(at) => is_view(interface, &interface.tuples[*at]),
-    })
-}
-
 fn type_name(interface: &Interface, ty: &FieldType) -> String {
     match ty {
         FieldType::Tuple(at) => {
             let one = &interface.tuples[*at];
-            path(one) + if is_view(interface, one) { "<'a>" } else { "" }
+            path(one) + if one.has_views { "<'a>" } else { "" }
         }
         FieldType::Simple(qtype) if qtype.is_optional() => format!("cembra_runtime::Optional<{}>", simple_name(qtype)),
         FieldType::Simple(qtype) => match qtype.scalar() {

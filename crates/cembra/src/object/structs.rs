@@ -2,8 +2,8 @@
 //! and in Rust, at the offsets that both compilers will give them.
 
 use cembra_plan::{Base, Binding, Place, Plan, ValueId};
-use cembra_runtime::{Fields, Layout, QType};
-use std::collections::HashSet;
+use cembra_runtime::{Fields, Layout, QType, Scalar};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What programs see of a model.
@@ -26,6 +26,8 @@ pub(crate) struct Struct {
     pub(crate) name: String,
     pub(crate) fields: Vec<StructField>,
     pub(crate) size: u32,
+    /// True if there are texts or bytes inside.
+    pub(crate) has_views: bool,
 }
 
 /// A field of a struct.
@@ -70,7 +72,7 @@ impl Interface {
 #[derive(Default)]
 struct Tuples {
     made: Vec<Struct>,
-    known: Vec<Fields<QType>>,
+    known: HashMap<Fields<QType>, usize>,
 }
 
 impl Tuples {
@@ -88,9 +90,9 @@ impl Tuples {
 
     /// A struct of these fields, and the offset of each. What takes no space is left out: C has no such fields.
     fn lay_out(&mut self, name: String, fields: &[(Arc<str>, &QType)]) -> (Struct, Vec<u32>) {
-        let mut taken = HashSet::new();
+        let mut taken = Taken::default();
         let mut whole = Layout { size: 0, align: 1 };
-        let mut made = Struct { name, fields: Vec::with_capacity(fields.len()), size: 0 };
+        let mut made = Struct { name, fields: Vec::with_capacity(fields.len()), size: 0, has_views: false };
         let mut offsets = Vec::with_capacity(fields.len());
         for (original, qtype) in fields {
             let part = qtype.layout();
@@ -100,8 +102,12 @@ impl Tuples {
                 continue;
             }
             whole = Layout { size: offset + part.size, align: whole.align.max(part.align) };
-            let name = identifier(original, &mut taken);
+            let name = taken.identifier(original);
             let ty = self.field_type(qtype);
+            made.has_views |= match &ty {
+                FieldType::Simple(qtype) => qtype.scalar().is_some_and(Scalar::is_string),
+                FieldType::Tuple(at) => self.made[*at].has_views,
+            };
             made.fields.push(StructField { original: original.clone(), name, ty, offset });
         }
         made.size = whole.align_up(whole.size);
@@ -110,8 +116,8 @@ impl Tuples {
 
     fn field_type(&mut self, qtype: &QType) -> FieldType {
         let QType::Tuple(fields) = qtype else { return FieldType::Simple(qtype.clone()) };
-        if let Some(known) = self.known.iter().position(|known| known == fields) {
-            return FieldType::Tuple(known);
+        if let Some(known) = self.known.get(fields) {
+            return FieldType::Tuple(*known);
         }
         // Tuples nest only as deep as the text that spelled their type.
         let names = (0..).map(|at| match fields.names().and_then(|names| names.get(at)) {
@@ -120,10 +126,11 @@ impl Tuples {
         });
         let parts: Vec<(Arc<str>, &QType)> = names.zip(fields.iter()).collect();
         let (mut made, _) = self.lay_out(String::new(), &parts);
-        made.name = format!("tuple{}", self.made.len());
+        let at = self.made.len();
+        made.name = format!("tuple{at}");
         self.made.push(made);
-        self.known.push(fields.clone());
-        FieldType::Tuple(self.known.len() - 1)
+        self.known.insert(fields.clone(), at);
+        FieldType::Tuple(at)
     }
 }
 
@@ -133,18 +140,33 @@ pub(crate) fn is_identifier(name: &str) -> bool {
     plain && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !RESERVED.contains(&name)
 }
 
-/// A name like this one that C and Rust take and no other field has.
-fn identifier(name: &str, taken: &mut HashSet<String>) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let mut made: String = name.chars().map(plain).collect();
-    if !made.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        made.insert_str(0, "x_");
+/// The names that fields of a struct have, each with the number to try next for another field of that name.
+#[derive(Default)]
+struct Taken(HashMap<String, u64>);
+
+impl Taken {
+    /// A name like this one that C and Rust take and no other field has: the second of a name has `_` behind it, and others
+    /// `_3`, `_4` and so on.
+    fn identifier(&mut self, name: &str) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut wanted: String = name.chars().map(plain).collect();
+        if !wanted.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            wanted.insert_str(0, "x_");
+        }
+        if RESERVED.contains(&wanted.as_str()) {
+            wanted.push('_');
+        }
+        let mut made = wanted.clone();
+        // A name that is tried in vain is that of another field, and behind a name each number is tried once. So all fields
+        // together try only a few times as many names as there are fields.
+        while self.0.contains_key(&made) {
+            let number = self.0.entry(wanted.clone()).or_insert(2);
+            made = if *number == 2 { format!("{wanted}_") } else { format!("{wanted}_{number}") };
+            *number += 1;
+        }
+        self.0.insert(made.clone(), 2);
+        made
     }
-    while RESERVED.contains(&made.as_str()) || taken.contains(&made) {
-        made.push('_');
-    }
-    taken.insert(made.clone());
-    made
 }
 
 /// Words of C, C++ and Rust that are no names, as far as they have only letters and digits, and what the headers define.
@@ -273,8 +295,8 @@ mod tests {
 
     #[test]
     fn names_become_good_in_both_languages_and_stay_apart() {
-        let mut taken = HashSet::new();
-        let mut made = |name: &str| identifier(name, &mut taken);
+        let mut taken = Taken::default();
+        let mut made = |name: &str| taken.identifier(name);
         assert_eq!(made("x"), "x");
         assert_eq!(made("a.b"), "a_b");
         assert_eq!(made("a b"), "a_b_");
@@ -282,6 +304,13 @@ mod tests {
         assert_eq!(made("größe"), "gr__e");
         assert_eq!(made("fn"), "fn_");
         assert_eq!(made("_"), "x__");
+        assert_eq!(made("a+b"), "a_b_3");
+        assert_eq!(made("a_b_3"), "a_b_3_");
+        assert_eq!(made("a-b"), "a_b_4");
+        assert_eq!(made("fn_"), "fn__");
+        // Very many fields whose names differ only in what C does not take.
+        let many: std::collections::HashSet<String> = (0..100_000).map(|n| made(&"+-*/%".repeat(n % 7))).collect();
+        assert_eq!(many.len(), 100_000);
         assert!(is_identifier("score_2") && !is_identifier("2nd") && !is_identifier("int") && !is_identifier(""));
     }
 }

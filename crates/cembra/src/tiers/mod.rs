@@ -5,10 +5,10 @@ mod ladder;
 mod queue;
 mod sync;
 
-use crate::Options;
 use crate::backend::compile;
 use crate::executor::{Executor, Inner};
 use crate::metrics::Event;
+use crate::options::Started;
 use cembra_expr::{Budget, Code, Diagnostic, Limits};
 use cembra_interp::Interpreted;
 use cembra_native::{CodeCache, Compiled, Tier};
@@ -136,7 +136,7 @@ pub(crate) struct Tiered {
 }
 
 impl Tiered {
-    pub(crate) fn new(interpreted: Interpreted, mut plan: Plan, binding: Binding, options: &Options) -> Self {
+    pub(crate) fn new(interpreted: Interpreted, mut plan: Plan, binding: Binding, options: &Started) -> Self {
         plan.shrink_to_fit();
         let (tiering, highest, limits) = (options.tiering, options.tier, *options.budget().limits());
         let (ladder, code_cache) = (Ladder::new(tiering.calls), options.code_cache.clone());
@@ -205,8 +205,8 @@ impl Tiered {
         // Whoever waits goes on, whatever happens.
         let finish = Finish(&self.ladder);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let budget = Budget::start(self.limits);
             for tier in route(self.plan.step_count(), self.highest, self.tiering.every_tier) {
-                let budget = Budget::start(self.limits);
                 let cache = self.code_cache.as_ref();
                 let compiled = compile(&self.plan, &self.binding, *tier, &budget, cache, &model.watch)?;
                 self.ladder.add(rung(*tier), compiled);

@@ -108,8 +108,7 @@ fn rows(
     let mut session = executor.session();
     let mut rows = Vec::new();
     if let Some(mut feed) = feed {
-        let position = |name: &str| feed.fields().iter().position(|(field, _)| field == name);
-        let wanted: Vec<usize> = executor.inputs().iter().filter_map(|input| position(&input.name)).collect();
+        let wanted = feed.positions(executor.inputs());
         while rows.len() < most && feed.next()? {
             let row: Vec<Value> = wanted.iter().map(|at| feed.values()[*at].clone()).collect();
             session.evaluate(&row).map_err(|error| feed.explain_row(text.blame(&error)))?;

@@ -10,6 +10,7 @@ use crate::inputs::{Feed, Sources, check_among};
 use crate::progress::Progress;
 use cembra::{Backend, Executor, QType};
 use clap::ValueEnum;
+use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -168,8 +169,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     note_fallback(&executor, args.verbose);
 
     // The inputs of the executor among the values of the feed: what was folded away is not asked for.
-    let position = |name: &str| feed.fields().iter().position(|(field, _)| field == name);
-    let wanted: Vec<usize> = executor.inputs().iter().filter_map(|input| position(&input.name)).collect();
+    let wanted = feed.positions(executor.inputs());
     let (columns, kept) = columns(&feed, &executor, args.keep_inputs);
     let output = match &args.output {
         Some(path) => Output::create(path)?,
@@ -220,9 +220,9 @@ pub(crate) fn open_dataset(
 /// Names and types of the columns of the results, and which values of the feed stand before the outputs.
 fn columns(feed: &Feed, executor: &Executor, keep_inputs: bool) -> (Vec<(String, QType)>, Vec<usize>) {
     let outputs = executor.outputs();
-    let hidden = |name: &str| outputs.iter().any(|output| *output.name == *name);
+    let hidden: HashSet<&str> = outputs.iter().map(|output| &*output.name).collect();
     let kept: Vec<usize> =
-        (0..feed.fields().len()).filter(|at| keep_inputs && !hidden(&feed.fields()[*at].0)).collect();
+        (0..feed.fields().len()).filter(|at| keep_inputs && !hidden.contains(&*feed.fields()[*at].0)).collect();
     let inputs = kept.iter().map(|at| feed.fields()[*at].clone());
     let columns = inputs.chain(outputs.iter().map(|output| (output.name.to_string(), output.qtype.clone())));
     (columns.collect(), kept)

@@ -3,6 +3,7 @@
 
 use super::error::{DataCode, DataError};
 use super::records::RECORD_VALUES;
+use cembra_expr::near_names;
 pub(crate) use cembra_expr::print_type as spelled;
 use cembra_runtime::{QType, Scalar};
 
@@ -183,25 +184,9 @@ pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-/// How much is measured to find the nearest name, in pairs of letters: what is behind that is not looked at.
-const MEASURED: usize = 4 << 20;
-
-/// The name most like `name`, if one is like it at all: the same but for case, or a third of its letters apart.
+/// The name most like `name`, if one is like it at all: at most a third of its letters apart.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let folded = name.to_lowercase();
-    let allowed = name.chars().count().div_ceil(3);
-    let mut left = MEASURED;
-    names
-        // A name far longer cannot be near, and measuring it would cost.
-        .filter(|other| other.len() <= 2 * name.len() + 4)
-        .take_while(|other| {
-            let pairs = (name.len() + 1).saturating_mul(other.len() + 1);
-            left.checked_sub(pairs).inspect(|rest| left = *rest).is_some()
-        })
-        .map(|other| (strsim::damerau_levenshtein(&folded, other.trim().to_lowercase().as_str()), other))
-        .filter(|(distance, other)| *distance <= allowed && *distance < other.trim().chars().count().max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, other)| other)
+    near_names(name, name.chars().count().div_ceil(3), names).first().copied()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::lexer::Lexer;
 use super::token::{Token, TokenKind};
 use crate::limits::Limit;
 use crate::{Code, Diagnostic, Limits, Span};
+use cembra_runtime::Excerpt;
 
 /// The statement cannot be read further. Its problem is recorded already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,7 +191,7 @@ impl<'s> Cursor<'s> {
         match self.token.kind {
             TokenKind::End => "the end of the text".into(),
             kind if ends_text(kind) => "the end of the statement".into(),
-            _ => format!("`{}`", shorten(self.text(self.token.span))),
+            _ => format!("`{}`", Excerpt::quoted(self.text(self.token.span))),
         }
     }
 
@@ -205,9 +206,11 @@ impl<'s> Cursor<'s> {
                     .hint("a text ends on its line; write a line end inside as `\\n`");
             }
             TokenKind::Invalid => {
-                let problem =
-                    Diagnostic::new(Code::Syntax, format!("`{}` is no part of the language", text.escape_debug()))
-                        .at(span);
+                let problem = Diagnostic::new(
+                    Code::Syntax,
+                    format!("`{}` is no part of the language", Excerpt::quoted(text).to_string().escape_debug()),
+                )
+                .at(span);
                 return match text {
                     "!" => problem.hint("write `not` for negation, `!=` for inequality"),
                     "^" => problem.hint("write `**` for a power"),
@@ -237,9 +240,4 @@ impl<'s> Cursor<'s> {
 /// True for what no statement reaches beyond.
 pub(super) fn ends_text(kind: TokenKind) -> bool {
     kind.begins_statement() || matches!(kind, TokenKind::End | TokenKind::Semicolon)
-}
-
-/// At most 40 characters of a text, for a message.
-pub(super) fn shorten(text: &str) -> String {
-    if text.chars().nth(40).is_none() { text.to_owned() } else { text.chars().take(39).chain(['…']).collect() }
 }

@@ -20,11 +20,12 @@ use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
 use super::{number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
+use crate::limits::Limit;
 use crate::{Code, Diagnostic, ScalarValue, Span, Value};
-use cembra_runtime::{Extent, Fields, QType, Scalar};
+use cembra_runtime::{Excerpt, Extent, Fields, QType, Scalar};
 use std::fmt::Write;
 
-impl Cursor<'_> {
+impl<'s> Cursor<'s> {
     /// True if a literal begins here. A minus does not count.
     pub(super) fn at_literal(&self) -> bool {
         match self.token.kind {
@@ -53,10 +54,112 @@ impl Cursor<'_> {
         types::named(&self.text(span).to_ascii_uppercase())
     }
 
-    /// Reads a literal where `at_literal` is true. `None` if it is malformed, which is recorded.
-    pub(super) fn read_literal(&mut self) -> Result<Option<Value>, Stop> {
+    /// Reads a value: a literal with its sign, or a tuple of values, with names or without. `None` if it is malformed, which is
+    /// recorded.
+    pub(super) fn read_value(&mut self) -> Result<Option<Value>, Stop> {
+        // Tuples wait here until their last field is read: a value that nests deeply takes no stack.
+        let mut open: Vec<Open<'s>> = Vec::new();
+        loop {
+            if self.given_up {
+                return Err(Stop);
+            }
+            let mut value = match self.begin_tuple(open.len())? {
+                Some(tuple) => {
+                    open.push(tuple);
+                    None
+                }
+                None => Some(self.read_single()?),
+            };
+            loop {
+                let Some(tuple) = open.last_mut() else { return Ok(value.flatten()) };
+                let mut goes_on = true;
+                if let Some(field) = value.take() {
+                    tuple.add(field);
+                    tuple.comma = self.take(TokenKind::Comma);
+                    goes_on = tuple.comma;
+                }
+                if goes_on && self.token.kind != tuple.close && !self.ends_tuple(tuple) {
+                    if let Some(names) = &mut tuple.names {
+                        names.push(self.read_field_name()?);
+                    }
+                    break;
+                }
+                if let Some(tuple) = open.pop() {
+                    value = Some(self.end_tuple(tuple)?);
+                }
+            }
+        }
+    }
+
+    /// Reads the beginning of a tuple, if one begins here.
+    fn begin_tuple(&mut self, depth: usize) -> Result<Option<Open<'s>>, Stop> {
+        let name = match self.token.kind {
+            TokenKind::OpenRound => None,
+            TokenKind::OpenCurly => Some(TypeName::NamedTuple),
+            TokenKind::Type => types::named(self.text(self.token.span)),
+            TokenKind::Word => self.type_before_brace(),
+            _ => return Ok(None),
+        };
+        let (close, is_named) = match name {
+            None if self.token.kind == TokenKind::OpenRound => (TokenKind::CloseRound, false),
+            Some(TypeName::Tuple) => (TokenKind::CloseCurly, false),
+            Some(TypeName::NamedTuple) => (TokenKind::CloseCurly, true),
+            Some(TypeName::Of(_) | TypeName::NotYet) | None => return Ok(None),
+        };
+        if matches!(self.token.kind, TokenKind::Type | TokenKind::Word) {
+            self.advance();
+            if self.token.kind != TokenKind::OpenCurly {
+                return Err(self.unexpected("`{`"));
+            }
+        }
+        let bracket = self.token.span;
+        if depth >= self.limits.tuple_nesting {
+            return Err(self.limit(Limit::TupleNesting, Some(bracket)));
+        }
+        self.enter(bracket)?;
+        self.advance();
+        let names = is_named.then(FieldNames::default);
+        Ok(Some(Open { bracket, close, names, values: Some(Vec::new()), comma: false }))
+    }
+
+    /// True where a tuple is left open.
+    fn ends_tuple(&self, tuple: &Open<'_>) -> bool {
+        if tuple.names.is_some() { self.ends_fields() } else { ends_text(self.token.kind) }
+    }
+
+    /// Reads the end of a tuple, of which all fields are read. One value in brackets, without a comma, is itself.
+    fn end_tuple(&mut self, tuple: Open<'_>) -> Result<Option<Value>, Stop> {
+        let is_round = tuple.close == TokenKind::CloseRound;
+        if self.token.kind != tuple.close {
+            return Err(self.unclosed(tuple.bracket, if is_round { "`,` or `)`" } else { "`,` or `}`" }));
+        }
+        self.advance();
+        self.leave();
+        if let Some(names) = tuple.names {
+            let names = names.check().map_err(|problem| self.stop(problem))?;
+            return Ok(tuple.values.and_then(|values| Fields::named(names, values)).map(Value::Tuple));
+        }
+        Ok(tuple.values.map(|mut values| match values.pop() {
+            Some(only) if is_round && values.is_empty() && !tuple.comma => only,
+            last => {
+                values.extend(last);
+                Value::Tuple(values.into())
+            }
+        }))
+    }
+
+    /// Reads a value that is no tuple: a literal, a number also with its sign.
+    fn read_single(&mut self) -> Result<Option<Value>, Stop> {
         let Token { kind, span, .. } = self.token;
         let value = match kind {
+            TokenKind::Minus | TokenKind::Plus => {
+                self.advance();
+                if !self.token.kind.is_number() {
+                    return Err(self.unexpected("a number"));
+                }
+                let minus = (kind == TokenKind::Minus).then_some(span);
+                return Ok(self.read_number(minus, None).map(Value::Scalar));
+            }
             TokenKind::Number | TokenKind::Inf | TokenKind::Nan => {
                 return Ok(self.read_number(None, None).map(Value::Scalar));
             }
@@ -66,7 +169,7 @@ impl Cursor<'_> {
                 let name = types::named(self.text(span));
                 return self.read_typed(name);
             }
-            TokenKind::Word => {
+            TokenKind::Word if self.at_literal() => {
                 let name = self.type_before_brace();
                 return self.read_typed(name);
             }
@@ -110,7 +213,7 @@ impl Cursor<'_> {
         Ok(None)
     }
 
-    /// Reads a type literal, or a `TYPE{..}` literal, whose first word is the current token.
+    /// Reads a type literal, or a `TYPE{..}` literal, whose first word is the current token; those of tuples are begun already.
     fn read_typed(&mut self, name: Option<TypeName>) -> Result<Option<Value>, Stop> {
         let word = self.advance().span;
         match name {
@@ -122,48 +225,10 @@ impl Cursor<'_> {
                     Ok(Some(Value::Type(qtype)))
                 }
             }
-            Some(TypeName::Tuple) => {
-                if self.token.kind != TokenKind::OpenCurly {
-                    return Err(self.unexpected("`{`"));
-                }
-                let open = self.token.span;
-                let fields = self.read_values(open, TokenKind::CloseCurly, "`,` or `}`")?;
-                Ok(fields.values.map(|fields| Value::Tuple(fields.into())))
-            }
-            Some(TypeName::NamedTuple) => {
-                if self.token.kind != TokenKind::OpenCurly {
-                    return Err(self.unexpected("`{`"));
-                }
-                self.read_named_values()
-            }
-            Some(TypeName::NotYet) | None => Err(self.stop(types::not_yet(self.text(word)).at(word))),
-        }
-    }
-
-    /// Reads `{x: 1, y: 2}`, whose bracket is the current token.
-    fn read_named_values(&mut self) -> Result<Option<Value>, Stop> {
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
-        let (mut names, mut values) = (FieldNames::default(), Some(Vec::new()));
-        while self.token.kind != TokenKind::CloseCurly && !self.ends_fields() {
-            names.push(self.read_field_name()?);
-            let value = self.read_value()?;
-            values = values.zip(value).map(|(mut values, value)| {
-                values.push(value);
-                values
-            });
-            if !self.take(TokenKind::Comma) {
-                break;
+            Some(TypeName::Tuple | TypeName::NamedTuple | TypeName::NotYet) | None => {
+                Err(self.stop(types::not_yet(self.text(word)).at(word)))
             }
         }
-        if self.token.kind != TokenKind::CloseCurly {
-            return Err(self.unclosed(open, "`,` or `}`"));
-        }
-        self.advance();
-        self.leave();
-        let names = names.check().map_err(|problem| self.stop(problem))?;
-        Ok(values.and_then(|values| Fields::named(names, values)).map(Value::Tuple))
     }
 
     /// Reads `{v}` behind a type.
@@ -237,7 +302,7 @@ impl Cursor<'_> {
             match number::read(self.text(span), negative, want) {
                 Ok(value) => return Some(value),
                 Err(misread) => {
-                    let (message, hint) = misread.message(&super::cursor::shorten(self.text(whole)));
+                    let (message, hint) = misread.message(&Excerpt::quoted(self.text(whole)).to_string());
                     let problem = Diagnostic::new(Code::Literal, message).at(whole);
                     self.report(hint.into_iter().fold(problem, Diagnostic::hint));
                     return None;
@@ -252,7 +317,7 @@ impl Cursor<'_> {
             Scalar::Float64 => ScalarValue::Float64(not_finite.copysign(sign)),
             Scalar::WeakFloat => ScalarValue::WeakFloat(not_finite.copysign(sign)),
             _ => {
-                let message = format!("`{}` is not of type {scalar}", self.text(whole));
+                let message = format!("`{}` is not of type {scalar}", Excerpt::quoted(self.text(whole)));
                 self.report(Diagnostic::new(Code::Literal, message).at(whole));
                 return None;
             }
@@ -279,8 +344,7 @@ impl Cursor<'_> {
         if is_nan {
             return value;
         }
-        let message =
-            format!("`{}` are not the bits of a NaN of type {scalar}", super::cursor::shorten(self.text(span)));
+        let message = format!("`{}` are not the bits of a NaN of type {scalar}", Excerpt::quoted(self.text(span)));
         self.report(Diagnostic::new(Code::Literal, message).at(span));
         None
     }
@@ -306,66 +370,28 @@ impl Cursor<'_> {
             }
         }
     }
-
-    /// Reads a value: a literal with its sign, or a tuple of values, with names or without.
-    pub(super) fn read_value(&mut self) -> Result<Option<Value>, Stop> {
-        let Token { kind, span, .. } = self.token;
-        match kind {
-            TokenKind::Minus | TokenKind::Plus => {
-                self.advance();
-                if !self.token.kind.is_number() {
-                    return Err(self.unexpected("a number"));
-                }
-                let minus = (kind == TokenKind::Minus).then_some(span);
-                Ok(self.read_number(minus, None).map(Value::Scalar))
-            }
-            TokenKind::OpenRound => {
-                let list = self.read_values(span, TokenKind::CloseRound, "`,` or `)`")?;
-                Ok(list.values.map(|mut values| match values.pop() {
-                    Some(only) if values.is_empty() && !list.comma => only,
-                    last => {
-                        values.extend(last);
-                        Value::Tuple(values.into())
-                    }
-                }))
-            }
-            TokenKind::OpenCurly => self.read_named_values(),
-            _ if self.at_literal() => self.read_literal(),
-            _ => Err(self.unexpected("a literal")),
-        }
-    }
-
-    /// Reads values up to `close`.
-    fn read_values(&mut self, open: Span, close: TokenKind, expected: &str) -> Result<Values, Stop> {
-        self.enter(open)?;
-        self.advance();
-        let mut list = Values { values: Some(Vec::new()), comma: false };
-        while self.token.kind != close && !ends_text(self.token.kind) {
-            let value = self.read_value()?;
-            list.values = list.values.zip(value).map(|(mut values, value)| {
-                values.push(value);
-                values
-            });
-            list.comma = self.take(TokenKind::Comma);
-            if !list.comma {
-                break;
-            }
-        }
-        if self.token.kind != close {
-            return Err(self.unclosed(open, expected));
-        }
-        self.advance();
-        self.leave();
-        Ok(list)
-    }
 }
 
-/// The values in a bracket.
-struct Values {
+/// A tuple whose fields are being read.
+struct Open<'s> {
+    bracket: Span,
+    /// What closes it.
+    close: TokenKind,
+    /// The names so far, if its fields have names.
+    names: Option<FieldNames<'s>>,
     /// `None` if one of them is malformed.
     values: Option<Vec<Value>>,
-    /// True if a comma stands before the closing bracket.
+    /// True if a comma stands behind the last of them.
     comma: bool,
+}
+
+impl Open<'_> {
+    fn add(&mut self, field: Option<Value>) {
+        self.values = self.values.take().zip(field).map(|(mut values, field)| {
+            values.push(field);
+            values
+        });
+    }
 }
 
 /// Writes a value in the form that reads back as the same value.

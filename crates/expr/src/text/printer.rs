@@ -168,7 +168,9 @@ impl<'g> Printer<'g> {
         printer.scopes = Scopes::new(graph, &needed);
         let mut uses = vec![0_u32; needed.len()];
         for root in roots {
-            uses[root.index()] += 1;
+            if let Some(uses) = uses.get_mut(root.index()) {
+                *uses += 1;
+            }
         }
         let ids = || needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(i, _)| NodeId::from_index(i));
         for operand in ids().flat_map(|id| graph.operands(id)) {
@@ -258,7 +260,7 @@ impl<'g> Printer<'g> {
                     self.out.push_str(name);
                 }
                 Piece::FieldName(index, name) => write_field_name(&mut self.out, index, name),
-                Piece::Operand(id, level) => match self.lets[id.index()] {
+                Piece::Operand(id, level) => match self.lets.get(id.index()).copied().flatten() {
                     Some(number) => self.out.push_str(&self.names[number as usize]),
                     None => self.write_body(id, level),
                 },

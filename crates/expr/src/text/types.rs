@@ -4,8 +4,8 @@
 use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
-use crate::Span;
-use crate::{Code, Diagnostic};
+use crate::limits::Limit;
+use crate::{Code, Diagnostic, Span};
 use cembra_runtime::{Fields, NameError, Names, QType, Scalar, Shape};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -93,9 +93,104 @@ impl<'s> FieldNames<'s> {
     }
 }
 
+/// A tuple type whose fields are being read.
+struct Open<'s> {
+    bracket: Span,
+    /// The names so far, if its fields have names.
+    names: Option<FieldNames<'s>>,
+    fields: Vec<QType>,
+    /// True if a comma stands behind the last of them.
+    comma: bool,
+}
+
 impl<'s> Cursor<'s> {
     /// Reads a type.
     pub(super) fn read_type(&mut self) -> Result<QType, Stop> {
+        // Tuples wait here until their last field is read: a type that nests deeply takes no stack.
+        let mut open: Vec<Open<'s>> = Vec::new();
+        loop {
+            let mut found = match self.begin_tuple_type(open.len())? {
+                Some(tuple) => {
+                    open.push(tuple);
+                    None
+                }
+                None => Some(self.read_single_type()?),
+            };
+            loop {
+                let Some(tuple) = open.last_mut() else { return found.ok_or(Stop) };
+                let mut goes_on = true;
+                if let Some(field) = found.take() {
+                    tuple.fields.push(field);
+                    tuple.comma = self.take(TokenKind::Comma);
+                    goes_on = tuple.comma;
+                }
+                if goes_on && !self.ends_tuple_type(tuple) {
+                    if let Some(names) = &mut tuple.names {
+                        names.push(self.read_field_name()?);
+                    }
+                    break;
+                }
+                if let Some(tuple) = open.pop() {
+                    found = Some(self.end_tuple_type(tuple)?);
+                }
+            }
+        }
+    }
+
+    /// Reads the bracket of a tuple type, if there is one.
+    fn begin_tuple_type(&mut self, depth: usize) -> Result<Option<Open<'s>>, Stop> {
+        let bracket = self.token.span;
+        let names = match self.token.kind {
+            TokenKind::OpenRound => None,
+            TokenKind::OpenCurly => Some(FieldNames::default()),
+            _ => return Ok(None),
+        };
+        if depth >= self.limits.tuple_nesting {
+            return Err(self.limit(Limit::TupleNesting, Some(bracket)));
+        }
+        self.enter(bracket)?;
+        self.advance();
+        Ok(Some(Open { bracket, names, fields: Vec::new(), comma: false }))
+    }
+
+    /// True where a tuple type has no further field.
+    fn ends_tuple_type(&self, tuple: &Open<'_>) -> bool {
+        match tuple.names {
+            Some(_) => self.token.kind == TokenKind::CloseCurly || self.ends_fields(),
+            None => self.token.kind == TokenKind::CloseRound || ends_text(self.token.kind),
+        }
+    }
+
+    /// Reads the end of a tuple type, of which all fields are read. One type in brackets, without a comma, is itself.
+    fn end_tuple_type(&mut self, tuple: Open<'_>) -> Result<QType, Stop> {
+        let Open { bracket, names, mut fields, comma } = tuple;
+        let (close, expected) = match names {
+            Some(_) => (TokenKind::CloseCurly, "`,` or `}`"),
+            None => (TokenKind::CloseRound, "`,` or `)`"),
+        };
+        if self.token.kind != close {
+            return Err(self.unclosed(bracket, expected));
+        }
+        self.advance();
+        self.leave();
+        let qtype = match names {
+            Some(names) => {
+                let names = names.check().map_err(|problem| self.stop(problem))?;
+                Fields::named(names, fields).map_or(QType::Nothing, QType::Tuple)
+            }
+            None => match fields.pop() {
+                Some(only) if fields.is_empty() && !comma => only,
+                last => {
+                    fields.extend(last);
+                    QType::tuple(fields)
+                }
+            },
+        };
+        self.optional_mark(qtype)
+    }
+
+    /// Reads a type that is no tuple.
+    fn read_single_type(&mut self) -> Result<QType, Stop> {
         let start = self.token.span;
         match self.token.kind {
             TokenKind::Type => {
@@ -112,56 +207,11 @@ impl<'s> Cursor<'s> {
                     Some(TypeName::NotYet) | None => Err(self.stop(not_yet(word).at(start))),
                 }
             }
-            TokenKind::OpenRound => {
-                self.enter(start)?;
-                self.advance();
-                let mut fields = Vec::new();
-                let mut comma = false;
-                while self.token.kind != TokenKind::CloseRound && !ends_text(self.token.kind) {
-                    fields.push(self.read_type()?);
-                    comma = self.take(TokenKind::Comma);
-                    if !comma {
-                        break;
-                    }
-                }
-                if self.token.kind != TokenKind::CloseRound {
-                    return Err(self.unclosed(start, "`,` or `)`"));
-                }
-                self.advance();
-                self.leave();
-                match fields.pop() {
-                    Some(only) if fields.is_empty() && !comma => self.optional_mark(only),
-                    last => {
-                        fields.extend(last);
-                        self.optional_mark(QType::tuple(fields))
-                    }
-                }
-            }
             TokenKind::OpenSquare => Err(self.stop(
                 Diagnostic::new(Code::UnknownName, "array types are not known yet")
                     .at(start)
                     .hint("a model sees one row; run it over columns for many"),
             )),
-            TokenKind::OpenCurly => {
-                self.enter(start)?;
-                self.advance();
-                let (mut names, mut fields) = (FieldNames::default(), Vec::new());
-                while self.token.kind != TokenKind::CloseCurly && !self.ends_fields() {
-                    names.push(self.read_field_name()?);
-                    fields.push(self.read_type()?);
-                    if !self.take(TokenKind::Comma) {
-                        break;
-                    }
-                }
-                if self.token.kind != TokenKind::CloseCurly {
-                    return Err(self.unclosed(start, "`,` or `}`"));
-                }
-                self.advance();
-                self.leave();
-                let names = names.check().map_err(|problem| self.stop(problem))?;
-                let qtype = Fields::named(names, fields).map_or(QType::Nothing, QType::Tuple);
-                self.optional_mark(qtype)
-            }
             TokenKind::Word => {
                 let word = self.text(start);
                 let mut problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).at(start);

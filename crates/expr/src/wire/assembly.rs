@@ -18,6 +18,7 @@ pub(super) struct Assembly<'l> {
     nodes: Vec<NodeId>,
     operands: Vec<NodeId>,
     operand_count: usize,
+    span_count: usize,
     literal_bytes: usize,
     input_names: HashSet<Arc<str>, RandomState>,
     output_names: HashSet<Arc<str>, RandomState>,
@@ -31,6 +32,7 @@ impl<'l> Assembly<'l> {
             nodes: Vec::new(),
             operands: Vec::new(),
             operand_count: 0,
+            span_count: 0,
             literal_bytes: 0,
             input_names: HashSet::default(),
             output_names: HashSet::default(),
@@ -71,8 +73,8 @@ impl<'l> Assembly<'l> {
     }
 
     pub(super) fn literal(&mut self, value: Value) -> Result<(), Diagnostic> {
-        if value_nesting(&value, self.limits.nesting) > self.limits.nesting {
-            return Err(self.limits.exceeded(Limit::Nesting));
+        if value_nesting(&value, self.limits.tuple_nesting) > self.limits.tuple_nesting {
+            return Err(self.limits.exceeded(Limit::TupleNesting));
         }
         self.literal_bytes = self.literal_bytes.saturating_add(literal_bytes(&value));
         if self.literal_bytes > self.limits.literal_bytes {
@@ -101,6 +103,10 @@ impl<'l> Assembly<'l> {
         self.operands.clear();
         for operand in operands {
             let operand = operand?;
+            self.operand_count += 1;
+            if self.operand_count > self.limits.operands.min(u32::MAX as usize) {
+                return Err(self.limits.exceeded(Limit::Operands));
+            }
             match self.nodes.get(operand) {
                 Some(node) => self.operands.push(*node),
                 None => {
@@ -110,10 +116,6 @@ impl<'l> Assembly<'l> {
                 }
             }
         }
-        self.operand_count += self.operands.len();
-        if self.operand_count > u32::MAX as usize {
-            return Err(self.damaged_node("there are more operands than a graph can hold"));
-        }
         let node = self.program.graph.operator_named(name, &self.operands, None);
         self.nodes.push(node);
         Ok(())
@@ -121,6 +123,10 @@ impl<'l> Assembly<'l> {
 
     /// One more place that the node read last was written at.
     pub(super) fn span(&mut self, start: u32, end: Option<u32>) -> Result<(), Diagnostic> {
+        self.span_count += 1;
+        if self.span_count > self.limits.operands.min(u32::MAX as usize) {
+            return Err(self.limits.exceeded(Limit::Operands));
+        }
         let number = self.len().saturating_sub(1);
         let span = checked_span(start, end, format_args!("nodes[{number}]"))?;
         if let Some(node) = self.nodes.last() {

@@ -1,39 +1,58 @@
-//! A look at a binary file before it is read: how many inputs, outputs, names, literals and nodes it holds. A reader makes
-//! tens of bytes of memory of each, of which the file may spend two, so that a file within the limit of its length could
-//! take twenty times that.
+//! A look at a binary file before it is read: how many inputs, outputs, names, literals, nodes and operands it holds. A reader
+//! makes tens of bytes of memory of each, of which the file may spend one or two, so that a file within the limit of its length
+//! could take twenty times that.
 
 use crate::limits::Limit;
 use crate::{Diagnostic, Limits};
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-/// The parts that are counted, by their numbers in `messages::Program`.
+/// The parts of a file that are counted, by their numbers in `messages::Program`: messages up to the literals, then columns of
+/// numbers.
 const INPUTS: u32 = 3;
 const LITERALS: u32 = 6;
 const KINDS: u32 = 7;
+const OPERANDS: u32 = 10;
+const SPAN_STARTS: u32 = 12;
+const SPAN_LENGTHS: u32 = 13;
 
-/// Refuses a file with more nodes, inputs, outputs, names or literals than a program may have nodes, or with more parts of
-/// literals than their bytes may be.
+/// The part of a literal that holds names, in `messages::PartKind`.
+const NAMED_TUPLE: u32 = 7;
+
+/// Refuses a file with more nodes, inputs, outputs, names or literals than a program may have nodes, with more operands or
+/// places than it may have operands, or with more parts of literals, or names of fields, than their bytes may be.
 pub(super) fn check(file: &[u8], limits: &Limits) -> Result<(), Diagnostic> {
-    let mut counts = [0_usize; KINDS as usize + 1];
+    let mut counts = [0_usize; SPAN_LENGTHS as usize + 1];
     let mut parts = 0;
     let mut rest = file;
     // A file that is damaged is refused when it is read.
     while let Ok((number, wire)) = decode_key(&mut rest) {
-        if !(INPUTS..=KINDS).contains(&number) || wire != WireType::LengthDelimited {
-            if skip_field(wire, number, &mut rest, DecodeContext::default()).is_err() {
-                break;
+        let counted = (INPUTS..=SPAN_LENGTHS).contains(&number);
+        let found = match wire {
+            WireType::LengthDelimited if counted => {
+                let Some(bytes) = delimited(&mut rest) else { break };
+                if number == LITERALS {
+                    parts += parts_of(bytes);
+                }
+                // Each number of a column ends with the only byte of its that has no high bit.
+                if number < KINDS { 1 } else { bytes.iter().filter(|byte| **byte < 0x80).count() }
             }
-            continue;
-        }
-        let Some(bytes) = delimited(&mut rest) else { break };
-        // A kind of a node is one byte.
-        counts[number as usize] += if number == KINDS { bytes.len() } else { 1 };
-        if number == LITERALS {
-            parts += fields(bytes);
-        }
-        if counts[number as usize] > limits.nodes {
-            return Err(limits.exceeded(Limit::Nodes));
+            wire => {
+                if skip_field(wire, number, &mut rest, DecodeContext::default()).is_err() {
+                    break;
+                }
+                // A column may also stand in the file number by number.
+                usize::from(counted)
+            }
+        };
+        let Some(count) = counts.get_mut(number as usize).filter(|_| counted) else { continue };
+        *count += found;
+        let (most, limit) = match number {
+            OPERANDS | SPAN_STARTS | SPAN_LENGTHS => (limits.operands, Limit::Operands),
+            _ => (limits.nodes, Limit::Nodes),
+        };
+        if *count > most {
+            return Err(limits.exceeded(limit));
         }
         if parts > limits.literal_bytes {
             return Err(limits.exceeded(Limit::LiteralBytes));
@@ -50,14 +69,21 @@ fn delimited<'f>(rest: &mut &'f [u8]) -> Option<&'f [u8]> {
     Some(bytes)
 }
 
-/// How many fields a message has.
-fn fields(mut message: &[u8]) -> usize {
-    let mut count = 0;
-    while let Ok((number, wire)) = decode_key(&mut message) {
-        if skip_field(wire, number, &mut message, DecodeContext::default()).is_err() {
-            break;
+/// The fields of a message that are messages themselves, with their numbers; what else it has, without bytes.
+fn fields(mut message: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    std::iter::from_fn(move || {
+        let (number, wire) = decode_key(&mut message).ok()?;
+        if wire == WireType::LengthDelimited {
+            return Some((number, delimited(&mut message)?));
         }
-        count += 1;
-    }
-    count
+        skip_field(wire, number, &mut message, DecodeContext::default()).ok()?;
+        Some((number, &[]))
+    })
+}
+
+/// How many parts a literal has, and names in them.
+fn parts_of(literal: &[u8]) -> usize {
+    let names =
+        |part| fields(part).filter(|(number, _)| *number == NAMED_TUPLE).map(|(_, named)| fields(named).count());
+    fields(literal).map(|(_, part)| 1 + names(part).sum::<usize>()).sum()
 }

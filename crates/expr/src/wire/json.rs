@@ -27,7 +27,7 @@ use super::{FORMAT, VERSION, check_header, check_length, damaged_text};
 use crate::limits::Limit;
 use crate::text::parse_value_within;
 use crate::{Diagnostic, Diagnostics, Limits, Node, Program, Span, print_type, print_value};
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -57,8 +57,7 @@ struct OutputLine<'a> {
 }
 
 /// A node as written: one of the first four, and operands exactly for an operator.
-#[derive(Default, Serialize, DeriveDeserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Serialize)]
 struct NodeLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     leaf: Option<Cow<'a, str>>,
@@ -70,7 +69,7 @@ struct NodeLine<'a> {
     operator: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     operands: Option<Vec<u32>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     spans: Vec<SpanPair>,
 }
 
@@ -82,8 +81,6 @@ enum NodeKind {
     Operator(String, Vec<u32>),
 }
 
-#[derive(DeriveDeserialize)]
-#[serde(try_from = "NodeLine<'static>")]
 struct ReadNode {
     kind: NodeKind,
     spans: Vec<SpanPair>,
@@ -122,11 +119,31 @@ struct File {
 /// The keys of a file.
 const KEYS: &[&str] = &["format", "version", "inputs", "nodes", "outputs"];
 
-/// Reads a program of version 1 whose lists may have up to `most` elements; whether one has more is told by the flag.
+/// The keys of a node.
+const NODE_KEYS: &[&str] = &["leaf", "placeholder", "literal", "operator", "operands", "spans"];
+
+/// What a file may still hold: it is counted while it is read, before there is memory for it.
+struct Allowance {
+    operands: Cell<usize>,
+    spans: Cell<usize>,
+    /// The limit that was exceeded.
+    exceeded: Cell<Option<Limit>>,
+}
+
+/// Finds the position of a key that was not there yet.
+fn key<E: serde::de::Error>(key: &str, keys: &'static [&'static str], seen: &mut [bool]) -> Result<&'static str, E> {
+    let Some(at) = keys.iter().position(|known| *known == key) else { return Err(E::unknown_field(key, keys)) };
+    if std::mem::replace(&mut seen[at], true) {
+        return Err(E::duplicate_field(keys[at]));
+    }
+    Ok(keys[at])
+}
+
+/// Reads a program of version 1 whose lists may have up to `most` elements.
 #[derive(Clone, Copy)]
 struct ReadFile<'f> {
     most: usize,
-    exceeded: &'f Cell<bool>,
+    allowance: &'f Allowance,
 }
 
 impl<'de> DeserializeSeed<'de> for ReadFile<'_> {
@@ -134,6 +151,14 @@ impl<'de> DeserializeSeed<'de> for ReadFile<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<File, D::Error> {
         deserializer.deserialize_map(self)
+    }
+}
+
+impl<'f> ReadFile<'f> {
+    /// One of the lists, whose elements are read so.
+    fn list<S>(self, left: &'f Cell<usize>, element: S) -> ReadList<'f, S> {
+        left.set(self.most);
+        ReadList { left, limit: Limit::Nodes, exceeded: &self.allowance.exceeded, element }
     }
 }
 
@@ -147,17 +172,12 @@ impl<'de> Visitor<'de> for ReadFile<'_> {
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<File, M::Error> {
         let mut seen = [false; KEYS.len()];
         let (mut inputs, mut nodes, mut outputs) = (Vec::new(), None, None);
-        while let Some(key) = map.next_key::<String>()? {
-            let Some(at) = KEYS.iter().position(|known| *known == key) else {
-                return Err(M::Error::unknown_field(&key, KEYS));
-            };
-            if std::mem::replace(&mut seen[at], true) {
-                return Err(M::Error::duplicate_field(KEYS[at]));
-            }
-            match KEYS[at] {
-                "inputs" => inputs = map.next_value_seed(ReadList::of(self))?,
-                "nodes" => nodes = Some(map.next_value_seed(ReadList::of(self))?),
-                "outputs" => outputs = Some(map.next_value_seed(ReadList::of(self))?),
+        let left = Cell::new(0);
+        while let Some(found) = map.next_key::<String>()? {
+            match key(&found, KEYS, &mut seen)? {
+                "inputs" => inputs = map.next_value_seed(self.list(&left, PhantomData))?,
+                "nodes" => nodes = Some(map.next_value_seed(self.list(&left, NodeSeed(self.allowance)))?),
+                "outputs" => outputs = Some(map.next_value_seed(self.list(&left, PhantomData))?),
                 _ => map.next_value::<IgnoredAny>().map(drop)?,
             }
         }
@@ -172,43 +192,83 @@ impl<'de> Visitor<'de> for ReadFile<'_> {
     }
 }
 
-/// Reads one of the lists of a file.
-struct ReadList<'f, T> {
-    file: ReadFile<'f>,
-    element: PhantomData<T>,
+/// Reads a list of what `element` reads, and says which limit it exceeds if it has more elements than are left.
+struct ReadList<'f, S> {
+    left: &'f Cell<usize>,
+    limit: Limit,
+    exceeded: &'f Cell<Option<Limit>>,
+    element: S,
 }
 
-impl<'f, T> ReadList<'f, T> {
-    fn of(file: ReadFile<'f>) -> Self {
-        ReadList { file, element: PhantomData }
-    }
-}
+impl<'de, S: DeserializeSeed<'de> + Copy> DeserializeSeed<'de> for ReadList<'_, S> {
+    type Value = Vec<S::Value>;
 
-impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for ReadList<'_, T> {
-    type Value = Vec<T>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<S::Value>, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadList<'_, T> {
-    type Value = Vec<T>;
+impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for ReadList<'_, S> {
+    type Value = Vec<S::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a sequence")
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, mut elements: S) -> Result<Vec<T>, S::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<S::Value>, A::Error> {
         let mut found = Vec::new();
-        while let Some(element) = elements.next_element()? {
-            if found.len() >= self.file.most {
-                self.file.exceeded.set(true);
-                return Err(S::Error::custom("there are too many elements"));
-            }
+        while let Some(element) = elements.next_element_seed(self.element)? {
+            let Some(left) = self.left.get().checked_sub(1) else {
+                self.exceeded.set(Some(self.limit));
+                return Err(A::Error::custom("there are too many elements"));
+            };
+            self.left.set(left);
             found.push(element);
         }
         Ok(found)
+    }
+}
+
+/// Reads a node.
+#[derive(Clone, Copy)]
+struct NodeSeed<'f>(&'f Allowance);
+
+impl<'f> NodeSeed<'f> {
+    /// One of the lists of a node.
+    fn list<T>(self, left: &'f Cell<usize>) -> ReadList<'f, PhantomData<T>> {
+        ReadList { left, limit: Limit::Operands, exceeded: &self.0.exceeded, element: PhantomData }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
+    type Value = ReadNode;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ReadNode, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NodeSeed<'_> {
+    type Value = ReadNode;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("struct NodeLine")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ReadNode, M::Error> {
+        let mut seen = [false; NODE_KEYS.len()];
+        let mut line = NodeLine::default();
+        while let Some(found) = map.next_key::<Cow<'_, str>>()? {
+            match key(&found, NODE_KEYS, &mut seen)? {
+                "leaf" => line.leaf = map.next_value()?,
+                "placeholder" => line.placeholder = map.next_value()?,
+                "literal" => line.literal = map.next_value()?,
+                "operator" => line.operator = map.next_value()?,
+                "operands" => line.operands = Some(map.next_value_seed(self.list(&self.0.operands))?),
+                _ => line.spans = map.next_value_seed(self.list(&self.0.spans))?,
+            }
+        }
+        line.try_into().map_err(M::Error::custom)
     }
 }
 
@@ -289,9 +349,17 @@ fn read(text: &str, limits: &Limits) -> Result<Program, Diagnostic> {
     // Another version may have other fields, so the header alone is read first.
     let header: Header = decode(text, PhantomData)?;
     check_header(header.format.as_deref(), header.version.unwrap_or(0))?;
-    let exceeded = Cell::new(false);
-    let read = decode(text, ReadFile { most: limits.nodes.min(u32::MAX as usize), exceeded: &exceeded });
-    let file = if exceeded.get() { Err(limits.exceeded(Limit::Nodes)) } else { read }?;
+    let most = |limit: usize| limit.min(u32::MAX as usize);
+    let allowance = Allowance {
+        operands: Cell::new(most(limits.operands)),
+        spans: Cell::new(most(limits.operands)),
+        exceeded: Cell::new(None),
+    };
+    let read = decode(text, ReadFile { most: most(limits.nodes), allowance: &allowance });
+    let file = match allowance.exceeded.get() {
+        Some(limit) => Err(limits.exceeded(limit)),
+        None => read,
+    }?;
     let mut assembly = Assembly::new(limits);
     for node in file.nodes {
         match node.kind {

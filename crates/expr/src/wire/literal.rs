@@ -71,8 +71,8 @@ impl Open {
 
 /// Begins a tuple; one without fields is complete.
 fn begin(open: &mut Vec<Open>, tuple: Open, limits: &Limits) -> Result<Option<Value>, Diagnostic> {
-    if open.len() >= limits.nesting {
-        return Err(limits.exceeded(Limit::Nesting));
+    if open.len() >= limits.tuple_nesting {
+        return Err(limits.exceeded(Limit::TupleNesting));
     }
     if tuple.missing == 0 {
         return Ok(Some(tuple.close()));

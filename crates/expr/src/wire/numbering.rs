@@ -21,8 +21,8 @@ impl Numbering {
         Numbering { nodes, numbers }
     }
 
-    /// The number of a node that some output needs.
+    /// The number of a node that some output needs; one that no node has if the graph does not have it.
     pub(super) fn number(&self, node: NodeId) -> u32 {
-        self.numbers[node.index()]
+        self.numbers.get(node.index()).copied().unwrap_or(u32::MAX)
     }
 }

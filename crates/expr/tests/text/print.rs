@@ -198,7 +198,7 @@ fn long_texts_on_one_level_are_no_nesting() {
 
 #[test]
 fn deep_literals_get_names() {
-    let deep = (0..256).fold(Value::from(1_i32), |value, _| Value::Tuple([value].into()));
+    let deep = (0..64).fold(Value::from(1_i32), |value, _| Value::Tuple([value].into()));
     let b = Builder::new();
     let nested = (0..150).fold(b.literal(deep), |e, _| b.tuple(&[e]));
     b.output("y", nested);

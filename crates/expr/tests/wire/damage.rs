@@ -174,7 +174,8 @@ fn every_limit_holds() {
     for (limits, name) in [
         (Limits { nodes: 3, ..Limits::default() }, "nodes"),
         (Limits { name_bytes: 7, ..Limits::default() }, "name_bytes"),
-        (Limits { nesting: 0, ..Limits::default() }, "nesting"),
+        (Limits { tuple_nesting: 0, ..Limits::default() }, "tuple_nesting"),
+        (Limits { operands: 1, ..Limits::default() }, "operands"),
         (Limits { literal_bytes: 40, ..Limits::default() }, "literal_bytes"),
     ] {
         for read in [read_binary(&write_binary(&program), &limits), read_json(&write_json(&program), &limits)] {
@@ -231,6 +232,78 @@ fn claims_are_not_believed() {
         let (_, found) = problem(read_binary(&file.encode_to_vec(), &Limits::default()));
         let rest = found.strip_prefix("the file is damaged at ").unwrap_or("limit");
         assert!(rest.starts_with(message), "{found}\ninstead of\n{message}");
+    }
+}
+
+/// The header of a binary file, and fields behind it: key, and bytes with their length, or a number.
+fn fields(fields: &[(u8, Option<&[u8]>)]) -> Vec<u8> {
+    let mut file = b"\x0a\x0ecembra-program\x10\x01".to_vec();
+    for (number, bytes) in fields {
+        file.push(number << 3 | if bytes.is_some() { 2 } else { 0 });
+        match bytes {
+            Some(bytes) => {
+                prost::encoding::encode_varint(bytes.len() as u64, &mut file);
+                file.extend_from_slice(bytes);
+            }
+            None => file.push(1),
+        }
+    }
+    file
+}
+
+/// What a file makes its reader allocate is counted before, in whatever form it stands there. All of these are damaged too, so
+/// that a limit is only said if it was looked at first.
+#[test]
+fn what_takes_memory_is_counted_before_it_is_read() {
+    let few = Limits { nodes: 10, operands: 20, literal_bytes: 30, ..Limits::default() };
+    let check = |file: &[u8], limit: Option<&str>| {
+        let (_, found) = problem(read_binary(file, &few));
+        let expected =
+            limit.map_or("the file is damaged".to_owned(), |name| format!("the model exceeds the limit `{name}`"));
+        assert!(found.starts_with(&expected), "{found}\ninstead of\n{expected}");
+    };
+    for (number, most, limit) in [
+        (7, 10, "nodes"),
+        (8, 10, "nodes"),
+        (9, 10, "nodes"),
+        (10, 20, "operands"),
+        (11, 10, "nodes"),
+        (12, 20, "operands"),
+        (13, 20, "operands"),
+    ] {
+        // A column is one field of many numbers, or a field for each; numbers may take several bytes.
+        let one = |count: usize| fields(&[(number, Some(&[0x81, 0x01].repeat(count)))]);
+        let each = |count: usize| fields(&vec![(number, None); count]);
+        let both = |count: usize| [each(count - 1), one(1)[18..].to_vec()].concat();
+        for form in [&one as &dyn Fn(usize) -> Vec<u8>, &each, &both] {
+            check(&form(most), None);
+            check(&form(most + 1), Some(limit));
+        }
+    }
+    // A literal of one part, which is a named tuple; each name is a part too.
+    let named = |names: usize| {
+        let names = [0x0a, 0].repeat(names);
+        let part = [&[0x3a, names.len() as u8][..], &names].concat();
+        fields(&[(6, Some(&[&[0x0a, part.len() as u8][..], &part].concat()))])
+    };
+    check(&named(29), None);
+    check(&named(30), Some("literal_bytes"));
+}
+
+/// Operands of a JSON file are counted while it is read, and so are places.
+#[test]
+fn operands_of_json_are_counted_while_they_are_read() {
+    let few = Limits { operands: 5, ..Limits::default() };
+    let file = |operands: usize, spans: usize| {
+        let (operands, spans) = (vec!["0"; operands].join(","), vec!["[0,1]"; spans].join(","));
+        format!(
+            r#"{{"format":"cembra-program","version":1,"nodes":[{{"leaf":"x"}},{{"operator":"f","operands":[{operands}],"spans":[{spans}]}}],"outputs":[{{"name":"y","node":1}}]}}"#
+        )
+    };
+    assert_eq!(read_json(&file(5, 5), &few).expect("a program").graph.operand_count(), 5);
+    for text in [file(6, 0), file(0, 6)] {
+        let (code, message) = problem(read_json(&text, &few));
+        assert!(code == Code::Limit && message.contains("`operands`"), "{message}");
     }
 }
 

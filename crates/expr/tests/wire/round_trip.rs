@@ -67,9 +67,9 @@ fn nodes_that_no_output_needs_are_not_written() {
 #[test]
 fn a_literal_as_deep_as_the_limit_comes_back() {
     let deep = |levels| (0..levels).fold(Value::from(1_i32), |value, _| Value::Tuple([value].into()));
-    let b = Builder::with_limits(Limits { nesting: 257, ..Limits::default() });
-    b.output("y", b.literal(deep(256)));
-    b.output("z", b.literal(deep(257)));
+    let b = Builder::with_limits(Limits { tuple_nesting: 65, ..Limits::default() });
+    b.output("y", b.literal(deep(64)));
+    b.output("z", b.literal(deep(65)));
     let mut program = b.build().unwrap();
     for read in
         [read_binary(&write_binary(&program), &Limits::default()), read_json(&write_json(&program), &Limits::default())]

@@ -11,7 +11,7 @@ use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param
 use crate::kernel::strict;
 use crate::typing::TypeFault;
 use cembra_expr::{Code, ScalarValue, Value};
-use cembra_runtime::{FaultKind, Scalar, Text};
+use cembra_runtime::{Excerpt, FaultKind, Scalar, Text};
 
 /// A part of a format.
 #[derive(PartialEq, Eq, Debug)]
@@ -49,7 +49,7 @@ fn parts(format: &[u8]) -> Result<Vec<Part>, TypeFault> {
                 let field = String::from_utf8_lossy(&behind[..end]);
                 let (name, spec) = field.split_once(':').unwrap_or((&field, ""));
                 if !is_name(name) {
-                    let problem = problem(format!("`{name}` is not the name of an argument"));
+                    let problem = problem(format!("`{}` is not the name of an argument", Excerpt::quoted(name)));
                     return Err(problem.hint("fields are named, as in `{x}` or `{x:.2f}`"));
                 }
                 parts.push(Part::Literal(std::mem::take(&mut text)));
@@ -85,7 +85,7 @@ fn field(graph: &mut dyn Expansion, format: Scalar, spec: &str, value: Arg) -> R
         }
         ("" | "v", _) => "%v".to_owned(),
         _ if !scalar.is_numeric() => {
-            return Err(problem(format!("the field `:{spec}` is for numbers, not for {scalar}")));
+            return Err(problem(format!("the field `:{}` is for numbers, not for {scalar}", Excerpt::quoted(spec))));
         }
         _ if spec.ends_with(|c: char| c.is_ascii_alphabetic()) => format!("%{spec}"),
         _ => format!("%{spec}{}", if scalar.is_float() { "f" } else { "d" }),
@@ -93,7 +93,8 @@ fn field(graph: &mut dyn Expansion, format: Scalar, spec: &str, value: Arg) -> R
     let whole = first_piece(printed.as_bytes())
         .is_ok_and(|piece| piece.field.is_some() && piece.literal.is_empty() && piece.rest.is_empty());
     if !whole {
-        return Err(problem(format!("`:{spec}` is not a form of fields")).hint("as in `{x:.2f}` or `{n:05d}`"));
+        let problem = problem(format!("`:{}` is not a form of fields", Excerpt::quoted(spec)));
+        return Err(problem.hint("as in `{x:.2f}` or `{n:05d}`"));
     }
     let piece = literal(graph, format, printed.as_bytes());
     let zero = graph.literal(Value::from(0_i64));

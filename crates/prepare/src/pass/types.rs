@@ -9,7 +9,7 @@ use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limits, Node, NodeId, Program, Value, Vocabulary};
 use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, compare_types, id, list_types};
-use cembra_runtime::{Extent, QType, Scalar};
+use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
 use std::cell::LazyCell;
@@ -87,14 +87,22 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
                 typer.admit(prepared, id).map_err(|problem| problem.at(graph.span(node)))?;
             }
         }
-        if typer.problems.len() >= typer.limits.problems.max(1) {
+        if !typer.has_room() {
             return Diagnostics::check(typer.problems);
         }
     }
     for output in &program.outputs {
-        if let Some(id) = typer.typed[output.node.index()].flatten() {
-            let id = typer.output(prepared, output, id, options);
-            prepared.outputs.push((output.name.clone(), id));
+        match typer.typed.get(output.node.index()) {
+            Some(Some(Some(id))) => {
+                let id = typer.output(prepared, output, *id, options);
+                prepared.outputs.push((output.name.clone(), id));
+            }
+            // What is wrong with it is told already.
+            Some(_) => {}
+            None => {
+                let message = format!("output `{}` is a node of another graph", output.name);
+                typer.report(Diagnostic::new(Code::Builder, message).at(output.span));
+            }
         }
     }
     if program.outputs.is_empty() {
@@ -126,6 +134,11 @@ struct Typer<'a> {
 }
 
 impl Typer<'_> {
+    /// True if there are not yet as many problems as are reported.
+    fn has_room(&self) -> bool {
+        self.problems.len() < self.limits.problems.max(1)
+    }
+
     /// Refuses types that are too large, of a node and of a type literal: a few nodes can make one that doubles with each of
     /// them.
     fn admit(&mut self, prepared: &Prepared, made: Id) -> Result<(), Diagnostic> {
@@ -154,7 +167,7 @@ impl Typer<'_> {
                     }
                     Err(_) => {
                         let message = format!("leaf `{name}` has no type");
-                        self.problems.push(Diagnostic::new(Code::MissingInputType, message).at(self.graph.span(node)));
+                        self.report(Diagnostic::new(Code::MissingInputType, message).at(self.graph.span(node)));
                         None
                     }
                 }
@@ -162,7 +175,7 @@ impl Typer<'_> {
             Node::Placeholder(_) if let Some(argument) = self.functions.argument(environment, node) => Some(argument),
             Node::Placeholder(name) => {
                 let message = format!("`{}` is a parameter outside of its function", self.graph.name(name));
-                self.problems.push(Diagnostic::new(Code::Name, message).at(self.graph.span(node)));
+                self.report(Diagnostic::new(Code::Name, message).at(self.graph.span(node)));
                 None
             }
             Node::Literal(value) if self.distinct => Some(prepared.graph.push_distinct_literal(value.clone(), node)),
@@ -281,12 +294,12 @@ impl Typer<'_> {
     }
 
     fn unknown(&mut self, node: NodeId, name: &str) {
-        let mut diagnostic =
-            Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(self.graph.span(node));
+        let message = format!("there is no operator `{}`", Excerpt::quoted(name));
+        let mut diagnostic = Diagnostic::new(Code::UnknownName, message).at(self.graph.span(node));
         if let Some(near) = self.registry.suggest(name).first() {
             diagnostic = diagnostic.hint(format!("did you mean `{near}`?"));
         }
-        self.problems.push(diagnostic);
+        self.report(diagnostic);
     }
 
     /// An output: must have a type, and a weak float becomes FLOAT64 unless asked otherwise.
@@ -294,6 +307,7 @@ impl Typer<'_> {
         let typed = &mut prepared.graph;
         let qtype = typed.qtype(id).clone();
         match qtype {
+            _ if !qtype.is_run_time() && !self.has_room() => id,
             _ if !qtype.is_run_time() => {
                 self.problems.push(
                     Diagnostic::new(Code::UntypedOutput, format!("output `{}` has no type", output.name))

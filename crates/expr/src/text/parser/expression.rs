@@ -9,6 +9,7 @@ use crate::text::cursor::{Stop, ends_text};
 use crate::text::token::TokenKind;
 use crate::text::types::FieldNames;
 use crate::{Code, Diagnostic, NodeId, ScalarValue, Span, Value};
+use cembra_runtime::Excerpt;
 
 /// A part of an expression that is read.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +83,10 @@ impl<'s> Parser<'s, '_> {
         self.lambda_parameters.clear();
         let mut expect = Expect::Operand;
         loop {
+            // One statement may be the whole text, and nobody hears of its further problems.
+            if self.cursor.given_up {
+                return Err(Stop);
+            }
             expect = match expect {
                 Expect::Operand => self.operand()?,
                 Expect::Operator => self.behind_operand()?,
@@ -148,7 +153,7 @@ impl<'s> Parser<'s, '_> {
                     Ok(Expect::Operand)
                 }
                 None if self.cursor.at_literal() => {
-                    let value = self.cursor.read_literal()?;
+                    let value = self.cursor.read_value()?;
                     self.push_literal(value, token.span)
                 }
                 None => Err(self.missing_operand()),
@@ -305,8 +310,7 @@ impl<'s> Parser<'s, '_> {
             TokenKind::Number => match written.parse::<i64>() {
                 Ok(position) => (GET_NTH, Some(Value::Scalar(ScalarValue::Int64(position)))),
                 Err(_) => {
-                    let message =
-                        format!("`{}` is not the position of a field", super::super::cursor::shorten(written));
+                    let message = format!("`{}` is not the position of a field", Excerpt::quoted(written));
                     self.cursor.report(Diagnostic::new(Code::Literal, message).at(token.span));
                     (GET_NTH, None)
                 }

@@ -387,10 +387,10 @@ impl<'s, 'v> Parser<'s, 'v> {
     }
 
     fn check_nodes(&mut self, node: NodeId, span: Span) -> Result<NodeId, Stop> {
-        if self.program.graph.len() > self.cursor.limits.nodes {
-            return Err(self.cursor.limit(Limit::Nodes, Some(span)));
+        match self.cursor.limits.beyond(&self.program.graph) {
+            Some(limit) => Err(self.cursor.limit(limit, Some(span))),
+            None => Ok(node),
         }
-        Ok(node)
     }
 
     fn operation_name(&mut self, operation: Operation) -> NameId {

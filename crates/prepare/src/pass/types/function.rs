@@ -122,7 +122,9 @@ impl Typer<'_> {
         let Some(lambda) = self.functions.lambda else { return self.graph.reachable(roots) };
         let mut needed = vec![false; self.graph.len()];
         for root in roots {
-            needed[root.index()] = true;
+            if let Some(flag) = needed.get_mut(root.index()) {
+                *flag = true;
+            }
         }
         for at in (0..needed.len()).rev().map(NodeId::from_index) {
             match self.graph.node(at) {
@@ -170,6 +172,9 @@ impl Typer<'_> {
             }
             if stack.len() == waiting {
                 stack.pop();
+                if !self.has_room() {
+                    return Err(Stop::Reported);
+                }
                 if let Err(problem) = self.spend(1 + graph.operands(node).len()) {
                     self.report(problem.at(graph.span(node)));
                     return Err(Stop::Reported);
@@ -346,7 +351,8 @@ impl Typer<'_> {
         match call {
             // A function that is called again and again is wrong again and again.
             _ if problem.code() == Code::Limit && self.problems.iter().any(known) => {}
-            Some(_) if self.problems.len() >= self.limits.problems || self.problems.iter().any(known) => {}
+            _ if !self.has_room() => {}
+            Some(_) if self.problems.iter().any(known) => {}
             Some(call) if problem.span() != Some(call) => self.problems.push(problem.also(call, "needed here")),
             _ => self.problems.push(problem),
         }

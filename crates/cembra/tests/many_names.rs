@@ -1,0 +1,175 @@
+//! Names of a model from a stranger: very many of them, very long ones, and ids that are none. What is done with them takes
+//! time as their number and no more, and what is said of them is short.
+
+use cembra::{
+    AccessorsListener, AccessorsLoader, Code, Error, Fields, Limits, Model, NodeId, Options, QType, Target,
+    WildcardListener, print, read_binary, read_json,
+};
+use cembra_expr::{Output, Program, write_binary, write_json};
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+#[derive(cembra::Input)]
+struct Row {
+    x: f64,
+}
+
+/// As many outputs as asked for, each of its own.
+fn with_outputs(count: usize) -> Model {
+    let mut text = String::from("input x: f64\n");
+    for n in 0..count {
+        let _ = writeln!(text, "output y{n} = x + {n}");
+    }
+    Model::parse(&text).expect("a model")
+}
+
+/// What looks at all names for each of them takes minutes here, and longer where nothing is optimised.
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_listener_to_very_many_outputs() {
+    const MANY: usize = 200_000;
+    let model = with_outputs(MANY);
+    let start = Instant::now();
+    let listener = (0..MANY).fold(AccessorsListener::new(), |all, n| {
+        all.with(&format!("y{n}"), |sum: &mut f64, value| {
+            if let cembra::ValueRef::Float64(value) = value {
+                *sum += value;
+            }
+        })
+    });
+    let options = Options::default().backend(cembra::Backend::Interpreter);
+    let mut run = model.executor_between::<Row, (), _>(&Fields::<Row>::new(), &listener, &options).expect("a model");
+    let mut sum = 0.0;
+    run.listen(&Row { x: 1.0 }, &mut sum).expect("values");
+    assert_eq!(sum, (MANY * (MANY + 1) / 2) as f64);
+    let all = WildcardListener::new(|count: &mut usize, _, _| *count += 1);
+    let mut run = model.executor_between::<Row, (), _>(&Fields::<Row>::new(), &all, &options).expect("a model");
+    let mut count = 0;
+    run.listen(&Row { x: 1.0 }, &mut count).expect("values");
+    assert_eq!(count, MANY);
+    assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_later_accessor_takes_the_place_of_an_earlier_one() -> Result<(), Error> {
+    let loader = AccessorsLoader::new()
+        .with("x", QType::FLOAT64, |_: &()| 1.0.into())
+        .with("y", QType::FLOAT64, |()| 10.0.into())
+        .with("x", QType::FLOAT64, |()| 2.0.into());
+    assert_eq!(cembra::Loader::names(&loader), ["x", "y"]);
+    let mut run = Model::parse("output z = x + y; output w = x")?.executor_between::<(), f64, Vec<f64>>(
+        &loader,
+        &AccessorsListener::new().with("w", |_: &mut Vec<f64>, _| panic!("replaced")).with("w", |heard, value| {
+            if let cembra::ValueRef::Float64(value) = value {
+                heard.push(value);
+            }
+        }),
+        &Options::default(),
+    )?;
+    let mut heard = Vec::new();
+    assert_eq!(run.listen(&(), &mut heard)?, 12.0);
+    assert_eq!(heard, [2.0]);
+    Ok(())
+}
+
+#[test]
+fn an_object_file_of_names_that_c_does_not_tell_apart() {
+    let mut text = String::new();
+    for n in 0..20_000 {
+        // Names that differ, and are all the same letters and underscores in C.
+        let name: String = (0..15).map(|bit| if n >> bit & 1 == 0 { '+' } else { '-' }).collect();
+        let _ = writeln!(text, "output \"a{name}\" = {n}.5f64");
+    }
+    let model = Model::parse(&text).expect("a model");
+    let start = Instant::now();
+    let options = Options::default().limits(Limits { native_fields: 100_000, ..Limits::default() });
+    let object = model.object("many", &Target::host(), &options).expect("an object file");
+    let header = object.header();
+    let mut fields: Vec<&str> = header
+        .lines()
+        .filter_map(|line| line.strip_prefix("    double ")?.split_once(';'))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(fields.len(), 20_000);
+    fields.sort_unstable();
+    fields.dedup();
+    assert_eq!(fields.len(), 20_000);
+    assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
+}
+
+/// The text of all problems together.
+fn told(error: &Error) -> usize {
+    let all = error.diagnostics();
+    assert!(!all.is_empty() && all.len() <= 100, "{} problems", all.len());
+    all.iter()
+        .map(|one| {
+            let others: usize = one.others().iter().map(|other| other.text.len()).sum();
+            let hints: usize = one.hints().iter().map(String::len).sum();
+            one.message().len() + one.label_text().len() + others + hints
+        })
+        .sum()
+}
+
+#[test]
+fn what_is_said_of_long_texts_is_short() {
+    let long = "ä".repeat(1 << 20);
+    let hundred = |line: &dyn Fn(usize) -> String| (0..200).map(|n| line(n) + "\n").collect::<String>();
+    let field = hundred(&|n| format!("output y{n} = namedtuple.get_field(r, t) + {n}"));
+    let format = hundred(&|n| format!("output y{n} = strings.format(f, x={n})"));
+    let exports = hundred(&|n| format!("output y{n} = annotation.export({n}, t)"));
+    let names = hundred(&|n| format!("output y{n} = namedtuple.make(d, {n}, {n})"));
+    let wide = (0..1000).map(|n| format!("{:b<1000}: f64", format!("n{n}"))).collect::<Vec<_>>().join(", ");
+    let types = hundred(&|n| format!("output y{n} = w + {n}"));
+    for source in [
+        format!("let t = \"{long}\"\nlet r = {{a: 1}}\n{field}"),
+        format!("let f = \"{{x:{long}}}\"\n{format}"),
+        format!("let f = \"{{{long}}}\"\n{format}"),
+        format!("let t = \"{long}\"\n{exports}"),
+        format!("let d = \"{long},{long}\"\n{names}"),
+        format!("input w: {{{wide}}}\n{types}"),
+        format!("input w: f64\nlet t = \"{long}\"\noutput y = core.cast(t, f64)"),
+        format!("output y = {}x", "7".repeat(1 << 20)),
+        format!("output y = - #{long}\n 7x"),
+    ] {
+        let error = Model::parse(&source).and_then(|model| model.compile(&Options::default())).expect_err("wrong");
+        assert!(told(&error) < 400_000, "{}: {}", error.code(), told(&error));
+        assert!(error.to_string().len() < 400_000);
+    }
+    // A fault of an evaluation quotes what it failed on.
+    let model = Model::parse("input t: text; strings.parse_int32(t)").expect("a model");
+    let executor = model.compile(&Options::default()).expect("a model");
+    let error = executor.session().evaluate(&[(&*long).into()]).expect_err("no number");
+    assert!(error.to_string().contains("ää") && error.to_string().len() < 300, "{}", error.to_string().len());
+    let error = Error::values(long);
+    assert!(error.to_string().len() < 3_000);
+}
+
+#[test]
+fn ids_of_another_graph_are_errors() {
+    let foreign = |made: &dyn Fn(&mut Program) -> NodeId| {
+        let mut program = Program::default();
+        program.graph.leaf("x", None);
+        let node = made(&mut program);
+        program.outputs.push(Output { name: "y".into(), node, span: None });
+        program
+    };
+    let far = NodeId::from_index(1_000_000);
+    for program in [
+        foreign(&|_| far),
+        foreign(&|program| program.graph.operator("core.make_tuple", &[far, far], None)),
+        foreign(&|program| program.graph.operator("math.neg", &[far], None)),
+    ] {
+        assert!(!print(&program).is_empty());
+        assert_eq!(program, program.clone());
+        let limits = Limits::default();
+        let again = [read_binary(&write_binary(&program), &limits), read_json(&write_json(&program), &limits)];
+        let error = Model::from_program(program).compile(&Options::default()).expect_err("no node");
+        let code = error.diagnostics()[0].code();
+        assert!([Code::Builder, Code::TypeMismatch, Code::UntypedOutput].contains(&code), "{error}");
+        // Of a file nobody can tell any more, but that it holds no value of a type.
+        for program in again.into_iter().flatten() {
+            assert!(Model::from_program(program).compile(&Options::default()).is_err());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Names like one that there is not: what to suggest instead of it. This is the one place that measures how far names are
+//! from each other. Measuring takes time as the product of their lengths, and both are the model's or the data's to choose, so
+//! it is bounded here; how often it is done, `Limits::problems` bounds.
+
+/// The longest name that anything is suggested for or that is suggested, in bytes.
+const LONGEST: usize = 64;
+
+/// The most names that are looked at.
+const LOOKED_AT: usize = 10_000;
+
+/// The most pairs of letters that are compared, for one name.
+const COMPARED: usize = 1 << 18;
+
+/// The most names that are suggested.
+const SUGGESTED: usize = 3;
+
+/// Those of the known names that are at most so many typos away, the nearest first, at most three. A typo is a letter too
+/// much, missing or another one, or two that are swapped; capital letters and white space around a name are none. Nothing is
+/// suggested for long names, and of very many not all are looked at.
+///
+/// ```
+/// use cembra_expr::near_names;
+///
+/// assert_eq!(near_names("Lenght", 2, ["width", "length", "length2"]), ["length", "length2"]);
+/// assert!(near_names("depth", 2, ["width", "length"]).is_empty());
+/// assert!(near_names(&"a".repeat(100), 2, [&*"a".repeat(99)]).is_empty());
+/// ```
+#[must_use]
+pub fn near_names<'n>(name: &str, typos: usize, known: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+    let Some(wanted) = folded(name) else { return Vec::new() };
+    let mut left = COMPARED;
+    let mut found: Vec<(usize, &str)> = Vec::new();
+    for other in known.into_iter().take(LOOKED_AT) {
+        let Some(theirs) = folded(other).filter(|theirs| wanted.letters.abs_diff(theirs.letters) <= typos) else {
+            continue;
+        };
+        // A comparison takes a little for itself.
+        let cost = (wanted.letters + 1) * (theirs.letters + 1);
+        let Some(rest) = left.checked_sub(cost) else { break };
+        left = rest;
+        let distance = strsim::osa_distance(&wanted.text, &theirs.text);
+        // A name of which no letter is left was not meant.
+        if distance <= typos && distance < theirs.letters {
+            found.push((distance, other));
+        }
+    }
+    found.sort_unstable();
+    found.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
+}
+
+/// A name as it is compared.
+struct Folded {
+    text: String,
+    letters: usize,
+}
+
+/// None for a name that is too long.
+fn folded(name: &str) -> Option<Folded> {
+    if name.len() > LONGEST {
+        return None;
+    }
+    let text = name.trim().to_lowercase();
+    let letters = text.chars().count();
+    Some(Folded { text, letters })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_come_first() {
+        let known = ["prize", " Price ", "pride", "rice", "prices", "x"];
+        assert_eq!(near_names("price", 1, known), [" Price ", "prices", "pride"]);
+        assert_eq!(near_names("pirce", 1, known), [" Price "]);
+        assert_eq!(near_names("PRICE", 0, known), [" Price "]);
+    }
+
+    #[test]
+    fn a_name_of_which_nothing_is_left_is_not_suggested() {
+        assert!(near_names("y", 3, ["x", "", "ab"]).is_empty());
+    }
+
+    #[test]
+    fn long_names_are_neither_looked_for_nor_suggested() {
+        let (fits, long) = ("é".repeat(32), "é".repeat(33));
+        assert_eq!(near_names(&"é".repeat(31), 1, [&*fits]), [&*fits]);
+        assert!(near_names(&fits, 1, [&*long]).is_empty());
+        assert!(near_names(&long, 1, [&*fits, &*long]).is_empty());
+    }
+
+    #[test]
+    fn very_many_names_are_not_all_compared() {
+        // Names of another length cost nothing but to be looked at; others use up what may be compared.
+        let (short, near) = (vec!["a"; 9_999], "abcdefgh");
+        let behind = |before: Vec<&'static str>| near_names("abcdefgi", 1, before.into_iter().chain([near]));
+        assert_eq!(behind(short.clone()), [near]);
+        assert!(behind([short, vec!["a"]].concat()).is_empty());
+        let alike = COMPARED / 81;
+        assert_eq!(behind(vec!["zzzzzzzz"; alike - 1]), [near]);
+        assert!(behind(vec!["zzzzzzzz"; alike]).is_empty());
+    }
+}
