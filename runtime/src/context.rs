@@ -324,8 +324,9 @@ impl Context {
         }
     }
 
-    /// Compares strings, byte by byte; short ones are no more work than numbers. It cannot fail: once there is no work left all
-    /// long strings are equal to it, and the evaluation comes to a fault before its outputs are written.
+    /// Compares strings, byte by byte; short ones are no more work than numbers. It cannot fail, as generated code could not
+    /// leave there: once there is no work left all long strings are equal to it, and the evaluation comes to a fault before its
+    /// outputs are written. Who can fail calls `check_compared` behind it.
     #[inline]
     pub fn compare(&mut self, x: &[u8], y: &[u8]) -> Ordering {
         if self.may_compare(x.len().min(y.len())) { compare::order(x, y) } else { Ordering::Equal }
@@ -335,6 +336,15 @@ impl Context {
     #[inline]
     pub fn equal(&mut self, x: &[u8], y: &[u8]) -> bool {
         x.len() == y.len() && (!self.may_compare(x.len()) || compare::equal(x, y))
+    }
+
+    /// Says whether there was work left for all comparisons.
+    ///
+    /// # Errors
+    /// There was not, or the evaluation was cancelled.
+    #[inline]
+    pub fn check_compared(&self) -> Result<(), Fault> {
+        if self.work_left < 0 { Err(self.no_work()) } else { Ok(()) }
     }
 
     /// Takes the work of comparing so many bytes; false if there is not so much left.
@@ -450,6 +460,7 @@ mod tests {
         assert_eq!(context.end(STATUS_OK), STATUS_OK);
         assert_eq!(context.compare(&[0; 300], &long), Ordering::Equal);
         assert_eq!(context.charge(0), Err(Fault::with(FaultKind::WorkLimit, 299)));
+        assert_eq!(context.check_compared(), context.charge(0));
         assert_eq!(context.end(STATUS_OK), STATUS_FAULT);
         assert_eq!(context.record().kind, FaultKind::WorkLimit as u32);
         context.begin();

@@ -1,6 +1,6 @@
 //! Strings end to end: what operators make lives long enough, in both backends, and faults say what was wrong.
 
-use cembra::{Backend, Model, Options, Value};
+use cembra::{Backend, Limits, Model, Options, Value};
 use std::sync::Arc;
 
 fn optional(text: Option<&str>) -> Value {
@@ -78,4 +78,27 @@ fn strings_that_do_not_fit_the_arena_are_a_fault() {
     each(&format!("let s0 = \"ab\"\n{doubled}output n = strings.length(s40)"), |session| {
         assert_eq!(session.evaluate(&[]).expect_err("2 TiB").code(), "arena_limit");
     });
+}
+
+/// Comparisons go on in machine code when there is no work left; its outputs are not written all the same.
+#[test]
+fn a_comparison_that_is_too_much_work_leaves_the_output_alone() {
+    #[derive(cembra::Input)]
+    struct Row {
+        x: i64,
+    }
+    let source = "input x: i64; where(strings.printf(\"%300d\", x) < strings.printf(\"%301d\", x), 1.0f64, 2.0f64)";
+    let model = Model::parse(source).expect("a model");
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let run = |string_work| {
+            let limits = Limits { string_work, ..Limits::default() };
+            let options = Options::default().backend(backend).limits(limits);
+            let mut run = model.executor::<Row, f64>(&options).expect("an executor");
+            let mut out = 7.0;
+            let code = run.run_into(&Row { x: 5 }, &mut out).map_err(|error| error.code());
+            (code, out)
+        };
+        assert_eq!(run(400), (Ok(()), 2.0));
+        assert_eq!(run(200), (Err("work_limit"), 7.0));
+    }
 }

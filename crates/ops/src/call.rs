@@ -73,8 +73,7 @@ pub(crate) fn call_overload(
         let mut row = Row::default();
         row.push(overload.kernel(resolved.lifted), overload.data.as_ptr(), 0, slots.iter().copied());
         row.end();
-        let status = row.call(0).run(context, frame);
-        if context.end(status) == STATUS_OK {
+        if row.call(0).run(context, frame) == STATUS_OK {
             return Ok(Value::read_from(ret, frame, slots[args.len()]));
         }
     }

@@ -4,6 +4,7 @@
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
 use crate::kernel::{MaskValue, mask, strict};
+use crate::work::Work;
 use crate::{Bin, Cell, Cmp, Datum, Example, Mask, Overload, Promotion, Tape, Val};
 use cembra_runtime::{Bytes, Context, MachineType, RuntimeFn, Text};
 use std::cmp::Ordering;
@@ -132,6 +133,9 @@ macro_rules! overloads {
         [$(strict!(
             try in context |x: $ty, y: $ty| -> MaskValue {
                 let $found = x.$how(y, context);
+                if const { <$ty as Work>::STRING } {
+                    context.check_compared()?;
+                }
                 Ok(mask($holds))
             },
             $rule
@@ -141,6 +145,9 @@ macro_rules! overloads {
         [$(strict!(
             try in context |x: $ty, y: $ty| -> bool {
                 let $found = x.$how(y, context);
+                if const { <$ty as Work>::STRING } {
+                    context.check_compared()?;
+                }
                 Ok($holds)
             },
             $rule
