@@ -122,9 +122,7 @@ impl Place<'_> {
         let error = error.in_column(self.path);
         match better {
             Some(better) => error.hint(self.declare(better)),
-            None if self.inferred => {
-                error.hint(format!("its type was taken from the first rows, and no type holds both"))
-            }
+            None if self.inferred => error.hint("its type was taken from the first rows, and no type holds both"),
             None => error,
         }
     }
