@@ -94,7 +94,7 @@ pub(super) const CASES: &[Case] = &[
             "let t = \"{text}b\"\nlet u = \"{text}c\"\nlet v = \"{text}d\"\nseq.reduce(fn(s, i) = {round}, seq.range(1000000), 0i64)"
         ))
     }),
-    slow("a loop of 10 million upper cases of one letter", "arena_limit", || {
+    slow("a loop of 100 million upper cases of one letter", "iteration_limit", || {
         let round = "s + where(strings.upper(where(i % 2 == 0, \"a\", \"b\")) == \"A\", 1i64, 0i64)";
         Source::Text(format!("seq.reduce(fn(s, i) = {round}, seq.range(100000000), 0i64)"))
     }),
