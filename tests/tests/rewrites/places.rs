@@ -112,6 +112,7 @@ fn rewritten_models_fail_where_the_user_wrote_it() {
 /// Operators that are lowered to others and can fail, each with a call that does and the kind of the fault.
 const LOWERED: &[(&str, &str, &str)] = &[
     ("core.cast", "core.cast(big, i32)", "cast_range"),
+    ("core.cast_values", "core.cast_values(big, i32)", "cast_range"),
     ("core.const_like", "core.const_like(i, big)", "cast_range"),
     ("strings.join", "strings.join(t, t, t)", "arena_limit"),
     ("strings.join_with_separator", "strings.join_with_separator(t, t, t)", "arena_limit"),
