@@ -407,6 +407,17 @@ fn instantiation_of_sequences() {
     holds(twice, Limit::Instantiation, 38, |limits, most| limits.instantiation = most);
 }
 
+/// A type is long where it was made, and may be asked for its fields in a few letters.
+#[test]
+fn instantiation_of_what_is_made_of_types() {
+    let fields = "seq.size(qtype.get_field_qtypes(QTYPE{(i32, f32, text)}))";
+    holds(fields, Limit::Instantiation, 3, |limits, most| limits.instantiation = most);
+    let names = "seq.size(qtype.get_field_names(QTYPE{{a: i32, b: f32, c: text, d: i32}}))";
+    holds(names, Limit::Instantiation, 4, |limits, most| limits.instantiation = most);
+    let equal = "QTYPE{(i32, (f32, text))} == QTYPE{(i32, (f32, i32))}";
+    holds(equal, Limit::Instantiation, 4, |limits, most| limits.instantiation = most);
+}
+
 #[test]
 fn files() {
     let model = Model::parse("input x: f64; x * 2.0 + 1.0").expect("a model");

@@ -193,6 +193,12 @@ pub trait Instantiation: Expansion {
     /// It is no function of so many parameters, or does not take these types.
     fn call(&mut self, function: Arg, args: &[Arg]) -> Result<Arg, Stop>;
 
+    /// Counts work that the length of the text does not bound; what is applied and called is counted by itself.
+    ///
+    /// # Errors
+    /// It is more than is allowed.
+    fn spend(&mut self, steps: usize) -> Result<(), Stop>;
+
     /// The sequence behind a handle; `None` if it is something else.
     fn sequence(&self, arg: Arg) -> Option<Rc<Sequence>>;
 

@@ -338,6 +338,7 @@ pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
     params: &[param("qtype")],
     meaning: Meaning::Instantiate(|g, args| {
         let [qtype] = types(g, "qtype.get_field_names", args)?;
+        g.spend(field_count(&qtype).unwrap_or(0))?;
         let names = (0..).map_while(|index| field_name(&qtype, index)).map(Value::from);
         let names: Vec<Arg> = names.map(|name| g.literal(name)).collect();
         let sequence = Sequence::of(g, QType::TEXT, names);
@@ -356,6 +357,7 @@ pub(crate) static GET_FIELD_QTYPES: OpDef = OpDef {
     params: &[param("qtype")],
     meaning: Meaning::Instantiate(|g, args| {
         let [qtype] = types(g, "qtype.get_field_qtypes", args)?;
+        g.spend(field_count(&qtype).unwrap_or(0))?;
         let fields = (0..).map_while(|index| field_type(&qtype, index)).map(Value::Type);
         let fields: Vec<Arg> = fields.map(|field| g.literal(field)).collect();
         let sequence = Sequence::of(g, QType::Meta, fields);

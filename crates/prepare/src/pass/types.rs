@@ -226,9 +226,16 @@ impl Typer<'_> {
             }
             _ => {}
         }
-        if let Some(value) = self.of_types(prepared, op, operands) {
-            self.distinct = false;
-            return Some(prepared.graph.literal(value, node));
+        match self.of_types(prepared, op, operands) {
+            Ok(None) => {}
+            Ok(Some(value)) => {
+                self.distinct = false;
+                return Some(prepared.graph.literal(value, node));
+            }
+            Err(problem) => {
+                self.report(problem.at(self.graph.span(node)));
+                return None;
+            }
         }
         let typed = &mut prepared.graph;
         match typed.resolve(self.registry, op, operands) {
@@ -246,11 +253,13 @@ impl Typer<'_> {
     }
 
     /// What an operator on two type literals gives: nothing of types is left for later passes.
-    fn of_types(&self, prepared: &Prepared, op: OpId, operands: &[Id]) -> Option<Value> {
-        match operands {
-            [x, y] => compare_types(op, prepared.graph.value(*x)?, prepared.graph.value(*y)?),
-            _ => None,
+    fn of_types(&mut self, prepared: &Prepared, op: OpId, operands: &[Id]) -> Result<Option<Value>, Diagnostic> {
+        let [x, y] = operands else { return Ok(None) };
+        let (Some(x), Some(y)) = (prepared.graph.value(*x), prepared.graph.value(*y)) else { return Ok(None) };
+        if let Value::Type(qtype @ (QType::Tuple(_) | QType::Sequence(_))) = x {
+            self.spend(qtype.extent(self.allowance).fields)?;
         }
+        Ok(compare_types(op, x, y))
     }
 
     /// Reports a type fault at the operand to blame, showing the types of the operands where they stand.

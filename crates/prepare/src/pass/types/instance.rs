@@ -45,7 +45,7 @@ impl Instance<'_, '_, '_> {
             return make(self, args);
         }
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
-        if let Some(value) = self.typer.of_types(self.prepared, op, &operands) {
+        if let Some(value) = self.typer.of_types(self.prepared, op, &operands).map_err(exceeded)? {
             return Ok(self.literal(value));
         }
         let graph = &mut self.prepared.graph;
@@ -151,6 +151,10 @@ impl Instantiation for Instance<'_, '_, '_> {
         let arguments: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
         let made = self.typer.call(self.prepared, self.node, id_of(function), &arguments)?;
         Ok(arg_of(made))
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), Stop> {
+        self.typer.spend(steps).map_err(exceeded)
     }
 
     fn sequence(&self, arg: Arg) -> Option<Rc<Sequence>> {
