@@ -4,9 +4,14 @@
 use cembra_tests::hostile::{Case, cases};
 
 fn run(chosen: impl Fn(&Case) -> bool) {
+    // `.ci/sanitize` sets it: under a tool that makes everything slower, a model may meet the limit of time instead.
+    let watched = std::env::var_os("CEMBRA_WATCHED").is_some();
     let mut count = 0;
     for case in cases().filter(|case| chosen(case)) {
         let run = case.run();
+        if watched && run.outcome == "limit compile_time" {
+            continue;
+        }
         assert_eq!(run.outcome, case.outcome, "{}: {}", case.name, run.message.chars().take(500).collect::<String>());
         count += 1;
     }
