@@ -106,6 +106,9 @@ impl Div for Twofold {
 }
 
 impl Twofold {
+    /// The square root of 2.
+    pub(super) const ROOT_2: Twofold = Twofold { high: std::f64::consts::SQRT_2, low: -9.667_293_313_452_913e-17 };
+
     /// The sum of two numbers, exactly.
     pub(super) fn sum(a: f64, b: f64) -> Twofold {
         sum(a, b)

@@ -47,7 +47,7 @@ pub(crate) static NORMAL_INVERSE_CDF: OpDef = operator(
     &[
         ex("normal_distribution_inverse_cdf(0.5f32)", "0."),
         ex("normal_distribution_inverse_cdf(0f64)", "float64{-inf}"),
-        ex("normal_distribution_inverse_cdf(0.975f64)", "float64{1.9599639845400536}"),
+        ex("normal_distribution_inverse_cdf(0.975f64)", "float64{1.9599639845400538}"),
     ],
 );
 
