@@ -28,7 +28,7 @@ pub(super) const EXP: [f64; 10] = [
 ];
 
 /// The same to 2^-61 of `e^r - 1`.
-const EXPM1: [f64; 11] = [
+pub(super) const EXPM1: [f64; 11] = [
     0.5,
     0.166_666_666_666_666_77,
     0.041_666_666_666_666_7,
@@ -109,11 +109,17 @@ pub(super) fn exp_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     // Beyond these the result is infinite, or zero, anyway.
     let x = clamp(m, x, -746.0, 710.0);
     let (k, biased) = halves(m, x, 2.0 * BIAS);
-    let r = times_plus(m, k, -LN_2[0], x);
-    let r = times_plus(m, k, -LN_2[1], r);
+    // Exact: both are whole numbers of the last place of what is left.
+    let high = times_plus(m, k, -LN_2[0], x);
+    let r = times_plus(m, k, -LN_2[1], high);
     let (square, series) = (m.mul(r, r), polynomial(m, r, EXP));
-    let above = m.fma(square, series, r);
-    let power = add(m, above, 1.0);
+    // 1 + r in two numbers: one rounding is left that matters, the last.
+    let near = add(m, high, 1.0);
+    let kept = sub(m, near, 1.0);
+    let lost = m.sub(high, kept);
+    let lost = times_plus(m, k, -LN_2[1], lost);
+    let rest = m.fma(square, series, lost);
+    let power = m.add(near, rest);
     let (first, second) = two_factors(m, biased);
     let part = m.mul(power, first);
     m.mul(part, second)

@@ -1,4 +1,4 @@
-//! Logarithms: `x = 2^e m` with the mantissa `m` from 3/4 to 3/2, and `ln m = 2 artanh s` with `s = (m-1) / (m+1)`: one
+//! Logarithms: `x = 2^e m` with the mantissa `m` from sqrt 1/2 to sqrt 2, and `ln m = 2 artanh s` with `s = (m-1) / (m+1)`: one
 //! division and a short series. Zeros, infinities, NaNs, negative and subnormal numbers are rare.
 
 use super::arithmetic::{Arithmetic, add, fma, less_from, mul, polynomial, times_plus};
@@ -6,25 +6,15 @@ use super::exponential::LN_2;
 use crate::RuntimeFn;
 use std::f64::consts::{LOG2_E, LOG10_E};
 
-/// `2 artanh s = s (2 + z series)` with `z = s^2`: to 2^-56, and to 2^-63.
+/// `2 artanh s = s (2 + z series)` with `z = s^2`, to 2^-59.
 const SERIES: [f64; 7] = [
-    0.666_666_666_666_727_1,
-    0.399_999_999_961_614_84,
-    0.285_714_293_953_080_46,
-    0.222_221_385_008_926_13,
-    0.181_863_560_748_568_88,
-    0.152_501_887_643_428_37,
-    0.153_681_879_904_485_9,
-];
-const LONG_SERIES: [f64; 8] = [
-    0.666_666_666_666_666,
-    0.400_000_000_000_559_4,
-    0.285_714_285_560_071_17,
-    0.222_222_242_762_025_57,
-    0.181_816_670_888_075_96,
-    0.153_910_724_106_701_7,
-    0.131_742_622_601_469_1,
-    0.138_385_634_767_133_97,
+    0.666_666_666_666_673_4,
+    0.399_999_999_994_166_2,
+    0.285_714_287_420_341_16,
+    0.222_221_986_044_556_84,
+    0.181_835_628_800_383_65,
+    0.153_140_841_800_846_08,
+    0.147_956_392_104_538_68,
 ];
 /// The same to 2^-28, and to 2^-42.
 const SINGLE: [f64; 3] = [0.666_669_473_527_268_1, 0.399_578_252_405_783_93, 0.303_605_724_821_736_53];
@@ -55,9 +45,10 @@ pub(super) struct Exponent<A: Arithmetic> {
 /// zero, and the inverse is of no use.
 #[inline(always)]
 pub(super) fn exponent<A: Arithmetic>(m: &mut A, x: A::Double) -> Exponent<A> {
-    const HALF_STEP: u64 = 1 << 51;
+    /// What the mantissa's bits of the square root of 2 lack to the next power.
+    const STEP: u64 = (1 << 52) - 0x6_A09E_667F_3BCD;
     const TWO_52: u64 = 0x433 << 52;
-    let (bits, half, tag, twice) = (m.bits(x), m.word(HALF_STEP), m.word(TWO_52), m.word((2 * 1023) << 52));
+    let (bits, half, tag, twice) = (m.bits(x), m.word(STEP), m.word(TWO_52), m.word((2 * 1023) << 52));
     let shifted = m.plus(bits, half);
     let biased = m.right(shifted, 52);
     let tagged = m.or(biased, tag);
@@ -128,12 +119,12 @@ pub(super) fn log10_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single 
     single(m, x, RuntimeFn::Log10F32, [std::f64::consts::LOG10_2, LOG10_E], SINGLE)
 }
 
-/// `m - 1` where `1 + x = 2^e m`, rounded once: a tiny `x` is kept, and the sign of a zero.
+/// `m - 1` where `1 + x = 2^e m`, rounded once: a tiny `x` is kept, and the sign of a zero. With it comes `1 - 2^-e`.
 #[inline(always)]
-fn above_one<A: Arithmetic>(m: &mut A, x: A::Double, inverse: A::Double) -> A::Double {
+fn above_one<A: Arithmetic>(m: &mut A, x: A::Double, inverse: A::Double) -> (A::Double, A::Double) {
     let less = less_from(m, 1.0, inverse);
     let base = m.neg(less);
-    m.fma(x, inverse, base)
+    (m.fma(x, inverse, base), less)
 }
 
 /// `ln(1 + x)` in binary32.
@@ -142,7 +133,7 @@ pub(super) fn log1p_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single 
     let wide = m.widen(x);
     let sum = add(m, wide, 1.0);
     let exponent = exponent(m, sum);
-    let above = above_one(m, wide, exponent.inverse);
+    let (above, _) = above_one(m, wide, exponent.inverse);
     let (s, z) = ratio(m, above);
     let series = polynomial(m, z, SINGLE);
     let series = fma(m, series, z, 2.0);
@@ -153,21 +144,30 @@ pub(super) fn log1p_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single 
     m.rare_single(rare, RuntimeFn::Log1pF32, &[x], result)
 }
 
-/// `e ln 2 + ln(1 + f)` in binary64, for a mantissa `1 + f`.
+/// `e ln 2 + ln(1 + f)` in binary64, for a mantissa `1 + f` and what `f` lacks.
 ///
-/// `ln(1 + f) = f - (f^2/2 - s (f^2/2 + z series))`: the first two terms are nearly exact, the others small.
+/// `ln(1 + f) = f - f^2/2 + s (f^2/2 + z series)`: the first two terms and the exponent's are nearly exact, the others small.
 #[inline(always)]
-fn natural<A: Arithmetic>(m: &mut A, f: A::Double, minus_exponent: A::Double) -> A::Double {
+fn natural<A: Arithmetic>(m: &mut A, f: A::Double, lacking: Option<A::Double>, minus_exponent: A::Double) -> A::Double {
     let (s, z) = ratio(m, f);
     let series = polynomial(m, z, SERIES);
-    let half = mul(m, f, 0.5);
+    let minus_half = mul(m, f, -0.5);
+    let half = m.neg(minus_half);
     let half_square = m.mul(half, f);
     let inner = m.fma(z, series, half_square);
-    let base = mul(m, minus_exponent, -LN_2_CUT[1]);
-    let inner = m.fma(s, inner, base);
-    let below = m.sub(half_square, inner);
-    let rest = m.sub(f, below);
-    times_plus(m, minus_exponent, -LN_2_CUT[0], rest)
+    // The exponent's share is exact and the larger, or zero: with f it makes two numbers, and so do all three.
+    let base = mul(m, minus_exponent, -LN_2_CUT[0]);
+    let sum = m.add(base, f);
+    let kept = m.sub(sum, base);
+    let lost = m.sub(f, kept);
+    let high = m.fma(minus_half, f, sum);
+    let low = m.sub(sum, high);
+    let low = m.fma(minus_half, f, low);
+    let low = m.add(low, lost);
+    let low = lacking.map_or(low, |lacking| m.add(low, lacking));
+    let low = times_plus(m, minus_exponent, -LN_2_CUT[1], low);
+    let rest = m.fma(s, inner, low);
+    m.add(high, rest)
 }
 
 /// The natural logarithm in binary64.
@@ -175,19 +175,22 @@ fn natural<A: Arithmetic>(m: &mut A, f: A::Double, minus_exponent: A::Double) ->
 pub(super) fn log_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     let exponent = exponent(m, x);
     let f = fma(m, x, exponent.inverse, -1.0);
-    let result = natural(m, f, exponent.minus);
+    let result = natural(m, f, None, exponent.minus);
     let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
     m.rare_double(rare, RuntimeFn::LogF64, &[x], result)
 }
 
-/// `ln(1 + x)` in binary64. The rounded sum is good for the exponent only; `f` is exact but for sums so large that it does
-/// not matter.
+/// `ln(1 + x)` in binary64. The rounded sum is good for the exponent only.
 #[inline(always)]
 pub(super) fn log1p_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     let sum = add(m, x, 1.0);
     let exponent = exponent(m, sum);
-    let f = above_one(m, x, exponent.inverse);
-    let result = natural(m, f, exponent.minus);
+    let (f, less) = above_one(m, x, exponent.inverse);
+    // For a sum from the root of 2 to 3/2, f is rounded.
+    let missing = m.add(less, f);
+    let minus_missing = m.neg(missing);
+    let lacking = m.fma(x, exponent.inverse, minus_missing);
+    let result = natural(m, f, Some(lacking), exponent.minus);
     let result = m.copysign(result, x);
     let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
     m.rare_double(rare, RuntimeFn::Log1pF64, &[x], result)
@@ -200,17 +203,18 @@ fn scaled<A: Arithmetic>(m: &mut A, x: A::Double, function: RuntimeFn, unit: [f6
     let exponent = exponent(m, x);
     let f = fma(m, x, exponent.inverse, -1.0);
     let (s, z) = ratio(m, f);
-    let series = polynomial(m, z, LONG_SERIES);
-    let half = mul(m, f, 0.5);
+    let series = polynomial(m, z, SERIES);
+    let minus_half = mul(m, f, -0.5);
+    let half = m.neg(minus_half);
     let half_square = m.mul(half, f);
-    let high = m.sub(f, half_square);
-    // f is at least twice its half square: taking both parts of the square away is exact, what is left of it included.
-    let low = m.sub(f, high);
-    let low = m.sub(low, half_square);
-    let minus_square = m.neg(half_square);
-    let cut = m.fma(half, f, minus_square);
-    let low = m.sub(low, cut);
     let inner = m.fma(z, series, half_square);
+    // f - f^2/2 in two numbers, and what the ratio lacks: near enough, it matters in the first factor only.
+    let high = m.fma(minus_half, f, f);
+    let low = m.sub(f, high);
+    let low = m.fma(minus_half, f, low);
+    let lacks = m.sub(half, s);
+    let lacks = m.fma(s, minus_half, lacks);
+    let low = m.fma(lacks, inner, low);
     let low = m.fma(s, inner, low);
     let product = mul(m, high, scale[0]);
     let minus_product = m.neg(product);

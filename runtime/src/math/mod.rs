@@ -1,6 +1,6 @@
 //! The mathematical functions of the language: one algorithm each, shared by all backends, so that every backend and
-//! every machine gives the same bits, within an ulp of the exact value. The binary32 functions compute in binary64 and
-//! round once.
+//! every machine gives the same bits: the exact value rounded or the number next to it. `docs/language.md` says how often
+//! and how far off. The binary32 functions compute in binary64 and round once.
 //!
 //! An algorithm is a text over [`Arithmetic`], without branches. The functions here run it on plain numbers, with the
 //! processor's fused multiply-add or with an exact rule in its place; [`record`] runs it on whatever records operations.

@@ -2,7 +2,7 @@
 //! the result within an ulp. Only positive ordinary bases, and results that are ordinary numbers, are done here.
 
 use super::arithmetic::{Arithmetic, add, fma, less_from, mul, polynomial, sub, times_plus, within};
-use super::exponential::{BIAS, EXP, LN_2, WHOLE, exp2_for_single, power_of_two};
+use super::exponential::{BIAS, EXPM1, LN_2, WHOLE, exp2_for_single, power_of_two};
 use super::logarithm::{DOUBLE_EXPONENTS, LN_2_CUT, LONG_SINGLE, SINGLE_EXPONENTS, beyond, exponent, ratio};
 use crate::RuntimeFn;
 use std::f64::consts::LOG2_E;
@@ -131,8 +131,10 @@ pub(super) fn pow_double<A: Arithmetic>(m: &mut A, x: A::Double, y: A::Double) -
     let k = m.sub(shifted, shift);
     let r = times_plus(m, k, -LN_2[0], power);
     let low = times_plus(m, k, -LN_2[1], low);
-    let near = m.add(r, low);
-    let (square, series) = (m.mul(near, near), polynomial(m, near, EXP));
+    let (square, series) = (m.mul(r, r), polynomial(m, r, EXPM1));
+    // r is exact; what it lacks is multiplied by the power of what there is.
+    let above = m.fma(square, series, r);
+    let low = m.fma(low, above, low);
     let rest = m.fma(square, series, low);
     let one = m.double(1.0);
     let [result, lost] = sum(m, one, r);

@@ -61,18 +61,23 @@ fn reduce<A: Arithmetic>(m: &mut A, x: A::Double) -> Reduced<A> {
 fn sine_and_cosine<A: Arithmetic>(m: &mut A, angle: &Reduced<A>) -> (A::Double, A::Double) {
     let (r, low) = (angle.rest, angle.low);
     let square = m.mul(r, r);
-    let half = mul(m, square, 0.5);
+    let (minus_half, minus_half_r) = (mul(m, square, -0.5), mul(m, r, -0.5));
     let (odd, even) = (polynomial(m, square, SIN), polynomial(m, square, COS));
     let cube = m.mul(square, r);
     // What the angle lacks goes to the sine times the cosine, near enough 1 - r^2/2; to the cosine times minus the sine.
-    let minus_half = m.neg(half);
     let share = m.fma(low, minus_half, low);
+    // And what the square lacks, times minus a sixth of the angle.
+    let minus_square = m.neg(square);
+    let square_low = m.fma(r, r, minus_square);
+    let sixth = mul(m, r, -1.0 / 6.0);
+    let share = m.fma(sixth, square_low, share);
     let rest = m.fma(cube, odd, share);
     let sine = m.add(r, rest);
     let one = m.double(1.0);
-    let near = m.sub(one, half);
+    // 1 - r^2/2 in two numbers, the square not rounded before.
+    let near = m.fma(minus_half_r, r, one);
     let lost = m.sub(one, near);
-    let lost = m.sub(lost, half);
+    let lost = m.fma(minus_half_r, r, lost);
     let minus_low = m.neg(low);
     let rest = m.fma(r, minus_low, lost);
     let fourth = m.mul(square, square);
