@@ -296,7 +296,8 @@ impl Pool<'_> {
             let specs: &[&str] = match self.types[node.index()].scalar() {
                 Some(scalar) if scalar.is_integer() => &["", ":05d", ":x", ":v", ":+4"],
                 Some(scalar) if scalar.is_float() => &["", ":.2f", ":g", ":v", ":12.4e"],
-                _ => &["", ":v"],
+                // The last is an error where there is a value.
+                _ => &["", "", ":v", ":v", ":.2f"],
             };
             let (before, spec) = (*pick(self.random, &["", "{{", "}}é", "%d"]), *pick(self.random, specs));
             format += &format!("{before}{{{name}{spec}}}");
@@ -315,8 +316,8 @@ impl Pool<'_> {
         let mut format = String::new();
         for node in &values {
             let fields: &[&str] = match self.types[node.index()].scalar() {
-                Some(scalar) if scalar.is_integer() => &["%d", "%05x", "%v", "%+4d", "%o", "%-6X|"],
-                Some(scalar) if scalar.is_float() => &["%.2f", "%g", "%v", "%12.4e", "%+a"],
+                Some(scalar) if scalar.is_integer() => &["%d", "%05x", "%v", "%+4d", "%o", "%-6X|", "%.2a", "%*d"],
+                Some(scalar) if scalar.is_float() => &["%.2f", "%g", "%v", "%12.4e", "%+a", "%.3A"],
                 Some(scalar) if scalar.is_string() => &["%s", "%v", "%-8s|", "%.1s"],
                 _ => &["%v"],
             };

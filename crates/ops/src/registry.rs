@@ -235,10 +235,10 @@ operators! {
     STRINGS_PARSE_FLOAT32 = strings::parse::PARSE_FLOAT32;
     STRINGS_PARSE_FLOAT64 = strings::parse::PARSE_FLOAT64;
     STRINGS_PRINTF = strings::printf::PRINTF;
-    STRINGS_PRINTF_FIELD = strings::printf::PRINTF_FIELD;
-    STRINGS_PRINTF_END = strings::printf::PRINTF_END;
+    STRINGS_PRINTF_PACKED = strings::printf::PRINTF_PACKED;
+    STRINGS_PACK = strings::packed::PACK;
     STRINGS_FORMAT = strings::format::FORMAT;
-    STRINGS_REPR_FLOAT32 = strings::format::REPR_FLOAT32;
+    STRINGS_FORMAT_PACKED = strings::format::FORMAT_PACKED;
     STRINGS_CONTAINS_REGEX = strings::regex::CONTAINS_REGEX;
     STRINGS_EXTRACT_REGEX = strings::regex::EXTRACT_REGEX;
 }

@@ -1,177 +1,279 @@
-//! `strings.format`: a format with named fields in braces. It is composite, and its format is a literal: each field becomes
-//! a step of its own, typed by its argument, as in `strings.printf`.
+//! `strings.format`: a format with named fields in braces. It is composite as `strings.printf` is, and what is behind the colon
+//! of a field is in the language of `printf`. What is wrong with a literal format itself is told before it is used.
 
-use super::made::Made;
+use super::Chars;
+use super::fields::Fields;
+use super::made::ArenaBytes;
 use super::number;
-use super::printf::{
-    FAULTS, PRINTF_FIELD, all_or_none, all_present, finish, format_scalar, format_types, literal, literal_bytes,
-};
-use super::rendering::first_piece;
+use super::packed::{Packed, Run, packed};
+use super::printf::{FAULTS, Format, Print, Printf, Sink, format_scalar, format_types, printed};
 use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::strict;
-use crate::typing::TypeFault;
+use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{Code, ScalarValue, Value};
-use cembra_runtime::{Excerpt, FaultKind, Scalar, Text};
+use cembra_runtime::{Bytes, Context, Excerpt, Fault, QType, Scalar, Text};
 
 /// A part of a format.
-#[derive(PartialEq, Eq, Debug)]
-enum Part {
-    /// Text with single braces.
-    Literal(Vec<u8>),
-    /// A field: a name, and how its value is rendered.
-    Field { name: String, spec: String },
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part<'f> {
+    /// Text, or a single brace.
+    Literal(&'f [u8]),
+    /// A field: a name, and how its value is printed.
+    Field { name: &'f [u8], spec: &'f [u8] },
 }
+
+/// What is wrong with a format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Malformed<'f> {
+    /// A `}` that closes nothing.
+    Closes,
+    /// A `{` that is not closed.
+    Opens,
+    /// A field without the name of an argument.
+    Name(&'f [u8]),
+}
+
+/// A format that is being read: `{{` and `}}` are braces, `{name}` and `{name:spec}` are fields.
+#[derive(Clone, Copy)]
+struct Parts<'f>(&'f [u8]);
+
+impl<'f> Parts<'f> {
+    fn next(&mut self) -> Result<Option<Part<'f>>, Malformed<'f>> {
+        let (part, rest) = match self.0 {
+            [] => return Ok(None),
+            [b'{', b'{', rest @ ..] => (Part::Literal(b"{"), rest),
+            [b'}', b'}', rest @ ..] => (Part::Literal(b"}"), rest),
+            [b'}', ..] => return Err(Malformed::Closes),
+            [b'{', rest @ ..] => {
+                let end = memchr::memchr(b'}', rest).ok_or(Malformed::Opens)?;
+                let (field, rest) = (&rest[..end], &rest[end + 1..]);
+                let colon = memchr::memchr(b':', field);
+                let (name, spec) = (&field[..colon.unwrap_or(end)], &field[colon.map_or(end, |colon| colon + 1)..]);
+                if !is_name(name) {
+                    return Err(Malformed::Name(name));
+                }
+                (Part::Field { name, spec }, rest)
+            }
+            text => {
+                let (literal, rest) = text.split_at(memchr::memchr2(b'{', b'}', text).unwrap_or(text.len()));
+                (Part::Literal(literal), rest)
+            }
+        };
+        self.0 = rest;
+        Ok(Some(part))
+    }
+}
+
+fn is_name(name: &[u8]) -> bool {
+    name.first().is_some_and(|byte| !byte.is_ascii_digit())
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// Names that are found in a text of names with commas between them.
+#[derive(Clone, Copy)]
+struct Names<'n> {
+    text: &'n [u8],
+    /// Ordered by name: where each begins and ends, and its index; eight bytes each.
+    entries: &'n [[u8; 24]],
+}
+
+impl Names<'static> {
+    fn new(context: &mut Context, text: &'static [u8]) -> Result<Self, Fault> {
+        let all = || text.split(|byte| *byte == b',').take(if text.is_empty() { 0 } else { usize::MAX });
+        let mut entries = ArenaBytes::new(context, all().count() * 24)?;
+        let mut start = 0_u64;
+        for (index, name) in (0_u64..).zip(all()) {
+            let end = start + name.len() as u64;
+            [start, end, index].iter().for_each(|number| entries.push_bytes(&number.to_le_bytes()));
+            start = end + 1;
+        }
+        entries.written().as_chunks_mut().0.sort_unstable_by_key(|entry| entry_of(text, entry).0);
+        let names = Names { text, entries: entries.finish().as_slice().as_chunks().0 };
+        let name = |entry| entry_of(text, entry).0;
+        match names.entries.array_windows().any(|[a, b]| name(a) == name(b)) {
+            true => Err(super::invalid("an argument of the format is given twice")),
+            false => Ok(names),
+        }
+    }
+
+    fn index(self, name: &[u8]) -> Option<usize> {
+        let found = self.entries.binary_search_by_key(&name, |entry| entry_of(self.text, entry).0).ok()?;
+        Some(entry_of(self.text, &self.entries[found]).1)
+    }
+}
+
+/// The name and the index of an entry.
+fn entry_of<'n>(text: &'n [u8], entry: &[u8; 24]) -> (&'n [u8], usize) {
+    let [start, end, index] = [0, 8, 16].map(|at| {
+        let number = entry[at..].first_chunk().copied().map_or(0, u64::from_le_bytes);
+        usize::try_from(number).unwrap_or(usize::MAX)
+    });
+    (text.get(start..end).unwrap_or_default(), index)
+}
+
+/// A format with the names of its values.
+struct Named {
+    format: &'static [u8],
+    names: Names<'static>,
+    run: Run<'static>,
+}
+
+impl Print for Named {
+    fn print(&self, sink: &mut impl Sink) -> Result<(), Fault> {
+        let mut parts = Parts(self.format);
+        let malformed = |malformed| {
+            super::invalid(match malformed {
+                Malformed::Closes => "a `}` of the format closes nothing",
+                Malformed::Opens => "a `{` of the format is not closed",
+                Malformed::Name(_) => "a field of the format is without the name of an argument",
+            })
+        };
+        while let Some(part) = parts.next().map_err(malformed)? {
+            match part {
+                Part::Literal(text) => sink.text(text),
+                Part::Field { name, spec } => {
+                    let value = self.names.index(name).and_then(|index| self.run.get(index));
+                    let value = value.ok_or_else(|| super::invalid("the format names what is not an argument"))?;
+                    print_field(sink, spec, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints one value. Without a form, or as `v`, it is what `%v` prints, but for FLOAT32, which has its shortest digits and a
+/// point. Other forms are for numbers, and get the letter that belongs to their type if they have none at the end.
+fn print_field(sink: &mut impl Sink, spec: &'static [u8], value: Packed<'static>) -> Result<(), Fault> {
+    let (spec, last): (&[u8], &[u8]) = match (spec, value) {
+        (b"" | b"v", Packed::Float32(value)) => {
+            let digits = number::shortest(value);
+            sink.text(digits.as_bytes());
+            if !digits.as_str().contains(['.', 'e', 'n']) {
+                sink.text(b".");
+            }
+            return Ok(());
+        }
+        (b"" | b"v", _) => (b"v", b""),
+        (_, Packed::Boolean(_) | Packed::String(_)) => {
+            return Err(super::invalid("a field of the format has a form for numbers, and its argument is none"));
+        }
+        ([.., b'a'..=b'z' | b'A'..=b'Z'], _) => (spec, b""),
+        (_, Packed::Float32(_) | Packed::Float64(_)) => (spec, b"f"),
+        _ => (spec, b"d"),
+    };
+    let values = |index| (index == 0).then_some(value);
+    Printf { fields: Fields::of_field(spec, last), values }.print(sink)
+}
+
+fn format<S: Format>(context: &mut Context, format: S, names: Text<'static>, run: Bytes<'static>) -> Result<S, Fault> {
+    let run = Run::new(context, run)?;
+    let names = Names::new(context, names.bytes())?;
+    if names.entries.len() != run.len() {
+        return Err(super::invalid("the format has another number of arguments than of names"));
+    }
+    printed(context, &Named { format: format.bytes(), names, run })
+}
+
+pub(crate) static FORMAT_PACKED: OpDef = OpDef {
+    name: "strings._format",
+    summary: "The format with its fields filled in by a run of values: what `strings.format` is made of.",
+    params: &[param("fmt"), param("names"), param("run")],
+    faults: FAULTS,
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[
+        strict!(try in context |fmt: Text<'static>, names: Text<'static>, run: Bytes<'static>| -> Text<'static> {
+            format(context, fmt, names, run)
+        }),
+        strict!(try in context |fmt: Bytes<'static>, names: Text<'static>, run: Bytes<'static>| -> Bytes<'static> {
+            format(context, fmt, names, run)
+        }),
+    ]),
+    examples: &[ex("strings._format(\"{x}!\", \"x\", strings._pack(1f32))", "'1.!'")],
+    ..UNARY
+};
 
 fn problem(message: impl Into<String>) -> TypeFault {
     TypeFault { code: Code::Arguments, message: message.into(), operand: Some(0), hint: None }
 }
 
-/// Splits a format: `{{` and `}}` are braces, `{name}` and `{name:spec}` are fields.
-fn parts(format: &[u8]) -> Result<Vec<Part>, TypeFault> {
-    let mut parts = Vec::new();
-    let mut text = Vec::new();
-    let mut rest = format;
-    loop {
-        match rest {
-            [b'{', b'{', behind @ ..] => {
-                text.push(b'{');
-                rest = behind;
-            }
-            [b'}', b'}', behind @ ..] => {
-                text.push(b'}');
-                rest = behind;
-            }
-            [b'}', ..] => return Err(problem("a `}` of the format closes nothing").hint("a brace is written `}}`")),
-            [b'{', behind @ ..] => {
-                let Some(end) = memchr::memchr(b'}', behind) else {
-                    return Err(problem("a `{` of the format is not closed").hint("a brace is written `{{`"));
-                };
-                let field = String::from_utf8_lossy(&behind[..end]);
-                let (name, spec) = field.split_once(':').unwrap_or((&field, ""));
-                if !is_name(name) {
-                    let problem = problem(format!("`{}` is not the name of an argument", Excerpt::quoted(name)));
-                    return Err(problem.hint("fields are named, as in `{x}` or `{x:.2f}`"));
-                }
-                parts.push(Part::Literal(std::mem::take(&mut text)));
-                parts.push(Part::Field { name: name.to_owned(), spec: spec.to_owned() });
-                rest = &behind[end + 1..];
-            }
-            [byte, behind @ ..] => {
-                text.push(*byte);
-                rest = behind;
-            }
-            [] => {
-                parts.push(Part::Literal(text));
-                return Ok(parts);
-            }
+fn malformed(malformed: Malformed<'_>) -> TypeFault {
+    match malformed {
+        Malformed::Closes => problem("a `}` of the format closes nothing").hint("a brace is written `}}`"),
+        Malformed::Opens => problem("a `{` of the format is not closed").hint("a brace is written `{{`"),
+        Malformed::Name(name) => {
+            let name = String::from_utf8_lossy(name);
+            let problem = problem(format!("`{}` is not the name of an argument", Excerpt::quoted(&name)));
+            problem.hint("fields are named, as in `{x}` or `{x:.2f}`")
         }
     }
 }
 
-fn is_name(name: &str) -> bool {
-    !name.starts_with(|c: char| c.is_ascii_digit())
-        && !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+/// The names in a literal, in order.
+fn checked_names(names: &str, count: usize) -> Result<Vec<&[u8]>, TypeFault> {
+    let mut names: Vec<&str> = names.split(',').filter(|_| !names.is_empty()).collect();
+    if names.len() != count {
+        return Err(problem(format!("strings.format has {} names for {count} arguments", names.len())));
+    }
+    names.sort_unstable();
+    match names.array_windows().find(|[a, b]| a == b) {
+        Some([twice, _]) => Err(problem(format!("the argument `{}` is given twice", Excerpt::quoted(twice)))),
+        None => Ok(names.into_iter().map(str::as_bytes).collect()),
+    }
 }
 
-/// The text of one value.
-fn field(graph: &mut dyn Expansion, format: Scalar, spec: &str, value: Arg) -> Result<Arg, TypeFault> {
-    let scalar = graph.qtype(value).scalar().unwrap_or(format);
-    let printed = match (spec, scalar) {
-        ("" | "v", _) if scalar == format => return Ok(value),
-        ("" | "v", Scalar::Float32) => {
-            let text = graph.apply(REPR_FLOAT32.name, &[value])?;
-            return if format == Scalar::Bytes { graph.apply("strings.encode", &[text]) } else { Ok(text) };
+/// Checks a literal format. What its fields print is not looked at: a form that does not fit is no error where an argument is
+/// missing.
+fn check(format: &[u8], names: Option<&[&[u8]]>) -> Result<(), TypeFault> {
+    let mut parts = Parts(format);
+    while let Some(part) = parts.next().map_err(malformed)? {
+        if let (Part::Field { name, .. }, Some(names)) = (part, names)
+            && names.binary_search(&name).is_err()
+        {
+            let name = String::from_utf8_lossy(name);
+            return Err(problem(format!("the format names `{}`, which is not an argument", Excerpt::quoted(&name))));
         }
-        ("" | "v", _) => "%v".to_owned(),
-        _ if !scalar.is_numeric() => {
-            return Err(problem(format!("the field `:{}` is for numbers, not for {scalar}", Excerpt::quoted(spec))));
-        }
-        _ if spec.ends_with(|c: char| c.is_ascii_alphabetic()) => format!("%{spec}"),
-        _ => format!("%{spec}{}", if scalar.is_float() { "f" } else { "d" }),
-    };
-    let whole = first_piece(printed.as_bytes())
-        .is_ok_and(|piece| piece.field.is_some() && piece.literal.is_empty() && piece.rest.is_empty());
-    if !whole {
-        let problem = problem(format!("`:{}` is not a form of fields", Excerpt::quoted(spec)));
-        return Err(problem.hint("as in `{x:.2f}` or `{n:05d}`"));
     }
-    let piece = literal(graph, format, printed.as_bytes());
-    let zero = graph.literal(Value::from(0_i64));
-    graph.apply(PRINTF_FIELD.name, &[piece, zero, value])
+    Ok(())
+}
+
+fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    match args[1].qtype {
+        QType::Nothing | QType::Scalar(Scalar::Text) => format_types("strings.format", args, 2),
+        other => Err(TypeFault::mismatch(format!("strings.format expects a text of names, found {other}"), Some(1))),
+    }
 }
 
 fn expand(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
-    let scalar = format_scalar("strings.format", &graph.qtype(args[0]))?;
-    let Some(format) = literal_bytes(graph, args[0]) else {
-        return Err(problem("strings.format expects a literal format").hint("use `strings.printf` or `strings.join`"));
+    format_scalar("strings.format", &graph.qtype(args[0]))?;
+    let (names, known) = match graph.value(args[1]) {
+        None if graph.qtype(args[1]) != QType::Nothing => (args[1], None),
+        Some(Value::Scalar(ScalarValue::Text(names))) => (args[1], Some(names)),
+        _ => (graph.literal(Value::text("")), Some("".into())),
     };
-    let names = match graph.value(args[1]) {
-        Some(Value::Scalar(ScalarValue::Text(names))) => names,
-        Some(Value::Nothing) => "".into(),
-        _ => return Err(problem("strings.format expects the names of its arguments as a literal")),
-    };
-    let mut names: Vec<(&str, usize)> =
-        names.split(',').filter(|_| !names.is_empty()).enumerate().map(|(at, name)| (name, at)).collect();
-    if names.len() != args.len() - 2 {
-        let (named, given) = (names.len(), args.len() - 2);
-        return Err(problem(format!("strings.format has {named} names for {given} arguments")));
+    let checked = known.as_ref().map(|names| checked_names(names, args.len() - 2)).transpose()?;
+    match graph.value(args[0]).as_ref().and_then(Value::as_scalar) {
+        Some(ScalarValue::Text(format)) => check(format.as_bytes(), checked.as_deref())?,
+        Some(ScalarValue::Bytes(format)) => check(format, checked.as_deref())?,
+        _ => {}
     }
-    names.sort_unstable();
-    if let Some([(twice, _), _]) = names.array_windows().find(|[(a, _), (b, _)]| a == b) {
-        return Err(problem(format!("the argument `{twice}` is given twice")));
-    }
-    let mask = all_present(graph, &[&args[..1], &args[2..]].concat())?;
-    let values = all_or_none(graph, &args[2..], mask)?;
-    let mut texts = Vec::new();
-    for part in parts(&format)? {
-        match part {
-            Part::Literal(text) if text.is_empty() => {}
-            Part::Literal(text) => texts.push(literal(graph, scalar, &text)),
-            Part::Field { name, spec } => {
-                let Ok(found) = names.binary_search_by_key(&name.as_str(), |(known, _)| known) else {
-                    return Err(problem(format!("the format names `{name}`, which is not an argument")));
-                };
-                texts.push(field(graph, scalar, &spec, values[names[found].1])?);
-            }
-        }
-    }
-    if texts.is_empty() {
-        texts.push(literal(graph, scalar, b""));
-    }
-    finish(graph, &texts, mask)
+    let run = packed(graph, &args[2..])?;
+    graph.apply(FORMAT_PACKED.name, &[args[0], names, run])
 }
 
 pub(crate) static FORMAT: OpDef = OpDef {
     name: "strings.format",
-    summary: "The format with its fields filled in by the arguments they name: `{x}`, or `{x:.2f}` with flags, width, precision and kind as in `strings.printf`; `{{` and `}}` are braces. The format is a literal. Without a form, FLOAT32 has its shortest digits and a point, FLOAT64 six digits.",
+    summary: "The format with its fields filled in by the arguments they name: `{x}`, or `{x:.2f}` with flags, width, precision and kind as in `strings.printf`, for numbers only; `{{` and `}}` are braces. Without a form, or as `{x:v}`, FLOAT32 has its shortest digits and a point, FLOAT64 six digits. An error if a field is for another kind of value.",
     params: &[param("fmt"), param_or("arg_names", Value::Nothing), param("**values")],
     variadic: true,
     faults: FAULTS,
-    typing: Typing::Rule(|args| format_types("strings.format", args, 2)),
+    typing: Typing::Rule(types),
     meaning: Meaning::Expand(expand),
     examples: &[
         ex("strings.format(\"{x:.2f} {{{n:03d}}} {who}\", x=1.005, n=7, who=\"me\")", "'1.00 {007} me'"),
         ex("strings.format(\"{a} + {b}\", \"a,b\", 1, 2)", "'1 + 2'"),
+        ex("strings.format(\"{t:.2f}\", t=missing[text])", "optional_text{NA}"),
     ],
-    ..UNARY
-};
-
-pub(crate) static REPR_FLOAT32: OpDef = OpDef {
-    name: "strings._repr_float32",
-    summary: "A FLOAT32 as listings print it: its shortest digits, with a point after a whole number.",
-    faults: &[FaultKind::ArenaLimit],
-    typing: Typing::Overloads,
-    meaning: Meaning::Overloads(&[strict!(try in context |x: f32| -> Text<'static> {
-        let digits = number::shortest(x);
-        let digits = digits.as_str();
-        let point = if digits.contains(['.', 'e', 'n']) { "" } else { "." };
-        let mut made = Made::<Text<'static>>::new(context, digits.len() + point.len())?;
-        made.push_str(digits);
-        made.push_str(point);
-        Ok(made.finish())
-    })]),
-    examples: &[ex("strings._repr_float32(1f32)", "'1.'")],
     ..UNARY
 };
 
@@ -179,6 +281,7 @@ pub(crate) static REPR_FLOAT32: OpDef = OpDef {
 mod tests {
     use super::super::eager::{Failure, bytes, call, fault, missing_text, some_text, text};
     use super::*;
+    use cembra_runtime::FaultKind;
 
     fn of(format: &str, names: &str, values: &[Value]) -> Result<Value, Failure> {
         call("strings.format", &[&[text(format), text(names)], values].concat())
@@ -224,18 +327,40 @@ mod tests {
             ("{}", "a"),
             ("{0}", "a"),
             ("{a b}", "a"),
-            ("{a:q}", "a"),
-            ("{a:%d}", "a"),
-            ("{a:5d5d}", "a"),
             ("{a}", "a,b"),
             ("{a}", ""),
         ] {
             assert!(matches!(of(format, names, &one), Err(Failure::Types(_))), "{format:?} {names:?}");
         }
         assert!(matches!(of("{a}", "a,a", &[Value::from(1), Value::from(2)]), Err(Failure::Types(_))));
-        assert!(matches!(of("{a:5}", "a", &[text("x")]), Err(Failure::Types(_))));
         assert!(matches!(of("{a}", "a", &[Value::from(1_u64)]), Err(Failure::Types(_))));
-        assert_eq!(of("{a:d}", "a", &[Value::from(1.5)]), fault(FaultKind::Invalid));
+    }
+
+    #[test]
+    fn a_form_for_another_kind_of_value_is_a_fault_where_there_is_a_value() {
+        for (spec, value) in [
+            ("d", Value::from(1.5)),
+            ("q", Value::from(1)),
+            ("5v", Value::from(1)),
+            ("5%", Value::from(1)),
+            ("*d", Value::from(1)),
+            ("f", text("x")),
+            ("s", text("x")),
+            ("5", text("x")),
+            ("d", Value::from(true)),
+            ("q", Value::from(Some(true))),
+        ] {
+            let format = format!("{{a:{spec}}}");
+            let qtype = value.qtype().scalar().expect("a scalar");
+            assert_eq!(of(&format, "a", &[value]), fault(FaultKind::Invalid), "{format}");
+            assert_eq!(of(&format, "a", &[Value::Missing(qtype)]), Ok(missing_text()), "{format}");
+        }
+        // A form is a format of `printf` without its percent sign.
+        assert_eq!(of("{a:5d5d}|{a:%d}|{a:d}|{a:1$+}", "a", &[Value::from(7)]), Ok(text("    75d|%d|7|+7")));
+        assert_eq!(of("{a:a}|{a:.1}", "a", &[Value::from(0.5_f32)]), Ok(text("0x1p-1|0.5")));
+        // Bytes of one character may come from two fields.
+        assert_eq!(of("{a:c}{b:c}", "a,b", &[Value::from(0xc3), Value::from(0xa9)]), Ok(text("\u{e9}")));
+        assert_eq!(of("{a:c}", "a", &[Value::from(0xc3)]), fault(FaultKind::Invalid));
     }
 
     #[test]

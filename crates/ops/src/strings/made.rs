@@ -64,6 +64,11 @@ impl ArenaBytes<'_> {
     pub(super) fn push_bytes(&mut self, part: &[u8]) {
         self.add(part);
     }
+
+    /// What was added so far.
+    pub(super) fn written(&mut self) -> &mut [u8] {
+        &mut self.room[..self.len]
+    }
 }
 
 impl<S: Chars> fmt::Write for Made<'_, S> {

@@ -11,6 +11,7 @@ pub(crate) mod case;
 pub(crate) mod convert;
 pub(crate) mod format;
 pub(crate) mod join;
+pub(crate) mod packed;
 pub(crate) mod parse;
 pub(crate) mod printf;
 pub(crate) mod regex;
@@ -20,6 +21,8 @@ pub(crate) mod slice;
 pub(crate) mod strip;
 
 pub(crate) mod made;
+
+mod fields;
 mod number;
 mod pattern;
 mod rendering;

@@ -1,18 +1,19 @@
-//! `strings.printf`: a format and its arguments. It is composite: each field of the format is rendered by a step of its
-//! own, typed by its argument, and the texts are joined.
+//! `strings.printf`: a format and its arguments. It is composite: the arguments become one run of bytes, and one step prints
+//! the format with them. Formats are read twice, to find how long the result is at most and to write it.
 
 use super::Chars;
 use super::convert::utf8;
-use super::join::join;
-use super::rendering::{Piece, Rendered, first_piece, unescaped};
+use super::fields::{Amount, Field, Fields, Piece, within_limit};
+use super::made::ArenaBytes;
+use super::packed::{Packed, Run, packed};
+use super::rendering::{Form, Rendered};
 use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 
 /// The type of a format and of what is made by it.
-trait Format: Chars {
+pub(super) trait Format: Chars {
     fn made(bytes: Bytes<'static>) -> Result<Self, Fault>;
 }
 
@@ -29,102 +30,122 @@ impl Format for Bytes<'static> {
     }
 }
 
-/// A type of arguments.
-trait Argued {
-    fn rendered(&self) -> Rendered<'_>;
+/// What a format is printed to.
+pub(super) trait Sink {
+    fn text(&mut self, text: &[u8]);
+    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Fault>;
 }
 
-macro_rules! argued {
-    ($($ty:ty => |$x:ident| $rendered:expr;)*) => { $(
-        impl Argued for $ty {
-            fn rendered(&self) -> Rendered<'_> {
-                let $x = *self;
-                $rendered
+/// The most bytes that a format may take.
+struct Most(usize);
+
+impl Sink for Most {
+    fn text(&mut self, text: &[u8]) {
+        self.0 = self.0.saturating_add(text.len());
+    }
+
+    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Fault> {
+        self.0 = self.0.saturating_add(form.most(value));
+        Ok(())
+    }
+}
+
+impl Sink for ArenaBytes<'_> {
+    fn text(&mut self, text: &[u8]) {
+        self.push_bytes(text);
+    }
+
+    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Fault> {
+        form.write(self, value)
+    }
+}
+
+/// Something that can be printed to any sink.
+pub(super) trait Print {
+    fn print(&self, sink: &mut impl Sink) -> Result<(), Fault>;
+}
+
+/// Prints into the arena.
+pub(super) fn printed<S: Format>(context: &mut Context, print: &impl Print) -> Result<S, Fault> {
+    let mut most = Most(0);
+    print.print(&mut most)?;
+    let mut made = ArenaBytes::new(context, most.0)?;
+    print.print(&mut made)?;
+    S::made(made.finish())
+}
+
+/// A format with fields for values that are found by their index.
+pub(super) struct Printf<'f, V> {
+    pub(super) fields: Fields<'f>,
+    pub(super) values: V,
+}
+
+impl<V: Fn(usize) -> Option<Packed<'static>>> Print for Printf<'_, V> {
+    fn print(&self, sink: &mut impl Sink) -> Result<(), Fault> {
+        let mut fields = self.fields;
+        while let Some(piece) = fields.next()? {
+            match piece {
+                Piece::Literal(text) => sink.text(text),
+                Piece::Field(field) => {
+                    let form = self.form(field)?;
+                    sink.value(form, self.value(field.argument)?.rendered())?;
+                }
             }
         }
-    )* };
-}
-
-argued! {
-    bool => |x| Rendered::Boolean(x);
-    i32 => |x| Rendered::Integer(x.into(), x.cast_unsigned().into());
-    i64 => |x| Rendered::Integer(x, x.cast_unsigned());
-    f64 => |x| Rendered::Float(x);
-    Text<'static> => |x| Rendered::String(x.bytes());
-    Bytes<'static> => |x| Rendered::String(x.bytes());
-}
-
-/// Finds the field with this number. `None` if there are fewer.
-fn nth_piece(format: &'static [u8], index: i64) -> Result<Option<Piece<'static>>, Fault> {
-    let mut piece = first_piece(format)?;
-    for _ in 0..index {
-        if piece.field.is_none() {
-            return Ok(None);
-        }
-        piece = first_piece(piece.rest)?;
-    }
-    Ok(Some(piece))
-}
-
-fn field<S: Format>(context: &mut Context, format: S, index: i64, value: &impl Argued) -> Result<S, Fault> {
-    match nth_piece(format.bytes(), index)? {
-        Some(Piece { literal, field: Some(field), .. }) => S::made(field.render(context, literal, value.rendered())?),
-        // Arguments that the format does not use are left out, as in Arolla. What is behind the last field is the end.
-        _ => Ok(format.part(0..0)),
+        Ok(())
     }
 }
 
-fn end<S: Format>(context: &mut Context, format: S, count: i64) -> Result<S, Fault> {
-    let mut piece = first_piece(format.bytes())?;
-    let mut left = count;
-    while piece.field.is_some() && left > 0 {
-        piece = first_piece(piece.rest)?;
-        left -= 1;
+impl<V: Fn(usize) -> Option<Packed<'static>>> Printf<'_, V> {
+    fn value(&self, index: usize) -> Result<Packed<'static>, Fault> {
+        (self.values)(index).ok_or_else(|| super::invalid("the format has more fields than there are arguments"))
     }
-    match piece.field {
-        None => S::made(unescaped(context, piece.literal)?),
-        Some(_) => Err(super::invalid("the format has more fields than there are arguments")),
+
+    fn amount(&self, amount: Amount) -> Result<Option<i64>, Fault> {
+        Ok(match amount {
+            Amount::None => None,
+            Amount::Fixed(amount) => Some(amount as i64),
+            Amount::Argument(index) => {
+                let amount = self.value(index)?.amount();
+                Some(amount.ok_or_else(|| super::invalid("a width or a precision of the format is no integer"))?)
+            }
+        })
+    }
+
+    /// A field with the amounts that are arguments.
+    fn form(&self, field: Field) -> Result<Form, Fault> {
+        let within = |amount: u64| within_limit(usize::try_from(amount).unwrap_or(usize::MAX));
+        let width = self.amount(field.width)?.unwrap_or(0);
+        // As in C, a width below zero is one to the left, and a precision below zero is none.
+        let field = Field { left: field.left || width < 0, ..field };
+        let precision = self.amount(field.precision)?.and_then(|precision| u64::try_from(precision).ok());
+        Ok(Form::new(field, within(width.unsigned_abs())?, precision.map(within).transpose()?))
     }
 }
 
-macro_rules! fields {
-    ($($format:ty: $($ty:ty),*;)*) => {
-        Meaning::Overloads(&[$($(
-            strict!(try in context |format: $format, index: i64, value: $ty| -> $format {
-                field(context, format, index, &value)
-            }),
-        )*)*])
-    };
+fn printf<S: Format>(context: &mut Context, format: S, values: Bytes<'static>) -> Result<S, Fault> {
+    let run = Run::new(context, values)?;
+    printed(context, &Printf { fields: Fields::new(format.bytes()), values: |index| run.get(index) })
 }
 
 /// The faults of formatting.
 pub(super) const FAULTS: &[FaultKind] = &[FaultKind::Invalid, FaultKind::ArenaLimit];
 
-pub(crate) static PRINTF_FIELD: OpDef = OpDef {
-    name: "strings._printf_field",
-    summary: "The field `index` of a format, and the text before it, for one value: what `strings.printf` is made of.",
-    params: &[param("fmt"), param("index"), param("value")],
-    faults: FAULTS,
-    typing: Typing::Overloads,
-    meaning: fields! {
-        Text<'static>: bool, i32, i64, f64, Text<'static>, Bytes<'static>;
-        Bytes<'static>: bool, i32, i64, f64, Bytes<'static>;
-    },
-    examples: &[ex("strings._printf_field(\"a %d b %5.2f c\", 1, 2.5)", "' b  2.50'")],
-    ..UNARY
-};
-
-pub(crate) static PRINTF_END: OpDef = OpDef {
-    name: "strings._printf_end",
-    summary: "The text behind the fields of a format, of which there may be `count`.",
-    params: &[param("fmt"), param("count")],
+pub(crate) static PRINTF_PACKED: OpDef = OpDef {
+    name: "strings._printf",
+    summary: "The format with its fields filled in by a run of values: what `strings.printf` is made of.",
+    params: &[param("fmt"), param("run")],
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
-        strict!(try in context |format: Text<'static>, count: i64| -> Text<'static> { end(context, format, count) }),
-        strict!(try in context |format: Bytes<'static>, count: i64| -> Bytes<'static> { end(context, format, count) }),
+        strict!(try in context |format: Text<'static>, run: Bytes<'static>| -> Text<'static> {
+            printf(context, format, run)
+        }),
+        strict!(try in context |format: Bytes<'static>, run: Bytes<'static>| -> Bytes<'static> {
+            printf(context, format, run)
+        }),
     ]),
-    examples: &[ex("strings._printf_end(\"a %d b%%\", 1)", "' b%'")],
+    examples: &[ex("strings._printf(\"%v!\", strings._pack(2.5))", "'2.5!'")],
     ..UNARY
 };
 
@@ -153,113 +174,15 @@ pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) 
     Ok(Signature { operands: args.iter().map(|arg| arg.qtype.clone()).collect(), ret: QType::of(format, optional) })
 }
 
-/// A string literal of the type of a format.
-pub(super) fn literal(graph: &mut dyn Expansion, scalar: Scalar, bytes: &[u8]) -> Arg {
-    let value = match (scalar, str::from_utf8(bytes)) {
-        (Scalar::Text, Ok(text)) => ScalarValue::Text(text.into()),
-        _ => ScalarValue::Bytes(bytes.into()),
-    };
-    graph.literal(Value::Scalar(value))
-}
-
-/// The literal behind a format, if it is one.
-pub(super) fn literal_bytes(graph: &dyn Expansion, format: Arg) -> Option<Vec<u8>> {
-    match graph.value(format)?.as_scalar()? {
-        ScalarValue::Text(text) => Some(text.as_bytes().to_vec()),
-        ScalarValue::Bytes(bytes) => Some(bytes.to_vec()),
-        _ => None,
-    }
-}
-
-/// The mask that is present where all of these are; `None` if none of them is optional.
-pub(super) fn all_present(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Option<Arg>, TypeFault> {
-    let mut mask = None;
-    for arg in args {
-        if graph.qtype(*arg).is_optional() {
-            let has = graph.apply("core.has", &[*arg])?;
-            mask = Some(match mask {
-                None => has,
-                Some(mask) => graph.apply("core.presence_and", &[mask, has])?,
-            });
-        }
-    }
-    Ok(mask)
-}
-
-/// Values that are missing wherever one of them is: no field is rendered, and none can fail, for a missing result.
-pub(super) fn all_or_none(graph: &mut dyn Expansion, values: &[Arg], mask: Option<Arg>) -> Result<Vec<Arg>, TypeFault> {
-    match mask {
-        None => Ok(values.to_vec()),
-        Some(mask) => values.iter().map(|value| graph.apply("core.presence_and", &[*value, mask])).collect(),
-    }
-}
-
-/// The most arguments of a format that is not a literal: each looks for its field from the start.
-const MOST_FIELDS: usize = 100;
-
-/// The pieces of a literal format; `None` if it is malformed, which is left to the evaluation to say.
-fn pieces(format: &[u8]) -> Option<Vec<&[u8]>> {
-    let mut pieces = Vec::new();
-    let mut rest = format;
-    loop {
-        let piece = first_piece(rest).ok()?;
-        pieces.push(&rest[..rest.len() - piece.rest.len()]);
-        if piece.field.is_none() {
-            return Some(pieces);
-        }
-        rest = piece.rest;
-    }
-}
-
 fn expand(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
-    let scalar = format_scalar("strings.printf", &graph.qtype(args[0]))?;
-    let mask = all_present(graph, args)?;
-    let values = all_or_none(graph, &args[1..], mask)?;
-    let known = literal_bytes(graph, args[0]);
-    let mut texts = Vec::new();
-    match known.as_deref().and_then(pieces).filter(|pieces| pieces.len() <= values.len() + 1) {
-        // Each field of a literal format is a format of its own.
-        Some(pieces) => {
-            let zero = graph.literal(Value::from(0_i64));
-            let [fields @ .., last] = pieces.as_slice() else { return Ok(args[0]) };
-            for (field, value) in fields.iter().zip(&values) {
-                let field = literal(graph, scalar, field);
-                texts.push(graph.apply(PRINTF_FIELD.name, &[field, zero, *value])?);
-            }
-            let last = literal(graph, scalar, last);
-            texts.push(graph.apply(PRINTF_END.name, &[last, zero])?);
-        }
-        None if values.len() > MOST_FIELDS => {
-            let message =
-                format!("strings.printf takes up to {MOST_FIELDS} arguments for a format that is not a literal");
-            return Err(TypeFault::mismatch(message, Some(0)));
-        }
-        None => {
-            for (index, value) in values.iter().enumerate() {
-                let index = graph.literal(Value::from(index as i64));
-                texts.push(graph.apply(PRINTF_FIELD.name, &[args[0], index, *value])?);
-            }
-            let count = graph.literal(Value::from(values.len() as i64));
-            texts.push(graph.apply(PRINTF_END.name, &[args[0], count])?);
-        }
-    }
-    finish(graph, &texts, mask)
-}
-
-/// The texts joined, the last of which is always there.
-pub(super) fn finish(graph: &mut dyn Expansion, texts: &[Arg], mask: Option<Arg>) -> Result<Arg, TypeFault> {
-    let joined = join(graph, texts)?;
-    match mask {
-        // With a field, its text is missing where the mask is.
-        Some(mask) if texts.len() == 1 => graph.apply("core.presence_and", &[joined, mask]),
-        _ => Ok(joined),
-    }
+    let run = packed(graph, &args[1..])?;
+    graph.apply(PRINTF_PACKED.name, &[args[0], run])
 }
 
 pub(crate) static PRINTF: OpDef = OpDef {
     name: "strings.printf",
     aliases: &["printf"],
-    summary: "The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g` for numbers, `%s` for strings, `%v` for any value, with flags, width and precision; `%%` is a percent sign. An error if a field is for another kind of value.",
+    summary: "The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. An error if a field is for another kind of value.",
     params: &[param("fmt"), param("values")],
     variadic: true,
     faults: FAULTS,
@@ -267,6 +190,7 @@ pub(crate) static PRINTF: OpDef = OpDef {
     meaning: Meaning::Expand(expand),
     examples: &[
         ex("strings.printf(\"%.3f|%5d|%-5s|%e\", 2.5, 42, \"ab\", 1e10)", "'2.500|   42|ab   |1.000000e+10'"),
+        ex("strings.printf(\"%2$s, %1$.*3$f\", 2.5, \"ab\", 2)", "'ab, 2.50'"),
         ex("strings.printf(\"%d of %d%%\", missing[i32], 7)", "optional_text{NA}"),
     ],
     ..UNARY

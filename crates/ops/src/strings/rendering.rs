@@ -1,98 +1,21 @@
-//! The language of `printf` formats, and single values rendered by its fields: C's, without `*`, `%a`, `%n` and numbered
-//! arguments. As in C, widths and precisions of strings are in bytes.
+//! Single values rendered by the fields of `printf` formats, in the forms Abseil gives them, which are C's. As in C, widths and
+//! precisions of strings are in bytes. Where a field's value comes from is for others.
 
+use super::fields::Field;
 use super::invalid;
 use super::made::{ArenaBytes, StackText};
 use cembra_expr::Limits;
-use cembra_runtime::{Bytes, Context, Fault};
+use cembra_runtime::Fault;
 use std::fmt::Write;
 
-/// A field of a format: `%-8.3f`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Field {
-    left: bool,
-    plus: bool,
-    space: bool,
-    alternate: bool,
-    zero: bool,
+/// A field of a format whose width and precision are known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// Its flags and its conversion.
+    field: Field,
+    /// The least number of bytes.
     width: usize,
     precision: Option<usize>,
-    conversion: u8,
-}
-
-/// A format up to the end of a field, or to its own end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Piece<'f> {
-    /// What is before the field, percent signs still doubled.
-    pub(super) literal: &'f [u8],
-    /// The field, if there is one more.
-    pub(super) field: Option<Field>,
-    /// What follows.
-    pub(super) rest: &'f [u8],
-}
-
-/// Splits a format behind its first field.
-///
-/// # Errors
-/// The field is not one.
-pub(super) fn first_piece(format: &[u8]) -> Result<Piece<'_>, Fault> {
-    let mut from = 0;
-    while let Some(at) = memchr::memchr(b'%', &format[from..]) {
-        let percent = from + at;
-        if format.get(percent + 1) == Some(&b'%') {
-            from = percent + 2;
-            continue;
-        }
-        let (field, rest) = read_field(&format[percent + 1..])?;
-        return Ok(Piece { literal: &format[..percent], field: Some(field), rest });
-    }
-    Ok(Piece { literal: format, field: None, rest: &[] })
-}
-
-/// Reads a field behind its percent sign.
-fn read_field(text: &[u8]) -> Result<(Field, &[u8]), Fault> {
-    let mut field = Field::default();
-    let mut rest = text;
-    while let [flag @ (b'-' | b'+' | b' ' | b'#' | b'0'), behind @ ..] = rest {
-        match flag {
-            b'-' => field.left = true,
-            b'+' => field.plus = true,
-            b' ' => field.space = true,
-            b'#' => field.alternate = true,
-            _ => field.zero = true,
-        }
-        rest = behind;
-    }
-    (field.width, rest) = read_number(rest)?;
-    if let [b'.', behind @ ..] = rest {
-        let (precision, behind) = read_number(behind)?;
-        field.precision = Some(precision);
-        rest = behind;
-    }
-    // C's sizes of integers mean nothing here.
-    while let [b'h' | b'l' | b'L' | b'j' | b'z' | b't' | b'q', behind @ ..] = rest {
-        rest = behind;
-    }
-    match rest {
-        [conversion @ (b'd' | b'i' | b'u' | b'o' | b'x' | b'X' | b'c'), behind @ ..]
-        | [conversion @ (b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b's' | b'v'), behind @ ..] => {
-            field.conversion = *conversion;
-            Ok((field, behind))
-        }
-        _ => Err(invalid("the format has a field that is malformed")),
-    }
-}
-
-fn read_number(text: &[u8]) -> Result<(usize, &[u8]), Fault> {
-    let (mut number, mut rest) = (0, text);
-    while let [digit @ b'0'..=b'9', behind @ ..] = rest {
-        number = number * 10 + usize::from(digit - b'0');
-        if number > Limits::FIELD_WIDTH {
-            return Err(invalid("the format has a width or a precision of more than 1000"));
-        }
-        rest = behind;
-    }
-    Ok((number, rest))
 }
 
 /// A value to render.
@@ -130,9 +53,13 @@ fn mismatch() -> Fault {
     invalid("a field of the format is of another kind than its argument")
 }
 
-impl Field {
+impl Form {
+    pub(super) const fn new(field: Field, width: usize, precision: Option<usize>) -> Self {
+        Form { field, width, precision }
+    }
+
     fn sign(self, negative: bool) -> &'static str {
-        match self {
+        match self.field {
             _ if negative => "-",
             Field { plus: true, .. } => "+",
             Field { space: true, .. } => " ",
@@ -142,23 +69,30 @@ impl Field {
 
     fn body<'b>(self, value: Rendered<'b>, digits: &'b mut Digits) -> Result<Body<'b>, Fault> {
         // There is room for all digits: writing never fails.
-        match (value, self.conversion) {
+        match (value, self.field.conversion) {
             (Rendered::String(string), b's' | b'v') => {
                 Ok(Body::plain(&string[..self.precision.unwrap_or(string.len()).min(string.len())]))
             }
             (Rendered::Boolean(value), b'v') => Ok(Body::plain(if value { b"true" } else { b"false" })),
             (Rendered::Boolean(_) | Rendered::Integer(..), b's') | (Rendered::String(_), _) => Err(mismatch()),
             (Rendered::Boolean(value), _) => self.body(Rendered::Integer(value.into(), value.into()), digits),
+            (Rendered::Integer(_, bits), b'c') if self.field.wide => {
+                let char =
+                    char::from_u32(bits as u32).ok_or_else(|| invalid("a field `%lc` is for numbers of characters"))?;
+                let _ = digits.write_char(char);
+                let text = digits.as_bytes();
+                Ok(Body::plain(&text[..self.precision.unwrap_or(text.len()).min(text.len())]))
+            }
             (Rendered::Integer(_, bits), b'c') => {
                 digits.push_byte(bits as u8);
                 Ok(Body::plain(digits.as_bytes()))
             }
-            (Rendered::Integer(value, _), b'e' | b'E' | b'f' | b'F' | b'g' | b'G') => {
-                Ok(self.float(value as f64, self.conversion, digits))
+            (Rendered::Integer(value, _), conversion) if is_of_floats(conversion) => {
+                Ok(self.float(value as f64, conversion, digits))
             }
             (Rendered::Integer(value, bits), conversion) => Ok(self.integer(value, bits, conversion, digits)),
             (Rendered::Float(value), b'v') => Ok(self.float(value, b'g', digits)),
-            (Rendered::Float(value), conversion @ (b'e' | b'E' | b'f' | b'F' | b'g' | b'G')) => {
+            (Rendered::Float(value), conversion) if is_of_floats(conversion) => {
                 Ok(self.float(value, conversion, digits))
             }
             (Rendered::Float(_), _) => Err(mismatch()),
@@ -177,9 +111,9 @@ impl Field {
         let text = digits.as_bytes();
         let mut zeros = self.precision.unwrap_or(0).saturating_sub(text.len());
         let sign = match conversion {
-            b'x' if self.alternate && bits != 0 => "0x",
-            b'X' if self.alternate && bits != 0 => "0X",
-            b'o' if self.alternate && zeros == 0 && text.first() != Some(&b'0') => {
+            b'x' if self.field.alternate && bits != 0 => "0x",
+            b'X' if self.field.alternate && bits != 0 => "0X",
+            b'o' if self.field.alternate && zeros == 0 && text.first() != Some(&b'0') => {
                 zeros = 1;
                 ""
             }
@@ -201,57 +135,144 @@ impl Field {
             return Body { sign: self.sign(value < 0.0), zeros: 0, text: text.as_bytes(), may_fill: false };
         }
         let size = value.abs();
+        let sign = self.sign(value.is_sign_negative());
+        if matches!(conversion, b'a' | b'A') {
+            let _ = write_hexadecimal(digits, size, self.precision, self.field.alternate, upper);
+            return Body { sign: prefixed(sign, upper), zeros: 0, text: digits.as_bytes(), may_fill: true };
+        }
         let precision = self.precision.unwrap_or(6);
         let _ = match conversion.to_ascii_lowercase() {
-            b'f' => write_fixed(digits, size, precision, self.alternate),
-            b'e' => write_scientific(digits, size, precision, self.alternate, upper),
+            b'f' => write_fixed(digits, size, precision, self.field.alternate),
+            b'e' => write_scientific(digits, size, precision, self.field.alternate, upper),
             _ => {
                 let significant = precision.max(1);
                 let exponent = exponent_of(size, significant);
                 let places = usize::try_from(significant as i32 - 1 - exponent).ok();
                 match places.filter(|_| exponent >= -4) {
-                    Some(places) => write_fixed(digits, size, places, self.alternate),
-                    None => write_scientific(digits, size, significant - 1, self.alternate, upper),
+                    Some(places) => write_fixed(digits, size, places, self.field.alternate),
+                    None => write_scientific(digits, size, significant - 1, self.field.alternate, upper),
                 }
                 .map(|()| {
-                    if !self.alternate {
+                    if !self.field.alternate {
                         digits.trim_zeros();
                     }
                 })
             }
         };
-        Body { sign: self.sign(value.is_sign_negative()), zeros: 0, text: digits.as_bytes(), may_fill: true }
+        Body { sign, zeros: 0, text: digits.as_bytes(), may_fill: true }
     }
 
-    /// Renders a value behind the literal text of the field's piece.
+    /// How many bytes the value takes at most.
+    pub(super) fn most(self, value: Rendered<'_>) -> usize {
+        let precision = self.precision.unwrap_or(6);
+        let float = |value: f64| match self.field.conversion {
+            _ if !value.is_finite() => 4,
+            b'f' | b'F' => 3 + whole_digits(value) + precision,
+            // A sign, a prefix, a digit, a point, and an exponent of four digits with its letter and sign.
+            b'a' | b'A' => 11 + precision.max(HEX_PLACES),
+            // Zeros before the digits take no more room than an exponent.
+            _ => 10 + precision.max(1),
+        };
+        let body = match value {
+            Rendered::String(string) => self.precision.unwrap_or(string.len()).min(string.len()),
+            Rendered::Float(value) => float(value),
+            Rendered::Integer(value, _) if is_of_floats(self.field.conversion) => float(value as f64),
+            Rendered::Boolean(_) if is_of_floats(self.field.conversion) => float(1.0),
+            // A sign or a prefix, and 64 bits as octal digits.
+            Rendered::Integer(..) | Rendered::Boolean(_) => 2 + self.precision.unwrap_or(0).max(23),
+        };
+        body.max(self.width)
+    }
+
+    /// Writes a value.
     ///
     /// # Errors
-    /// The field is for another kind of value, or the arena is full.
-    pub(super) fn render(
-        self,
-        context: &mut Context,
-        literal: &[u8],
-        value: Rendered<'_>,
-    ) -> Result<Bytes<'static>, Fault> {
+    /// The field is for another kind of value.
+    pub(super) fn write(self, made: &mut ArenaBytes<'_>, value: Rendered<'_>) -> Result<(), Fault> {
         let mut digits = Digits::new();
         let mut body = self.body(value, &mut digits)?;
-        let len = body.sign.len() + body.zeros + body.text.len();
-        let fill = self.width.saturating_sub(len);
+        let fill = self.width.saturating_sub(body.sign.len() + body.zeros + body.text.len());
         let (mut before, mut behind) = (0, 0);
-        match self {
+        match self.field {
             Field { left: true, .. } => behind = fill,
             Field { zero: true, .. } if body.may_fill => body.zeros += fill,
             _ => before = fill,
         }
-        let mut made = ArenaBytes::new(context, literal_len(literal) + len + fill)?;
-        push_literal(&mut made, literal);
         (0..before).for_each(|_| made.push_str(" "));
         made.push_str(body.sign);
         (0..body.zeros).for_each(|_| made.push_str("0"));
         made.push_bytes(body.text);
         (0..behind).for_each(|_| made.push_str(" "));
-        Ok(made.finish())
+        Ok(())
     }
+}
+
+/// True for the conversions that print floats, and integers as floats.
+fn is_of_floats(conversion: u8) -> bool {
+    matches!(conversion, b'a' | b'A' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G')
+}
+
+/// No fewer digits than a number has before its point, rounding counted in.
+fn whole_digits(value: f64) -> usize {
+    // 0.30103 is a little more than the logarithm of two.
+    let bits = (value.to_bits() >> 52 & 0x7ff).saturating_sub(1022);
+    2 + (bits as usize * 30103) / 100_000
+}
+
+/// How many hexadecimal digits the fraction of a binary64 has.
+const HEX_PLACES: usize = 13;
+
+/// A sign with the prefix of hexadecimal numbers.
+fn prefixed(sign: &str, upper: bool) -> &'static str {
+    match (sign, upper) {
+        ("-", false) => "-0x",
+        ("-", true) => "-0X",
+        ("+", false) => "+0x",
+        ("+", true) => "+0X",
+        (" ", false) => " 0x",
+        (" ", true) => " 0X",
+        (_, false) => "0x",
+        (_, true) => "0X",
+    }
+}
+
+/// C's `%.{precision}a` of a number that is not negative, without its prefix: all digits it has if there is no precision,
+/// and a zero before the point of subnormal numbers.
+fn write_hexadecimal(
+    digits: &mut Digits,
+    size: f64,
+    precision: Option<usize>,
+    point: bool,
+    upper: bool,
+) -> std::fmt::Result {
+    const FRACTION: u64 = (1 << 52) - 1;
+    let (exponent, fraction) = ((size.to_bits() >> 52) as i32, size.to_bits() & FRACTION);
+    let (mut mantissa, exponent) = match exponent {
+        0 if fraction == 0 => (0, 0),
+        0 => (fraction, -1022),
+        _ => (fraction | (FRACTION + 1), exponent - 1023),
+    };
+    let places = precision.unwrap_or(HEX_PLACES - (fraction | (FRACTION + 1)).trailing_zeros() as usize / 4);
+    if let Some(cut @ 1..) = HEX_PLACES.checked_sub(places) {
+        // To the nearest, and to an even digit from the middle. What is carried makes the digit before the point a 2.
+        let unit = 1_u64 << (4 * cut);
+        let rest = mantissa & (unit - 1);
+        mantissa -= rest;
+        if rest > unit / 2 || (rest == unit / 2 && mantissa & unit != 0) {
+            mantissa += unit;
+        }
+    }
+    write!(digits, "{}", mantissa >> 52)?;
+    if places > 0 || point {
+        digits.write_str(".")?;
+    }
+    let mut hex = StackText::<HEX_PLACES>::new();
+    match upper {
+        true => write!(hex, "{:013X}", mantissa & FRACTION)?,
+        false => write!(hex, "{:013x}", mantissa & FRACTION)?,
+    }
+    write!(digits, "{:0<places$}", &hex.as_str()[..places.min(HEX_PLACES)])?;
+    write!(digits, "{}{exponent:+}", if upper { 'P' } else { 'p' })
 }
 
 /// C's `%.{precision}f` of a number that is not negative.
@@ -290,50 +311,43 @@ impl Digits {
     }
 }
 
-fn literal_len(literal: &[u8]) -> usize {
-    literal.len() - literal_percents(literal).count()
-}
-
-/// The doubled percent signs of a literal.
-fn literal_percents(literal: &[u8]) -> impl Iterator<Item = usize> {
-    memchr::memmem::find_iter(literal, b"%%")
-}
-
-fn push_literal(made: &mut ArenaBytes<'_>, literal: &[u8]) {
-    let mut from = 0;
-    for percent in literal_percents(literal) {
-        made.push_bytes(&literal[from..=percent]);
-        from = percent + 2;
-    }
-    made.push_bytes(&literal[from..]);
-}
-
-/// A literal with its percent signs as they are meant.
-///
-/// # Errors
-/// The arena is full.
-pub(super) fn unescaped(context: &mut Context, literal: &[u8]) -> Result<Bytes<'static>, Fault> {
-    let mut made = ArenaBytes::new(context, literal_len(literal))?;
-    push_literal(&mut made, literal);
-    Ok(made.finish())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::fields::{Amount, Fields, Piece};
     use super::*;
+    use cembra_runtime::Context;
 
     fn rendered(format: &str, value: Rendered<'_>) -> Result<String, String> {
         let reason = |fault: Fault| {
-            // SAFETY: STRING-VIEW: the reasons of this file are static.
+            // SAFETY: STRING-VIEW: the reasons of these files are static.
             let reason =
                 unsafe { cembra_runtime::Text::from_raw(fault.operands[0] as *const u8, fault.operands[1] as usize) };
             reason.as_str().to_owned()
         };
-        let piece = first_piece(format.as_bytes()).map_err(reason)?;
-        let field = piece.field.expect("a field");
         let mut context = Context::new();
-        let bytes = field.render(&mut context, piece.literal, value).map_err(reason)?;
-        Ok(String::from_utf8(bytes.as_slice().to_vec()).expect("UTF-8"))
+        let mut made = ArenaBytes::new(&mut context, 2000).map_err(reason)?;
+        let mut fields = Fields::new(format.as_bytes());
+        let mut most = 0;
+        while let Some(piece) = fields.next().map_err(reason)? {
+            match piece {
+                Piece::Literal(text) => {
+                    most += text.len();
+                    made.push_bytes(text);
+                }
+                Piece::Field(field) => {
+                    let fixed = |amount| match amount {
+                        Amount::Fixed(amount) => Some(amount),
+                        _ => None,
+                    };
+                    let form = Form::new(field, fixed(field.width).unwrap_or(0), fixed(field.precision));
+                    most += form.most(value);
+                    form.write(&mut made, value).map_err(reason)?;
+                }
+            }
+        }
+        let text = String::from_utf8(made.finish().as_slice().to_vec()).expect("UTF-8");
+        assert!(text.len() <= most, "{format} of {value:?}: {text} is longer than {most}");
+        Ok(text)
     }
 
     fn integer(format: &str, value: i32) -> String {
@@ -348,7 +362,7 @@ mod tests {
     fn integers_are_rendered_as_in_c() {
         for (format, value, expected) in [
             ("%d", -42, "-42"),
-            ("%i|", 7, "7"),
+            ("%i|", 7, "7|"),
             ("%v", -7, "-7"),
             ("%5d", 42, "   42"),
             ("%-5d", 42, "42   "),
@@ -436,8 +450,38 @@ mod tests {
         ] {
             assert_eq!(float(format, value), expected, "{format} {value}");
         }
+        assert_eq!(integer("%1000d", 1).len(), 1000);
         assert_eq!(float("%.1000f", f64::MAX).len(), 309 + 1 + 1000);
         assert_eq!(float("%.1000e", f64::MIN_POSITIVE).len(), 1 + 1 + 1000 + 5);
+    }
+
+    #[test]
+    fn hexadecimal_digits_are_those_of_the_number() {
+        for (format, value, expected) in [
+            ("%a", 0.0, "0x0p+0"),
+            ("%.2A", -0.0, "-0X0.00P+0"),
+            ("%#a", 1.0, "0x1.p+0"),
+            ("%a", 0.1, "0x1.999999999999ap-4"),
+            ("%.1a", -3.0, "-0x1.8p+1"),
+            ("%.0a", -3.0, "-0x2p+1"),
+            ("%#.0a", 1.0, "0x1.p+0"),
+            ("%.1a", 1.03125, "0x1.0p+0"),
+            ("%.1a", 1.09375, "0x1.2p+0"),
+            ("%.1a", 1.96875, "0x2.0p+0"),
+            ("%.2A", 1.96875, "0X1.F8P+0"),
+            ("%.12a", f64::MAX, "0x2.000000000000p+1023"),
+            ("%.15a", 0.1, "0x1.999999999999a00p-4"),
+            ("%a", f64::from_bits(1), "0x0.0000000000001p-1022"),
+            ("%.2a", 1e-310, "0x0.01p-1022"),
+            ("%020a", -1.5, "-0x000000000001.8p+0"),
+            ("%-12a|", 1.0, "0x1p+0      |"),
+            ("% .3a", 0.5, " 0x1.000p-1"),
+            ("%+A", f64::INFINITY, "+INF"),
+        ] {
+            assert_eq!(float(format, value), expected, "{format} {value}");
+        }
+        assert_eq!(integer("%a", 5), "0x1.4p+2");
+        assert_eq!(float("%.1000a", f64::MIN_POSITIVE).len(), 4 + 1000 + 6);
     }
 
     #[test]
@@ -448,10 +492,9 @@ mod tests {
         assert_eq!(of("%05s", Rendered::String(b"ab")), "   ab");
         assert_eq!(of("%-5s", Rendered::String(b"ab")), "ab   ");
         assert_eq!(of("%.1s", Rendered::String(b"ab")), "a");
-        assert_eq!(of("%.9v", Rendered::String(b"ab")), "ab");
         assert_eq!(of("%3s", Rendered::String("\u{e9}".as_bytes())), " \u{e9}");
         assert_eq!(of("%v", Rendered::Boolean(true)), "true");
-        assert_eq!(of("%6v", Rendered::Boolean(false)), " false");
+        assert_eq!(of("%v", Rendered::Boolean(false)), "false");
         assert_eq!(of("%d", Rendered::Boolean(true)), "1");
     }
 
@@ -470,45 +513,5 @@ mod tests {
         ] {
             assert_eq!(rendered(format, value), kind, "{format}");
         }
-    }
-
-    #[test]
-    fn malformed_fields_are_refused() {
-        let malformed = Err("the format has a field that is malformed".to_owned());
-        for format in [
-            "%",
-            "a%",
-            "%q",
-            "%-",
-            "%5",
-            "%.",
-            "%.3",
-            "%l",
-            "%*d",
-            "%1$d",
-            "%n",
-            "%a",
-            "%5%",
-            "%d".trim_end_matches('d'),
-            "% ",
-        ] {
-            assert_eq!(rendered(format, Rendered::Integer(1, 1)), malformed, "{format}");
-        }
-        let wide = Err("the format has a width or a precision of more than 1000".to_owned());
-        for format in ["%1001d", "%.1001f", "%99999999999999999999d"] {
-            assert_eq!(rendered(format, Rendered::Integer(1, 1)), wide, "{format}");
-        }
-        assert_eq!(integer("%1000d", 1).len(), 1000);
-    }
-
-    #[test]
-    fn pieces_end_behind_their_field() {
-        let piece = first_piece(b"a%%b%5dc%s").expect("a piece");
-        assert_eq!((piece.literal, piece.rest), (&b"a%%b"[..], &b"c%s"[..]));
-        let piece = first_piece(piece.rest).expect("a piece");
-        assert_eq!((piece.literal, piece.rest), (&b"c"[..], &b""[..]));
-        assert_eq!(first_piece(b"a%%").expect("a piece"), Piece { literal: b"a%%", field: None, rest: b"" });
-        let mut context = Context::new();
-        assert_eq!(unescaped(&mut context, b"a%%b%%%%").expect("room").as_slice(), b"a%b%%");
     }
 }

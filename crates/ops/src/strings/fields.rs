@@ -1,0 +1,327 @@
+//! The language of `printf` formats, read piece by piece: `%-8.3f`, `%*d`, `%2$s`. It is that of Abseil's formats, without
+//! `%n` and `%p`. Nothing here knows values: what a field prints, and in which form, is for `rendering.rs`.
+
+use super::invalid;
+use cembra_expr::Limits;
+use cembra_runtime::Fault;
+
+/// A width or a precision, as it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Amount {
+    /// Not written.
+    #[default]
+    None,
+    /// A number.
+    Fixed(usize),
+    /// `*`: the argument with this index.
+    Argument(usize),
+}
+
+/// A field of a format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Field {
+    pub(super) left: bool,
+    pub(super) plus: bool,
+    pub(super) space: bool,
+    pub(super) alternate: bool,
+    pub(super) zero: bool,
+    pub(super) width: Amount,
+    pub(super) precision: Amount,
+    pub(super) conversion: u8,
+    /// True for `%lc`, a character by its number; `%c` is a byte.
+    pub(super) wide: bool,
+    /// The index of the argument it prints.
+    pub(super) argument: usize,
+}
+
+/// A part of a format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Piece<'f> {
+    Literal(&'f [u8]),
+    Field(Field),
+}
+
+/// A format that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'f> {
+    text: &'f [u8],
+    /// What stands behind the text.
+    last: &'f [u8],
+    /// True behind a percent sign.
+    in_field: bool,
+    /// How many arguments the fields so far have taken, one after the other.
+    taken: usize,
+    /// True if fields tell the numbers of their arguments. They all do, or none does.
+    numbered: bool,
+}
+
+fn malformed() -> Fault {
+    invalid("the format has a field that is malformed")
+}
+
+/// A number as a width or a precision.
+///
+/// # Errors
+/// It is beyond the limit.
+pub(super) fn within_limit(number: usize) -> Result<usize, Fault> {
+    match number <= Limits::FIELD_WIDTH {
+        true => Ok(number),
+        false => Err(invalid("the format has a width or a precision of more than 1000")),
+    }
+}
+
+impl<'f> Fields<'f> {
+    pub(super) const fn new(text: &'f [u8]) -> Self {
+        Fields { text, last: b"", in_field: false, taken: 0, numbered: false }
+    }
+
+    /// What is behind the first percent sign of a format that ends in `last`.
+    pub(super) const fn of_field(text: &'f [u8], last: &'f [u8]) -> Self {
+        Fields { text, last, in_field: true, taken: 0, numbered: false }
+    }
+
+    /// The next part; `None` at the end.
+    ///
+    /// # Errors
+    /// What follows is not a field.
+    pub(super) fn next(&mut self) -> Result<Option<Piece<'f>>, Fault> {
+        if self.in_field {
+            self.in_field = false;
+            return self.field().map(Some);
+        }
+        if self.text.is_empty() && self.last.is_empty() {
+            return Ok(None);
+        }
+        let from = if self.text.is_empty() { &mut self.last } else { &mut self.text };
+        let literal = &from[..memchr::memchr(b'%', from).unwrap_or(from.len())];
+        *from = &from[literal.len()..];
+        if !literal.is_empty() {
+            return Ok(Some(Piece::Literal(literal)));
+        }
+        self.skip();
+        self.field().map(Some)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.first().or(self.last.first()).copied()
+    }
+
+    fn skip(&mut self) {
+        let from = if self.text.is_empty() { &mut self.last } else { &mut self.text };
+        *from = from.get(1..).unwrap_or_default();
+    }
+
+    /// Takes the next byte if it is this one.
+    fn take(&mut self, byte: u8) -> bool {
+        let taken = self.peek() == Some(byte);
+        if taken {
+            self.skip();
+        }
+        taken
+    }
+
+    /// Reads what is behind a percent sign.
+    fn field(&mut self) -> Result<Piece<'f>, Fault> {
+        if self.take(b'%') {
+            return Ok(Piece::Literal(b"%"));
+        }
+        let mut field = Field::default();
+        let start = *self;
+        match self.index()? {
+            Some(argument) if self.numbered || self.taken == 0 => {
+                (field.argument, self.numbered) = (argument, true);
+            }
+            None if !self.numbered => *self = start,
+            _ => return Err(invalid("the format has fields with and without the number of their argument")),
+        }
+        let plain = self.text.len() + self.last.len();
+        while let Some(flag @ (b'-' | b'+' | b' ' | b'#' | b'0')) = self.peek() {
+            match flag {
+                b'-' => field.left = true,
+                b'+' => field.plus = true,
+                b' ' => field.space = true,
+                b'#' => field.alternate = true,
+                _ => field.zero = true,
+            }
+            self.skip();
+        }
+        field.width = match self.take(b'*') {
+            true => Amount::Argument(self.star()?),
+            false => self.number()?.map_or(Ok(Amount::None), |width| within_limit(width).map(Amount::Fixed))?,
+        };
+        if self.take(b'.') {
+            field.precision = match self.take(b'*') {
+                true => Amount::Argument(self.star()?),
+                false => Amount::Fixed(within_limit(self.number()?.unwrap_or(0))?),
+            };
+        }
+        // C's sizes of integers mean nothing here.
+        if let Some(size @ (b'h' | b'l' | b'L' | b'j' | b'z' | b't' | b'q')) = self.peek() {
+            self.skip();
+            let long = matches!(size, b'h' | b'l') && self.take(size);
+            field.wide = size == b'l' && !long;
+        }
+        let plain = plain == self.text.len() + self.last.len();
+        field.conversion = match self.peek() {
+            Some(b'v') if !plain => {
+                return Err(invalid("a field `%v` of the format has flags, a width or a precision"));
+            }
+            Some(conversion) if b"cdiouxXfFeEgGaAsv".contains(&conversion) => conversion,
+            _ => return Err(malformed()),
+        };
+        self.skip();
+        if !self.numbered {
+            field.argument = self.taken;
+            self.taken += 1;
+        }
+        Ok(Piece::Field(field))
+    }
+
+    /// The argument behind a `*`.
+    fn star(&mut self) -> Result<usize, Fault> {
+        if self.numbered {
+            return self.index()?.ok_or_else(malformed);
+        }
+        self.taken += 1;
+        Ok(self.taken - 1)
+    }
+
+    /// The index of an argument that is written as its number and a dollar sign; `None` if there is something else, of which
+    /// nothing or a part may have been read.
+    fn index(&mut self) -> Result<Option<usize>, Fault> {
+        let from_one = matches!(self.peek(), Some(b'1'..=b'9'));
+        Ok(match from_one {
+            true => self.number()?.filter(|_| self.take(b'$')).map(|number| number - 1),
+            false => None,
+        })
+    }
+
+    /// A number of up to nine digits, if there is one.
+    fn number(&mut self) -> Result<Option<usize>, Fault> {
+        let mut number = None::<usize>;
+        let mut digits = 0;
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            number = Some(number.unwrap_or(0).saturating_mul(10).saturating_add(usize::from(digit - b'0')));
+            digits += 1;
+            self.skip();
+        }
+        match number {
+            Some(number) if digits > 9 => Err(within_limit(number).err().unwrap_or_else(malformed)),
+            number => Ok(number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(mut fields: Fields<'_>) -> Result<Vec<Piece<'_>>, Fault> {
+        let mut pieces = Vec::new();
+        while let Some(piece) = fields.next()? {
+            pieces.push(piece);
+        }
+        Ok(pieces)
+    }
+
+    fn plain(conversion: u8, argument: usize) -> Field {
+        Field { conversion, argument, ..Field::default() }
+    }
+
+    #[test]
+    fn a_format_is_text_and_fields() {
+        let (text, field) = (Piece::Literal, Piece::Field);
+        assert_eq!(pieces(Fields::new(b"")), Ok(vec![]));
+        assert_eq!(
+            pieces(Fields::new(b"a%%b%5dc%s")),
+            Ok(vec![
+                text(b"a"),
+                text(b"%"),
+                text(b"b"),
+                field(Field { width: Amount::Fixed(5), ..plain(b'd', 0) }),
+                text(b"c"),
+                field(plain(b's', 1)),
+            ])
+        );
+        let stars = Field { left: true, width: Amount::Argument(0), precision: Amount::Argument(1), ..plain(b'f', 2) };
+        assert_eq!(pieces(Fields::new(b"%-*.*f%d")), Ok(vec![field(stars), field(plain(b'd', 3))]));
+        let stars = Field { width: Amount::Argument(0), precision: Amount::Argument(6), ..plain(b'f', 2) };
+        assert_eq!(pieces(Fields::new(b"%3$*1$.*7$f%3$d")), Ok(vec![field(stars), field(plain(b'd', 2))]));
+        let point = Field { precision: Amount::Fixed(0), ..plain(b'e', 0) };
+        assert_eq!(pieces(Fields::new(b"%.e")), Ok(vec![field(point)]));
+    }
+
+    #[test]
+    fn a_field_may_be_without_its_percent_sign_and_its_end() {
+        let wide = Field { width: Amount::Fixed(5), ..plain(b'd', 0) };
+        assert_eq!(pieces(Fields::of_field(b"5", b"d")), Ok(vec![Piece::Field(wide)]));
+        assert_eq!(
+            pieces(Fields::of_field(b"d!", b"d")),
+            Ok(vec![Piece::Field(plain(b'd', 0)), Piece::Literal(b"!"), Piece::Literal(b"d")])
+        );
+        assert_eq!(pieces(Fields::of_field(b"%", b"d")), Ok(vec![Piece::Literal(b"%"), Piece::Literal(b"d")]));
+        assert!(pieces(Fields::of_field(b"5%", b"d")).is_err());
+    }
+
+    #[test]
+    fn what_abseil_refuses_is_refused() {
+        for format in [
+            "%",
+            "%5",
+            "%.",
+            "%l",
+            "%q",
+            "%n",
+            "%p",
+            "%5%",
+            "%l%",
+            "%y",
+            "%D",
+            "%5.-3d",
+            "%llld",
+            "%hld",
+            "%LLf",
+            "%qqd",
+            "%5v",
+            "%.1v",
+            "%+v",
+            "%lv",
+            "%1$5v",
+            "%1$",
+            "%1$%",
+            "%0$d",
+            "%01$d",
+            "%-1$d",
+            "%1$d %d",
+            "%d %1$d",
+            "%1$d %5d",
+            "%*1$d",
+            "%1$*d",
+            "%1$.*d",
+            "%*$d",
+            "%.0000000000d",
+            "%1001d",
+            "%.1001f",
+            "%99999999999999999999d",
+            "%\u{e9}",
+        ] {
+            assert!(pieces(Fields::new(format.as_bytes())).is_err(), "{format}");
+        }
+        for format in [
+            "%hhd",
+            "%ld",
+            "%lld",
+            "%Lf",
+            "%jd",
+            "%zd",
+            "%td",
+            "%qd",
+            "%1$v",
+            "%1$d%1$d",
+            "%1000.1000f",
+            "%0000000000005d",
+        ] {
+            assert!(pieces(Fields::new(format.as_bytes())).is_ok(), "{format}");
+        }
+    }
+}

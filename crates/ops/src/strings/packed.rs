@@ -1,0 +1,204 @@
+//! Values of any types as one run of bytes: what `strings.printf` and `strings.format` hand to the operators that print, so
+//! that a format may name its arguments in any order. A run that was not made here is read with as much care as any bytes.
+
+use super::made::ArenaBytes;
+use super::rendering::Rendered;
+use super::{Chars, invalid};
+use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::kernel::strict;
+use crate::typing::{Signature, TypeFault};
+use cembra_expr::{ScalarValue, Value};
+use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar};
+use smallvec::smallvec;
+
+/// A value of a run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Packed<'r> {
+    Boolean(bool),
+    Int32(i32),
+    Int64(i64),
+    Float32(f32),
+    Float64(f64),
+    String(&'r [u8]),
+}
+
+impl<'r> Packed<'r> {
+    /// What fields of `printf` print.
+    pub(super) fn rendered(self) -> Rendered<'r> {
+        match self {
+            Packed::Boolean(value) => Rendered::Boolean(value),
+            Packed::Int32(value) => Rendered::Integer(value.into(), value.cast_unsigned().into()),
+            Packed::Int64(value) => Rendered::Integer(value, value.cast_unsigned()),
+            Packed::Float32(value) => Rendered::Float(value.into()),
+            Packed::Float64(value) => Rendered::Float(value),
+            Packed::String(value) => Rendered::String(value),
+        }
+    }
+
+    /// The value as a width or a precision, if it is one.
+    pub(super) fn amount(self) -> Option<i64> {
+        match self {
+            Packed::Boolean(value) => Some(value.into()),
+            Packed::Int32(value) => Some(value.into()),
+            Packed::Int64(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The first value of a run, and the rest of it.
+    fn first(run: &'r [u8]) -> Option<(Self, &'r [u8])> {
+        let (kind, run) = run.split_first()?;
+        match kind {
+            b'b' => run.split_first().map(|(byte, rest)| (Packed::Boolean(*byte != 0), rest)),
+            b'i' => run.split_first_chunk().map(|(bytes, rest)| (Packed::Int32(i32::from_le_bytes(*bytes)), rest)),
+            b'l' => run.split_first_chunk().map(|(bytes, rest)| (Packed::Int64(i64::from_le_bytes(*bytes)), rest)),
+            b'f' => run.split_first_chunk().map(|(bytes, rest)| (Packed::Float32(f32::from_le_bytes(*bytes)), rest)),
+            b'd' => run.split_first_chunk().map(|(bytes, rest)| (Packed::Float64(f64::from_le_bytes(*bytes)), rest)),
+            b's' => {
+                let (length, rest) = run.split_first_chunk()?;
+                let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+                rest.split_at_checked(length).map(|(bytes, rest)| (Packed::String(bytes), rest))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A run whose values are found by their index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run<'r> {
+    bytes: &'r [u8],
+    /// Where each value begins: eight bytes for each.
+    places: &'r [[u8; 8]],
+}
+
+impl Run<'static> {
+    /// Reads a run.
+    ///
+    /// # Errors
+    /// It is malformed, or the arena is full.
+    pub(super) fn new(context: &mut Context, bytes: Bytes<'static>) -> Result<Self, Fault> {
+        let bytes = bytes.as_slice();
+        let mut count = 0;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            (_, rest) = Packed::first(rest).ok_or_else(|| invalid("the values are not such as a format is given"))?;
+            count += 1;
+        }
+        let mut places = ArenaBytes::new(context, count * 8)?;
+        let mut rest = bytes;
+        while let Some((_, behind)) = Packed::first(rest) {
+            places.push_bytes(&((bytes.len() - rest.len()) as u64).to_le_bytes());
+            rest = behind;
+        }
+        Ok(Run { bytes, places: places.finish().as_slice().as_chunks().0 })
+    }
+
+    /// How many values there are.
+    pub(super) fn len(self) -> usize {
+        self.places.len()
+    }
+
+    /// A value, if there are so many.
+    pub(super) fn get(self, index: usize) -> Option<Packed<'static>> {
+        let place = usize::try_from(u64::from_le_bytes(*self.places.get(index)?)).ok()?;
+        Packed::first(self.bytes.get(place..)?).map(|(value, _)| value)
+    }
+}
+
+/// The value as a run of its own.
+fn pack(context: &mut Context, kind: u8, length: &[u8], value: &[u8]) -> Result<Bytes<'static>, Fault> {
+    let mut made = ArenaBytes::new(context, 1 + length.len() + value.len())?;
+    made.push_bytes(&[kind]);
+    made.push_bytes(length);
+    made.push_bytes(value);
+    Ok(made.finish())
+}
+
+fn pack_string(context: &mut Context, value: &[u8]) -> Result<Bytes<'static>, Fault> {
+    pack(context, b's', &(value.len() as u64).to_le_bytes(), value)
+}
+
+/// The values as one run, which is missing if one of them is.
+pub(super) fn packed(graph: &mut dyn Expansion, values: &[Arg]) -> Result<Arg, TypeFault> {
+    if values.is_empty() {
+        return Ok(graph.literal(Value::Scalar(ScalarValue::Bytes([].into()))));
+    }
+    let runs = values.iter().map(|value| graph.apply(PACK.name, &[*value])).collect::<Result<Vec<_>, _>>()?;
+    super::join::join(graph, &runs)
+}
+
+pub(crate) static PACK: OpDef = OpDef {
+    name: "strings._pack",
+    summary: "The value as bytes that tell its kind: what `strings.printf` and `strings.format` hand to the operators that print.",
+    params: &[param("value")],
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Rule(|args| {
+        let qtype = args[0].qtype;
+        Ok(Signature { operands: smallvec![qtype.clone()], ret: QType::of(Scalar::Bytes, qtype.is_optional()) })
+    }),
+    meaning: Meaning::Overloads(&[
+        strict!(try in context |x: bool| -> Bytes<'static> { pack(context, b'b', &[], &[x.into()]) }),
+        strict!(try in context |x: i32| -> Bytes<'static> { pack(context, b'i', &[], &x.to_le_bytes()) }),
+        strict!(try in context |x: i64| -> Bytes<'static> { pack(context, b'l', &[], &x.to_le_bytes()) }),
+        strict!(try in context |x: f32| -> Bytes<'static> { pack(context, b'f', &[], &x.to_le_bytes()) }),
+        strict!(try in context |x: f64| -> Bytes<'static> { pack(context, b'd', &[], &x.to_le_bytes()) }),
+        strict!(try in context |x: cembra_runtime::Text<'static>| -> Bytes<'static> { pack_string(context, x.bytes()) }),
+        strict!(try in context |x: Bytes<'static>| -> Bytes<'static> { pack_string(context, x.bytes()) }),
+    ]),
+    examples: &[ex("strings._pack(true)", "b'b\\x01'")],
+    ..UNARY
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::{bytes, call, fault, text};
+    use super::*;
+
+    #[test]
+    fn a_run_gives_its_values_back() {
+        let values = [
+            (Value::from(true), Packed::Boolean(true)),
+            (Value::from(i32::MIN), Packed::Int32(i32::MIN)),
+            (Value::from(i64::MAX), Packed::Int64(i64::MAX)),
+            (Value::from(0.1_f32), Packed::Float32(0.1)),
+            (Value::from(-0.1), Packed::Float64(-0.1)),
+            (Value::Scalar(ScalarValue::WeakFloat(0.5)), Packed::Float64(0.5)),
+            (text("h\u{e9}"), Packed::String("h\u{e9}".as_bytes())),
+            (bytes(b""), Packed::String(b"")),
+            (bytes(b"\xffb"), Packed::String(b"\xffb")),
+        ];
+        let mut run = Vec::new();
+        for (value, _) in &values {
+            let Ok(Value::Scalar(ScalarValue::Bytes(part))) = call("strings._pack", std::slice::from_ref(value)) else {
+                panic!("bytes of {value}");
+            };
+            run.extend_from_slice(&part);
+        }
+        let run: &'static [u8] = run.leak();
+        let mut context = Context::new();
+        let read = Run::new(&mut context, Bytes::new(run)).expect("a run");
+        assert_eq!(read.len(), values.len());
+        for (index, (_, packed)) in values.iter().enumerate() {
+            assert_eq!(read.get(index), Some(*packed));
+        }
+        assert_eq!(read.get(values.len()), None);
+    }
+
+    #[test]
+    fn other_bytes_are_no_run() {
+        for run in [
+            &b"x"[..],
+            b"b",
+            b"i123",
+            b"l1234567",
+            b"f",
+            b"d1",
+            b"s12345678",
+            b"s\x02\0\0\0\0\0\0\0a",
+            b"b\x01s\xff\xff\xff\xff\xff\xff\xff\xff",
+        ] {
+            assert_eq!(call("strings._printf", &[text("%d"), bytes(run)]), fault(FaultKind::Invalid), "{run:?}");
+        }
+    }
+}
