@@ -143,6 +143,9 @@ const REGEX: Formed = Formed {
     bad: &["[", "(", "a{2,1}", "(?=a)", "\\1", "\\w{2000}"],
 };
 
+/// What becomes of bytes that are not UTF-8.
+const ERRORS: Formed = Formed { good: &["strict", "ignore", "replace"], bad: &["", "other"] };
+
 /// Formats of `printf`, and a few of `format`.
 const FORMAT: Formed = Formed {
     good: &[
@@ -252,6 +255,7 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
 pub(crate) fn text_for(random: &mut Rng, parameter: &str) -> Option<&'static str> {
     let texts = match parameter {
         "regex" => REGEX,
+        "errors" => ERRORS,
         "fmt" => FORMAT,
         "arg_names" => NAMES,
         "field_name" => Formed { good: FIELDS, bad: &[] },

@@ -230,6 +230,7 @@ operators! {
     STRINGS_AS_TEXT = strings::convert::AS_TEXT;
     STRINGS_ENCODE = strings::convert::ENCODE;
     STRINGS_DECODE = strings::convert::DECODE;
+    STRINGS_STATIC_DECODE = strings::convert::STATIC_DECODE;
     STRINGS_PARSE_INT32 = strings::parse::PARSE_INT32;
     STRINGS_PARSE_INT64 = strings::parse::PARSE_INT64;
     STRINGS_PARSE_FLOAT32 = strings::parse::PARSE_FLOAT32;

@@ -1,70 +1,113 @@
 //! Texts from other values, and between texts and bytes.
 
-use super::made::{ArenaText, StackText, copied};
+use super::made::{ArenaBytes, ArenaText, StackText, copied};
 use super::{invalid, number};
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
-use crate::kernel::strict;
+use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::kernel::{custom, strict};
 use crate::typing::{Signature, TypeFault};
+use cembra_expr::Value;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 use smallvec::smallvec;
-use std::fmt::Write;
+use std::fmt::{LowerExp, Write};
+use std::str::Utf8Chunk;
 
 /// Bytes as a text, if they are UTF-8.
 pub(super) fn utf8(bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
     str::from_utf8(bytes.as_slice()).map(Text::new).map_err(|_| invalid("the bytes are not UTF-8"))
 }
 
-/// A whole number in decimal digits.
-fn integer(context: &mut Context, number: impl std::fmt::Display) -> Result<Text<'static>, Fault> {
+/// Calls `then` with an integer in decimal digits.
+pub(crate) fn with_integer<T>(number: impl std::fmt::Display, then: impl FnOnce(&str) -> T) -> T {
     let mut digits = StackText::<24>::new();
     // There is room for the digits of 64 bits and a sign.
     let _ = write!(digits, "{number}");
-    copied(context, digits.as_str())
+    then(digits.as_str())
 }
 
-/// How a character is written in `b'..'`: C's escapes, and hexadecimal ones for what cannot be printed. A hexadecimal
-/// digit is escaped too where it would lengthen the escape before it.
-fn escaped(char: char, after_hex: bool) -> (StackText<4>, bool) {
+/// Calls `then` with a float in the fewest digits that read back as the same number.
+pub(crate) fn with_float<T>(number: impl LowerExp + Into<f64> + Copy, then: impl FnOnce(&str) -> T) -> T {
+    then(number::shortest(number).as_str())
+}
+
+/// How a byte is written in `b'..'`: C's escapes, and hexadecimal ones for ASCII that cannot be printed. A hexadecimal digit
+/// is escaped too where it would lengthen the escape before it.
+fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
     let mut text = StackText::new();
-    let named = match char {
-        '\n' => Some("\\n"),
-        '\r' => Some("\\r"),
-        '\t' => Some("\\t"),
-        '"' => Some("\\\""),
-        '\'' => Some("\\'"),
-        '\\' => Some("\\\\"),
-        _ => None,
-    };
-    let printable = !char.is_ascii() || char == ' ' || char.is_ascii_graphic();
-    // Everything here is at most four bytes.
-    let _ = match named {
-        Some(named) => text.write_str(named),
-        None if printable && !(after_hex && char.is_ascii_hexdigit()) => text.write_char(char),
-        None => {
-            let _ = write!(text, "\\x{:02x}", u32::from(char));
-            return (text, true);
+    let hex = match byte {
+        b'\n' | b'\r' | b'\t' | b'"' | b'\'' | b'\\' => {
+            text.push_byte(b'\\');
+            text.push_byte(match byte {
+                b'\n' => b'n',
+                b'\r' => b'r',
+                b'\t' => b't',
+                quote => quote,
+            });
+            false
+        }
+        b' ' | b'!'..=b'~' | 0x80.. if !(after_hex && byte.is_ascii_hexdigit()) => {
+            text.push_byte(byte);
+            false
+        }
+        _ => {
+            // Four bytes, for which there is room.
+            let _ = write!(text, "\\x{byte:02x}");
+            true
         }
     };
-    (text, false)
+    (text, hex)
 }
 
-fn quoted(context: &mut Context, bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
-    let text = utf8(bytes)?.as_str();
+/// Bytes in the form `b'..'`, which is UTF-8 if they are.
+pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'static>) -> Result<Bytes<'static>, Fault> {
     // Each byte is escaped twice: to know the length, and to write it.
-    context.charge(text.len().saturating_mul(31))?;
+    context.charge(bytes.as_slice().len().saturating_mul(31))?;
     let pieces = || {
         let mut after_hex = false;
-        text.chars().map(move |char| {
-            let (piece, hex) = escaped(char, after_hex);
+        bytes.as_slice().iter().map(move |byte| {
+            let (piece, hex) = escaped(*byte, after_hex);
             after_hex = hex;
             piece
         })
     };
-    let len: usize = pieces().map(|piece| piece.as_str().len()).sum();
-    let mut made = ArenaText::new(context, len + 3)?;
+    let len: usize = pieces().map(|piece| piece.as_bytes().len()).sum();
+    let mut made = ArenaBytes::new(context, len + 3)?;
     made.push_str("b'");
-    pieces().for_each(|piece| made.push_str(piece.as_str()));
+    pieces().for_each(|piece| made.push_bytes(piece.as_bytes()));
     made.push_str("'");
+    Ok(made.finish())
+}
+
+/// Bytes as a text, with the parts that are not UTF-8 treated as `errors` says.
+fn decoded(
+    context: &mut Context,
+    bytes: Bytes<'static>,
+    errors: Option<Text<'static>>,
+) -> Result<Text<'static>, Fault> {
+    let replacement = match errors.map(Text::as_str) {
+        None | Some("strict") => return utf8(bytes),
+        Some("ignore") => "",
+        Some("replace") => "\u{fffd}",
+        _ => return Err(invalid("`errors` is one of `strict`, `ignore` and `replace`")),
+    };
+    // A part that is not UTF-8 is the beginning of a character that does not go on, or a byte that begins none. A NUL is one
+    // too, in Arolla.
+    let chunks = || bytes.as_slice().utf8_chunks();
+    let broken = |chunk: &Utf8Chunk<'_>| if chunk.invalid().is_empty() { "" } else { replacement };
+    let nuls = |chunk: &Utf8Chunk<'_>| memchr::memchr_iter(0, chunk.valid().as_bytes()).count();
+    if let Ok(text) = utf8(bytes)
+        && memchr::memchr(0, bytes.as_slice()).is_none()
+    {
+        return Ok(text);
+    }
+    let of_chunk = |chunk: Utf8Chunk<'_>| chunk.valid().len() + broken(&chunk).len() + nuls(&chunk) * replacement.len();
+    let mut made = ArenaText::new(context, chunks().map(of_chunk).sum())?;
+    for chunk in chunks() {
+        for (index, part) in chunk.valid().split('\0').enumerate() {
+            made.push_str(if index > 0 { replacement } else { "" });
+            made.push_str(part);
+        }
+        made.push_str(broken(&chunk));
+    }
     Ok(made.finish())
 }
 
@@ -84,12 +127,12 @@ pub(crate) static AS_TEXT: OpDef = OpDef {
         strict!(|_x: ()| -> Text<'static> { Text::new("present") }),
         strict!(|x: bool| -> Text<'static> { Text::new(if x { "true" } else { "false" }) }),
         strict!(|x: Text<'static>| -> Text<'static> { x }),
-        strict!(try in context |x: Bytes<'static>| -> Text<'static> { quoted(context, x) }),
-        strict!(try in context |x: i32| -> Text<'static> { integer(context, x) }),
-        strict!(try in context |x: i64| -> Text<'static> { integer(context, x) }),
-        strict!(try in context |x: u64| -> Text<'static> { integer(context, x) }),
-        strict!(try in context |x: f32| -> Text<'static> { copied(context, number::shortest(x).as_str()) }),
-        strict!(try in context |x: f64| -> Text<'static> { copied(context, number::shortest(x).as_str()) }),
+        strict!(try in context |x: Bytes<'static>| -> Text<'static> { utf8(quoted(context, x)?) }),
+        strict!(try in context |x: i32| -> Text<'static> { with_integer(x, |text| copied(context, text)) }),
+        strict!(try in context |x: i64| -> Text<'static> { with_integer(x, |text| copied(context, text)) }),
+        strict!(try in context |x: u64| -> Text<'static> { with_integer(x, |text| copied(context, text)) }),
+        strict!(try in context |x: f32| -> Text<'static> { with_float(x, |text| copied(context, text)) }),
+        strict!(try in context |x: f64| -> Text<'static> { with_float(x, |text| copied(context, text)) }),
     ]),
     examples: &[
         ex("strings.as_text(1.10)", "'1.1'"),
@@ -111,11 +154,53 @@ pub(crate) static ENCODE: OpDef = OpDef {
 
 pub(crate) static DECODE: OpDef = OpDef {
     name: "strings.decode",
-    summary: "The bytes as a text, from UTF-8; an error if they are not.",
-    faults: &[FaultKind::Invalid],
+    summary: "The bytes as a text, from UTF-8. Where they are not UTF-8, `errors` decides: `strict` is an error, which it is without it, `ignore` leaves the bytes out, `replace` puts U+FFFD in the place of each broken character. To those two a NUL is broken, as in Arolla.",
+    params: &[param("x"), param_or("errors", Value::Nothing)],
+    presence: PresenceRule::Custom,
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
-    meaning: Meaning::Overloads(&[strict!(try |x: Bytes<'static>| -> Text<'static> { utf8(x) })]),
-    examples: &[ex("strings.decode(b\"\\xc3\\xa9\")", "'\u{e9}'")],
+    meaning: Meaning::Overloads(&[
+        custom!(try in context |x: Bytes<'static>, errors: Option<Text<'static>>| -> Text<'static> {
+            decoded(context, x, errors)
+        }),
+        custom!(try in context |x: Option<Bytes<'static>>, errors: Option<Text<'static>>| -> Option<Text<'static>> {
+            x.map(|x| decoded(context, x, errors)).transpose()
+        }),
+    ]),
+    examples: &[
+        ex("strings.decode(b\"\\xc3\\xa9\")", "'\u{e9}'"),
+        ex("strings.decode(b\"a\\xffb\", \"ignore\")", "'ab'"),
+        ex("strings.decode(b\"a\\xffb\", \"replace\")", "'a\u{fffd}b'"),
+    ],
+    ..UNARY
+};
+
+fn static_decode(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
+    if graph.value(args[0]).is_none() {
+        return Err(TypeFault::mismatch("strings.static_decode needs a literal for `x`", Some(0))
+            .hint("what is known only later is decoded by `strings.decode(..)`"));
+    }
+    // Of a literal this is one too, unless it fails.
+    let strict = graph.literal(Value::Nothing);
+    graph.apply(DECODE.name, &[args[0], strict])
+}
+
+pub(crate) static STATIC_DECODE: OpDef = OpDef {
+    name: "strings.static_decode",
+    summary: "Literal bytes as a literal text, from UTF-8; an error where it is evaluated if they are not.",
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    typing: Typing::Rule(|args| match args[0].qtype.scalar() {
+        Some(Scalar::Bytes) => {
+            let qtype = args[0].qtype;
+            Ok(Signature { operands: smallvec![qtype.clone()], ret: QType::of(Scalar::Text, qtype.is_optional()) })
+        }
+        _ => Err(TypeFault::mismatch(format!("strings.static_decode expects bytes, found {}", args[0].qtype), Some(0))),
+    }),
+    meaning: Meaning::Expand(static_decode),
+    examples: &[
+        ex("strings.static_decode(b\"\\xc3\\xa9\")", "'\u{e9}'"),
+        ex("strings.static_decode(missing[bytes])", "optional_text{NA}"),
+    ],
     ..UNARY
 };
 
@@ -171,7 +256,52 @@ mod tests {
             assert_eq!(call("strings.decode", &[bytes(wrong)]), fault(FaultKind::Invalid), "{wrong:?}");
         }
         assert_eq!(call("strings.decode", &[Value::Missing(Scalar::Bytes)]), Ok(missing_text()));
+        assert_eq!(call("strings.decode", &[bytes(b"\xff"), Value::Nothing]), fault(FaultKind::Invalid));
         assert!(call("strings.decode", &[text("a")]).is_err());
         assert!(call("strings.encode", &[bytes(b"a")]).is_err());
+    }
+
+    #[test]
+    fn broken_characters_are_left_out_or_replaced() {
+        // What Arolla gives.
+        for (broken, replaced) in [
+            (&b""[..], ""),
+            (b"a\xc3\xa9", "a\u{e9}"),
+            (b"\xff", "\u{fffd}"),
+            (b"a\xc3", "a\u{fffd}"),
+            (b"\xc3(", "\u{fffd}("),
+            (b"\xed\xa0\x80", "\u{fffd}\u{fffd}\u{fffd}"),
+            (b"\xc0\x80", "\u{fffd}\u{fffd}"),
+            (b"\xf4\x90\x80\x80", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
+            (b"\xe2\x82", "\u{fffd}"),
+            (b"\xe2\x82x", "\u{fffd}x"),
+            (b"\xe2(\xa1", "\u{fffd}(\u{fffd}"),
+            (b"\xf0\x9f\x98x", "\u{fffd}x"),
+            (b"\xf0(\x8c\xbc", "\u{fffd}(\u{fffd}\u{fffd}"),
+            (b"\xef\xbf\xbd\xff", "\u{fffd}\u{fffd}"),
+            (b"\0", "\u{fffd}"),
+            (b"\xe8\0\0X\0", "\u{fffd}\u{fffd}\u{fffd}X\u{fffd}"),
+            (b"\xf4\x8f\xbf\xbf\xf4\x8f\xbf", "\u{10ffff}\u{fffd}"),
+        ] {
+            let of = |errors| call("strings.decode", &[bytes(broken), text(errors)]);
+            assert_eq!(of("replace"), Ok(text(replaced)), "{broken:?}");
+            if broken != b"\xef\xbf\xbd\xff" {
+                assert_eq!(of("ignore"), Ok(text(&replaced.replace('\u{fffd}', ""))), "{broken:?}");
+            }
+        }
+        assert_eq!(call("strings.decode", &[bytes(b"\xef\xbf\xbd\xff"), text("ignore")]), Ok(text("\u{fffd}")));
+        assert_eq!(call("strings.decode", &[bytes(b"\xff"), text("strict")]), fault(FaultKind::Invalid));
+        assert_eq!(call("strings.decode", &[bytes(b"a"), text("other")]), fault(FaultKind::Invalid));
+        assert_eq!(call("strings.decode", &[Value::Missing(Scalar::Bytes), text("other")]), Ok(missing_text()));
+    }
+
+    #[test]
+    fn literal_bytes_are_decoded_at_once() {
+        let of = |value| call("strings.static_decode", &[value]);
+        assert_eq!(of(bytes("h\u{e9}".as_bytes())), Ok(text("h\u{e9}")));
+        assert_eq!(of(Value::Present(ScalarValue::Bytes(b"a"[..].into()))), Ok(some_text("a")));
+        assert_eq!(of(Value::Missing(Scalar::Bytes)), Ok(missing_text()));
+        assert_eq!(of(bytes(b"a\xff")), fault(FaultKind::Invalid));
+        assert!(of(text("a")).is_err());
     }
 }
