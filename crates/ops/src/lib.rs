@@ -31,6 +31,7 @@ mod work;
 
 mod cast;
 mod math;
+mod random;
 mod strings;
 
 pub use call::call;

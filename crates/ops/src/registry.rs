@@ -5,7 +5,7 @@ use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::OpDef;
 use crate::{
-    annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, sequence,
+    annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, random, sequence,
     strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary, near_names};
@@ -242,6 +242,7 @@ operators! {
     STRINGS_FORMAT_PACKED = strings::format::FORMAT_PACKED;
     STRINGS_CONTAINS_REGEX = strings::regex::CONTAINS_REGEX;
     STRINGS_EXTRACT_REGEX = strings::regex::EXTRACT_REGEX;
+    RANDOM_CITYHASH = random::CITYHASH;
 }
 
 /// A set of operators.

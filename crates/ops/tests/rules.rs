@@ -189,13 +189,13 @@ fn records_are_complete() {
         let (_, short) = def.name.rsplit_once('.').expect("family.name");
         assert!(
             matches!(family, "math" | "core" | "bool" | "bitwise" | "strings" | "namedtuple" | "annotation" | "seq")
-                || matches!(family, "qtype" | "derived_qtype"),
+                || matches!(family, "qtype" | "derived_qtype" | "random"),
             "{family}"
         );
         // `bool` has the names of `core`, those of `strings` and `seq` mean other things elsewhere, named tuples have forms of
-        // their own, one counts more than bits, and an annotation or an operator on types should be seen to be one.
+        // their own, one counts more than bits, and an annotation, chance or an operator on types should be seen to be one.
         let shared = matches!(family, "bool" | "strings" | "namedtuple" | "annotation" | "seq")
-            || matches!(family, "qtype" | "derived_qtype")
+            || matches!(family, "qtype" | "derived_qtype" | "random")
             || matches!(def.name, "core.where" | "bitwise.count");
         if !short.starts_with('_') && !shared {
             assert!(def.aliases.contains(&short) || def.params.is_empty(), "{} has no short name {short}", def.name);
@@ -206,8 +206,9 @@ fn records_are_complete() {
             assert!(fits, "{} has an overload of another arity", def.name);
             // Strings that are made lie in the arena of a call, which no rule knows.
             let strings = overload.args.iter().chain([&overload.ret]).any(|operand| operand.scalar.is_string());
-            // And some are long, or count with more bits than a tape has.
-            let long = def.name.ends_with("_distribution_inverse_cdf") || def.name == "seq._range_size";
+            // And some are long, hash texts of numbers, or count with more bits than a tape has.
+            let long = def.name.ends_with("_distribution_inverse_cdf")
+                || matches!(def.name, "seq._range_size" | "random.cityhash");
             let has_rule = matches!(overload.lower, Lower::Rule(_));
             assert!(strings || long || has_rule, "{} has an overload without a rule", def.name);
         }
