@@ -140,7 +140,7 @@ const REGEX: Formed = Formed {
         "(a*)*(a|aa)+b",
         "(x)(y)",
     ],
-    bad: &["[", "(", "a{2,1}", "(?=a)", "\\1", "\\w{2000}"],
+    bad: &["[", "(", "a{2,1}", "(?=a)", "\\1", "\\pL{2000}"],
 };
 
 /// What becomes of bytes that are not UTF-8.

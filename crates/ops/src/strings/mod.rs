@@ -25,6 +25,7 @@ pub(crate) mod made;
 mod fields;
 mod number;
 mod pattern;
+mod re2;
 mod rendering;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! the product again, if that is not too large.
 
 use super::made::copied;
+use super::re2::translated;
 use super::{invalid, text_fault};
 use cembra_expr::Limits;
 use cembra_runtime::{Context, Fault, FaultKind};
@@ -28,6 +29,8 @@ const UNITS_PER_BYTE_OF_LONG: usize = 12;
 /// A pattern that is compiled.
 pub(super) struct Pattern {
     text: Box<str>,
+    /// The pattern in the syntax of the crates that match it.
+    translated: Box<str>,
     regex: Regex,
     captures: CaptureLocations,
     /// Units of work for each byte of a text.
@@ -60,16 +63,18 @@ impl Pattern {
         if pattern.len() > Limits::PATTERN_BYTES {
             return Err(invalid("the pattern is longer than 64 KiB"));
         }
+        let translated = translated(pattern)?;
         let memory = Limits::PATTERN_MEMORY;
-        let regex = match RegexBuilder::new(pattern).size_limit(memory).dfa_size_limit(memory).build() {
+        let regex = match RegexBuilder::new(&translated).size_limit(memory).dfa_size_limit(memory).build() {
             Ok(regex) => regex,
             Err(regex::Error::CompiledTooBig(_)) => return Err(too_large()),
             Err(error) => return Err(text_fault(FaultKind::Invalid, copied(context, &error.to_string())?)),
         };
-        let nfa: NFA = thompson::Compiler::new().configure(nfa_config()).build(pattern).map_err(|_| too_large())?;
+        let nfa: NFA = thompson::Compiler::new().configure(nfa_config()).build(&translated).map_err(|_| too_large())?;
         context.charge(nfa.memory_usage().saturating_mul(UNITS_PER_BYTE_COMPILED))?;
         let weight = nfa.memory_usage().div_ceil(BYTES_PER_UNIT);
-        Ok(Pattern { text: pattern.into(), captures: regex.capture_locations(), regex, weight })
+        let captures = regex.capture_locations();
+        Ok(Pattern { text: pattern.into(), translated: translated.into(), captures, regex, weight })
     }
 
     /// The pattern as it was written.
@@ -133,6 +138,26 @@ impl Pattern {
         Ok(found.map(|_| part(slots[2].map(NonMaxUsize::get).zip(slots[3].map(NonMaxUsize::get)))))
     }
 
+    /// What the groups capture in the next match behind `from`. A search may look at all that is left, however near the match is,
+    /// and is charged for that.
+    ///
+    /// # Errors
+    /// It would take too long.
+    pub(super) fn captures_at(
+        &mut self,
+        context: &mut Context,
+        text: &str,
+        from: usize,
+    ) -> Result<Option<&CaptureLocations>, Fault> {
+        // The whole text says whether it is too long.
+        self.product(text)?;
+        charge_product(context, (text.len() - from).saturating_mul(self.weight))?;
+        if context.poll_cancelled() {
+            return Err(Fault::new(FaultKind::Cancelled));
+        }
+        Ok(self.regex.captures_read_at(&mut self.captures, text, from).map(|_| &self.captures))
+    }
+
     /// The most work that matching the text can take.
     fn product(&self, text: &str) -> Result<usize, Fault> {
         if text.len() > Limits::MATCHED_BYTES {
@@ -144,12 +169,12 @@ impl Pattern {
     /// What long texts need, of this pattern. It is charged even if it was kept.
     fn long<'l>(&self, context: &mut Context, kept: &'l mut Option<Long>) -> Result<&'l mut Long, Fault> {
         context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_OF_LONG))?;
-        if kept.as_ref().is_some_and(|long| *long.pattern != *self.text) {
+        if kept.as_ref().is_some_and(|long| *long.pattern != *self.translated) {
             *kept = None;
         }
         match kept {
             Some(long) => Ok(long),
-            None => Ok(kept.insert(Long::compile(&self.text).ok_or_else(too_large)?)),
+            None => Ok(kept.insert(Long::compile(&self.translated).ok_or_else(too_large)?)),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Regular expressions, in the syntax of the `regex` crate, which is RE2's but for details. Patterns and texts are limited,
-//! and so is the time of a match, which is told in `pattern`.
+//! Regular expressions, in RE2's syntax, matched by the `regex` crate. Patterns and texts are limited, and so is the time of a
+//! match, which is told in `pattern`.
 
 use super::invalid;
 use super::pattern::{Long, Pattern};
@@ -26,7 +26,7 @@ thread_local! {
 
 /// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models: it is compiled once a thread; but each
 /// time in a thread that is ending and has dropped what it kept.
-fn with_pattern<T>(
+pub(super) fn with_pattern<T>(
     context: &mut Context,
     pattern: Text<'static>,
     use_it: impl FnOnce(&mut Context, &mut Pattern, &mut Option<Long>) -> Result<T, Fault>,
@@ -70,7 +70,7 @@ fn extract(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -
 pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
     name: "strings.contains_regex",
     aliases: &["contains_regex"],
-    summary: "Present if a part of the text matches the regular expression.",
+    summary: "Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` are about ASCII. `\\C` is refused.",
     params: &[param("text"), param("regex")],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
@@ -87,7 +87,7 @@ pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
 pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
     name: "strings.extract_regex",
     aliases: &["extract_regex"],
-    summary: "What the one capturing group of the regular expression matches in the text, missing if the text has no match.",
+    summary: "What the one capturing group of the regular expression matches in the text, missing if the text has no match. The syntax is RE2's.",
     params: &[param("text"), param("regex")],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "would take an hour")]
     fn patterns_and_texts_are_limited() {
-        for pattern in ["(", "[z-a]", "a{2,1}", "\\1", "(?=a)", "\\w{2000}", "(((a{100}){100}){100})"] {
+        for pattern in ["(", "[z-a]", "a{2,1}", "\\1", "(?=a)", "\\pL{2000}", "(((a{100}){100}){100})"] {
             assert_eq!(contains_of("a", pattern), fault(FaultKind::Invalid), "{pattern}");
         }
         assert_eq!(contains_of("a", &"a".repeat(Limits::PATTERN_BYTES + 1)), fault(FaultKind::Invalid));
