@@ -143,6 +143,9 @@ const REGEX: Formed = Formed {
     bad: &["[", "(", "a{2,1}", "(?=a)", "\\1", "\\pL{2000}"],
 };
 
+/// What matches of regular expressions are replaced by.
+const REPLACEMENT: Formed = Formed { good: &["", "-", "\\0\\0", "é\\1", "\\\\"], bad: &["\\x", "\\9", "a\\"] };
+
 /// What becomes of bytes that are not UTF-8.
 const ERRORS: Formed = Formed { good: &["strict", "ignore", "replace"], bad: &["", "other"] };
 
@@ -255,6 +258,7 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
 pub(crate) fn text_for(random: &mut Rng, parameter: &str) -> Option<&'static str> {
     let texts = match parameter {
         "regex" => REGEX,
+        "replacement" => REPLACEMENT,
         "errors" => ERRORS,
         "fmt" => FORMAT,
         "arg_names" => NAMES,

@@ -242,6 +242,7 @@ operators! {
     STRINGS_FORMAT_PACKED = strings::format::FORMAT_PACKED;
     STRINGS_CONTAINS_REGEX = strings::regex::CONTAINS_REGEX;
     STRINGS_EXTRACT_REGEX = strings::regex::EXTRACT_REGEX;
+    STRINGS_REPLACE_ALL_REGEX = strings::replace_regex::REPLACE_ALL_REGEX;
     RANDOM_CITYHASH = random::CITYHASH;
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod parse;
 pub(crate) mod printf;
 pub(crate) mod regex;
 pub(crate) mod replace;
+pub(crate) mod replace_regex;
 pub(crate) mod search;
 pub(crate) mod slice;
 pub(crate) mod strip;

@@ -1,0 +1,219 @@
+//! Replacing what a regular expression matches, as RE2's `GlobalReplace` does.
+
+use super::made::ArenaText;
+use super::regex::{Compiled, check_length, with_pattern};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::kernel::strict;
+use cembra_runtime::{Context, Fault, FaultKind, Text};
+use regex::CaptureLocations;
+
+/// A part of a replacement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part<'r> {
+    Literal(&'r str),
+    /// What a group matched; the whole match is group 0.
+    Group(usize),
+}
+
+/// The parts of a replacement: `\0` to `\9` are groups and `\\` is a backslash. At anything else behind a backslash it ends,
+/// which is what RE2 does.
+struct Parts<'r>(&'r str);
+
+impl<'r> Iterator for Parts<'r> {
+    type Item = Part<'r>;
+
+    fn next(&mut self) -> Option<Part<'r>> {
+        let text = std::mem::take(&mut self.0);
+        match text.as_bytes() {
+            [] => None,
+            [b'\\', digit @ b'0'..=b'9', ..] => {
+                self.0 = &text[2..];
+                Some(Part::Group(usize::from(digit - b'0')))
+            }
+            [b'\\', b'\\', ..] => {
+                self.0 = &text[2..];
+                Some(Part::Literal("\\"))
+            }
+            [b'\\', ..] => None,
+            _ => {
+                let (literal, rest) = text.split_at(memchr::memchr(b'\\', text.as_bytes()).unwrap_or(text.len()));
+                self.0 = rest;
+                Some(Part::Literal(literal))
+            }
+        }
+    }
+}
+
+/// The highest group a replacement names, what is behind a mistake counted in.
+fn highest_group(replacement: &str) -> usize {
+    let mut bytes = replacement.bytes();
+    let mut highest = 0;
+    while bytes.any(|byte| byte == b'\\') {
+        if let Some(digit @ b'0'..=b'9') = bytes.next() {
+            highest = highest.max(usize::from(digit - b'0'));
+        }
+    }
+    highest
+}
+
+/// Calls `found` with each match, from left to right, and what it captured. An empty match right behind another does not count.
+/// `found` may end it.
+fn each_match(
+    compiled: &mut Compiled,
+    text: &str,
+    mut found: impl FnMut(&CaptureLocations) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let Compiled { regex, captures, .. } = compiled;
+    let (mut from, mut last) = (0, None);
+    while from <= text.len()
+        && let Some(hit) = regex.captures_read_at(captures, text, from)
+    {
+        if hit.is_empty() && Some(hit.start()) == last {
+            // On to the next character.
+            from += text.get(from..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+            continue;
+        }
+        found(captures)?;
+        (from, last) = (hit.end(), Some(hit.end()));
+    }
+    Ok(())
+}
+
+/// Calls `part` with the parts of the result. The matches are found each time it is asked.
+fn each_part(
+    compiled: &mut Compiled,
+    text: &str,
+    replacement: &str,
+    mut part: impl FnMut(&str) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut from = 0;
+    each_match(compiled, text, |captures| {
+        let group = |group| captures.get(group).map_or("", |(start, end)| &text[start..end]);
+        let (start, end) = captures.get(0).unwrap_or((from, from));
+        part(&text[from..start])?;
+        from = end;
+        Parts(replacement).try_for_each(|of| match of {
+            Part::Literal(literal) => part(literal),
+            Part::Group(number) => part(group(number)),
+        })
+    })?;
+    part(&text[from..])
+}
+
+fn replace(
+    context: &mut Context,
+    text: Text<'static>,
+    pattern: Text<'static>,
+    replacement: Text<'static>,
+) -> Result<Option<Text<'static>>, Fault> {
+    with_pattern(context, pattern, |context, compiled| {
+        check_length(text.as_str())?;
+        // A group that the pattern does not have: nothing is replaced, as in RE2.
+        if highest_group(replacement.as_str()) >= compiled.regex.captures_len() {
+            return Ok(Some(text));
+        }
+        let (text, replacement) = (text.as_str(), replacement.as_str());
+        let mut len = 0_usize;
+        each_part(compiled, text, replacement, |part| {
+            len = len.saturating_add(part.len());
+            // Finding a match may take time.
+            match context.poll_cancelled() {
+                true => Err(Fault::new(FaultKind::Cancelled)),
+                false => Ok(()),
+            }
+        })?;
+        let mut made = ArenaText::new(context, len)?;
+        each_part(compiled, text, replacement, |part| {
+            made.push_str(part);
+            Ok(())
+        })?;
+        Ok(Some(made.finish()))
+    })
+}
+
+pub(crate) static REPLACE_ALL_REGEX: OpDef = OpDef {
+    name: "strings.replace_all_regex",
+    summary: "The text with each match of the regular expression replaced, from left to right. In the replacement, `\\0` is the whole match, `\\1` to `\\9` are its groups and `\\\\` is a backslash; it ends at a backslash before anything else, and nothing is replaced if it names a group that the pattern does not have. The result is optional, as in Arolla, and present for present arguments.",
+    params: &[param("text"), param("regex"), param("replacement")],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[strict!(
+        try in context |text: Text<'static>, regex: Text<'static>, replacement: Text<'static>| -> Option<Text<'static>> {
+            replace(context, text, regex, replacement)
+        }
+    )]),
+    examples: &[
+        ex("strings.replace_all_regex(\"banana\", \"ana\", \"ono\")", "optional_text{'bonona'}"),
+        ex("strings.replace_all_regex(\"banama\", \"a(.)\", \"o\\\\1a\")", "optional_text{'bonaomaa'}"),
+    ],
+    ..UNARY
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::{bytes, call, fault, missing_text, some_text, text};
+    use super::*;
+    use cembra_expr::{Limits, Value};
+
+    /// What Arolla gives.
+    #[test]
+    fn matches_are_replaced_as_re2_does() {
+        for (of, pattern, replacement, expected) in [
+            ("banana", "ana", "ono", "bonona"),
+            ("banama", "a(.)", "o\\1a", "bonaomaa"),
+            ("abc", "", "-", "-a-b-c-"),
+            ("\u{e9}a", "", "-", "-\u{e9}-a-"),
+            ("abc", "b*", "-", "-a-c-"),
+            ("aaa", "a*", "-", "-"),
+            ("baac", "a*", "-", "-b-c-"),
+            ("aab", "a*?", "-", "-a-a-b-"),
+            ("abab", "(?:ab)*?", "-", "-a-b-a-b-"),
+            ("ab", "b|", "-", "-a-"),
+            ("xyz", "y?", "-", "-x-z-"),
+            ("a", "a|", "-", "-"),
+            ("", "", "x", "x"),
+            ("abc", "x", "-", "abc"),
+            ("ab", "$", "x", "abx"),
+            ("a\nb", "^", "x", "xa\nb"),
+            ("a\nb", "(?m)^", "x", "xa\nxb"),
+            ("ab", "\\b", "|", "|ab|"),
+            ("a b", "\\B", "|", "a b"),
+            ("abc", "(b)", "\\\\", "a\\c"),
+            ("abc", "b", "\\0\\0", "abbc"),
+            ("abc", "b", "\\\\1", "a\\1c"),
+            ("abc", "b", "\\\\9", "a\\9c"),
+            ("abc", "(x)?b", "[\\1]", "a[]c"),
+            ("a", "(a)(b)?", "\\2", ""),
+            ("aaa", "(a)", "\\1\\1", "aaaaaa"),
+            ("abcdefghij", "(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)", "\\10|\\9", "a0|i"),
+            ("a", "a", "$1$0", "$1$0"),
+            ("\u{65e5}\u{672c}", "", ".", ".\u{65e5}.\u{672c}."),
+            // A group too many, and what is wrong with a replacement.
+            ("abc", "b", "\\1", "abc"),
+            ("abc", "(b)", "p\\1\\2q", "abc"),
+            ("abc", "(b)", "\\x\\2", "abc"),
+            ("abc", "b", "\\", "ac"),
+            ("abc", "b", "\\x", "ac"),
+            ("abcb", "b", "p\\xq", "apcp"),
+            ("abc", "(b)", "p\\1\\x\\1q", "apbc"),
+            ("abc", "b", "p\\\u{e9}q", "apc"),
+            ("abc", "b", "\u{e9}\\0", "a\u{e9}bc"),
+        ] {
+            let made = call("strings.replace_all_regex", &[text(of), text(pattern), text(replacement)]);
+            assert_eq!(made, Ok(some_text(expected)), "{of:?} {pattern:?} {replacement:?}");
+        }
+    }
+
+    #[test]
+    fn missing_texts_and_what_does_not_fit() {
+        let of = |t: Value, pattern: Value, new: Value| call("strings.replace_all_regex", &[t, pattern, new]);
+        assert_eq!(of(some_text("abc"), text("b"), text("x")), Ok(some_text("axc")));
+        assert_eq!(of(missing_text(), text("b"), text("x")), Ok(missing_text()));
+        assert_eq!(of(text("abc"), text("b"), missing_text()), Ok(missing_text()));
+        assert_eq!(of(text("abc"), text("("), text("x")), fault(FaultKind::Invalid));
+        assert_eq!(of(text(&"a".repeat(Limits::MATCHED_BYTES + 1)), text("b"), text("")), fault(FaultKind::Invalid));
+        let long = "a".repeat(100_000);
+        assert_eq!(of(text(&long), text("a"), text(&long)), fault(FaultKind::ArenaLimit));
+        assert!(of(bytes(b"a"), text("b"), text("x")).is_err());
+    }
+}
