@@ -5,8 +5,8 @@ use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::OpDef;
 use crate::{
-    annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, random, sequence,
-    strings, structure, tuple,
+    annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, random,
+    sequence, strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary, near_names};
 use cembra_runtime::Scalar;

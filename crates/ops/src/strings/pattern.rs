@@ -138,24 +138,31 @@ impl Pattern {
         Ok(found.map(|_| part(slots[2].map(NonMaxUsize::get).zip(slots[3].map(NonMaxUsize::get)))))
     }
 
-    /// What the groups capture in the next match behind `from`. A search may look at all that is left, however near the match is,
-    /// and is charged for that.
+    /// Takes the work of so many searches behind `from`. Each may look at all that is left, however near the match is.
     ///
     /// # Errors
-    /// It would take too long.
-    pub(super) fn captures_at(
-        &mut self,
+    /// They would take too long.
+    pub(super) fn charge_searches(
+        &self,
         context: &mut Context,
+        searches: usize,
         text: &str,
         from: usize,
-    ) -> Result<Option<&CaptureLocations>, Fault> {
+    ) -> Result<(), Fault> {
         // The whole text says whether it is too long.
         self.product(text)?;
-        charge_product(context, (text.len() - from).saturating_mul(self.weight))?;
-        if context.poll_cancelled() {
-            return Err(Fault::new(FaultKind::Cancelled));
+        let most = (text.len() - from).saturating_mul(self.weight);
+        if most > Limits::MATCHING_WORK {
+            return Err(too_long());
         }
-        Ok(self.regex.captures_read_at(&mut self.captures, text, from).map(|_| &self.captures))
+        context.charge(most.saturating_mul(searches))?;
+        if context.poll_cancelled() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
+    }
+
+    /// What the groups capture in the next match behind `from`.
+    pub(super) fn captures_at(&mut self, text: &str, from: usize) -> Option<&CaptureLocations> {
+        self.regex.captures_read_at(&mut self.captures, text, from)?;
+        Some(&self.captures)
     }
 
     /// The most work that matching the text can take.
@@ -182,9 +189,13 @@ impl Pattern {
 /// Charges for matching with choices, if it is not too much for one operator.
 fn charge_product(context: &mut Context, product: usize) -> Result<(), Fault> {
     if product > Limits::MATCHING_WORK {
-        return Err(invalid("the pattern is too large to be matched with so long a text"));
+        return Err(too_long());
     }
     context.charge(product)
+}
+
+fn too_long() -> Fault {
+    invalid("the pattern is too large to be matched with so long a text")
 }
 
 impl Long {

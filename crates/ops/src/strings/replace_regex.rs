@@ -1,11 +1,11 @@
 //! Replacing what a regular expression matches, as RE2's `GlobalReplace` does.
 
 use super::made::ArenaText;
-use super::regex::{Compiled, check_length, with_pattern};
+use super::pattern::Pattern;
+use super::regex::with_pattern;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
-use regex::CaptureLocations;
 
 /// A part of a replacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,48 +56,37 @@ fn highest_group(replacement: &str) -> usize {
     highest
 }
 
-/// Calls `found` with each match, from left to right, and what it captured. An empty match right behind another does not count.
-/// `found` may end it.
-fn each_match(
-    compiled: &mut Compiled,
+/// Calls `part` with the parts of the result. The matches are found each time it is asked; an empty match right behind another
+/// does not count. `search` is called before each search, with where it begins, and may end it.
+fn each_part(
+    pattern: &mut Pattern,
     text: &str,
-    mut found: impl FnMut(&CaptureLocations) -> Result<(), Fault>,
+    replacement: &str,
+    mut search: impl FnMut(&Pattern, usize) -> Result<(), Fault>,
+    mut part: impl FnMut(&str),
 ) -> Result<(), Fault> {
-    let Compiled { regex, captures, .. } = compiled;
-    let (mut from, mut last) = (0, None);
-    while from <= text.len()
-        && let Some(hit) = regex.captures_read_at(captures, text, from)
-    {
-        if hit.is_empty() && Some(hit.start()) == last {
+    // What was handed on reaches up to `done`; the next match is looked for behind `from`.
+    let (mut done, mut from, mut last) = (0, 0, None);
+    while from <= text.len() {
+        search(pattern, from)?;
+        let Some(captures) = pattern.captures_at(text, from) else { break };
+        let Some((start, end)) = captures.get(0) else { break };
+        if start == end && Some(start) == last {
             // On to the next character.
             from += text.get(from..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
             continue;
         }
-        found(captures)?;
-        (from, last) = (hit.end(), Some(hit.end()));
+        part(&text[done..start]);
+        for of in Parts(replacement) {
+            match of {
+                Part::Literal(literal) => part(literal),
+                Part::Group(number) => part(captures.get(number).map_or("", |(start, end)| &text[start..end])),
+            }
+        }
+        (done, from, last) = (end, end, Some(end));
     }
+    part(&text[done..]);
     Ok(())
-}
-
-/// Calls `part` with the parts of the result. The matches are found each time it is asked.
-fn each_part(
-    compiled: &mut Compiled,
-    text: &str,
-    replacement: &str,
-    mut part: impl FnMut(&str) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    let mut from = 0;
-    each_match(compiled, text, |captures| {
-        let group = |group| captures.get(group).map_or("", |(start, end)| &text[start..end]);
-        let (start, end) = captures.get(0).unwrap_or((from, from));
-        part(&text[from..start])?;
-        from = end;
-        Parts(replacement).try_for_each(|of| match of {
-            Part::Literal(literal) => part(literal),
-            Part::Group(number) => part(group(number)),
-        })
-    })?;
-    part(&text[from..])
 }
 
 fn replace(
@@ -106,27 +95,18 @@ fn replace(
     pattern: Text<'static>,
     replacement: Text<'static>,
 ) -> Result<Option<Text<'static>>, Fault> {
-    with_pattern(context, pattern, |context, compiled| {
-        check_length(text.as_str())?;
+    with_pattern(context, pattern, |context, pattern, _| {
         // A group that the pattern does not have: nothing is replaced, as in RE2.
-        if highest_group(replacement.as_str()) >= compiled.regex.captures_len() {
+        if highest_group(replacement.as_str()) > pattern.groups() {
             return Ok(Some(text));
         }
         let (text, replacement) = (text.as_str(), replacement.as_str());
         let mut len = 0_usize;
-        each_part(compiled, text, replacement, |part| {
-            len = len.saturating_add(part.len());
-            // Finding a match may take time.
-            match context.poll_cancelled() {
-                true => Err(Fault::new(FaultKind::Cancelled)),
-                false => Ok(()),
-            }
-        })?;
+        // Each match is found twice: to know the length, and to write the result.
+        let charge = |pattern: &Pattern, from| pattern.charge_searches(context, 2, text, from);
+        each_part(pattern, text, replacement, charge, |part| len = len.saturating_add(part.len()))?;
         let mut made = ArenaText::new(context, len)?;
-        each_part(compiled, text, replacement, |part| {
-            made.push_str(part);
-            Ok(())
-        })?;
+        each_part(pattern, text, replacement, |_, _| Ok(()), |part| made.push_str(part))?;
         Ok(Some(made.finish()))
     })
 }
