@@ -44,6 +44,5 @@ fn quantiles_are_those_of_the_table() {
         let summary = format!("{name}: {misses} of {points} not the nearest, most off {:.3} at {}", worst.0, worst.1);
         assert!(bad.is_empty(), "{summary}; {} beyond {MOST}:\n{}", bad.len(), bad.join("\n"));
         assert!(share <= most_misses && points > 0, "{summary}");
-        println!("{summary}");
     }
 }

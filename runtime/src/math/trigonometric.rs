@@ -15,13 +15,14 @@ const HUGE: f64 = 1_073_741_824.0;
 const SIGN: u64 = 1 << 63;
 
 /// `(sin r - r) / r^3` and `(cos r - 1 + r^2/2) / r^4` in powers of `r^2`.
-const SIN: [f64; 6] = [
-    -0.166_666_666_666_666_3,
-    0.008_333_333_333_322_096,
-    -0.000_198_412_698_295_703_19,
-    2.755_731_361_448_923_5e-6,
-    -2.505_074_665_021_523e-8,
-    1.589_616_386_985_136_1e-10,
+const SIN: [f64; 7] = [
+    -0.166_666_666_666_666_66,
+    0.008_333_333_333_333_038,
+    -0.000_198_412_698_409_557_32,
+    2.755_731_906_943_852_7e-6,
+    -2.505_206_953_611_738e-8,
+    1.605_411_521_763_943_7e-10,
+    -7.378_972_199_367_829e-13,
 ];
 const COS: [f64; 6] = [
     0.041_666_666_666_666_595,
@@ -66,11 +67,6 @@ fn sine_and_cosine<A: Arithmetic>(m: &mut A, angle: &Reduced<A>) -> (A::Double, 
     let cube = m.mul(square, r);
     // What the angle lacks goes to the sine times the cosine, near enough 1 - r^2/2; to the cosine times minus the sine.
     let share = m.fma(low, minus_half, low);
-    // And what the square lacks, times minus a sixth of the angle.
-    let minus_square = m.neg(square);
-    let square_low = m.fma(r, r, minus_square);
-    let sixth = mul(m, r, -1.0 / 6.0);
-    let share = m.fma(sixth, square_low, share);
     let rest = m.fma(cube, odd, share);
     let sine = m.add(r, rest);
     let one = m.double(1.0);

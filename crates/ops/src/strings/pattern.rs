@@ -54,10 +54,10 @@ fn too_large() -> Fault {
 }
 
 impl Pattern {
-    /// Compiles a pattern. That is charged, whatever it will be matched with.
+    /// Compiles a pattern.
     ///
     /// # Errors
-    /// It is no pattern, or one that is too large; or there is not so much work left.
+    /// It is no pattern, or one that is too large.
     #[cold]
     pub(super) fn compile(context: &mut Context, pattern: &str) -> Result<Pattern, Fault> {
         if pattern.len() > Limits::PATTERN_BYTES {
@@ -71,10 +71,18 @@ impl Pattern {
             Err(error) => return Err(text_fault(FaultKind::Invalid, copied(context, &error.to_string())?)),
         };
         let nfa: NFA = thompson::Compiler::new().configure(nfa_config()).build(&translated).map_err(|_| too_large())?;
-        context.charge(nfa.memory_usage().saturating_mul(UNITS_PER_BYTE_COMPILED))?;
         let weight = nfa.memory_usage().div_ceil(BYTES_PER_UNIT);
         let captures = regex.capture_locations();
         Ok(Pattern { text: pattern.into(), translated: translated.into(), captures, regex, weight })
+    }
+
+    /// Takes the work of compiling the pattern. It is charged at each use, kept or not: what an evaluation comes to must not
+    /// depend on what the thread did before.
+    ///
+    /// # Errors
+    /// There is not so much work left.
+    pub(super) fn charge_compiling(&self, context: &mut Context) -> Result<(), Fault> {
+        context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_COMPILED))
     }
 
     /// The pattern as it was written.

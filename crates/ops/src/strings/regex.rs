@@ -50,7 +50,7 @@ fn find(context: &mut Context, patterns: &mut Vec<Pattern>, pattern: &str) -> Re
             patterns.insert(0, compiled);
         }
     }
-    Ok(())
+    patterns[0].charge_compiling(context)
 }
 
 fn contains(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -> Result<MaskValue, Fault> {
