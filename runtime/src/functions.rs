@@ -203,7 +203,8 @@ runtime_functions! {
     TruncF64 = "trunc_f64" (x: F64) -> F64 { x.trunc() }
     /// -1, 0 or 1 as the first text is before, equal to or after the second, byte by byte.
     CompareText = "compare_text" in context (xp: I64, xn: I64, yp: I64, yn: I64) -> I32 {
-        // SAFETY: STRING-VIEW: lowering passes the pointer and length of live views, with length 0 for a missing text.
+        // SAFETY: STRING-VIEW: lowering passes the pointer and length of live views, with length 0 for a missing text; rules of
+        // users do too, which is checked (CHECKED-RULE).
         let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, xn as usize), Bytes::from_raw(yp as *const u8, yn as usize)) };
         let (x, y) = (x.as_slice(), y.as_slice());
         // SAFETY: FUNCTION-TABLE: generated code hands over the context of its call, the evaluator of tapes none.

@@ -328,7 +328,7 @@ unsafe extern "C" fn kernel<Args: Arguments, F: UserFunction<Args>>(
 ) -> i32 {
     let mut slots = Slots::of(call);
     // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel; OPERATOR-DATA: the data is the overload's
-    // own function.
+    // own function. USER-FUNCTION: the texts that it is given are views for the time of the call.
     unsafe {
         let args = Args::load(frame, &mut slots);
         match guarded(&*call.data().cast::<F>(), context, args) {
