@@ -198,7 +198,8 @@ macro_rules! in_place {
                 let mut taken = MaybeUninit::<Self>::uninit();
                 let from = FramePtr::from_raw(place.cast_mut().cast());
                 let to = FramePtr::from_raw(taken.as_mut_ptr().cast());
-                let (presence, value) = (Slot::<u8>::at(0), Slot::<$ty>::at(align_of::<$ty>() as u32));
+                // What is behind a missing value need not be a value of the type.
+                let (presence, value) = (Slot::<u8>::at(0), Slot::<MaybeUninit<$ty>>::at(align_of::<$ty>() as u32));
                 // SAFETY: FIELD-TABLE, promised by the caller: the presence byte is first, the value at its alignment. Both
                 // are copied, whether the value is looked at or not.
                 unsafe {

@@ -119,12 +119,12 @@ pub(super) fn log10_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single 
     single(m, x, RuntimeFn::Log10F32, [std::f64::consts::LOG10_2, LOG10_E], SINGLE)
 }
 
-/// `m - 1` where `1 + x = 2^e m`, rounded once: a tiny `x` is kept, and the sign of a zero. With it comes `1 - 2^-e`.
+/// `m - 1` where `1 + x = 2^e m`, rounded once: a tiny `x` is kept, and the sign of a zero. With it comes `2^-e - 1`.
 #[inline(always)]
 fn above_one<A: Arithmetic>(m: &mut A, x: A::Double, inverse: A::Double) -> (A::Double, A::Double) {
     let less = less_from(m, 1.0, inverse);
     let base = m.neg(less);
-    (m.fma(x, inverse, base), less)
+    (m.fma(x, inverse, base), base)
 }
 
 /// `ln(1 + x)` in binary32.
@@ -185,11 +185,10 @@ pub(super) fn log_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
 pub(super) fn log1p_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     let sum = add(m, x, 1.0);
     let exponent = exponent(m, sum);
-    let (f, less) = above_one(m, x, exponent.inverse);
+    let (f, base) = above_one(m, x, exponent.inverse);
     // For a sum from the root of 2 to 3/2, f is rounded.
-    let missing = m.add(less, f);
-    let minus_missing = m.neg(missing);
-    let lacking = m.fma(x, exponent.inverse, minus_missing);
+    let rest = m.sub(base, f);
+    let lacking = m.fma(x, exponent.inverse, rest);
     let result = natural(m, f, Some(lacking), exponent.minus);
     let result = m.copysign(result, x);
     let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);

@@ -57,16 +57,36 @@ fn reduce<A: Arithmetic>(m: &mut A, x: A::Double) -> Reduced<A> {
     Reduced { rest, low, quarters: m.bits(shifted) }
 }
 
+/// The polynomial of the sine by pairs of its terms: everything waits for it.
+#[inline(always)]
+fn sine_series<A: Arithmetic>(m: &mut A, z: A::Double, square: A::Double) -> A::Double {
+    let fourth = m.mul(square, square);
+    let mut pair = |low: usize| {
+        let c = m.double(SIN[low + 1]);
+        fma(m, z, c, SIN[low])
+    };
+    let (first, second, third) = (pair(0), pair(2), pair(4));
+    let first = m.fma(square, second, first);
+    let third = times_plus(m, square, SIN[6], third);
+    m.fma(fourth, third, first)
+}
+
 /// Sine and cosine of a reduced angle in binary64.
 #[inline(always)]
 fn sine_and_cosine<A: Arithmetic>(m: &mut A, angle: &Reduced<A>) -> (A::Double, A::Double) {
     let (r, low) = (angle.rest, angle.low);
     let square = m.mul(r, r);
     let (minus_half, minus_half_r) = (mul(m, square, -0.5), mul(m, r, -0.5));
-    let (odd, even) = (polynomial(m, square, SIN), polynomial(m, square, COS));
+    let fourth = m.mul(square, square);
+    let (odd, even) = (sine_series(m, square, fourth), polynomial(m, square, COS));
     let cube = m.mul(square, r);
     // What the angle lacks goes to the sine times the cosine, near enough 1 - r^2/2; to the cosine times minus the sine.
     let share = m.fma(low, minus_half, low);
+    // And what the square lacks, times minus a sixth of the angle.
+    let minus_square = m.neg(square);
+    let square_low = m.fma(r, r, minus_square);
+    let sixth = mul(m, r, -1.0 / 6.0);
+    let share = m.fma(sixth, square_low, share);
     let rest = m.fma(cube, odd, share);
     let sine = m.add(r, rest);
     let one = m.double(1.0);
@@ -76,7 +96,6 @@ fn sine_and_cosine<A: Arithmetic>(m: &mut A, angle: &Reduced<A>) -> (A::Double, 
     let lost = m.fma(minus_half_r, r, lost);
     let minus_low = m.neg(low);
     let rest = m.fma(r, minus_low, lost);
-    let fourth = m.mul(square, square);
     let rest = m.fma(fourth, even, rest);
     (sine, m.add(near, rest))
 }

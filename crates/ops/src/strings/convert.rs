@@ -2,9 +2,9 @@
 
 use super::made::{ArenaBytes, ArenaText, StackText, copied};
 use super::{invalid, number};
-use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{custom, strict};
-use crate::typing::{Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::Value;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 use smallvec::smallvec;
@@ -175,28 +175,28 @@ pub(crate) static DECODE: OpDef = OpDef {
     ..UNARY
 };
 
-fn static_decode(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
-    if graph.value(args[0]).is_none() {
+fn static_decode_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let qtype = args[0].qtype;
+    if qtype.scalar() != Some(Scalar::Bytes) {
+        return Err(TypeFault::mismatch(format!("strings.static_decode expects bytes, found {qtype}"), Some(0)));
+    }
+    if args[0].literal.is_none() {
         return Err(TypeFault::mismatch("strings.static_decode needs a literal for `x`", Some(0))
             .hint("what is known only later is decoded by `strings.decode(..)`"));
     }
-    // Of a literal this is one too, unless it fails.
-    let strict = graph.literal(Value::Nothing);
-    graph.apply(DECODE.name, &[args[0], strict])
+    Ok(Signature { operands: smallvec![qtype.clone()], ret: QType::of(Scalar::Text, qtype.is_optional()) })
 }
 
 pub(crate) static STATIC_DECODE: OpDef = OpDef {
     name: "strings.static_decode",
     summary: "Literal bytes as a literal text, from UTF-8; an error where it is evaluated if they are not.",
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
-    typing: Typing::Rule(|args| match args[0].qtype.scalar() {
-        Some(Scalar::Bytes) => {
-            let qtype = args[0].qtype;
-            Ok(Signature { operands: smallvec![qtype.clone()], ret: QType::of(Scalar::Text, qtype.is_optional()) })
-        }
-        _ => Err(TypeFault::mismatch(format!("strings.static_decode expects bytes, found {}", args[0].qtype), Some(0))),
+    typing: Typing::Rule(static_decode_types),
+    // Of a literal this is one too, unless it fails.
+    meaning: Meaning::Expand(|graph, args| {
+        let strict = graph.literal(Value::Nothing);
+        graph.apply(DECODE.name, &[args[0], strict])
     }),
-    meaning: Meaning::Expand(static_decode),
     examples: &[
         ex("strings.static_decode(b\"\\xc3\\xa9\")", "'\u{e9}'"),
         ex("strings.static_decode(missing[bytes])", "optional_text{NA}"),
