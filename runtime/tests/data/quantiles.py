@@ -17,6 +17,8 @@ from mpmath import mp, mpf
 
 PROBABILITIES = [1e-300, 1e-12, 1e-5, 0.01, 0.1, 0.3, 0.5, 0.5 + 1e-9, 0.7, 0.9, 0.999, 1 - 1e-12]
 SHAPES = [1e-3, 0.1, 0.5, 1.0, 1.5, 2.0, 3.7, 10.0, 30.5, 100.0, 1e3, 12345.6, 1e5, 1e6, 1e8]
+# Beyond 1e8 the methods are others.
+LARGE = [(0.3, 2e8, 5e9), (1 - 1e-5, 3e9, 2e8), (1e-12, 2e8, 1e8), (0.3, 5.0, 1e10)]
 try:
     from gmpy2 import mpz as integer
 except ImportError:
@@ -203,6 +205,9 @@ def main():
             for b in SHAPES:
                 for p in PROBABILITIES:
                     line("beta", [p, a, b], beta(p, a, b))
+    if not only or "large" in only:
+        for p, a, b in LARGE:
+            line("beta", [p, a, b], beta(p, a, b))
     if not only or "random" in only:
         random = Random(21)
 
