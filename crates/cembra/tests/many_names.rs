@@ -123,7 +123,6 @@ fn what_is_said_of_long_texts_is_short() {
     let types = hundred(&|n| format!("output y{n} = w + {n}"));
     for source in [
         format!("let t = \"{long}\"\nlet r = {{a: 1}}\n{field}"),
-        format!("let f = \"{{x:{long}}}\"\n{format}"),
         format!("let f = \"{{{long}}}\"\n{format}"),
         format!("let t = \"{long}\"\n{exports}"),
         format!("let d = \"{long},{long}\"\n{names}"),
