@@ -198,8 +198,10 @@ fn exp(x: f32) -> f32 {
 fn ln_1p(x: f32) -> f32 {
     use std::f64::consts::LN_2;
     const BIASED: u64 = 0x433 << 52;
+    // What the mantissa's bits of the square root of 2 lack to the next power.
+    const STEP: u64 = (1 << 52) - 0x6_A09E_667F_3BCD;
     let wide = f64::from(x);
-    let biased = (1.0 + wide).to_bits().wrapping_add(1 << 51) >> 52;
+    let biased = (1.0 + wide).to_bits().wrapping_add(STEP) >> 52;
     let minus = f64::from_bits(BIASED | 1023) - f64::from_bits(BIASED | biased);
     // Zero, negative and infinite sums.
     if minus.abs() > 1000.0 {

@@ -19,6 +19,14 @@ pub enum MachineType {
     Flag,
 }
 
+impl MachineType {
+    /// True for binary32 and binary64.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(self, MachineType::F32 | MachineType::F64)
+    }
+}
+
 /// An entry of the function table; cast back to its signature only by generated code.
 pub(crate) type Address = *const ();
 
@@ -49,6 +57,17 @@ macro_rules! runtime_functions {
             #[must_use]
             pub const fn takes_context(self) -> bool {
                 match self { $(RuntimeFn::$variant => false $(|| is_there!($context))?),* }
+            }
+
+            /// True if the function may be called by way of [`CALL_PRESERVING`](RuntimeFn::CALL_PRESERVING).
+            #[must_use]
+            pub const fn is_preserving(self) -> bool {
+                let (takes, ret) = self.signature();
+                match takes {
+                    [x] => x.is_float() && ret.is_float(),
+                    [x, y] => x.is_float() && y.is_float() && ret.is_float(),
+                    _ => false,
+                }
             }
 
             /// Argument and result types, but for the context.
@@ -203,8 +222,8 @@ runtime_functions! {
     TruncF64 = "trunc_f64" (x: F64) -> F64 { x.trunc() }
     /// -1, 0 or 1 as the first text is before, equal to or after the second, byte by byte.
     CompareText = "compare_text" in context (xp: I64, xn: I64, yp: I64, yn: I64) -> I32 {
-        // SAFETY: STRING-VIEW: lowering passes the pointer and length of live views, with length 0 for a missing text; rules of
-        // users do too, which is checked (CHECKED-RULE).
+        // SAFETY: STRING-VIEW, CHECKED-RULE: lowering passes the pointer and length of live views, with length 0 for a missing text,
+        // and so do rules of users.
         let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, xn as usize), Bytes::from_raw(yp as *const u8, yn as usize)) };
         let (x, y) = (x.as_slice(), y.as_slice());
         // SAFETY: FUNCTION-TABLE: generated code hands over the context of its call, the evaluator of tapes none.

@@ -343,3 +343,33 @@ fn rules_that_pass_say_what_their_functions_say() {
         }
     }
 }
+
+/// The mathematical texts of the runtime can be recorded on any tape. A rare call of a function of three floats has no room
+/// where rare calls of one or two keep their operands.
+#[test]
+fn rare_calls_take_as_many_operands_as_their_functions() {
+    use cembra_runtime::math::Arithmetic;
+    let mut registry = Registry::standard().clone();
+    let rare = UserOperator::new("my.rare").with_rule(
+        |x: f64| if x > 100.0 { x.mul_add(x, 1.0) } else { x },
+        |tape, args| {
+            let x = args[0].val(tape);
+            let [limit, one] = [100.0, 1.0].map(|value| tape.konst_like(x, value));
+            let large = tape.cmp(Cmp::Gt, x, limit);
+            Cell::num(tape.rare_double(large, RuntimeFn::FmaF64, &[x, x, one], x))
+        },
+    );
+    registry.register(rare).expect("a good rule");
+    let registry = registry.leak();
+    // Many values are alive around the calls: what lies behind their operands on the stack is needed.
+    let terms = (0..20).map(|n| format!("my.rare(x + {n}) * (y - {n})")).collect::<Vec<_>>().join(" + ");
+    let model = Model::parse_with(&format!("input x, y: f64; {terms}"), registry, &Limits::default()).expect("a model");
+    for x in [1.5, 95.0, 250.25] {
+        let [interpreted, native] = [Backend::Interpreter, Backend::Native].map(|backend| {
+            let options = Options::default().backend(backend).registry(registry);
+            let mut session = model.compile(&options).expect("it compiles").session();
+            session.evaluate(&[x.into(), 7.25_f64.into()]).expect("a value")
+        });
+        assert_eq!(interpreted, native, "{x}");
+    }
+}

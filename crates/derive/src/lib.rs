@@ -63,7 +63,7 @@ fn expand(item: &DeriveInput, side: Side) -> Result<proc_macro2::TokenStream, sy
         Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
         Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
     };
-    let (mut entries, mut taken, mut aligned) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut entries, mut taken, mut aligned, mut typed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for field in &fields.named {
         let Some(ident) = &field.ident else { continue };
         let mut name = ident.to_string().trim_start_matches("r#").to_owned();
@@ -78,6 +78,7 @@ fn expand(item: &DeriveInput, side: Side) -> Result<proc_macro2::TokenStream, sy
         }
         let ty = &field.ty;
         taken.push(quote!(#ident: <#ty as ::cembra::OutputValue>::take(&raw const (*place).#ident)));
+        typed.push(quote!(let _: &#ty = &row.#ident;));
         aligned.push(quote! {
             ::core::mem::offset_of!(Self, #ident) % ::core::mem::align_of::<#ty>() == 0
                 && ::core::mem::align_of::<#ty>() <= ::core::mem::align_of::<Self>()
@@ -101,6 +102,8 @@ fn expand(item: &DeriveInput, side: Side) -> Result<proc_macro2::TokenStream, sy
         unsafe impl #impl_generics #contract for #ident #type_generics #where_clause {
             fn fields() -> ::std::vec::Vec<#entry> {
                 const { #(::core::assert!(#aligned, "a field of a struct that models use is not aligned");)* }
+                // What another macro makes of the struct must keep the types.
+                let _ = |row: &Self| { let _ = row; #(#typed)* };
                 ::std::vec![#(#entries),*]
             }
             #take

@@ -17,17 +17,17 @@ fn operators(program: &Program) -> Vec<String> {
 }
 
 #[test]
-fn eight_hundred_programs_agree() {
+fn sixteen_hundred_programs_agree() {
     // With this seed every kind of fault is among them.
-    let config = Config { programs: Some(800), seed: 2, ..Config::default() };
+    let config = Config { programs: Some(1600), seed: 2, ..Config::default() };
     let mut told = Vec::new();
     let report = run(&config, &mut |tried| told.push(tried));
     if let Some(mismatch) = report.mismatch() {
         panic!("{mismatch}");
     }
-    assert_eq!(told, (1..=800).collect::<Vec<_>>());
-    assert_eq!(report.programs(), 800);
-    let accepted = 800 - report.rejected();
+    assert_eq!(told, (1..=1600).collect::<Vec<_>>());
+    assert_eq!(report.programs(), 1600);
+    let accepted = 1600 - report.rejected();
     assert!(accepted > 200 && report.rejected() > 5, "{report}");
     assert_eq!(report.rows(), accepted * u64::from(config.rows));
     assert!(report.faults() > report.rows() / 100 && report.faults() < report.rows() / 3, "{report}");
@@ -37,7 +37,7 @@ fn eight_hundred_programs_agree() {
     assert_eq!(faults.matches(", 0 ").count(), 1, "{faults}");
     assert!(faults.contains(", 0 cancelled"), "{faults}");
     let sum = format!(
-        "800 programs, {} rows, 0 mismatches, {} faults, {} rejected",
+        "1600 programs, {} rows, 0 mismatches, {} faults, {} rejected",
         report.rows(),
         report.faults(),
         report.rejected()

@@ -240,7 +240,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 return found;
             }
         }
-        let is_rare = matches!(function.signature().1, MachineType::F32 | MachineType::F64);
+        let is_rare = function.signature().1.is_float();
         let [call, join] = [(); 2].map(|()| self.builder.create_block());
         if is_rare {
             self.builder.set_cold_block(call);
@@ -266,7 +266,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         };
         let result = match in_instructions {
             Some(result) => result,
-            None if is_rare && self.can_preserve() => self.call_preserving(function, &args),
+            None if function.is_preserving() && self.can_preserve() => self.call_preserving(function, &args),
             None => self.around.call(self.builder, function, &args),
         };
         self.builder.ins().jump(join, &[result.into()]);

@@ -22,6 +22,11 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     match def.meaning {
         Meaning::Overloads(overloads) => {
             let overload = overloads.get(usize::from(resolved.overload?))?;
+            let Resolved { signature, lifted, .. } = resolved;
+            let taken = signature.operands.iter().enumerate().all(|(at, qtype)| overload.is_taken(at, *lifted, qtype));
+            if !taken || signature.operands.len() != overload.args.len() || !overload.is_made(*lifted, &signature.ret) {
+                return None;
+            }
             // What is compiled with a model is not called before there is one.
             (overload.pure && overload.compile.is_none())
                 .then(|| call_overload(&mut Context::new(), overload, resolved, args))
@@ -64,8 +69,8 @@ pub(crate) fn call_overload(
     } else {
         many.insert(Frame::zeroed(layout.size() as usize)).ptr()
     };
-    // SAFETY: FRAME-SLOT: the layout was made for these types just above, the values are of these types (checked by
-    // the caller), and texts outlive the call.
+    // SAFETY: FRAME-SLOT: the layout was made for these types just above, the values are of these types and the overload takes
+    // and makes them (both checked by the caller), and texts outlive the call.
     unsafe {
         for (value, slot) in args.iter().zip(&slots) {
             value.write_to(frame, *slot);
@@ -73,7 +78,8 @@ pub(crate) fn call_overload(
         let mut row = Row::default();
         row.push(overload.kernel(resolved.lifted), overload.data.as_ptr(), 0, slots.iter().copied());
         row.end();
-        if row.call(0).run(context, frame) == STATUS_OK {
+        let status = row.call(0).run(context, frame);
+        if context.end(status) == STATUS_OK {
             return Ok(Value::read_from(ret, frame, slots[args.len()]));
         }
     }

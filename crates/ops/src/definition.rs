@@ -141,6 +141,18 @@ impl Overload {
         }
     }
 
+    /// True if an argument of this type is what its kernels take: they cannot tell it from the one that they were made for.
+    #[must_use]
+    pub fn is_taken(&self, arg: usize, lifted: bool, found: &QType) -> bool {
+        arg < self.args.len() && alike(found, &self.takes(arg, lifted))
+    }
+
+    /// True if a result of this type is what its kernels make.
+    #[must_use]
+    pub fn is_made(&self, lifted: bool, found: &QType) -> bool {
+        alike(found, &QType::of(self.ret.scalar, self.ret.optional || lifted))
+    }
+
     /// The type of an argument. What an operator is compiled from is a plain text, whatever the others are lifted to.
     #[must_use]
     pub fn takes(&self, arg: usize, lifted: bool) -> QType {
@@ -148,6 +160,12 @@ impl Overload {
         let compiled = arg == 0 && self.compile.is_some();
         QType::of(scalar, optional || (lifted && !compiled))
     }
+}
+
+/// True if kernels cannot tell the types apart.
+fn alike(found: &QType, taken: &QType) -> bool {
+    let representation = |qtype: &QType| qtype.scalar().map(Scalar::representation);
+    representation(found) == representation(taken) && found.is_optional() == taken.is_optional()
 }
 
 /// A handle on an argument or an intermediate of an expansion.
@@ -279,7 +297,8 @@ pub struct Example {
     pub value: &'static str,
 }
 
-/// The record of an operator.
+/// The record of an operator. Only this crate makes them: the kernels of their overloads are trusted.
+#[non_exhaustive]
 pub struct OpDef {
     /// The canonical name.
     pub name: &'static str,

@@ -176,6 +176,10 @@ impl<'p> Builder<'p> {
             Kind::Passed(_) => return Err(PlanError::Unfinished),
             Kind::Literal(_) => {
                 let value = graph.value(node).cloned().unwrap_or(Value::Nothing);
+                // Its slot is as large as the type of the node.
+                if !value.is_of(graph.qtype(node)) {
+                    return Err(PlanError::Unsound("a literal is of another type than its node".to_owned()));
+                }
                 let id = self.new_value(node);
                 self.plan.literals.push((id, value));
                 return Ok(());

@@ -66,7 +66,7 @@ pub(super) const CASES: &[Case] = &[
         let text = format!("let t = \"{}\"\nlet r = {{a: 1}}", "a".repeat(15 << 20));
         lines(&text, 0..100, |n| format!("output y{n} = namedtuple.get_field(r, t) + {n}"), "")
     }),
-    quick("a format of 15 MiB, wrong a hundred times", "arguments", || {
+    quick("a format of 15 MiB, wrong a hundred times", "invalid", || {
         let text = format!("let t = \"{{x:{}}}\"", "9".repeat(15 << 20));
         lines(&text, 0..100, |n| format!("output y{n} = strings.format(t, x={n})"), "")
     }),

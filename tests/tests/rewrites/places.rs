@@ -117,6 +117,7 @@ const LOWERED: &[(&str, &str, &str)] = &[
     ("strings.join", "strings.join(t, t, t)", "arena_limit"),
     ("strings.join_with_separator", "strings.join_with_separator(t, t, t)", "arena_limit"),
     ("strings.printf", "strings.printf(\"%s-%s\", t, t)", "arena_limit"),
+    ("strings.static_decode", "strings.static_decode(b\"\\xff\")", "invalid"),
     ("strings.format", "strings.format(\"{a}-{b}\", a=t, b=t)", "arena_limit"),
 ];
 

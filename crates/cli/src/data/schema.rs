@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(absent(&["x"], &["y", "z"]), "no column `x`; the columns are `y`, `z`");
         assert_eq!(absent(&["x"], &[]), "no column `x`; there are no columns at all");
         assert_eq!(
-            absent(&["weight", "q"], &["wieght", "height"]),
-            "no columns `weight`, `q`; for `weight`, did you mean `wieght`?; the columns are `wieght`, `height`"
+            absent(&["weight", "q"], &["wieght", "width"]),
+            "no columns `weight`, `q`; for `weight`, did you mean `wieght`?; the columns are `wieght`, `width`"
         );
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let (here, there): (Vec<String>, Vec<String>) = (0..20_000).map(|n| (long(n), long(n + 100_000))).unzip();
         let there: Vec<&str> = there.iter().map(String::as_str).collect();
         let error = absent_columns(&here, there.iter().copied()).to_string();
-        assert!(error.contains("and 19988 more") && error.contains("did you mean"), "{}", &error[..200]);
+        assert!(error.contains("and 19988 more") && !error.contains("did you mean"), "{error}");
     }
 
     #[test]

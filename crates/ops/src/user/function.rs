@@ -58,7 +58,7 @@ pub trait UserResult: Sealed {
     /// # Errors
     /// The arena is full.
     #[doc(hidden)]
-    fn keep(self, context: &mut Context) -> Result<Self::Held, Fault>;
+    fn keep(self, context: &mut Context, token: Token) -> Result<Self::Held, Fault>;
 }
 
 macro_rules! scalars {
@@ -79,7 +79,7 @@ macro_rules! scalars {
             type Held = $ty;
 
             #[inline]
-            fn keep(self, _: &mut Context) -> Result<$ty, Fault> {
+            fn keep(self, _: &mut Context, _: Token) -> Result<$ty, Fault> {
                 Ok(self)
             }
         }
@@ -127,7 +127,7 @@ macro_rules! strings {
             type Held = $view<'static>;
 
             #[inline]
-            fn keep(self, _: &mut Context) -> Result<$view<'static>, Fault> {
+            fn keep(self, _: &mut Context, _: Token) -> Result<$view<'static>, Fault> {
                 Ok(self)
             }
         }
@@ -136,7 +136,7 @@ macro_rules! strings {
             type Held = $view<'static>;
 
             #[inline]
-            fn keep(self, _: &mut Context) -> Result<$view<'static>, Fault> {
+            fn keep(self, _: &mut Context, _: Token) -> Result<$view<'static>, Fault> {
                 Ok($view::new(self))
             }
         }
@@ -144,7 +144,7 @@ macro_rules! strings {
         impl UserResult for $owned {
             type Held = $view<'static>;
 
-            fn keep(self, context: &mut Context) -> Result<$view<'static>, Fault> {
+            fn keep(self, context: &mut Context, _: Token) -> Result<$view<'static>, Fault> {
                 $copied(context, &self)
             }
         }
@@ -178,8 +178,8 @@ where
     type Held = Option<T::Held>;
 
     #[inline]
-    fn keep(self, context: &mut Context) -> Result<Option<T::Held>, Fault> {
-        self.map(|value| value.keep(context)).transpose()
+    fn keep(self, context: &mut Context, _: Token) -> Result<Option<T::Held>, Fault> {
+        self.map(|value| value.keep(context, Token)).transpose()
     }
 }
 
@@ -295,7 +295,7 @@ fn guarded<Args: Arguments, F: UserFunction<Args>>(
     args: Args::Held,
 ) -> Result<Kept<F, Args>, Fault> {
     match catch_unwind(AssertUnwindSafe(|| function.call(args, Token))) {
-        Ok(Ok(result)) => result.keep(context),
+        Ok(Ok(result)) => result.keep(context, Token),
         Ok(Err(reason)) => Err(invalid(reason)),
         Err(payload) => Err(panicked(payload)),
     }
@@ -327,8 +327,8 @@ unsafe extern "C" fn kernel<Args: Arguments, F: UserFunction<Args>>(
     call: Call,
 ) -> i32 {
     let mut slots = Slots::of(call);
-    // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel; OPERATOR-DATA: the data is the overload's
-    // own function. USER-FUNCTION: the texts that it is given are views for the time of the call.
+    // SAFETY: KERNEL-ROW, FRAME-SLOT, OPERATOR-DATA and USER-FUNCTION: the caller of every kernel promises the first two, the data
+    // is the overload's own function, and the texts that it is given are views for the time of the call.
     unsafe {
         let args = Args::load(frame, &mut slots);
         match guarded(&*call.data().cast::<F>(), context, args) {

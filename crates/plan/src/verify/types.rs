@@ -4,11 +4,16 @@
 use crate::{Action, Plan, Step, StepId, ValueId};
 use cembra_runtime::{QType, Scalar};
 
-/// Checks the types of all steps.
+/// Checks the types of all literals and steps.
 ///
 /// # Errors
 /// What is wrong, in a sentence for whoever debugs the planner.
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
+    for (id, value) in plan.literals() {
+        if !value.is_of(&plan.value(*id).qtype) {
+            return Err(format!("{} is no place for {value}", plan.slot(*id)));
+        }
+    }
     for step in (0..plan.step_count()).map(|at| plan.step(StepId::from_index(at))) {
         check_step(plan, step)?;
     }
@@ -24,11 +29,10 @@ fn check_step(plan: &Plan, step: &Step) -> Result<(), String> {
             let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
             // What an operator is compiled from is no argument of its step.
             let first = usize::from(overload.compile.is_some());
-            let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
             args.len() + first == overload.args.len()
-                && alike(out, &ret)
+                && overload.is_made(lifted, out)
                 && (first..overload.args.len())
-                    .all(|at| arg(at - first).is_some_and(|found| alike(found, &overload.takes(at, lifted))))
+                    .all(|at| arg(at - first).is_some_and(|found| overload.is_taken(at, lifted, found)))
         }
         Action::MakeTuple => match out {
             QType::Tuple(fields) => fields.iter().eq(args.iter().map(|arg| &plan.value(*arg).qtype)),
@@ -64,10 +68,4 @@ pub(super) fn copies(plan: &Plan, step: &Step) -> bool {
         }
         _ => true,
     }
-}
-
-/// True if kernels cannot tell the types apart.
-fn alike(found: &QType, taken: &QType) -> bool {
-    let representation = |qtype: &QType| qtype.scalar().map(Scalar::representation);
-    representation(found) == representation(taken) && found.is_optional() == taken.is_optional()
 }

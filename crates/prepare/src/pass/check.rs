@@ -75,18 +75,12 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     if let Kind::Operator { op, overload: Some(at), lifted } = graph.kind(id) {
         let overload = &registry.get(op).overloads()[usize::from(at)];
         for (arg, found) in types.iter().enumerate().take(overload.args.len()) {
-            if !alike(found, &overload.takes(arg, lifted)) {
+            if !overload.is_taken(arg, lifted, found) {
                 return Err(format!("has an operand of type {found}"));
             }
         }
     }
     Ok(())
-}
-
-/// True if kernels cannot tell the types apart.
-fn alike(found: &QType, taken: &QType) -> bool {
-    let representation = |qtype: &QType| qtype.scalar().map(Scalar::representation);
-    representation(found) == representation(taken) && found.is_optional() == taken.is_optional()
 }
 
 /// Types a node once more, from its operands as they are now.
@@ -108,9 +102,8 @@ fn retyped(prepared: &mut Prepared, id: Id) -> Result<(), String> {
             if operands.len() != overload.args.len() {
                 return Err(format!("has {} operands", operands.len()));
             }
-            let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
             // An overload on FLOAT64 may stand for one on WEAK_FLOAT.
-            alike(graph.qtype(id), &ret).then(|| graph.qtype(id).clone())
+            overload.is_made(lifted, graph.qtype(id)).then(|| graph.qtype(id).clone())
         }
         Kind::Operator { op, overload: None, .. } => match registry.get(op).meaning {
             Meaning::Structure(_) => {
