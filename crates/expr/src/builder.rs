@@ -167,11 +167,13 @@ impl Builder {
 
     /// A literal. A Rust `f64` is a `FLOAT64` here; what `1.5` is in text is [`Builder::weak`].
     pub fn literal(&self, value: impl Into<Value>) -> Expr<'_> {
-        let value = value.into();
+        let mut value = value.into();
         {
             let state = &mut *self.state.borrow_mut();
             if value_nesting(&value, state.limits.tuple_nesting) > state.limits.tuple_nesting {
                 state.report(state.limits.exceeded(Limit::TupleNesting));
+                // The graph would hash it, level by level.
+                value = Value::Nothing;
             }
         }
         self.make(|graph| graph.literal(value, None))

@@ -14,7 +14,8 @@ const COMPARED: usize = 1 << 18;
 /// The most names that are suggested.
 const SUGGESTED: usize = 3;
 
-/// Those of the known names that are at most so many typos away, the nearest first, at most three. A typo is a letter too
+/// Those of the known names that are at most so many typos away, at most three: the nearest first, of equals the one that
+/// comes first. A typo is a letter too
 /// much, missing or another one, or two that are swapped; capital letters and white space around a name are none. Nothing is
 /// suggested for long names, and of very many not all are looked at.
 ///
@@ -44,7 +45,7 @@ pub fn near_names<'n>(name: &str, typos: usize, known: impl IntoIterator<Item = 
             found.push((distance, other));
         }
     }
-    found.sort_unstable();
+    found.sort_by_key(|(distance, _)| *distance);
     found.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn the_nearest_come_first() {
         let known = ["prize", " Price ", "pride", "rice", "prices", "x"];
-        assert_eq!(near_names("price", 1, known), [" Price ", "prices", "pride"]);
+        assert_eq!(near_names("price", 1, known), [" Price ", "prize", "pride"]);
         assert_eq!(near_names("pirce", 1, known), [" Price "]);
         assert_eq!(near_names("PRICE", 0, known), [" Price "]);
     }

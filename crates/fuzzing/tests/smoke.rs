@@ -19,7 +19,7 @@ fn operators(program: &Program) -> Vec<String> {
 #[test]
 fn sixteen_hundred_programs_agree() {
     // With this seed every kind of fault is among them.
-    let config = Config { programs: Some(1600), seed: 2, ..Config::default() };
+    let config = Config { programs: Some(1600), seed: 3, ..Config::default() };
     let mut told = Vec::new();
     let report = run(&config, &mut |tried| told.push(tried));
     if let Some(mismatch) = report.mismatch() {
@@ -46,8 +46,12 @@ fn sixteen_hundred_programs_agree() {
     for (_, def) in cembra::Registry::standard().iter() {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(def.name));
         let written: u64 = line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
-        // Exports are left out of the catalogue.
-        assert_eq!(written > 0, !def.name.starts_with("annotation."), "{} is used {written} times", def.name);
+        // What is settled while types are found is left out of the catalogue: exports, questions about types, and parts of
+        // sequences. The suites have it.
+        let (family, _) = def.name.split_once('.').unwrap();
+        let left_out = matches!(family, "annotation" | "qtype" | "derived_qtype")
+            || matches!(def.name, "seq.slice" | "seq.all_equal" | "core.default_if_unspecified");
+        assert_eq!(written > 0, !left_out, "{} is used {written} times", def.name);
     }
 }
 

@@ -82,10 +82,6 @@ pub(super) const CASES: &[Case] = &[
         let source = "input t0: f64\n".to_owned() + &joined(1..16, "\n", |n| format!("let t{n} = (t{0}, t{0})", n - 1));
         lines(&source, 0..1_000, |n| format!("output y{n} = t15 + {n} + t14"), "")
     }),
-    quick("tuples of a thousand, 8,000 times", "limit instantiation", || {
-        let fields = joined(0..1_000, ", ", |n| format!("x + {n}"));
-        lines(&format!("fn f(x) = ({fields})"), 0..8_000, |n| format!("let a{n} = f(b{n})"), "a1")
-    }),
     slow("a tuple of 250,000, each field taken", "value", || {
         let fields = joined(0..MILLION / 4, ", ", |n| format!("x + {n}"));
         let taken = joined(0..MILLION / 4, " + ", |n| format!("t.{n}"));

@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(absent(&["x"], &["y", "z"]), "no column `x`; the columns are `y`, `z`");
         assert_eq!(absent(&["x"], &[]), "no column `x`; there are no columns at all");
         assert_eq!(
-            absent(&["weight", "q"], &["wieght", "width"]),
-            "no columns `weight`, `q`; for `weight`, did you mean `wieght`?; the columns are `wieght`, `width`"
+            absent(&["weight", "q"], &["wieght", "height"]),
+            "no columns `weight`, `q`; for `weight`, did you mean `wieght`?; the columns are `wieght`, `height`"
         );
     }
 
