@@ -34,6 +34,8 @@ pub(crate) struct Inner {
     arena_bytes: usize,
     loop_iterations: u64,
     string_work: u64,
+    /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
+    has_strings: bool,
     fallback: OnceLock<Box<Diagnostic>>,
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
@@ -86,6 +88,7 @@ impl Inner {
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
         let (sites, template) = (Sites::of(&plan, program), plan.template().clone());
         let slots = structs.is_none().then(|| Slots::of(&plan));
+        let has_strings = plan.has_strings();
         let binding = structs.unwrap_or_else(|| plan.frame_binding());
         let (runnable, reason) = bind(options, plan, binding, &watch)?;
         let limits = options.budget().limits();
@@ -98,6 +101,7 @@ impl Inner {
             arena_bytes: limits.arena_bytes,
             loop_iterations: limits.loop_iterations,
             string_work: limits.string_work,
+            has_strings,
             fallback: OnceLock::new(),
             inputs,
             outputs,
@@ -174,7 +178,9 @@ impl Inner {
         if context.poll_cancelled() {
             return Err(Error::cancelled());
         }
-        context.begin();
+        if self.has_strings {
+            context.begin();
+        }
         Ok(())
     }
 
@@ -200,7 +206,8 @@ impl Inner {
                 Runnable::Tiered(tiered) => tiered.function_for_call(self).call(input, output, frame, context),
             }
         };
-        if context.end(status) == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
+        let status = if self.has_strings { context.end(status) } else { status };
+        if status == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
     }
 
     /// The error of the fault that the context recorded.

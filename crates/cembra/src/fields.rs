@@ -189,7 +189,7 @@ unsafe impl Output for () {
 }
 
 macro_rules! in_place {
-    ($($ty:ty => $scalar:ident;)*) => { $(
+    ($($ty:ty as $bits:ty => $scalar:ident;)*) => { $(
         in_place!(@impl $ty, QType::Scalar(Scalar::$scalar), {});
         in_place!(@impl Optional<$ty>, QType::Optional(Scalar::$scalar), {
             // SAFETY: FIELD-TABLE, as the trait says.
@@ -198,8 +198,9 @@ macro_rules! in_place {
                 let mut taken = MaybeUninit::<Self>::uninit();
                 let from = FramePtr::from_raw(place.cast_mut().cast());
                 let to = FramePtr::from_raw(taken.as_mut_ptr().cast());
-                // What is behind a missing value need not be a value of the type.
-                let (presence, value) = (Slot::<u8>::at(0), Slot::<MaybeUninit<$ty>>::at(align_of::<$ty>() as u32));
+                // What is behind a missing value need not be a value of the type: its bits are moved. As a number, because memory
+                // that is copied as such may be read together with the presence.
+                let (presence, value) = (Slot::<u8>::at(0), Slot::<$bits>::at(align_of::<$ty>() as u32));
                 // SAFETY: FIELD-TABLE, promised by the caller: the presence byte is first, the value at its alignment. Both
                 // are copied, whether the value is looked at or not.
                 unsafe {
@@ -281,11 +282,11 @@ macro_rules! single {
 }
 
 in_place! {
-    bool => Boolean;
-    i32 => Int32;
-    i64 => Int64;
-    f32 => Float32;
-    f64 => Float64;
+    bool as u8 => Boolean;
+    i32 as i32 => Int32;
+    i64 as i64 => Int64;
+    f32 as f32 => Float32;
+    f64 as f64 => Float64;
 }
 
 macro_rules! text_input {

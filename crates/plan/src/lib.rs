@@ -20,7 +20,7 @@ pub use verify::verify;
 
 use cembra_expr::{NodeId, Value};
 use cembra_ops::{Data, OpId, Registry, State};
-use cembra_runtime::{FrameLayout, QType};
+use cembra_runtime::{FrameLayout, QType, Scalar};
 use rustc_hash::FxHashMap;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -281,6 +281,12 @@ impl Plan {
     pub fn again_slot(&self, out: ValueId) -> u32 {
         let out = self.value(out);
         out.slot + out.qtype.field_offset(1).unwrap_or(0)
+    }
+
+    /// True if some value is a string: else an evaluation makes none and does no work on any.
+    #[must_use]
+    pub fn has_strings(&self) -> bool {
+        self.values.iter().any(|value| value.qtype.scalar().is_some_and(Scalar::is_string))
     }
 
     /// True if some step is a loop.
