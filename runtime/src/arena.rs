@@ -57,10 +57,17 @@ impl Arena {
     pub fn reset(&mut self) {
         // Under Miri memory is never used again, so that it sees who looks at what was taken back.
         if self.chunks.len() > 1 || (cfg!(miri) && !self.chunks.is_empty()) {
-            self.chunks.clear();
-            self.add(self.size);
+            self.join();
         }
         self.taken = 0;
+    }
+
+    /// Puts one chunk in the place of all.
+    #[cold]
+    #[inline(never)]
+    fn join(&mut self) {
+        self.chunks.clear();
+        self.add(self.size);
     }
 
     /// A piece of `len` bytes, zeros or not, valid until the next reset.

@@ -305,7 +305,13 @@ impl Context {
     #[inline]
     #[must_use]
     pub fn end(&mut self, status: i32) -> i32 {
-        if self.work_left < 0 { self.fail(self.no_work()) } else { status }
+        if self.work_left < 0 { self.end_without_work() } else { status }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_without_work(&mut self) -> i32 {
+        self.fail(self.no_work())
     }
 
     /// Takes work on strings out of what an evaluation may do, before it is done: a unit for each byte that is read once, more

@@ -189,7 +189,7 @@ impl Inner {
     ///
     /// # Safety
     /// CALL.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn run(
         self: &Arc<Self>,
         input: FramePtr,

@@ -184,7 +184,8 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     ///
     /// # Safety
     /// CALL for `to`, which has room for an `O`.
-    #[inline]
+    // A call of its own: what is around it is small then, and is inlined into the caller's loop.
+    #[inline(never)]
     unsafe fn evaluate(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
         self.executor.inner().begin(&mut self.context)?;
         if self.moves.as_ref().is_some_and(|moves| !moves.loads.is_empty()) {
