@@ -202,7 +202,7 @@ fn no_member_turns_features_of_serde_json_on() {
     assert!(known >= 6, "{known}");
     // Nor does what the library depends on, whichever of its features are on.
     let mut command = Command::new(env!("CARGO"));
-    command.args(["tree", "--offline", "--package", "cembra", "--edges", "normal", "--all-features"]);
+    command.args(["tree", "--locked", "--package", "cembra", "--edges", "normal", "--all-features"]);
     command.args(["--prefix", "none", "--format", "{p} with {f}"]).current_dir(root());
     let output = command.output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
