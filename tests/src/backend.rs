@@ -4,8 +4,9 @@
 use crate::decode::ErrorKind;
 use crate::engine::{Engine, Failure, Subject};
 use cembra::{Backend, Executor, Model, Options, Session, Tiering};
-use cembra_expr::{Program, Value};
+use cembra_expr::Program;
 use cembra_runtime::QType;
+use cembra_value::Value;
 
 /// The backends that are compared with each other.
 pub const BACKENDS: [Backend; 3] = [Backend::Interpreter, Backend::Native, Backend::Tiered];

@@ -1,6 +1,6 @@
 //! How near two results must be to count as equal: the tolerance classes of the golden data.
 
-use cembra_expr::{ScalarValue, Value};
+use cembra_value::{ScalarValue, Value};
 
 /// A pair of bounds, for FLOAT32 and for FLOAT64.
 #[derive(Clone, Copy, PartialEq, Debug)]

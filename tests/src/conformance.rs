@@ -7,9 +7,10 @@ use crate::files;
 use crate::problem::{DataError, Malformed};
 use crate::record::{Case, ExpressionCase, OperatorCase, Record, Returned, SignatureCase};
 use crate::report::{Mismatch, Report};
-use cembra_expr::{Graph, Node, NodeId, Program, Value};
+use cembra_expr::{Graph, Node, NodeId, Program};
 use cembra_ops::Registry;
 use cembra_runtime::QType;
+use cembra_value::Value;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! The encoding of types, values and error kinds in the golden data.
 
 use crate::problem::{Defect, Malformed, Unsupported};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar, Shape};
+use cembra_value::{ScalarValue, Value};
 use serde_json::Value as Json;
 
 /// The kinds of errors in the golden data.

@@ -1,8 +1,9 @@
 //! What conformance needs of an evaluator: to prepare a program of one output, and to evaluate rows.
 
 use crate::decode::ErrorKind;
-use cembra_expr::{Program, Value};
+use cembra_expr::Program;
 use cembra_runtime::QType;
+use cembra_value::Value;
 
 /// Why preparing or evaluating failed.
 #[derive(Clone, PartialEq, Eq, Debug)]

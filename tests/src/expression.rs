@@ -115,7 +115,8 @@ impl<'t> Reader<'t> {
 mod tests {
     use super::*;
     use crate::problem::Unsupported;
-    use cembra_expr::{Node, Value};
+    use cembra_expr::Node;
+    use cembra_value::Value;
 
     fn inputs() -> Vec<(String, QType)> {
         vec![("i".to_owned(), QType::INT32), ("x".to_owned(), QType::FLOAT32)]

@@ -1,9 +1,10 @@
 //! Operators as the golden data name them, and the program that applies one to inputs.
 
 use crate::problem::{Malformed, Unsupported};
-use cembra_expr::{Graph, Input, NodeId, Output, Program, Value};
+use cembra_expr::{Graph, Input, NodeId, Output, Program};
 use cembra_ops::{OpDef, Registry};
 use cembra_runtime::QType;
+use cembra_value::Value;
 
 /// The operator with this name.
 ///

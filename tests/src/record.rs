@@ -5,8 +5,9 @@ use crate::decode::{self, ErrorKind};
 use crate::expression;
 use crate::operator::Callee;
 use crate::problem::{Defect, Malformed, Unsupported};
-use cembra_expr::{Program, Value};
+use cembra_expr::Program;
 use cembra_runtime::QType;
+use cembra_value::Value;
 use serde_json::{Map, Value as Json};
 
 /// What a call returned, in the data or here.

@@ -1,12 +1,13 @@
 //! The judge judged: engines that are wrong in one way each, over cases whose right answers are plain.
 
-use cembra_expr::{Program, Value};
+use cembra_expr::Program;
 use cembra_runtime::QType;
 use cembra_tests::conformance::Conformance;
 use cembra_tests::decode::ErrorKind;
 use cembra_tests::engine::{Engine, Failure, Subject};
 use cembra_tests::problem::DataError;
 use cembra_tests::report::Report;
+use cembra_value::Value;
 use std::io::Write;
 
 type Evaluate = fn(&[Value]) -> Result<Value, Failure>;

@@ -162,7 +162,7 @@ fn slots_are_given_again() {
     let prepared =
         cembra_prepare::prepare(model.program(), &|_| None, &cembra_prepare::Options::default(), &mut |_, _| {});
     let prepared = prepared.expect("types");
-    let plan = cembra_plan::build(&prepared, &cembra_expr::Budget::default()).expect("a plan");
+    let plan = cembra_plan::build(&prepared, &cembra_value::Budget::default()).expect("a plan");
     assert!(plan.reused_slots() >= 1);
 }
 

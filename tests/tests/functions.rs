@@ -173,7 +173,8 @@ impl Recorded {
         let mut tape = Tape::new();
         let args: Vec<_> = function.signature().0.iter().map(|_| tape.input(ty)).collect();
         let output = [Output::Number(tape.function(function, &args))];
-        let compile = |lanes| lanes::compile(&tape, &output, lanes, &cembra_expr::Budget::default()).expect("compiles");
+        let compile =
+            |lanes| lanes::compile(&tape, &output, lanes, &cembra_value::Budget::default()).expect("compiles");
         let in_lanes = Lanes::ALL.map(|lanes| (lanes, compile(lanes))).into();
         Recorded { arguments: args.len(), in_lanes, tape }
     }

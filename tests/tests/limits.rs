@@ -1,6 +1,8 @@
 //! Every limit: what is exactly at it is taken, what is one beyond it is refused with an error that names it.
 
-use cembra::{Backend, Builder, Code, Error, Limit, Limits, Model, Options, QType, Value, read_binary, read_json};
+use cembra::{
+    Backend, Builder, Code, Error, Limit, Limits, Model, Options, QType, Value, operator_limits, read_binary, read_json,
+};
 use std::time::Duration;
 
 const BOTH: [Backend; 2] = [Backend::Interpreter, Backend::Native];
@@ -448,9 +450,10 @@ fn fields_of_formats() {
     for backend in BOTH {
         for operator in ["strings.printf(\"%WIDTHd\", 7)", "strings.printf(\"%.WIDTHf\", 7.0)"] {
             let source = |width: usize| operator.replace("WIDTH", &width.to_string());
-            let value = run(&source(Limits::FIELD_WIDTH), &Limits::default(), backend).expect("a text");
-            assert!(value.to_string().len() > Limits::FIELD_WIDTH);
-            let error = run(&source(Limits::FIELD_WIDTH + 1), &Limits::default(), backend).expect_err("too wide");
+            let value = run(&source(operator_limits::FIELD_WIDTH), &Limits::default(), backend).expect("a text");
+            assert!(value.to_string().len() > operator_limits::FIELD_WIDTH);
+            let error =
+                run(&source(operator_limits::FIELD_WIDTH + 1), &Limits::default(), backend).expect_err("too wide");
             assert!(error.code() == "invalid" && error.to_string().contains("more than 1000"), "{error}");
         }
     }
@@ -465,13 +468,13 @@ fn patterns() {
     };
     let (a, letters) = ("a", |count| "a".repeat(count));
     for backend in BOTH {
-        assert!(matched(&letters(Limits::MATCHED_BYTES), a, backend).is_ok());
-        let error = matched(&letters(Limits::MATCHED_BYTES + 1), a, backend).expect_err("too long");
+        assert!(matched(&letters(operator_limits::MATCHED_BYTES), a, backend).is_ok());
+        let error = matched(&letters(operator_limits::MATCHED_BYTES + 1), a, backend).expect_err("too long");
         assert!(error.to_string().contains("1 MiB"), "{error}");
         // A pattern of this length is too large once compiled, unless it says one thing again and again.
         let class = |count: usize| format!("[{}]", "a".repeat(count - 2));
-        assert!(matched(a, &class(Limits::PATTERN_BYTES), backend).is_ok());
-        let error = matched(a, &class(Limits::PATTERN_BYTES + 1), backend).expect_err("too long");
+        assert!(matched(a, &class(operator_limits::PATTERN_BYTES), backend).is_ok());
+        let error = matched(a, &class(operator_limits::PATTERN_BYTES + 1), backend).expect_err("too long");
         assert!(error.to_string().contains("64 KiB"), "{error}");
         let error = matched(a, "(a{1000}){1000}", backend).expect_err("too large");
         assert!(error.to_string().contains("compiles to more than 1 MiB"), "{error}");

@@ -5,10 +5,10 @@ use crate::options::Started;
 use crate::spans::StageSpan;
 use crate::tiers::Tiered;
 use crate::{Error, profiling};
-use cembra_expr::{Budget, Code, Diagnostic};
 use cembra_interp::Interpreted;
 use cembra_native::{CodeCache, Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
+use cembra_value::{Budget, Code, Diagnostic};
 use std::time::Instant;
 
 /// A way to run a plan. All give the same bits.

@@ -9,9 +9,10 @@ use crate::model::prepare;
 use crate::names::strange_names;
 use crate::options::Started;
 use crate::{Error, Executor, Model, Options, ValueRef};
-use cembra_expr::{Code, Diagnostic, Program, Value};
+use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
 use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -225,7 +226,7 @@ fn add_input_types(program: &Program, source: &dyn Source, options: &mut Options
     if strange.is_empty() { Ok(()) } else { Err(no_data(&strange, source)) }
 }
 
-fn no_data(strange: &[(&str, Option<cembra_expr::Span>)], source: &dyn Source) -> Error {
+fn no_data(strange: &[(&str, Option<cembra_value::Span>)], source: &dyn Source) -> Error {
     let names: Vec<&str> = strange.iter().map(|(name, _)| *name).collect();
     let problem = strange_names("there is no data for input", &names, &source.names());
     problem.at(strange.first().and_then(|(_, span)| *span)).into()

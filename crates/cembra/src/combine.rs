@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::listener::{Listener, Setter};
 use crate::loader::{Accessor, Loader};
-use cembra_expr::{Code, Diagnostic};
 use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

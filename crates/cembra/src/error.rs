@@ -1,8 +1,8 @@
 //! The one error of the library: what was wrong with a model, its binding, or an evaluation; with a code, a place in the
 //! source where there is one, and hints.
 
-use cembra_expr::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Span, Value};
 use cembra_runtime::{Excerpt, FaultKind, QType};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Span, Value};
 use std::fmt;
 use std::sync::Arc;
 

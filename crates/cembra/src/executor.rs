@@ -7,10 +7,11 @@ use crate::options::Started;
 use crate::sites::Sites;
 use crate::tiers::Tiered;
 use crate::{Backend, Error};
-use cembra_expr::{Code, Diagnostic, Program, ScalarValue, Value, ValueRun};
+use cembra_expr::Program;
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, StepId, Template, ValueId};
 use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
+use cembra_value::{Code, Diagnostic, ScalarValue, Value, ValueRun};
 use std::sync::{Arc, OnceLock};
 
 /// A named input or output.

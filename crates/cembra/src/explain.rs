@@ -5,8 +5,9 @@ use crate::model::prepare;
 use crate::options::Started;
 use crate::sites::operator_name;
 use crate::{Error, Model, Options};
-use cembra_expr::{Program, Span};
+use cembra_expr::Program;
 use cembra_plan::StepId;
+use cembra_value::Span;
 use std::fmt::Write as _;
 use std::ops::Range;
 

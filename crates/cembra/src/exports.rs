@@ -2,9 +2,10 @@
 //! those that a model writes down. The annotations themselves stay; preparation drops them.
 
 use crate::Error;
-use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Node, NodeId, Output, Program, ScalarValue, Value};
+use cembra_expr::{Graph, Node, NodeId, Output, Program};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::Excerpt;
+use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

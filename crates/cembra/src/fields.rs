@@ -1,8 +1,8 @@
 //! Rust structs as inputs and outputs: tables of names, types and offsets. Plain scalars and `Optional<T>` are read and
 //! written where they are; types without a guaranteed layout (`Option<T>`, texts) go through slots of the frame.
 
-use cembra_expr::Value;
 use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text};
+use cembra_value::Value;
 use std::hint::select_unpredictable;
 use std::mem::MaybeUninit;
 
@@ -403,6 +403,6 @@ pub struct Mask(pub bool);
 
 impl From<Mask> for Value {
     fn from(mask: Mask) -> Self {
-        Value::optional(Scalar::Unit, mask.0.then_some(cembra_expr::ScalarValue::Unit))
+        Value::optional(Scalar::Unit, mask.0.then_some(cembra_value::ScalarValue::Unit))
     }
 }

@@ -60,10 +60,11 @@ pub use cembra_derive::{Input, Output};
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
-    Builder, Code, Diagnostic, Diagnostics, Expr, Graph, Label, Limit, Limits, NodeId, Program, ScalarValue, Span,
-    Value, ValueRef, parse_type, parse_value, print, print_expression, print_type, print_value, read_binary,
+    Builder, Expr, Graph, NodeId, Program, parse_type, parse_value, print, print_expression, print_type, print_value,
+    read_binary,
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
+pub use cembra_ops::limits as operator_limits;
 pub use cembra_ops::{
     Arguments, Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, Presence, RegisterError, Registry, Shift, Tape,
     TypeFault, Un, UserArgument, UserFunction, UserOperator, UserResult, Val,
@@ -73,6 +74,7 @@ pub use cembra_runtime::{
     Bytes, Cancellation, CodePages, Context, FaultKind, FramePtr, MachineType, Optional, QType, RuntimeFn, STATUS_OK,
     Scalar, Shape, Text,
 };
+pub use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, Limits, ScalarValue, Span, Value, ValueRef};
 pub use combine::{Chain, Filtered};
 pub use error::Error;
 pub use executor::{Executor, Field, Session};

@@ -3,8 +3,8 @@
 
 use crate::executor::Inner;
 use crate::{Error, Executor};
-use cembra_expr::Value;
 use cembra_runtime::{Context, Frame};
+use cembra_value::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;
 

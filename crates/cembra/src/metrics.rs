@@ -2,8 +2,8 @@
 //! be told one by one. Nothing is told if nobody listens.
 
 use crate::Options;
-use cembra_expr::Diagnostic;
 use cembra_native::Tier;
+use cembra_value::Diagnostic;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

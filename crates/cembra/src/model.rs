@@ -8,11 +8,12 @@ use crate::names::unknown_name;
 use crate::options::Started;
 use crate::spans::StageSpan;
 use crate::{Error, Executor, Input, Listener, ModelExecutor, Options, Output};
-use cembra_expr::{Code, Diagnostic, Limits, Program};
+use cembra_expr::Program;
 use cembra_ops::Registry;
 use cembra_plan::{Plan, PlanError};
 use cembra_prepare::{Pass, Prepared};
 use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Limits};
 use std::collections::HashMap;
 use std::sync::Arc;
 

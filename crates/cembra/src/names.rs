@@ -1,6 +1,6 @@
 //! Names: what is found by them, and what to say about those that one side asks for and the other does not have.
 
-use cembra_expr::{Code, Diagnostic, near_names};
+use cembra_value::{Code, Diagnostic, near_names};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Options of compiling a model.
 
 use crate::{Backend, Metrics, Tiering};
-use cembra_expr::{Budget, Limits};
 use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
 use cembra_runtime::QType;
+use cembra_value::{Budget, Limits};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

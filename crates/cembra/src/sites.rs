@@ -1,10 +1,11 @@
 //! Where a model can fail: for each step that can, its operator as it was written, the place, and the types that its errors
 //! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
 
-use cembra_expr::{Graph, Node, NodeId, Program, Span};
+use cembra_expr::{Graph, Node, NodeId, Program};
 use cembra_ops::Lower;
 use cembra_plan::{Action, Plan, StepId};
 use cembra_runtime::{Excerpt, QType, Scalar};
+use cembra_value::Span;
 use std::sync::Arc;
 
 /// A step that can fail.

@@ -9,16 +9,16 @@
 //! b.output("z", z);
 //! let program = b.build()?;
 //! assert_eq!(program.outputs.len(), 1);
-//! # Ok::<(), cembra_expr::Diagnostics>(())
+//! # Ok::<(), cembra_value::Diagnostics>(())
 //! ```
 //!
 //! Nothing here fails at once: what is wrong is recorded, and `build` reports all of it.
 
 use crate::infix::{APPLY, GET_FIELD, GET_NTH, LAMBDA, MAKE_NAMED, MAKE_TUPLE, OPERATOR, Operation, WHERE};
-use crate::limits::Limit;
 use crate::text::{is_plain_name, is_word, value_nesting};
-use crate::{Code, Diagnostic, Diagnostics, Graph, Input, Limits, NodeId, Output, Program, ScalarValue, Value};
+use crate::{Graph, Input, NodeId, Output, Program};
 use cembra_runtime::{Names, QType};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
@@ -45,7 +45,7 @@ use std::fmt;
 ///      output logarithm = math.log(t0)\n\
 ///      output dear = (t0 > 100) & core.has(price)\n"
 /// );
-/// # Ok::<(), cembra_expr::Diagnostics>(())
+/// # Ok::<(), cembra_value::Diagnostics>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -126,7 +126,7 @@ impl Builder {
         let State { program, limits, .. } = &mut *self.state.borrow_mut();
         let graph = &mut program.graph;
         // It is not empty then.
-        let node = if limits.beyond(graph).is_some() { NodeId::from_index(0) } else { make(graph) };
+        let node = if graph.beyond(limits).is_some() { NodeId::from_index(0) } else { make(graph) };
         Expr { builder: self, node }
     }
 
@@ -143,7 +143,7 @@ impl Builder {
     pub fn typed_leaf(&self, name: &str, qtype: QType) -> Expr<'_> {
         let leaf = self.leaf(name);
         let state = &mut *self.state.borrow_mut();
-        if state.limits.beyond(&state.program.graph).is_some() {
+        if state.program.graph.beyond(&state.limits).is_some() {
             return leaf;
         }
         if let Err(limit) = Limits::admit_type(&qtype, &mut state.limits.type_allowance()) {
@@ -228,7 +228,7 @@ impl Builder {
     ///     print(&b.build()?),
     ///     "input k\ninput v\noutput y = core.apply(fn(x) = x * k, v)\n"
     /// );
-    /// # Ok::<(), cembra_expr::Diagnostics>(())
+    /// # Ok::<(), cembra_value::Diagnostics>(())
     /// ```
     pub fn function<'b>(&'b self, parameters: &[&str], body: impl FnOnce(&[Expr<'b>]) -> Expr<'b>) -> Expr<'b> {
         if let Some(odd) = parameters.iter().find(|name| !is_plain_name(name)) {
@@ -281,7 +281,7 @@ impl Builder {
         if names.is_empty() {
             state.report(Diagnostic::new(Code::NoOutput, "the model has no output").hint("call `output`"));
         }
-        if let Some(limit) = state.limits.beyond(&state.program.graph) {
+        if let Some(limit) = state.program.graph.beyond(&state.limits) {
             state.report(state.limits.exceeded(limit));
         }
         Diagnostics::check(state.problems)?;

@@ -3,7 +3,7 @@
 //! walk is a loop over ids and nothing recurses. Nodes are untyped; each keeps every span of text it came from.
 
 use crate::places::Places;
-use crate::{Span, Value};
+use cembra_value::{Limit, Limits, Span, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
@@ -114,6 +114,15 @@ impl Graph {
     #[must_use]
     pub fn operand_count(&self) -> usize {
         self.operands.len()
+    }
+
+    /// The limit of its size that the graph exceeds, if it does.
+    pub(crate) fn beyond(&self, limits: &Limits) -> Option<Limit> {
+        match self {
+            _ if self.len() > limits.nodes => Some(Limit::Nodes),
+            _ if self.operand_count() > limits.operands => Some(Limit::Operands),
+            _ => None,
+        }
     }
 
     /// True if there are no nodes.

@@ -1,7 +1,8 @@
 //! Where the nodes of a graph were written: for each the first place, and a list of the others. Large models write the same
 //! inputs and numbers all over, so the lists share one growing piece of memory.
 
-use crate::{NodeId, Span};
+use crate::NodeId;
+use cembra_value::Span;
 
 /// The places of all nodes of a graph, by position.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,9 @@
 //! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
 //! still untyped: an input without a type gets one from its data source.
 
-use crate::{Graph, Node, NodeId, Span};
+use crate::{Graph, Node, NodeId};
 use cembra_runtime::QType;
+use cembra_value::Span;
 use std::sync::Arc;
 
 /// An input of a program.
@@ -123,7 +124,7 @@ fn copy_outputs(from: &Program, to: &mut Graph) -> Vec<Option<NodeId>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Value;
+    use cembra_value::Value;
 
     fn program(swap: bool, literal: f64) -> Program {
         let mut program = Program::default();

@@ -1,7 +1,7 @@
 //! What the parser must know of operators without knowing what they mean: canonical names, parameters and defaults.
 //! The registry implements it; the graph itself holds names only.
 
-use crate::Value;
+use cembra_value::Value;
 
 /// A parameter of an operator or function.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,9 +2,9 @@
 //! asking its typing. Nothing here is said of any operator by name but which ones are conditionals, and that exports are left
 //! out: two of the same name are refused, whatever their types.
 
-use cembra_expr::Value;
 use cembra_ops::{Argument, OpDef, OpId, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::Value;
 use std::sync::OnceLock;
 
 /// What an operand of a form must be.

@@ -7,7 +7,8 @@ use crate::config::pick;
 use crate::edit::{Edit, edited, takes_functions};
 use crate::judge::read;
 use crate::values;
-use cembra_expr::{NameId, Node, NodeId, Program, Value, print};
+use cembra_expr::{NameId, Node, NodeId, Program, print};
+use cembra_value::Value;
 use fastrand::Rng;
 
 /// The program with one operator, literal, input or output changed.

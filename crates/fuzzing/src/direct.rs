@@ -3,9 +3,10 @@
 //! mistake in those shows even where both backends make it.
 
 use crate::subject::Row;
-use cembra_expr::{Program, Value};
+use cembra_expr::Program;
 use cembra_ops::{OpDef, Registry, Resolved, Signature, call, id};
 use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph};
+use cembra_value::Value;
 use std::collections::HashMap;
 
 /// The typed graph before anything is folded, optimised or made lazy; `None` if preparation refuses the program.

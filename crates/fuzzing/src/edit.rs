@@ -1,8 +1,9 @@
 //! Edits of programs: a copy with one node replaced and what nobody needs dropped. Damage and shrinking are made of it.
 
-use cembra_expr::{Graph, Input, Node, NodeId, Program, Value};
+use cembra_expr::{Graph, Input, Node, NodeId, Program};
 use cembra_ops::{Argument, Registry, Typing};
 use cembra_runtime::QType;
+use cembra_value::Value;
 use std::sync::Arc;
 
 /// What a node is replaced by.

@@ -5,9 +5,9 @@
 use crate::subject::{Row, stage};
 use crate::values::fresh;
 use cembra::Tier;
-use cembra_expr::{Budget, Limits, Value};
 use cembra_plan::{Base, Binding, Function, Place, Plan, ValueId};
 use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
+use cembra_value::{Budget, Limits, Value};
 
 /// Inputs and outputs of a plan in structs of their own.
 struct Structs {

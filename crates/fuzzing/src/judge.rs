@@ -27,11 +27,12 @@ use crate::in_place;
 use crate::panics::caught;
 use crate::subject::{Answer, Failure, Row, Subjects, same, shown};
 use cembra::{Model, Options, Tier};
-use cembra_expr::{Budget, Limits, Node, NodeId, Program, Value, print};
+use cembra_expr::{Node, NodeId, Program, print};
 use cembra_ops::{Meaning, Registry};
 use cembra_plan::Plan;
 use cembra_prepare::Mode;
 use cembra_runtime::FaultKind;
+use cembra_value::{Budget, Limits, Value};
 
 /// Other options than the default ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

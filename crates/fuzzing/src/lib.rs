@@ -32,7 +32,8 @@ pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject, Subjects};
 
 use cembra::Tier;
-use cembra_expr::{Limits, Program, print};
+use cembra_expr::{Program, print};
+use cembra_value::Limits;
 use config::{chance, pick};
 use judge::{Case, Finding, Variant, judge};
 use std::time::Instant;

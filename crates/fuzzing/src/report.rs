@@ -3,10 +3,11 @@
 use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
 use cembra::Tier;
-use cembra_expr::{Limits, Node, NodeId, Program, ScalarValue, Value, print};
+use cembra_expr::{Node, NodeId, Program, print};
 use cembra_ops::{Argument, OpId, Operand, Registry, Resolved, id};
 use cembra_plan::{Action, StepId};
 use cembra_runtime::{FaultKind, QType};
+use cembra_value::{Limits, ScalarValue, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -6,9 +6,10 @@ use crate::judge::{Case, Finding};
 use crate::subject::{Row, Subject};
 use crate::values;
 use cembra::{Backend, Model, Options, Tier};
-use cembra_expr::{Limits, Node, NodeId, Output, Program, Value};
+use cembra_expr::{Node, NodeId, Output, Program};
 use cembra_ops::{Registry, Typing, id};
 use cembra_runtime::QType;
+use cembra_value::{Limits, Value};
 use std::sync::Arc;
 
 /// Makes a case smaller while `broken` finds the same law broken. Returns it with its finding.

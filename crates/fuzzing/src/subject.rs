@@ -2,7 +2,8 @@
 
 use crate::values::fresh;
 use cembra::{Backend, Error, Model, Options, Tiering};
-use cembra_expr::{Span, Value, print_value};
+use cembra_expr::print_value;
+use cembra_value::{Span, Value};
 use std::fmt;
 use std::sync::Arc;
 

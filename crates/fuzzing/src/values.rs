@@ -3,8 +3,8 @@
 
 use crate::Config;
 use crate::config::{chance, pick};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Fields, Names, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use fastrand::Rng;
 
 const INT32: &[i32] =

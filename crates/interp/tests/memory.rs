@@ -2,12 +2,13 @@
 //! is gone, strings over many chunks of the arena, structs with garbage behind what is missing. Small, so that tools that
 //! watch each access of memory can run it.
 
-use cembra_expr::{Budget, Limits, ScalarValue, Value, parse};
+use cembra_expr::parse;
 use cembra_interp::{Interpreted, bind};
 use cembra_ops::Registry;
 use cembra_plan::{Base, Binding, Function, Place, Plan, Template, build};
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::{Context, FaultKind, Frame, FramePtr, Optional, QType, STATUS_OK, Scalar, Slot, Text};
+use cembra_value::{Budget, Limits, ScalarValue, Value};
 use std::mem::MaybeUninit;
 
 fn plan(source: &str) -> Plan {

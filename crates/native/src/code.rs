@@ -5,9 +5,9 @@
 use crate::error::{Error, ErrorKind};
 use crate::isa::{Isas, Tier};
 use crate::lower::{self, Outline, Workspace};
-use cembra_expr::{Budget, Limit};
 use cembra_ops::Tape;
 use cembra_plan::{Binding, Plan, StepId};
+use cembra_value::{Budget, Limit};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{self, AbiParam, ExternalName, UserFuncName, types};

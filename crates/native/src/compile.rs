@@ -5,10 +5,10 @@ use crate::code::{self, Listings};
 use crate::error::Error;
 use crate::isa::{self, Tier};
 use crate::store;
-use cembra_expr::Budget;
 use cembra_ops::State;
 use cembra_plan::{Binding, Function, Plan, StepId};
 use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, RawFunction, Row};
+use cembra_value::Budget;
 use std::sync::Arc;
 
 /// A compiled plan. Its code lives as long as it does.

@@ -1,6 +1,6 @@
 //! Why a plan was not compiled.
 
-use cembra_expr::Diagnostic;
+use cembra_value::Diagnostic;
 use std::fmt;
 
 /// The kinds of failure.

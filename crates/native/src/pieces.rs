@@ -3,10 +3,10 @@
 //! pieces of its own, which the piece around it calls; pieces that only call others run stretches one after the other.
 //! Nothing is decided here about values: see `homes.rs`.
 
-use cembra_expr::{Budget, Diagnostic};
 use cembra_ops::OpId;
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId};
 use cembra_runtime::{Extent, QType};
+use cembra_value::{Budget, Diagnostic};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 

@@ -5,12 +5,12 @@
 #[path = "../../ops/tests/specials/mod.rs"]
 mod specials;
 
-use cembra_expr::{Budget, Limits};
 use cembra_native::lanes::{self, Failed, Lanes, Output};
 use cembra_ops::{
     Bin, Cell, Cmp, Datum, Lower, Mask, Operand, Outcome, Presence, Registry, Shift, Tape, Un, Val, lower,
 };
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, Scalar};
+use cembra_value::{Budget, Limits};
 use specials::specials;
 
 /// How many rows each tape runs on.

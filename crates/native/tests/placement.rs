@@ -1,12 +1,13 @@
 //! Machine code can be put anywhere: here by the code generator's own module, in two places, whole and in pieces that call
 //! one another. So it may be cached, and be part of an object file.
 
-use cembra_expr::{Budget, Limits, Value, parse};
+use cembra_expr::parse;
 use cembra_native::{RawFunction, Tier, listings};
 use cembra_ops::Registry;
 use cembra_plan::build;
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::{Context, STATUS_OK};
+use cembra_value::{Budget, Limits, Value};
 use cranelift_codegen::ir::{AbiParam, types};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Module, default_libcall_names};

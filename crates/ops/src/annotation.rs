@@ -6,8 +6,8 @@ use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, 
 use crate::function::HIGHER_ORDER;
 use crate::qtype::type_at;
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::Scalar;
+use cembra_value::{ScalarValue, Value};
 
 fn export_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if !matches!(args[1].literal, Some(Value::Scalar(ScalarValue::Text(_)))) {

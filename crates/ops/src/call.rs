@@ -3,8 +3,8 @@
 
 use crate::definition::{Meaning, OpDef, Overload, Structure};
 use crate::typing::Resolved;
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, QType, Row, STATUS_OK};
+use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
 /// Applies an operator to values of exactly the types it was resolved for.

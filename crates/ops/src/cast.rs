@@ -5,8 +5,8 @@ use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex
 use crate::kernel::{Weak, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use crate::{Bin, Cell, Cmp, OpId, Registry, Rule, Shift, Tape, Un, Val, id};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
 fn cast_types(operator: &str, to: Scalar, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {

@@ -4,8 +4,8 @@
 
 use crate::definition::{Arg, Expansion};
 use crate::typing::TypeFault;
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 
 /// The names of the fields of an optional; a mask has no value.
 const OPTIONAL: [&str; 2] = ["present", "value"];

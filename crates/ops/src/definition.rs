@@ -3,8 +3,9 @@
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
 use crate::{Cell, Direct, Recording, Tape};
-use cembra_expr::{Parameter, Value};
+use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
+use cembra_value::Value;
 use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -6,8 +6,8 @@ use crate::definition::{Arg, Instantiation, Meaning, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::qtype::{decayed, type_at};
 use crate::typing::TypeFault;
-use cembra_expr::Value;
 use cembra_runtime::{QType, Scalar};
+use cembra_value::Value;
 
 /// The derived type that is asked for, and the value, which must be of the type that `expected` makes of it.
 fn operands(g: &dyn Instantiation, operator: &str, args: &[Arg], expected: fn(&QType) -> QType) -> Result<QType, Stop> {

@@ -3,8 +3,8 @@
 
 use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param};
 use crate::typing::TypeFault;
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{FaultKind, QType};
+use cembra_value::{ScalarValue, Value};
 
 /// What operators on functions and sequences share.
 pub(crate) const HIGHER_ORDER: OpDef = OpDef {

@@ -47,6 +47,7 @@ pub use lift::lower;
 pub use qtype::compare_types;
 pub use registry::{OpId, Registry, id};
 pub use sequence::Sequence;
+pub use strings::limits;
 pub use tape::{Bin, Cmp, Instr, Mask, Outcome, Shift, Tape, Un, Val};
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
 pub use user::{Arguments, Fallible, Recording, RegisterError, UserArgument, UserFunction, UserOperator, UserResult};

@@ -5,8 +5,8 @@ use crate::definition::{Arg, BINARY, Expansion, Law, Meaning, OpDef, PresenceRul
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{Cell, Presence, Promotion, Rule};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Bytes, QType, Scalar, Text};
+use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
 /// Both operands become OPTIONAL_BOOLEAN if one is; the result likewise.

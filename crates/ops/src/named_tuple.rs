@@ -5,8 +5,8 @@ use crate::compound::{field, field_count, field_name, field_type, position};
 use crate::definition::{Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::{Code, ScalarValue, Value, near_names};
 use cembra_runtime::{Excerpt, Fields, Names, QType};
+use cembra_value::{Code, ScalarValue, Value, near_names};
 
 /// The literal text that says names; operators that need one say how it is written.
 fn literal_text<'a>(arg: &Argument<'a>) -> Option<&'a str> {

@@ -4,8 +4,8 @@ use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param, pa
 use crate::kernel::{MaskValue, custom, mask};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{Cell, Presence, Rule};
-use cembra_expr::Value;
 use cembra_runtime::{Bytes, Fault, FaultKind, QType, Scalar, Text};
+use cembra_value::Value;
 use smallvec::smallvec;
 
 fn expect_scalar(operator: &str, name: &str, index: usize, args: &[Argument<'_>]) -> Result<Scalar, TypeFault> {

@@ -9,8 +9,8 @@ use crate::sequence::Sequence;
 use crate::tuple::{check_count, sliced};
 use crate::typing::{TypeFault, common_type};
 use crate::{OpId, id};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 
 /// The type that a literal operand says.
 pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[Arg], at: usize) -> Result<QType, Stop> {

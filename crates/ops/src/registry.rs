@@ -8,8 +8,9 @@ use crate::{
     annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, random,
     sequence, strings, structure, tuple,
 };
-use cembra_expr::{Callable, Vocabulary, near_names};
+use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
+use cembra_value::near_names;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 

@@ -12,8 +12,8 @@ use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
 use crate::typing::{TypeFault, common_type};
 use crate::{Cell, Cmp, Rule};
-use cembra_expr::{Code, ScalarValue, Value};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
+use cembra_value::{Code, ScalarValue, Value};
 use std::rc::Rc;
 
 /// The most sequences of sequences of sequences: what the element of one is made of the elements of others.

@@ -5,8 +5,8 @@ use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{Arg, BINARY, Expansion, Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar, Shape};
+use cembra_value::{ScalarValue, Value};
 
 fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if let Some(index) = args.iter().position(|a| !a.qtype.is_run_time()) {

@@ -4,8 +4,8 @@
 use crate::compound::{field, field_count, field_type, literal_integer};
 use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::{Code, Value};
 use cembra_runtime::{Fields, QType, Scalar};
+use cembra_value::{Code, Value};
 
 /// Fields of one tuple that these operators make, at most: each doubles what it is given in a few letters of text.
 const MOST_FIELDS: usize = 1 << 16;

@@ -2,8 +2,8 @@
 //! argument types become a signature and an overload. Casts themselves are inserted by preparation.
 
 use crate::definition::{OpDef, Operand, Overload, PresenceRule, Typing};
-use cembra_expr::{Code, Value};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{Code, Value};
 use smallvec::SmallVec;
 
 /// What typing knows of an argument.

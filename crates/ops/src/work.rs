@@ -79,8 +79,8 @@ pub(crate) use charged;
 mod tests {
     use crate::call::call_overload;
     use crate::{Lower, OpDef, Operand, Overload, Promotion, Registry, Resolved, Signature, Typing};
-    use cembra_expr::{ScalarValue, Value};
     use cembra_runtime::{Context, FaultKind, QType, Scalar};
+    use cembra_value::{ScalarValue, Value};
     use smallvec::SmallVec;
 
     /// A value of a type: strings are this long.

@@ -2,9 +2,9 @@
 
 mod counting;
 
-use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{Overload, Registry};
 use cembra_runtime::{Context, Frame, FrameLayout, QType, Row, Scalar};
+use cembra_value::{ScalarValue, Value};
 
 fn argument(qtype: &QType, position: usize) -> Value {
     let text = ["H\u{e9}llo \u{df} %5d|%.3f w\u{f6}rld 12", "(l+)", "\u{1f600}-", "%s", "x", ""][position];

@@ -2,9 +2,9 @@
 
 mod specials;
 
-use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{Argument, Law, OpDef, Overload, PresenceRule, Registry, Resolved, call};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use specials::specials;
 
 /// Special values of a type, then random ones; a missing one if it is optional.

@@ -4,12 +4,12 @@
 
 mod specials;
 
-use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{
     Argument, Cell, Datum, Lower, OpDef, Outcome, Overload, Presence, PresenceRule, Registry, Resolved, Signature,
     Tape, call, lower,
 };
 use cembra_runtime::{FaultKind, MachineType, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use specials::specials;
 
 fn values(qtype: &QType, arity: usize) -> Vec<Value> {

@@ -1,10 +1,11 @@
 //! Building a plan: nodes become steps in depth-first order (short lives, few slots), each in the block of its region.
 
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, Template, ValueId, slots};
-use cembra_expr::{Budget, Diagnostic, NodeId, ScalarValue, Value};
+use cembra_expr::NodeId;
 use cembra_ops::{Meaning, Registry, State, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, Prepared, RegionId};
 use cembra_runtime::{FrameLayout, QType};
+use cembra_value::{Budget, Diagnostic, ScalarValue, Value};
 use rustc_hash::FxHashMap;
 
 /// A plan could not be made.

@@ -18,9 +18,10 @@ pub use flatten::Linear;
 pub use template::Template;
 pub use verify::verify;
 
-use cembra_expr::{NodeId, Value};
+use cembra_expr::NodeId;
 use cembra_ops::{Data, OpId, Registry, State};
 use cembra_runtime::{FrameLayout, QType, Scalar};
+use cembra_value::Value;
 use rustc_hash::FxHashMap;
 use std::num::NonZero;
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, PlanError, StepId, ValueId};
-use cembra_expr::{Budget, Limit};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{Budget, Limit};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! Templates: what a fresh frame holds. They stand alone, so that executors need not keep the plan that one was made for.
 
 use crate::Plan;
-use cembra_expr::Value;
 use cembra_runtime::{Frame, QType, Scalar};
+use cembra_value::Value;
 
 /// A fresh frame, literals in their slots and zeros elsewhere, with the texts that are viewed there.
 #[derive(Clone, Debug, Default)]

@@ -4,10 +4,11 @@
 // No test of it is short, and none runs unsafe code.
 #![cfg(not(miri))]
 
-use cembra_expr::{Budget, Builder, Expr, Program};
+use cembra_expr::{Builder, Expr, Program};
 use cembra_plan::{Linear, Plan, build, verify};
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::QType;
+use cembra_value::Budget;
 
 const DEPTH: i32 = 100_000;
 
@@ -150,7 +151,7 @@ fn a_sum_that_nests_to_the_right() {
 fn operators_that_view_their_operands() {
     plan_deep(
         |x, y| {
-            let optional = (0..DEPTH).fold(Expr::where_(x.gt(0), y, cembra_expr::Value::Nothing), |z, k| z - k);
+            let optional = (0..DEPTH).fold(Expr::where_(x.gt(0), y, cembra_value::Value::Nothing), |z, k| z - k);
             optional.or_default(0)
         },
         |plan| assert!(plan.step_count() >= DEPTH as usize),

@@ -3,9 +3,10 @@
 
 use crate::pass::bind;
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{NodeId, Value};
+use cembra_expr::NodeId;
 use cembra_ops::{Registry, TypeFault};
 use cembra_runtime::QType;
+use cembra_value::Value;
 
 /// A node transformation.
 pub trait Extension: Send + Sync + std::fmt::Debug {
@@ -14,7 +15,7 @@ pub trait Extension: Send + Sync + std::fmt::Debug {
     /// It is asked for every node, operands first, once each: what it makes is not transformed again. A replacement of
     /// another type than the node's is not taken, nor is a node of another compilation. When all nodes were asked for, the
     /// graph is typed again and the states of loops are looked for outside of them: a graph that is not sound is the error
-    /// [`Code::Extension`](cembra_expr::Code::Extension).
+    /// [`Code::Extension`](cembra_value::Code::Extension).
     fn transform(&self, rewriter: &mut Rewriter<'_>, node: Id) -> Option<Id>;
 }
 

@@ -2,9 +2,10 @@
 //! its type and with the expression node it came from, so that errors point at what the user wrote.
 
 use crate::settled::Settled;
-use cembra_expr::{NodeId, Value};
+use cembra_expr::NodeId;
 use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
+use cembra_value::Value;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::fmt;

@@ -1,8 +1,9 @@
 //! The passes, each on a small expression: what goes in, what comes out, and that options leave them out or stop them.
 
-use cembra_expr::{Code, Diagnostic, Limits, ScalarValue, Value, parse};
+use cembra_expr::parse;
 use cembra_ops::{Registry, id};
 use cembra_prepare::{Extension, Id, Kind, Mode, Options, PASSES, Prepared, Rewriter, prepare};
+use cembra_value::{Code, Diagnostic, Limits, ScalarValue, Value};
 use std::sync::Arc;
 
 /// The graph after each pass that ran.

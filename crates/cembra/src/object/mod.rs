@@ -9,9 +9,10 @@ use crate::backend::refusal;
 use crate::options::Started;
 use crate::sites::{Sites, operator_name};
 use crate::{Error, Model, Options};
-use cembra_expr::{Code, Diagnostic, Program};
+use cembra_expr::Program;
 use cembra_native::{Site, Target};
 use cembra_plan::{Binding, Plan};
+use cembra_value::{Code, Diagnostic};
 use std::fmt;
 use structs::Interface;
 

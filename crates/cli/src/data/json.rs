@@ -9,8 +9,8 @@ use super::error::{DataCode, DataError};
 use super::objects::{Object, Objects};
 use super::schema::{Ahead, Column, Place, Schema, Wanted, absent_columns, quoted};
 use cembra::{JsonKind, JsonText};
-use cembra_expr::Value;
 use cembra_runtime::{Fields, Names, QType, Scalar};
+use cembra_value::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufRead;
 

@@ -17,7 +17,7 @@ pub(crate) mod write;
 #[cfg(test)]
 mod tests;
 
-use cembra_expr::Value;
+use cembra_value::Value;
 use error::{DataCode, DataError};
 use schema::{Schema, Wanted};
 use std::fs::File;

@@ -7,8 +7,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cembra_expr::ScalarValue;
 use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
 
 /// True if the text is a number.
 pub(crate) fn is_number(text: &str) -> bool {

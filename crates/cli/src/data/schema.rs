@@ -3,9 +3,9 @@
 
 use super::error::{DataCode, DataError};
 use super::records::RECORD_VALUES;
-use cembra_expr::near_names;
 pub(crate) use cembra_expr::print_type as spelled;
 use cembra_runtime::{QType, Scalar};
+use cembra_value::near_names;
 
 /// How many rows are looked at to find the types of undeclared leaves.
 const INFERENCE_ROWS: usize = 1_000;

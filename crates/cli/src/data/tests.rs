@@ -3,8 +3,8 @@
 use super::schema::{Wanted, spelled};
 use super::write::RowWriter;
 use super::{Dataset, Format, Input, ReadOptions, Rows};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Fields, Names, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 
 const OPTIONAL_F64: QType = QType::Optional(Scalar::Float64);
 

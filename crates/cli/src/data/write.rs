@@ -9,8 +9,8 @@ use super::Format;
 use super::error::DataError;
 use super::scalar;
 use super::schema::escape_controls;
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use comfy_table::{CellAlignment, Table, presets};
 use std::io::{self, BufWriter, Write};
 

@@ -3,9 +3,8 @@
 
 use super::lexer::Lexer;
 use super::token::{Token, TokenKind};
-use crate::limits::Limit;
-use crate::{Code, Diagnostic, Limits, Span};
 use cembra_runtime::Excerpt;
+use cembra_value::{Code, Diagnostic, Limit, Limits, Span};
 
 /// The statement cannot be read further. Its problem is recorded already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 
 use super::token::{Token, TokenKind};
 use super::{number, types};
-use crate::Span;
+use cembra_value::Span;
 
 /// Letters, digits and the underscore.
 pub(super) const fn continues_word(byte: u8) -> bool {

@@ -20,9 +20,8 @@ use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
 use super::{number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
-use crate::limits::Limit;
-use crate::{Code, Diagnostic, ScalarValue, Span, Value};
 use cembra_runtime::{Excerpt, Extent, Fields, QType, Scalar};
+use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 use std::fmt::Write;
 
 impl<'s> Cursor<'s> {

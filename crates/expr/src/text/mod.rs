@@ -42,8 +42,9 @@ pub use literal::print_value;
 pub use printer::{print, print_expression};
 pub use types::print_type;
 
-use crate::{Code, Diagnostic, Diagnostics, Limits, Program, Value, Vocabulary};
+use crate::{Program, Vocabulary};
 use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Value};
 use cursor::{Cursor, Stop};
 
 /// Reads a model.

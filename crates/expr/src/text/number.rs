@@ -2,8 +2,8 @@
 //! rounds correctly; a number of a known type is read at that type, so nothing is rounded twice.
 
 use super::lexer::continues_word;
-use crate::ScalarValue;
 use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
 use std::borrow::Cow;
 
 /// How far a number reaches.

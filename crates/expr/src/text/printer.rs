@@ -10,8 +10,9 @@ use crate::infix::{
     Fixity, GET_FIELD, GET_NTH, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, NUMBER, OPERATOR, Operation, TIGHTEST,
     WHERE,
 };
-use crate::{Graph, NameId, Node, NodeId, Program, ScalarValue, Value};
+use crate::{Graph, NameId, Node, NodeId, Program};
 use cembra_runtime::Names as FieldNames;
+use cembra_value::{ScalarValue, Value};
 use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;

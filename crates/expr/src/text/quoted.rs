@@ -1,6 +1,6 @@
 //! Texts in quotes and their escapes: `\n \t \r \\ \" \' \0 \u{1F332}`.
 
-use crate::{Code, Diagnostic, Span};
+use cembra_value::{Code, Diagnostic, Span};
 use std::borrow::Cow;
 
 /// What is wrong inside of quotes.

@@ -1,6 +1,6 @@
 //! Tokens of the text language: their kinds and the reserved words.
 
-use crate::Span;
+use cembra_value::Span;
 
 macro_rules! token_kinds {
     ($($(#[$doc:meta])* $variant:ident),* $(,)?) => {

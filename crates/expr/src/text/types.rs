@@ -4,9 +4,8 @@
 use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
-use crate::limits::Limit;
-use crate::{Code, Diagnostic, Span};
 use cembra_runtime::{Fields, NameError, Names, QType, Scalar, Shape};
+use cembra_value::{Code, Diagnostic, Limit, Span};
 use std::borrow::Cow;
 use std::fmt::Write;
 

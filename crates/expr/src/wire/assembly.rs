@@ -2,10 +2,10 @@
 //! before anything is made of it.
 
 use super::{damaged, damaged_text};
-use crate::limits::Limit;
 use crate::text::{is_word, literal_bytes, parse_type_within, value_nesting};
-use crate::{Code, Diagnostic, Input, Limits, NameId, NodeId, Output, Program, Span, Value};
+use crate::{Input, NameId, NodeId, Output, Program};
 use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Limit, Limits, Span, Value};
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -4,7 +4,8 @@ use super::assembly::Assembly;
 use super::messages::{self, Header, Kind};
 use super::numbering::Numbering;
 use super::{FORMAT, VERSION, check_header, check_length, claims, damaged, literal};
-use crate::{Code, Diagnostic, Diagnostics, Limits, NameId, Node, Program, Span};
+use crate::{NameId, Node, Program};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Span};
 use prost::Message;
 
 /// The program as protobuf; [`read_binary`] reads it back as an equal one, spans included.

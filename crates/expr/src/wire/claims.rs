@@ -2,8 +2,7 @@
 //! makes tens of bytes of memory of each, of which the file may spend one or two, so that a file within the limit of its length
 //! could take twenty times that.
 
-use crate::limits::Limit;
-use crate::{Diagnostic, Limits};
+use cembra_value::{Diagnostic, Limit, Limits};
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 

@@ -24,9 +24,9 @@
 use super::assembly::Assembly;
 use super::numbering::Numbering;
 use super::{FORMAT, VERSION, check_header, check_length, damaged_text};
-use crate::limits::Limit;
 use crate::text::parse_value_within;
-use crate::{Diagnostic, Diagnostics, Limits, Node, Program, Span, print_type, print_value};
+use crate::{Node, Program, print_type, print_value};
+use cembra_value::{Diagnostic, Diagnostics, Limit, Limits, Span};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 use std::borrow::Cow;

@@ -2,10 +2,9 @@
 
 use super::assembly::Assembly;
 use super::messages::{FieldNames, Literal, Part, PartKind, Scalar, ScalarKind};
-use crate::limits::Limit;
 use crate::text::print_type;
-use crate::{Diagnostic, Limits, ScalarValue, Value};
 use cembra_runtime::{Fields, Names, QType};
+use cembra_value::{Diagnostic, Limit, Limits, ScalarValue, Value};
 
 /// A value as a message.
 pub(super) fn write(value: &Value) -> Literal {

@@ -22,8 +22,7 @@ pub use binary::{read_binary, write_binary};
 #[cfg(feature = "json")]
 pub use json::{read_json, write_json};
 
-use crate::limits::Limit;
-use crate::{Code, Diagnostic, Diagnostics, Limits};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits};
 use std::fmt;
 
 /// What every file of a program begins with, so that other files are told apart.

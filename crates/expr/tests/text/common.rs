@@ -1,6 +1,7 @@
 //! What the tests of the text language share: a vocabulary, and graphs as nested lists.
 
-use cembra_expr::{Callable, Graph, Limits, Node, NodeId, Parameter, Program, ScalarValue, Value, Vocabulary, parse};
+use cembra_expr::{Callable, Graph, Node, NodeId, Parameter, Program, Vocabulary, parse};
+use cembra_value::{Limits, ScalarValue, Value};
 
 static ONE: [Parameter; 1] = [Parameter { name: "x", default: None }];
 static WHERE: [Parameter; 3] = [

@@ -1,7 +1,8 @@
 //! What is said about texts that are wrong: code, message, place, hint; several at once; limits; hostile texts.
 
 use crate::common::Operators;
-use cembra_expr::{Code, Diagnostic, Diagnostics, Limits, Span, parse, parse_type, parse_value};
+use cembra_expr::{parse, parse_type, parse_value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Span};
 
 fn problems(source: &str) -> Diagnostics {
     match parse(source, &Operators, &Limits::default()) {

@@ -2,10 +2,9 @@
 
 use crate::anything::Anything;
 use crate::common::{Operators, list, lists, read};
-use cembra_expr::{
-    Builder, Expr, Limits, Node, NodeId, Program, ScalarValue, Span, Value, parse, parse_type, parse_value, print_value,
-};
+use cembra_expr::{Builder, Expr, Node, NodeId, Program, parse, parse_type, parse_value, print_value};
 use cembra_runtime::{Fields, Names, QType, Scalar};
+use cembra_value::{Limits, ScalarValue, Span, Value};
 
 fn means(source: &str, expected: &str) {
     assert_eq!(lists(source), [expected], "{source}");

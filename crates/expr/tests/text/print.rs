@@ -3,8 +3,9 @@
 use crate::anything::Anything;
 use crate::common::read;
 use crate::random::{program, value};
-use cembra_expr::{Builder, Expr, Graph, Limits, Output, Program, Value, parse, print, print_expression};
+use cembra_expr::{Builder, Expr, Graph, Output, Program, parse, print, print_expression};
 use cembra_runtime::QType;
+use cembra_value::{Limits, Value};
 use proptest::prelude::*;
 
 #[track_caller]

@@ -1,7 +1,8 @@
 //! Random values and programs, for every test that writes programs and reads them back.
 
-use cembra_expr::{Graph, Input, Node, NodeId, Output, Program, ScalarValue, Value};
+use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
 use cembra_runtime::{Fields, Names, QType, Scalar, Shape};
+use cembra_value::{ScalarValue, Value};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 

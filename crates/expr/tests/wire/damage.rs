@@ -1,9 +1,8 @@
 //! Files that are damaged, of another version or hostile: an error with a place, or another program, but never a panic.
 
 use crate::random::program;
-use cembra_expr::{
-    Builder, Code, Diagnostics, Limits, Program, Value, read_binary, read_json, write_binary, write_json,
-};
+use cembra_expr::{Builder, Program, read_binary, read_json, write_binary, write_json};
+use cembra_value::{Code, Diagnostics, Limits, Value};
 use proptest::prelude::*;
 use prost::Message;
 

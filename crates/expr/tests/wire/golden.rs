@@ -2,11 +2,9 @@
 //! the model it was made of, for ever.
 
 use crate::anything::Anything;
-use cembra_expr::{
-    Limits, Node, NodeId, Program, ScalarValue, Value, parse, print_value, read_binary, read_json, write_binary,
-    write_json,
-};
+use cembra_expr::{Node, NodeId, Program, parse, print_value, read_binary, read_json, write_binary, write_json};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{Limits, ScalarValue, Value};
 use std::path::{Path, PathBuf};
 
 /// The models of version 1 by the names of their files.

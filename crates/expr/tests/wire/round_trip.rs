@@ -2,9 +2,8 @@
 
 use crate::anything::Anything;
 use crate::random::{program, value};
-use cembra_expr::{
-    Builder, Limits, Node, NodeId, Program, Span, Value, parse, read_binary, read_json, write_binary, write_json,
-};
+use cembra_expr::{Builder, Node, NodeId, Program, parse, read_binary, read_json, write_binary, write_json};
+use cembra_value::{Limits, Span, Value};
 use proptest::prelude::*;
 
 fn both_forms(program: &Program, limits: &Limits) -> [Program; 2] {
@@ -74,7 +73,7 @@ fn a_literal_as_deep_as_the_limit_comes_back() {
     for read in
         [read_binary(&write_binary(&program), &Limits::default()), read_json(&write_json(&program), &Limits::default())]
     {
-        assert_eq!(read.unwrap_err().first().code(), cembra_expr::Code::Limit);
+        assert_eq!(read.unwrap_err().first().code(), cembra_value::Code::Limit);
     }
     program.outputs.pop();
     for again in both_forms(&program, &Limits::default()) {

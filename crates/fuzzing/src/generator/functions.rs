@@ -6,9 +6,10 @@
 use super::{HIDDEN, Pool};
 use crate::config::pick;
 use crate::values;
-use cembra_expr::{NodeId, Value};
+use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::Value;
 
 /// Functions inside of functions.
 const MOST_NESTED: u32 = 2;

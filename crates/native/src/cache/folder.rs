@@ -2,7 +2,7 @@
 //! kept below a size. Entries appear whole, by renaming, and what goes wrong is no error.
 
 use super::key::Key;
-use cembra_expr::{Code, Diagnostic};
+use cembra_value::{Code, Diagnostic};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

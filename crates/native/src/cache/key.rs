@@ -2,9 +2,9 @@
 //! that was damaged, cut short, or put under another's name has another checksum.
 
 use crate::isa::{Isas, Tier};
-use cembra_expr::Limits;
 use cembra_plan::{Binding, Plan};
 use cembra_runtime::interface;
+use cembra_value::Limits;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 

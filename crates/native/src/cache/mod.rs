@@ -9,8 +9,8 @@ use crate::code;
 use crate::compile::{Compiled, install};
 use crate::error::Error;
 use crate::isa::{self, Tier};
-use cembra_expr::{Budget, Diagnostic};
 use cembra_plan::{Binding, Plan};
+use cembra_value::{Budget, Diagnostic};
 use folder::Folder;
 use key::Key;
 use std::path::Path;
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # let home = folder.path();
 /// let cache = CodeCache::open(home.join("code"))?;
 /// assert_eq!(cache.counts().hits, 0);
-/// # Ok::<(), cembra_expr::Diagnostic>(())
+/// # Ok::<(), cembra_value::Diagnostic>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct CodeCache(Arc<Inner>);

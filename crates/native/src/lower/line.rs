@@ -4,10 +4,10 @@ use super::Lowering;
 use crate::cells::{Cell, Datum, Presence};
 use crate::notes::Notes;
 use crate::player::Player;
-use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{self as ops, Tape};
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use cranelift_codegen::ir;
 
 /// A value of the plan on a tape.

@@ -4,8 +4,8 @@ use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::typing::{Argument, Signature, TypeFault};
 use crate::{Bin, Cell, Cmp, Rule, Un};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 
 fn is_close_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     for (index, (arg, name)) in args.iter().zip(["x", "y", "rtol", "atol"]).enumerate() {

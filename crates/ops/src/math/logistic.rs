@@ -5,8 +5,8 @@ use super::exponential::{call, function};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::strict;
 use crate::{Bin, Cell, Cmp, Promotion, Rule, Un};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{RuntimeFn, math};
+use cembra_value::{ScalarValue, Value};
 
 const SIGMOID_RULE: Rule = |t, a| {
     let (x, half, slope) = (a[0].val(t), a[1].val(t), a[2].val(t));

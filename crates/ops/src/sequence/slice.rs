@@ -4,8 +4,8 @@ use super::{Elements, Sequence, around, int64, known, reduce, sequence, sum};
 use crate::definition::{Arg, Instantiation, Meaning, OpDef, Stop, ex, param};
 use crate::function::{HIGHER_ORDER, integer};
 use crate::typing::TypeFault;
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{FaultKind, QType};
+use cembra_value::{ScalarValue, Value};
 use std::rc::Rc;
 
 /// Where in a sequence of a size a bound lies: counted from its end if it is negative, and inside of it.

@@ -5,8 +5,8 @@ use super::{invalid, number};
 use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::Value;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
+use cembra_value::Value;
 use smallvec::smallvec;
 use std::fmt::{LowerExp, Write};
 use std::str::Utf8Chunk;
@@ -207,8 +207,8 @@ pub(crate) static STATIC_DECODE: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::super::eager::{STRINGS, bytes, call, fault, missing_text, some_text, text};
-    use cembra_expr::{ScalarValue, Value};
     use cembra_runtime::{FaultKind, Scalar};
+    use cembra_value::{ScalarValue, Value};
 
     #[test]
     fn every_scalar_has_a_text() {

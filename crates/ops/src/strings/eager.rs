@@ -3,8 +3,8 @@
 use crate::definition::{Arg, Expansion, Meaning, OpDef};
 use crate::typing::{Argument, TypeFault};
 use crate::{Registry, call as call_resolved};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{FaultKind, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 
 /// Strings of every kind: empty, blank, ASCII, of one to four bytes a character, repetitive.
 pub(super) const STRINGS: [&str; 16] = [

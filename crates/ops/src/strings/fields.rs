@@ -2,7 +2,7 @@
 //! `%n` and `%p`. Nothing here knows values: what a field prints, and in which form, is for `rendering.rs`.
 
 use super::invalid;
-use cembra_expr::Limits;
+use crate::strings::limits;
 use cembra_runtime::Fault;
 
 /// A width or a precision, as it is written.
@@ -64,7 +64,7 @@ fn malformed() -> Fault {
 /// # Errors
 /// It is beyond the limit.
 pub(super) fn within_limit(number: usize) -> Result<usize, Fault> {
-    match number <= Limits::FIELD_WIDTH {
+    match number <= limits::FIELD_WIDTH {
         true => Ok(number),
         false => Err(invalid("the format has a width or a precision of more than 1000")),
     }

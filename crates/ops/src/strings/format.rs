@@ -10,8 +10,8 @@ use super::printf::{FAULTS, Format, Print, Printf, Sink, format_scalar, format_t
 use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::{Code, ScalarValue, Value};
 use cembra_runtime::{Bytes, Context, Excerpt, Fault, QType, Scalar, Text};
+use cembra_value::{Code, ScalarValue, Value};
 
 /// A part of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@ use super::made::concatenate;
 use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::Value;
 use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
+use cembra_value::Value;
 
 /// The scalar type of the strings, and whether one is optional; they are all texts or all bytes.
 fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), TypeFault> {
@@ -126,8 +126,8 @@ pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
-    use cembra_expr::Value;
     use cembra_runtime::Scalar;
+    use cembra_value::Value;
 
     #[test]
     fn any_number_of_strings_is_joined_in_order() {

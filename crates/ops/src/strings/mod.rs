@@ -23,6 +23,8 @@ pub(crate) mod strip;
 
 pub(crate) mod made;
 
+pub mod limits;
+
 mod fields;
 mod number;
 mod pattern;

@@ -7,8 +7,8 @@ use super::{Chars, invalid};
 use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Signature, TypeFault};
-use cembra_expr::{ScalarValue, Value};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
 /// A value of a run.

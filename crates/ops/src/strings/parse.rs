@@ -72,8 +72,8 @@ pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::super::eager::{bytes, call, fault, missing_text, some_text, text};
-    use cembra_expr::Value;
     use cembra_runtime::FaultKind;
+    use cembra_value::Value;
 
     #[test]
     fn integers_are_whole_and_fit() {

@@ -8,7 +8,7 @@
 use super::made::copied;
 use super::re2::translated;
 use super::{invalid, text_fault};
-use cembra_expr::Limits;
+use crate::strings::limits;
 use cembra_runtime::{Context, Fault, FaultKind};
 use regex::{CaptureLocations, Regex, RegexBuilder};
 use regex_automata::nfa::thompson::{self, NFA, pikevm};
@@ -46,7 +46,7 @@ pub(super) struct Long {
 }
 
 fn nfa_config() -> thompson::Config {
-    thompson::Config::new().nfa_size_limit(Some(Limits::PATTERN_MEMORY))
+    thompson::Config::new().nfa_size_limit(Some(limits::PATTERN_MEMORY))
 }
 
 fn too_large() -> Fault {
@@ -60,11 +60,11 @@ impl Pattern {
     /// It is no pattern, or one that is too large.
     #[cold]
     pub(super) fn compile(context: &mut Context, pattern: &str) -> Result<Pattern, Fault> {
-        if pattern.len() > Limits::PATTERN_BYTES {
+        if pattern.len() > limits::PATTERN_BYTES {
             return Err(invalid("the pattern is longer than 64 KiB"));
         }
         let translated = translated(pattern)?;
-        let memory = Limits::PATTERN_MEMORY;
+        let memory = limits::PATTERN_MEMORY;
         let regex = match RegexBuilder::new(&translated).size_limit(memory).dfa_size_limit(memory).build() {
             Ok(regex) => regex,
             Err(regex::Error::CompiledTooBig(_)) => return Err(too_large()),
@@ -160,7 +160,7 @@ impl Pattern {
         // The whole text says whether it is too long.
         self.product(text)?;
         let most = (text.len() - from).saturating_mul(self.weight);
-        if most > Limits::MATCHING_WORK {
+        if most > limits::MATCHING_WORK {
             return Err(too_long());
         }
         context.charge(most.saturating_mul(searches))?;
@@ -175,7 +175,7 @@ impl Pattern {
 
     /// The most work that matching the text can take.
     fn product(&self, text: &str) -> Result<usize, Fault> {
-        if text.len() > Limits::MATCHED_BYTES {
+        if text.len() > limits::MATCHED_BYTES {
             return Err(invalid("a text of more than 1 MiB is not matched"));
         }
         Ok(text.len().saturating_mul(self.weight))
@@ -196,7 +196,7 @@ impl Pattern {
 
 /// Charges for matching with choices, if it is not too much for one operator.
 fn charge_product(context: &mut Context, product: usize) -> Result<(), Fault> {
-    if product > Limits::MATCHING_WORK {
+    if product > limits::MATCHING_WORK {
         return Err(too_long());
     }
     context.charge(product)
@@ -212,14 +212,14 @@ impl Long {
     fn compile(pattern: &str) -> Option<Long> {
         let vm = pikevm::Builder::new().thompson(nfa_config()).build(pattern).ok()?;
         let steps = hybrid::dfa::Config::new()
-            .cache_capacity(2 * Limits::PATTERN_MEMORY)
+            .cache_capacity(2 * limits::PATTERN_MEMORY)
             .skip_cache_capacity_check(true)
             // Gives up where there is no more memory.
             .minimum_cache_clear_count(Some(0))
             // Gives up at characters that are not ASCII, if the pattern asks for the ends of words.
             .unicode_word_boundary(true);
         // Backwards a pattern may be larger; it is compiled to be no larger than it could be forwards and back.
-        let backwards = thompson::Config::new().nfa_size_limit(Some(2 * Limits::PATTERN_MEMORY));
+        let backwards = thompson::Config::new().nfa_size_limit(Some(2 * limits::PATTERN_MEMORY));
         let dfa = hybrid::regex::Builder::new().thompson(backwards).dfa(steps).build(pattern).ok()?;
         let vm_cache = vm.create_cache();
         Some(Long { pattern: pattern.into(), dfa, vm, vm_cache })

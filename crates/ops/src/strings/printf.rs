@@ -199,8 +199,8 @@ pub(crate) static PRINTF: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::super::eager::{bytes, call, fault, missing_text, some_text, text};
-    use cembra_expr::{ScalarValue, Value};
     use cembra_runtime::{FaultKind, Scalar};
+    use cembra_value::{ScalarValue, Value};
 
     #[test]
     fn fields_are_filled_in_order() {

@@ -107,8 +107,9 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
 mod tests {
     use super::super::eager::{bytes, call, fault, missing_text, some_text, text};
     use super::*;
-    use cembra_expr::{Limits, ScalarValue, Value};
+    use crate::strings::limits;
     use cembra_runtime::Scalar;
+    use cembra_value::{ScalarValue, Value};
 
     const YES: Value = Value::Present(ScalarValue::Unit);
     const NO: Value = Value::Missing(Scalar::Unit);
@@ -149,9 +150,9 @@ mod tests {
         for pattern in ["(", "[z-a]", "a{2,1}", "\\1", "(?=a)", "\\pL{2000}", "(((a{100}){100}){100})"] {
             assert_eq!(contains_of("a", pattern), fault(FaultKind::Invalid), "{pattern}");
         }
-        assert_eq!(contains_of("a", &"a".repeat(Limits::PATTERN_BYTES + 1)), fault(FaultKind::Invalid));
-        assert_eq!(contains_of(&"a".repeat(Limits::MATCHED_BYTES), "b"), Ok(NO));
-        assert_eq!(contains_of(&"a".repeat(Limits::MATCHED_BYTES + 1), "b"), fault(FaultKind::Invalid));
+        assert_eq!(contains_of("a", &"a".repeat(limits::PATTERN_BYTES + 1)), fault(FaultKind::Invalid));
+        assert_eq!(contains_of(&"a".repeat(limits::MATCHED_BYTES), "b"), Ok(NO));
+        assert_eq!(contains_of(&"a".repeat(limits::MATCHED_BYTES + 1), "b"), fault(FaultKind::Invalid));
         // What other engines take exponential time for.
         assert_eq!(contains_of(&"a".repeat(10_000), "(a*)*(a|aa)+b"), Ok(NO));
     }

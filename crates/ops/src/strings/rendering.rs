@@ -4,7 +4,7 @@
 use super::fields::Field;
 use super::invalid;
 use super::made::{ArenaBytes, StackText};
-use cembra_expr::Limits;
+use crate::strings::limits;
 use cembra_runtime::Fault;
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub(super) enum Rendered<'v> {
 }
 
 /// Room for the digits of any number in any precision.
-type Digits = StackText<{ Limits::FIELD_WIDTH + 400 }>;
+type Digits = StackText<{ limits::FIELD_WIDTH + 400 }>;
 
 /// A rendered value before it is padded.
 #[derive(Clone, Copy)]

@@ -70,8 +70,8 @@ pub(crate) static REPLACE: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::super::eager::{STRINGS, bytes, call, fault, missing_text, some_text, text};
-    use cembra_expr::Value;
     use cembra_runtime::FaultKind;
+    use cembra_value::Value;
 
     #[test]
     fn parts_are_replaced_as_the_standard_library_does() {

@@ -133,7 +133,8 @@ pub(crate) static REPLACE_ALL_REGEX: OpDef = OpDef {
 mod tests {
     use super::super::eager::{bytes, call, fault, missing_text, some_text, text};
     use super::*;
-    use cembra_expr::{Limits, Value};
+    use crate::strings::limits;
+    use cembra_value::Value;
 
     /// What Arolla gives.
     #[test]
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(of(missing_text(), text("b"), text("x")), Ok(missing_text()));
         assert_eq!(of(text("abc"), text("b"), missing_text()), Ok(missing_text()));
         assert_eq!(of(text("abc"), text("("), text("x")), fault(FaultKind::Invalid));
-        assert_eq!(of(text(&"a".repeat(Limits::MATCHED_BYTES + 1)), text("b"), text("")), fault(FaultKind::Invalid));
+        assert_eq!(of(text(&"a".repeat(limits::MATCHED_BYTES + 1)), text("b"), text("")), fault(FaultKind::Invalid));
         let long = "a".repeat(100_000);
         assert_eq!(of(text(&long[..1000]), text("a"), text(&long)), fault(FaultKind::ArenaLimit));
         assert!(of(bytes(b"a"), text("b"), text("x")).is_err());

@@ -165,7 +165,7 @@ fn maximal_suffix(string: &[u8], opposite: bool) -> (usize, usize) {
 mod tests {
     use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
     use super::*;
-    use cembra_expr::{ScalarValue, Value};
+    use cembra_value::{ScalarValue, Value};
 
     /// Every string over `ab` of up to so many letters.
     fn words(longest: u32) -> Vec<Vec<u8>> {

@@ -3,8 +3,8 @@
 use super::Chars;
 use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{custom, strict};
-use cembra_expr::Value;
 use cembra_runtime::{Bytes, Scalar, Text};
+use cembra_value::Value;
 use std::ops::Range;
 
 /// The default of positions: none.
@@ -84,7 +84,7 @@ pub(crate) static SUBSTR: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
-    use cembra_expr::Value;
+    use cembra_value::Value;
 
     /// What Python's `s[start:end]` is.
     fn slice<T: Clone>(items: &[T], start: Option<i64>, end: Option<i64>) -> Vec<T> {

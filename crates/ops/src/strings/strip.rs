@@ -3,8 +3,8 @@
 use super::Chars;
 use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::custom;
-use cembra_expr::Value;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
+use cembra_value::Value;
 
 /// The ends to cut.
 #[derive(Clone, Copy)]
@@ -141,8 +141,8 @@ pub(crate) static RSTRIP: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
-    use cembra_expr::Value;
     use cembra_runtime::Scalar;
+    use cembra_value::Value;
 
     #[test]
     fn texts_lose_the_characters_at_their_ends() {

@@ -1,7 +1,7 @@
 //! Values that tell a wrong operator from a right one: zeros of both signs, ends of ranges, halves, NaN, infinities.
 
-use cembra_expr::ScalarValue;
 use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
 
 /// The special values of a scalar type.
 pub(crate) fn specials(scalar: Scalar) -> Vec<ScalarValue> {

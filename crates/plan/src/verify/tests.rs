@@ -3,10 +3,11 @@
 
 use super::{slots, types, verify};
 use crate::{Action, BlockId, Plan, StepId, ValueId, build};
-use cembra_expr::{Budget, Builder, Expr, Limits, Program, parse};
+use cembra_expr::{Builder, Expr, Program, parse};
 use cembra_ops::Registry;
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::QType;
+use cembra_value::{Budget, Limits};
 use std::collections::BTreeMap;
 
 fn plan_of(program: &Program) -> Plan {

@@ -5,9 +5,10 @@
 use crate::pass::{Options, Prepared};
 use crate::settled::Settled;
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Code, Diagnostic, Diagnostics, NodeId, Program, Value};
+use cembra_expr::{NodeId, Program};
 use cembra_ops::{Argument, OpId, Registry, Resolved, call, id};
 use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Diagnostics, Value};
 use smallvec::SmallVec;
 
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {

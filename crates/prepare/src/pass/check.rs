@@ -5,9 +5,10 @@
 use crate::graph::LoopId;
 use crate::pass::Prepared;
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Budget, Code, Diagnostic, Diagnostics, Program};
+use cembra_expr::Program;
 use cembra_ops::{Meaning, Registry, id};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{Budget, Code, Diagnostic, Diagnostics};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -89,7 +90,7 @@ fn retyped(prepared: &mut Prepared, id: Id) -> Result<(), String> {
     let operands: SmallVec<[Id; 4]> = graph.operands(id).into();
     let found = match graph.kind(id) {
         Kind::Leaf(leaf) => leaves.get(leaf as usize).map(|(_, qtype)| qtype.clone()),
-        Kind::Literal(_) => graph.value(id).map(cembra_expr::Value::qtype),
+        Kind::Literal(_) => graph.value(id).map(cembra_value::Value::qtype),
         // That they are of one type is checked with their loop.
         Kind::State(_) | Kind::Loop(_) => return Ok(()),
         Kind::Where | Kind::Operator { op: id::WHERE, .. } => {

@@ -3,7 +3,8 @@
 use super::{check, rewrite::rebuild};
 use crate::Rewriter;
 use crate::pass::{Options, Prepared};
-use cembra_expr::{Diagnostics, Program};
+use cembra_expr::Program;
+use cembra_value::Diagnostics;
 
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     if options.extensions.is_empty() {

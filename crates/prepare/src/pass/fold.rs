@@ -5,9 +5,10 @@
 use super::rewrite::replace;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Diagnostics, Program, ScalarValue, Value};
+use cembra_expr::Program;
 use cembra_ops::{Registry, Resolved, Signature, call};
 use cembra_runtime::{Fault, Scalar};
+use cembra_value::{Diagnostics, ScalarValue, Value};
 use smallvec::SmallVec;
 
 pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {

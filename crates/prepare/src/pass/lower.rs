@@ -5,9 +5,10 @@ use super::cast::cast_to;
 use super::rewrite::replace;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Code, Diagnostic, Diagnostics, NodeId, Program, Value};
+use cembra_expr::{NodeId, Program};
 use cembra_ops::{Arg, Expansion, Meaning, OpId, Registry, Structure, TypeFault, optional_field};
 use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Diagnostics, Value};
 use smallvec::SmallVec;
 
 pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {

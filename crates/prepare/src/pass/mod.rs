@@ -17,9 +17,10 @@ pub use optimise::{Rewrite, rewrites};
 pub use options::{Mode, Options};
 
 use crate::{Id, RegionId, RegionTree, TypedGraph};
-use cembra_expr::{Diagnostics, Program};
+use cembra_expr::Program;
 use cembra_ops::Registry;
 use cembra_runtime::QType;
+use cembra_value::Diagnostics;
 use std::sync::Arc;
 
 /// A prepared model, or one on its way through the passes.

@@ -8,8 +8,9 @@ use super::fold::is_failing_constant;
 use super::rewrite::replace;
 use crate::pass::{Mode, Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Diagnostics, Program, Value};
+use cembra_expr::Program;
 use cembra_ops::{OpId, Registry};
+use cembra_value::{Diagnostics, Value};
 use site::Site;
 use std::sync::OnceLock;
 

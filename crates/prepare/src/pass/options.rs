@@ -2,8 +2,8 @@
 
 use super::{PASSES, rewrites};
 use crate::Extension;
-use cembra_expr::{Budget, Code, Diagnostic, Diagnostics};
 use cembra_ops::Registry;
+use cembra_value::{Budget, Code, Diagnostic, Diagnostics};
 use std::sync::Arc;
 
 /// Which rewrites the optimiser may use.

@@ -1,7 +1,7 @@
 //! Rewriting a graph node by node, into a new one or in place: what most passes are made of.
 
 use crate::{Id, Prepared, TypedGraph};
-use cembra_expr::{Budget, Diagnostics};
+use cembra_value::{Budget, Diagnostics};
 
 /// Rebuilds the graph: `f` makes each needed node from its copy's operands. Nodes nobody needs are dropped.
 pub(super) fn rebuild(

@@ -4,8 +4,9 @@
 
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, RegionId, TypedGraph};
-use cembra_expr::{Diagnostics, Program, Value};
+use cembra_expr::Program;
 use cembra_ops::{OpId, Registry, id};
+use cembra_value::{Diagnostics, Value};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Reverse;

@@ -7,9 +7,10 @@ mod instance;
 
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limits, Node, NodeId, Program, Value, Vocabulary};
+use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
 use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Value};
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
 use std::cell::LazyCell;

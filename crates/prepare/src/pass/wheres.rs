@@ -13,8 +13,9 @@ mod invariant;
 
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, RegionId, RegionTree, TypedGraph};
-use cembra_expr::{Diagnostics, Program};
+use cembra_expr::Program;
 use cembra_ops::id;
+use cembra_value::Diagnostics;
 use invariant::Invariants;
 use rustc_hash::FxHashMap;
 

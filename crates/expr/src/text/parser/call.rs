@@ -6,7 +6,8 @@ use super::{Meaning, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, OPERATOR, Operation};
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
-use crate::{Code, Diagnostic, Node, NodeId, Span, Value};
+use crate::{Node, NodeId};
+use cembra_value::{Code, Diagnostic, Span, Value};
 use std::borrow::Cow;
 
 /// What is called.

@@ -4,12 +4,13 @@
 
 use super::Parser;
 use super::call::Target;
+use crate::NodeId;
 use crate::infix::{Fixity, GET_FIELD, GET_NTH, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, Operation, WHERE};
 use crate::text::cursor::{Stop, ends_text};
 use crate::text::token::TokenKind;
 use crate::text::types::FieldNames;
-use crate::{Code, Diagnostic, NodeId, ScalarValue, Span, Value};
 use cembra_runtime::Excerpt;
+use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
 /// A part of an expression that is read.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,10 @@
 
 use super::{Meaning, NameMap, Operand, Parser};
 use crate::infix::LAMBDA;
-use crate::limits::Limit;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
-use crate::{Code, Diagnostic, Graph, NameId, Node, NodeId, Span};
+use crate::{Graph, NameId, Node, NodeId};
+use cembra_value::{Code, Diagnostic, Limit, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A function of the text.

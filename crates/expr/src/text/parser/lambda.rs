@@ -3,10 +3,11 @@
 
 use super::Parser;
 use super::expression::{Expect, Frame, Operand};
+use crate::NodeId;
 use crate::infix::{LAMBDA, LOOSEST};
 use crate::text::cursor::{Stop, ends_text};
 use crate::text::token::TokenKind;
-use crate::{Code, Diagnostic, NodeId, Span};
+use cembra_value::{Code, Diagnostic, Span};
 
 /// What joins a local name to its use. It is a word like any other everywhere else.
 const IN: &str = "in";

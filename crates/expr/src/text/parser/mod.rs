@@ -11,10 +11,10 @@ mod signature;
 use super::cursor::{Cursor, Stop};
 use super::token::{Token, TokenKind};
 use crate::infix::Operation;
-use crate::limits::Limit;
 use crate::program::{Input, Output};
-use crate::{Callable, Code, Diagnostic, Diagnostics, Graph, Limits, NameId, NodeId, Program, Span, Value, Vocabulary};
+use crate::{Callable, Graph, NameId, NodeId, Program, Vocabulary};
 use call::{Callee, Keyword};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Span, Value};
 use expression::{Frame, Operand};
 use foldhash::fast::RandomState;
 use function::Function;
@@ -387,7 +387,7 @@ impl<'s, 'v> Parser<'s, 'v> {
     }
 
     fn check_nodes(&mut self, node: NodeId, span: Span) -> Result<NodeId, Stop> {
-        match self.cursor.limits.beyond(&self.program.graph) {
+        match self.program.graph.beyond(&self.cursor.limits) {
             Some(limit) => Err(self.cursor.limit(limit, Some(span))),
             None => Ok(node),
         }
@@ -426,8 +426,8 @@ pub(crate) fn literal_bytes(value: &Value) -> usize {
         Value::Tuple(fields) => fields.iter().map(literal_bytes).sum(),
         Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => 0,
         Value::Scalar(v) | Value::Present(v) => match v {
-            crate::ScalarValue::Text(text) => text.len() + value.qtype().layout().size as usize,
-            crate::ScalarValue::Bytes(bytes) => bytes.len() + value.qtype().layout().size as usize,
+            cembra_value::ScalarValue::Text(text) => text.len() + value.qtype().layout().size as usize,
+            cembra_value::ScalarValue::Bytes(bytes) => bytes.len() + value.qtype().layout().size as usize,
             _ => value.qtype().layout().size as usize,
         },
         Value::Missing(_) => value.qtype().layout().size as usize,

@@ -2,7 +2,8 @@
 
 use super::NameMap;
 use super::call::Keyword;
-use crate::{Callable, Code, Diagnostic, Span, Value};
+use crate::Callable;
+use cembra_value::{Code, Diagnostic, Span, Value};
 
 /// The parameters of what is called.
 #[derive(Clone, Copy)]

@@ -5,9 +5,10 @@ use super::{Run, rules_of};
 use crate::pass::cast::bind;
 use crate::pass::fold::fold;
 use crate::{Id, Kind, TypedGraph};
-use cembra_expr::{NodeId, ScalarValue, Value};
+use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
 /// A chain of rules is short, and this keeps it so.

@@ -3,7 +3,8 @@
 //!
 //! Sets are shared: most nodes of a function have one of few.
 
-use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, NameId, Node, NodeId};
+use cembra_expr::{Graph, NameId, Node, NodeId};
+use cembra_value::{Code, Diagnostic, Diagnostics};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 

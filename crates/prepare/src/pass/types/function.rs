@@ -11,9 +11,10 @@ use super::{
 };
 use crate::pass::Prepared;
 use crate::{Id, Kind};
-use cembra_expr::{Code, Diagnostic, Diagnostics, Graph, Limit, NameId, Node, NodeId, ScalarValue, Value};
+use cembra_expr::{Graph, NameId, Node, NodeId};
 use cembra_ops::{Arg, Instantiation, OpId, Registry, Sequence, Stop, TypeFault, id};
 use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;

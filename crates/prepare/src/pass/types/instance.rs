@@ -6,9 +6,10 @@ use super::function::{Passed, too_much};
 use crate::graph::LoopId;
 use crate::pass::Prepared;
 use crate::{Id, Kind};
-use cembra_expr::{Diagnostic, NodeId, Value};
+use cembra_expr::NodeId;
 use cembra_ops::{Arg, Expansion, Instantiation, Meaning, OpId, Round, Sequence, Stop, TypeFault, common_type};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{Diagnostic, Value};
 use smallvec::SmallVec;
 use std::rc::Rc;
 

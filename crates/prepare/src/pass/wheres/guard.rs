@@ -13,9 +13,10 @@ mod path;
 use super::Analysis;
 use crate::pass::Prepared;
 use crate::{Id, Kind, RegionId, TypedGraph};
-use cembra_expr::{Node, NodeId, Program, ScalarValue, Value};
+use cembra_expr::{Node, NodeId, Program};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use path::{Path, Paths, bound, reduce};
 use rustc_hash::FxHashMap;
 

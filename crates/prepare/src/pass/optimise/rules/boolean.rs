@@ -1,8 +1,8 @@
 //! Booleans: negations, and comparisons that a condition turns into masks.
 
 use super::{Compat, Id, Rewrite, Site, Strict};
-use cembra_expr::{ScalarValue, Value};
 use cembra_ops::{OpId, id};
+use cembra_value::{ScalarValue, Value};
 
 /// The comparisons that answer with a boolean, each with the one that answers with a mask.
 const MASK_FORMS: [(OpId, OpId); 6] = [

@@ -2,9 +2,9 @@
 //! nothing is not evaluated any more.
 
 use super::{Id, Rewrite, Site, Strict};
-use cembra_expr::{ScalarValue, Value};
 use cembra_ops::id;
 use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 
 const IF_LITERAL: &str = "if `a` or `b` is a literal";
 

@@ -1,8 +1,8 @@
 //! Tuples.
 
 use super::{Rewrite, Strict};
-use cembra_expr::ScalarValue;
 use cembra_ops::id;
+use cembra_value::ScalarValue;
 
 pub(super) static RULES: &[Rewrite] = &[Rewrite {
     name: "core.get_nth(core.make_tuple(.., e, ..)) -> e",

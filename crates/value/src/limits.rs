@@ -2,7 +2,7 @@
 //! runs a model checks the limits of that stage and says which was exceeded with [`Limits::exceeded`]. What a limit protects
 //! and what happens beyond it is in `docs/limits.md`.
 
-use crate::{Code, Diagnostic, Graph};
+use crate::{Code, Diagnostic};
 use cembra_runtime::{Arena, Context, Extent, QType};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ macro_rules! limits {
         /// stages; each looks at its own fields.
         ///
         /// ```
-        /// use cembra_expr::Limits;
+        /// use cembra_value::Limits;
         ///
         /// let limits = Limits { nodes: 1_000, ..Limits::default() };
         /// assert_eq!((limits.nodes, limits.nesting), (1_000, 256));
@@ -61,13 +61,13 @@ macro_rules! limits {
             /// of seconds. Digits may have `_` between them.
             ///
             /// ```
-            /// use cembra_expr::Limits;
+            /// use cembra_value::Limits;
             ///
             /// let mut limits = Limits::default();
             /// limits.set("nodes", "20_000")?;
             /// assert_eq!(limits, Limits { nodes: 20_000, ..Limits::default() });
             /// assert_eq!(limits.set("nodes", "many").unwrap_err().message(), "the limit `nodes` is a whole number, not `many`");
-            /// # Ok::<(), cembra_expr::Diagnostic>(())
+            /// # Ok::<(), cembra_value::Diagnostic>(())
             /// ```
             ///
             /// # Errors
@@ -137,21 +137,6 @@ limits! {
     StringWork string_work: u64 = Context::STRING_WORK, "bytes of strings read", "read shorter strings, or read them less often";
 }
 
-/// Limits of single operators. They are what their kernels are made for, and the same for every model.
-impl Limits {
-    /// The greatest width and the greatest precision of a field of `strings.printf` and `strings.format`.
-    pub const FIELD_WIDTH: usize = 1_000;
-    /// Bytes of a regular expression.
-    pub const PATTERN_BYTES: usize = 64 << 10;
-    /// Bytes of memory a compiled regular expression takes, and of the automaton that matching builds.
-    pub const PATTERN_MEMORY: usize = 1 << 20;
-    /// Bytes of a text that a regular expression is matched with.
-    pub const MATCHED_BYTES: usize = 1 << 20;
-    /// The work of matching a text with a regular expression whose choices have to be followed one by one, in the units of
-    /// [`Limits::string_work`].
-    pub const MATCHING_WORK: usize = 128 << 20;
-}
-
 /// What limits are counted in: how messages show it, and how it is read.
 trait Amount: Sized {
     /// What it is called.
@@ -216,15 +201,6 @@ impl Limits {
 }
 
 impl Limits {
-    /// The limit of its size that a graph exceeds, if it does.
-    pub(crate) fn beyond(&self, graph: &Graph) -> Option<Limit> {
-        match graph {
-            _ if graph.len() > self.nodes => Some(Limit::Nodes),
-            _ if graph.operand_count() > self.operands => Some(Limit::Operands),
-            _ => None,
-        }
-    }
-
     /// How large the types of a model may be, all together in fields and each in nesting. At most as many fields as still
     /// have an address of 32 bits, whatever they hold.
     #[must_use]

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// the present one.
 ///
 /// ```
-/// use cembra_expr::ValueRef;
+/// use cembra_value::ValueRef;
 ///
 /// assert_eq!(ValueRef::from(Some(2.5)), ValueRef::Float64(2.5));
 /// assert_eq!(ValueRef::from(None::<&str>), ValueRef::Missing);

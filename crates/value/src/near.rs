@@ -20,7 +20,7 @@ const SUGGESTED: usize = 3;
 /// suggested for long names, and of very many not all are looked at.
 ///
 /// ```
-/// use cembra_expr::near_names;
+/// use cembra_value::near_names;
 ///
 /// assert_eq!(near_names("Lenght", 2, ["width", "length", "length2"]), ["length", "length2"]);
 /// assert!(near_names("depth", 2, ["width", "length"]).is_empty());

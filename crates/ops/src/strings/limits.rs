@@ -1,0 +1,14 @@
+//! Limits of single operators. They are what their kernels are made for, and the same for every model; those that a host
+//! sets are in `cembra_value::Limits`.
+
+/// The greatest width and the greatest precision of a field of `strings.printf` and `strings.format`.
+pub const FIELD_WIDTH: usize = 1_000;
+/// Bytes of a regular expression.
+pub const PATTERN_BYTES: usize = 64 << 10;
+/// Bytes of memory a compiled regular expression takes, and of the automaton that matching builds.
+pub const PATTERN_MEMORY: usize = 1 << 20;
+/// Bytes of a text that a regular expression is matched with.
+pub const MATCHED_BYTES: usize = 1 << 20;
+/// The work of matching a text with a regular expression whose choices have to be followed one by one, in the units of
+/// `Limits::string_work`.
+pub const MATCHING_WORK: usize = 128 << 20;

@@ -1,0 +1,20 @@
+//! What every stage shares and none owns: values by bits, places in a source, diagnostics, and how much a model may take.
+//!
+//! There is no expression here, no operator and no text language: the form of a value that people write is the business of
+//! `cembra-expr`.
+
+mod diagnostic;
+mod limits;
+mod near;
+mod span;
+mod value;
+mod value_ref;
+mod value_run;
+
+pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
+pub use limits::{Budget, Limit, Limits};
+pub use near::near_names;
+pub use span::Span;
+pub use value::{ScalarValue, Value};
+pub use value_ref::ValueRef;
+pub use value_run::ValueRun;
