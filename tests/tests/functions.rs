@@ -3,8 +3,8 @@
 
 use cembra::{Backend, Model, ModelExecutor, Options, Tier};
 use cembra_native::lanes::{self, Lanes, Output, RowFunction};
-use cembra_ops::{Outcome, Tape};
 use cembra_runtime::{Context, MachineType, RuntimeFn};
+use cembra_tape::{Outcome, Tape};
 
 /// A NaN is as good as another.
 trait Float: Copy {

@@ -66,14 +66,15 @@ pub use cembra_expr::{
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
 pub use cembra_ops::{
-    Arguments, Bin, Cell, Cmp, Datum, Fallible, Law, OpDef, OpId, Presence, RegisterError, Registry, Shift, Tape,
-    TypeFault, Un, UserArgument, UserFunction, UserOperator, UserResult, Val,
+    Arguments, Fallible, Law, OpDef, OpId, RegisterError, Registry, TypeFault, UserArgument, UserFunction,
+    UserOperator, UserResult,
 };
 pub use cembra_prepare::{Extension, Id, Mode, PASSES, Pass, Rewrite, Rewriter, rewrites};
 pub use cembra_runtime::{
     Bytes, Cancellation, CodePages, Context, FaultKind, FramePtr, MachineType, Optional, QType, RuntimeFn, STATUS_OK,
     Scalar, Shape, Text,
 };
+pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 pub use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, Limits, ScalarValue, Span, Value, ValueRef};
 pub use combine::{Chain, Filtered};
 pub use error::Error;

@@ -7,8 +7,8 @@ use crate::cells::clif_type;
 use crate::instructions;
 use crate::isa;
 use crate::player::Player;
-use cembra_ops::{Bin, Instr, Tape, Un};
 use cembra_runtime::MachineType;
+use cembra_tape::{Bin, Instr, Tape, Un};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 

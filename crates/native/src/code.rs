@@ -5,8 +5,8 @@
 use crate::error::{Error, ErrorKind};
 use crate::isa::{Isas, Tier};
 use crate::lower::{self, Outline, Workspace};
-use cembra_ops::Tape;
 use cembra_plan::{Binding, Plan, StepId};
+use cembra_tape::Tape;
 use cembra_value::{Budget, Limit};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;

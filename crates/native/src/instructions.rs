@@ -4,8 +4,8 @@
 
 use crate::cells::clif_type;
 use crate::player::Surroundings;
-use cembra_ops::{Bin, Cmp, Shift, Tape, Un, Val};
 use cembra_runtime::{Context, MachineType, RuntimeFn};
+use cembra_tape::{Bin, Cmp, Shift, Tape, Un, Val};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;

@@ -1,8 +1,8 @@
 //! Pairs: two divisions of FLOAT64 on a tape, or two square roots, of which neither needs the other's result. A processor is
 //! busy with two of them in one vector instruction no longer than with one alone, and nothing else takes it as long.
 
-use cembra_ops::{Bin, Instr, Tape, Un};
 use cembra_runtime::MachineType;
+use cembra_tape::{Bin, Instr, Tape, Un};
 
 /// How far apart on the tape the two of a pair may be.
 const FARTHEST: usize = 64;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     /// The pairs of a tape on two numbers, on which everything is live.
-    fn pairs(build: impl FnOnce(&mut Tape, cembra_ops::Val, cembra_ops::Val)) -> Vec<(usize, usize, Vec<usize>)> {
+    fn pairs(build: impl FnOnce(&mut Tape, cembra_tape::Val, cembra_tape::Val)) -> Vec<(usize, usize, Vec<usize>)> {
         let mut tape = Tape::new();
         let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64));
         build(&mut tape, x, y);

@@ -5,8 +5,8 @@ use crate::blends::{self, Form};
 use crate::cells::clif_type;
 use crate::pairs::{self, Pair};
 use crate::{instructions, isa, texts};
-use cembra_ops::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, STATUS_FAULT};
+use cembra_tape::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cranelift_codegen::ir::{
     self, AbiParam, AliasRegion, InstBuilder, MemFlagsData, SigRef, SourceLoc, StackSlot, StackSlotData, StackSlotKind,
     types,

@@ -2,7 +2,7 @@
 //! is read as one, without a move from one kind of register to the other. What was loaded before is removed if nobody uses it.
 
 use crate::player::Player;
-use cembra_ops::Val;
+use cembra_tape::Val;
 use cranelift_codegen::ir::{self, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 use rustc_hash::FxHashSet;
 

@@ -6,10 +6,9 @@
 mod specials;
 
 use cembra_native::lanes::{self, Failed, Lanes, Output};
-use cembra_ops::{
-    Bin, Cell, Cmp, Datum, Lower, Mask, Operand, Outcome, Presence, Registry, Shift, Tape, Un, Val, lower,
-};
+use cembra_ops::{Lower, Operand, Registry, lower};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, Scalar};
+use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Presence, Shift, Tape, Un, Val};
 use cembra_value::{Budget, Limits};
 use specials::specials;
 

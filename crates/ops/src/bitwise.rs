@@ -2,8 +2,9 @@
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Example, Overload, Promotion, Rule, Shift, Tape, Un, Val};
+use crate::{Example, Overload, Promotion, Rule};
 use cembra_runtime::MachineType;
+use cembra_tape::{Bin, Cell, Shift, Tape, Un, Val};
 
 const fn operator(
     name: &'static str,

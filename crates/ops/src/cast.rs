@@ -4,8 +4,9 @@
 use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{Weak, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
-use crate::{Bin, Cell, Cmp, OpId, Registry, Rule, Shift, Tape, Un, Val, id};
+use crate::{OpId, Registry, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
+use cembra_tape::{Bin, Cell, Cmp, Shift, Tape, Un, Val};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 

@@ -5,8 +5,9 @@
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::work::Work;
-use crate::{Bin, Cell, Cmp, Datum, Example, Mask, Overload, Promotion, Tape, Val};
+use crate::{Example, Overload, Promotion};
 use cembra_runtime::{Bytes, Context, MachineType, RuntimeFn, Text};
+use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Tape, Val};
 use std::cmp::Ordering;
 
 trait Ordered: Sized {

@@ -2,9 +2,10 @@
 
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
-use crate::{Cell, Direct, Recording, Tape};
+use crate::{Direct, Recording};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
+use cembra_tape::{Cell, Tape};
 use cembra_value::Value;
 use std::any::Any;
 use std::rc::Rc;

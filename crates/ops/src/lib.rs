@@ -7,7 +7,6 @@
 mod annotation;
 mod bitwise;
 mod call;
-mod cell;
 mod comparison;
 mod compound;
 mod definition;
@@ -23,7 +22,6 @@ mod qtype;
 mod registry;
 mod sequence;
 mod structure;
-mod tape;
 mod tuple;
 mod typing;
 mod user;
@@ -35,7 +33,6 @@ mod random;
 mod strings;
 
 pub use call::call;
-pub use cell::{Cell, Datum, Presence};
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;
 pub use definition::{
@@ -48,6 +45,5 @@ pub use qtype::compare_types;
 pub use registry::{OpId, Registry, id};
 pub use sequence::Sequence;
 pub use strings::limits;
-pub use tape::{Bin, Cmp, Instr, Mask, Outcome, Shift, Tape, Un, Val};
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
 pub use user::{Arguments, Fallible, Recording, RegisterError, UserArgument, UserFunction, UserOperator, UserResult};

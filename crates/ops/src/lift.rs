@@ -2,8 +2,9 @@
 //! present where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
 
 use crate::definition::PresenceRule;
-use crate::{Cell, Datum, Instr, Lower, Operand, Overload, Presence, Tape};
+use crate::{Lower, Operand, Overload};
 use cembra_runtime::MachineType;
+use cembra_tape::{Cell, Datum, Instr, Presence, Tape};
 use smallvec::SmallVec;
 
 /// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players

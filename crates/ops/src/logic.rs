@@ -4,8 +4,9 @@
 use crate::definition::{Arg, BINARY, Expansion, Law, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
-use crate::{Cell, Presence, Promotion, Rule};
+use crate::{Promotion, Rule};
 use cembra_runtime::{Bytes, QType, Scalar, Text};
+use cembra_tape::{Cell, Presence};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
@@ -21,7 +22,7 @@ const AND_RULE: Rule = |t, a| {
     let value = t.mand(x, y);
     let not_decided = t.mnot(decided);
     let value = t.mand(value, not_decided);
-    Cell { presence: Presence::from_mask(presence, t), datum: crate::Datum::Flag(value) }
+    Cell { presence: Presence::from_mask(presence, t), datum: cembra_tape::Datum::Flag(value) }
 };
 
 pub(crate) static LOGICAL_AND: OpDef = OpDef {
@@ -59,7 +60,7 @@ const OR_RULE: Rule = |t, a| {
     let value = t.mor(true_x, true_y);
     let both = t.mand(hx, hy);
     let presence = t.mor(value, both);
-    Cell { presence: Presence::from_mask(presence, t), datum: crate::Datum::Flag(value) }
+    Cell { presence: Presence::from_mask(presence, t), datum: cembra_tape::Datum::Flag(value) }
 };
 
 pub(crate) static LOGICAL_OR: OpDef = OpDef {

@@ -1,10 +1,11 @@
 //! Presence: asking for it, combining it, choosing by it. Masks are optional units: a condition holds where it is present.
 
+use crate::Rule;
 use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
-use crate::{Cell, Presence, Rule};
 use cembra_runtime::{Bytes, Fault, FaultKind, QType, Scalar, Text};
+use cembra_tape::{Cell, Presence};
 use cembra_value::Value;
 use smallvec::smallvec;
 
@@ -42,7 +43,7 @@ macro_rules! unary {
     };
 }
 
-const HAS_RULE: Rule = |_, a| Cell { presence: a[0].presence, datum: crate::Datum::Unit };
+const HAS_RULE: Rule = |_, a| Cell { presence: a[0].presence, datum: cembra_tape::Datum::Unit };
 pub(crate) static HAS: OpDef = OpDef {
     name: "core.has",
     aliases: &["has"],
@@ -60,7 +61,7 @@ pub(crate) static HAS: OpDef = OpDef {
 const PRESENCE_NOT_RULE: Rule = |t, a| {
     let has = a[0].has(t);
     let not = t.mnot(has);
-    Cell { presence: Presence::from_mask(not, t), datum: crate::Datum::Unit }
+    Cell { presence: Presence::from_mask(not, t), datum: cembra_tape::Datum::Unit }
 };
 pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     name: "core.presence_not",
@@ -335,7 +336,7 @@ const ASSERTION_RULE: Rule = |t, a| {
     let holds = a[1].has(t);
     let broken = t.mnot(holds);
     let operands = match a[2].datum {
-        crate::Datum::Text { ptr, len } => [Some(ptr), Some(len)],
+        cembra_tape::Datum::Text { ptr, len } => [Some(ptr), Some(len)],
         _ => [None, None],
     };
     t.fault_if(broken, FaultKind::Assertion, operands);

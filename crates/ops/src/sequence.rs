@@ -6,13 +6,14 @@
 
 pub(crate) mod slice;
 
+use crate::Rule;
 use crate::cast::cast_to;
 use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param, param_or};
 use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
 use crate::typing::{TypeFault, common_type};
-use crate::{Cell, Cmp, Rule};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
+use cembra_tape::{Cell, Cmp};
 use cembra_value::{Code, ScalarValue, Value};
 use std::rc::Rc;
 

@@ -4,11 +4,9 @@
 
 mod specials;
 
-use cembra_ops::{
-    Argument, Cell, Datum, Lower, OpDef, Outcome, Overload, Presence, PresenceRule, Registry, Resolved, Signature,
-    Tape, call, lower,
-};
+use cembra_ops::{Argument, Lower, OpDef, Overload, PresenceRule, Registry, Resolved, Signature, call, lower};
 use cembra_runtime::{FaultKind, MachineType, QType, Scalar};
+use cembra_tape::{Cell, Datum, Outcome, Presence, Tape};
 use cembra_value::{ScalarValue, Value};
 use specials::specials;
 

@@ -2,8 +2,9 @@
 //! instructions of three operands. The host has more, and the tests from outside run on the host.
 
 use super::*;
-use cembra_ops::{Cell, Datum, Instr, Lower, Operand, Outcome, Presence, Registry, lower};
+use cembra_ops::{Lower, Operand, Registry, lower};
 use cembra_runtime::{MachineType, Scalar};
+use cembra_tape::{Cell, Datum, Instr, Outcome, Presence};
 use cranelift_codegen::isa::lookup;
 use cranelift_codegen::settings::{self, Configurable};
 

@@ -4,16 +4,17 @@ use super::Lowering;
 use crate::cells::{Cell, Datum, Presence};
 use crate::notes::Notes;
 use crate::player::Player;
-use cembra_ops::{self as ops, Tape};
+use cembra_ops as ops;
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
+use cembra_tape::{self as tape, Tape};
 use cembra_value::{ScalarValue, Value};
 use cranelift_codegen::ir;
 
 /// A value of the plan on a tape.
 #[derive(Clone)]
 enum TapeCell {
-    Scalar(ops::Cell),
+    Scalar(tape::Cell),
     Tuple(Vec<TapeCell>),
 }
 
@@ -30,7 +31,7 @@ impl Lowering<'_, '_, '_> {
                 Action::Operator { op, overload, .. } => {
                     let def = self.plan.registry().get(op);
                     let overload = &def.overloads()[usize::from(overload)];
-                    let args: smallvec::SmallVec<[ops::Cell; 4]> =
+                    let args: smallvec::SmallVec<[tape::Cell; 4]> =
                         plan.args(step).iter().map(|arg| self.scalar(&mut line, *arg)).collect();
                     TapeCell::Scalar(ops::lower(self.tape, def.presence, overload, &args))
                 }
@@ -42,7 +43,7 @@ impl Lowering<'_, '_, '_> {
                 Action::Field(index) => self.field(&mut line, plan.args(step)[0], index as usize),
                 Action::Has => {
                     let presence = self.scalar(&mut line, plan.args(step)[0]).presence;
-                    TapeCell::Scalar(ops::Cell { presence, datum: ops::Datum::Unit })
+                    TapeCell::Scalar(tape::Cell { presence, datum: tape::Datum::Unit })
                 }
                 Action::Where { .. } | Action::Loop { .. } => continue,
             };
@@ -71,11 +72,11 @@ impl Lowering<'_, '_, '_> {
         *self.line = line;
     }
 
-    fn scalar(&mut self, line: &mut Line, value: ValueId) -> ops::Cell {
+    fn scalar(&mut self, line: &mut Line, value: ValueId) -> tape::Cell {
         match self.import(line, value) {
             TapeCell::Scalar(cell) => cell,
             // Operators take scalars; their overloads were matched to types.
-            TapeCell::Tuple(_) => ops::Cell::missing(Scalar::Unit, self.tape),
+            TapeCell::Tuple(_) => tape::Cell::missing(Scalar::Unit, self.tape),
         }
     }
 
@@ -112,7 +113,7 @@ impl Lowering<'_, '_, '_> {
                 let cell = self.cell(value);
                 let mut cell = line.enter(self.tape, &cell, &plan.value(value).qtype);
                 // Where a literal text is, its template knows; how long it is, the tape.
-                if let TapeCell::Scalar(ops::Cell { datum: ops::Datum::Text { len, .. }, .. }) = &mut cell
+                if let TapeCell::Scalar(tape::Cell { datum: tape::Datum::Text { len, .. }, .. }) = &mut cell
                     && let Some(bytes) = literal.and_then(text_bytes)
                 {
                     *len = self.tape.konst(MachineType::I64, bytes as u64);
@@ -125,11 +126,11 @@ impl Lowering<'_, '_, '_> {
     }
 
     /// A literal as constants of the tape; none for texts and tuples.
-    fn constant(&mut self, literal: &Value) -> Option<ops::Cell> {
+    fn constant(&mut self, literal: &Value) -> Option<tape::Cell> {
         match literal {
-            Value::Missing(scalar) => Some(ops::Cell::missing(*scalar, self.tape)),
+            Value::Missing(scalar) => Some(tape::Cell::missing(*scalar, self.tape)),
             Value::Scalar(v) | Value::Present(v) if !v.scalar().is_string() => {
-                Some(ops::Cell::present(ops::Datum::from_bits(v.scalar(), v.bits(), self.tape)))
+                Some(tape::Cell::present(tape::Datum::from_bits(v.scalar(), v.bits(), self.tape)))
             }
             _ => None,
         }
@@ -154,8 +155,8 @@ pub(super) struct Line {
     cells: Notes<TapeCell>,
     /// The values that are used elsewhere, and the instructions whose results they are made of.
     kept: Vec<ValueId>,
-    vals: Vec<ops::Val>,
-    masks: Vec<ops::Mask>,
+    vals: Vec<tape::Val>,
+    masks: Vec<tape::Mask>,
     /// For each instruction whether it is needed, and what the player made of it.
     live: Vec<bool>,
     values: Vec<Option<ir::Value>>,
@@ -176,12 +177,12 @@ impl Line {
         self.masks.clear();
     }
 
-    fn number(&mut self, tape: &mut Tape, value: ir::Value, ty: MachineType) -> ops::Val {
+    fn number(&mut self, tape: &mut Tape, value: ir::Value, ty: MachineType) -> tape::Val {
         self.inputs.push(value);
         tape.input(ty)
     }
 
-    fn flag(&mut self, tape: &mut Tape, value: ir::Value) -> ops::Mask {
+    fn flag(&mut self, tape: &mut Tape, value: ir::Value) -> tape::Mask {
         self.inputs.push(value);
         tape.input_mask()
     }
@@ -193,42 +194,42 @@ impl Line {
             return TapeCell::Tuple(fields);
         }
         let presence = match cell.presence {
-            Presence::Present => ops::Presence::Present,
-            Presence::Missing => ops::Presence::Missing,
-            Presence::Flag(flag) => ops::Presence::When(self.flag(tape, flag)),
+            Presence::Present => tape::Presence::Present,
+            Presence::Missing => tape::Presence::Missing,
+            Presence::Flag(flag) => tape::Presence::When(self.flag(tape, flag)),
         };
         let datum = match &cell.datum {
-            Datum::Flag(value) => ops::Datum::Flag(self.flag(tape, *value)),
+            Datum::Flag(value) => tape::Datum::Flag(self.flag(tape, *value)),
             Datum::Num(value) => {
                 let ty = qtype.scalar().and_then(Scalar::machine_type).unwrap_or(MachineType::I64);
-                ops::Datum::Num(self.number(tape, *value, ty))
+                tape::Datum::Num(self.number(tape, *value, ty))
             }
-            Datum::Text(ptr, len) => ops::Datum::Text {
+            Datum::Text(ptr, len) => tape::Datum::Text {
                 ptr: self.number(tape, *ptr, MachineType::I64),
                 len: self.number(tape, *len, MachineType::I64),
             },
-            Datum::Nothing | Datum::Tuple(_) => ops::Datum::from_bits(qtype.scalar().unwrap_or(Scalar::Unit), 0, tape),
+            Datum::Nothing | Datum::Tuple(_) => tape::Datum::from_bits(qtype.scalar().unwrap_or(Scalar::Unit), 0, tape),
         };
-        TapeCell::Scalar(ops::Cell { presence, datum })
+        TapeCell::Scalar(tape::Cell { presence, datum })
     }
 }
 
 impl TapeCell {
     /// The instructions whose results the cell is made of.
-    fn roots(&self, vals: &mut Vec<ops::Val>, masks: &mut Vec<ops::Mask>) {
+    fn roots(&self, vals: &mut Vec<tape::Val>, masks: &mut Vec<tape::Mask>) {
         match self {
             TapeCell::Tuple(fields) => fields.iter().for_each(|field| field.roots(vals, masks)),
             TapeCell::Scalar(cell) => {
                 match cell.presence {
-                    ops::Presence::When(mask) => masks.push(mask),
-                    ops::Presence::Missing => return,
-                    ops::Presence::Present => {}
+                    tape::Presence::When(mask) => masks.push(mask),
+                    tape::Presence::Missing => return,
+                    tape::Presence::Present => {}
                 }
                 match cell.datum {
-                    ops::Datum::Unit => {}
-                    ops::Datum::Flag(mask) => masks.push(mask),
-                    ops::Datum::Num(val) => vals.push(val),
-                    ops::Datum::Text { ptr, len } => vals.extend([ptr, len]),
+                    tape::Datum::Unit => {}
+                    tape::Datum::Flag(mask) => masks.push(mask),
+                    tape::Datum::Num(val) => vals.push(val),
+                    tape::Datum::Text { ptr, len } => vals.extend([ptr, len]),
                 }
             }
         }
@@ -243,15 +244,15 @@ impl TapeCell {
             },
             TapeCell::Scalar(cell) => {
                 let presence = match cell.presence {
-                    ops::Presence::Present => Presence::Present,
-                    ops::Presence::Missing => Presence::Missing,
-                    ops::Presence::When(mask) => values[mask.index()].map_or(Presence::Missing, Presence::Flag),
+                    tape::Presence::Present => Presence::Present,
+                    tape::Presence::Missing => Presence::Missing,
+                    tape::Presence::When(mask) => values[mask.index()].map_or(Presence::Missing, Presence::Flag),
                 };
                 let datum = match (cell.datum, presence) {
-                    (ops::Datum::Unit, _) | (_, Presence::Missing) => Datum::Nothing,
-                    (ops::Datum::Flag(mask), _) => values[mask.index()].map_or(Datum::Nothing, Datum::Flag),
-                    (ops::Datum::Num(val), _) => values[val.index()].map_or(Datum::Nothing, Datum::Num),
-                    (ops::Datum::Text { ptr, len }, _) => match (values[ptr.index()], values[len.index()]) {
+                    (tape::Datum::Unit, _) | (_, Presence::Missing) => Datum::Nothing,
+                    (tape::Datum::Flag(mask), _) => values[mask.index()].map_or(Datum::Nothing, Datum::Flag),
+                    (tape::Datum::Num(val), _) => values[val.index()].map_or(Datum::Nothing, Datum::Num),
+                    (tape::Datum::Text { ptr, len }, _) => match (values[ptr.index()], values[len.index()]) {
                         (Some(ptr), Some(len)) => Datum::Text(ptr, len),
                         _ => Datum::Nothing,
                     },

@@ -2,7 +2,8 @@
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Cmp, Promotion, Rule, Tape, Un};
+use crate::{Promotion, Rule};
+use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 
 const fn binary(
     name: &'static str,

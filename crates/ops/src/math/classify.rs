@@ -2,7 +2,8 @@
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::{MaskValue, mask, strict};
-use crate::{Cell, Cmp, Datum, Example, Presence, Promotion, Rule, Un};
+use crate::{Example, Promotion, Rule};
+use cembra_tape::{Cell, Cmp, Datum, Presence, Un};
 
 const fn question(
     name: &'static str,

@@ -1,10 +1,11 @@
 //! Nearness of two numbers, computed in FLOAT64 whatever their types.
 
+use crate::Rule;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::typing::{Argument, Signature, TypeFault};
-use crate::{Bin, Cell, Cmp, Rule, Un};
 use cembra_runtime::{QType, Scalar};
+use cembra_tape::{Bin, Cell, Cmp, Un};
 use cembra_value::{ScalarValue, Value};
 
 fn is_close_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {

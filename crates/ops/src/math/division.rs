@@ -2,8 +2,9 @@
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, ex};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Cmp, Promotion, Rule, Tape, Un, Val};
+use crate::{Promotion, Rule};
 use cembra_runtime::{Fault, FaultKind, MachineType, RuntimeFn, math};
+use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
 
 const DIVIDE_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
@@ -66,7 +67,7 @@ pub(crate) static FMOD: OpDef = OpDef {
 const ZERO: Fault = Fault::new(FaultKind::DivisionByZero);
 
 /// Faults on a zero divisor and returns one that can be divided by: 1 in place of 0 and of -1.
-fn guard(t: &mut Tape, y: Val) -> (Val, crate::Mask) {
+fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
     let (zero, one, minus) = (t.konst_like(y, 0.0), t.konst_like(y, 1.0), t.konst_like(y, -1.0));
     let is_zero = t.cmp(Cmp::Eq, y, zero);
     t.fault_if(is_zero, FaultKind::DivisionByZero, [None, None]);
@@ -80,10 +81,10 @@ struct Truncated {
     quotient: Val,
     rest: Val,
     /// There is a rest, and the signs differ.
-    rounded_up: crate::Mask,
+    rounded_up: cembra_tape::Mask,
     divisor: Val,
     /// The true divisor is -1, for which the quotient may not be representable.
-    by_minus_one: crate::Mask,
+    by_minus_one: cembra_tape::Mask,
 }
 
 fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
@@ -192,7 +193,7 @@ fn nan(t: &mut Tape, like: Val) -> Val {
 }
 
 /// Where the sign bit of a float is set.
-fn sign_bit(t: &mut Tape, x: Val) -> crate::Mask {
+fn sign_bit(t: &mut Tape, x: Val) -> cembra_tape::Mask {
     let as_int = if t.ty(x) == MachineType::F32 { MachineType::I32 } else { MachineType::I64 };
     let bits = t.un(Un::Bitcast(as_int), x);
     let zero = t.konst_like(bits, 0.0);
@@ -200,7 +201,7 @@ fn sign_bit(t: &mut Tape, x: Val) -> crate::Mask {
 }
 
 /// Faults on a zero divisor; returns the quotient, its magnitude being finite, and the constant 0.
-fn float_quotient(t: &mut Tape, x: Val, y: Val) -> (Val, crate::Mask, Val) {
+fn float_quotient(t: &mut Tape, x: Val, y: Val) -> (Val, cembra_tape::Mask, Val) {
     let zero = t.konst_like(y, 0.0);
     let is_zero = t.cmp(Cmp::Eq, y, zero);
     t.fault_if(is_zero, FaultKind::DivisionByZero, [None, None]);

@@ -2,8 +2,9 @@
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
-use crate::{Cell, Example, Promotion, Rule, Tape};
+use crate::{Example, Promotion, Rule};
 use cembra_runtime::{MachineType, RuntimeFn, math};
+use cembra_tape::{Cell, Tape};
 
 /// A total function of one float.
 pub(super) const fn function(

@@ -1,8 +1,9 @@
 //! The larger and the smaller of two numbers: a NaN wins, and of two zeros the first operand.
 
+use crate::Rule;
 use crate::definition::{BINARY, Meaning, OpDef, ex};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Cmp, Rule, Tape};
+use cembra_tape::{Bin, Cell, Cmp, Tape};
 
 // `FMax(y, x)` is `y > x ? y : x`: the first operand of the operator on ties, and on a NaN first operand. A NaN second
 // operand has to be put right; where it is a constant that check disappears.

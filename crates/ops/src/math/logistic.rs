@@ -4,8 +4,9 @@
 use super::exponential::{call, function};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Cmp, Promotion, Rule, Un};
+use crate::{Promotion, Rule};
 use cembra_runtime::{RuntimeFn, math};
+use cembra_tape::{Bin, Cell, Cmp, Un};
 use cembra_value::{ScalarValue, Value};
 
 const SIGMOID_RULE: Rule = |t, a| {

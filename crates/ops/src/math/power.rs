@@ -2,8 +2,9 @@
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Cmp, Promotion, Rule, Un};
+use crate::{Promotion, Rule};
 use cembra_runtime::{MachineType, RuntimeFn, math};
+use cembra_tape::{Bin, Cell, Cmp, Un};
 
 const POW_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));

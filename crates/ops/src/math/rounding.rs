@@ -2,7 +2,8 @@
 
 use crate::definition::{Law, Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
-use crate::{Bin, Cell, Cmp, Example, Promotion, Rule, Tape, Un};
+use crate::{Example, Promotion, Rule};
+use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 
 const fn rounding(
     name: &'static str,

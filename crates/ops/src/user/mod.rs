@@ -11,9 +11,10 @@ pub use recording::Recording;
 
 use crate::definition::{Data, Lower, Meaning, OpDef, Overload, PresenceRule, Typing};
 use crate::kernel::Repr;
-use crate::{Cell, Compile, OpId, Registry, State, Tape};
+use crate::{Compile, OpId, Registry, State};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Text};
+use cembra_tape::{Cell, Tape};
 use function::{Callable, forever};
 
 /// An operator to be registered.

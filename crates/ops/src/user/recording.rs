@@ -7,9 +7,10 @@
 //! has a divisor that cannot be 0 or -1; texts are those that were given, whole, or empty; the result is of the type of
 //! the overload.
 
+use crate::Operand;
 use crate::lift;
-use crate::{Bin, Cell, Cmp, Datum, Instr, Mask, Operand, Presence, Shift, Tape, Un, Val};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn, Scalar};
+use cembra_tape::{Bin, Cell, Cmp, Datum, Instr, Mask, Presence, Shift, Tape, Un, Val};
 use rustc_hash::FxHashSet;
 
 /// What a rule recorded for one overload: checked instructions.

@@ -1,7 +1,7 @@
 //! What a tape costs to run: about the cycles that it keeps a processor's busiest unit from other work. Not how long its
 //! result takes, which other work hides.
 
-use super::{Bin, Instr, Tape, Un};
+use crate::{Bin, Instr, Tape, Un};
 use cembra_runtime::MachineType;
 
 impl Tape {

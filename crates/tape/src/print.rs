@@ -1,6 +1,6 @@
 //! The printer of tapes, for `explain` and for failing tests.
 
-use super::{Instr, Tape};
+use crate::{Instr, Tape};
 use std::fmt;
 
 impl fmt::Display for Tape {

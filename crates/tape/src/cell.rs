@@ -120,7 +120,8 @@ impl Datum {
     }
 
     /// What can be looked at safely whether it is there or not: the view of a missing string is garbage, so it gets the length 0.
-    pub(crate) fn viewable(self, present: Mask, tape: &mut Tape) -> Datum {
+    #[must_use]
+    pub fn viewable(self, present: Mask, tape: &mut Tape) -> Datum {
         match self {
             Datum::Text { ptr, len } => {
                 let none = tape.konst(MachineType::I64, 0);

@@ -1,7 +1,7 @@
 //! The evaluator of tapes on bits: the plainest player there is. It needs no code generator and no fused instruction, so it can
 //! check every lowering rule against `eval`, under an interpreter of the compiler's if need be.
 
-use super::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
+use crate::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::{Fault, MachineType, math};
 
 /// What a tape computed: the bits of every instruction's result, or the first fault and its site.

@@ -1,186 +1,15 @@
-//! The tape: a small typed straight-line program that lowering rules record and that backends play. It keeps what the
-//! rule said (operand order, negations) and folds only masks that are known; choosing instructions is the player's work.
-//!
-//! A tape has no loads, stores, blocks or loops: those belong to the player, which makes the inputs a rule receives.
+//! The tape itself: what rules record with, and what a player finds. It keeps what the rule said (operand order, negations)
+//! and folds only masks that are known; choosing instructions is the player's work.
 
-mod arithmetic;
-mod bits;
-mod cost;
-mod print;
-
-pub use bits::Outcome;
-
+use crate::{Bin, Cmp, Instr, Mask, Shift, Un, Val};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// A number on a tape.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Val(u32);
-
-/// A truth value on a tape: one bit per lane, however the player stores it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Mask(u32);
-
-impl Val {
-    /// The position of the instruction that made it.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl Mask {
-    /// The position of the instruction that made it.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Operations on one number.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Un {
-    /// Negation; wraps for integers, flips the sign bit of floats.
-    Neg,
-    /// Absolute value; wraps for integers, clears the sign bit of floats.
-    Abs,
-    /// Correctly rounded square root.
-    Sqrt,
-    /// Largest whole number not above.
-    Floor,
-    /// Smallest whole number not below.
-    Ceil,
-    /// Whole part.
-    Trunc,
-    /// To another number type: sign-extended, truncated, or rounded to nearest even. A float that does not fit an
-    /// integer gives something unspecified: the rule masks it.
-    Convert(MachineType),
-    /// The same bits as another type of the same width.
-    Bitcast(MachineType),
-}
-
-/// Operations on two numbers of one type.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Bin {
-    /// Sum; wraps for integers.
-    Add,
-    /// Difference; wraps for integers.
-    Sub,
-    /// Product; wraps for integers.
-    Mul,
-    /// Quotient. Integers truncate; the rule keeps the divisor from 0 and from -1.
-    Div,
-    /// Bitwise and, integers only.
-    And,
-    /// Bitwise or, integers only.
-    Or,
-    /// Bitwise exclusive or, integers only.
-    Xor,
-    /// `a < b ? a : b`: the second operand on NaN and ties.
-    FMin,
-    /// `a > b ? a : b`: the second operand on NaN and ties.
-    FMax,
-    /// The magnitude of the first with the sign of the second, floats only.
-    Copysign,
-}
-
-/// Shifts of an integer by a constant.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Shift {
-    /// To the left.
-    Left,
-    /// To the right, zeros in.
-    Right,
-}
-
-/// Comparisons: ordered for floats, signed for integers. `Ne` holds where a NaN is involved.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Cmp {
-    /// Equal.
-    Eq,
-    /// Not equal.
-    Ne,
-    /// Less.
-    Lt,
-    /// Less or equal.
-    Le,
-    /// Greater.
-    Gt,
-    /// Greater or equal.
-    Ge,
-}
-
-/// One instruction; its result is named by its position.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Instr {
-    /// A number from outside.
-    Input(MachineType),
-    /// A mask from outside.
-    InputMask,
-    /// A constant.
-    Const(MachineType, u64),
-    /// A constant mask.
-    MaskConst(bool),
-    /// One operand.
-    Un(Un, Val),
-    /// Two operands.
-    Bin(Bin, Val, Val),
-    /// A shift by a constant.
-    Shift(Shift, Val, u8),
-    /// `a * b + c`, rounded once.
-    Fma(Val, Val, Val),
-    /// A comparison.
-    Cmp(Cmp, Val, Val),
-    /// The first where the mask holds, else the second.
-    Select {
-        /// The condition.
-        mask: Mask,
-        /// Where it holds.
-        on: Val,
-        /// Where it does not.
-        off: Val,
-        /// True if the mask is expected to be constant in practice (a special case), not data.
-        rare: bool,
-    },
-    /// Both.
-    MaskAnd(Mask, Mask),
-    /// Either.
-    MaskOr(Mask, Mask),
-    /// One of them but not both.
-    MaskXor(Mask, Mask),
-    /// The other.
-    MaskNot(Mask),
-    /// Stops the evaluation where the mask holds.
-    FaultIf {
-        /// Where to stop.
-        mask: Mask,
-        /// Why.
-        kind: FaultKind,
-        /// What to report.
-        operands: [Option<Val>; 2],
-        /// The step of the plan to blame.
-        site: u32,
-    },
-    /// A call of a runtime function that returns a number.
-    Call(RuntimeFn, SmallVec<[Val; 4]>),
-    /// A call where the mask holds, which is rare for a mathematical function; elsewhere a number that is there already.
-    RareCall {
-        /// Where to call.
-        mask: Mask,
-        /// What.
-        function: RuntimeFn,
-        /// On what.
-        args: SmallVec<[Val; 4]>,
-        /// The result where the mask does not hold.
-        otherwise: Val,
-    },
-}
-
 /// A straight-line program being recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
-    instrs: Vec<Instr>,
+    pub(crate) instrs: Vec<Instr>,
     types: Vec<MachineType>,
     /// The step of the plan that each instruction was recorded for.
     sites: Vec<u32>,
@@ -188,7 +17,7 @@ pub struct Tape {
     mask_constants: [Option<Mask>; 2],
     active: Option<Mask>,
     site: u32,
-    calling: bool,
+    pub(crate) calling: bool,
 }
 
 impl Tape {
@@ -455,7 +284,7 @@ impl Tape {
 
     /// Calls a runtime function where the mask holds; elsewhere `otherwise` is the result. A mathematical function is called so
     /// where its argument is rare.
-    pub(crate) fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
+    pub fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
         match self.known(mask) {
             Some(true) => self.call(function, args),
             Some(false) => otherwise,
@@ -475,45 +304,6 @@ impl Tape {
             if live[at] || matches!(instr, Instr::FaultIf { .. }) {
                 live[at] = true;
                 instr.for_each_operand(|operand| live[operand] = true);
-            }
-        }
-    }
-}
-
-impl Instr {
-    /// Calls `f` with the position of each operand.
-    pub fn for_each_operand(&self, mut f: impl FnMut(usize)) {
-        match self {
-            Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) => {}
-            Instr::Un(_, a) | Instr::Shift(_, a, _) => f(a.index()),
-            Instr::Bin(_, a, b) | Instr::Cmp(_, a, b) => {
-                f(a.index());
-                f(b.index());
-            }
-            Instr::Fma(a, b, c) => {
-                f(a.index());
-                f(b.index());
-                f(c.index());
-            }
-            Instr::Select { mask, on, off, .. } => {
-                f(mask.index());
-                f(on.index());
-                f(off.index());
-            }
-            Instr::MaskAnd(a, b) | Instr::MaskOr(a, b) | Instr::MaskXor(a, b) => {
-                f(a.index());
-                f(b.index());
-            }
-            Instr::MaskNot(a) => f(a.index()),
-            Instr::FaultIf { mask, operands, .. } => {
-                f(mask.index());
-                operands.iter().flatten().for_each(|val| f(val.index()));
-            }
-            Instr::Call(_, args) => args.iter().for_each(|val| f(val.index())),
-            Instr::RareCall { mask, args, otherwise, .. } => {
-                f(mask.index());
-                args.iter().for_each(|val| f(val.index()));
-                f(otherwise.index());
             }
         }
     }

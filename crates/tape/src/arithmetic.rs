@@ -1,7 +1,7 @@
 //! Mathematical functions on a tape: the algorithms of the runtime, recorded as instructions. That is all a backend needs
 //! to inline them; a tape may be told to call them instead, which gives the same bits and less code.
 
-use super::{Bin, Cmp, Mask, Shift, Tape, Un, Val};
+use crate::{Bin, Cmp, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::math::{self, Arithmetic};
 use cembra_runtime::{MachineType, RuntimeFn};
 

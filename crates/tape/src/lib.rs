@@ -1,0 +1,17 @@
+//! The tape: a small typed straight-line program that lowering rules record and that players play.
+//!
+//! A tape is complete in itself: it states its inputs, its outputs, and which of its instructions they need. It has no loads,
+//! stores, blocks or loops: those belong to the player. No operator is known here, and no code generator.
+
+mod arithmetic;
+mod bits;
+mod cell;
+mod cost;
+mod instr;
+mod print;
+mod tape;
+
+pub use bits::Outcome;
+pub use cell::{Cell, Datum, Presence};
+pub use instr::{Bin, Cmp, Instr, Mask, Shift, Un, Val};
+pub use tape::Tape;
