@@ -22,20 +22,20 @@ union Word {
 /// names, the slots of its arguments, and that of its result. A kernel knows how long its call is, so it finds the next one
 /// for nothing, and every kernel has a jump of its own that the processor can learn.
 #[derive(Clone, Default)]
-pub struct Row(Vec<Word>);
+pub struct KernelChain(Vec<Word>);
 
 // SAFETY: OPERATOR-DATA: functions, and data that is Send and Sync and outlives its use.
-unsafe impl Send for Row {}
+unsafe impl Send for KernelChain {}
 // SAFETY: OPERATOR-DATA, and nothing is ever written through the pointers.
-unsafe impl Sync for Row {}
+unsafe impl Sync for KernelChain {}
 
-impl std::fmt::Debug for Row {
+impl std::fmt::Debug for KernelChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Row").field("words", &self.0.len()).finish()
+        f.debug_struct("KernelChain").field("words", &self.0.len()).finish()
     }
 }
 
-impl Row {
+impl KernelChain {
     /// Adds a call. `slots` are the offsets of the arguments, then of the result; `data` is what a user operator closes over,
     /// null for others.
     pub fn push(&mut self, kernel: Kernel, data: *const (), site: u32, slots: impl IntoIterator<Item = u32>) {
@@ -168,23 +168,23 @@ pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Co
 /// What a function that is called on registers gives back, itself in two registers.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct RegisterResult {
     status: u64,
     bits: u64,
 }
 
-impl Answer {
+impl RegisterResult {
     /// The status of a call whose result is missing.
     pub const STATUS_MISSING: i32 = 2;
     /// A missing result.
-    pub const MISSING: Answer = Answer { status: Answer::STATUS_MISSING as u64, bits: 0 };
+    pub const MISSING: RegisterResult = RegisterResult { status: RegisterResult::STATUS_MISSING as u64, bits: 0 };
     /// No result: the context's fault record is filled.
-    pub const FAULT: Answer = Answer { status: STATUS_FAULT as u64, bits: 0 };
+    pub const FAULT: RegisterResult = RegisterResult { status: STATUS_FAULT as u64, bits: 0 };
 
     /// A result, by its bits, zero-extended.
     #[must_use]
-    pub const fn value(bits: u64) -> Answer {
-        Answer { status: STATUS_OK as u64, bits }
+    pub const fn value(bits: u64) -> RegisterResult {
+        RegisterResult { status: STATUS_OK as u64, bits }
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    fn run(row: &Row, position: usize, frame: &mut Frame) -> (i32, Context) {
+    fn run(row: &KernelChain, position: usize, frame: &mut Frame) -> (i32, Context) {
         let mut context = Context::new();
         // SAFETY: KERNEL-ROW: a row begins there, of calls of `add` on a frame of two words.
         let status = unsafe { row.call(position).run(&mut context, frame.ptr()) };
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn calls_go_on_with_each_other_to_the_end_of_their_row() {
-        let mut row = Row::default();
+        let mut row = KernelChain::default();
         row.push(add, without_provenance(1), 0, [0, 8]);
         row.push(add, without_provenance(20), 1, [8, 0]);
         row.end();
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_call_that_fails_names_its_site_and_stops_the_row() {
-        let mut row = Row::default();
+        let mut row = KernelChain::default();
         for (site, data) in [(7, 60), (8, 40), (9, 1)] {
             row.push(add, without_provenance(data), site, [0, 0]);
         }

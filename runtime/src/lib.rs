@@ -34,7 +34,7 @@ pub use fields::{Fields, NameError, Names};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
 pub use interface::{INTERFACE_REVISION, interface};
-pub use kernel::{Answer, Call, Kernel, KernelCall, RawFunction, Row};
+pub use kernel::{Call, Kernel, KernelCall, KernelChain, RawFunction, RegisterResult};
 pub use optional::Optional;
 pub use qtype::{Extent, FieldOffset, Layout, QType, Scalar, Shape};
 pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};

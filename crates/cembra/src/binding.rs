@@ -4,7 +4,7 @@
 use crate::executor::Inner;
 use crate::fields::{Input, InputField, OutputField};
 use crate::listener::{Listener, Set};
-use crate::loader::{Fields, How, Loader, Read};
+use crate::loader::{Access, Fields, Loader, Read};
 use crate::model::prepare;
 use crate::names::strange_names;
 use crate::options::Started;
@@ -22,11 +22,11 @@ pub(crate) trait Source {
     fn knows(&self, name: &str) -> bool;
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType>;
     fn names(&self) -> Vec<String>;
-    fn bind(&self, name: &str, qtype: &QType) -> Result<Way, Error>;
+    fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error>;
 }
 
 /// How one input is read from a row.
-pub(crate) enum Way {
+pub(crate) enum InputSource {
     /// A field, from the table of the row's derive.
     Field(InputField),
     Read(Box<dyn ReadRow>),
@@ -62,8 +62,8 @@ impl<T: Input> Source for Fields<T> {
         Loader::names(self)
     }
 
-    fn bind(&self, name: &str, _: &QType) -> Result<Way, Error> {
-        Fields::<T>::field(name).map(Way::Field)
+    fn bind(&self, name: &str, _: &QType) -> Result<InputSource, Error> {
+        Fields::<T>::field(name).map(InputSource::Field)
     }
 }
 
@@ -83,17 +83,17 @@ impl<R: 'static> Source for Loaded<'_, R> {
         self.0.names()
     }
 
-    fn bind(&self, name: &str, qtype: &QType) -> Result<Way, Error> {
+    fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error> {
         Ok(match self.0.bind(name, qtype)?.0 {
-            How::Field(field) => Way::Field(field),
-            How::Read(read) => Way::Read(Box::new(read)),
+            Access::Field(field) => InputSource::Field(field),
+            Access::Read(read) => InputSource::Read(Box::new(read)),
         })
     }
 }
 
 /// An input that goes through a slot of the frame.
 pub(crate) struct Load {
-    pub(crate) way: Way,
+    pub(crate) way: InputSource,
     name: Arc<str>,
     pub(crate) qtype: QType,
     pub(crate) slot: u32,
@@ -113,21 +113,21 @@ impl Load {
 }
 
 /// An output that a listener takes from a slot of the frame.
-pub(crate) struct Tell<S> {
+pub(crate) struct ListenerOutput<S> {
     pub(crate) set: Set<S>,
     pub(crate) qtype: QType,
     pub(crate) slot: u32,
 }
 
 /// What goes through the frame, because machine code does not find it in a struct, or nobody has a struct for it.
-pub(crate) struct Moves<S> {
+pub(crate) struct Transfers<S> {
     pub(crate) loads: Box<[Load]>,
     /// Fields of the output struct, with the slots they are read from.
     pub(crate) outputs: Box<[(OutputField, u32)]>,
-    pub(crate) tells: Box<[Tell<S>]>,
+    pub(crate) tells: Box<[ListenerOutput<S>]>,
 }
 
-impl<S> Moves<S> {
+impl<S> Transfers<S> {
     pub(crate) fn is_empty(&self) -> bool {
         self.loads.is_empty() && self.outputs.is_empty() && self.tells.is_empty()
     }
@@ -141,7 +141,7 @@ impl<S> Moves<S> {
 /// A compiled model with the ways in and out of its frame.
 pub(crate) struct Bound<S> {
     pub(crate) executor: Executor,
-    pub(crate) moves: Moves<S>,
+    pub(crate) moves: Transfers<S>,
 }
 
 /// Compiles a model for what is on its sides.
@@ -177,12 +177,12 @@ pub(crate) fn bind<S>(
             (None, None) => {}
             (None, Some(listener)) => {
                 let qtype = plan.value(output.value).qtype.clone();
-                tells.push(Tell { set: listener.bind(&output.name, &qtype)?.0, qtype, slot: place.offset });
+                tells.push(ListenerOutput { set: listener.bind(&output.name, &qtype)?.0, qtype, slot: place.offset });
             }
         }
     }
     let executor = Executor::from(Inner::new(&program, plan, Some(binding), options)?);
-    let moves = Moves { loads: loads.into(), outputs: moved.into(), tells: tells.into() };
+    let moves = Transfers { loads: loads.into(), outputs: moved.into(), tells: tells.into() };
     Ok(Bound { executor, moves })
 }
 
@@ -288,11 +288,11 @@ fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<(Vec<Place>, Vec<Load
         let value = plan.value(input.value);
         let way = source.bind(&input.name, &value.qtype)?;
         match &way {
-            Way::Field(field) if field.qtype != value.qtype => {
+            InputSource::Field(field) if field.qtype != value.qtype => {
                 let message = format!("input `{}` is {}, but its field is {}", input.name, value.qtype, field.qtype);
                 return Err(Diagnostic::new(Code::Binding, message).into());
             }
-            Way::Field(field) if field.in_place => {
+            InputSource::Field(field) if field.in_place => {
                 places.push(Place { base: Base::Input, offset: field.offset as u32 });
             }
             _ => {

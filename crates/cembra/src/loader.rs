@@ -62,11 +62,11 @@ pub trait Loader<R> {
 }
 
 /// Reads one input from a row.
-pub struct Accessor<R>(pub(crate) How<R>);
+pub struct Accessor<R>(pub(crate) Access<R>);
 
 pub(crate) type Read<R> = Arc<dyn for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync>;
 
-pub(crate) enum How<R> {
+pub(crate) enum Access<R> {
     /// A field of `R`, from the table of its derive.
     Field(InputField),
     Read(Read<R>),
@@ -75,15 +75,15 @@ pub(crate) enum How<R> {
 impl<R> Accessor<R> {
     /// The accessor that this function is. It may fail, with [`Error::values`].
     pub fn new(read: impl for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync + 'static) -> Self {
-        Accessor(How::Read(Arc::new(read)))
+        Accessor(Access::Read(Arc::new(read)))
     }
 }
 
 impl<R> std::fmt::Debug for Accessor<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
-            How::Field(_) => "Accessor::Field",
-            How::Read(_) => "Accessor::Read",
+            Access::Field(_) => "Accessor::Field",
+            Access::Read(_) => "Accessor::Read",
         })
     }
 }
@@ -135,7 +135,7 @@ impl<T: Input> Loader<T> for Fields<T> {
     }
 
     fn bind(&self, name: &str, _: &QType) -> Result<Accessor<T>, Error> {
-        Ok(Accessor(How::Field(Fields::<T>::field(name)?)))
+        Ok(Accessor(Access::Field(Fields::<T>::field(name)?)))
     }
 }
 
@@ -203,7 +203,7 @@ impl<R> Loader<R> for AccessorsLoader<R> {
 
     fn bind(&self, name: &str, _: &QType) -> Result<Accessor<R>, Error> {
         let (_, read) = self.0.get(name).ok_or_else(|| Error::values(format!("there is no accessor `{name}`")))?;
-        Ok(Accessor(How::Read(read.clone())))
+        Ok(Accessor(Access::Read(read.clone())))
     }
 }
 

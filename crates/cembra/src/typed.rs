@@ -2,7 +2,7 @@
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
 use crate::backend::Runnable;
-use crate::binding::{Bound, Moves, Source, Way, bind};
+use crate::binding::{Bound, InputSource, Source, Transfers, bind};
 use crate::fields::{Output, OutputField};
 use crate::listener::Listener;
 use crate::{Error, Executor, Model, Options, RawFunction, ValueRef};
@@ -45,7 +45,7 @@ pub struct ModelExecutor<I, O, S = ()> {
     frame: Frame,
     context: Context,
     /// What goes through the frame; none if all fields are in place.
-    moves: Option<Arc<Moves<S>>>,
+    moves: Option<Arc<Transfers<S>>>,
     /// What loaders made for the call at hand; the frame holds views of it.
     kept: Vec<ValueRef<'static>>,
     types: PhantomData<fn(&I) -> O>,
@@ -211,8 +211,8 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
             match &load.way {
                 // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive
                 // the call.
-                Way::Field(field) => unsafe { (field.write)(from.add(field.offset), frame, load.slot) },
-                Way::Read(read) => {
+                InputSource::Field(field) => unsafe { (field.write)(from.add(field.offset), frame, load.slot) },
+                InputSource::Read(read) => {
                     // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
                     let value = unsafe { read.read(from)? };
                     let borrowed;

@@ -109,7 +109,7 @@ pub(crate) fn evaluate(prepared: &Prepared, row: &Row) -> Option<Vec<Value>> {
                 Value::Tuple(parts)
             }
             // The state has its value in a round, and nothing else asks for it.
-            Kind::State(_) | Kind::Passed(_) => return None,
+            Kind::State(_) | Kind::CompileTime(_) => return None,
         };
         values[node.index()] = Some(value);
     }

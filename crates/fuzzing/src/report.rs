@@ -4,7 +4,7 @@ use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
 use cembra::Tier;
 use cembra_expr::{Node, NodeId, Program, print};
-use cembra_ops::{Argument, OpId, Operand, Registry, Resolved, id};
+use cembra_ops::{Argument, OpId, OperandType, Registry, Resolved, id};
 use cembra_plan::{Action, StepId};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{Limits, ScalarValue, Value};
@@ -197,7 +197,7 @@ impl Report {
                 for lifted in [false, true] {
                     let run = planned.is_some_and(|planned| planned.contains_key(&(at as u16, lifted)));
                     if !run && (!lifted || overload.lifted.is_some()) {
-                        let arg = |arg: &Operand| QType::of(arg.scalar, arg.optional || lifted).to_string();
+                        let arg = |arg: &OperandType| QType::of(arg.scalar, arg.optional || lifted).to_string();
                         let args: Vec<String> = overload.args.iter().map(arg).collect();
                         writeln!(f, "never run: {}({})", def.name, args.join(", "))?;
                     }

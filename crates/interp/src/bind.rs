@@ -3,7 +3,7 @@
 
 use crate::{Instruction, Interpreted, copies};
 use cembra_plan::{Action, Base, Binding, Linear, Place, Plan, StepId, ValueId};
-use cembra_runtime::{QType, Row};
+use cembra_runtime::{KernelChain, QType};
 
 /// How many instructions and calls lie between two looks at the evaluation's token.
 const POLL_EVERY: usize = 256;
@@ -14,7 +14,7 @@ const LONGEST_ROW: usize = 16;
 /// Binds a plan.
 #[must_use]
 pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
-    let mut binder = Binder { plan, instructions: Vec::new(), calls: Row::default(), made: 0, open: 0 };
+    let mut binder = Binder { plan, instructions: Vec::new(), calls: KernelChain::default(), made: 0, open: 0 };
     binder.loads(binding);
     let flat = plan.flatten();
     let mut is_target = vec![false; flat.len() + 1];
@@ -71,7 +71,7 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
 struct Binder<'p> {
     plan: &'p Plan,
     instructions: Vec<Instruction>,
-    calls: Row,
+    calls: KernelChain,
     /// How many calls were made.
     made: usize,
     /// How many of them are in the row that is not ended yet.
@@ -101,7 +101,7 @@ impl Binder<'_> {
     }
 
     /// Makes room for a call.
-    fn call(&mut self) -> &mut Row {
+    fn call(&mut self) -> &mut KernelChain {
         if self.open == LONGEST_ROW {
             self.end_row();
         }

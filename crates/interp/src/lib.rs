@@ -5,9 +5,9 @@ mod bind;
 
 pub use bind::bind;
 
-use cembra_ops::{Kernel, State};
+use cembra_ops::{CompiledLiteral, Kernel};
 use cembra_plan::{Base, Function};
-use cembra_runtime::{Call, Context, Fault, FaultKind, FramePtr, Row, STATUS_OK, Slot};
+use cembra_runtime::{Call, Context, Fault, FaultKind, FramePtr, KernelChain, STATUS_OK, Slot};
 
 /// What to do between rows.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +28,11 @@ enum Instruction {
 #[derive(Debug)]
 pub struct Interpreted {
     /// The calls. The first row is at the start: small models are little else, so it is no instruction.
-    calls: Row,
+    calls: KernelChain,
     /// What comes after the first row.
     instructions: Vec<Instruction>,
     /// What calls point to.
-    states: Vec<State>,
+    states: Vec<CompiledLiteral>,
 }
 
 impl Interpreted {
@@ -99,7 +99,7 @@ impl Function for Interpreted {
     }
 
     fn memory_bytes(&self) -> usize {
-        let states = self.states.len() * size_of::<State>();
+        let states = self.states.len() * size_of::<CompiledLiteral>();
         self.instructions.len() * size_of::<Instruction>() + self.calls.memory_bytes() + states
     }
 }

@@ -3,9 +3,9 @@
 
 use crate::cells::{self, Cell, Datum, Presence};
 use crate::lower::Lowering;
-use cembra_ops::{Direct, Lower};
+use cembra_ops::{Lower, RegisterFn};
 use cembra_plan::{Action, Plan, StepId, ValueId};
-use cembra_runtime::{Answer, Context, Kernel, KernelCall, QType, STATUS_FAULT, Scalar};
+use cembra_runtime::{Context, Kernel, KernelCall, QType, RegisterResult, STATUS_FAULT, Scalar};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, types};
 
@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, types};
 #[derive(Clone, Copy)]
 pub(crate) enum Callee {
     Kernel(Kernel),
-    Direct(Direct),
+    RegisterFn(RegisterFn),
 }
 
 impl Callee {
@@ -21,7 +21,7 @@ impl Callee {
     pub(crate) fn address(self) -> *const () {
         match self {
             Callee::Kernel(kernel) => kernel as *const (),
-            Callee::Direct(function) => function as *const (),
+            Callee::RegisterFn(function) => function as *const (),
         }
     }
 }
@@ -30,7 +30,7 @@ impl Callee {
 pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     let Action::Operator { op, overload, lifted } = plan.step(step).action else { return None };
     let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
-    let callee = overload.direct.map_or(Callee::Kernel(overload.kernel(lifted)), Callee::Direct);
+    let callee = overload.direct.map_or(Callee::Kernel(overload.kernel(lifted)), Callee::RegisterFn);
     matches!(overload.lower, Lower::Kernel).then_some(callee)
 }
 
@@ -70,7 +70,7 @@ impl Lowering<'_, '_, '_> {
                 let cell = self.call_kernel(id, function, call);
                 self.made_in_slot(out, cell);
             }
-            Callee::Direct(_) => {
+            Callee::RegisterFn(_) => {
                 let data = load(KernelCall::DATA_OFFSET);
                 let cell = self.call_direct(id, function, data);
                 self.made(out, cell);
@@ -136,7 +136,7 @@ impl Lowering<'_, '_, '_> {
         let presence = if qtype.is_optional() {
             let failed = self.builder.ins().icmp_imm_u(IntCC::Equal, status, i64::from(STATUS_FAULT));
             self.leave_on_fault(failed, status, id);
-            let missing = i64::from(Answer::STATUS_MISSING);
+            let missing = i64::from(RegisterResult::STATUS_MISSING);
             Presence::Flag(self.builder.ins().icmp_imm_u(IntCC::NotEqual, status, missing))
         } else {
             self.leave_on_fault(status, status, id);

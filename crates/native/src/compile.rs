@@ -5,9 +5,9 @@ use crate::code::{self, Listings};
 use crate::error::Error;
 use crate::isa::{self, Tier};
 use crate::store;
-use cembra_ops::State;
+use cembra_ops::CompiledLiteral;
 use cembra_plan::{Binding, Function, Plan, StepId};
-use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, RawFunction, Row};
+use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, KernelChain, RawFunction};
 use cembra_value::Budget;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Compiled {
 struct Calls {
     table: Box<[KernelCall]>,
     /// What the entries of the table point to.
-    owned: (Row, Vec<State>),
+    owned: (KernelChain, Vec<CompiledLiteral>),
 }
 
 // SAFETY: OPERATOR-DATA; the other pointers are into the row beside the table, which lives as long.
@@ -36,7 +36,7 @@ unsafe impl Sync for Calls {}
 
 impl Calls {
     fn of(plan: &Plan) -> Calls {
-        let mut row = Row::default();
+        let mut row = KernelChain::default();
         let mut positions = Vec::new();
         for (id, callee) in call::steps(plan) {
             positions.push(row.position());
@@ -100,7 +100,10 @@ impl Function for Compiled {
 
     fn memory_bytes(&self) -> usize {
         let (row, states) = &self.calls.owned;
-        size_of_val(&*self.calls.table) + row.memory_bytes() + states.len() * size_of::<State>() + self.pages.size()
+        size_of_val(&*self.calls.table)
+            + row.memory_bytes()
+            + states.len() * size_of::<CompiledLiteral>()
+            + self.pages.size()
     }
 }
 

@@ -6,7 +6,7 @@
 mod specials;
 
 use cembra_native::lanes::{self, Failed, Lanes, Output};
-use cembra_ops::{Lower, Operand, Registry, lower};
+use cembra_ops::{Lower, OperandType, Registry, lower};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Presence, Shift, Tape, Un, Val};
 use cembra_value::{Budget, Limits};
@@ -187,7 +187,7 @@ impl Inputs {
     }
 
     /// A value from outside; the payload of a missing one is as random as any other.
-    fn cell(&mut self, tape: &mut Tape, operand: Operand) -> Cell {
+    fn cell(&mut self, tape: &mut Tape, operand: OperandType) -> Cell {
         let presence = if operand.optional { Presence::When(self.mask(tape)) } else { Presence::Present };
         let datum = match operand.scalar {
             Scalar::Unit => Datum::Unit,
@@ -199,7 +199,7 @@ impl Inputs {
     }
 
     /// A view where the string is present, and garbage elsewhere.
-    fn string(&mut self, tape: &mut Tape, operand: Operand) -> Datum {
+    fn string(&mut self, tape: &mut Tape, operand: OperandType) -> Datum {
         let views: Vec<(u64, u64)> = STRINGS.iter().map(|text| (text.as_ptr() as u64, text.len() as u64)).collect();
         let present = operand.optional.then(|| self.columns[self.columns.len() - 1].bits.clone());
         let rows = (0..ROWS).map(|row| match &present {
@@ -248,7 +248,7 @@ fn every_rule_gives_the_same_bits_in_lanes() {
                 let (mut tape, mut inputs) = (Tape::new(), Inputs::new(tapes));
                 tape.set_site(7);
                 let operands = overload.args.iter();
-                let operands = operands.map(|arg| Operand { optional: arg.optional || lifted, ..*arg });
+                let operands = operands.map(|arg| OperandType { optional: arg.optional || lifted, ..*arg });
                 let cells: Vec<Cell> = operands.map(|operand| inputs.cell(&mut tape, operand)).collect();
                 let result = lower(&mut tape, def.presence, overload, &cells);
                 let types: Vec<String> =

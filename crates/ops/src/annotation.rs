@@ -2,7 +2,7 @@
 //! expression as an output; whoever compiles a model finds them before preparation, which drops them. The others are there
 //! for models that were written elsewhere: a type is checked, a name and a place in another source are dropped.
 
-use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param};
+use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, PresenceRule, Stop, Typing, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::qtype::type_at;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -46,7 +46,12 @@ pub(crate) static EXPORT_VALUE: OpDef = OpDef {
 };
 
 /// The first operand, if those behind it are literals of these types.
-fn annotated(g: &dyn Instantiation, operator: &str, args: &[Arg], wanted: &[Scalar]) -> Result<Arg, Stop> {
+fn annotated(
+    g: &dyn Instantiation,
+    operator: &str,
+    args: &[NodeHandle],
+    wanted: &[Scalar],
+) -> Result<NodeHandle, Stop> {
     for (at, wanted) in (1..).zip(wanted) {
         if !matches!(g.value(args[at]), Some(Value::Scalar(found)) if found.scalar() == *wanted) {
             return Err(TypeFault::mismatch(format!("{operator} expects a literal {wanted}"), Some(at)).into());

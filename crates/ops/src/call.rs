@@ -3,7 +3,7 @@
 
 use crate::definition::{Meaning, OpDef, Overload, Structure};
 use crate::typing::Resolved;
-use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, QType, Row, STATUS_OK};
+use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, KernelChain, QType, STATUS_OK};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
@@ -75,7 +75,7 @@ pub(crate) fn call_overload(
         for (value, slot) in args.iter().zip(&slots) {
             value.write_to(frame, *slot);
         }
-        let mut row = Row::default();
+        let mut row = KernelChain::default();
         row.push(overload.kernel(resolved.lifted), overload.data.as_ptr(), 0, slots.iter().copied());
         row.end();
         let status = row.call(0).run(context, frame);

@@ -1,7 +1,7 @@
 //! Casts between numbers and booleans. To a float they round to nearest; to an integer they truncate and refuse what
 //! does not fit; to a boolean they ask whether the number is not 0.
 
-use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{Weak, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use crate::{OpId, Registry, Rule, id};
@@ -328,7 +328,12 @@ pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
 }
 
 /// Casts a value to a scalar type, explicitly; it stays optional if it was, and becomes so if `optional`.
-pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: Arg, to: Scalar, optional: bool) -> Result<Arg, TypeFault> {
+pub(crate) fn cast_to(
+    graph: &mut dyn Expansion,
+    arg: NodeHandle,
+    to: Scalar,
+    optional: bool,
+) -> Result<NodeHandle, TypeFault> {
     let from = graph.qtype(arg);
     let mut result = arg;
     if from.scalar() != Some(to) {

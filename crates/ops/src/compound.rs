@@ -2,7 +2,7 @@
 //! is present, as a boolean, and its value. The value of a missing optional is the zero of its type, in every backend: its
 //! bytes in a frame may be anything, and are never looked at.
 
-use crate::definition::{Arg, Expansion};
+use crate::definition::{Expansion, NodeHandle};
 use crate::typing::TypeFault;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -58,7 +58,7 @@ pub(crate) fn literal_integer(value: Option<&Value>) -> Option<i64> {
 }
 
 /// A field of a value, by a position that it has.
-pub(crate) fn field(graph: &mut dyn Expansion, value: Arg, index: usize) -> Result<Arg, TypeFault> {
+pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
     let index = graph.literal(Value::from(index as i64));
     graph.apply("core.get_nth", &[value, index])
 }
@@ -67,7 +67,7 @@ pub(crate) fn field(graph: &mut dyn Expansion, value: Arg, index: usize) -> Resu
 ///
 /// # Errors
 /// There is no such field.
-pub fn optional_field(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
+pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
     let index = literal_integer(graph.value(args[1]).as_ref());
     match (graph.qtype(args[0]), index) {
         (QType::Optional(_), Some(0)) => {

@@ -2,7 +2,7 @@
 
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
-use crate::{Direct, Recording};
+use crate::{Recording, RegisterFn};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
 use cembra_tape::{Cell, Tape};
@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 /// The type of an overload's argument or result: a scalar, bare or optional.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Operand {
+pub struct OperandType {
     /// The scalar.
     pub scalar: Scalar,
     /// True for the optional form.
     pub optional: bool,
 }
 
-impl Operand {
+impl OperandType {
     /// The type as a QType.
     #[must_use]
     pub const fn qtype(self) -> QType {
@@ -51,24 +51,24 @@ pub enum Lower {
     Kernel,
 }
 
-/// The data of an overload's kernels: a pointer to a closure that lives as long as the process, or to a `State` that the
+/// The data of an overload's kernels: a pointer to a closure that lives as long as the process, or to a `CompiledLiteral` that the
 /// model keeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Data(pub(crate) *const ());
+pub struct KernelData(pub(crate) *const ());
 
 /// What an operator that is compiled with a model was compiled to; freed with the last that holds it.
 #[derive(Clone, Debug)]
-pub struct State(Arc<dyn Any + Send + Sync>);
+pub struct CompiledLiteral(Arc<dyn Any + Send + Sync>);
 
-impl State {
+impl CompiledLiteral {
     pub(crate) fn new(function: impl Send + Sync + 'static) -> Self {
-        State(Arc::new(function))
+        CompiledLiteral(Arc::new(function))
     }
 
     /// The pointer that kernels are given. It is good while this state or a clone lives.
     #[must_use]
-    pub fn data(&self) -> Data {
-        Data(Arc::as_ptr(&self.0).cast())
+    pub fn data(&self) -> KernelData {
+        KernelData(Arc::as_ptr(&self.0).cast())
     }
 }
 
@@ -76,14 +76,14 @@ impl State {
 #[derive(Clone, Copy)]
 pub struct Compile(pub(crate) &'static CompileFn);
 
-pub(crate) type CompileFn = dyn Fn(&str) -> Result<State, String> + Send + Sync;
+pub(crate) type CompileFn = dyn Fn(&str) -> Result<CompiledLiteral, String> + Send + Sync;
 
 impl Compile {
     /// Compiles the text.
     ///
     /// # Errors
     /// What is wrong with it, for people.
-    pub fn compile(self, text: &str) -> Result<State, String> {
+    pub fn compile(self, text: &str) -> Result<CompiledLiteral, String> {
         (self.0)(text)
     }
 }
@@ -94,9 +94,9 @@ impl std::fmt::Debug for Compile {
     }
 }
 
-impl Data {
+impl KernelData {
     /// No data.
-    pub const NONE: Data = Data(std::ptr::null());
+    pub const NONE: KernelData = KernelData(std::ptr::null());
 
     /// The pointer that kernels are given.
     #[must_use]
@@ -106,17 +106,17 @@ impl Data {
 }
 
 // SAFETY: OPERATOR-DATA: a pointer to something that is Send and Sync and outlives its use, or null.
-unsafe impl Send for Data {}
+unsafe impl Send for KernelData {}
 // SAFETY: OPERATOR-DATA, likewise.
-unsafe impl Sync for Data {}
+unsafe impl Sync for KernelData {}
 
 /// One operator on one list of types.
 #[derive(Debug)]
 pub struct Overload {
     /// Argument types. `WEAK_FLOAT` is not listed where it behaves like `FLOAT64`.
-    pub args: &'static [Operand],
+    pub args: &'static [OperandType],
     /// The result type.
-    pub ret: Operand,
+    pub ret: OperandType,
     /// The kernel on exactly these types.
     pub kernel: Kernel,
     /// For strict operators, the kernel on the optional forms of all argument types.
@@ -124,9 +124,9 @@ pub struct Overload {
     /// How it becomes machine code.
     pub lower: Lower,
     /// Without a rule: its function on registers, if its types fit; else machine code calls a kernel.
-    pub direct: Option<Direct>,
+    pub direct: Option<RegisterFn>,
     /// What its kernels are given besides slots: the closure of a user operator.
-    pub data: Data,
+    pub data: KernelData,
     /// For an operator that is compiled with a model: how its first argument, a literal text, becomes the data.
     pub compile: Option<Compile>,
     /// True if equal arguments give equal results; otherwise it is never evaluated ahead of time.
@@ -158,7 +158,7 @@ impl Overload {
     /// The type of an argument. What an operator is compiled from is a plain text, whatever the others are lifted to.
     #[must_use]
     pub fn takes(&self, arg: usize, lifted: bool) -> QType {
-        let Operand { scalar, optional } = self.args[arg];
+        let OperandType { scalar, optional } = self.args[arg];
         let compiled = arg == 0 && self.compile.is_some();
         QType::of(scalar, optional || (lifted && !compiled))
     }
@@ -172,21 +172,21 @@ fn alike(found: &QType, taken: &QType) -> bool {
 
 /// A handle on an argument or an intermediate of an expansion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arg(pub u32);
+pub struct NodeHandle(pub u32);
 
 /// The graph an expansion builds in, as far as an operator may see it.
 pub trait Expansion {
     /// The type of a value.
-    fn qtype(&self, arg: Arg) -> QType;
+    fn qtype(&self, arg: NodeHandle) -> QType;
     /// The value, if it is a literal.
-    fn value(&self, arg: Arg) -> Option<Value>;
+    fn value(&self, arg: NodeHandle) -> Option<Value>;
     /// A literal.
-    fn literal(&mut self, value: Value) -> Arg;
+    fn literal(&mut self, value: Value) -> NodeHandle;
     /// An operator applied to values.
     ///
     /// # Errors
     /// The operator does not take these types.
-    fn apply(&mut self, operator: &'static str, args: &[Arg]) -> Result<Arg, TypeFault>;
+    fn apply(&mut self, operator: &'static str, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault>;
 }
 
 /// Why a function or a sequence could not be put to use.
@@ -211,7 +211,7 @@ pub trait Instantiation: Expansion {
     ///
     /// # Errors
     /// It is no function of so many parameters, or does not take these types.
-    fn call(&mut self, function: Arg, args: &[Arg]) -> Result<Arg, Stop>;
+    fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
 
     /// Counts work that the length of the text does not bound; what is applied and called is counted by itself.
     ///
@@ -220,24 +220,24 @@ pub trait Instantiation: Expansion {
     fn spend(&mut self, steps: usize) -> Result<(), Stop>;
 
     /// The sequence behind a handle; `None` if it is something else.
-    fn sequence(&self, arg: Arg) -> Option<Rc<Sequence>>;
+    fn sequence(&self, arg: NodeHandle) -> Option<Rc<Sequence>>;
 
     /// A handle on a sequence.
-    fn make_sequence(&mut self, sequence: Sequence) -> Arg;
+    fn make_sequence(&mut self, sequence: Sequence) -> NodeHandle;
 
     /// A value of which only the type matters: what a function makes of it tells the function's type.
-    fn unknown(&mut self, qtype: &QType) -> Arg;
+    fn unknown(&mut self, qtype: &QType) -> NodeHandle;
 
     /// The state after the last round of a loop that starts with `init` and goes on as long as the condition is present.
     /// The type of the state is what `init` and `next` have in common.
     ///
     /// # Errors
     /// The condition is no mask, the state has no one type, or loops nest too deep.
-    fn repeat(&mut self, init: Arg, condition: Round<'_>, next: Round<'_>) -> Result<Arg, Stop>;
+    fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop>;
 }
 
 /// A part of a loop, made from the state.
-pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, Arg) -> Result<Arg, Stop>;
+pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> Result<NodeHandle, Stop>;
 
 /// Operators that are structure rather than computation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -259,9 +259,9 @@ pub enum Meaning {
     /// Computes: one of these overloads.
     Overloads(&'static [Overload]),
     /// Stands for an expression of other operators, made once the types are known.
-    Expand(fn(&mut dyn Expansion, &[Arg]) -> Result<Arg, TypeFault>),
+    Expand(fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>),
     /// Takes functions or sequences, and stands for an expression made while types are found.
-    Instantiate(fn(&mut dyn Instantiation, &[Arg]) -> Result<Arg, Stop>),
+    Instantiate(fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>),
     /// Builds or takes apart tuples.
     Structure(Structure),
 }

@@ -2,7 +2,7 @@
 //! from one to the other, which change no bit; `qtype.decay_derived_qtype` says what a type is made of.
 
 use crate::compound::field;
-use crate::definition::{Arg, Instantiation, Meaning, OpDef, Stop, ex, param};
+use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::qtype::{decayed, type_at};
 use crate::typing::TypeFault;
@@ -10,7 +10,12 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 
 /// The derived type that is asked for, and the value, which must be of the type that `expected` makes of it.
-fn operands(g: &dyn Instantiation, operator: &str, args: &[Arg], expected: fn(&QType) -> QType) -> Result<QType, Stop> {
+fn operands(
+    g: &dyn Instantiation,
+    operator: &str,
+    args: &[NodeHandle],
+    expected: fn(&QType) -> QType,
+) -> Result<QType, Stop> {
     let qtype = type_at(g, operator, args, 0)?;
     let (expected, found) = (expected(&qtype), g.qtype(args[1]));
     if found == expected {
@@ -20,7 +25,7 @@ fn operands(g: &dyn Instantiation, operator: &str, args: &[Arg], expected: fn(&Q
     Err(TypeFault::mismatch(message, Some(1)).into())
 }
 
-fn fields(g: &mut dyn Instantiation, value: Arg, count: usize) -> Result<Vec<Arg>, TypeFault> {
+fn fields(g: &mut dyn Instantiation, value: NodeHandle, count: usize) -> Result<Vec<NodeHandle>, TypeFault> {
     (0..count).map(|index| field(g, value, index)).collect()
 }
 

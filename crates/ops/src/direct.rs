@@ -1,19 +1,19 @@
 //! Calls on registers: how machine code calls the function of an overload whose types are all numbers, booleans or units.
 //! Such a call costs what a call costs; others go through the frame, by their kernel.
 //!
-//! A direct function is `extern "C" fn(context, data, present, arguments..) -> Answer`. Bit `i` of `present` says whether
+//! A direct function is `extern "C" fn(context, data, present, arguments..) -> RegisterResult`. Bit `i` of `present` says whether
 //! argument `i` is there, and each argument travels as its type's `Machine`, with anything in place of a missing one.
 
-use crate::Operand;
+use crate::OperandType;
 use crate::kernel::Weak;
-use cembra_runtime::{Answer, Bytes, Text};
+use cembra_runtime::{Bytes, RegisterResult, Text};
 
 /// A direct function, whatever its arguments are.
 ///
 /// # Safety
 /// DIRECT-CALL: the true signature is that of the module's head, for the overload's types. OPERATOR-DATA: the data is the
 /// overload's.
-pub type Direct = unsafe extern "C" fn();
+pub type RegisterFn = unsafe extern "C" fn();
 
 /// How a type travels in registers.
 pub trait Register: Sized {
@@ -26,7 +26,7 @@ pub trait Register: Sized {
     fn arrive(machine: Self::Machine, present: bool) -> Self;
 
     /// The value as the answer of a call.
-    fn leave(self) -> Answer;
+    fn leave(self) -> RegisterResult;
 }
 
 macro_rules! registers {
@@ -41,9 +41,9 @@ macro_rules! registers {
             }
 
             #[inline]
-            fn leave(self) -> Answer {
+            fn leave(self) -> RegisterResult {
                 let $to = self;
-                Answer::value($bits)
+                RegisterResult::value($bits)
             }
         }
 
@@ -57,8 +57,8 @@ macro_rules! registers {
             }
 
             #[inline]
-            fn leave(self) -> Answer {
-                self.map_or(Answer::MISSING, <$ty>::leave)
+            fn leave(self) -> RegisterResult {
+                self.map_or(RegisterResult::MISSING, <$ty>::leave)
             }
         }
     )* };
@@ -83,7 +83,7 @@ registers! {
 ///
 /// # Safety
 /// DIRECT-CALL: the function has the signature of the module's head for exactly these types.
-pub(crate) const unsafe fn direct(fits: &[bool], function: Direct) -> Option<Direct> {
+pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option<RegisterFn> {
     let mut at = 0;
     while at < fits.len() {
         if !fits[at] {
@@ -96,7 +96,7 @@ pub(crate) const unsafe fn direct(fits: &[bool], function: Direct) -> Option<Dir
 }
 
 /// The arguments that must be there for the function to be called: those that are no optionals.
-pub(crate) const fn required(args: &[Operand]) -> u64 {
+pub(crate) const fn required(args: &[OperandType]) -> u64 {
     let (mut at, mut bits) = (0, 0);
     while at < args.len() {
         if !args[at].optional {

@@ -1,7 +1,7 @@
 //! Operators on functions: calling them, taking them over the fields of a tuple, and the loop. Each stands for an expression
 //! that is made while types are found, so that no function is left for the backends; a loop is structure they know.
 
-use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param};
+use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, PresenceRule, Stop, Typing, ex, param};
 use crate::typing::TypeFault;
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
@@ -22,18 +22,23 @@ pub(crate) const HIGHER_ORDER: OpDef = OpDef {
 };
 
 /// An INT64 literal.
-pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> Arg {
+pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {
     graph.literal(Value::Scalar(ScalarValue::Int64(value)))
 }
 
 /// A field of a tuple.
-pub(crate) fn field(graph: &mut dyn Instantiation, tuple: Arg, index: usize) -> Result<Arg, TypeFault> {
+pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
     let index = integer(graph, index as i64);
     graph.apply("core.get_nth", &[tuple, index])
 }
 
 /// All fields of a tuple.
-fn fields(graph: &mut dyn Instantiation, operator: &str, tuple: Arg, at: usize) -> Result<Vec<Arg>, TypeFault> {
+fn fields(
+    graph: &mut dyn Instantiation,
+    operator: &str,
+    tuple: NodeHandle,
+    at: usize,
+) -> Result<Vec<NodeHandle>, TypeFault> {
     let qtype = graph.qtype(tuple);
     let QType::Tuple(types) = &qtype else {
         return Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {qtype}"), Some(at)));

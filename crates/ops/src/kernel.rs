@@ -3,7 +3,7 @@
 //!
 //! Bodies and kernels state what an operator means; lowering rules state it again, independently.
 
-use crate::Operand;
+use crate::OperandType;
 use crate::direct::Register;
 use cembra_runtime::{Bytes, Call, Context, FramePtr, Scalar, Slot, Text};
 
@@ -11,7 +11,7 @@ use cembra_runtime::{Bytes, Call, Context, FramePtr, Scalar, Slot, Text};
 /// `Option` of each. Implemented here for all of them and nowhere else.
 pub trait Repr: Copy + Register {
     /// Its QType.
-    const OPERAND: Operand;
+    const OPERAND: OperandType;
     /// Its optional form; itself if it is one.
     type Lifted: Repr;
 
@@ -55,7 +55,7 @@ pub(crate) const fn mask(value: bool) -> MaskValue {
 macro_rules! repr {
     ($($ty:ty, $scalar:ident, $stored:ty, $align:expr, |$from:ident| $load:expr, |$to:ident| $store:expr;)*) => { $(
         impl Repr for $ty {
-            const OPERAND: Operand = Operand { scalar: Scalar::$scalar, optional: false };
+            const OPERAND: OperandType = OperandType { scalar: Scalar::$scalar, optional: false };
             type Lifted = Option<$ty>;
 
             // SAFETY: FRAME-SLOT, as the trait says.
@@ -93,7 +93,7 @@ macro_rules! repr {
         }
 
         impl Repr for Option<$ty> {
-            const OPERAND: Operand = Operand { scalar: Scalar::$scalar, optional: true };
+            const OPERAND: OperandType = OperandType { scalar: Scalar::$scalar, optional: true };
             type Lifted = Option<$ty>;
 
             // SAFETY: FRAME-SLOT, as the trait says.
@@ -152,7 +152,7 @@ repr! {
 
 // A unit has no bytes worth reading; its optional is the presence byte alone.
 impl Repr for () {
-    const OPERAND: Operand = Operand { scalar: Scalar::Unit, optional: false };
+    const OPERAND: OperandType = OperandType { scalar: Scalar::Unit, optional: false };
     type Lifted = MaskValue;
 
     // SAFETY: FRAME-SLOT, as the trait says.
@@ -185,7 +185,7 @@ impl Repr for () {
 }
 
 impl Repr for MaskValue {
-    const OPERAND: Operand = Operand { scalar: Scalar::Unit, optional: true };
+    const OPERAND: OperandType = OperandType { scalar: Scalar::Unit, optional: true };
     type Lifted = MaskValue;
 
     // SAFETY: FRAME-SLOT, as the trait says.
@@ -306,7 +306,7 @@ macro_rules! overload {
             lifted: $lifted,
             lower: $crate::kernel::lower!($($rule)?),
             direct: $crate::kernel::direct!($body_fn, [$($arg: $ty),*], $ret, [$($rule)?]),
-            data: $crate::Data::NONE,
+            data: $crate::KernelData::NONE,
             compile: None,
             pure: true,
         }
@@ -329,16 +329,16 @@ macro_rules! direct {
     };
     ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, []) => {{
         use $crate::direct::Register;
-        // SAFETY: DIRECT-CALL, as [`crate::Direct`] says.
+        // SAFETY: DIRECT-CALL, as [`crate::RegisterFn`] says.
         unsafe extern "C" fn direct(
             context: &mut cembra_runtime::Context,
             _: *const (),
             present: u64,
             $($arg: <$ty as Register>::Machine),*
-        ) -> cembra_runtime::Answer {
+        ) -> cembra_runtime::RegisterResult {
             const REQUIRED: u64 = $crate::direct::required(&[$(<$ty as $crate::kernel::Repr>::OPERAND),*]);
             if !$crate::direct::are_there(present, REQUIRED) {
-                return cembra_runtime::Answer::MISSING;
+                return cembra_runtime::RegisterResult::MISSING;
             }
             let mut present = present;
             $(let $arg = <$ty as Register>::arrive($arg, $crate::direct::next_bit(&mut present));)*
@@ -346,7 +346,7 @@ macro_rules! direct {
                 Ok(result) => Register::leave(result),
                 Err(fault) => {
                     context.fail(fault);
-                    cembra_runtime::Answer::FAULT
+                    cembra_runtime::RegisterResult::FAULT
                 }
             }
         }
@@ -360,8 +360,8 @@ macro_rules! direct {
                         *const (),
                         u64,
                         $(<$ty as Register>::Machine),*
-                    ) -> cembra_runtime::Answer,
-                    $crate::Direct,
+                    ) -> cembra_runtime::RegisterResult,
+                    $crate::RegisterFn,
                 >(direct),
             )
         }

@@ -36,10 +36,10 @@ pub use call::call;
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;
 pub use definition::{
-    Arg, Compile, Data, Example, Expansion, Instantiation, Law, Lower, Meaning, OpDef, Operand, Overload, PresenceRule,
-    Round, Rule, State, Stop, Structure, Typing,
+    Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, NodeHandle, OpDef,
+    OperandType, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
 };
-pub use direct::Direct;
+pub use direct::RegisterFn;
 pub use lift::lower;
 pub use qtype::compare_types;
 pub use registry::{OpId, Registry, id};

@@ -2,7 +2,7 @@
 //! present where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
 
 use crate::definition::PresenceRule;
-use crate::{Lower, Operand, Overload};
+use crate::{Lower, OperandType, Overload};
 use cembra_runtime::MachineType;
 use cembra_tape::{Cell, Datum, Instr, Presence, Tape};
 use smallvec::SmallVec;
@@ -92,7 +92,7 @@ impl Overload {
 }
 
 /// A value from outside the tape.
-pub(crate) fn input(tape: &mut Tape, operand: Operand) -> Cell {
+pub(crate) fn input(tape: &mut Tape, operand: OperandType) -> Cell {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
     let datum = match operand.scalar.machine_type() {
         Some(MachineType::Flag) => Datum::Flag(tape.input_mask()),

@@ -1,7 +1,7 @@
 //! Booleans with a third value: Kleene's and, or, not, the four-way `logical_if`, and the short forms `and`, `or`, `not`
 //! of the text language, which mean presence logic on masks and three-valued logic on booleans.
 
-use crate::definition::{Arg, BINARY, Expansion, Law, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{BINARY, Expansion, Law, Meaning, NodeHandle, OpDef, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{Promotion, Rule};
@@ -219,7 +219,7 @@ fn logic_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeF
 }
 
 /// The operand as a mask.
-fn as_mask(graph: &mut dyn Expansion, arg: Arg) -> Result<Arg, TypeFault> {
+fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> Result<NodeHandle, TypeFault> {
     match graph.qtype(arg) {
         QType::Nothing => Ok(graph.literal(Value::Missing(Scalar::Unit))),
         qtype if is_mask(&qtype) => Ok(arg),
@@ -232,10 +232,10 @@ fn as_mask(graph: &mut dyn Expansion, arg: Arg) -> Result<Arg, TypeFault> {
 
 fn expand_logic(
     graph: &mut dyn Expansion,
-    args: &[Arg],
+    args: &[NodeHandle],
     on_masks: &'static str,
     on_booleans: &'static str,
-) -> Result<Arg, TypeFault> {
+) -> Result<NodeHandle, TypeFault> {
     let masks = args.iter().any(|a| matches!(graph.qtype(*a), QType::Nothing) || is_mask(&graph.qtype(*a)));
     if !masks {
         return graph.apply(on_booleans, args);

@@ -3,7 +3,7 @@
 //! look at, and nothing of them is left for a backend. `NOTHING` stands for a type that there is not.
 
 use crate::compound::{field_count, field_name, field_type};
-use crate::definition::{Arg, Instantiation, Meaning, OpDef, Stop, ex, param};
+use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::sequence::Sequence;
 use crate::tuple::{check_count, sliced};
@@ -13,7 +13,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
 /// The type that a literal operand says.
-pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[Arg], at: usize) -> Result<QType, Stop> {
+pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[NodeHandle], at: usize) -> Result<QType, Stop> {
     match g.value(args[at]) {
         Some(Value::Type(qtype)) => Ok(qtype),
         _ => {
@@ -27,7 +27,7 @@ pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[Arg], at: u
 }
 
 /// The types that all operands say.
-fn types<const N: usize>(g: &dyn Instantiation, operator: &str, args: &[Arg]) -> Result<[QType; N], Stop> {
+fn types<const N: usize>(g: &dyn Instantiation, operator: &str, args: &[NodeHandle]) -> Result<[QType; N], Stop> {
     let mut all = [const { QType::Nothing }; N];
     for (at, found) in all.iter_mut().enumerate() {
         *found = type_at(g, operator, args, at)?;
@@ -36,7 +36,7 @@ fn types<const N: usize>(g: &dyn Instantiation, operator: &str, args: &[Arg]) ->
 }
 
 /// The integer that a literal operand says.
-fn integer_at(g: &dyn Instantiation, operator: &str, name: &str, args: &[Arg], at: usize) -> Result<i64, Stop> {
+fn integer_at(g: &dyn Instantiation, operator: &str, name: &str, args: &[NodeHandle], at: usize) -> Result<i64, Stop> {
     match g.value(args[at]) {
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok(i64::from(value)),
         Some(Value::Scalar(ScalarValue::Int64(value))) => Ok(value),
@@ -340,7 +340,7 @@ pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
         let [qtype] = types(g, "qtype.get_field_names", args)?;
         g.spend(field_count(&qtype).unwrap_or(0))?;
         let names = (0..).map_while(|index| field_name(&qtype, index)).map(Value::from);
-        let names: Vec<Arg> = names.map(|name| g.literal(name)).collect();
+        let names: Vec<NodeHandle> = names.map(|name| g.literal(name)).collect();
         let sequence = Sequence::of(g, QType::TEXT, names);
         Ok(g.make_sequence(sequence))
     }),
@@ -359,7 +359,7 @@ pub(crate) static GET_FIELD_QTYPES: OpDef = OpDef {
         let [qtype] = types(g, "qtype.get_field_qtypes", args)?;
         g.spend(field_count(&qtype).unwrap_or(0))?;
         let fields = (0..).map_while(|index| field_type(&qtype, index)).map(Value::Type);
-        let fields: Vec<Arg> = fields.map(|field| g.literal(field)).collect();
+        let fields: Vec<NodeHandle> = fields.map(|field| g.literal(field)).collect();
         let sequence = Sequence::of(g, QType::Meta, fields);
         Ok(g.make_sequence(sequence))
     }),

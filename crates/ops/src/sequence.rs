@@ -8,7 +8,7 @@ pub(crate) mod slice;
 
 use crate::Rule;
 use crate::cast::cast_to;
-use crate::definition::{Arg, Instantiation, Meaning, OpDef, PresenceRule, Stop, Typing, ex, param, param_or};
+use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, PresenceRule, Stop, Typing, ex, param, param_or};
 use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
 use crate::typing::{TypeFault, common_type};
@@ -24,7 +24,7 @@ const NESTING: usize = 64;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sequence {
     /// How many elements there are, an INT64.
-    size: Arg,
+    size: NodeHandle,
     /// The type of the elements.
     element: QType,
     elements: Elements,
@@ -34,17 +34,17 @@ pub struct Sequence {
 #[derive(Clone, PartialEq, Debug)]
 enum Elements {
     /// `start`, `start + step`, ...
-    Range { start: Arg, step: Arg },
+    Range { start: NodeHandle, step: NodeHandle },
     /// These values.
-    Made(Vec<Arg>),
+    Made(Vec<NodeHandle>),
     /// The same value again and again.
-    Repeated(Arg),
+    Repeated(NodeHandle),
     /// A function of the elements of other sequences.
-    Mapped { function: Arg, sources: Vec<Rc<Sequence>> },
+    Mapped { function: NodeHandle, sources: Vec<Rc<Sequence>> },
     /// Tuples of the elements of other sequences.
     Zipped(Vec<Rc<Sequence>>),
     /// Those of another sequence from one of them on; how many, if that is known.
-    Sliced { source: Rc<Sequence>, start: Arg, known_size: Option<usize> },
+    Sliced { source: Rc<Sequence>, start: NodeHandle, known_size: Option<usize> },
 }
 
 impl Sequence {
@@ -55,7 +55,7 @@ impl Sequence {
     }
 
     /// The sequence of these values, which are of one type.
-    pub(crate) fn of(graph: &mut dyn Instantiation, element: QType, values: Vec<Arg>) -> Sequence {
+    pub(crate) fn of(graph: &mut dyn Instantiation, element: QType, values: Vec<NodeHandle>) -> Sequence {
         let size = integer(graph, values.len() as i64);
         Sequence { size, element, elements: Elements::Made(values), nesting: 0 }
     }
@@ -75,7 +75,7 @@ impl Sequence {
     }
 
     /// The element at an index that is known to be in range.
-    fn at(&self, graph: &mut dyn Instantiation, index: Arg) -> Result<Arg, Stop> {
+    fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> Result<NodeHandle, Stop> {
         match &self.elements {
             Elements::Range { start, step } => {
                 // Most ranges count from 0 by 1: the element is the index.
@@ -107,7 +107,7 @@ impl Sequence {
 }
 
 /// An INT64 that is a literal.
-fn known(graph: &dyn Instantiation, value: Arg) -> Option<i64> {
+fn known(graph: &dyn Instantiation, value: NodeHandle) -> Option<i64> {
     match graph.value(value) {
         Some(Value::Scalar(ScalarValue::Int64(value))) => Some(value),
         _ => None,
@@ -115,7 +115,7 @@ fn known(graph: &dyn Instantiation, value: Arg) -> Option<i64> {
 }
 
 /// The sum of two INT64; a literal if both are, so that an index that is known stays so.
-fn sum(graph: &mut dyn Instantiation, a: Arg, b: Arg) -> Result<Arg, TypeFault> {
+fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> Result<NodeHandle, TypeFault> {
     match (known(graph, a), known(graph, b)) {
         (Some(0), _) => Ok(b),
         (_, Some(0)) => Ok(a),
@@ -125,12 +125,16 @@ fn sum(graph: &mut dyn Instantiation, a: Arg, b: Arg) -> Result<Arg, TypeFault> 
 }
 
 /// The elements of several sequences at one index.
-fn elements(graph: &mut dyn Instantiation, sources: &[Rc<Sequence>], index: Arg) -> Result<Vec<Arg>, Stop> {
+fn elements(
+    graph: &mut dyn Instantiation,
+    sources: &[Rc<Sequence>],
+    index: NodeHandle,
+) -> Result<Vec<NodeHandle>, Stop> {
     sources.iter().map(|source| source.at(graph, index)).collect()
 }
 
 /// One of several values, by index.
-fn chosen(graph: &mut dyn Instantiation, values: &[Arg], index: Arg) -> Result<Arg, Stop> {
+fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> Result<NodeHandle, Stop> {
     if let Some(value) = known(graph, index).and_then(|at| values.get(usize::try_from(at).ok()?)) {
         return Ok(*value);
     }
@@ -146,7 +150,7 @@ fn chosen(graph: &mut dyn Instantiation, values: &[Arg], index: Arg) -> Result<A
     Ok(choice)
 }
 
-fn sequence(graph: &dyn Instantiation, operator: &str, args: &[Arg], at: usize) -> Result<Rc<Sequence>, Stop> {
+fn sequence(graph: &dyn Instantiation, operator: &str, args: &[NodeHandle], at: usize) -> Result<Rc<Sequence>, Stop> {
     graph.sequence(args[at]).ok_or_else(|| no_sequence(operator, &graph.qtype(args[at]), at))
 }
 
@@ -154,9 +158,9 @@ fn sequence(graph: &dyn Instantiation, operator: &str, args: &[Arg], at: usize) 
 fn sources(
     graph: &mut dyn Instantiation,
     operator: &str,
-    args: &[Arg],
+    args: &[NodeHandle],
     from: usize,
-) -> Result<(Vec<Rc<Sequence>>, Arg, usize), Stop> {
+) -> Result<(Vec<Rc<Sequence>>, NodeHandle, usize), Stop> {
     let mut all = Vec::new();
     for at in from..args.len() {
         all.push(sequence(graph, operator, args, at)?);
@@ -193,7 +197,13 @@ fn around<'s>(sources: impl Iterator<Item = &'s Sequence>) -> Result<usize, Type
 }
 
 /// An integer operand as an INT64.
-fn int64(graph: &mut dyn Instantiation, operator: &str, name: &str, args: &[Arg], at: usize) -> Result<Arg, TypeFault> {
+fn int64(
+    graph: &mut dyn Instantiation,
+    operator: &str,
+    name: &str,
+    args: &[NodeHandle],
+    at: usize,
+) -> Result<NodeHandle, TypeFault> {
     if let Some(Value::Scalar(ScalarValue::Int32(value))) = graph.value(args[at]) {
         return Ok(integer(graph, i64::from(value)));
     }
@@ -339,7 +349,12 @@ pub(crate) static ZIP: OpDef = OpDef {
 };
 
 /// The sequence of what a function makes of so many types, which must be there when it is called.
-fn mapped(g: &mut dyn Instantiation, function: Arg, sources: &[Rc<Sequence>], size: usize) -> Result<Sequence, Stop> {
+fn mapped(
+    g: &mut dyn Instantiation,
+    function: NodeHandle,
+    sources: &[Rc<Sequence>],
+    size: usize,
+) -> Result<Sequence, Stop> {
     let mut values = Vec::new();
     for at in 0..size {
         let at = integer(g, at as i64);
@@ -353,7 +368,7 @@ fn mapped(g: &mut dyn Instantiation, function: Arg, sources: &[Rc<Sequence>], si
             let any = g.literal(Value::Type(QType::Nothing));
             let example =
                 |source: &Rc<Sequence>| if source.element == QType::Meta { any } else { g.unknown(&source.element) };
-            let args: Vec<Arg> = sources.iter().map(example).collect();
+            let args: Vec<NodeHandle> = sources.iter().map(example).collect();
             g.call(function, &args)?
         }
     };
@@ -382,7 +397,7 @@ pub(crate) static MAP: OpDef = OpDef {
             let sequence = mapped(g, args[0], &sources, size)?;
             return Ok(g.make_sequence(sequence));
         }
-        let example: Vec<Arg> = sources.iter().map(|source| g.unknown(&source.element)).collect();
+        let example: Vec<NodeHandle> = sources.iter().map(|source| g.unknown(&source.element)).collect();
         let mapped = g.call(args[0], &example)?;
         let element = g.qtype(mapped);
         if !element.is_run_time() {
@@ -396,7 +411,12 @@ pub(crate) static MAP: OpDef = OpDef {
 };
 
 /// Folds a sequence: a loop over indexes, or one call for each of the values it was made of.
-fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: Arg, call: Combine<'_>) -> Result<Arg, Stop> {
+fn reduce(
+    g: &mut dyn Instantiation,
+    sequence: &Sequence,
+    init: NodeHandle,
+    call: Combine<'_>,
+) -> Result<NodeHandle, Stop> {
     if let Some(size) = sequence.known_size() {
         let mut so_far = init;
         for at in 0..size {
@@ -426,7 +446,7 @@ fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: Arg, call: Combi
 }
 
 /// What takes the result so far and an element together.
-type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, Arg, Arg) -> Result<Arg, Stop>;
+type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHandle) -> Result<NodeHandle, Stop>;
 
 pub(crate) static REDUCE: OpDef = OpDef {
     name: "seq.reduce",
@@ -517,9 +537,9 @@ fn masks(
     g: &mut dyn Instantiation,
     operator: &'static str,
     with: &'static str,
-    args: &[Arg],
+    args: &[NodeHandle],
     init: Value,
-) -> Result<Arg, Stop> {
+) -> Result<NodeHandle, Stop> {
     let sequence = sequence(g, operator, args, 0)?;
     if sequence.element != QType::MASK {
         let found = &sequence.element;

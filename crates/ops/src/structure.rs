@@ -2,7 +2,7 @@
 
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
-use crate::definition::{Arg, BINARY, Expansion, Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
+use crate::definition::{BINARY, Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Structure, Typing, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{QType, Scalar, Shape};
@@ -124,7 +124,7 @@ fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFa
 }
 
 /// A present constant of the type of `arg`, of which only the type is used.
-fn constant_like(graph: &mut dyn Expansion, arg: Arg, value: i32) -> Result<Arg, TypeFault> {
+fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> Result<NodeHandle, TypeFault> {
     let qtype = graph.qtype(arg);
     let scalar = qtype.scalar().unwrap_or(Scalar::Int32);
     let literal = match scalar {

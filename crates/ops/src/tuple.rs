@@ -2,7 +2,7 @@
 //! results have no names.
 
 use crate::compound::{field, field_count, field_type, literal_integer};
-use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{Code, Value};
@@ -25,7 +25,7 @@ pub(crate) fn check_count(operator: &str, count: usize) -> Result<(), TypeFault>
     Err(TypeFault { code: Code::Limit, message, operand: None, hint: None })
 }
 
-fn count(graph: &dyn Expansion, value: Arg) -> usize {
+fn count(graph: &dyn Expansion, value: NodeHandle) -> usize {
     field_count(&graph.qtype(value)).unwrap_or(0)
 }
 

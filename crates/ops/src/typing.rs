@@ -1,7 +1,7 @@
 //! Types of operators: the lattice of implicit casts, the promotion rules most operators share, and how an operator and
 //! argument types become a signature and an overload. Casts themselves are inserted by preparation.
 
-use crate::definition::{OpDef, Operand, Overload, PresenceRule, Typing};
+use crate::definition::{OpDef, OperandType, Overload, PresenceRule, Typing};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Value};
 use smallvec::SmallVec;
@@ -214,9 +214,9 @@ impl OpDef {
     }
 
     fn find_overload(&self, signature: &Signature) -> Option<(u16, bool)> {
-        let mut wanted: SmallVec<[Operand; 4]> = SmallVec::new();
+        let mut wanted: SmallVec<[OperandType; 4]> = SmallVec::new();
         for qtype in &signature.operands {
-            wanted.push(Operand { scalar: qtype.scalar()?, optional: qtype.is_optional() });
+            wanted.push(OperandType { scalar: qtype.scalar()?, optional: qtype.is_optional() });
         }
         let strict = self.presence == PresenceRule::Strict;
         let lifted = strict && wanted.iter().any(|o| o.optional);

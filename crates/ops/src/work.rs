@@ -78,7 +78,7 @@ pub(crate) use charged;
 #[cfg(test)]
 mod tests {
     use crate::call::call_overload;
-    use crate::{Lower, OpDef, Operand, Overload, Promotion, Registry, Resolved, Signature, Typing};
+    use crate::{Lower, OpDef, OperandType, Overload, Promotion, Registry, Resolved, Signature, Typing};
     use cembra_runtime::{Context, FaultKind, QType, Scalar};
     use cembra_value::{ScalarValue, Value};
     use smallvec::SmallVec;
@@ -96,7 +96,7 @@ mod tests {
     /// What an overload comes to on strings of a length with so much work.
     fn run(overload: &Overload, lifted: bool, length: usize, work: u64) -> Option<FaultKind> {
         let operands: SmallVec<_> = (0..overload.args.len()).map(|at| overload.takes(at, lifted)).collect();
-        let of = |(qtype, arg): (&QType, &Operand)| value(arg.scalar, qtype.is_optional(), length);
+        let of = |(qtype, arg): (&QType, &OperandType)| value(arg.scalar, qtype.is_optional(), length);
         let values: Vec<Value> = operands.iter().zip(overload.args).map(of).collect();
         let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
         let resolved = Resolved { signature: Signature { operands, ret }, overload: None, lifted };

@@ -3,7 +3,7 @@
 mod counting;
 
 use cembra_ops::{Overload, Registry};
-use cembra_runtime::{Context, Frame, FrameLayout, QType, Row, Scalar};
+use cembra_runtime::{Context, Frame, FrameLayout, KernelChain, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
 fn argument(qtype: &QType, position: usize) -> Value {
@@ -36,7 +36,7 @@ fn allocations(overload: &Overload, lifted: bool) -> usize {
         // SAFETY: FRAME-SLOT: the layout was made for these types, and the values outlive the calls.
         unsafe { arg.write_to(frame.ptr(), *slot) };
     }
-    let mut row = Row::default();
+    let mut row = KernelChain::default();
     row.push(overload.kernel(lifted), overload.data.as_ptr(), 0, slots.iter().copied());
     row.end();
     let mut context = Context::new();

@@ -2,7 +2,7 @@
 
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, Template, ValueId, slots};
 use cembra_expr::NodeId;
-use cembra_ops::{Meaning, Registry, State, Structure, id};
+use cembra_ops::{CompiledLiteral, Meaning, Registry, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, Prepared, RegionId};
 use cembra_runtime::{FrameLayout, QType};
 use cembra_value::{Budget, Diagnostic, ScalarValue, Value};
@@ -174,7 +174,7 @@ impl<'p> Builder<'p> {
                 self.values[node.index()] = Some(state);
                 return Ok(());
             }
-            Kind::Passed(_) => return Err(PlanError::Unfinished),
+            Kind::CompileTime(_) => return Err(PlanError::Unfinished),
             Kind::Literal(_) => {
                 let value = graph.value(node).cloned().unwrap_or(Value::Nothing);
                 // Its slot is as large as the type of the node.
@@ -273,7 +273,7 @@ impl<'p> Builder<'p> {
     }
 
     /// What an operator is compiled to, if it is one that is compiled with the model.
-    fn state(&self, node: Id, action: &Action) -> Result<Option<State>, PlanError> {
+    fn state(&self, node: Id, action: &Action) -> Result<Option<CompiledLiteral>, PlanError> {
         let Action::Operator { op, overload, .. } = *action else { return Ok(None) };
         let def = self.registry.get(op);
         let Some(compile) = def.overloads()[usize::from(overload)].compile else { return Ok(None) };

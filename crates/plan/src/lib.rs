@@ -19,7 +19,7 @@ pub use template::Template;
 pub use verify::verify;
 
 use cembra_expr::NodeId;
-use cembra_ops::{Data, OpId, Registry, State};
+use cembra_ops::{CompiledLiteral, KernelData, OpId, Registry};
 use cembra_runtime::{FrameLayout, QType, Scalar};
 use cembra_value::Value;
 use rustc_hash::FxHashMap;
@@ -168,7 +168,7 @@ pub struct Plan {
     literals: Vec<(ValueId, Value)>,
     outputs: Vec<Output>,
     /// What operators are compiled to.
-    states: FxHashMap<StepId, State>,
+    states: FxHashMap<StepId, CompiledLiteral>,
     layout: FrameLayout,
     template: Template,
     reused_slots: usize,
@@ -243,19 +243,19 @@ impl Plan {
 
     /// What the kernel of a step is given besides slots: what its operator is compiled to, or closes over.
     #[must_use]
-    pub fn data(&self, step: StepId) -> Data {
+    pub fn data(&self, step: StepId) -> KernelData {
         match (self.states.get(&step), &self.step(step).action) {
             (Some(state), _) => state.data(),
             (None, Action::Operator { op, overload, .. }) => {
                 self.registry.get(*op).overloads()[usize::from(*overload)].data
             }
-            _ => Data::NONE,
+            _ => KernelData::NONE,
         }
     }
 
     /// What operators are compiled to: whoever keeps the data of steps keeps these too.
     #[must_use]
-    pub fn states(&self) -> Vec<State> {
+    pub fn states(&self) -> Vec<CompiledLiteral> {
         self.states.values().cloned().collect()
     }
 

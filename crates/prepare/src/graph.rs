@@ -54,7 +54,7 @@ pub enum Kind {
     /// The state in a round of a loop.
     State(LoopId),
     /// A function or a sequence, by position in a list of the typing pass; nothing needs it afterwards.
-    Passed(u32),
+    CompileTime(u32),
 }
 
 impl Hash for Kind {
@@ -70,7 +70,7 @@ impl Hash for Kind {
             Kind::Where => (3, 0),
             Kind::Loop(id) => (4, u64::from(id.number)),
             Kind::State(id) => (5, u64::from(id.number)),
-            Kind::Passed(at) => (6, u64::from(at)),
+            Kind::CompileTime(at) => (6, u64::from(at)),
         };
         state.write_u64(tag << 56 | number);
     }
@@ -411,7 +411,7 @@ impl TypedGraph {
                 Kind::Where => f.write_str("core._short_circuit_where")?,
                 Kind::Loop(id) => write!(f, "core._loop<{}>", id.number)?,
                 Kind::State(id) => write!(f, "state<{}>", id.number)?,
-                Kind::Passed(_) => f.write_str("function")?,
+                Kind::CompileTime(_) => f.write_str("function")?,
             }
             if matches!(self.kind(id), Kind::Operator { .. } | Kind::Where | Kind::Loop(_)) {
                 f.write_str("(")?;

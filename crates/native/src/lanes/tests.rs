@@ -2,7 +2,7 @@
 //! instructions of three operands. The host has more, and the tests from outside run on the host.
 
 use super::*;
-use cembra_ops::{Lower, Operand, Registry, lower};
+use cembra_ops::{Lower, OperandType, Registry, lower};
 use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{Cell, Datum, Instr, Outcome, Presence};
 use cranelift_codegen::isa::lookup;
@@ -19,7 +19,7 @@ fn old_processor() -> OwnedTargetIsa {
 }
 
 /// A number, a boolean or a unit from outside; strings never come into vectors.
-fn input(tape: &mut Tape, operand: Operand) -> Option<Cell> {
+fn input(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
     let datum = match operand.scalar.machine_type() {
         Some(MachineType::Flag) => Datum::Flag(tape.input_mask()),
@@ -151,7 +151,7 @@ fn texts_are_compared_in_each_lane_that_has_them() {
     for (_, def) in
         Registry::standard().iter().filter(|(_, def)| def.name.contains("equal") || def.name.contains("less"))
     {
-        let is_text = |operand: &Operand| operand.scalar == Scalar::Text;
+        let is_text = |operand: &OperandType| operand.scalar == Scalar::Text;
         for overload in def.overloads().iter().filter(|overload| overload.args.iter().all(is_text)) {
             let mut tape = Tape::new();
             let cells = [(); 2].map(|()| {

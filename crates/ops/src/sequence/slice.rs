@@ -1,7 +1,7 @@
 //! A part of a sequence, and whether all elements of one are equal, which asks for the part behind the first.
 
 use super::{Elements, Sequence, around, int64, known, reduce, sequence, sum};
-use crate::definition::{Arg, Instantiation, Meaning, OpDef, Stop, ex, param};
+use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
 use crate::function::{HIGHER_ORDER, integer};
 use crate::typing::TypeFault;
 use cembra_runtime::{FaultKind, QType};
@@ -9,7 +9,7 @@ use cembra_value::{ScalarValue, Value};
 use std::rc::Rc;
 
 /// Where in a sequence of a size a bound lies: counted from its end if it is negative, and inside of it.
-fn bound(g: &mut dyn Instantiation, at: Arg, size: Arg) -> Result<Arg, TypeFault> {
+fn bound(g: &mut dyn Instantiation, at: NodeHandle, size: NodeHandle) -> Result<NodeHandle, TypeFault> {
     let zero = integer(g, 0);
     match (known(g, at), known(g, size)) {
         (Some(at), Some(size)) => {
@@ -32,7 +32,12 @@ fn bound(g: &mut dyn Instantiation, at: Arg, size: Arg) -> Result<Arg, TypeFault
 }
 
 /// The elements of a sequence from one bound to before another.
-fn slice(g: &mut dyn Instantiation, source: &Rc<Sequence>, start: Arg, stop: Arg) -> Result<Sequence, Stop> {
+fn slice(
+    g: &mut dyn Instantiation,
+    source: &Rc<Sequence>,
+    start: NodeHandle,
+    stop: NodeHandle,
+) -> Result<Sequence, Stop> {
     let (start, stop) = (bound(g, start, source.size)?, bound(g, stop, source.size)?);
     let (size, known_size) = match (known(g, start), known(g, stop)) {
         (Some(start), Some(stop)) => {

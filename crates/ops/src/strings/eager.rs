@@ -1,6 +1,6 @@
 //! For tests: operators on values, expansions included, with the implicit casts that preparation would write out.
 
-use crate::definition::{Arg, Expansion, Meaning, OpDef};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef};
 use crate::typing::{Argument, TypeFault};
 use crate::{Registry, call as call_resolved};
 use cembra_runtime::{FaultKind, QType, Scalar};
@@ -40,20 +40,20 @@ struct Eager {
 }
 
 impl Expansion for Eager {
-    fn qtype(&self, arg: Arg) -> QType {
+    fn qtype(&self, arg: NodeHandle) -> QType {
         self.values[arg.0 as usize].qtype()
     }
 
-    fn value(&self, arg: Arg) -> Option<Value> {
+    fn value(&self, arg: NodeHandle) -> Option<Value> {
         Some(self.values[arg.0 as usize].clone())
     }
 
-    fn literal(&mut self, value: Value) -> Arg {
+    fn literal(&mut self, value: Value) -> NodeHandle {
         self.values.push(value);
-        Arg(self.values.len() as u32 - 1)
+        NodeHandle(self.values.len() as u32 - 1)
     }
 
-    fn apply(&mut self, operator: &'static str, args: &[Arg]) -> Result<Arg, TypeFault> {
+    fn apply(&mut self, operator: &'static str, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
         let def = definition(operator);
         let values: Vec<Value> = args.iter().map(|arg| self.values[arg.0 as usize].clone()).collect();
         let types: Vec<QType> = values.iter().map(Value::qtype).collect();
@@ -103,7 +103,7 @@ pub(super) fn call(operator: &'static str, args: &[Value]) -> Result<Value, Fail
     for param in def.params.iter().take(fixed).skip(args.len()) {
         eager.values.push(param.default.clone().expect("a default"));
     }
-    let args: Vec<Arg> = (0..eager.values.len()).map(|at| Arg(at as u32)).collect();
+    let args: Vec<NodeHandle> = (0..eager.values.len()).map(|at| NodeHandle(at as u32)).collect();
     let made = eager.apply(operator, &args).map_err(|fault| Failure::Types(fault.message))?;
     match eager.failed {
         Some(kind) => {

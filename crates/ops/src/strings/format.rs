@@ -7,7 +7,7 @@ use super::made::ArenaBytes;
 use super::number;
 use super::packed::{Packed, Run, packed};
 use super::printf::{FAULTS, Format, Print, Printf, Sink, format_scalar, format_types, printed};
-use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param, param_or};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Bytes, Context, Excerpt, Fault, QType, Scalar, Text};
@@ -244,7 +244,7 @@ fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     }
 }
 
-fn expand(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
+fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
     format_scalar("strings.format", &graph.qtype(args[0]))?;
     let (names, known) = match graph.value(args[1]) {
         None if graph.qtype(args[1]) != QType::Nothing => (args[1], None),

@@ -1,7 +1,7 @@
 //! Joining strings.
 
 use super::made::concatenate;
-use crate::definition::{Arg, Expansion, Meaning, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
@@ -43,14 +43,14 @@ pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signat
 const WIDEST: usize = 6;
 
 /// Joins strings, one at least: six at a time, then the results, so that no string is copied often.
-pub(super) fn join(graph: &mut dyn Expansion, strings: &[Arg]) -> Result<Arg, TypeFault> {
+pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
     // An untyped missing string may be left alone with others of its kind: it takes the type of any other string now.
     let scalar = strings.iter().find_map(|arg| graph.qtype(*arg).scalar());
-    let typed = |graph: &mut dyn Expansion, arg: Arg| match (graph.qtype(arg), scalar) {
+    let typed = |graph: &mut dyn Expansion, arg: NodeHandle| match (graph.qtype(arg), scalar) {
         (QType::Nothing, Some(scalar)) => graph.literal(Value::Missing(scalar)),
         _ => arg,
     };
-    let mut level: Vec<Arg> = strings.iter().map(|arg| typed(graph, *arg)).collect();
+    let mut level: Vec<NodeHandle> = strings.iter().map(|arg| typed(graph, *arg)).collect();
     while level.len() > 1 {
         let joined = level.chunks(WIDEST).map(|some| match some {
             [one] => Ok(*one),

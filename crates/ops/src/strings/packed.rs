@@ -4,7 +4,7 @@
 use super::made::ArenaBytes;
 use super::rendering::Rendered;
 use super::{Chars, invalid};
-use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Signature, TypeFault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar};
@@ -120,7 +120,7 @@ fn pack_string(context: &mut Context, value: &[u8]) -> Result<Bytes<'static>, Fa
 }
 
 /// The values as one run, which is missing if one of them is.
-pub(super) fn packed(graph: &mut dyn Expansion, values: &[Arg]) -> Result<Arg, TypeFault> {
+pub(super) fn packed(graph: &mut dyn Expansion, values: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
     if values.is_empty() {
         return Ok(graph.literal(Value::Scalar(ScalarValue::Bytes([].into()))));
     }

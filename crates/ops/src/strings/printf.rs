@@ -7,7 +7,7 @@ use super::fields::{Amount, Field, Fields, Piece, within_limit};
 use super::made::ArenaBytes;
 use super::packed::{Packed, Run, packed};
 use super::rendering::{Form, Rendered};
-use crate::definition::{Arg, Expansion, Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
@@ -174,7 +174,7 @@ pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) 
     Ok(Signature { operands: args.iter().map(|arg| arg.qtype.clone()).collect(), ret: QType::of(format, optional) })
 }
 
-fn expand(graph: &mut dyn Expansion, args: &[Arg]) -> Result<Arg, TypeFault> {
+fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
     let run = packed(graph, &args[1..])?;
     graph.apply(PRINTF_PACKED.name, &[args[0], run])
 }

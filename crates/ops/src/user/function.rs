@@ -2,11 +2,11 @@
 //! becomes kernels. A function is given texts for the time of one call only: it is called for every lifetime, so nothing
 //! that it keeps can be a part of them.
 
-use crate::direct::{Direct, Register, are_there, next_bit, required};
+use crate::direct::{Register, RegisterFn, are_there, next_bit, required};
 use crate::kernel::{Repr, Slots};
 use crate::strings::made::{copied, copied_bytes};
-use crate::{Data, Operand};
-use cembra_runtime::{Answer, Bytes, Call, Context, Fault, FaultKind, FramePtr, Kernel, Text};
+use crate::{KernelData, OperandType};
+use cembra_runtime::{Bytes, Call, Context, Fault, FaultKind, FramePtr, Kernel, RegisterResult, Text};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -230,7 +230,7 @@ pub struct Fallible<F>(pub F);
 pub trait Arguments: Sealed + Sized {
     /// Their types.
     #[doc(hidden)]
-    const OPERANDS: &'static [Operand];
+    const OPERANDS: &'static [OperandType];
     /// How frames hold them.
     #[doc(hidden)]
     type Held;
@@ -251,7 +251,7 @@ pub trait Arguments: Sealed + Sized {
 
     /// The function on registers, if all types fit.
     #[doc(hidden)]
-    fn direct<F: UserFunction<Self>>() -> Option<Direct>;
+    fn direct<F: UserFunction<Self>>() -> Option<RegisterFn>;
 }
 
 /// The type of a function's result in frames.
@@ -260,11 +260,11 @@ type Kept<F, Args> = <<F as UserFunction<Args>>::Ret as UserResult>::Held;
 /// What an overload is made from: a function's types, and how it is called.
 #[derive(Debug)]
 pub(super) struct Callable {
-    pub(super) args: &'static [Operand],
-    pub(super) ret: Operand,
+    pub(super) args: &'static [OperandType],
+    pub(super) ret: OperandType,
     pub(super) kernel: Kernel,
     pub(super) lifted: Kernel,
-    pub(super) direct: Option<Direct>,
+    pub(super) direct: Option<RegisterFn>,
     pub(super) total: bool,
 }
 
@@ -283,8 +283,8 @@ impl Callable {
 }
 
 /// A function that lives as long as the process: models hold bare pointers to it.
-pub(super) fn forever(function: impl Send + Sync + 'static) -> Data {
-    Data(std::ptr::from_ref(Box::leak(Box::new(function))).cast())
+pub(super) fn forever(function: impl Send + Sync + 'static) -> KernelData {
+    KernelData(std::ptr::from_ref(Box::leak(Box::new(function))).cast())
 }
 
 /// Runs a user's function. A reason, or a panic, is a fault.
@@ -368,7 +368,7 @@ macro_rules! user_functions {
         impl<$($ty: UserArgument),*> Sealed for ($($ty,)*) {}
 
         impl<$($ty: UserArgument),*> Arguments for ($($ty,)*) {
-            const OPERANDS: &'static [Operand] = &[$(<$ty::Held as Repr>::OPERAND),*];
+            const OPERANDS: &'static [OperandType] = &[$(<$ty::Held as Repr>::OPERAND),*];
             type Held = ($($ty::Held,)*);
 
             // SAFETY: FRAME-SLOT and KERNEL-ROW, as the trait says.
@@ -385,17 +385,17 @@ macro_rules! user_functions {
                 }
             }
 
-            fn direct<Fun: UserFunction<Self>>() -> Option<Direct> {
-                // SAFETY: DIRECT-CALL and OPERATOR-DATA, as [`Direct`] says.
+            fn direct<Fun: UserFunction<Self>>() -> Option<RegisterFn> {
+                // SAFETY: DIRECT-CALL and OPERATOR-DATA, as [`RegisterFn`] says.
                 unsafe extern "C" fn direct<Fun: UserFunction<($($ty,)*)>, $($ty: UserArgument),*>(
                     context: &mut Context,
                     data: *const (),
                     present: u64,
                     $($arg: <$ty::Held as Register>::Machine),*
-                ) -> Answer {
+                ) -> RegisterResult {
                     let required = const { required(&[$(<$ty::Held as Repr>::OPERAND),*]) };
                     if !are_there(present, required) {
-                        return Answer::MISSING;
+                        return RegisterResult::MISSING;
                     }
                     let mut present = present;
                     let args = ($(<$ty::Held as Register>::arrive($arg, next_bit(&mut present)),)*);
@@ -404,18 +404,18 @@ macro_rules! user_functions {
                         Ok(result) => result.leave(),
                         Err(fault) => {
                             context.fail(fault);
-                            Answer::FAULT
+                            RegisterResult::FAULT
                         }
                     }
                 }
                 // SAFETY: DIRECT-CALL, as `direct`, whose type it is.
                 type Typed<$($ty),*> = unsafe extern "C" fn(
                     &mut Context, *const (), u64, $(<<$ty as UserArgument>::Held as Register>::Machine),*
-                ) -> Answer;
+                ) -> RegisterResult;
                 let fits = [$(<$ty::Held as Register>::FITS,)* <Kept<Fun, Self> as Register>::FITS];
                 // SAFETY: DIRECT-CALL: the function is made from these types.
                 unsafe {
-                    let function = std::mem::transmute::<Typed<$($ty),*>, Direct>(direct::<Fun, $($ty),*>);
+                    let function = std::mem::transmute::<Typed<$($ty),*>, RegisterFn>(direct::<Fun, $($ty),*>);
                     crate::direct::direct(&fits, function)
                 }
             }

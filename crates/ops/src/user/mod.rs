@@ -9,9 +9,9 @@ mod recording;
 pub use function::{Arguments, Fallible, UserArgument, UserFunction, UserResult};
 pub use recording::Recording;
 
-use crate::definition::{Data, Lower, Meaning, OpDef, Overload, PresenceRule, Typing};
+use crate::definition::{KernelData, Lower, Meaning, OpDef, Overload, PresenceRule, Typing};
 use crate::kernel::Repr;
-use crate::{Compile, OpId, Registry, State};
+use crate::{Compile, CompiledLiteral, OpId, Registry};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Text};
 use cembra_tape::{Cell, Tape};
@@ -30,7 +30,7 @@ pub struct UserOperator {
 #[derive(Debug)]
 struct UserOverload {
     function: Callable,
-    data: Data,
+    data: KernelData,
     compile: Option<Compile>,
     rule: Option<Result<Recording, &'static str>>,
 }
@@ -139,10 +139,10 @@ impl UserOperator {
         F: UserFunction<Args>,
         E: std::fmt::Display,
     {
-        let compile = move |text: &str| compile(text).map(State::new).map_err(|error| error.to_string());
+        let compile = move |text: &str| compile(text).map(CompiledLiteral::new).map_err(|error| error.to_string());
         self.overloads.push(UserOverload {
             function: Callable::of::<Args, F>(),
-            data: Data::NONE,
+            data: KernelData::NONE,
             compile: Some(Compile(Box::leak(Box::new(compile)))),
             rule: None,
         });

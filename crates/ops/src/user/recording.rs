@@ -7,7 +7,7 @@
 //! has a divisor that cannot be 0 or -1; texts are those that were given, whole, or empty; the result is of the type of
 //! the overload.
 
-use crate::Operand;
+use crate::OperandType;
 use crate::lift;
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Instr, Mask, Presence, Shift, Tape, Un, Val};
@@ -32,8 +32,8 @@ impl Recording {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn of(
-        operands: &[Operand],
-        ret: Operand,
+        operands: &[OperandType],
+        ret: OperandType,
         total: bool,
         rule: impl FnOnce(&mut Tape, &[Cell]) -> Cell,
     ) -> Result<Recording, Refusal> {
@@ -445,7 +445,7 @@ impl Check<'_> {
     }
 
     /// Checks that a cell is a value of the type.
-    fn result(&self, cell: Cell, ret: Operand) -> Result<(), Refusal> {
+    fn result(&self, cell: Cell, ret: OperandType) -> Result<(), Refusal> {
         const RESULT: Refusal = "its result is not of the function's type";
         match cell.presence {
             Presence::Present => {}

@@ -114,7 +114,7 @@ fn retyped(prepared: &mut Prepared, id: Id) -> Result<(), String> {
             }
             _ => return Err("has no kernel".to_owned()),
         },
-        Kind::Passed(_) => return Err("is left over from typing".to_owned()),
+        Kind::CompileTime(_) => return Err("is left over from typing".to_owned()),
     };
     match found {
         Some(found) if found == *graph.qtype(id) => Ok(()),

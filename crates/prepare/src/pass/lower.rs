@@ -6,7 +6,7 @@ use super::rewrite::replace;
 use crate::pass::{Options, Prepared};
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::{NodeId, Program};
-use cembra_ops::{Arg, Expansion, Meaning, OpId, Registry, Structure, TypeFault, optional_field};
+use cembra_ops::{Expansion, Meaning, NodeHandle, OpId, Registry, Structure, TypeFault, optional_field};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Value};
 use smallvec::SmallVec;
@@ -20,7 +20,8 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
     replace(prepared, &options.budget, |graph, id, node| {
         let Some(expand) = composite(graph, node) else { return Ok(node) };
         let origin = graph.origin(id);
-        let args: SmallVec<[Arg; 4]> = graph.operands(node).iter().map(|o| Arg(o.index() as u32)).collect();
+        let args: SmallVec<[NodeHandle; 4]> =
+            graph.operands(node).iter().map(|o| NodeHandle(o.index() as u32)).collect();
         let made = expand(&mut Builder { graph, registry, origin }, &args);
         let made = made.map_err(|fault| {
             let diagnostic = Diagnostic::new(fault.code, fault.message).at(program.graph.span(origin));
@@ -38,7 +39,7 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
 }
 
 /// How an expression is made that stands for an operator on these operands.
-type Expand = fn(&mut dyn Expansion, &[Arg]) -> Result<Arg, TypeFault>;
+type Expand = fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>;
 
 /// What makes the expression that stands for an operator, if one does.
 fn expansion(registry: &Registry, op: OpId, graph: &TypedGraph, operands: &[Id]) -> Option<Expand> {
@@ -59,19 +60,19 @@ struct Builder<'g> {
 }
 
 impl Expansion for Builder<'_> {
-    fn qtype(&self, arg: Arg) -> QType {
+    fn qtype(&self, arg: NodeHandle) -> QType {
         self.graph.qtype(Id::from_index(arg.0 as usize)).clone()
     }
 
-    fn value(&self, arg: Arg) -> Option<Value> {
+    fn value(&self, arg: NodeHandle) -> Option<Value> {
         self.graph.value(Id::from_index(arg.0 as usize)).cloned()
     }
 
-    fn literal(&mut self, value: Value) -> Arg {
-        Arg(self.graph.literal(value, self.origin).index() as u32)
+    fn literal(&mut self, value: Value) -> NodeHandle {
+        NodeHandle(self.graph.literal(value, self.origin).index() as u32)
     }
 
-    fn apply(&mut self, operator: &'static str, args: &[Arg]) -> Result<Arg, TypeFault> {
+    fn apply(&mut self, operator: &'static str, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
         let Some(op) = self.registry.find(operator) else {
             return Err(TypeFault::mismatch(format!("there is no operator {operator}"), None));
         };
@@ -81,6 +82,6 @@ impl Expansion for Builder<'_> {
             return expand(self, args);
         }
         let kind = Kind::Operator { op, overload: None, lifted: false };
-        Ok(Arg(self.graph.add(kind, &operands, resolved.signature.ret.clone(), self.origin).index() as u32))
+        Ok(NodeHandle(self.graph.add(kind, &operands, resolved.signature.ret.clone(), self.origin).index() as u32))
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
         let cost = match graph.kind(node) {
             Kind::Where | Kind::Operator { overload: None, .. } | Kind::Leaf(_) | Kind::Literal(_) => Some(0),
             Kind::Operator { op, overload: Some(at), .. } => overloads.of(op, at),
-            Kind::Loop(_) | Kind::State(_) | Kind::Passed(_) => None,
+            Kind::Loop(_) | Kind::State(_) | Kind::CompileTime(_) => None,
         };
         add(&mut weights[region.index()], cost.map(|cost| Weight { cost, selections: 0 }));
     }

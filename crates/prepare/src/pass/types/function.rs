@@ -12,7 +12,7 @@ use super::{
 use crate::pass::Prepared;
 use crate::{Id, Kind};
 use cembra_expr::{Graph, NameId, Node, NodeId};
-use cembra_ops::{Arg, Instantiation, OpId, Registry, Sequence, Stop, TypeFault, id};
+use cembra_ops::{Instantiation, NodeHandle, OpId, Registry, Sequence, Stop, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Value};
 use rustc_hash::FxHashMap;
@@ -208,7 +208,7 @@ impl Typer<'_> {
 
     fn pass(&mut self, prepared: &mut Prepared, passed: Passed, qtype: QType, origin: NodeId) -> Id {
         self.functions.passed.push(passed);
-        let kind = Kind::Passed(self.functions.passed.len() as u32 - 1);
+        let kind = Kind::CompileTime(self.functions.passed.len() as u32 - 1);
         prepared.graph.add(kind, &[], qtype, origin)
     }
 
@@ -256,13 +256,13 @@ impl Typer<'_> {
         prepared: &mut Prepared,
         node: NodeId,
         op: OpId,
-        make: fn(&mut dyn Instantiation, &[Arg]) -> Result<Arg, Stop>,
+        make: fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>,
         operands: &[Id],
     ) -> Option<Id> {
         let def = self.registry.get(op);
         let types: Vec<QType> = operands.iter().map(|o| prepared.graph.qtype(*o).clone()).collect();
         let made = def.check_count(operands.len()).map_err(Stop::Fault).and_then(|()| {
-            let args: SmallVec<[Arg; 4]> = operands.iter().map(|id| Arg(id.index() as u32)).collect();
+            let args: SmallVec<[NodeHandle; 4]> = operands.iter().map(|id| NodeHandle(id.index() as u32)).collect();
             make(&mut Instance { typer: self, prepared, node }, &args)
         });
         match made {
@@ -284,7 +284,7 @@ impl Typer<'_> {
         arguments: &[Id],
     ) -> Result<Id, Stop> {
         let passed = match prepared.graph.kind(function) {
-            Kind::Passed(at) => self.functions.passed.get(at as usize).cloned(),
+            Kind::CompileTime(at) => self.functions.passed.get(at as usize).cloned(),
             _ => None,
         };
         match passed {
@@ -334,7 +334,7 @@ impl Typer<'_> {
             operands.push(prepared.graph.literal(default, node));
         }
         let mut instance = Instance { typer: self, prepared, node };
-        let args: SmallVec<[Arg; 4]> = operands.iter().map(|id| Arg(id.index() as u32)).collect();
+        let args: SmallVec<[NodeHandle; 4]> = operands.iter().map(|id| NodeHandle(id.index() as u32)).collect();
         let made = instance.apply_operator(op, &args).map(|made| Id::from_index(made.0 as usize))?;
         // As for a node of the text: applied again and again, an operator makes types that grow.
         self.admit(prepared, made).map_err(exceeded)?;

@@ -7,7 +7,7 @@ use crate::graph::LoopId;
 use crate::pass::Prepared;
 use crate::{Id, Kind};
 use cembra_expr::NodeId;
-use cembra_ops::{Arg, Expansion, Instantiation, Meaning, OpId, Round, Sequence, Stop, TypeFault, common_type};
+use cembra_ops::{Expansion, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, Stop, TypeFault, common_type};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Diagnostic, Value};
 use smallvec::SmallVec;
@@ -23,7 +23,7 @@ pub(super) struct Instance<'t, 'g, 'p> {
     pub(super) node: NodeId,
 }
 
-fn id_of(arg: Arg) -> Id {
+fn id_of(arg: NodeHandle) -> Id {
     Id::from_index(arg.0 as usize)
 }
 
@@ -33,13 +33,13 @@ pub(super) fn exceeded(problem: Diagnostic) -> Stop {
     Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
 }
 
-fn arg_of(id: Id) -> Arg {
-    Arg(id.index() as u32)
+fn arg_of(id: Id) -> NodeHandle {
+    NodeHandle(id.index() as u32)
 }
 
 impl Instance<'_, '_, '_> {
     /// An operator on typed operands.
-    pub(super) fn apply_operator(&mut self, op: OpId, args: &[Arg]) -> Result<Arg, Stop> {
+    pub(super) fn apply_operator(&mut self, op: OpId, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         self.typer.spend(1 + args.len()).map_err(exceeded)?;
         if let Meaning::Instantiate(make) = self.typer.registry.get(op).meaning {
             self.typer.registry.get(op).check_count(args.len())?;
@@ -56,7 +56,7 @@ impl Instance<'_, '_, '_> {
     }
 
     /// A value as one of a wider type: scalars are cast, tuples field by field.
-    fn widened(&mut self, arg: Arg, wide: &QType) -> Result<Arg, TypeFault> {
+    fn widened(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault> {
         let found = self.qtype(arg);
         // Types nest only as deep as the text that spelled them.
         match wide {
@@ -92,7 +92,12 @@ impl Instance<'_, '_, '_> {
     }
 
     /// One attempt at a loop over a state of this type: the state in a round, the next one, and whether to go on.
-    fn round(&mut self, init: Arg, condition: Round<'_>, next: Round<'_>) -> Result<(LoopId, Arg, Arg, Arg), Stop> {
+    fn round(
+        &mut self,
+        init: NodeHandle,
+        condition: Round<'_>,
+        next: Round<'_>,
+    ) -> Result<(LoopId, NodeHandle, NodeHandle, NodeHandle), Stop> {
         let functions = &mut self.typer.functions;
         if functions.loop_depth >= LoopId::MOST_DEPTH {
             return Err(too_much(format!("loops run inside of loops more than {} deep", LoopId::MOST_DEPTH)));
@@ -109,7 +114,7 @@ impl Instance<'_, '_, '_> {
     }
 
     /// A condition as a mask.
-    fn mask(&mut self, condition: Arg) -> Result<Arg, TypeFault> {
+    fn mask(&mut self, condition: NodeHandle) -> Result<NodeHandle, TypeFault> {
         match self.qtype(condition) {
             QType::MASK => Ok(condition),
             QType::UNIT => self.apply("core.to_optional", &[condition]),
@@ -122,19 +127,19 @@ impl Instance<'_, '_, '_> {
 }
 
 impl Expansion for Instance<'_, '_, '_> {
-    fn qtype(&self, arg: Arg) -> QType {
+    fn qtype(&self, arg: NodeHandle) -> QType {
         self.prepared.graph.qtype(id_of(arg)).clone()
     }
 
-    fn value(&self, arg: Arg) -> Option<Value> {
+    fn value(&self, arg: NodeHandle) -> Option<Value> {
         self.prepared.graph.value(id_of(arg)).cloned()
     }
 
-    fn literal(&mut self, value: Value) -> Arg {
+    fn literal(&mut self, value: Value) -> NodeHandle {
         arg_of(self.prepared.graph.literal(value, self.node))
     }
 
-    fn apply(&mut self, operator: &'static str, args: &[Arg]) -> Result<Arg, TypeFault> {
+    fn apply(&mut self, operator: &'static str, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
         let Some(op) = self.typer.registry.find(operator) else {
             return Err(TypeFault::mismatch(format!("there is no operator {operator}"), None));
         };
@@ -148,7 +153,7 @@ impl Expansion for Instance<'_, '_, '_> {
 }
 
 impl Instantiation for Instance<'_, '_, '_> {
-    fn call(&mut self, function: Arg, args: &[Arg]) -> Result<Arg, Stop> {
+    fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         let arguments: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
         let made = self.typer.call(self.prepared, self.node, id_of(function), &arguments)?;
         Ok(arg_of(made))
@@ -158,25 +163,25 @@ impl Instantiation for Instance<'_, '_, '_> {
         self.typer.spend(steps).map_err(exceeded)
     }
 
-    fn sequence(&self, arg: Arg) -> Option<Rc<Sequence>> {
-        let Kind::Passed(at) = self.prepared.graph.kind(id_of(arg)) else { return None };
+    fn sequence(&self, arg: NodeHandle) -> Option<Rc<Sequence>> {
+        let Kind::CompileTime(at) = self.prepared.graph.kind(id_of(arg)) else { return None };
         match self.typer.functions.passed.get(at as usize) {
             Some(Passed::Sequence(sequence)) => Some(sequence.clone()),
             _ => None,
         }
     }
 
-    fn make_sequence(&mut self, sequence: Sequence) -> Arg {
+    fn make_sequence(&mut self, sequence: Sequence) -> NodeHandle {
         arg_of(self.typer.pass_sequence(self.prepared, sequence, self.node))
     }
 
-    fn unknown(&mut self, qtype: &QType) -> Arg {
+    fn unknown(&mut self, qtype: &QType) -> NodeHandle {
         self.typer.functions.loops += 1;
         let kind = Kind::State(LoopId::new(self.typer.functions.loops, 0));
         arg_of(self.prepared.graph.add(kind, &[], qtype.clone(), self.node))
     }
 
-    fn repeat(&mut self, init: Arg, condition: Round<'_>, next: Round<'_>) -> Result<Arg, Stop> {
+    fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop> {
         let mut init = init;
         for _ in 0..=WIDENINGS {
             let qtype = self.qtype(init);
