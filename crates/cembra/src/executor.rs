@@ -2,11 +2,12 @@
 //! values by name.
 
 use crate::backend::{Runnable, bind};
+use crate::choice::Backend;
+use crate::error::Error;
 use crate::metrics::{Event, Watch};
 use crate::options::Started;
 use crate::sites::Sites;
-use crate::tiers::Tiered;
-use crate::{Backend, Error};
+use crate::tiers::{Tiered, TieredModel};
 use cembra_expr::Program;
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, StepId, Template, ValueId};
@@ -62,6 +63,23 @@ impl Slots {
     }
 }
 
+impl TieredModel for Inner {
+    fn tiered(&self) -> Option<&Tiered> {
+        match &self.runnable {
+            Runnable::Tiered(tiered) => Some(tiered),
+            Runnable::Interpreted(_) | Runnable::Native(..) => None,
+        }
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    fn fall_back(&self, reason: Diagnostic) {
+        self.watch.record(&Event::Fallback { reason: self.fallback.get_or_init(|| Box::new(reason)) });
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         self.watch.record(&Event::ExecutorDropped);
@@ -83,7 +101,7 @@ impl Inner {
                 .hint("results would differ from those of other threads: set the default mode")
                 .into());
         }
-        let watch = Watch::new(options);
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
         let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
@@ -112,19 +130,6 @@ impl Inner {
             inner.fall_back(reason);
         }
         Ok(inner)
-    }
-
-    /// Keeps and tells why there is no machine code.
-    pub(crate) fn fall_back(&self, reason: Diagnostic) {
-        self.watch.record(&Event::Fallback { reason: self.fallback.get_or_init(|| Box::new(reason)) });
-    }
-
-    /// The tiers, if the backend has any.
-    pub(crate) fn tiered(&self) -> Option<&Tiered> {
-        match &self.runnable {
-            Runnable::Tiered(tiered) => Some(tiered),
-            Runnable::Interpreted(_) | Runnable::Native(..) => None,
-        }
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {
@@ -309,6 +314,38 @@ impl Executor {
     #[must_use]
     pub fn outputs(&self) -> &[Field] {
         &self.0.outputs
+    }
+
+    /// The tier of the machine code that calls take now; none if the interpreter runs.
+    #[must_use]
+    pub fn tier(&self) -> Option<Tier> {
+        self.0.tier()
+    }
+
+    /// Compiles a model of `Backend::Tiered` in all its tiers, however often it was called, and returns when that is done: it
+    /// compiles in this thread if no other has begun, else waits for that one. Unless calls take new code
+    /// [by hand](crate::Tiering::by_hand), they do from now on. If there is no machine code to be had,
+    /// [`Executor::fallback`] tells why. Does nothing for other backends. Must not be called by
+    /// [`Metrics`](crate::Metrics), which would wait for themselves.
+    pub fn finish_tiers(&self) {
+        if let Some(tiered) = self.0.tiered() {
+            tiered.finish(&*self.0);
+        }
+    }
+
+    /// Whether every tier that there will be is compiled.
+    #[must_use]
+    pub fn tiers_are_finished(&self) -> bool {
+        self.0.tiered().is_none_or(Tiered::is_finished)
+    }
+
+    /// Lets calls take the next tier, if it is compiled, and returns the one they take. Calls that run go on with what they
+    /// have. Does nothing for backends other than `Backend::Tiered`.
+    pub fn advance(&self) -> Option<Tier> {
+        match self.0.tiered() {
+            Some(tiered) => tiered.choose_next(&*self.0),
+            None => self.tier(),
+        }
     }
 
     /// What runs now: `Backend::Interpreter` or `Backend::Native`.

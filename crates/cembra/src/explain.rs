@@ -1,9 +1,9 @@
 //! Explaining a model: what each stage made of it, as text.
 
-use crate::backend::refusal;
-use crate::model::prepare;
+use crate::machine_code::refusal;
 use crate::options::Started;
 use crate::sites::operator_name;
+use crate::stages::prepare;
 use crate::{Error, Model, Options};
 use cembra_expr::Program;
 use cembra_plan::StepId;

@@ -30,6 +30,7 @@ extern crate self as cembra;
 
 mod backend;
 mod binding;
+mod choice;
 mod combine;
 #[cfg(doctest)]
 mod docs;
@@ -43,6 +44,7 @@ mod json;
 mod listener;
 mod loaded;
 mod loader;
+mod machine_code;
 mod metrics;
 mod model;
 mod names;
@@ -52,10 +54,10 @@ mod pool;
 mod profiling;
 mod sites;
 mod spans;
+mod stages;
 mod tiers;
 mod typed;
 
-pub use backend::Backend;
 pub use cembra_derive::{Input, Output};
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
@@ -76,6 +78,7 @@ pub use cembra_runtime::{
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 pub use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, Limits, ScalarValue, Span, Value, ValueRef};
+pub use choice::{Backend, Tiering};
 pub use combine::{Chain, Filtered};
 pub use error::Error;
 pub use executor::{Executor, Field, Session};
@@ -92,7 +95,6 @@ pub use object::Object;
 pub use options::Options;
 pub use pool::{Evaluator, Pool};
 pub use profiling::{Profile, profile_code};
-pub use tiers::Tiering;
 pub use typed::ModelExecutor;
 
 /// Which types threads may share, and which only one at a time may have.

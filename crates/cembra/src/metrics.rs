@@ -1,7 +1,6 @@
 //! What is told to whoever counts: compilations, fallbacks, tiers, executors. Never a call of a model: calls are too short to
 //! be told one by one. Nothing is told if nobody listens.
 
-use crate::Options;
 use cembra_native::Tier;
 use cembra_value::Diagnostic;
 use std::fmt::Debug;
@@ -225,6 +224,9 @@ impl Metrics for Counters {
     }
 }
 
+/// What a model is called that has no name.
+pub(crate) const UNNAMED: &str = "model";
+
 /// Who is told of one model, and what it is called.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
@@ -233,10 +235,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The metrics of the options; those of the process if the options have none.
-    pub(crate) fn new(options: &Options) -> Self {
-        let metrics = options.metrics.as_ref().or_else(|| INSTALLED.get()).cloned();
-        Watch { metrics, model: options.name.clone() }
+    /// These metrics, those of options; those of the process if the options have none.
+    pub(crate) fn new(metrics: Option<&Arc<dyn Metrics>>, model: Option<Arc<str>>) -> Self {
+        Watch { metrics: metrics.or_else(|| INSTALLED.get()).cloned(), model }
     }
 
     pub(crate) fn record(&self, event: &Event<'_>) {
@@ -246,6 +247,6 @@ impl Watch {
     }
 
     pub(crate) fn model(&self) -> &str {
-        self.model.as_deref().unwrap_or(Options::UNNAMED)
+        self.model.as_deref().unwrap_or(UNNAMED)
     }
 }

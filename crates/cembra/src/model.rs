@@ -1,19 +1,16 @@
 //! A model: a program with its source text, not yet typed. Compiling it for given input types makes an executor.
 
-use crate::binding::Loaded;
 use crate::executor::{Field, Inner};
 use crate::exports::with_exports;
-use crate::loader::{Fields, Loader};
 use crate::names::unknown_name;
 use crate::options::Started;
-use crate::spans::StageSpan;
-use crate::{Error, Executor, Input, Listener, ModelExecutor, Options, Output};
+use crate::stages::{plan, prepare};
+use crate::{Error, Executor, Options};
 use cembra_expr::Program;
 use cembra_ops::Registry;
-use cembra_plan::{Plan, PlanError};
-use cembra_prepare::{Pass, Prepared};
+use cembra_plan::Plan;
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Limits};
+use cembra_value::Limits;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -178,43 +175,6 @@ impl Model {
         Ok(Executor::from(Inner::new(&program, plan, None, options)?))
     }
 
-    /// Compiles the model for a Rust struct of inputs and one of outputs (or a single value, for the main output). Only the
-    /// outputs that `O` has fields for are computed. See [`ModelExecutor`] for an example.
-    ///
-    /// # Errors
-    /// As `compile`; and a field that the model does not have, or has with another type.
-    pub fn executor<I: Input, O: Output>(&self, options: &Options) -> Result<ModelExecutor<I, O>, Error> {
-        ModelExecutor::new(self, &Fields::<I>::new(), None, options)
-    }
-
-    /// As `executor`, with inputs from a loader. The loader is asked for the inputs that the outputs need, and bound to those
-    /// that are left after preparation. See [`Loader`] for an example.
-    ///
-    /// # Errors
-    /// As `executor`; and inputs that the loader does not know.
-    pub fn executor_from<I: 'static, O: Output>(
-        &self,
-        loader: &dyn Loader<I>,
-        options: &Options,
-    ) -> Result<ModelExecutor<I, O>, Error> {
-        ModelExecutor::new(self, &Loaded(loader), None, options)
-    }
-
-    /// As `executor_from`, with a listener to the outputs that `O` has no fields for. `()` for `O` leaves all of them to the
-    /// listener, the main output too. See [`Listener`] for an example.
-    ///
-    /// # Errors
-    /// As `executor_from`; and outputs that the listener does not know, unless
-    /// [`Options::ignore_not_listened_named_outputs`] is set, or wants as another type.
-    pub fn executor_between<I: 'static, O: Output, S>(
-        &self,
-        loader: &dyn Loader<I>,
-        listener: &dyn Listener<S>,
-        options: &Options,
-    ) -> Result<ModelExecutor<I, O, S>, Error> {
-        ModelExecutor::new(self, &Loaded(loader), Some(listener), options)
-    }
-
     /// The types of inputs and outputs, without compiling.
     ///
     /// # Errors
@@ -266,31 +226,4 @@ impl Model {
         let prepared = prepare(program, options, &mut |_, _| {})?;
         plan(&prepared, program, options)
     }
-}
-
-/// Runs preparation with the input types of the options.
-pub(crate) fn prepare(
-    program: &Program,
-    options: &Started,
-    observe: &mut dyn FnMut(&Pass, &Prepared),
-) -> Result<Prepared, Error> {
-    let span = StageSpan::prepare(options.model_name(), program.graph.len());
-    let leaf_type = |name: &str| options.input_types.get(name).cloned();
-    let prepared = cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?;
-    span.made("prepared_nodes", prepared.graph.len());
-    Ok(prepared)
-}
-
-pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Started) -> Result<Plan, Error> {
-    let span = StageSpan::lower(options.model_name(), prepared.graph.len());
-    let plan = cembra_plan::build(prepared, options.budget()).map_err(|error| match error {
-        PlanError::Limit(exceeded) => exceeded.into(),
-        PlanError::Compile { origin, .. } => {
-            Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
-        }
-        PlanError::Unsound(_) => Diagnostic::new(Code::Extension, error.to_string()).into(),
-        other => Error::from(Diagnostic::new(Code::Unprepared, other.to_string())),
-    })?;
-    span.made("steps", plan.step_count());
-    Ok(plan)
 }

@@ -1,5 +1,6 @@
 //! Options of compiling a model.
 
+use crate::metrics::UNNAMED;
 use crate::{Backend, Metrics, Tiering};
 use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
@@ -42,9 +43,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// What a model is called that has no name.
-    pub(crate) const UNNAMED: &str = "model";
-
     /// The operators, if there are user operators among them; the same as the model was read with.
     #[must_use]
     pub fn registry(mut self, registry: &'static Registry) -> Self {
@@ -226,7 +224,7 @@ impl Options {
     }
 
     pub(crate) fn model_name(&self) -> &str {
-        self.name.as_deref().unwrap_or(Options::UNNAMED)
+        self.name.as_deref().unwrap_or(UNNAMED)
     }
 
     /// The same options for a compilation that begins now.

@@ -2,9 +2,10 @@
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
 use crate::backend::Runnable;
-use crate::binding::{Bound, InputSource, Source, Transfers, bind};
-use crate::fields::{Output, OutputField};
+use crate::binding::{Bound, InputSource, Loaded, Source, Transfers, bind};
+use crate::fields::{Input, Output, OutputField};
 use crate::listener::Listener;
+use crate::loader::{Fields, Loader};
 use crate::{Error, Executor, Model, Options, RawFunction, ValueRef};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use std::marker::PhantomData;
@@ -49,6 +50,45 @@ pub struct ModelExecutor<I, O, S = ()> {
     /// What loaders made for the call at hand; the frame holds views of it.
     kept: Vec<ValueRef<'static>>,
     types: PhantomData<fn(&I) -> O>,
+}
+
+impl Model {
+    /// Compiles the model for a Rust struct of inputs and one of outputs (or a single value, for the main output). Only the
+    /// outputs that `O` has fields for are computed. See [`ModelExecutor`] for an example.
+    ///
+    /// # Errors
+    /// As `compile`; and a field that the model does not have, or has with another type.
+    pub fn executor<I: Input, O: Output>(&self, options: &Options) -> Result<ModelExecutor<I, O>, Error> {
+        ModelExecutor::new(self, &Fields::<I>::new(), None, options)
+    }
+
+    /// As `executor`, with inputs from a loader. The loader is asked for the inputs that the outputs need, and bound to those
+    /// that are left after preparation. See [`Loader`] for an example.
+    ///
+    /// # Errors
+    /// As `executor`; and inputs that the loader does not know.
+    pub fn executor_from<I: 'static, O: Output>(
+        &self,
+        loader: &dyn Loader<I>,
+        options: &Options,
+    ) -> Result<ModelExecutor<I, O>, Error> {
+        ModelExecutor::new(self, &Loaded(loader), None, options)
+    }
+
+    /// As `executor_from`, with a listener to the outputs that `O` has no fields for. `()` for `O` leaves all of them to the
+    /// listener, the main output too. See [`Listener`] for an example.
+    ///
+    /// # Errors
+    /// As `executor_from`; and outputs that the listener does not know, unless
+    /// [`Options::ignore_not_listened_named_outputs`] is set, or wants as another type.
+    pub fn executor_between<I: 'static, O: Output, S>(
+        &self,
+        loader: &dyn Loader<I>,
+        listener: &dyn Listener<S>,
+        options: &Options,
+    ) -> Result<ModelExecutor<I, O, S>, Error> {
+        ModelExecutor::new(self, &Loaded(loader), Some(listener), options)
+    }
 }
 
 impl<I, O, S> std::fmt::Debug for ModelExecutor<I, O, S> {

@@ -5,7 +5,7 @@ mod header;
 mod rust;
 mod structs;
 
-use crate::backend::refusal;
+use crate::machine_code::refusal;
 use crate::options::Started;
 use crate::sites::{Sites, operator_name};
 use crate::{Error, Model, Options};

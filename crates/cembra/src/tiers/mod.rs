@@ -5,9 +5,9 @@ mod ladder;
 mod queue;
 mod sync;
 
-use crate::backend::compile;
-use crate::executor::{Executor, Inner};
-use crate::metrics::Event;
+use crate::choice::Tiering;
+use crate::machine_code::compile;
+use crate::metrics::{Event, Watch};
 use crate::options::Started;
 use cembra_interp::Interpreted;
 use cembra_native::{CodeCache, Compiled, Tier};
@@ -56,68 +56,21 @@ const MOST_WAITING: usize = 4096;
 const AGAIN: u32 = 1000;
 
 /// The threads of the process that compile in the background: half of the processors, between one and four.
-static QUEUE: LazyLock<Arc<Queue<Inner>>> = LazyLock::new(|| {
+static QUEUE: LazyLock<Arc<Queue<dyn TieredModel>>> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     Arc::new(Queue::new(MOST_WAITING, (processors / 2).clamp(1, 4)))
 });
 
-/// When a model of [`Backend::Tiered`](crate::Backend::Tiered) is compiled, and when its calls take the machine code.
-///
-/// ```
-/// use cembra::{Backend, Model, Options, Tier, Tiering, Value};
-///
-/// let options = Options::default().backend(Backend::Tiered).tiering(Tiering::default().by_hand(true));
-/// let executor = Model::parse("input x: f64; exp(x)")?.compile(&options)?;
-/// let mut session = executor.session();
-/// let interpreted = session.evaluate(&[Value::from(1.5)])?;
-///
-/// // Wait for the machine code; then let calls take it, in sessions that there are too.
-/// executor.finish_tiers();
-/// assert_eq!(executor.tier(), None);
-/// assert_eq!(executor.advance(), Some(Tier::Optimised));
-/// assert_eq!(session.evaluate(&[Value::from(1.5)])?, interpreted);
-/// # Ok::<(), cembra::Error>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tiering {
-    calls: u32,
-    by_hand: bool,
-    every_tier: bool,
-}
+/// A model whose plan may be tiered, as its tiers see it.
+pub(crate) trait TieredModel: Send + Sync {
+    /// The tiers, if the backend has any.
+    fn tiered(&self) -> Option<&Tiered>;
 
-impl Tiering {
-    /// After how many calls a model is compiled if nothing is said. Interpreting so many takes about as long as compiling once,
-    /// whatever the size of the model: machine code pays for itself after 800 to 3000 calls in the benchmarks' workloads. So a
-    /// model that is called a few times costs no compilation, and any other about twice what it would if its calls were known.
-    pub const CALLS: u32 = 1000;
+    /// Who is told what becomes of the model.
+    fn watch(&self) -> &Watch;
 
-    /// Compiles a model after so many calls, counted over all threads; with 0, as soon as its executor is made.
-    #[must_use]
-    pub const fn after_calls(mut self, calls: u32) -> Self {
-        self.calls = calls;
-        self
-    }
-
-    /// Leaves it to [`Executor::advance`] when calls take what was compiled. Otherwise they do as soon as it is there.
-    #[must_use]
-    pub const fn by_hand(mut self, by_hand: bool) -> Self {
-        self.by_hand = by_hand;
-        self
-    }
-
-    /// Compiles a small model in the quick tier first too, as a large one is, and not in the optimised tier straight away: so
-    /// that a test of all tiers need not be one of a large model.
-    #[must_use]
-    pub const fn every_tier(mut self, every_tier: bool) -> Self {
-        self.every_tier = every_tier;
-        self
-    }
-}
-
-impl Default for Tiering {
-    fn default() -> Self {
-        Tiering { calls: Tiering::CALLS, by_hand: false, every_tier: false }
-    }
+    /// Keeps and tells why there is no machine code.
+    fn fall_back(&self, reason: Diagnostic);
 }
 
 /// A plan that is interpreted and being compiled.
@@ -154,7 +107,7 @@ impl Tiered {
 
     /// The function for a call of a model, which is counted.
     #[inline]
-    pub(crate) fn function_for_call<'t>(&'t self, model: &Arc<Inner>) -> &'t dyn Function {
+    pub(crate) fn function_for_call<'t, M: TieredModel + 'static>(&'t self, model: &Arc<M>) -> &'t dyn Function {
         match self.ladder.chosen() {
             Some((_, compiled)) => compiled,
             None => {
@@ -183,22 +136,34 @@ impl Tiered {
     }
 
     /// Asks for the model to be compiled if that is due before its first call.
-    pub(crate) fn begin(&self, model: &Arc<Inner>) {
+    pub(crate) fn begin<M: TieredModel + 'static>(&self, model: &Arc<M>) {
         if self.tiering.calls == 0 {
             self.request(model);
         }
     }
 
     #[cold]
-    fn request(&self, model: &Arc<Inner>) {
+    fn request<M: TieredModel + 'static>(&self, model: &Arc<M>) {
         let again = AGAIN.max(self.tiering.calls);
-        if !self.ladder.request(again, || QUEUE.push(Arc::downgrade(model))) {
-            model.watch.record(&Event::QueueFull);
+        let waiting: Arc<dyn TieredModel> = model.clone();
+        if !self.ladder.request(again, || QUEUE.push(Arc::downgrade(&waiting))) {
+            model.watch().record(&Event::QueueFull);
         }
     }
 
+    /// Compiles the model in all its tiers, in this thread if no other has begun, and returns when that is done.
+    pub(crate) fn finish(&self, model: &dyn TieredModel) {
+        self.climb(model);
+        self.ladder.wait();
+    }
+
+    /// Whether every tier that there will be is compiled.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.ladder.is_finished()
+    }
+
     /// Compiles the model in its tiers, unless that was begun.
-    fn climb(&self, model: &Inner) {
+    fn climb(&self, model: &dyn TieredModel) {
         if !self.ladder.start() {
             return;
         }
@@ -208,7 +173,7 @@ impl Tiered {
             let budget = Budget::start(self.limits);
             for tier in route(self.plan.step_count(), self.highest, self.tiering.every_tier) {
                 let cache = self.code_cache.as_ref();
-                let compiled = compile(&self.plan, &self.binding, *tier, &budget, cache, &model.watch)?;
+                let compiled = compile(&self.plan, &self.binding, *tier, &budget, cache, model.watch())?;
                 self.ladder.add(rung(*tier), compiled);
                 if !self.tiering.by_hand {
                     self.choose_next(model);
@@ -223,11 +188,12 @@ impl Tiered {
         drop(finish);
     }
 
-    fn choose_next(&self, model: &Inner) -> Option<Tier> {
+    /// Lets calls take the next tier, if it is compiled, and returns the one they take.
+    pub(crate) fn choose_next(&self, model: &dyn TieredModel) -> Option<Tier> {
         let (rung, is_new) = self.ladder.choose_next();
         let tier = tier_on(rung);
         if let (true, Some(tier)) = (is_new, tier) {
-            model.watch.record(&Event::TierSwapped { tier });
+            model.watch().record(&Event::TierSwapped { tier });
         }
         tier
     }
@@ -242,44 +208,10 @@ impl Drop for Finish<'_> {
     }
 }
 
-impl Job for Inner {
+impl Job for dyn TieredModel {
     fn run(&self) {
         if let Some(tiered) = self.tiered() {
             tiered.climb(self);
-        }
-    }
-}
-
-impl Executor {
-    /// The tier of the machine code that calls take now; none if the interpreter runs.
-    #[must_use]
-    pub fn tier(&self) -> Option<Tier> {
-        self.inner().tier()
-    }
-
-    /// Compiles a model of `Backend::Tiered` in all its tiers, however often it was called, and returns when that is done: it
-    /// compiles in this thread if no other has begun, else waits for that one. Unless calls take new code
-    /// [by hand](Tiering::by_hand), they do from now on. If there is no machine code to be had, [`Executor::fallback`] tells
-    /// why. Does nothing for other backends. Must not be called by [`Metrics`](crate::Metrics), which would wait for themselves.
-    pub fn finish_tiers(&self) {
-        if let Some(tiered) = self.inner().tiered() {
-            tiered.climb(self.inner());
-            tiered.ladder.wait();
-        }
-    }
-
-    /// Whether every tier that there will be is compiled.
-    #[must_use]
-    pub fn tiers_are_finished(&self) -> bool {
-        self.inner().tiered().is_none_or(|tiered| tiered.ladder.is_finished())
-    }
-
-    /// Lets calls take the next tier, if it is compiled, and returns the one they take. Calls that run go on with what they
-    /// have. Does nothing for backends other than `Backend::Tiered`.
-    pub fn advance(&self) -> Option<Tier> {
-        match self.inner().tiered() {
-            Some(tiered) => tiered.choose_next(self.inner()),
-            None => self.tier(),
         }
     }
 }

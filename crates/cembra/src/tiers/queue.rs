@@ -14,20 +14,20 @@ pub(crate) trait Job: Send + Sync + 'static {
 /// Jobs and the threads that do them, in the order in which they came. Threads are started when there is work and end when
 /// there is none: starting one takes a small part of the time of any job that is worth it.
 #[derive(Debug)]
-pub(crate) struct Queue<J> {
+pub(crate) struct Queue<J: ?Sized> {
     state: Mutex<State<J>>,
     most_waiting: usize,
     most_threads: usize,
 }
 
 #[derive(Debug)]
-struct State<J> {
+struct State<J: ?Sized> {
     /// A job that nobody holds any more is skipped.
     waiting: VecDeque<Weak<J>>,
     threads: usize,
 }
 
-impl<J: Job> Queue<J> {
+impl<J: Job + ?Sized> Queue<J> {
     /// A queue without threads yet.
     pub(crate) fn new(most_waiting: usize, most_threads: usize) -> Self {
         let state = State { waiting: VecDeque::new(), threads: 0 };

@@ -1,0 +1,36 @@
+//! The stages from a program to a plan, with the options of a model.
+
+use crate::error::Error;
+use crate::options::Started;
+use crate::spans::StageSpan;
+use cembra_expr::Program;
+use cembra_plan::{Plan, PlanError};
+use cembra_prepare::{Pass, Prepared};
+use cembra_value::{Code, Diagnostic};
+
+/// Runs preparation with the input types of the options.
+pub(crate) fn prepare(
+    program: &Program,
+    options: &Started,
+    observe: &mut dyn FnMut(&Pass, &Prepared),
+) -> Result<Prepared, Error> {
+    let span = StageSpan::prepare(options.model_name(), program.graph.len());
+    let leaf_type = |name: &str| options.input_types.get(name).cloned();
+    let prepared = cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?;
+    span.made("prepared_nodes", prepared.graph.len());
+    Ok(prepared)
+}
+
+pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Started) -> Result<Plan, Error> {
+    let span = StageSpan::lower(options.model_name(), prepared.graph.len());
+    let plan = cembra_plan::build(prepared, options.budget()).map_err(|error| match error {
+        PlanError::Limit(exceeded) => exceeded.into(),
+        PlanError::Compile { origin, .. } => {
+            Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
+        }
+        PlanError::Unsound(_) => Diagnostic::new(Code::Extension, error.to_string()).into(),
+        other => Error::from(Diagnostic::new(Code::Unprepared, other.to_string())),
+    })?;
+    span.made("steps", plan.step_count());
+    Ok(plan)
+}
