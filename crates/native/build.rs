@@ -7,7 +7,8 @@ use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-const FOLDERS: [&str; 5] = ["src", "../expr/src", "../ops/src", "../plan/src", "../../runtime/src"];
+const FOLDERS: [&str; 7] =
+    ["src", "../value/src", "../tape/src", "../ops/src", "../plan/src", "../record/src", "../../runtime/src"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");

@@ -2,9 +2,9 @@
 //! by native code, in lanes, recorded and played on bits, which takes no fused instruction. All must give the same bits.
 
 use cembra::{Backend, Model, ModelExecutor, Options, Tier};
-use cembra_native::lanes::{self, Lanes, Output, RowFunction};
+use cembra_native::lanes::{self, Lanes, RowFunction};
 use cembra_runtime::{Context, MachineType, RuntimeFn};
-use cembra_tape::{Outcome, Tape};
+use cembra_tape::{Outcome, Output, Tape};
 
 /// A NaN is as good as another.
 trait Float: Copy {
@@ -172,9 +172,10 @@ impl Recorded {
     fn new(function: RuntimeFn, ty: MachineType) -> Recorded {
         let mut tape = Tape::new();
         let args: Vec<_> = function.signature().0.iter().map(|_| tape.input(ty)).collect();
-        let output = [Output::Number(tape.function(function, &args))];
-        let compile =
-            |lanes| lanes::compile(&tape, &output, lanes, &cembra_value::Budget::default()).expect("compiles");
+        let result = tape.function(function, &args);
+        tape.output(Output::Number(result));
+        tape.finish();
+        let compile = |lanes| lanes::compile(&tape, lanes, &cembra_value::Budget::default()).expect("compiles");
         let in_lanes = Lanes::ALL.map(|lanes| (lanes, compile(lanes))).into();
         Recorded { arguments: args.len(), in_lanes, tape }
     }

@@ -5,9 +5,8 @@ mod bind;
 
 pub use bind::bind;
 
-use cembra_ops::{CompiledLiteral, Kernel};
-use cembra_plan::{Base, Function};
-use cembra_runtime::{Call, Context, Fault, FaultKind, FramePtr, KernelChain, STATUS_OK, Slot};
+use cembra_plan::{Base, CompiledLiteral, Function};
+use cembra_runtime::{Call, Context, Fault, FaultKind, FramePtr, Kernel, KernelChain, STATUS_OK, Slot};
 
 /// What to do between rows.
 #[derive(Clone, Copy, Debug)]

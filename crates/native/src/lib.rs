@@ -1,34 +1,20 @@
-//! The native backend: the only crate that names Cranelift. A plan's straight lines are recorded as tapes and played into
-//! a function builder, its conditionals become basic blocks; the code is free of relocations, lives in slots that are
-//! given back with its last reference, and runs on the caller's structs in place.
+//! The native backend: the only crate that names Cranelift. What `cembra-record` makes of a plan is played into a function
+//! builder, line by line, between blocks for its conditionals and loops; the code is free of relocations, lives in slots that
+//! are given back with its last reference, and runs on the caller's structs in place.
+//!
+//! * `scalar` plays a tape for one row, `lanes` for several; `emit` is what both share.
+//! * `translate` puts lines, calls, branches and loops together to functions.
+//! * `artifact` makes code that runs, is cached, or goes into object files.
 
-mod blends;
-mod cache;
-mod call;
-mod cancel;
-mod cells;
-mod code;
-mod compile;
+mod artifact;
+mod emit;
 mod error;
-mod homes;
-mod instructions;
-mod isa;
 pub mod lanes;
-mod lines;
-mod lower;
-mod notes;
-mod object;
-mod pairs;
-mod pieces;
-mod player;
-mod reads;
-mod store;
-mod texts;
+mod scalar;
+mod translate;
 
-pub use cache::{CodeCache, CodeCacheCounts};
+pub use artifact::{
+    CodeCache, CodeCacheCounts, Compiled, Listings, Site, Target, Tier, called_steps, compile, listings, object,
+};
 pub use cembra_runtime::RawFunction;
-pub use code::Listings;
-pub use compile::{Compiled, compile, listings};
 pub use error::{Error, ErrorKind};
-pub use isa::{Target, Tier};
-pub use object::{Site, called_steps, object};

@@ -5,10 +5,10 @@
 #[path = "../../ops/tests/specials/mod.rs"]
 mod specials;
 
-use cembra_native::lanes::{self, Failed, Lanes, Output};
+use cembra_native::lanes::{self, Failed, Lanes};
 use cembra_ops::{Lower, OperandType, Registry, lower};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, Scalar};
-use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Presence, Shift, Tape, Un, Val};
+use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Output, Presence, Shift, Tape, Un, Val};
 use cembra_value::{Budget, Limits};
 use specials::specials;
 
@@ -73,9 +73,12 @@ fn check(name: &str, tape: &Tape, inputs: &[Column], results: &[Result]) {
         Output::Mask(_) => MachineType::Flag,
     });
     let types: Vec<MachineType> = types.collect();
+    let mut finished = tape.clone();
+    outputs.iter().for_each(|output| finished.output(*output));
+    finished.finish();
     for lanes in Lanes::ALL {
         let budget = Budget::new(Limits::default());
-        let function = lanes::compile(tape, &outputs, lanes, &budget).expect("a machine with lanes");
+        let function = lanes::compile(&finished, lanes, &budget).expect("a machine with lanes");
         let mut written: Vec<Vec<u8>> = types.iter().map(|ty| vec![0xAA; ROWS * size(*ty)]).collect();
         let mut context = Context::new();
         let mut start = 0;
@@ -316,6 +319,62 @@ fn every_instruction_on_numbers_gives_the_same_bits_in_lanes() {
     }
 }
 
+/// A float that can be scaled, as `Bin::Scale` has it.
+fn scaled(scalar: Scalar, random: &mut fastrand::Rng) -> u64 {
+    let edges = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, -1.5];
+    let range = if scalar == Scalar::Float32 { 90 } else { 950 };
+    let ordinary = (1.0 + random.f64()) * f64::from(random.i32(-range..range)).exp2();
+    of_float(scalar, if random.u8(..) < 40 { edges[random.usize(..edges.len())] } else { ordinary })
+}
+
+#[test]
+fn floats_are_scaled_and_split_alike() {
+    for scalar in [Scalar::Float32, Scalar::Float64] {
+        let (ty, most) = (machine_type(scalar), if scalar == Scalar::Float32 { 252 } else { 2044 });
+        let mut tape = Tape::new();
+        let mut inputs = Inputs::new(7);
+        inputs.column(ty, |random| scaled(scalar, random));
+        inputs.column(ty, |random| of_float(scalar, f64::from(random.i32(-most..=most))));
+        let (x, power) = (tape.input(ty), tape.input(ty));
+        let product = tape.scale(x, power);
+        check("scale", &tape, &inputs.columns, &[Result { output: Output::Number(product), within: None }]);
+
+        let mut tape = Tape::new();
+        let mut inputs = Inputs::new(8);
+        // All positive, finite bits, subnormal ones among them.
+        let infinity =
+            if scalar == Scalar::Float32 { u64::from(f32::INFINITY.to_bits()) } else { f64::INFINITY.to_bits() };
+        inputs.column(ty, |random| if random.bool() { random.u64(1..infinity) } else { random.u64(1..infinity >> 8) });
+        let x = tape.input(ty);
+        let (mantissa, exponent) = tape.split(x);
+        let results = [mantissa, exponent].map(|val| Result { output: Output::Number(val), within: None });
+        check("split", &tape, &inputs.columns, &results);
+    }
+}
+
+#[test]
+fn players_that_run_a_stretch_for_nothing_give_what_the_evaluator_gives_that_skips_it() {
+    let mut tape = Tape::new();
+    let mut inputs = Inputs::new(9);
+    let x = inputs.number(&mut tape, Scalar::Float64);
+    let zero = tape.konst_like(x, 0.0);
+    let negative = tape.cmp(Cmp::Lt, x, zero);
+    let positive = tape.mnot(negative);
+    tape.begin(positive);
+    let root = tape.un(Un::Sqrt, x);
+    let large = tape.cmp(Cmp::Gt, root, x);
+    let active = tape.set_active(Some(positive));
+    let mask = tape.is_nan(root);
+    tape.fault_if(mask, FaultKind::Invalid, [Some(x), None]);
+    tape.set_active(active);
+    tape.end();
+    let chosen = tape.select(positive, root, zero);
+    let both = tape.mand(positive, large);
+    assert_eq!(tape.check_stretches(), Ok(()));
+    let results = [Output::Number(chosen), Output::Mask(both)].map(|output| Result { output, within: None });
+    check("a stretch", &tape, &inputs.columns, &results);
+}
+
 #[test]
 fn masks_of_one_width_serve_numbers_of_the_other() {
     for made_of in NUMBERS {
@@ -381,9 +440,11 @@ fn rows_that_are_no_multiple_of_the_lanes_are_all_done_and_no_more() {
     let mut tape = Tape::new();
     let x = tape.input(MachineType::F32);
     let doubled = tape.bin(Bin::Add, x, x);
+    tape.output(Output::Number(doubled));
+    tape.finish();
     for lanes in Lanes::ALL {
         let budget = Budget::new(Limits::default());
-        let function = lanes::compile(&tape, &[Output::Number(doubled)], lanes, &budget).expect("compiles");
+        let function = lanes::compile(&tape, lanes, &budget).expect("compiles");
         for rows in 0..12 {
             let numbers = [1.5_f32; 12];
             let mut found = [0_f32; 12];

@@ -17,9 +17,11 @@ pub use build::{PlanError, build};
 pub use flatten::Linear;
 pub use template::Template;
 pub use verify::verify;
+// What executors keep alive, and never look into.
+pub use cembra_ops::CompiledLiteral;
 
 use cembra_expr::NodeId;
-use cembra_ops::{CompiledLiteral, KernelData, OpId, Registry};
+use cembra_ops::{KernelData, OpId, Registry};
 use cembra_runtime::{FrameLayout, QType, Scalar};
 use cembra_value::Value;
 use rustc_hash::FxHashMap;

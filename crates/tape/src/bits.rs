@@ -14,7 +14,8 @@ pub enum Outcome {
 }
 
 impl Tape {
-    /// Runs the tape on the bits of its inputs, in the order the inputs were made.
+    /// Runs the tape on the bits of its inputs, in the order the inputs were made. What a stretch would make whose mask does
+    /// not hold is poison: it must not change any output.
     ///
     /// # Safety
     /// STRING-VIEW: what the tape takes for views of texts, among its inputs and constants, are such views.
@@ -22,13 +23,26 @@ impl Tape {
     pub unsafe fn run_on_bits(&self, inputs: &[u64]) -> Outcome {
         let mut results: Vec<u64> = Vec::with_capacity(self.instrs.len());
         let mut inputs = inputs.iter().copied();
-        for instr in &self.instrs {
+        // How many stretches are open that are jumped over, one inside the other.
+        let mut skipped = 0_usize;
+        for (at, instr) in self.instrs.iter().enumerate() {
+            let holds = |mask: &Mask| results[mask.index()] != 0;
+            match instr {
+                Instr::Begin(mask) => skipped += usize::from(skipped > 0 || !holds(mask)),
+                Instr::End => skipped = skipped.saturating_sub(1),
+                _ => {}
+            }
+            if skipped > 0 && !instr.is_shared() {
+                results.push(poison(self.types[at]));
+                continue;
+            }
             let val = |v: &Val| results[v.index()];
             let mask = |m: &Mask| results[m.index()] != 0;
             let result = match instr {
                 Instr::Input(_) | Instr::InputMask => inputs.next().unwrap_or(0),
                 Instr::Const(_, bits) => *bits,
                 Instr::MaskConst(value) => u64::from(*value),
+                Instr::Begin(_) | Instr::End => 0,
                 Instr::Un(op, a) => unary(*op, self.ty(*a), val(a)),
                 Instr::Bin(op, a, b) => binary(*op, self.ty(*a), val(a), val(b)),
                 Instr::Shift(op, a, by) => shift(*op, self.ty(*a), val(a), u32::from(*by)),
@@ -76,6 +90,33 @@ impl Tape {
     }
 }
 
+/// What nobody may look at.
+fn poison(ty: MachineType) -> u64 {
+    match ty {
+        MachineType::I32 | MachineType::F32 => 0x5A5A_5A5A,
+        MachineType::I64 | MachineType::F64 => 0x5A5A_5A5A_5A5A_5A5A,
+        MachineType::Flag => 1,
+    }
+}
+
+/// `a * 2^power`, rounded once; poison where that is not specified.
+fn scaled(ty: MachineType, a: f64, power: f64) -> Option<f64> {
+    let is_scaled = a == 0.0 || !a.is_finite() || a.abs() >= f64::from(Bin::least_scaled(ty)).exp2();
+    let fits = is_scaled && power.fract() == 0.0 && power.abs() <= Bin::most_scale(ty);
+    fits.then(|| libm::scalbn(a, power as i32))
+}
+
+/// A positive, finite float as a mantissa from 3/4 to below 3/2 and a power of two; none of any other.
+fn split(a: f64) -> Option<(f64, f64)> {
+    if !(a > 0.0 && a.is_finite()) {
+        return None;
+    }
+    let (fraction, exponent) = libm::frexp(a);
+    let doubles = fraction < 0.75;
+    let mantissa = if doubles { 2.0 * fraction } else { fraction };
+    Some((mantissa, f64::from(exponent - i32::from(doubles))))
+}
+
 fn f32b(bits: u64) -> f32 {
     f32::from_bits(bits as u32)
 }
@@ -120,6 +161,12 @@ fn unary(op: Un, ty: MachineType, a: u64) -> u64 {
         (Un::Trunc, F32) => of_f32(f32b(a).trunc()),
         (Un::Trunc, _) => f64b(a).trunc().to_bits(),
         (Un::Bitcast(_), _) => a,
+        (Un::Mantissa | Un::Exponent, _) => {
+            let parts = split(if ty == F32 { f64::from(f32b(a)) } else { f64b(a) });
+            let part = parts.map(|(mantissa, exponent)| if op == Un::Mantissa { mantissa } else { exponent });
+            // Both are exact in either type.
+            part.map_or(poison(ty), |part| if ty == F32 { of_f32(part as f32) } else { part.to_bits() })
+        }
         (Un::Convert(to), from) => match (from, to) {
             (I32, I64) => i64::from(i32b(a)).cast_unsigned(),
             (I32, F32) => of_f32(i32b(a) as f32),
@@ -139,6 +186,15 @@ fn unary(op: Un, ty: MachineType, a: u64) -> u64 {
 }
 
 fn binary(op: Bin, ty: MachineType, a: u64, b: u64) -> u64 {
+    if op == Bin::Scale {
+        return match ty {
+            // The product is exact in binary64, whose range is wider: it is rounded once, to binary32.
+            MachineType::F32 => {
+                scaled(ty, f64::from(f32b(a)), f64::from(f32b(b))).map_or(poison(ty), |x| of_f32(x as f32))
+            }
+            _ => scaled(ty, f64b(a), f64b(b)).map_or(poison(ty), f64::to_bits),
+        };
+    }
     macro_rules! float {
         ($from:ident, $to:expr) => {{
             let (x, y) = ($from(a), $from(b));
@@ -162,7 +218,7 @@ fn binary(op: Bin, ty: MachineType, a: u64, b: u64) -> u64 {
                     }
                 }
                 Bin::Copysign => x.copysign(y),
-                Bin::And | Bin::Or | Bin::Xor => x,
+                Bin::And | Bin::Or | Bin::Xor | Bin::Scale => x,
             })
         }};
     }
@@ -178,7 +234,7 @@ fn binary(op: Bin, ty: MachineType, a: u64, b: u64) -> u64 {
                 Bin::And => x & y,
                 Bin::Or => x | y,
                 Bin::Xor => x ^ y,
-                Bin::FMin | Bin::FMax | Bin::Copysign => x,
+                Bin::FMin | Bin::FMax | Bin::Copysign | Bin::Scale => x,
             })
         }};
     }

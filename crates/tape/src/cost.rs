@@ -14,6 +14,7 @@ impl Tape {
     fn cost_of(&self, instr: &Instr) -> Option<u32> {
         Some(match instr {
             Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) => 0,
+            Instr::Begin(_) | Instr::End => 0,
             Instr::Un(Un::Sqrt, _) => 5,
             Instr::Bin(Bin::Div, a, _) => match self.ty(*a) {
                 MachineType::F32 | MachineType::F64 => 4,
@@ -22,6 +23,8 @@ impl Tape {
             // Three logical operations, or a way through integer registers.
             Instr::Select { .. } | Instr::Un(Un::Convert(_) | Un::Floor | Un::Ceil | Un::Trunc, _) => 2,
             Instr::Bin(Bin::FMin | Bin::FMax | Bin::Copysign, ..) => 2,
+            // As their expansions.
+            Instr::Bin(Bin::Scale, ..) | Instr::Un(Un::Mantissa | Un::Exponent, _) => 10,
             Instr::Un(..) | Instr::Bin(..) | Instr::Shift(..) | Instr::Fma(..) | Instr::Cmp(..) => 1,
             Instr::MaskAnd(..) | Instr::MaskOr(..) | Instr::MaskXor(..) | Instr::MaskNot(_) => 1,
             Instr::FaultIf { .. } | Instr::Call(..) | Instr::RareCall { .. } => return None,

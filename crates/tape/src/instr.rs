@@ -47,6 +47,11 @@ pub enum Un {
     Convert(MachineType),
     /// The same bits as another type of the same width.
     Bitcast(MachineType),
+    /// The mantissa of a positive, finite float: it times two to a whole power, from 3/4 to below 3/2. Of other numbers
+    /// something unspecified: the rule masks it.
+    Mantissa,
+    /// The power that goes with the mantissa, a whole number as a float of the same type.
+    Exponent,
 }
 
 /// Operations on two numbers of one type.
@@ -72,6 +77,25 @@ pub enum Bin {
     FMax,
     /// The magnitude of the first with the sign of the second, floats only.
     Copysign,
+    /// The first times two to the power of the second, rounded once; floats only. The second is a whole number, up to
+    /// [`Bin::most_scale`] or its opposite; the first is zero, an infinity, NaN, or at least two to the power of
+    /// [`Bin::least_scaled`] in magnitude.
+    /// Of other numbers something unspecified.
+    Scale,
+}
+
+impl Bin {
+    /// The largest power that numbers of a type can be scaled by.
+    #[must_use]
+    pub const fn most_scale(ty: MachineType) -> f64 {
+        if matches!(ty, MachineType::F32) { 252.0 } else { 2044.0 }
+    }
+
+    /// The binary exponent of the smallest numbers that are scaled: of smaller ones a product of factors could be rounded twice.
+    #[must_use]
+    pub const fn least_scaled(ty: MachineType) -> i32 {
+        if matches!(ty, MachineType::F32) { -100 } else { -960 }
+    }
 }
 
 /// Shifts of an integer by a constant.
@@ -164,13 +188,47 @@ pub enum Instr {
         /// The result where the mask does not hold.
         otherwise: Val,
     },
+    /// Begins a stretch that matters only where the mask holds: a player may jump over it where it holds in none of its
+    /// lanes, or ignore it. What the stretch makes is used behind it under that mask only: see [`Tape::check_stretches`].
+    ///
+    /// [`Tape::check_stretches`]: crate::Tape::check_stretches
+    Begin(Mask),
+    /// Ends the stretch that was begun last.
+    End,
+}
+
+/// A result of a tape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// A number.
+    Number(Val),
+    /// A mask.
+    Mask(Mask),
+}
+
+impl Output {
+    /// The position of the instruction that made it.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Output::Number(val) => val.index(),
+            Output::Mask(mask) => mask.index(),
+        }
+    }
 }
 
 impl Instr {
+    /// True for what belongs to no stretch wherever it stands: inputs and constants.
+    #[must_use]
+    pub const fn is_shared(&self) -> bool {
+        matches!(self, Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_))
+    }
+
     /// Calls `f` with the position of each operand.
     pub fn for_each_operand(&self, mut f: impl FnMut(usize)) {
         match self {
-            Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) => {}
+            Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) | Instr::End => {}
+            Instr::Begin(mask) => f(mask.index()),
             Instr::Un(_, a) | Instr::Shift(_, a, _) => f(a.index()),
             Instr::Bin(_, a, b) | Instr::Cmp(_, a, b) => {
                 f(a.index());

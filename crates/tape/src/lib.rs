@@ -7,11 +7,15 @@ mod arithmetic;
 mod bits;
 mod cell;
 mod cost;
+mod expansion;
 mod instr;
 mod print;
+mod stretch;
 mod tape;
 
 pub use bits::Outcome;
 pub use cell::{Cell, Datum, Presence};
-pub use instr::{Bin, Cmp, Instr, Mask, Shift, Un, Val};
+pub use expansion::{scaling, splitting};
+pub use instr::{Bin, Cmp, Instr, Mask, Output, Shift, Un, Val};
+pub use stretch::StretchFault;
 pub use tape::Tape;

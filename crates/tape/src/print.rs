@@ -25,6 +25,8 @@ impl fmt::Display for Tape {
                 Instr::MaskOr(a, b) => write!(f, "or v{} v{}", a.0, b.0)?,
                 Instr::MaskXor(a, b) => write!(f, "xor v{} v{}", a.0, b.0)?,
                 Instr::MaskNot(a) => write!(f, "not v{}", a.0)?,
+                Instr::Begin(mask) => write!(f, "begin v{}", mask.0)?,
+                Instr::End => write!(f, "end")?,
                 Instr::FaultIf { mask, kind, site, .. } => {
                     write!(f, "fault_if v{} {} at {site}", mask.0, kind.name())?;
                 }
@@ -42,6 +44,11 @@ impl fmt::Display for Tape {
                     write!(f, " else v{}", otherwise.0)?;
                 }
             }
+            writeln!(f)?;
+        }
+        if !self.outputs().is_empty() {
+            write!(f, "->")?;
+            self.outputs().iter().try_for_each(|output| write!(f, " v{}", output.index()))?;
             writeln!(f)?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The tape itself: what rules record with, and what a player finds. It keeps what the rule said (operand order, negations)
 //! and folds only masks that are known; choosing instructions is the player's work.
 
-use crate::{Bin, Cmp, Instr, Mask, Shift, Un, Val};
+use crate::{Bin, Cmp, Instr, Mask, Output, Shift, Un, Val};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -10,13 +10,18 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     pub(crate) instrs: Vec<Instr>,
-    types: Vec<MachineType>,
+    pub(crate) types: Vec<MachineType>,
     /// The step of the plan that each instruction was recorded for.
     sites: Vec<u32>,
     constants: FxHashMap<(MachineType, u64), Val>,
     mask_constants: [Option<Mask>; 2],
     active: Option<Mask>,
     site: u32,
+    /// The positions of what comes from outside, in order.
+    inputs: Vec<u32>,
+    outputs: Vec<Output>,
+    /// Which instructions the outputs and the faults need, once the tape is finished.
+    live: Vec<bool>,
     pub(crate) calling: bool,
 }
 
@@ -36,12 +41,31 @@ impl Tape {
         self.mask_constants = [None; 2];
         self.active = None;
         self.site = 0;
+        self.inputs.clear();
+        self.outputs.clear();
+        self.live.clear();
     }
 
     /// The instructions in order.
     #[must_use]
     pub fn instrs(&self) -> &[Instr] {
         &self.instrs
+    }
+
+    /// What comes from outside: the position of each input and its type, `Flag` for masks, in the order they were made.
+    pub fn inputs(&self) -> impl ExactSizeIterator<Item = (usize, MachineType)> + '_ {
+        self.inputs.iter().map(|at| (*at as usize, self.types[*at as usize]))
+    }
+
+    /// States a result.
+    pub fn output(&mut self, output: Output) {
+        self.outputs.push(output);
+    }
+
+    /// The results, in the order they were stated.
+    #[must_use]
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
     }
 
     /// The step of the plan that an instruction was first recorded for; others may use it too.
@@ -82,12 +106,16 @@ impl Tape {
 
     /// A number from outside.
     pub fn input(&mut self, ty: MachineType) -> Val {
-        Val(self.push(Instr::Input(ty)))
+        let at = self.push(Instr::Input(ty));
+        self.inputs.push(at);
+        Val(at)
     }
 
     /// A mask from outside.
     pub fn input_mask(&mut self) -> Mask {
-        Mask(self.push(Instr::InputMask))
+        let at = self.push(Instr::InputMask);
+        self.inputs.push(at);
+        Mask(at)
     }
 
     /// A constant from its bits, zero-extended.
@@ -155,6 +183,26 @@ impl Tape {
     /// An operation on two numbers of one type.
     pub fn bin(&mut self, op: Bin, a: Val, b: Val) -> Val {
         Val(self.push(Instr::Bin(op, a, b)))
+    }
+
+    /// `a * 2^power`, rounded once: see [`Bin::Scale`].
+    pub fn scale(&mut self, a: Val, power: Val) -> Val {
+        self.bin(Bin::Scale, a, power)
+    }
+
+    /// A positive, finite float as a mantissa and a power of two: see [`Un::Mantissa`] and [`Un::Exponent`].
+    pub fn split(&mut self, a: Val) -> (Val, Val) {
+        (self.un(Un::Mantissa, a), self.un(Un::Exponent, a))
+    }
+
+    /// Begins a stretch that matters only where the mask holds.
+    pub fn begin(&mut self, mask: Mask) {
+        self.push(Instr::Begin(mask));
+    }
+
+    /// Ends the stretch that was begun last.
+    pub fn end(&mut self) {
+        self.push(Instr::End);
     }
 
     /// A shift by a constant below the width.
@@ -292,19 +340,41 @@ impl Tape {
         }
     }
 
-    /// Finds which instructions are needed for these results, faults included: `live` is filled by position.
-    pub fn mark_live(&self, vals: &[Val], masks: &[Mask], live: &mut Vec<bool>) {
-        live.clear();
-        live.resize(self.instrs.len(), false);
-        for at in vals.iter().map(|val| val.index()).chain(masks.iter().map(|mask| mask.index())) {
-            live[at] = true;
+    /// Says that all is recorded and all results are stated: finds which instructions they need, and the faults. A stretch is
+    /// needed as far as something in it is.
+    pub fn finish(&mut self) {
+        self.live.clear();
+        self.live.resize(self.instrs.len(), false);
+        for output in &self.outputs {
+            self.live[output.index()] = true;
         }
+        // For each stretch that is open from behind, its end and whether anything in it is needed.
+        let mut open: Vec<(usize, bool)> = Vec::new();
         for at in (0..self.instrs.len()).rev() {
             let instr = &self.instrs[at];
-            if live[at] || matches!(instr, Instr::FaultIf { .. }) {
-                live[at] = true;
-                instr.for_each_operand(|operand| live[operand] = true);
+            match instr {
+                Instr::End => open.push((at, false)),
+                Instr::Begin(_) => {
+                    if let Some((end, true)) = open.pop() {
+                        (self.live[at], self.live[end]) = (true, true);
+                    }
+                }
+                Instr::FaultIf { .. } => self.live[at] = true,
+                _ => {}
+            }
+            if self.live[at] {
+                if let Some((_, needed)) = open.last_mut() {
+                    *needed |= !instr.is_shared();
+                }
+                instr.for_each_operand(|operand| self.live[operand] = true);
             }
         }
+    }
+
+    /// Which instructions are needed, by position. The tape is finished.
+    #[must_use]
+    pub fn live(&self) -> &[bool] {
+        debug_assert_eq!(self.live.len(), self.instrs.len(), "the tape is not finished");
+        &self.live
     }
 }

@@ -12,12 +12,10 @@ mod strips;
 mod tests;
 mod vectors;
 
-use crate::code::check_alone;
+use crate::artifact::{Tier, check_alone, host, publish};
 use crate::error::{Error, ErrorKind};
-use crate::isa::{self, Tier};
-use crate::store;
 use cembra_runtime::{CodePages, Context, STATUS_OK};
-use cembra_tape::{Mask, Tape, Val};
+use cembra_tape::Tape;
 use cembra_value::Budget;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -49,15 +47,6 @@ impl Lanes {
             Lanes::Four => 4,
         }
     }
-}
-
-/// A result of a tape that goes to an array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Output {
-    /// A number, to an array of its type.
-    Number(Val),
-    /// A mask, to an array of bytes that are 0 or 1.
-    Mask(Mask),
 }
 
 /// The rows that are left: code reads where to begin and end, and says how far it got.
@@ -139,39 +128,34 @@ impl RowFunction {
     }
 }
 
-/// Compiles a tape to a loop over arrays. Instructions that no output and no fault needs are left out.
+/// Compiles a finished tape to a loop over arrays: a number goes to an array of its type, a mask to one of bytes that are 0
+/// or 1. Instructions that no output and no fault needs are left out.
 ///
 /// # Errors
 /// The machine is not supported, the code exceeds a limit of the budget, or there is no memory for it.
-pub fn compile(tape: &Tape, outputs: &[Output], lanes: Lanes, budget: &Budget) -> Result<RowFunction, Error> {
-    compile_for(&isa::host(Tier::Optimised)?.plain, tape, outputs, lanes, budget)
+pub fn compile(tape: &Tape, lanes: Lanes, budget: &Budget) -> Result<RowFunction, Error> {
+    compile_for(&host(Tier::Optimised)?.fast, tape, lanes, budget)
 }
 
-fn compile_for(
-    isa: &OwnedTargetIsa,
-    tape: &Tape,
-    outputs: &[Output],
-    lanes: Lanes,
-    budget: &Budget,
-) -> Result<RowFunction, Error> {
+fn compile_for(isa: &OwnedTargetIsa, tape: &Tape, lanes: Lanes, budget: &Budget) -> Result<RowFunction, Error> {
     let wide = match lanes {
         Lanes::One => None,
         Lanes::Two | Lanes::Four if !isa.has_round() => {
             return Err(Error::new(ErrorKind::Unsupported, "lanes need a processor with SSE4.1"));
         }
-        Lanes::Two | Lanes::Four => Some(code(isa, tape, outputs, lanes, budget)?),
+        Lanes::Two | Lanes::Four => Some(code(isa, tape, lanes, budget)?),
     };
-    Ok(RowFunction { wide, single: code(isa, tape, outputs, Lanes::One, budget)?, lanes })
+    Ok(RowFunction { wide, single: code(isa, tape, Lanes::One, budget)?, lanes })
 }
 
-fn code(isa: &OwnedTargetIsa, tape: &Tape, outputs: &[Output], lanes: Lanes, budget: &Budget) -> Result<Code, Error> {
+fn code(isa: &OwnedTargetIsa, tape: &Tape, lanes: Lanes, budget: &Budget) -> Result<Code, Error> {
     let failed = |message: String| Error::new(ErrorKind::CodeGenerator, message);
     // The code generator may panic on what it does not support.
     let made = catch_unwind(AssertUnwindSafe(|| {
         let mut context = cranelift_codegen::Context::new();
         let mut scratch = FunctionBuilderContext::new();
         let mut builder = FunctionBuilder::new(&mut context.func, &mut scratch);
-        strips::build(&mut builder, &**isa, tape, outputs, lanes);
+        strips::build(&mut builder, &**isa, tape, lanes);
         builder.finalize(isa.frontend_config());
         context
             .compile(&**isa, &mut ControlPlane::default())
@@ -181,7 +165,7 @@ fn code(isa: &OwnedTargetIsa, tape: &Tape, outputs: &[Output], lanes: Lanes, bud
     let context = made.unwrap_or_else(|_| Err(failed("the code generator failed on the tape".to_owned())))?;
     let code = context.compiled_code().ok_or_else(|| failed("no code was made".to_owned()))?;
     check_alone(code, budget)?;
-    let pages = store::publish(code.code_buffer())?;
+    let pages = publish(code.code_buffer())?;
     // SAFETY: CODE-ENTRY: the pages start with a function of this signature, compiled just above.
     let function = unsafe { std::mem::transmute::<*const u8, Loop>(pages.as_ptr()) };
     Ok(Code { pages, function })

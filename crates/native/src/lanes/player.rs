@@ -6,8 +6,7 @@
 
 use super::Lanes;
 use super::vectors::{self, Vectors, Width, vector_type};
-use crate::instructions;
-use crate::player::Surroundings;
+use crate::emit::{FunctionState, instructions};
 use cembra_runtime::{MachineType, RuntimeFn};
 use cembra_tape::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder};
@@ -45,7 +44,7 @@ enum Made {
 /// Plays one tape.
 pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
-    around: &'p mut Surroundings<'f>,
+    state: &'p mut FunctionState<'f>,
     tape: &'p Tape,
     lanes: Lanes,
     made: Vec<Made>,
@@ -59,14 +58,14 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     /// Plays the live instructions. `inputs` are the vectors of the tape's inputs in order, masks being `Width::Single`.
     pub(crate) fn play(
         builder: &'p mut FunctionBuilder<'b>,
-        around: &'p mut Surroundings<'f>,
+        state: &'p mut FunctionState<'f>,
         tape: &'p Tape,
         lanes: Lanes,
-        live: &[bool],
         inputs: Vec<Vectors>,
     ) -> Self {
+        let live = tape.live();
         let made = vec![Made::Nothing; tape.instrs().len()];
-        let mut player = Player { builder, around, tape, lanes, made, failed: Widths::default() };
+        let mut player = Player { builder, state, tape, lanes, made, failed: Widths::default() };
         let mut inputs = inputs.into_iter();
         for (at, instr) in tape.instrs().iter().enumerate() {
             player.made[at] = match instr {
@@ -154,6 +153,8 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         let (lanes, tape) = (self.lanes, self.tape);
         Made::Numbers(match instr {
             Instr::Input(_) | Instr::InputMask => return Made::Nothing,
+            // Two or four rows seldom agree on what to jump over.
+            Instr::Begin(_) | Instr::End => return Made::Nothing,
             Instr::Const(ty, bits) => vectors::constant(self.builder, lanes, *ty, *bits),
             Instr::MaskConst(value) => {
                 let bits = if *value { u64::MAX } else { 0 };
@@ -171,10 +172,10 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             }
             Instr::Fma(a, b, c) => {
                 let (ty, operands) = (tape.ty(*a), [*a, *b, *c].map(|val| self.numbers(val)));
-                let fma = |around: &mut Surroundings<'_>, builder: &mut FunctionBuilder<'_>, args: &[ir::Value]| {
-                    around.fma(builder, [args[0], args[1], args[2]])
+                let fma = |state: &mut FunctionState<'_>, builder: &mut FunctionBuilder<'_>, args: &[ir::Value]| {
+                    state.fma(builder, [args[0], args[1], args[2]])
                 };
-                if self.around.isa.has_native_fma() {
+                if self.state.environment.isa.has_native_fma() {
                     self.vector_by_vector(&operands, fma)
                 } else {
                     self.lane_by_lane(ty, &operands, fma)
@@ -207,8 +208,8 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             }
             Instr::Call(function, args) => {
                 let args: SmallVec<[Vectors; 4]> = args.iter().map(|arg| self.numbers(*arg)).collect();
-                self.lane_by_lane(function.signature().1, &args, |around, builder, args| {
-                    around.call(builder, *function, args)
+                self.lane_by_lane(function.signature().1, &args, |state, builder, args| {
+                    state.call(builder, *function, args)
                 })
             }
             Instr::RareCall { mask, function, args, otherwise } => self.rare_call(*mask, *function, args, *otherwise),
@@ -219,11 +220,11 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     fn vector_by_vector(
         &mut self,
         operands: &[Vectors],
-        mut f: impl FnMut(&mut Surroundings<'_>, &mut FunctionBuilder<'_>, &[ir::Value]) -> ir::Value,
+        mut f: impl FnMut(&mut FunctionState<'_>, &mut FunctionBuilder<'_>, &[ir::Value]) -> ir::Value,
     ) -> Vectors {
         let result = |number| {
             let vectors: SmallVec<[ir::Value; 3]> = operands.iter().map(|operand| operand[number]).collect();
-            f(self.around, self.builder, &vectors)
+            f(self.state, self.builder, &vectors)
         };
         (0..operands[0].len()).map(result).collect()
     }
@@ -233,12 +234,12 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         &mut self,
         ty: MachineType,
         operands: &[Vectors],
-        mut f: impl FnMut(&mut Surroundings<'_>, &mut FunctionBuilder<'_>, &[ir::Value]) -> ir::Value,
+        mut f: impl FnMut(&mut FunctionState<'_>, &mut FunctionBuilder<'_>, &[ir::Value]) -> ir::Value,
     ) -> Vectors {
         let result = |lane| {
             let numbers = operands.iter().map(|operand| vectors::lane(self.builder, operand, lane));
             let numbers: SmallVec<[ir::Value; 4]> = numbers.collect();
-            f(self.around, self.builder, &numbers)
+            f(self.state, self.builder, &numbers)
         };
         let results: SmallVec<[ir::Value; 4]> = (0..self.lanes.count()).map(result).collect();
         vectors::from_lanes(self.builder, ty, &results)
@@ -251,9 +252,9 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             if let Some(converted) = vectors::convert(self.builder, self.lanes, from, to, &a) {
                 return converted;
             }
-            return self.lane_by_lane(to, &[a], |around, builder, args| around.unary(builder, op, args[0]));
+            return self.lane_by_lane(to, &[a], |state, builder, args| state.unary(builder, op, args[0]));
         }
-        self.vector_by_vector(&[a], |around, builder, args| around.unary(builder, op, args[0]))
+        self.vector_by_vector(&[a], |state, builder, args| state.unary(builder, op, args[0]))
     }
 
     fn binary(&mut self, op: Bin, a: Val, b: Val) -> Vectors {
@@ -262,9 +263,9 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         // The processor does not divide integers in lanes.
         if op == Bin::Div && vector_type(ty).lane_type().is_int() {
             return self
-                .lane_by_lane(ty, &operands, |around, builder, args| around.binary(builder, op, args[0], args[1]));
+                .lane_by_lane(ty, &operands, |state, builder, args| state.binary(builder, op, args[0], args[1]));
         }
-        self.vector_by_vector(&operands, |around, builder, args| around.binary(builder, op, args[0], args[1]))
+        self.vector_by_vector(&operands, |state, builder, args| state.binary(builder, op, args[0], args[1]))
     }
 
     fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> Made {
@@ -310,7 +311,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             self.enter(call);
             let numbers = args.iter().map(|arg| vectors::lane(self.builder, arg, lane));
             let numbers: SmallVec<[ir::Value; 4]> = numbers.collect();
-            let result = self.around.call(self.builder, function, &numbers);
+            let result = self.state.call(self.builder, function, &numbers);
             let per = vectors::per_vector(ty);
             let vector = &mut results[lane / per];
             *vector = self.builder.ins().insertlane(*vector, result, (lane % per) as u8);

@@ -3,8 +3,7 @@
 
 use super::Lanes;
 use super::vectors::{SIZE, Vectors, count, per_vector, recast, vector_type};
-use crate::cells::clif_type;
-use crate::instructions::splat;
+use crate::emit::{clif_type, instructions::splat};
 use cembra_runtime::MachineType;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};

@@ -4,15 +4,15 @@
 use super::player::Player as LanePlayer;
 use super::rows::Rows;
 use super::vectors::{Vectors, Width};
-use super::{Lanes, Output, Progress};
-use crate::player::{Player, Surroundings};
+use super::{Lanes, Progress};
+use crate::emit::FunctionState;
+use crate::scalar;
 use cembra_runtime::{MachineType, STATUS_OK};
-use cembra_tape::{Instr, Mask, Tape, Val};
+use cembra_tape::{Output, Tape};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, AbiParam, AliasRegionData, InstBuilder, MemFlagsData, types};
+use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
-use rustc_hash::FxHashMap;
 use std::mem::offset_of;
 
 /// Where `Progress` has the row to begin with.
@@ -22,13 +22,7 @@ const NEXT: i32 = offset_of!(Progress, next) as i32;
 const END: i32 = offset_of!(Progress, end) as i32;
 
 /// Builds a function of the type `Loop`.
-pub(super) fn build(
-    builder: &mut FunctionBuilder<'_>,
-    isa: &dyn TargetIsa,
-    tape: &Tape,
-    outputs: &[Output],
-    lanes: Lanes,
-) {
+pub(super) fn build(builder: &mut FunctionBuilder<'_>, isa: &dyn TargetIsa, tape: &Tape, lanes: Lanes) {
     let flags = MemFlagsData::trusted();
     let signature = &mut builder.func.signature;
     signature.call_conv = isa.default_call_conv();
@@ -45,8 +39,8 @@ pub(super) fn build(
     let mut arrays = |list: ir::Value, count: usize| -> Vec<ir::Value> {
         (0..count).map(|number| builder.ins().load(types::I64, flags, list, 8 * number as i32)).collect()
     };
-    let inputs = arrays(inputs, input_types(tape).count());
-    let results = arrays(results, outputs.len());
+    let inputs = arrays(inputs, tape.inputs().len());
+    let results = arrays(results, tape.outputs().len());
     let row = builder.append_block_param(start, types::I64);
     builder.ins().jump(start, &[first.into()]);
 
@@ -58,23 +52,11 @@ pub(super) fn build(
     builder.seal_block(strip);
 
     builder.switch_to_block(strip);
-    let region = AliasRegionData { user_id: 3, description: "context".into() };
-    let context_region = builder.func.dfg.alias_regions.insert(region);
-    let signatures = FxHashMap::default();
-    let around = Surroundings {
-        isa,
-        context,
-        context_region,
-        signatures,
-        preserving: None,
-        replaced: Vec::new(),
-        is_improvable: false,
-        marks_steps: false,
-    };
-    let strip = Strip { tape, outputs, lanes, row, inputs, results };
+    let state = FunctionState::new(builder, isa, context, false);
+    let strip = Strip { tape, lanes, row, inputs, results };
     match lanes {
-        Lanes::One => strip.one_row(builder, around),
-        Lanes::Two | Lanes::Four => strip.rows(builder, around, done),
+        Lanes::One => strip.one_row(builder, state),
+        Lanes::Two | Lanes::Four => strip.rows(builder, state, done),
     }
     builder.ins().store(flags, next, progress, NEXT);
     builder.ins().jump(start, &[next.into()]);
@@ -86,19 +68,9 @@ pub(super) fn build(
     builder.ins().return_(&[status]);
 }
 
-/// The types of the tape's inputs, `Flag` for masks.
-fn input_types(tape: &Tape) -> impl Iterator<Item = MachineType> {
-    tape.instrs().iter().filter_map(|instr| match instr {
-        Instr::Input(ty) => Some(*ty),
-        Instr::InputMask => Some(MachineType::Flag),
-        _ => None,
-    })
-}
-
 /// The rows from `row` on.
 struct Strip<'a> {
     tape: &'a Tape,
-    outputs: &'a [Output],
     lanes: Lanes,
     row: ir::Value,
     /// The array of each input of the tape.
@@ -114,49 +86,34 @@ impl Strip<'_> {
 
     /// The inputs, each with its type.
     fn inputs(&self) -> impl Iterator<Item = (Rows, MachineType)> {
-        self.inputs.iter().map(|array| self.at(*array)).zip(input_types(self.tape))
+        self.inputs.iter().map(|array| self.at(*array)).zip(self.tape.inputs().map(|(_, ty)| ty))
     }
 
     /// The outputs, each with where it goes.
     fn outputs(&self) -> impl Iterator<Item = (Rows, Output)> {
-        self.results.iter().map(|array| self.at(*array)).zip(self.outputs.iter().copied())
-    }
-
-    fn live(&self) -> Vec<bool> {
-        let number = |output: &Output| if let Output::Number(val) = output { Some(*val) } else { None };
-        let mask = |output: &Output| if let Output::Mask(mask) = output { Some(*mask) } else { None };
-        let numbers: Vec<Val> = self.outputs.iter().filter_map(number).collect();
-        let masks: Vec<Mask> = self.outputs.iter().filter_map(mask).collect();
-        let mut live = Vec::new();
-        self.tape.mark_live(&numbers, &masks, &mut live);
-        live
+        self.results.iter().map(|array| self.at(*array)).zip(self.tape.outputs().iter().copied())
     }
 
     /// One row, whose fault leaves the function at once.
-    fn one_row(&self, builder: &mut FunctionBuilder<'_>, mut around: Surroundings<'_>) {
+    fn one_row(&self, builder: &mut FunctionBuilder<'_>, mut state: FunctionState<'_>) {
         let inputs: Vec<ir::Value> = self.inputs().map(|(rows, ty)| rows.load_one(builder, ty)).collect();
         let mut values = Vec::new();
-        let position = |output: &Output| match output {
-            Output::Number(val) => val.index(),
-            Output::Mask(mask) => mask.index(),
-        };
-        let roots = self.outputs.iter().map(position);
-        Player::play(builder, &mut around, self.tape, &self.live(), &inputs, roots, &mut values);
+        scalar::play(builder, &mut state, self.tape, &inputs, &mut values);
         for (rows, output) in self.outputs() {
-            if let Some(value) = values[position(&output)] {
+            if let Some(value) = values[output.index()] {
                 rows.store_one(builder, value);
             }
         }
     }
 
     /// A row in each lane; goes to `failed` if one of them fails.
-    fn rows(&self, builder: &mut FunctionBuilder<'_>, mut around: Surroundings<'_>, failed: ir::Block) {
+    fn rows(&self, builder: &mut FunctionBuilder<'_>, mut state: FunctionState<'_>, failed: ir::Block) {
         let load = |(rows, ty): (Rows, MachineType)| match ty {
             MachineType::Flag => rows.load_mask(builder, self.lanes),
             _ => rows.load(builder, self.lanes, ty),
         };
         let inputs: Vec<Vectors> = self.inputs().map(load).collect();
-        let mut player = LanePlayer::play(builder, &mut around, self.tape, self.lanes, &self.live(), inputs);
+        let mut player = LanePlayer::play(builder, &mut state, self.tape, self.lanes, inputs);
         if let Some(any) = player.any_failed() {
             let builder = &mut *player.builder;
             let stores = builder.create_block();

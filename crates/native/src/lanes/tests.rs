@@ -4,7 +4,7 @@
 use super::*;
 use cembra_ops::{Lower, OperandType, Registry, lower};
 use cembra_runtime::{MachineType, Scalar};
-use cembra_tape::{Cell, Datum, Instr, Outcome, Presence};
+use cembra_tape::{Cell, Datum, Mask, Outcome, Output, Presence, Tape};
 use cranelift_codegen::isa::lookup;
 use cranelift_codegen::settings::{self, Configurable};
 
@@ -55,11 +55,7 @@ fn is_nan(ty: MachineType, bits: u64) -> bool {
 /// Runs the tape up to the first row that fails, with each number of lanes.
 fn check(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa: &OwnedTargetIsa) {
     let mut random = fastrand::Rng::with_seed(tape.instrs().len() as u64);
-    let types = tape.instrs().iter().filter_map(|instr| match instr {
-        Instr::Input(ty) => Some(*ty),
-        Instr::InputMask => Some(MachineType::Flag),
-        _ => None,
-    });
+    let types = tape.inputs().map(|(_, ty)| ty);
     let columns: Vec<Column> = types.map(|ty| (ty, (0..ROWS).map(|_| bits(&mut random, ty)).collect())).collect();
     check_rows(name, tape, output, within, isa, &columns);
 }
@@ -69,7 +65,7 @@ type Column = (MachineType, Vec<u64>);
 
 /// The same on these rows.
 fn check_rows(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa: &OwnedTargetIsa, columns: &[Column]) {
-    let size = |ty| if ty == MachineType::Flag { 1 } else { crate::cells::clif_type(ty).bytes() as usize };
+    let size = |ty| if ty == MachineType::Flag { 1 } else { crate::emit::clif_type(ty).bytes() as usize };
     let arrays = columns.iter().map(|(ty, column)| {
         column.iter().flat_map(|bits| bits.to_le_bytes()[..size(*ty)].to_vec()).collect::<Vec<u8>>()
     });
@@ -79,8 +75,11 @@ fn check_rows(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa
         Output::Number(val) => (val.index(), tape.ty(val)),
         Output::Mask(mask) => (mask.index(), MachineType::Flag),
     };
+    let mut finished = tape.clone();
+    finished.output(output);
+    finished.finish();
     for lanes in Lanes::ALL {
-        let function = compile_for(isa, tape, &[output], lanes, &Budget::default()).expect("compiles");
+        let function = compile_for(isa, &finished, lanes, &Budget::default()).expect("compiles");
         let mut written = vec![0; ROWS * size(ty)];
         // SAFETY: ROWS: the arrays are made of the tape's types, with as many elements as there are rows.
         let done = unsafe { function.run(&pointers, &[written.as_mut_ptr()], ROWS, &mut Context::new()) };

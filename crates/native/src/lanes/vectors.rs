@@ -2,7 +2,7 @@
 //! fill half a vector; what its other half holds nobody looks at. Here they are taken apart, put together and converted.
 
 use super::Lanes;
-use crate::instructions::splat;
+use crate::emit::instructions::splat;
 use cembra_runtime::MachineType;
 use cranelift_codegen::ir::{self, Endianness, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;

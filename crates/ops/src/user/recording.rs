@@ -124,7 +124,8 @@ impl Playing<'_> {
             Nothing,
         }
         let made = match *instr {
-            Instr::Input(_) | Instr::InputMask => Made::Nothing,
+            // Recordings have no stretches.
+            Instr::Input(_) | Instr::InputMask | Instr::Begin(_) | Instr::End => Made::Nothing,
             Instr::Const(ty, bits) => Made::Val(self.tape.konst(ty, bits)),
             Instr::MaskConst(value) => Made::Mask(self.tape.mconst(value)),
             Instr::Un(op, a) => {
@@ -227,6 +228,7 @@ struct Check<'t> {
 }
 
 const FOREIGN: Refusal = "it uses a value that is not there yet, or is of another kind";
+const UNSPECIFIED: Refusal = "it scales or splits a float, which is unspecified for some of them";
 const TYPES: Refusal = "an instruction does not take numbers of these types";
 
 fn is_float(ty: MachineType) -> bool {
@@ -289,6 +291,8 @@ impl Check<'_> {
                     Bin::Add | Bin::Sub | Bin::Mul | Bin::Div => is_number(ty),
                     Bin::And | Bin::Or | Bin::Xor => is_integer(ty),
                     Bin::FMin | Bin::FMax | Bin::Copysign => is_float(ty),
+                    // Unspecified for some numbers, so not the same in every backend.
+                    Bin::Scale => return Err(UNSPECIFIED),
                 };
                 refuse_unless(takes, TYPES)?;
                 if op == Bin::Div && is_integer(ty) {
@@ -337,6 +341,7 @@ impl Check<'_> {
                 }
                 Ok(Made::Nothing)
             }
+            Instr::Begin(_) | Instr::End => Err("it marks a stretch, which is for who puts tapes together"),
             Instr::Call(function, ref args) => self.call(function, args).map(Made::Number),
             Instr::RareCall { mask, function, ref args, otherwise } => {
                 self.masks(&[mask])?;
@@ -351,6 +356,7 @@ impl Check<'_> {
         let (takes, made) = match op {
             Un::Neg | Un::Abs => (is_number(ty), ty),
             Un::Sqrt | Un::Floor | Un::Ceil | Un::Trunc => (is_float(ty), ty),
+            Un::Mantissa | Un::Exponent => return Err(UNSPECIFIED),
             Un::Convert(to) => (is_number(ty) && is_number(to), to),
             Un::Bitcast(to) => (is_number(ty) && is_number(to) && width(ty) == width(to), to),
         };

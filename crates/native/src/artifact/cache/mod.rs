@@ -1,0 +1,124 @@
+//! The code cache: machine code kept in a folder from one process to the next. An entry is a file named by the hash of all
+//! that its code depends on; what is in it is believed only if its checksum, keyed with that hash, is right. Whatever else
+//! is found is a miss, and the code is compiled as without a cache.
+
+mod folder;
+mod key;
+
+use super::code;
+use super::compile::{Compiled, install};
+use super::isa::{self, Tier};
+use crate::error::Error;
+use cembra_plan::{Binding, Plan};
+use cembra_value::{Budget, Diagnostic};
+use folder::Folder;
+use key::Key;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A folder of machine code that outlives the process. Clones are the same cache, and any number of processes may use the
+/// folder at once.
+///
+/// Code is taken from it without being compiled, so whoever could write there could run anything as this user: a folder that
+/// others can write to, or reach by renaming one above it, is refused.
+///
+/// ```
+/// use cembra_native::CodeCache;
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let home = folder.path();
+/// let cache = CodeCache::open(home.join("code"))?;
+/// assert_eq!(cache.counts().hits, 0);
+/// # Ok::<(), cembra_value::Diagnostic>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CodeCache(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    folder: Folder,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    damaged: AtomicU64,
+    bypassed: AtomicU64,
+}
+
+/// What a cache has been asked for since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct CodeCacheCounts {
+    /// Plans whose code was there.
+    pub hits: u64,
+    /// Plans that were compiled, because their code was not there or not usable.
+    pub misses: u64,
+    /// The misses among them that found an entry which could not be read or was damaged.
+    pub damaged: u64,
+    /// Plans that were compiled without asking, because rules of user operators are part of their code.
+    pub bypassed: u64,
+}
+
+impl CodeCache {
+    /// The bytes of files that a folder may hold, unless a caller says otherwise: 256 MiB.
+    pub const MOST_BYTES: u64 = 256 << 20;
+
+    /// Opens a folder as a cache, and makes it, for its owner only, if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be made or read; it, or one above it, belongs to somebody else or can be written by others; or the
+    /// system has no permissions of the Unix kind.
+    pub fn open(folder: impl AsRef<Path>) -> Result<CodeCache, Diagnostic> {
+        CodeCache::open_within(folder, CodeCache::MOST_BYTES)
+    }
+
+    /// Opens a folder as a cache that holds up to about `most` bytes: beyond that the oldest files are removed.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_within(folder: impl AsRef<Path>, most: u64) -> Result<CodeCache, Diagnostic> {
+        let folder = Folder::open(folder.as_ref(), most)?;
+        let [hits, misses, damaged, bypassed] = [(); 4].map(|()| AtomicU64::new(0));
+        Ok(CodeCache(Arc::new(Inner { folder, hits, misses, damaged, bypassed })))
+    }
+
+    /// What the cache has been asked for since it was opened, through any of its clones.
+    #[must_use]
+    pub fn counts(&self) -> CodeCacheCounts {
+        let Inner { folder: _, hits, misses, damaged, bypassed } = &*self.0;
+        let [hits, misses, damaged, bypassed] =
+            [hits, misses, damaged, bypassed].map(|count| count.load(Ordering::Relaxed));
+        CodeCacheCounts { hits, misses, damaged, bypassed }
+    }
+
+    /// Compiles a plan as [`compile`](crate::compile) does, or takes its code from the cache. Code that is compiled is kept;
+    /// that it could not be is no error.
+    ///
+    /// # Errors
+    /// As [`compile`](crate::compile).
+    pub fn compile(&self, plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
+        let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
+        let inner = &*self.0;
+        if plan.has_rules_of_users() {
+            count(&inner.bypassed);
+            return crate::compile(plan, binding, tier, budget);
+        }
+        let codegen = isa::host(tier)?;
+        let key = Key::of(&codegen, plan, binding, tier, budget.limits());
+        // Larger code would be refused if it were made.
+        let most = budget.limits().code_bytes.saturating_add(Key::OVERHEAD);
+        let entry = inner.folder.read(&key, most as u64);
+        if let Ok(Some((kept, stack))) = entry.as_ref().map(|entry| key.open(entry)) {
+            count(&inner.hits);
+            // SAFETY: CODE-CACHE: the entry is from a folder of this user's alone, under the key of this plan.
+            return unsafe { install(plan, kept, stack, true) };
+        }
+        count(&inner.misses);
+        if !matches!(&entry, Err(error) if error.kind() == std::io::ErrorKind::NotFound) {
+            count(&inner.damaged);
+        }
+        let made = code::generate(plan, binding, tier, &codegen, budget, None)?;
+        inner.folder.write(&key, &key.seal(&made.bytes, made.stack));
+        // SAFETY: CODE-ENTRY: the code was made of the plan just above.
+        unsafe { install(plan, &made.bytes, made.stack, false) }
+    }
+}

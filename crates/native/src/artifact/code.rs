@@ -1,0 +1,264 @@
+//! Making a plan's machine code: its pieces are built and compiled one after the other in the thread's scratch memory, put
+//! behind each other, and the calls between them are filled in. What comes out can be put anywhere: calls are relative,
+//! nothing else refers to a place.
+
+use super::isa::{Codegen, Tier};
+use crate::error::{Error, ErrorKind};
+use crate::translate::{Workspace, translate};
+use cembra_plan::{Binding, Plan, StepId};
+use cembra_record::Outline;
+use cembra_value::{Budget, Limit};
+use cranelift_codegen::binemit::Reloc;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{self, AbiParam, ExternalName, UserFuncName, types};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::{CompiledCode, FinalizedRelocTarget};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The most stack that an evaluation of a plan may take, in bytes: all its functions that call one another.
+const MOST_STACK: usize = 256 << 10;
+
+/// What a call takes of the stack beyond the frame of the function: the way back and the caller's frame pointer.
+const CALL_STACK: usize = 16;
+
+/// Where functions begin, and code wherever it is put.
+pub(crate) const ALIGNMENT: usize = 16;
+
+/// What is between them: on x86-64 an instruction of one byte that stops whoever runs into it.
+const PADDING: u8 = 0xCC;
+
+/// The most values of a plan that a thread keeps the memory of when it has compiled it.
+const MOST_KEPT: usize = 1 << 12;
+
+/// The machine code of a plan.
+#[derive(Debug)]
+pub(crate) struct Code {
+    /// The bytes. The first is that of the entry, a function of the signature `RawFunction`.
+    pub(crate) bytes: Vec<u8>,
+    /// The most stack it takes, in bytes, without what it calls of others.
+    pub(crate) stack: usize,
+}
+
+/// What `explain` shows of a compilation.
+#[derive(Clone, Debug, Default)]
+pub struct Listings {
+    /// The functions as given to the code generator.
+    pub clif: String,
+    /// The machine code as the code generator prints it.
+    pub vcode: String,
+    /// The machine code's bytes.
+    pub code: Vec<u8>,
+    /// Ranges of the code that are there for a step of the plan, in order; elsewhere it is of the functions themselves.
+    pub steps: Vec<(Range<usize>, StepId)>,
+}
+
+struct Scratch {
+    context: cranelift_codegen::Context,
+    builder: FunctionBuilderContext,
+    workspace: Workspace,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Scratch {
+            context: cranelift_codegen::Context::new(),
+            builder: FunctionBuilderContext::new(),
+            workspace: Workspace::default(),
+        }
+    }
+}
+
+thread_local! {
+    /// What the thread's last compilation left; none while there is one, and none again once the thread is ending.
+    static SCRATCH: RefCell<Option<Box<Scratch>>> = const { RefCell::new(None) };
+}
+
+/// The code of a plan for a machine; what is to be listed of it is added to `listings`.
+///
+/// # Errors
+/// A limit is exceeded, or the code generator fails.
+pub(crate) fn generate(
+    plan: &Plan,
+    binding: &Binding,
+    tier: Tier,
+    codegen: &Codegen,
+    budget: &Budget,
+    listings: Option<&mut Listings>,
+) -> Result<Code, Error> {
+    let outline = Outline::of(plan, binding, codegen.optimising.is_some(), budget)?;
+    let kept = SCRATCH.try_with(RefCell::take).unwrap_or_default();
+    let mut scratch = kept.unwrap_or_else(|| Box::new(Scratch::new()));
+    // The code generator may panic on what it does not support; its state is thrown away then.
+    let made = catch_unwind(AssertUnwindSafe(|| all(&mut scratch, &outline, tier, codegen, budget, listings)));
+    let made = made.map_err(|_| generator("the code generator failed on the model"))?;
+    if scratch.workspace.capacity() > MOST_KEPT {
+        scratch.workspace = Workspace::default();
+    }
+    // An error says that the thread keeps nothing any more.
+    let _ = SCRATCH.try_with(|place| place.replace(Some(scratch)));
+    made
+}
+
+fn generator(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::CodeGenerator, message)
+}
+
+/// A function that was compiled: where it begins, and the stack it takes.
+struct Placed {
+    start: usize,
+    stack: usize,
+}
+
+/// A call of another function, to be filled in.
+struct Call {
+    from: usize,
+    /// Where the four bytes are that say how far it is.
+    at: usize,
+    to: usize,
+    addend: i64,
+}
+
+fn all(
+    scratch: &mut Scratch,
+    outline: &Outline<'_>,
+    tier: Tier,
+    codegen: &Codegen,
+    budget: &Budget,
+    mut listings: Option<&mut Listings>,
+) -> Result<Code, Error> {
+    let (limits, isa) = (budget.limits(), &codegen.fast);
+    let mut bytes = Vec::new();
+    let (mut placed, mut calls) = (Vec::new(), Vec::new());
+    // Without the instruction that they are made of, functions are better called in any tier.
+    let inlined = tier == Tier::Optimised && isa.has_native_fma() && outline.pieces.inlines();
+    scratch.workspace.reset(outline.plan, inlined);
+    for number in 0..outline.pieces.list().len() {
+        budget.check_time()?;
+        scratch.context.clear();
+        scratch.context.set_disasm(listings.is_some());
+        let func = &mut scratch.context.func;
+        func.name = UserFuncName::user(0, number as u32);
+        func.signature = signature(&**isa);
+        let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
+        let marks_steps = listings.is_some();
+        let improvable = translate(&mut builder, &**isa, outline, number, &mut scratch.workspace, marks_steps);
+        builder.finalize(isa.frontend_config());
+        if let Some(listings) = &mut listings {
+            listings.clif.push_str(&scratch.context.func.display().to_string());
+        }
+        let refused = |inner| generator(format!("the code generator refused the model: {inner}"));
+        let isa = codegen.optimising.as_ref().filter(|_| improvable).unwrap_or(isa);
+        scratch.context.compile(&**isa, &mut ControlPlane::default()).map_err(|e| refused(e.inner))?;
+        let code = scratch.context.compiled_code().ok_or_else(|| generator("no code was made"))?;
+        check_alignment(code)?;
+        let start = bytes.len().next_multiple_of(ALIGNMENT);
+        bytes.resize(start, PADDING);
+        if let Some(listings) = &mut listings {
+            listings.vcode.push_str(code.vcode.as_deref().unwrap_or_default());
+            listings.steps.extend(marked_steps(code, start));
+        }
+        bytes.extend_from_slice(code.code_buffer());
+        if bytes.len() > limits.code_bytes {
+            return Err(limits.exceeded(Limit::CodeBytes).into());
+        }
+        placed.push(Placed { start, stack: stack(code) });
+        note_calls(code, &scratch.context.func, number, &mut calls)?;
+    }
+    budget.check_time()?;
+    for call in &calls {
+        fill_in(&mut bytes, &placed, call)?;
+    }
+    let stack = deepest(&placed, &calls);
+    check_stack(stack)?;
+    if let Some(listings) = listings {
+        listings.code.clone_from(&bytes);
+    }
+    Ok(Code { bytes, stack })
+}
+
+/// Refuses a function of its own that cannot be put just anywhere, or takes too much memory or stack.
+pub(crate) fn check_alone(code: &CompiledCode, budget: &Budget) -> Result<(), Error> {
+    let limits = budget.limits();
+    if !code.buffer.relocs().is_empty() {
+        return Err(generator("the code would need relocations"));
+    }
+    if code.code_buffer().len() > limits.code_bytes {
+        return Err(limits.exceeded(Limit::CodeBytes).into());
+    }
+    check_alignment(code)?;
+    check_stack(stack(code))
+}
+
+fn check_alignment(code: &CompiledCode) -> Result<(), Error> {
+    if code.buffer.alignment as usize > ALIGNMENT {
+        return Err(generator("the code needs an alignment that it does not get"));
+    }
+    Ok(())
+}
+
+fn check_stack(stack: usize) -> Result<(), Error> {
+    if stack > MOST_STACK {
+        let message = format!("the model needs {stack} bytes of stack; native code takes up to {MOST_STACK}");
+        return Err(Error::new(ErrorKind::Stack, message));
+    }
+    Ok(())
+}
+
+/// The stack that a function takes, without those that it calls.
+fn stack(code: &CompiledCode) -> usize {
+    code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset as usize) + CALL_STACK
+}
+
+/// The signature of compiled code, `RawFunction`.
+pub(crate) fn signature(isa: &dyn TargetIsa) -> ir::Signature {
+    let mut signature = ir::Signature::new(isa.default_call_conv());
+    signature.params.extend([AbiParam::new(types::I64); 4]);
+    // Where registers are wider, the calling convention wants all of one filled.
+    signature.returns.push(AbiParam::new(types::I32).sext());
+    signature
+}
+
+/// The ranges of a function's code that carry a step, where it begins at `start`.
+fn marked_steps(code: &CompiledCode, start: usize) -> impl Iterator<Item = (Range<usize>, StepId)> {
+    let marked = code.buffer.get_srclocs_sorted().iter().filter(|range| !range.loc.is_default());
+    marked.map(move |range| {
+        let bytes = start + range.start as usize..start + range.end as usize;
+        (bytes, StepId::from_index(range.loc.bits() as usize))
+    })
+}
+
+/// Notes where a function calls others. Code that refers to anything else could not be moved.
+fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut Vec<Call>) -> Result<(), Error> {
+    for reloc in code.buffer.relocs() {
+        let callee = match (&reloc.target, reloc.kind) {
+            (FinalizedRelocTarget::ExternalName(ExternalName::User(name)), Reloc::X86CallPCRel4) => {
+                func.params.user_named_funcs().get(*name)
+            }
+            _ => None,
+        };
+        let callee = callee.ok_or_else(|| generator("the code would need relocations"))?;
+        calls.push(Call { from, at: reloc.offset as usize, to: callee.index as usize, addend: reloc.addend });
+    }
+    Ok(())
+}
+
+/// Writes how far it is to a called function: four bytes, counted from themselves, with what the processor adds.
+fn fill_in(bytes: &mut [u8], placed: &[Placed], call: &Call) -> Result<(), Error> {
+    let at = placed[call.from].start + call.at;
+    let distance = placed[call.to].start as i64 - at as i64 + call.addend;
+    let distance = i32::try_from(distance).map_err(|_| generator("the code is too large for calls inside of it"))?;
+    bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+    Ok(())
+}
+
+/// The most stack that functions take together which call one another. Each comes before those that it calls.
+fn deepest(placed: &[Placed], calls: &[Call]) -> usize {
+    let mut below = vec![0; placed.len()];
+    for call in calls.iter().rev() {
+        below[call.from] = below[call.from].max(below[call.to] + placed[call.to].stack);
+    }
+    placed.first().map_or(0, |entry| entry.stack + below[0])
+}

@@ -1,0 +1,138 @@
+//! Compiling a plan: its code is made, published, and wrapped so that nobody can call it after its pages are gone.
+
+use super::code::{self, Listings};
+use super::isa::{self, Tier};
+use super::store;
+use crate::error::Error;
+use cembra_plan::{Binding, CompiledLiteral, Function, Plan, StepId};
+use cembra_record::{Callee, callees};
+use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, KernelChain, RawFunction};
+use cembra_value::Budget;
+use std::sync::Arc;
+
+/// A compiled plan. Its code lives as long as it does.
+#[derive(Debug)]
+pub struct Compiled {
+    pages: Arc<CodePages>,
+    function: RawFunction,
+    calls: Calls,
+    stack: usize,
+    was_cached: bool,
+}
+
+/// The functions of operators that the code calls.
+#[derive(Debug)]
+struct Calls {
+    table: Box<[KernelCall]>,
+    /// What the entries of the table point to.
+    owned: (KernelChain, Vec<CompiledLiteral>),
+}
+
+// SAFETY: OPERATOR-DATA; the other pointers are into the row beside the table, which lives as long.
+unsafe impl Send for Calls {}
+// SAFETY: OPERATOR-DATA, and nothing is ever written through the pointers.
+unsafe impl Sync for Calls {}
+
+impl Calls {
+    fn of(plan: &Plan) -> Calls {
+        let mut row = KernelChain::default();
+        let mut positions = Vec::new();
+        for (id, callee) in callees(plan) {
+            positions.push(row.position());
+            if let Callee::Kernel(kernel) = callee {
+                let step = plan.step(id);
+                let slots = plan.args(step).iter().chain([&step.out]).map(|value| plan.value(*value).slot);
+                row.push(kernel, plan.data(id).as_ptr(), id.index() as u32, slots);
+                row.end();
+            }
+        }
+        // Before anything points into it.
+        row.shrink_to_fit();
+        let entry = |((id, callee), position): ((StepId, Callee), usize)| {
+            let (function, data) = (callee.address(), plan.data(id).as_ptr());
+            KernelCall { function, call: row.call(position), data }
+        };
+        let table = callees(plan).zip(positions).map(entry).collect();
+        Calls { table, owned: (row, plan.states()) }
+    }
+}
+
+impl Compiled {
+    /// The code's entry. It stays valid only while this value, or a clone of its pages, lives.
+    #[must_use]
+    pub fn raw(&self) -> RawFunction {
+        self.function
+    }
+
+    /// Gives a context the table that the code calls kernels by; `call` does so itself, the bare function cannot.
+    pub fn prepare_context(&self, context: &mut Context) {
+        context.set_calls(self.calls.table.as_ptr());
+    }
+
+    /// The most stack that a call takes, in bytes. Functions outside of the model, such as kernels, take some of their own.
+    #[must_use]
+    pub fn stack_bytes(&self) -> usize {
+        self.stack
+    }
+
+    /// True if the code came from a cache and was not compiled.
+    #[must_use]
+    pub fn was_cached(&self) -> bool {
+        self.was_cached
+    }
+
+    /// The memory the code lives in.
+    #[must_use]
+    pub fn pages(&self) -> &Arc<CodePages> {
+        &self.pages
+    }
+}
+
+impl Function for Compiled {
+    // SAFETY: CALL, as the trait says.
+    #[inline]
+    unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
+        context.set_calls(self.calls.table.as_ptr());
+        // SAFETY: CALL, promised by the caller; CODE-ALIVE: the pages live as long as self.
+        unsafe { (self.function)(input.as_ptr(), output.as_ptr(), frame.as_ptr(), context) }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let (row, states) = &self.calls.owned;
+        size_of_val(&*self.calls.table)
+            + row.memory_bytes()
+            + states.len() * size_of::<CompiledLiteral>()
+            + self.pages.size()
+    }
+}
+
+/// Compiles a plan for the given places of its inputs and outputs, in a tier.
+///
+/// # Errors
+/// The machine is not supported, a limit is exceeded, or there is no memory for the code.
+pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
+    let code = code::generate(plan, binding, tier, &isa::host(tier)?, budget, None)?;
+    // SAFETY: CODE-ENTRY: the code was made of the plan just above.
+    unsafe { install(plan, &code.bytes, code.stack, false) }
+}
+
+/// Makes code runnable.
+///
+/// # Safety
+/// CODE-ENTRY: the bytes are what `code::generate` made of this plan for this machine.
+pub(crate) unsafe fn install(plan: &Plan, bytes: &[u8], stack: usize, was_cached: bool) -> Result<Compiled, Error> {
+    let pages = store::publish(bytes)?;
+    // SAFETY: CODE-ENTRY, promised by the caller.
+    let function = unsafe { std::mem::transmute::<*const u8, RawFunction>(pages.as_ptr()) };
+    Ok(Compiled { pages, function, calls: Calls::of(plan), stack, was_cached })
+}
+
+/// Compiles a plan and shows what became of it, without making it runnable.
+///
+/// # Errors
+/// As for `compile`.
+pub fn listings(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Listings, Error> {
+    let mut listings = Listings::default();
+    code::generate(plan, binding, tier, &isa::host(tier)?, budget, Some(&mut listings))?;
+    Ok(listings)
+}

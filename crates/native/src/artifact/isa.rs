@@ -1,0 +1,144 @@
+//! The instruction sets we compile for and the settings we compile with: the host's, built once per process and tier, and
+//! those of targets that object files are made for.
+
+use crate::error::{Error, ErrorKind};
+use cranelift_codegen::isa::{self, LookupError, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+use std::str::FromStr;
+use std::sync::OnceLock;
+use target_lexicon::{PointerWidth, Triple};
+
+/// What an object file is made for: a platform, and the extensions of its instruction set that may be used.
+///
+/// The default is this machine's platform and the baseline of its architecture, so that the file runs on every such machine.
+/// All extensions give the same bits.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Target {
+    triple: Option<String>,
+    features: Vec<String>,
+    native: bool,
+}
+
+impl Target {
+    /// This machine's platform, with the baseline of its architecture.
+    #[must_use]
+    pub fn host() -> Self {
+        Target::default()
+    }
+
+    /// A platform by its triple, such as `aarch64-unknown-linux-gnu`.
+    #[must_use]
+    pub fn triple(triple: impl Into<String>) -> Self {
+        Target { triple: Some(triple.into()), ..Target::default() }
+    }
+
+    /// Allows an extension or a level of the architecture by the code generator's name: `has_fma`, `x86-64-v3`, `has_lse`.
+    #[must_use]
+    pub fn feature(mut self, name: impl Into<String>) -> Self {
+        self.features.push(name.into());
+        self
+    }
+
+    /// Allows every extension of this machine. The file then runs on machines that have them all.
+    #[must_use]
+    pub fn native_features(mut self) -> Self {
+        self.native = true;
+        self
+    }
+}
+
+/// How much goes into machine code. All tiers give the same bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Tier {
+    /// Code at once: registers are given out in one pass, mathematical functions are called.
+    Quick,
+    /// The fastest code: mathematical functions are part of it.
+    #[default]
+    Optimised,
+}
+
+/// The settings of all tiers: no relocations, little stack at a time, checked in debug builds.
+const SETTINGS: &[(&str, &str)] = &[
+    ("is_pic", "false"),
+    ("use_colocated_libcalls", "false"),
+    ("unwind_info", "false"),
+    ("preserve_frame_pointers", "true"),
+    ("enable_probestack", "true"),
+    ("probestack_strategy", "inline"),
+    ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+];
+
+/// The code generator for a machine and a tier.
+#[derive(Clone)]
+pub(crate) struct Codegen {
+    /// For most functions. The rules and tapes leave little to optimise: on straight lines and branches the code generator's
+    /// optimisation takes a quarter of the time and gains nothing.
+    pub(crate) fast: OwnedTargetIsa,
+    /// For functions that gain from it, in the tier that cares.
+    pub(crate) optimising: Option<OwnedTargetIsa>,
+}
+
+/// This machine.
+pub(crate) fn host(tier: Tier) -> Result<Codegen, Error> {
+    static HOSTS: [OnceLock<Result<Codegen, Error>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let codegen = || {
+        // Elsewhere, memory that was written needs its instruction cache flushed before it runs.
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Error::new(ErrorKind::Unsupported, "native code runs on x86-64 only so far"));
+        }
+        finish(&cranelift_native::builder().map_err(|e| no_code("here", &e))?, tier)
+    };
+    HOSTS[tier as usize].get_or_init(codegen).clone()
+}
+
+/// A target.
+pub(crate) fn of(target: &Target, tier: Tier) -> Result<Codegen, Error> {
+    let name = target.triple.as_deref().unwrap_or("this machine");
+    let for_name = format!("for {name}");
+    let triple = match &target.triple {
+        Some(text) => Triple::from_str(text).map_err(|e| no_code(&for_name, &e))?,
+        None => Triple::host(),
+    };
+    if triple.pointer_width() != Ok(PointerWidth::U64) {
+        return Err(no_code(&for_name, &"pointers must have 64 bits"));
+    }
+    let foreign = triple.architecture != Triple::host().architecture;
+    let mut builder = isa::lookup(triple).map_err(|e| match e {
+        LookupError::SupportDisabled => {
+            no_code(&for_name, &"this build of cembra leaves out other machines (the feature `cross-targets`)")
+        }
+        LookupError::Unsupported => no_code(&for_name, &"the code generator does not know the machine"),
+    })?;
+    if target.native {
+        if foreign {
+            return Err(no_code(&for_name, &"`native` means this machine, which is of another architecture"));
+        }
+        cranelift_native::infer_native_flags(&mut builder).map_err(|e| no_code(&for_name, &e))?;
+    }
+    for feature in &target.features {
+        builder.enable(feature).map_err(|e| no_code(&for_name, &format!("`{feature}`: {e}")))?;
+    }
+    finish(&builder, tier)
+}
+
+fn no_code(place: &str, what: &dyn std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("no native code {place}: {what}"))
+}
+
+fn finish(builder: &isa::Builder, tier: Tier) -> Result<Codegen, Error> {
+    let with = |more: &[(&str, &str)]| {
+        let mut flags = settings::builder();
+        for (name, value) in SETTINGS.iter().chain(more) {
+            flags.set(name, value).map_err(|e| no_code("here", &e))?;
+        }
+        builder.finish(settings::Flags::new(flags)).map_err(|e| no_code("here", &e))
+    };
+    Ok(match tier {
+        Tier::Quick => {
+            Codegen { fast: with(&[("opt_level", "none"), ("regalloc_algorithm", "single_pass")])?, optimising: None }
+        }
+        Tier::Optimised => {
+            Codegen { fast: with(&[("opt_level", "none")])?, optimising: Some(with(&[("opt_level", "speed")])?) }
+        }
+    })
+}

@@ -1,0 +1,17 @@
+//! What is made of a plan's code: functions that run, entries of a cache, object files.
+
+mod cache;
+mod code;
+mod compile;
+mod isa;
+mod object;
+mod store;
+
+pub use cache::{CodeCache, CodeCacheCounts};
+pub use code::Listings;
+pub(crate) use code::check_alone;
+pub use compile::{Compiled, compile, listings};
+pub(crate) use isa::host;
+pub use isa::{Target, Tier};
+pub use object::{Site, called_steps, object};
+pub(crate) use store::publish;

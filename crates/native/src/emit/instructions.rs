@@ -1,0 +1,190 @@
+//! An instruction of a tape as instructions of the code generator, on the machine values of its operands. Numbers and vectors
+//! of numbers take the same builder methods: the types of the operands say which it is, so that players of all widths choose
+//! here. Which vectors there are, and what only goes number by number, is for the player in lanes to know.
+
+use super::memory::clif_type;
+use super::state::FunctionState;
+use cembra_runtime::{MachineType, RuntimeFn};
+use cembra_tape::{Bin, Cmp, Shift, Tape, Un, Val};
+use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use cranelift_frontend::FunctionBuilder;
+
+/// The same result from operands that suit the processor better.
+pub(crate) fn suited(tape: &Tape, op: Bin, a: Val, b: Val) -> (Bin, Val, Val) {
+    let (two, float) = match tape.ty(a) {
+        MachineType::F32 => (u64::from(2_f32.to_bits()), true),
+        MachineType::F64 => (2_f64.to_bits(), true),
+        _ => (2, false),
+    };
+    // A float constant is read from memory, and only the second operand of an instruction can be.
+    let swaps = float && matches!(op, Bin::Add | Bin::Mul) && tape.known_bits(a).is_some();
+    let (a, b) = if swaps { (b, a) } else { (a, b) };
+    if float && op == Bin::Mul && tape.known_bits(b) == Some(two) { (Bin::Add, a, a) } else { (op, a, b) }
+}
+
+/// A comparison, or its opposite: a byte that is 0 or 1, or for vectors integers of all zeros or all ones.
+pub(crate) fn compare(
+    builder: &mut FunctionBuilder<'_>,
+    op: Cmp,
+    opposite: bool,
+    a: ir::Value,
+    b: ir::Value,
+) -> ir::Value {
+    if builder.func.dfg.value_type(a).lane_type().is_float() {
+        let cc = match op {
+            Cmp::Eq => FloatCC::Equal,
+            Cmp::Ne => FloatCC::NotEqual,
+            Cmp::Lt => FloatCC::LessThan,
+            Cmp::Le => FloatCC::LessThanOrEqual,
+            Cmp::Gt => FloatCC::GreaterThan,
+            Cmp::Ge => FloatCC::GreaterThanOrEqual,
+        };
+        return builder.ins().fcmp(if opposite { cc.complement() } else { cc }, a, b);
+    }
+    let cc = match op {
+        Cmp::Eq => IntCC::Equal,
+        Cmp::Ne => IntCC::NotEqual,
+        Cmp::Lt => IntCC::SignedLessThan,
+        Cmp::Le => IntCC::SignedLessThanOrEqual,
+        Cmp::Gt => IntCC::SignedGreaterThan,
+        Cmp::Ge => IntCC::SignedGreaterThanOrEqual,
+    };
+    builder.ins().icmp(if opposite { cc.complement() } else { cc }, a, b)
+}
+
+/// The first where the result of a comparison holds, else the second.
+pub(crate) fn choose(builder: &mut FunctionBuilder<'_>, holds: ir::Value, on: ir::Value, off: ir::Value) -> ir::Value {
+    let ty = builder.func.dfg.value_type(on);
+    if !ty.is_vector() {
+        return builder.ins().select(holds, on, off);
+    }
+    let holds = if ty.lane_type().is_float() { builder.ins().bitcast(ty, MemFlagsData::new(), holds) } else { holds };
+    builder.ins().bitselect(holds, on, off)
+}
+
+/// A shift by a constant.
+pub(crate) fn shift(builder: &mut FunctionBuilder<'_>, op: Shift, a: ir::Value, by: u8) -> ir::Value {
+    let by = builder.ins().iconst(types::I32, i64::from(by));
+    match op {
+        Shift::Left => builder.ins().ishl(a, by),
+        Shift::Right => builder.ins().ushr(a, by),
+    }
+}
+
+/// A constant from its bits: a number, or as many of them as there are lanes.
+pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, ty: MachineType, bits: u64, lanes: u32) -> ir::Value {
+    if let Some(vector) = clif_type(ty).by(lanes).filter(|ty| ty.is_vector()) {
+        return splat(builder, vector, bits);
+    }
+    match ty {
+        MachineType::F32 => builder.ins().f32const(ir::immediates::Ieee32::with_bits(bits as u32)),
+        MachineType::F64 => builder.ins().f64const(ir::immediates::Ieee64::with_bits(bits)),
+        MachineType::I32 => builder.ins().iconst(types::I32, i64::from(bits as u32)),
+        MachineType::I64 => builder.ins().iconst(types::I64, bits.cast_signed()),
+        MachineType::Flag => builder.ins().iconst(types::I8, i64::from(bits != 0)),
+    }
+}
+
+/// A vector of one constant, from the bits of a lane.
+pub(crate) fn splat(builder: &mut FunctionBuilder<'_>, ty: ir::Type, bits: u64) -> ir::Value {
+    let lane = &bits.to_le_bytes()[..ty.lane_type().bytes() as usize];
+    let all = builder.func.dfg.constants.insert(lane.repeat(ty.lane_count() as usize).into());
+    builder.ins().vconst(ty, all)
+}
+
+/// The machine type of a float, or of the floats of a vector.
+fn float_type(ty: ir::Type) -> MachineType {
+    if ty.lane_type() == types::F32 { MachineType::F32 } else { MachineType::F64 }
+}
+
+impl FunctionState<'_> {
+    /// An operation on one number, or on a vector of them if it is no conversion and the processor has it.
+    pub(crate) fn unary(&mut self, builder: &mut FunctionBuilder<'_>, op: Un, a: ir::Value) -> ir::Value {
+        let from = builder.func.dfg.value_type(a);
+        let (float, narrow) = (from.lane_type().is_float(), from.lane_type() == types::F32);
+        let round = self.environment.isa.has_round();
+        let pick = |f32, f64| if narrow { f32 } else { f64 };
+        let ins = builder.ins();
+        match op {
+            Un::Neg if float => ins.fneg(a),
+            Un::Neg => ins.ineg(a),
+            Un::Abs if float => ins.fabs(a),
+            Un::Abs => ins.iabs(a),
+            Un::Sqrt => ins.sqrt(a),
+            Un::Floor if round => ins.floor(a),
+            Un::Ceil if round => ins.ceil(a),
+            Un::Trunc if round => ins.trunc(a),
+            Un::Floor => self.call(builder, pick(RuntimeFn::FloorF32, RuntimeFn::FloorF64), &[a]),
+            Un::Ceil => self.call(builder, pick(RuntimeFn::CeilF32, RuntimeFn::CeilF64), &[a]),
+            Un::Trunc => self.call(builder, pick(RuntimeFn::TruncF32, RuntimeFn::TruncF64), &[a]),
+            Un::Mantissa | Un::Exponent => self.split(builder, float_type(from), op, a),
+            Un::Bitcast(to) => {
+                let to = clif_type(to).by(from.lane_count()).unwrap_or(from);
+                ins.bitcast(to, MemFlagsData::new(), a)
+            }
+            Un::Convert(to) => {
+                let ty = clif_type(to);
+                match (float, ty.is_float()) {
+                    _ if from == ty => a,
+                    (false, true) => ins.fcvt_from_sint(ty, a),
+                    (true, false) => ins.fcvt_to_sint_sat(ty, a),
+                    (true, true) if narrow => ins.fpromote(ty, a),
+                    (true, true) => ins.fdemote(ty, a),
+                    (false, false) if from == types::I32 => ins.sextend(ty, a),
+                    (false, false) => ins.ireduce(ty, a),
+                }
+            }
+        }
+    }
+
+    /// An operation on two numbers, or on two vectors if the processor has it.
+    pub(crate) fn binary(
+        &mut self,
+        builder: &mut FunctionBuilder<'_>,
+        op: Bin,
+        a: ir::Value,
+        b: ir::Value,
+    ) -> ir::Value {
+        let ty = builder.func.dfg.value_type(a);
+        let float = ty.lane_type().is_float();
+        let ins = builder.ins();
+        match op {
+            Bin::Add if float => ins.fadd(a, b),
+            Bin::Add => ins.iadd(a, b),
+            Bin::Sub if float => ins.fsub(a, b),
+            Bin::Sub => ins.isub(a, b),
+            Bin::Mul if float => ins.fmul(a, b),
+            Bin::Mul => ins.imul(a, b),
+            Bin::Div if float => ins.fdiv(a, b),
+            Bin::Div => ins.sdiv(a, b),
+            Bin::And => ins.band(a, b),
+            Bin::Or => ins.bor(a, b),
+            Bin::Xor => ins.bxor(a, b),
+            // Both forms use "less than": only so the selection becomes one instruction.
+            Bin::FMin => {
+                let less = ins.fcmp(FloatCC::LessThan, a, b);
+                choose(builder, less, a, b)
+            }
+            Bin::FMax => {
+                let less = ins.fcmp(FloatCC::LessThan, b, a);
+                choose(builder, less, a, b)
+            }
+            Bin::Copysign if ty.is_vector() => {
+                let sign = splat(builder, ty, 1 << (ty.lane_bits() - 1));
+                builder.ins().bitselect(sign, b, a)
+            }
+            Bin::Copysign => ins.fcopysign(a, b),
+            Bin::Scale => self.scale(builder, float_type(ty), [a, b]),
+        }
+    }
+
+    /// `a * b + c` rounded once, of numbers, or of vectors if the processor has it.
+    pub(crate) fn fma(&mut self, builder: &mut FunctionBuilder<'_>, [a, b, c]: [ir::Value; 3]) -> ir::Value {
+        if self.environment.isa.has_native_fma() {
+            return builder.ins().fma(a, b, c);
+        }
+        let narrow = builder.func.dfg.value_type(a) == types::F32;
+        self.call(builder, if narrow { RuntimeFn::FmaF32 } else { RuntimeFn::FmaF64 }, &[a, b, c])
+    }
+}

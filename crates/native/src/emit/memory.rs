@@ -1,0 +1,186 @@
+//! Values of a plan as values of the code generator, in memory and at joins: here they are loaded, stored, and spread over the
+//! machine values that cross from one block to another.
+
+use cembra_record::{Datum, MachineValue, Presence, datum_types};
+use cembra_runtime::{MachineType, QType, Scalar};
+use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
+use cranelift_frontend::FunctionBuilder;
+
+/// A value of the plan in values of the code generator.
+pub(crate) type Held = MachineValue<ir::Value>;
+
+/// The code generator's type of a machine type.
+pub(crate) const fn clif_type(ty: MachineType) -> ir::Type {
+    match ty {
+        MachineType::I32 => types::I32,
+        MachineType::I64 => types::I64,
+        MachineType::F32 => types::F32,
+        MachineType::F64 => types::F64,
+        MachineType::Flag => types::I8,
+    }
+}
+
+/// The code generator's type of a number.
+pub(crate) fn number_type(scalar: Scalar) -> Option<ir::Type> {
+    scalar.machine_type().filter(|ty| *ty != MachineType::Flag).map(clif_type)
+}
+
+pub(crate) fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
+    match ty {
+        types::F32 => builder.ins().f32const(0.0),
+        types::F64 => builder.ins().f64const(0.0),
+        other => builder.ins().iconst(other, 0),
+    }
+}
+
+/// A value as the machine values that cross a join.
+pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Held, out: &mut Vec<ir::Value>) {
+    match qtype {
+        QType::Scalar(scalar) => spread_datum(builder, *scalar, &held.datum, out),
+        QType::Optional(scalar) => {
+            let flag = presence_flag(builder, held.presence);
+            out.push(flag);
+            spread_datum(builder, *scalar, &held.datum, out);
+        }
+        QType::Tuple(fields) => {
+            if let Datum::Tuple(values) = &held.datum {
+                for (field, value) in fields.iter().zip(values) {
+                    spread(builder, field, value, out);
+                }
+            }
+        }
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {}
+    }
+}
+
+fn spread_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum<ir::Value>, out: &mut Vec<ir::Value>) {
+    match datum {
+        Datum::Flag(value) | Datum::Num(value) => out.push(*value),
+        Datum::Text(ptr, len) => out.extend([*ptr, *len]),
+        Datum::Tuple(_) => {}
+        Datum::Nothing => {
+            let mut wanted = Vec::new();
+            datum_types(scalar, &mut wanted);
+            out.extend(wanted.into_iter().map(|ty| zero(builder, clif_type(ty))));
+        }
+    }
+}
+
+/// The presence as a byte.
+pub(crate) fn presence_flag(builder: &mut FunctionBuilder<'_>, presence: Presence<ir::Value>) -> ir::Value {
+    match presence {
+        Presence::Present => builder.ins().iconst(types::I8, 1),
+        Presence::Missing => builder.ins().iconst(types::I8, 0),
+        Presence::Flag(flag) => flag,
+    }
+}
+
+/// A place in memory: an address, the bytes from there, and how it may be touched.
+#[derive(Clone, Copy)]
+pub(crate) struct Memory {
+    pub(crate) base: ir::Value,
+    pub(crate) offset: u32,
+    pub(crate) region: AliasRegion,
+    /// True if nobody writes it during the call, and it can be read from the first instruction on.
+    pub(crate) constant: bool,
+}
+
+impl Memory {
+    /// The same place, with a value that a kernel has just put there.
+    pub(crate) fn written_during_the_call(self) -> Memory {
+        Memory { constant: false, ..self }
+    }
+
+    fn at(self, inside: u32) -> Memory {
+        Memory { offset: self.offset + inside, ..self }
+    }
+
+    fn flags(self) -> MemFlagsData {
+        MemFlagsData::trusted().with_alias_region(Some(self.region))
+    }
+
+    fn load(self, builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
+        let flags = if self.constant { self.flags().with_readonly().with_can_move() } else { self.flags() };
+        builder.ins().load(ty, flags, self.base, self.offset as i32)
+    }
+
+    fn store(self, builder: &mut FunctionBuilder<'_>, value: ir::Value) {
+        builder.ins().store(self.flags(), value, self.base, self.offset as i32);
+    }
+}
+
+/// Loads a value in the layout of its type.
+pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory) -> Held {
+    match qtype {
+        QType::Scalar(scalar) => MachineValue::present(load_datum(builder, *scalar, from)),
+        QType::Optional(scalar) => {
+            let presence = Presence::Flag(from.load(builder, types::I8));
+            let value = from.at(qtype.optional_value_offset().unwrap_or(0));
+            let mut datum = load_datum(builder, *scalar, value);
+            if let Datum::Flag(flag) = &mut datum {
+                // Where the value is missing the byte may be anything, and flags are 0 or 1.
+                *flag = builder.ins().band_imm_s(*flag, 1);
+            }
+            MachineValue { presence, datum }
+        }
+        QType::Tuple(fields) => {
+            let values = fields
+                .iter()
+                .zip(qtype.field_offsets())
+                .map(|(field, offset)| load(builder, field, from.at(offset)))
+                .collect();
+            MachineValue::present(Datum::Tuple(values))
+        }
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
+            MachineValue::present(Datum::Nothing)
+        }
+    }
+}
+
+fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from: Memory) -> Datum<ir::Value> {
+    match scalar.machine_type() {
+        Some(MachineType::Flag) => Datum::Flag(from.load(builder, types::I8)),
+        Some(ty) => Datum::Num(from.load(builder, clif_type(ty))),
+        None if scalar.is_string() => Datum::Text(from.load(builder, types::I64), from.at(8).load(builder, types::I64)),
+        None => Datum::Nothing,
+    }
+}
+
+/// Stores a value in the layout of its type.
+pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Held, to: Memory) {
+    match qtype {
+        QType::Scalar(scalar) => store_datum(builder, *scalar, &held.datum, to),
+        QType::Optional(scalar) => {
+            let flag = presence_flag(builder, held.presence);
+            to.store(builder, flag);
+            if *scalar != Scalar::Unit {
+                let value = to.at(qtype.optional_value_offset().unwrap_or(0));
+                store_datum(builder, *scalar, &held.datum, value);
+            }
+        }
+        QType::Tuple(fields) => {
+            if let Datum::Tuple(values) = &held.datum {
+                for ((field, value), offset) in fields.iter().zip(values).zip(qtype.field_offsets()) {
+                    store(builder, field, value, to.at(offset));
+                }
+            }
+        }
+        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {}
+    }
+}
+
+fn store_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum<ir::Value>, to: Memory) {
+    match datum {
+        Datum::Flag(value) | Datum::Num(value) => to.store(builder, *value),
+        Datum::Text(ptr, len) => {
+            to.store(builder, *ptr);
+            to.at(8).store(builder, *len);
+        }
+        Datum::Nothing if scalar == Scalar::Unit => {
+            let one = builder.ins().iconst(types::I8, 1);
+            to.store(builder, one);
+        }
+        // The value of what is missing is never looked at.
+        Datum::Nothing | Datum::Tuple(_) => {}
+    }
+}

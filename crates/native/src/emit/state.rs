@@ -1,0 +1,155 @@
+//! The state of a function being built, beyond its instructions: what it is built in, what was imported once for all calls,
+//! and what is found on the way.
+
+use super::memory::clif_type;
+use cembra_runtime::{Context, FaultKind, RuntimeFn, STATUS_FAULT};
+use cranelift_codegen::ir::{
+    self, AbiParam, AliasRegion, AliasRegionData, InstBuilder, MemFlagsData, SigRef, SourceLoc, StackSlot,
+    StackSlotData, StackSlotKind, types,
+};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
+use cranelift_frontend::FunctionBuilder;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// What a function is built in.
+#[derive(Clone, Copy)]
+pub(crate) struct Environment<'a> {
+    pub(crate) isa: &'a dyn TargetIsa,
+    /// The evaluation's context.
+    pub(crate) context: ir::Value,
+    pub(crate) context_region: AliasRegion,
+    /// Whether instructions carry the steps that they are for: it takes time, and only listings show it.
+    pub(crate) marks_steps: bool,
+}
+
+/// What a function has imported.
+#[derive(Default)]
+struct Imports {
+    signatures: FxHashMap<RuntimeFn, SigRef>,
+    preserving: Option<Preserving>,
+}
+
+/// What calls need that leave all registers as they were.
+#[derive(Clone, Copy)]
+struct Preserving {
+    signature: SigRef,
+    /// Where operands and results are put.
+    words: StackSlot,
+}
+
+/// What is found while a function is built, for who finishes it.
+#[derive(Default)]
+pub(crate) struct Findings {
+    /// Loads that others were made in the place of.
+    pub(crate) replaced: Vec<ir::Inst>,
+    /// True once there is something that the code generator's optimisation makes better.
+    pub(crate) is_improvable: bool,
+}
+
+/// The state of a function being built.
+pub(crate) struct FunctionState<'a> {
+    pub(crate) environment: Environment<'a>,
+    imports: Imports,
+    pub(crate) findings: Findings,
+}
+
+impl<'a> FunctionState<'a> {
+    /// The state of a function that nothing is in yet.
+    pub(crate) fn new(
+        builder: &mut FunctionBuilder<'_>,
+        isa: &'a dyn TargetIsa,
+        context: ir::Value,
+        marks_steps: bool,
+    ) -> Self {
+        let context_region = region(builder, 3, "context");
+        FunctionState {
+            environment: Environment { isa, context, context_region, marks_steps },
+            imports: Imports::default(),
+            findings: Findings::default(),
+        }
+    }
+
+    /// How the fields of the context are read and written that change during a call.
+    pub(crate) fn context_flags(&self) -> MemFlagsData {
+        MemFlagsData::trusted().with_alias_region(Some(self.environment.context_region))
+    }
+
+    /// Says that the instructions to come are for a step of the plan; for none, that they are of the function itself.
+    pub(crate) fn mark(&self, builder: &mut FunctionBuilder<'_>, step: Option<u32>) {
+        if self.environment.marks_steps {
+            builder.set_srcloc(step.map_or_else(SourceLoc::default, SourceLoc::new));
+        }
+    }
+
+    /// Leaves the function with a fault of these operand bits in the context's record.
+    pub(crate) fn fail(&self, builder: &mut FunctionBuilder<'_>, kind: FaultKind, operands: [ir::Value; 2], site: u32) {
+        let (flags, context) = (self.context_flags(), self.environment.context);
+        for (value, offset) in [(site, Context::FAULT_SITE_OFFSET), (kind as u32, Context::FAULT_KIND_OFFSET)] {
+            let value = builder.ins().iconst(types::I32, i64::from(value));
+            builder.ins().store(flags, value, context, offset);
+        }
+        for (at, bits) in operands.into_iter().enumerate() {
+            builder.ins().store(flags, bits, context, Context::FAULT_OPERANDS_OFFSET + 8 * at as i32);
+        }
+        let status = builder.ins().iconst(types::I32, i64::from(STATUS_FAULT));
+        builder.ins().return_(&[status]);
+    }
+
+    /// Calls a runtime function through the context's table.
+    pub(crate) fn call(
+        &mut self,
+        builder: &mut FunctionBuilder<'_>,
+        function: RuntimeFn,
+        args: &[ir::Value],
+    ) -> ir::Value {
+        let isa = self.environment.isa;
+        let signature = *self.imports.signatures.entry(function).or_insert_with(|| {
+            let mut signature = ir::Signature::new(isa.default_call_conv());
+            let (params, ret) = function.signature();
+            signature.params.extend(function.takes_context().then_some(AbiParam::new(types::I64)));
+            signature.params.extend(params.iter().map(|ty| AbiParam::new(clif_type(*ty))));
+            signature.returns.push(AbiParam::new(clif_type(ret)));
+            builder.import_signature(signature)
+        });
+        let [entry] = self.addresses(builder, [function as usize]);
+        let context = function.takes_context().then_some(self.environment.context);
+        let args: SmallVec<[ir::Value; 6]> = context.into_iter().chain(args.iter().copied()).collect();
+        let call = builder.ins().call_indirect(signature, entry, &args);
+        builder.inst_results(call)[0]
+    }
+
+    /// Calls a runtime function of floats and keeps all registers: operands and result go through memory.
+    pub(crate) fn call_preserving(
+        &mut self,
+        builder: &mut FunctionBuilder<'_>,
+        function: RuntimeFn,
+        args: &[ir::Value],
+    ) -> ir::Value {
+        let preserving = *self.imports.preserving.get_or_insert_with(|| {
+            let mut signature = ir::Signature::new(CallConv::PreserveAll);
+            signature.params.extend([AbiParam::new(types::I64); 2]);
+            let words = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 3);
+            Preserving { signature: builder.import_signature(signature), words: builder.create_sized_stack_slot(words) }
+        });
+        for (at, arg) in args.iter().enumerate() {
+            builder.ins().stack_store(types::I64, *arg, preserving.words, 8 * at as i32);
+        }
+        let [entry, caller] = self.addresses(builder, [function as usize, RuntimeFn::CALL_PRESERVING]);
+        let words = builder.ins().stack_addr(types::I64, preserving.words, 0);
+        builder.ins().call_indirect(preserving.signature, caller, &[entry, words]);
+        builder.ins().stack_load(types::I64, clif_type(function.signature().1), preserving.words, 0)
+    }
+
+    /// The addresses at these positions of the context's table.
+    fn addresses<const N: usize>(&self, builder: &mut FunctionBuilder<'_>, positions: [usize; N]) -> [ir::Value; N] {
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        let table = builder.ins().load(types::I64, flags, self.environment.context, Context::FUNCTIONS_OFFSET);
+        positions.map(|at| builder.ins().load(types::I64, flags, table, 8 * at as i32))
+    }
+}
+
+/// A part of memory that overlaps no other.
+pub(crate) fn region(builder: &mut FunctionBuilder<'_>, number: u32, name: &'static str) -> AliasRegion {
+    builder.func.dfg.alias_regions.insert(AliasRegionData { user_id: number, description: name.into() })
+}

@@ -1,0 +1,190 @@
+//! Blends: selections of floats by comparisons of floats, played in vector registers, where a mask is as wide as a number and
+//! taking one of two is three logical operations. Through integer registers, as the scalar player chooses otherwise, each
+//! number moves to the other side of the processor and back. The vectors hold the number in every lane, and the first is the
+//! result: nothing else is computed in them. The players of `crate::lanes` compute rows; this is one row.
+
+use super::playing::{Playing, vector_of};
+use crate::emit::{clif_type, instructions, machine};
+use cembra_runtime::MachineType;
+use cembra_tape::{Bin, Instr, Tape, Un};
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_codegen::isa::TargetIsa;
+
+/// How an instruction is played.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum VectorForm {
+    /// As a number, or a mask as a byte.
+    Scalar,
+    /// A selection, in vectors. Its result may be a number for others too.
+    Selected,
+    /// In vectors, for selections only, and just before the first of them: what is made early waits in a register, and of
+    /// nested selections the innermost comes first.
+    Deferred,
+    /// The same, once a selection has asked for it.
+    Demanded,
+    /// A mask in vectors that is a byte for others.
+    MaskBoth,
+}
+
+/// The forms of a tape's instructions; empty if all are scalar.
+///
+/// Selections are played in vectors, what makes their masks, and the arithmetic that is for nothing else. It pays where there
+/// are more selections to save than numbers to bring into vectors.
+fn find(isa: &dyn TargetIsa, tape: &Tape) -> Vec<VectorForm> {
+    let (instrs, live) = (tape.instrs(), tape.live());
+    // Other machines select floats in one instruction.
+    if !machine::is_x86_64(isa)
+        || machine::is_quick(isa)
+        || !instrs.iter().any(|instr| matches!(instr, Instr::Select { rare: false, .. }))
+    {
+        return Vec::new();
+    }
+    // The type whose vectors a mask can be in: of the floats that were compared for it.
+    let mut widths: Vec<Option<MachineType>> = Vec::with_capacity(instrs.len());
+    for instr in instrs {
+        widths.push(match instr {
+            Instr::Cmp(_, a, _) => Some(tape.ty(*a)).filter(|ty| clif_type(*ty).is_float()),
+            Instr::MaskAnd(a, b) | Instr::MaskOr(a, b) => widths[a.index()].filter(|ty| widths[b.index()] == Some(*ty)),
+            _ => None,
+        });
+    }
+    let mut forms = vec![VectorForm::Scalar; instrs.len()];
+    let [mut in_vectors, mut elsewhere] = [(); 2].map(|()| vec![false; instrs.len()]);
+    tape.outputs().iter().for_each(|output| elsewhere[output.index()] = true);
+    let (mut saved, mut moved) = (0, 0);
+    for (at, instr) in instrs.iter().enumerate().rev().filter(|(at, _)| live[*at]) {
+        forms[at] = match instr {
+            Instr::Select { mask, on, rare: false, .. } if widths[mask.index()] == Some(tape.ty(*on)) => {
+                VectorForm::Selected
+            }
+            Instr::Cmp(..) | Instr::MaskAnd(..) | Instr::MaskOr(..) if in_vectors[at] => {
+                if elsewhere[at] {
+                    VectorForm::MaskBoth
+                } else {
+                    VectorForm::Deferred
+                }
+            }
+            Instr::Bin(Bin::Add | Bin::Sub | Bin::Mul, ..) | Instr::Un(Un::Neg | Un::Abs, _)
+                if in_vectors[at] && !elsewhere[at] =>
+            {
+                VectorForm::Deferred
+            }
+            _ => VectorForm::Scalar,
+        };
+        saved += 2 * u32::from(forms[at] == VectorForm::Selected);
+        moved += u32::from(in_vectors[at] && forms[at] == VectorForm::Scalar && !matches!(instr, Instr::Const(..)));
+        instr.for_each_operand(|operand| {
+            in_vectors[operand] |= forms[at] != VectorForm::Scalar;
+            elsewhere[operand] |= matches!(forms[at], VectorForm::Scalar | VectorForm::MaskBoth);
+        });
+    }
+    if moved < saved { forms } else { Vec::new() }
+}
+
+/// How the instructions of a tape are played, and what was put into vectors; both empty if nothing is.
+pub(super) struct Blends {
+    forms: Vec<VectorForm>,
+    vectors: Vec<Option<ir::Value>>,
+}
+
+impl Blends {
+    /// The forms of a tape's instructions; nothing is played yet.
+    pub(super) fn of(isa: &dyn TargetIsa, tape: &Tape) -> Blends {
+        let forms = find(isa, tape);
+        Blends { vectors: vec![None; forms.len()], forms }
+    }
+
+    /// Plays an instruction in vectors if that is its form. True if nothing is left to play of it.
+    pub(super) fn play(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> bool {
+        match self.forms.get(at) {
+            None | Some(VectorForm::Scalar) => return false,
+            // Others have asked for it, or will.
+            Some(VectorForm::Deferred | VectorForm::Demanded) => return true,
+            Some(VectorForm::MaskBoth) => {
+                self.play_deferred(playing, at);
+                return false;
+            }
+            Some(VectorForm::Selected) => {}
+        }
+        self.play_deferred(playing, at);
+        if let Some(vector) = self.vectors[at] {
+            playing.values[at] = Some(playing.builder.ins().extractlane(vector, 0));
+        }
+        true
+    }
+
+    /// Plays an instruction in vectors, and before it what waited to be asked for.
+    fn play_deferred(&mut self, playing: &mut Playing<'_, '_, '_>, last: usize) {
+        let tape = playing.tape;
+        let mut needed = vec![last];
+        let mut seen = 0;
+        while let Some(at) = needed.get(seen).copied() {
+            seen += 1;
+            tape.instrs()[at].for_each_operand(|operand| {
+                if self.forms[operand] == VectorForm::Deferred {
+                    self.forms[operand] = VectorForm::Demanded;
+                    needed.push(operand);
+                }
+            });
+        }
+        needed.sort_unstable();
+        for at in needed {
+            playing.state.mark(playing.builder, Some(tape.site(at)));
+            self.vectors[at] = self.in_vectors(playing, at);
+        }
+    }
+
+    fn in_vectors(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> Option<ir::Value> {
+        Some(match playing.tape.instrs()[at] {
+            Instr::Select { mask, on, off, .. } => {
+                let [mask, on, off] =
+                    [mask.index(), on.index(), off.index()].map(|operand| self.vector(playing, operand));
+                instructions::choose(playing.builder, mask, on, off)
+            }
+            Instr::Cmp(op, a, b) => {
+                let [a, b] = [a, b].map(|operand| self.vector(playing, operand.index()));
+                instructions::compare(playing.builder, op, false, a, b)
+            }
+            Instr::MaskAnd(a, b) => {
+                let [a, b] = [a, b].map(|operand| self.vector(playing, operand.index()));
+                playing.builder.ins().band(a, b)
+            }
+            Instr::MaskOr(a, b) => {
+                let [a, b] = [a, b].map(|operand| self.vector(playing, operand.index()));
+                playing.builder.ins().bor(a, b)
+            }
+            Instr::Bin(op, a, b) => {
+                let (op, a, b) = instructions::suited(playing.tape, op, a, b);
+                let [a, b] = [a, b].map(|operand| self.vector(playing, operand.index()));
+                playing.state.binary(playing.builder, op, a, b)
+            }
+            Instr::Un(op, a) => {
+                let a = self.vector(playing, a.index());
+                playing.state.unary(playing.builder, op, a)
+            }
+            _ => return None,
+        })
+    }
+
+    /// An earlier instruction's number in every lane of a vector, or its mask as wide as one.
+    fn vector(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> ir::Value {
+        if let Some(vector) = self.vectors[at] {
+            return vector;
+        }
+        let vector = match (&playing.tape.instrs()[at], playing.values[at]) {
+            (Instr::Const(ty, bits), _) => {
+                vector_of(clif_type(*ty)).map(|ty| instructions::splat(playing.builder, ty, *bits))
+            }
+            (_, Some(number)) => {
+                vector_of(playing.builder.func.dfg.value_type(number)).map(|ty| playing.builder.ins().splat(ty, number))
+            }
+            (_, None) => None,
+        };
+        let vector = vector.unwrap_or_else(|| {
+            debug_assert!(false, "instruction {at} is used but was not played, or is no float");
+            instructions::splat(playing.builder, types::F64X2, 0)
+        });
+        self.vectors[at] = Some(vector);
+        vector
+    }
+}

@@ -1,0 +1,117 @@
+//! Pairs: two divisions of FLOAT64 on a tape, or two square roots, of which neither needs the other's result. A processor is
+//! busy with two of them in one vector instruction no longer than with one alone, and nothing else takes it as long.
+
+use cembra_runtime::MachineType;
+use cembra_tape::{Bin, Instr, Tape, Un};
+
+/// How far apart on the tape the two of a pair may be.
+const FARTHEST: usize = 64;
+
+/// Two instructions to play as one, by position on the tape.
+pub(super) struct Pair {
+    pub(super) first: usize,
+    pub(super) second: usize,
+    /// What the second needs that comes after the first, in order.
+    pub(super) between: Vec<usize>,
+}
+
+/// The pairs among the live instructions, in the order of their first ones. Each instruction is in one pair at most, and what
+/// a pair needs is played before it, whole pairs or single instructions.
+pub(super) fn find(tape: &Tape) -> Vec<Pair> {
+    let (instrs, live) = (tape.instrs(), tape.live());
+    let mut pairs: Vec<Pair> = Vec::new();
+    if !instrs.iter().any(|instr| takes_long(tape, instr)) {
+        return pairs;
+    }
+    let mut paired = vec![false; instrs.len()];
+    for first in 0..instrs.len() {
+        if !live[first] || paired[first] || !takes_long(tape, &instrs[first]) {
+            continue;
+        }
+        let end = instrs.len().min(first + FARTHEST);
+        let mut depends = [false; FARTHEST];
+        depends[0] = true;
+        for at in first + 1..end {
+            instrs[at].for_each_operand(|operand| depends[at - first] |= operand >= first && depends[operand - first]);
+            let alike = match (&instrs[first], &instrs[at]) {
+                (Instr::Un(a, _), Instr::Un(b, _)) => a == b,
+                (Instr::Bin(a, ..), Instr::Bin(b, ..)) => a == b,
+                _ => false,
+            };
+            if alike && live[at] && !paired[at] && !depends[at - first] && takes_long(tape, &instrs[at]) {
+                let between = needed(instrs, first, at);
+                // What is played early cannot wait for a partner.
+                between.iter().chain([&at]).for_each(|taken| paired[*taken] = true);
+                pairs.push(Pair { first, second: at, between });
+                break;
+            }
+        }
+    }
+    pairs
+}
+
+fn takes_long(tape: &Tape, instr: &Instr) -> bool {
+    match instr {
+        Instr::Un(Un::Sqrt, a) | Instr::Bin(Bin::Div, a, _) => tape.ty(*a) == MachineType::F64,
+        _ => false,
+    }
+}
+
+/// What `second` needs from after `first`, in order.
+fn needed(instrs: &[Instr], first: usize, second: usize) -> Vec<usize> {
+    let mut needed = vec![false; second - first + 1];
+    needed[second - first] = true;
+    for at in (first + 1..=second).rev() {
+        if needed[at - first] {
+            instrs[at].for_each_operand(|operand| {
+                if operand > first {
+                    needed[operand - first] = true;
+                }
+            });
+        }
+    }
+    (first + 1..second).filter(|at| needed[at - first]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_tape::{Output, Val};
+
+    /// The pairs of a tape on two numbers, of which these results are needed.
+    fn pairs<const N: usize>(build: impl FnOnce(&mut Tape, Val, Val) -> [Val; N]) -> Vec<(usize, usize, Vec<usize>)> {
+        let mut tape = Tape::new();
+        let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64));
+        for result in build(&mut tape, x, y) {
+            tape.output(Output::Number(result));
+        }
+        tape.finish();
+        let found = find(&tape);
+        found.into_iter().map(|pair| (pair.first, pair.second, pair.between)).collect()
+    }
+
+    #[test]
+    fn what_is_played_before_its_time_is_in_no_other_pair() {
+        let found = pairs(|tape, x, y| {
+            let first = tape.bin(Bin::Div, x, y);
+            let root = tape.un(Un::Sqrt, x);
+            [first, tape.bin(Bin::Div, root, y), tape.un(Un::Sqrt, y)]
+        });
+        assert_eq!(found, [(2, 4, vec![3])]);
+    }
+
+    #[test]
+    fn only_what_does_not_need_the_other_is_paired() {
+        let found = pairs(|tape, x, y| {
+            let quotient = tape.bin(Bin::Div, x, y);
+            let sum = tape.bin(Bin::Add, quotient, y);
+            [tape.bin(Bin::Div, sum, x), tape.bin(Bin::Div, y, x)]
+        });
+        assert_eq!(found, [(2, 5, vec![])]);
+        let found = pairs(|tape, x, y| {
+            let root = tape.un(Un::Sqrt, x);
+            [tape.un(Un::Sqrt, root), tape.bin(Bin::Div, x, y)]
+        });
+        assert_eq!(found, []);
+    }
+}

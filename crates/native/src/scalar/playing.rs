@@ -1,0 +1,68 @@
+//! A tape being played as single values: what its instructions became so far, and the forms in which players ask for their
+//! operands.
+
+use crate::emit::{FunctionState, clif_type, instructions};
+use cembra_runtime::MachineType;
+use cembra_tape::{Mask, Tape, Val};
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use cranelift_frontend::FunctionBuilder;
+
+/// A tape being played.
+pub(super) struct Playing<'p, 'b, 'f> {
+    pub(super) builder: &'p mut FunctionBuilder<'b>,
+    pub(super) state: &'p mut FunctionState<'f>,
+    pub(super) tape: &'p Tape,
+    /// What each instruction became.
+    pub(super) values: &'p mut Vec<Option<ir::Value>>,
+}
+
+/// The vectors of a type, if that is a float.
+pub(super) fn vector_of(ty: ir::Type) -> Option<ir::Type> {
+    if ty.is_float() { ty.by(types::I8X16.bits() / ty.bits()) } else { None }
+}
+
+impl Playing<'_, '_, '_> {
+    pub(super) fn val(&mut self, val: Val) -> ir::Value {
+        self.value(val.index(), clif_type(self.tape.ty(val)))
+    }
+
+    pub(super) fn mask(&mut self, mask: Mask) -> ir::Value {
+        self.value(mask.index(), types::I8)
+    }
+
+    /// The value of an earlier instruction. Operands of live instructions are live, so it is always there.
+    fn value(&mut self, at: usize, ty: ir::Type) -> ir::Value {
+        match self.values[at] {
+            Some(value) => value,
+            None => {
+                debug_assert!(false, "instruction {at} is used but was not played");
+                self.builder.ins().iconst(if ty.is_int() { ty } else { types::I64 }, 0)
+            }
+        }
+    }
+
+    /// A number that will be in a register. A float constant gets there out of a vector with one instruction, and else with
+    /// two, by way of an integer register.
+    pub(super) fn in_register(&mut self, val: Val) -> ir::Value {
+        match self.tape.known_bits(val).zip(vector_of(clif_type(self.tape.ty(val)))) {
+            Some((bits, ty)) => {
+                let vector = instructions::splat(self.builder, ty, bits);
+                self.builder.ins().extractlane(vector, 0)
+            }
+            None => self.val(val),
+        }
+    }
+
+    /// The bits of a float as an integer: at once, where it is a constant or comes from memory that does not change.
+    pub(super) fn integer(&mut self, val: Val) -> ir::Value {
+        let int = if self.tape.ty(val) == MachineType::F32 { types::I32 } else { types::I64 };
+        if let Some(bits) = self.tape.known_bits(val) {
+            return self.builder.ins().iconst(int, bits.cast_signed());
+        }
+        if let Some(bits) = self.read_as(val, int) {
+            return bits;
+        }
+        let value = self.val(val);
+        self.builder.ins().bitcast(int, MemFlagsData::new(), value)
+    }
+}

@@ -1,0 +1,58 @@
+//! Texts in instructions: what is cheaper than a call of the runtime's function that does the same. The bytes of a text are read
+//! only here, and only as many as it has.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use cranelift_frontend::FunctionBuilder;
+
+/// The longest text that is compared in instructions: four words.
+const LONGEST: u64 = 32;
+
+/// The longest that is compared without a branch: two words.
+const LONGEST_AT_ONCE: u64 = 16;
+
+/// What `RuntimeFn::TextsDiffer` gives of a text and a literal of this length where the mask says that the text has that length too,
+/// and `otherwise` elsewhere. No branch is taken, which nobody could foresee: where the text has another length, the literal is
+/// compared with itself. None if the literal is too long for that.
+pub(super) fn differ_at_once(
+    builder: &mut FunctionBuilder<'_>,
+    mask: ir::Value,
+    [text, literal]: [ir::Value; 2],
+    length: u64,
+    otherwise: ir::Value,
+) -> Option<ir::Value> {
+    if length > LONGEST_AT_ONCE {
+        return None;
+    }
+    let text = builder.ins().select(mask, text, literal);
+    let found = differ(builder, [text, literal], length)?;
+    Some(builder.ins().select(mask, found, otherwise))
+}
+
+/// What `RuntimeFn::TextsDiffer` gives of two texts of this length, in instructions; none if they are too long for that. They are
+/// compared by words, of which the last may overlap the one before it.
+pub(super) fn differ(builder: &mut FunctionBuilder<'_>, [x, y]: [ir::Value; 2], length: u64) -> Option<ir::Value> {
+    let word = match length {
+        0 => return None,
+        1 => types::I8,
+        2..=3 => types::I16,
+        4..=7 => types::I32,
+        8..=LONGEST => types::I64,
+        _ => return None,
+    };
+    // Nobody aligns texts.
+    let flags = MemFlagsData::new().with_notrap();
+    let (length, bytes) = (length as i32, word.bytes() as i32);
+    let mut differences = None;
+    for at in (0..length).step_by(bytes as usize) {
+        let at = at.min(length - bytes);
+        let [x, y] = [x, y].map(|text| builder.ins().load(word, flags, text, at));
+        let difference = builder.ins().bxor(x, y);
+        differences = Some(match differences {
+            None => difference,
+            Some(others) => builder.ins().bor(others, difference),
+        });
+    }
+    let differ = builder.ins().icmp_imm_u(IntCC::NotEqual, differences?, 0);
+    Some(builder.ins().uextend(types::I32, differ))
+}

@@ -1,0 +1,172 @@
+//! The body of a function being built: its instructions so far, the memory it is given, and what it holds of the plan's
+//! values. Values stay in registers; memory is touched for inputs, outputs, literal texts, and what crosses from one piece to
+//! another.
+
+use crate::emit::{FunctionState, Held, Memory, memory, region};
+use cembra_plan::{Base, Place, Plan, ValueId};
+use cembra_record::{Datum, MachineValue, Outline, Presence, ScopedValueMap, Values};
+use cembra_runtime::QType;
+use cembra_value::{ScalarValue, Value};
+use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, types};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_frontend::FunctionBuilder;
+
+/// The memory that a function is given: the caller's input and output, and the frame. No two of them overlap.
+#[derive(Clone, Copy)]
+pub(super) struct Memories {
+    /// Their addresses.
+    pub(super) addresses: [ir::Value; 3],
+    regions: [AliasRegion; 3],
+}
+
+impl Memories {
+    /// A place in them that nobody writes during the call.
+    fn at(&self, place: Place) -> Memory {
+        let which = match place.base {
+            Base::Input => 0,
+            Base::Output => 1,
+            Base::Frame => 2,
+        };
+        Memory { base: self.addresses[which], offset: place.offset, region: self.regions[which], constant: true }
+    }
+
+    /// The frame's address.
+    pub(super) fn frame(&self) -> ir::Value {
+        self.addresses[2]
+    }
+}
+
+/// A function being built.
+pub(super) struct Body<'a, 'b, 'f> {
+    pub(super) outline: &'a Outline<'a>,
+    pub(super) builder: &'a mut FunctionBuilder<'b>,
+    pub(super) state: FunctionState<'f>,
+    pub(super) memories: Memories,
+    /// The machine values of the plan's values; what a branch computed or loaded is not there behind it.
+    pub(super) held: &'a mut ScopedValueMap<Held>,
+}
+
+impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
+    /// A body with nothing in it but its entry. The function's parameters are input, output, frame and context.
+    pub(super) fn new(
+        outline: &'a Outline<'a>,
+        builder: &'a mut FunctionBuilder<'b>,
+        isa: &'f dyn TargetIsa,
+        held: &'a mut ScopedValueMap<Held>,
+        marks_steps: bool,
+    ) -> Self {
+        let entry = builder.create_block();
+        builder.append_block_params_for_function_params(entry);
+        builder.switch_to_block(entry);
+        builder.seal_block(entry);
+        let [input, output, frame, context] = [0, 1, 2, 3].map(|at| builder.block_params(entry)[at]);
+        let regions = [(0, "input"), (1, "output"), (2, "frame")].map(|(number, name)| region(builder, number, name));
+        let memories = Memories { addresses: [input, output, frame], regions };
+        let state = FunctionState::new(builder, isa, context, marks_steps);
+        Body { outline, builder, state, memories, held }
+    }
+
+    pub(super) fn plan(&self) -> &'a Plan {
+        self.outline.plan
+    }
+
+    pub(super) fn memory(&self, place: Place) -> Memory {
+        self.memories.at(place)
+    }
+
+    /// The machine values of a value. Those of a literal are made where they are asked for; what another piece made, or the
+    /// caller, is loaded where it is first asked for.
+    pub(super) fn value(&mut self, value: ValueId) -> Held {
+        if let Some(held) = self.held.get(value) {
+            return held.clone();
+        }
+        let (outline, plan) = (self.outline, self.plan());
+        if let Some(at) = outline.locations.literal(value) {
+            return self.literal(&plan.literals()[at].1, plan.place(value));
+        }
+        let (place, constant) = outline.locations.place(plan, outline.binding, value);
+        debug_assert!(constant || outline.locations.lies_in_slot(value), "{value:?} is used before it is made");
+        let from = Memory { constant, ..self.memory(place) };
+        let loaded = memory::load(self.builder, &plan.value(value).qtype, from);
+        self.held.set(value, loaded.clone());
+        loaded
+    }
+
+    /// Notes what a value is, and puts it into its slot if others look for it there.
+    pub(super) fn made(&mut self, value: ValueId, made: Held) {
+        if self.outline.locations.is_stored(value) {
+            self.store(value, &made, self.plan().place(value));
+        }
+        self.made_in_slot(value, made);
+    }
+
+    /// Notes what a value is that is in its slot, or need not be there.
+    pub(super) fn made_in_slot(&mut self, value: ValueId, made: Held) {
+        if !self.outline.locations.is_in_slot_only(value) {
+            self.held.set(value, made);
+        }
+    }
+
+    /// Puts a value into a place.
+    pub(super) fn store(&mut self, value: ValueId, held: &Held, place: Place) {
+        let to = self.memory(place);
+        memory::store(self.builder, &self.outline.plan.value(value).qtype, held, to);
+    }
+
+    /// Puts an output into its place.
+    pub(super) fn output(&mut self, at: usize) {
+        let (outline, plan) = (self.outline, self.plan());
+        let (value, place) = (plan.outputs()[at].value, outline.binding.outputs[at]);
+        let lies_there = place == plan.place(value) && outline.locations.lies_in_slot(value);
+        if !lies_there || self.held.get(value).is_some() {
+            let held = self.value(value);
+            self.store(value, &held, place);
+        }
+    }
+
+    fn literal(&mut self, literal: &Value, place: Place) -> Held {
+        let qtype = literal.qtype();
+        match literal {
+            Value::Scalar(v) | Value::Present(v) => {
+                let ins = self.builder.ins();
+                MachineValue::present(match v {
+                    ScalarValue::Unit => Datum::Nothing,
+                    ScalarValue::Boolean(v) => Datum::Flag(ins.iconst(types::I8, i64::from(*v))),
+                    ScalarValue::Int32(v) => Datum::Num(ins.iconst(types::I32, i64::from(v.cast_unsigned()))),
+                    ScalarValue::Int64(v) => Datum::Num(ins.iconst(types::I64, *v)),
+                    ScalarValue::UInt64(v) => Datum::Num(ins.iconst(types::I64, v.cast_signed())),
+                    ScalarValue::Float32(v) => Datum::Num(ins.f32const(*v)),
+                    ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => Datum::Num(ins.f64const(*v)),
+                    // The frame's template holds a view of the text: code with an address in it could not be moved.
+                    ScalarValue::Text(_) | ScalarValue::Bytes(_) => {
+                        let inside = qtype.optional_value_offset().unwrap_or(0);
+                        let from = self.memory(Place { offset: place.offset + inside, ..place });
+                        memory::load(self.builder, &QType::TEXT, from).datum
+                    }
+                })
+            }
+            Value::Missing(_) => MachineValue { presence: Presence::Missing, datum: Datum::Nothing },
+            Value::Tuple(fields) => {
+                let fields = fields
+                    .iter()
+                    .zip(qtype.field_offsets())
+                    .map(|(field, inside)| self.literal(field, Place { offset: place.offset + inside, ..place }))
+                    .collect();
+                MachineValue::present(Datum::Tuple(fields))
+            }
+            Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => {
+                MachineValue::present(Datum::Nothing)
+            }
+        }
+    }
+}
+
+impl Values<ir::Value> for Body<'_, '_, '_> {
+    fn held(&self, value: ValueId) -> Option<&Held> {
+        self.held.get(value)
+    }
+
+    fn bring(&mut self, value: ValueId) -> Held {
+        self.value(value)
+    }
+}

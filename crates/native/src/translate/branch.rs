@@ -1,0 +1,62 @@
+//! Conditionals: the code goes to one of two blocks and meets again at a join, whose parameters are the result.
+
+use super::body::Body;
+use cembra_plan::{BlockId, StepId};
+use cranelift_codegen::ir::{self, InstBuilder};
+
+/// A conditional whose branches are being built.
+#[derive(Clone, Copy)]
+pub(super) struct Branch {
+    step: StepId,
+    /// The code of the branch for a missing condition.
+    off: ir::Block,
+    join: ir::Block,
+    /// How many values were known before the branches.
+    known: usize,
+}
+
+impl Body<'_, '_, '_> {
+    /// Goes to the branch of a conditional for a present condition.
+    pub(super) fn begin_branch(&mut self, step: StepId, condition: ir::Value) -> Branch {
+        let [on, off, join] = [(); 3].map(|()| self.builder.create_block());
+        self.append_params(join, self.plan().step(step).out);
+        self.builder.ins().brif(condition, on, &[], off, &[]);
+        self.builder.seal_block(on);
+        self.builder.seal_block(off);
+        self.builder.switch_to_block(on);
+        Branch { step, off, join, known: self.held.depth() }
+    }
+
+    /// Ends the branch for a present condition, and goes to the other.
+    pub(super) fn begin_other_branch(&mut self, branch: Branch, on: BlockId) {
+        self.jump_to_join(branch, on);
+        self.builder.switch_to_block(branch.off);
+    }
+
+    /// Ends the other branch, and goes on where the branches meet.
+    pub(super) fn end_branches(&mut self, branch: Branch, off: BlockId) {
+        self.jump_to_join(branch, off);
+        self.builder.seal_block(branch.join);
+        self.builder.switch_to_block(branch.join);
+        let out = self.plan().step(branch.step).out;
+        let result = self.params_of(branch.join, out);
+        self.made(out, result);
+    }
+
+    /// Notes the result of the only branch of a conditional that runs.
+    pub(super) fn end_only_branch(&mut self, step: StepId, branch: BlockId) {
+        if let Some(result) = self.plan().block(branch).result {
+            let held = self.value(result);
+            self.made(self.plan().step(step).out, held);
+        }
+    }
+
+    fn jump_to_join(&mut self, branch: Branch, block: BlockId) {
+        if let Some(result) = self.plan().block(block).result {
+            self.state.mark(self.builder, Some(branch.step.index() as u32));
+            let held = self.value(result);
+            self.jump_with(branch.join, self.plan().step(branch.step).out, &held);
+        }
+        self.held.truncate(branch.known);
+    }
+}

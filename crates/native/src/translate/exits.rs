@@ -1,0 +1,70 @@
+//! The blocks by which a function is left before its end: cancelled, or because a piece that it called failed. Each is made
+//! when it is first needed, and there is one of each.
+//!
+//! Generated code looks whether it was cancelled before it calls a kernel, which may run long, and wherever it would go
+//! round again. Starting is not its concern: who calls it looks before. Comparisons of strings cannot fail, so the code
+//! looks before it writes outputs whether there was work left for all of them.
+
+use crate::emit::FunctionState;
+use cembra_runtime::{Context, FaultKind, STATUS_FAULT};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use cranelift_frontend::FunctionBuilder;
+
+/// The blocks by which a function is left.
+#[derive(Default)]
+pub(super) struct Exits {
+    cancelled: Option<ir::Block>,
+    failed: Option<ir::Block>,
+}
+
+impl Exits {
+    /// Leaves the function here if the evaluation was cancelled.
+    pub(super) fn poll(&mut self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
+        let fixed = MemFlagsData::trusted().with_readonly().with_can_move();
+        let flag = builder.ins().load(types::I64, fixed, state.environment.context, Context::CANCEL_OFFSET);
+        // Atomic: a plain load in a loop could be taken out of it.
+        let raised = builder.ins().atomic_load(types::I8, MemFlagsData::trusted(), flag);
+        leave_if(builder, raised, &mut self.cancelled);
+    }
+
+    /// Leaves the function here if a comparison of strings found no work left. What the evaluation comes to then is for its
+    /// context to say.
+    pub(super) fn check_work(&mut self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
+        let left =
+            builder.ins().load(types::I64, state.context_flags(), state.environment.context, Context::WORK_LEFT_OFFSET);
+        let none = builder.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
+        leave_if(builder, none, &mut self.cancelled);
+    }
+
+    /// Leaves the function here if a piece that it called has failed.
+    pub(super) fn leave_on_status(&mut self, builder: &mut FunctionBuilder<'_>, status: ir::Value) {
+        leave_if(builder, status, &mut self.failed);
+    }
+
+    /// Fills the blocks. The function cannot be left through them after that.
+    pub(super) fn finish(self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
+        for (block, is_cancelled) in [(self.cancelled, true), (self.failed, false)] {
+            let Some(block) = block else { continue };
+            builder.seal_block(block);
+            builder.set_cold_block(block);
+            builder.switch_to_block(block);
+            if is_cancelled {
+                let kind = builder.ins().iconst(types::I32, i64::from(FaultKind::Cancelled as u32));
+                let context = state.environment.context;
+                builder.ins().store(state.context_flags(), kind, context, Context::FAULT_KIND_OFFSET);
+            }
+            let status = builder.ins().iconst(types::I32, i64::from(STATUS_FAULT));
+            builder.ins().return_(&[status]);
+        }
+    }
+}
+
+/// Goes to the block if the condition holds.
+fn leave_if(builder: &mut FunctionBuilder<'_>, condition: ir::Value, block: &mut Option<ir::Block>) {
+    let leave = *block.get_or_insert_with(|| builder.create_block());
+    let goes_on = builder.create_block();
+    builder.ins().brif(condition, leave, &[], goes_on, &[]);
+    builder.seal_block(goes_on);
+    builder.switch_to_block(goes_on);
+}

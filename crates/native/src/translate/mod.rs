@@ -1,0 +1,207 @@
+//! From a piece of a plan to a function: straight lines are recorded on a tape each and played, conditionals and loops become
+//! blocks, steps without a rule calls.
+
+mod body;
+mod branch;
+mod calls;
+mod exits;
+mod joins;
+mod rounds;
+
+use crate::emit::Held;
+use crate::scalar;
+use body::Body;
+use branch::Branch;
+use calls::Calls;
+use cembra_plan::{Action, BlockId, Plan, StepId};
+use cembra_record::{Line, Outline, Presence, ScopedValueMap, Segment};
+use cembra_runtime::STATUS_OK;
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_frontend::FunctionBuilder;
+use exits::Exits;
+use rounds::{Rounds, begin_rounds};
+use std::ops::Range;
+
+/// Memory that building functions needs, used again from one to the next.
+#[derive(Default)]
+pub(crate) struct Workspace {
+    /// The machine values of the plan's values, in the function being built.
+    held: ScopedValueMap<Held>,
+    line: Line<ir::Value>,
+    /// What the instructions of the line's tape became.
+    played: Vec<Option<ir::Value>>,
+}
+
+impl Workspace {
+    /// Makes room for a plan. Mathematical functions are written out if they are to be `inlined`, else called.
+    pub(crate) fn reset(&mut self, plan: &Plan, inlined: bool) {
+        self.held.reset(plan);
+        self.line.reset(plan, inlined);
+    }
+
+    /// How many values there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.held.capacity()
+    }
+}
+
+/// Builds the body of a function whose parameters are input, output, frame and context: a piece of a plan. Says whether
+/// the code generator's optimisation would make it better.
+pub(crate) fn translate(
+    builder: &mut FunctionBuilder<'_>,
+    isa: &dyn TargetIsa,
+    outline: &Outline<'_>,
+    number: usize,
+    workspace: &mut Workspace,
+    marks_steps: bool,
+) -> bool {
+    let Workspace { held, line, played } = workspace;
+    held.truncate(0);
+    let mut translation = Translation {
+        body: Body::new(outline, builder, isa, held, marks_steps),
+        exits: Exits::default(),
+        calls: Calls::default(),
+        rounds: Rounds::default(),
+        line,
+        played,
+    };
+    translation.piece(number);
+    let Translation { body, exits, .. } = translation;
+    exits.finish(body.builder, &body.state);
+    scalar::remove_unused(body.builder.func, &body.state.findings.replaced);
+    body.state.findings.is_improvable
+}
+
+struct Translation<'a, 'b, 'f> {
+    body: Body<'a, 'b, 'f>,
+    exits: Exits,
+    calls: Calls,
+    rounds: Rounds,
+    line: &'a mut Line<ir::Value>,
+    played: &'a mut Vec<Option<ir::Value>>,
+}
+
+/// What is left to do of a piece.
+enum Todo {
+    Block(BlockId),
+    /// Some of a block's steps.
+    Steps(BlockId, Range<usize>),
+    /// The branch for a present condition is done; the other comes.
+    Else(Branch, [BlockId; 2]),
+    /// Both branches are done.
+    Join(Branch, BlockId),
+    /// A branch is done whose condition was known.
+    Known(StepId, BlockId),
+    /// A round of a loop is done; rounds start at the block.
+    Again(StepId, ir::Block),
+}
+
+impl Translation<'_, '_, '_> {
+    /// A whole piece: its steps, then its calls, then its outputs.
+    fn piece(&mut self, number: usize) {
+        let outline = self.body.outline;
+        let piece = &outline.pieces.list()[number];
+        if number == 0 {
+            self.rounds.begin(&mut self.body);
+        }
+        if outline.pieces.is_whole() {
+            for input in outline.plan.inputs() {
+                self.body.value(input.value);
+            }
+        }
+        self.steps(piece.block, piece.steps.clone());
+        for called in &piece.calls {
+            self.calls.piece(&mut self.body, &mut self.exits, *called);
+        }
+        self.body.state.mark(self.body.builder, None);
+        if outline.compares_strings && !piece.outputs.is_empty() {
+            self.exits.check_work(self.body.builder, &self.body.state);
+        }
+        for at in piece.outputs.clone() {
+            self.body.output(at);
+        }
+        let status = self.body.builder.ins().iconst(types::I32, i64::from(STATUS_OK));
+        self.body.builder.ins().return_(&[status]);
+    }
+
+    /// Steps of a block with the blocks inside of them, without recursion.
+    fn steps(&mut self, block: BlockId, steps: Range<usize>) {
+        let outline = self.body.outline;
+        let plan = outline.plan;
+        let mut stack = vec![Todo::Steps(block, steps)];
+        while let Some(todo) = stack.pop() {
+            match todo {
+                Todo::Block(block) => match outline.pieces.of_block(block) {
+                    // A block that is a piece of its own is called.
+                    Some(piece) => self.calls.piece(&mut self.body, &mut self.exits, piece),
+                    None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len())),
+                },
+                Todo::Steps(block, range) => {
+                    let Some(segment) = Segment::first(plan, &plan.block(block).steps[range.clone()]) else { continue };
+                    stack.push(Todo::Steps(block, range.start + segment.step_count()..range.end));
+                    self.segment(segment, &mut stack);
+                }
+                Todo::Else(branch, [on, off]) => {
+                    self.body.begin_other_branch(branch, on);
+                    stack.extend([Todo::Join(branch, off), Todo::Block(off)]);
+                }
+                Todo::Join(branch, off) => self.body.end_branches(branch, off),
+                Todo::Known(step, branch) => self.body.end_only_branch(step, branch),
+                Todo::Again(step, start) => {
+                    if let Action::Loop { round, state } = plan.step(step).action {
+                        self.mark(step);
+                        self.rounds.end_round(&mut self.body, &mut self.exits, step, round, state, start);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A line or a call, or the beginning of a conditional or loop.
+    fn segment(&mut self, segment: Segment<'_>, stack: &mut Vec<Todo>) {
+        let plan = self.body.outline.plan;
+        match segment {
+            Segment::Line(steps) => self.line(steps),
+            Segment::Call(step) => {
+                self.mark(step);
+                self.calls.step(&mut self.body, &mut self.exits, step);
+            }
+            Segment::Where(id) => {
+                self.mark(id);
+                let step = plan.step(id);
+                let Action::Where { on, off } = step.action else { return };
+                match self.body.value(plan.args(step)[0]).presence {
+                    Presence::Present => stack.extend([Todo::Known(id, on), Todo::Block(on)]),
+                    Presence::Missing => stack.extend([Todo::Known(id, off), Todo::Block(off)]),
+                    Presence::Flag(flag) => {
+                        let branch = self.body.begin_branch(id, flag);
+                        stack.extend([Todo::Else(branch, [on, off]), Todo::Block(on)]);
+                    }
+                }
+            }
+            Segment::Loop(id) => {
+                self.mark(id);
+                let step = plan.step(id);
+                let Action::Loop { round, state } = step.action else { return };
+                let start = begin_rounds(&mut self.body, plan.args(step)[0], state);
+                stack.extend([Todo::Again(id, start), Todo::Block(round)]);
+            }
+        }
+    }
+
+    /// Records a straight line of steps and plays it.
+    fn line(&mut self, steps: &[StepId]) {
+        let Translation { body, line, played, .. } = self;
+        line.record(body.outline, steps, body);
+        scalar::play(body.builder, &mut body.state, line.tape(), line.inputs(), played);
+        for (value, held) in line.results(|at| played[at]) {
+            body.made(value, held);
+        }
+    }
+
+    /// Says that the instructions to come are for a step.
+    fn mark(&mut self, step: StepId) {
+        self.body.state.mark(self.body.builder, Some(step.index() as u32));
+    }
+}

@@ -1,0 +1,113 @@
+//! Straight lines: runs of steps that are recorded on one tape. A line ends where a block or a piece does, and at a step
+//! that is no part of any: a conditional, a loop, a call. That is decided here, and nowhere else.
+
+use crate::callee::callee;
+use crate::pieces::Pieces;
+use cembra_plan::{Action, BlockId, Plan, StepId};
+
+/// What a block is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Segment<'p> {
+    /// Steps that are recorded on one tape.
+    Line(&'p [StepId]),
+    /// A conditional.
+    Where(StepId),
+    /// A loop.
+    Loop(StepId),
+    /// A call.
+    Call(StepId),
+}
+
+impl<'p> Segment<'p> {
+    /// The first segment of these steps of a block.
+    #[must_use]
+    pub fn first(plan: &Plan, steps: &'p [StepId]) -> Option<Segment<'p>> {
+        let alone = |id: &StepId| standing_alone(plan, *id);
+        alone(steps.first()?).or_else(|| {
+            let end = steps.iter().position(|id| alone(id).is_some()).unwrap_or(steps.len());
+            Some(Segment::Line(&steps[..end]))
+        })
+    }
+
+    /// How many steps it has.
+    #[must_use]
+    pub fn step_count(self) -> usize {
+        match self {
+            Segment::Line(steps) => steps.len(),
+            Segment::Where(_) | Segment::Loop(_) | Segment::Call(_) => 1,
+        }
+    }
+}
+
+/// What a step is that is no part of a straight line.
+fn standing_alone<'p>(plan: &Plan, step: StepId) -> Option<Segment<'p>> {
+    match plan.step(step).action {
+        Action::Where { .. } => Some(Segment::Where(step)),
+        Action::Loop { .. } => Some(Segment::Loop(step)),
+        _ => callee(plan, step).map(|_| Segment::Call(step)),
+    }
+}
+
+/// True for a step that is no part of a straight line.
+pub(crate) fn stands_alone(plan: &Plan, step: StepId) -> bool {
+    standing_alone(plan, step).is_some()
+}
+
+/// The straight lines of a plan.
+pub(crate) struct Lines {
+    of_step: Vec<u32>,
+    count: u32,
+}
+
+impl Lines {
+    pub(crate) fn of(plan: &Plan, pieces: &Pieces) -> Lines {
+        let mut line = 0;
+        let mut of_step: Vec<u32> = vec![0; plan.step_count()];
+        for block in 0..plan.block_count() {
+            let steps = &plan.block(BlockId::from_index(block)).steps;
+            line += 1;
+            for (at, id) in steps.iter().enumerate() {
+                let alone = u32::from(stands_alone(plan, *id));
+                line += alone;
+                line += u32::from(at > 0 && pieces.of_step(*id) != pieces.of_step(steps[at - 1]));
+                of_step[id.index()] = line;
+                line += alone;
+            }
+        }
+        Lines { of_step, count: line + 1 }
+    }
+
+    /// The line that a step belongs to.
+    pub(crate) fn of_step(&self, step: StepId) -> u32 {
+        self.of_step[step.index()]
+    }
+
+    /// How many lines there are: one more than the greatest number.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// For each value, whether it is used outside of the line that makes it.
+    pub(crate) fn escapes(&self, plan: &Plan) -> Vec<bool> {
+        let mut line_of: Vec<u32> = vec![u32::MAX; plan.value_count()];
+        let mut escapes = vec![false; plan.value_count()];
+        let steps = || (0..plan.step_count()).map(StepId::from_index);
+        for id in steps() {
+            line_of[plan.step(id).out.index()] = self.of_step(id);
+        }
+        for id in steps() {
+            for arg in plan.args(plan.step(id)) {
+                escapes[arg.index()] |= line_of[arg.index()] != self.of_step(id);
+            }
+        }
+        for block in 0..plan.block_count() {
+            if let Some(result) = plan.block(BlockId::from_index(block)).result {
+                escapes[result.index()] = true;
+            }
+        }
+        for output in plan.outputs() {
+            escapes[output.value.index()] = true;
+        }
+        escapes
+    }
+}

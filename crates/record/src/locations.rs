@@ -1,0 +1,240 @@
+//! Where values live: in registers of the piece that makes them, or in their slots of the frame, where other pieces find
+//! them. The plan gives every value a slot that is its own from when it is made to when it is last read, so a slot may be
+//! filled and read anywhere between.
+//!
+//! Slots also stop the code generator from repeating work. Where it optimises it moves what has no effect into the blocks that
+//! need it, once for each of them: a long sum that a thousand branches use becomes a thousand sums. What is used in many places is put
+//! into its slot where it is made and loaded from there.
+
+use crate::lines::{Lines, stands_alone};
+use crate::pieces::{Pieces, inner_blocks};
+use cembra_ops::OpId;
+use cembra_plan::{Action, Binding, BlockId, Place, Plan, StepId, ValueId};
+use smallvec::SmallVec;
+
+/// The most places a value is computed in, if it has no slot.
+const MOST_PLACES: usize = 8;
+
+/// What a value is read from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Source {
+    /// Made by a step.
+    Step,
+    Input(u32),
+    Literal(u32),
+}
+
+/// Where a plan's values live.
+#[derive(Debug)]
+pub struct ValueLocations {
+    sources: Vec<Source>,
+    /// What a view is a view of, itself no view; other values are their own.
+    roots: Vec<ValueId>,
+    /// Values that are put into their slots when they are made.
+    stored: Vec<bool>,
+    /// Values that are read from their slots only.
+    in_slot_only: Vec<bool>,
+    /// For each input, whether the caller puts it into its slot.
+    in_frame: Vec<bool>,
+    /// How many steps the code generator makes beyond those of the plan, at most.
+    copies: usize,
+}
+
+impl ValueLocations {
+    pub(crate) fn of(plan: &Plan, binding: &Binding, pieces: &Pieces) -> ValueLocations {
+        let mut locations = ValueLocations {
+            sources: vec![Source::Step; plan.value_count()],
+            roots: (0..plan.value_count()).map(ValueId::from_index).collect(),
+            stored: vec![false; plan.value_count()],
+            in_slot_only: vec![false; plan.value_count()],
+            in_frame: Vec::new(),
+            copies: 0,
+        };
+        for (at, (value, _)) in plan.literals().iter().enumerate() {
+            locations.sources[value.index()] = Source::Literal(at as u32);
+        }
+        for (at, (input, place)) in plan.inputs().iter().zip(&binding.inputs).enumerate() {
+            locations.sources[input.value.index()] = Source::Input(at as u32);
+            locations.in_frame.push(*place == plan.place(input.value));
+        }
+        for step in steps(plan).map(|id| plan.step(id)) {
+            if is_view(&step.action) {
+                locations.roots[step.out.index()] = locations.root(plan.args(step)[0]);
+            }
+        }
+        if !pieces.is_whole() {
+            locations.store_what_crosses(plan, pieces);
+        }
+        locations
+    }
+
+    /// How many steps the code generator makes beyond those of the plan, at most, once they are counted.
+    pub fn copies(&self) -> usize {
+        self.copies
+    }
+
+    /// What a view is a view of; any other value itself.
+    fn root(&self, value: ValueId) -> ValueId {
+        self.roots[value.index()]
+    }
+
+    /// True for a value that is put into its slot when it is made.
+    pub fn is_stored(&self, value: ValueId) -> bool {
+        self.stored[value.index()]
+    }
+
+    /// True for a value that is not kept in registers beyond the line that makes it.
+    pub fn is_in_slot_only(&self, value: ValueId) -> bool {
+        self.in_slot_only[self.root(value).index()]
+    }
+
+    /// The position of a literal among the plan's.
+    pub fn literal(&self, value: ValueId) -> Option<usize> {
+        match self.sources[value.index()] {
+            Source::Literal(at) => Some(at as usize),
+            _ => None,
+        }
+    }
+
+    /// True if a value lies in its slot once it is made.
+    pub fn lies_in_slot(&self, value: ValueId) -> bool {
+        let root = self.root(value);
+        match self.sources[root.index()] {
+            Source::Literal(_) => true,
+            Source::Input(at) => self.in_frame[at as usize],
+            Source::Step => self.stored[root.index()],
+        }
+    }
+
+    /// Where a value is read from that is not in registers, and whether nobody writes there during the call.
+    pub fn place(&self, plan: &Plan, binding: &Binding, value: ValueId) -> (Place, bool) {
+        let root = self.root(value);
+        match self.sources[root.index()] {
+            Source::Input(at) => {
+                let place = binding.inputs[at as usize];
+                let inside = plan.value(value).slot - plan.value(root).slot;
+                (Place { offset: place.offset + inside, ..place }, true)
+            }
+            Source::Literal(_) => (plan.place(value), true),
+            Source::Step => (plan.place(value), false),
+        }
+    }
+
+    /// Finds the values that a piece reads without having made them, or what they are views of.
+    fn store_what_crosses(&mut self, plan: &Plan, pieces: &Pieces) {
+        let mut made_in: Vec<Option<u32>> = vec![None; plan.value_count()];
+        for id in steps(plan) {
+            let step = plan.step(id);
+            let piece = Some(pieces.of_step(id));
+            made_in[step.out.index()] = piece;
+            if let Action::Loop { state, .. } = step.action {
+                made_in[state.index()] = piece;
+            }
+        }
+        let mut read = |value: ValueId, piece: Option<u32>| {
+            let root = self.roots[value.index()];
+            if made_in[root.index()].is_some_and(|made| piece != Some(made) || made_in[value.index()] != piece) {
+                self.stored[root.index()] = true;
+            }
+        };
+        for id in steps(plan) {
+            let step = plan.step(id);
+            let piece = Some(pieces.of_step(id));
+            for arg in plan.args(step) {
+                read(*arg, piece);
+            }
+            // The results of branches and rounds are read by the piece that goes on from there.
+            for inner in inner_blocks(&step.action).into_iter().flatten() {
+                if let Some(result) = plan.block(inner).result {
+                    read(result, piece);
+                }
+            }
+        }
+        for output in plan.outputs() {
+            read(output.value, None);
+        }
+    }
+
+    /// Counts what the code generator would repeat. If that is to be `prevented`, values used in many places get a slot.
+    pub(crate) fn count_copies(&mut self, plan: &Plan, lines: &Lines, prevented: bool) {
+        let count = lines.count();
+        let mut places: Vec<Places> = vec![Places::default(); plan.value_count()];
+        // What joins and outputs need is needed in places of their own: at the ends of branches, and of the function.
+        for block in 0..plan.block_count() {
+            if let Some(result) = plan.block(BlockId::from_index(block)).result {
+                places[result.index()].add(count + block as u32);
+            }
+        }
+        for output in plan.outputs() {
+            places[output.value.index()].add(u32::MAX);
+        }
+        // Users come after what they use.
+        for id in (0..plan.step_count()).rev().map(StepId::from_index) {
+            let step = plan.step(id);
+            let home = lines.of_step(id);
+            let mut own = std::mem::take(&mut places[step.out.index()]);
+            let is_at_home = is_fixed(plan, id) || own.known.contains(&home);
+            if prevented && own.many > 0 && !is_at_home && !is_view(&step.action) {
+                self.stored[step.out.index()] = true;
+                self.in_slot_only[step.out.index()] = true;
+            }
+            if is_at_home || self.stored[step.out.index()] {
+                own = Places::default();
+                own.add(home);
+            }
+            self.copies = self.copies.saturating_add(own.count(count).saturating_sub(1) as usize);
+            for arg in plan.args(step) {
+                places[arg.index()].add_all(&own);
+            }
+        }
+    }
+}
+
+/// Where a value is computed.
+#[derive(Clone, Default)]
+struct Places {
+    /// The places, while they are few.
+    known: SmallVec<[u32; MOST_PLACES]>,
+    /// How many there are at most, once they are many.
+    many: u32,
+}
+
+impl Places {
+    fn add(&mut self, place: u32) {
+        if self.many > 0 {
+            self.many = self.many.saturating_add(1);
+        } else if !self.known.contains(&place) {
+            self.known.push(place);
+            if self.known.len() > MOST_PLACES {
+                self.many = self.known.len() as u32;
+            }
+        }
+    }
+
+    fn add_all(&mut self, places: &Places) {
+        if places.many > 0 {
+            self.many = self.many.max(self.known.len() as u32).saturating_add(places.many);
+        } else {
+            places.known.iter().for_each(|place| self.add(*place));
+        }
+    }
+
+    fn count(&self, all: u32) -> u32 {
+        self.many.min(all).max(self.known.len() as u32)
+    }
+}
+
+fn steps(plan: &Plan) -> impl Iterator<Item = StepId> {
+    (0..plan.step_count()).map(StepId::from_index)
+}
+
+/// True for a step whose result is a part of its argument.
+pub(crate) fn is_view(action: &Action) -> bool {
+    matches!(action, Action::Has | Action::Field(_))
+}
+
+/// True for a step that happens where it stands: a conditional, a call, or an operator that can fail.
+fn is_fixed(plan: &Plan, step: StepId) -> bool {
+    let can_fail = |op: OpId| !plan.registry().get(op).is_total();
+    stands_alone(plan, step) || matches!(plan.step(step).action, Action::Operator { op, .. } if can_fail(op))
+}

@@ -1,0 +1,229 @@
+//! The verifier of stretches: whether a tape gives the same with a stretch jumped over where nobody needs it as with the
+//! stretch run for nothing. What a stretch makes may be used behind it only where the stretch's mask decides whether it counts.
+
+use crate::{Instr, Mask, Tape};
+use std::fmt;
+
+/// Why a stretch cannot be jumped over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum StretchFault {
+    /// The marker at this position has no other.
+    Unpaired(usize),
+    /// The instruction at this position uses what a stretch made where its mask need not hold.
+    Used(usize),
+    /// The output with this number is made in a stretch.
+    Output(usize),
+    /// The instruction at this position of a stretch stops evaluations where the stretch's mask need not hold.
+    Stops(usize),
+}
+
+impl fmt::Display for StretchFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StretchFault::Unpaired(at) => write!(f, "the marker v{at} has no other"),
+            StretchFault::Used(at) => write!(f, "v{at} uses what a stretch made outside of its mask"),
+            StretchFault::Output(number) => write!(f, "output {number} is made in a stretch"),
+            StretchFault::Stops(at) => write!(f, "v{at} stops evaluations outside of the mask of its stretch"),
+        }
+    }
+}
+
+impl std::error::Error for StretchFault {}
+
+impl Tape {
+    /// Checks that the stretches may be jumped over, and may be run: a result is used outside of its stretch only as an
+    /// operand of a selection or a conjunction under the stretch's mask, and faults are restricted to it. Inputs and
+    /// constants belong to no stretch.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check_stretches(&self) -> Result<(), StretchFault> {
+        let instrs = self.instrs();
+        // For each instruction the innermost stretch it is in, by the position of its marker.
+        let mut stretch_of: Vec<Option<usize>> = Vec::with_capacity(instrs.len());
+        let mut open: Vec<usize> = Vec::new();
+        for (at, instr) in instrs.iter().enumerate() {
+            stretch_of.push(if instr.is_shared() { None } else { open.last().copied() });
+            match instr {
+                Instr::Begin(_) => open.push(at),
+                Instr::End => drop(open.pop().ok_or(StretchFault::Unpaired(at))?),
+                _ => {}
+            }
+        }
+        if let Some(at) = open.last() {
+            return Err(StretchFault::Unpaired(*at));
+        }
+        for (at, instr) in instrs.iter().enumerate() {
+            // The stretches around the instruction, innermost first.
+            let around: Vec<usize> = std::iter::successors(stretch_of[at], |marker| stretch_of[*marker]).collect();
+            if let Instr::FaultIf { mask, .. } = instr
+                && !around.iter().all(|marker| self.holds_within(*mask, *marker))
+            {
+                return Err(StretchFault::Stops(at));
+            }
+            let mut fault = None;
+            instr.for_each_operand(|operand| {
+                let left = std::iter::successors(stretch_of[operand], |marker| stretch_of[*marker])
+                    .filter(|marker| !around.contains(marker));
+                for marker in left {
+                    if !self.counts_within(instr, operand, marker) {
+                        fault = Some(StretchFault::Used(at));
+                    }
+                }
+            });
+            fault.map_or(Ok(()), Err)?;
+        }
+        match self.outputs().iter().position(|output| stretch_of[output.index()].is_some()) {
+            Some(number) => Err(StretchFault::Output(number)),
+            None => Ok(()),
+        }
+    }
+
+    /// True if a mask holds only where the mask of a stretch does: it is that mask, or a conjunction with it.
+    fn holds_within(&self, mask: Mask, marker: usize) -> bool {
+        let Instr::Begin(wanted) = self.instrs()[marker] else { return false };
+        let mut open = vec![mask];
+        while let Some(mask) = open.pop() {
+            if mask == wanted {
+                return true;
+            }
+            if let Instr::MaskAnd(a, b) = self.instrs()[mask.index()] {
+                open.extend([a, b]);
+            }
+        }
+        false
+    }
+
+    /// True if an operand matters to an instruction only where the mask of a stretch holds.
+    fn counts_within(&self, instr: &Instr, operand: usize, marker: usize) -> bool {
+        match instr {
+            Instr::Select { mask, on, off, .. } => {
+                let except = |mask: Mask| match (&self.instrs()[mask.index()], &self.instrs()[marker]) {
+                    (Instr::MaskNot(inner), Instr::Begin(wanted)) => inner == wanted,
+                    _ => false,
+                };
+                mask.index() != operand
+                    && (on.index() != operand || self.holds_within(*mask, marker))
+                    && (off.index() != operand || except(*mask))
+            }
+            Instr::MaskAnd(a, b) => {
+                let other = if a.index() == operand { *b } else { *a };
+                a != b && self.holds_within(other, marker)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bin, Cmp, Outcome, Output, Un, Val};
+    use cembra_runtime::{FaultKind, MachineType};
+
+    /// A tape with a stretch that makes a square root and a mask, on a number and a mask.
+    fn tape(build: impl FnOnce(&mut Tape, Mask, Val, Mask)) -> Tape {
+        let mut tape = Tape::new();
+        let (x, mask) = (tape.input(MachineType::F64), tape.input_mask());
+        tape.begin(mask);
+        let root = tape.un(Un::Sqrt, x);
+        let least = tape.konst(MachineType::F64, 0);
+        let positive = tape.cmp(Cmp::Gt, root, least);
+        tape.end();
+        build(&mut tape, mask, root, positive);
+        tape
+    }
+
+    #[test]
+    fn results_count_only_under_the_mask() {
+        let fine = tape(|tape, mask, root, positive| {
+            let zero = tape.konst(MachineType::F64, 0);
+            let chosen = tape.select(mask, root, zero);
+            let both = tape.mand(positive, mask);
+            tape.output(Output::Number(chosen));
+            tape.output(Output::Mask(both));
+            let not = tape.mnot(mask);
+            let other = tape.select(not, zero, root);
+            tape.output(Output::Number(other));
+        });
+        assert_eq!(fine.check_stretches(), Ok(()));
+        let used = tape(|tape, _, root, _| {
+            tape.bin(Bin::Add, root, root);
+        });
+        assert_eq!(used.check_stretches(), Err(StretchFault::Used(7)));
+        let chooses = tape(|tape, mask, root, positive| {
+            let zero = tape.konst(MachineType::F64, 0);
+            let under = tape.select(mask, root, zero);
+            tape.select(positive, under, zero);
+        });
+        assert_eq!(chooses.check_stretches(), Err(StretchFault::Used(8)));
+        let swapped = tape(|tape, mask, root, _| {
+            let zero = tape.konst(MachineType::F64, 0);
+            tape.select(mask, zero, root);
+        });
+        assert_eq!(swapped.check_stretches(), Err(StretchFault::Used(7)));
+        let stated = tape(|tape, _, root, _| tape.output(Output::Number(root)));
+        assert_eq!(stated.check_stretches(), Err(StretchFault::Output(0)));
+    }
+
+    #[test]
+    fn faults_and_markers_are_checked() {
+        let stops = |restricted: bool| {
+            let mut tape = Tape::new();
+            let (x, mask) = (tape.input(MachineType::F64), tape.input_mask());
+            tape.begin(mask);
+            let negative = tape.is_nan(x);
+            let active = tape.set_active(restricted.then_some(mask));
+            tape.fault_if(negative, FaultKind::Invalid, [None; 2]);
+            tape.set_active(active);
+            tape.end();
+            tape.check_stretches()
+        };
+        assert_eq!(stops(true), Ok(()));
+        assert_eq!(stops(false), Err(StretchFault::Stops(4)));
+        let mut tape = Tape::new();
+        tape.end();
+        assert_eq!(tape.check_stretches(), Err(StretchFault::Unpaired(0)));
+        let mut tape = Tape::new();
+        let mask = tape.input_mask();
+        tape.begin(mask);
+        assert_eq!(tape.check_stretches(), Err(StretchFault::Unpaired(1)));
+    }
+
+    #[test]
+    fn what_a_skipped_stretch_makes_is_poisoned() {
+        let built = tape(|tape, mask, root, positive| {
+            let zero = tape.konst(MachineType::F64, 0);
+            let chosen = tape.select(mask, root, zero);
+            let both = tape.mand(mask, positive);
+            tape.output(Output::Number(chosen));
+            tape.output(Output::Mask(both));
+        });
+        // SAFETY: STRING-VIEW: there are no strings.
+        let run = |x: f64, mask: u64| match unsafe { built.run_on_bits(&[x.to_bits(), mask]) } {
+            Outcome::Done(results) => results,
+            Outcome::Stopped(..) => panic!("no fault is possible"),
+        };
+        assert_eq!(f64::from_bits(run(4.0, 1)[3]), 2.0);
+        let skipped = run(4.0, 0);
+        assert!(f64::from_bits(skipped[3]).to_bits() != 2_f64.to_bits(), "the root of a skipped stretch is not there");
+        let outputs: Vec<u64> = built.outputs().iter().map(|output| skipped[output.index()]).collect();
+        assert_eq!(outputs, [0, 0]);
+    }
+
+    #[test]
+    fn a_stretch_is_live_with_what_is_in_it() {
+        let live = |uses: bool| {
+            let mut built = tape(|tape, mask, root, _| {
+                let zero = tape.konst(MachineType::F64, 0);
+                let chosen = tape.select(mask, root, zero);
+                tape.output(Output::Number(if uses { chosen } else { zero }));
+            });
+            built.finish();
+            built.live().to_vec()
+        };
+        assert_eq!(live(true), [true, true, true, true, true, false, true, true]);
+        assert_eq!(live(false), [false, false, false, false, true, false, false, false]);
+    }
+}
