@@ -489,3 +489,16 @@ fn all_are_documented() {
         assert!(page.contains(&format!("| `{}` |", limit.name())), "{}", limit.name());
     }
 }
+
+/// And every limit that nobody sets, by its name and its value.
+#[test]
+fn fixed_limits_are_documented_with_their_values() {
+    let page = include_str!("../../docs/limits.md");
+    let stack = ("STACK_BYTES", cembra_native::STACK_BYTES);
+    for (name, value) in operator_limits::ALL.iter().copied().chain([stack]) {
+        assert!(page.contains(&format!("| `{name}` | {value} |")), "{name} is {value}");
+    }
+    let listed = page.lines().filter(|line| line.starts_with("| `") && line.contains(|c: char| c.is_uppercase()));
+    let fixed = listed.filter(|line| line[3..].chars().take_while(|c| *c != '`').all(|c| c.is_uppercase() || c == '_'));
+    assert_eq!(fixed.count(), operator_limits::ALL.len() + 1, "a limit is listed that there is not");
+}

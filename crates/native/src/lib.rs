@@ -14,7 +14,8 @@ mod scalar;
 mod translate;
 
 pub use artifact::{
-    CodeCache, CodeCacheCounts, Compiled, Listings, Site, Target, Tier, called_steps, compile, listings, object,
+    CodeCache, CodeCacheCounts, Compiled, Listings, STACK_BYTES, Site, Target, Tier, called_steps, compile, listings,
+    object,
 };
 pub use cembra_runtime::RawFunction;
 pub use error::{Error, ErrorKind};

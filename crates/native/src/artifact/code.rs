@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The most stack that an evaluation of a plan may take, in bytes: all its functions that call one another.
-const MOST_STACK: usize = 256 << 10;
+pub const STACK_BYTES: usize = 256 << 10;
 
 /// What a call takes of the stack beyond the frame of the function: the way back and the caller's frame pointer.
 const CALL_STACK: usize = 16;
@@ -200,8 +200,8 @@ fn check_alignment(code: &CompiledCode) -> Result<(), Error> {
 }
 
 fn check_stack(stack: usize) -> Result<(), Error> {
-    if stack > MOST_STACK {
-        let message = format!("the model needs {stack} bytes of stack; native code takes up to {MOST_STACK}");
+    if stack > STACK_BYTES {
+        let message = format!("the model needs {stack} bytes of stack; native code takes up to {STACK_BYTES}");
         return Err(Error::new(ErrorKind::Stack, message));
     }
     Ok(())

@@ -8,8 +8,8 @@ mod object;
 mod store;
 
 pub use cache::{CodeCache, CodeCacheCounts};
-pub use code::Listings;
 pub(crate) use code::check_alone;
+pub use code::{Listings, STACK_BYTES};
 pub use compile::{Compiled, compile, listings};
 pub(crate) use isa::host;
 pub use isa::{Target, Tier};

@@ -1,5 +1,6 @@
 //! Loads that are repeated as another type: where a float is wanted as an integer and comes from memory that does not change, it
 //! is read as one, without a move from one kind of register to the other. What was loaded before is removed if nobody uses it.
+//! S3, which selects among eight inputs, takes 5 % longer without.
 
 use super::playing::Playing;
 use cembra_tape::Val;

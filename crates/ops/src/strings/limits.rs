@@ -12,3 +12,12 @@ pub const MATCHED_BYTES: usize = 1 << 20;
 /// The work of matching a text with a regular expression whose choices have to be followed one by one, in the units of
 /// `Limits::string_work`.
 pub const MATCHING_WORK: usize = 128 << 20;
+
+/// All of them by name, as `docs/limits.md` lists them.
+pub const ALL: &[(&str, usize)] = &[
+    ("FIELD_WIDTH", FIELD_WIDTH),
+    ("PATTERN_BYTES", PATTERN_BYTES),
+    ("PATTERN_MEMORY", PATTERN_MEMORY),
+    ("MATCHED_BYTES", MATCHED_BYTES),
+    ("MATCHING_WORK", MATCHING_WORK),
+];
