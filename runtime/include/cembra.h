@@ -50,7 +50,7 @@ enum {
     CEMBRA_OK = 0,
     /* An evaluation stopped at a fault; `cembra_evaluator_fault` tells it. The output is as it was. */
     CEMBRA_FAULT = 1,
-    /* The object file was made for another version of the runtime. */
+    /* The object file was made for another version of the runtime, or one that is laid out otherwise. */
     CEMBRA_REVISION = 2,
     /* The thread flushes subnormal numbers or does not round to nearest (-ffast-math does so): results would differ. */
     CEMBRA_FLOAT_MODE = 3
@@ -67,7 +67,8 @@ enum {
     CEMBRA_FAULT_PARSE = 7,
     CEMBRA_FAULT_CANCELLED = 8,
     CEMBRA_FAULT_ITERATION_LIMIT = 9,
-    CEMBRA_FAULT_INDEX_RANGE = 10
+    CEMBRA_FAULT_INDEX_RANGE = 10,
+    CEMBRA_FAULT_WORK_LIMIT = 11
 };
 
 typedef struct cembra_model cembra_model;

@@ -2,6 +2,7 @@
 //! the fault record and returning a status; both backends build the same error from the same record.
 
 use crate::cancellation::NEVER;
+use crate::interface::layout;
 use crate::{Arena, Cancellation, Excerpt, FramePtr, KernelCall, compare, functions};
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
@@ -180,31 +181,30 @@ impl Default for Context {
     }
 }
 
+layout! {
+    Context: i32 {
+        /// Offset of the pointer to the table of runtime functions.
+        pub FUNCTIONS_OFFSET = (offset of functions);
+        /// Offset of the pointer to the table of kernel calls.
+        pub CALLS_OFFSET = (offset of calls);
+        /// Offset of the pointer to the byte that is not 0 once the evaluation is cancelled. There always is such a byte.
+        pub CANCEL_OFFSET = (offset of cancel);
+        /// Offset of the fault record's site.
+        pub FAULT_SITE_OFFSET = (offset of fault.site);
+        /// Offset of the fault record's kind.
+        pub FAULT_KIND_OFFSET = (offset of fault.kind);
+        /// Offset of the first operand of the fault record; the second follows 8 bytes later.
+        pub FAULT_OPERANDS_OFFSET = (offset of fault.operands);
+        /// Offset of the number of times that the loops of one evaluation may run.
+        pub ITERATIONS_OFFSET = (offset of iterations);
+        /// Offset of the number of times that the loops of this evaluation may run on. Generated code sets it first.
+        pub ROUNDS_LEFT_OFFSET = (offset of rounds_left);
+        /// Offset of the work on strings that is left, 8 bytes: negative once a comparison would have taken more.
+        pub WORK_LEFT_OFFSET = (offset of work_left);
+    }
+}
+
 impl Context {
-    /// Offset of the pointer to the table of runtime functions.
-    pub const FUNCTIONS_OFFSET: i32 = std::mem::offset_of!(Context, functions) as i32;
-    /// Offset of the pointer to the table of kernel calls.
-    pub const CALLS_OFFSET: i32 = std::mem::offset_of!(Context, calls) as i32;
-    /// Offset of the pointer to the byte that is not 0 once the evaluation is cancelled. There always is such a byte.
-    pub const CANCEL_OFFSET: i32 = std::mem::offset_of!(Context, cancel) as i32;
-    /// Offset of the fault record's site.
-    pub const FAULT_SITE_OFFSET: i32 =
-        (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, site)) as i32;
-    /// Offset of the fault record's kind.
-    pub const FAULT_KIND_OFFSET: i32 =
-        (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, kind)) as i32;
-    /// Offset of the first operand of the fault record; the second follows 8 bytes later.
-    pub const FAULT_OPERANDS_OFFSET: i32 =
-        (std::mem::offset_of!(Context, fault) + std::mem::offset_of!(FaultRecord, operands)) as i32;
-
-    /// Offset of the number of times that the loops of one evaluation may run.
-    pub const ITERATIONS_OFFSET: i32 = std::mem::offset_of!(Context, iterations) as i32;
-    /// Offset of the number of times that the loops of this evaluation may run on. Generated code sets it first.
-    pub const ROUNDS_LEFT_OFFSET: i32 = std::mem::offset_of!(Context, rounds_left) as i32;
-
-    /// Offset of the work on strings that is left, 8 bytes: negative once a comparison would have taken more.
-    pub const WORK_LEFT_OFFSET: i32 = std::mem::offset_of!(Context, work_left) as i32;
-
     /// How often the loops of one evaluation may run together, unless a caller says otherwise.
     pub const ITERATIONS: u64 = 10_000_000;
 

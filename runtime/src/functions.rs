@@ -240,3 +240,64 @@ runtime_functions! {
         (!equal).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::fingerprint;
+    use std::fmt::Write as _;
+
+    /// Numbers of all sizes, of the sizes that functions are made for, and special ones.
+    fn operands(ty: MachineType, state: &mut u64) -> u64 {
+        *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let (bits, kind) = (*state >> 8, *state >> 60);
+        let usual = (bits % 2_000_003) as f64 / 20_000.0 - 50.0;
+        let special = [0.0, -0.0, 1.0, -1.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN][bits as usize % 8];
+        match (ty, kind) {
+            (MachineType::F32, 0..6) => u64::from((usual as f32).to_bits()),
+            (MachineType::F32, 6..8) => u64::from((special as f32).to_bits()),
+            (MachineType::F32, _) => bits & 0xffff_ffff,
+            (_, 0..6) => usual.to_bits(),
+            (_, 6..8) => special.to_bits(),
+            _ => *state ^ (*state << 17),
+        }
+    }
+
+    /// What a function comes to on many operands, as one number; all NaNs are alike.
+    fn digest(function: RuntimeFn, points: usize) -> u64 {
+        let (takes, ret) = function.signature();
+        let (mut state, mut results) = (1, String::new());
+        for _ in 0..points {
+            let operands: Vec<u64> = takes.iter().map(|ty| operands(*ty, &mut state)).collect();
+            // SAFETY: STRING-VIEW: it takes none.
+            let bits = unsafe { function.call_on_bits(&operands) };
+            let nan = if ret == MachineType::F32 {
+                f32::from_bits(bits as u32).is_nan()
+            } else {
+                f64::from_bits(bits).is_nan()
+            };
+            let _ = if nan { results.write_str("nan ") } else { write!(results, "{bits:x} ") };
+        }
+        fingerprint(&results)
+    }
+
+    #[test]
+    fn the_bits_of_functions_are_those_of_their_number() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mathematics.txt");
+        let mut text = format!("mathematics {}\n", math::MATHEMATICS);
+        let mut count = 0;
+        for function in RuntimeFn::ALL.iter().filter(|function| function.signature().1.is_float()) {
+            let _ = writeln!(text, "{} {:016x}", function.symbol(), digest(*function, 4000));
+            count += 1;
+        }
+        assert!(count > 30, "{count}");
+        if std::env::var_os("CEMBRA_REWRITE").is_some() {
+            std::fs::write(path, &text).expect("written");
+        }
+        let known = std::fs::read_to_string(path).expect("the known bits");
+        assert!(
+            known == text,
+            "a function's bits changed: raise `math::MATHEMATICS`, then write the file with CEMBRA_REWRITE=1.\n{text}"
+        );
+    }
+}

@@ -1,45 +1,108 @@
-//! What machine code and this crate agree on: the numbers of the functions in the table, and where the parts of a context
-//! lie. Code that outlives the process that made it is only run by a crate of the same revision.
+//! What machine code, object files and this crate agree on: the numbers of the functions in the table, where the parts of
+//! what both look at lie, and what the mathematical functions come to. Code that outlives the process that made it is only
+//! run by a crate of the same agreement.
+//!
+//! Offsets are given to code generators by [`layout!`] and by nothing else, and the constants that it makes are part of the
+//! text: a type whose layout is missing from [`facts`] has a constant that nobody uses, which the compiler refuses.
 
-use crate::{Context, FaultKind, KernelCall, RuntimeFn};
-use std::fmt::Write as _;
+use crate::c_interface::FaultView;
+use crate::standalone::{LiteralText, Site};
+use crate::{
+    Bytes, Context, FaultKind, KernelCall, ObjectModel, QType, RegisterResult, RuntimeFn, STATUS_FAULT, STATUS_OK,
+    Scalar, math,
+};
+use std::sync::OnceLock;
 
-/// The revision of all this crate and machine code agree on, raised with every change of [`interface`].
-pub const INTERFACE_REVISION: u32 = 3;
+/// The revision of all this crate and machine code agree on, raised with every change of [`interface`]. People tell agreements
+/// apart by it, programs by [`interface_fingerprint`].
+pub const INTERFACE_REVISION: u32 = 4;
 
-/// The agreement as text: the revision, and a line for each function, offset and fault.
+/// A line of the agreement: what is numbered, and its number.
+pub(crate) type Fact = (String, u64);
+
+/// Makes the constants by which code generators and object files know a type's parts, and the list of them for the
+/// agreement. A part is `offset of a.b`, or `size` for all of the type.
+macro_rules! layout {
+    (@name offset of $($field:ident).+) => { concat!($(".", stringify!($field)),+) };
+    (@name size) => { ".size" };
+    (@number offset of $($field:ident).+) => { std::mem::offset_of!(Self, $($field).+) };
+    (@number size) => { size_of::<Self>() };
+    ($owner:ident $(<$lifetime:lifetime>)?: $number:ty {
+        $($(#[$doc:meta])* $vis:vis $constant:ident = ($($part:tt)+);)*
+    }) => {
+        impl $owner $(<$lifetime>)? {
+            $(
+                $(#[$doc])*
+                $vis const $constant: $number = layout!(@number $($part)+) as $number;
+            )*
+
+            /// The parts that others know, for the agreement.
+            pub(crate) const LAYOUT: &[(&str, u64)] = &[
+                $((concat!(stringify!($owner), layout!(@name $($part)+)), Self::$constant as u64)),*
+            ];
+        }
+    };
+}
+pub(crate) use layout;
+
+/// The agreement as text: a line for each function, offset, layout and fault, each with its number.
 #[must_use]
 pub fn interface() -> String {
-    let mut text = format!("revision {INTERFACE_REVISION}\n");
-    let offsets = [
-        ("functions", Context::FUNCTIONS_OFFSET),
-        ("calls", Context::CALLS_OFFSET),
-        ("cancel", Context::CANCEL_OFFSET),
-        ("iterations", Context::ITERATIONS_OFFSET),
-        ("work left", Context::WORK_LEFT_OFFSET),
-        ("fault site", Context::FAULT_SITE_OFFSET),
-        ("fault kind", Context::FAULT_KIND_OFFSET),
-        ("fault operands", Context::FAULT_OPERANDS_OFFSET),
-        ("call size", KernelCall::SIZE),
-        ("call function", KernelCall::FUNCTION_OFFSET),
-        ("call of a kernel", KernelCall::CALL_OFFSET),
-        ("call data", KernelCall::DATA_OFFSET),
+    text(&facts())
+}
+
+/// The number that stands for the whole text of [`interface`]: object files carry it.
+#[must_use]
+pub fn interface_fingerprint() -> u64 {
+    static OWN: OnceLock<u64> = OnceLock::new();
+    *OWN.get_or_init(|| fingerprint(&interface()))
+}
+
+/// Everything that is agreed on, in the order of the text.
+pub(crate) fn facts() -> Vec<Fact> {
+    let mut facts: Vec<Fact> = vec![
+        ("revision".to_owned(), INTERFACE_REVISION.into()),
+        ("mathematics".to_owned(), math::MATHEMATICS.into()),
+        ("status of a success".to_owned(), STATUS_OK as u64),
+        ("status of a fault".to_owned(), STATUS_FAULT as u64),
+        ("status of a missing result".to_owned(), RegisterResult::STATUS_MISSING as u64),
     ];
-    for (name, offset) in offsets {
-        let _ = writeln!(text, "{name} {offset}");
+    let layouts = [
+        Context::LAYOUT,
+        KernelCall::LAYOUT,
+        RegisterResult::LAYOUT,
+        Bytes::LAYOUT,
+        ObjectModel::LAYOUT,
+        LiteralText::LAYOUT,
+        Site::LAYOUT,
+        FaultView::LAYOUT,
+    ];
+    facts.extend(layouts.concat().into_iter().map(|(part, number)| (part.to_owned(), number)));
+    for scalar in Scalar::ALL {
+        let (plain, optional) = (QType::Scalar(scalar), QType::Optional(scalar));
+        for qtype in [&plain, &optional] {
+            facts.push((format!("{qtype}.size"), qtype.layout().size.into()));
+            facts.push((format!("{qtype}.align"), qtype.layout().align.into()));
+        }
+        facts.extend(optional.optional_value_offset().map(|value| (format!("{optional}.value"), value.into())));
     }
-    for (number, function) in RuntimeFn::ALL.iter().enumerate() {
+    facts.extend(RuntimeFn::ALL.iter().enumerate().map(|(number, function)| {
         let (arguments, result) = function.signature();
         let context = if function.takes_context() { " context" } else { "" };
-        let _ = writeln!(text, "function {number} {}{context} {arguments:?} {result:?}", function.symbol());
-    }
-    let _ = writeln!(
-        text,
-        "function {} call_preserving: addresses of a function and of its words",
-        RuntimeFn::CALL_PRESERVING
-    );
-    for kind in FaultKind::ALL {
-        let _ = writeln!(text, "fault {} {}", kind as u32, kind.name());
-    }
-    text
+        (format!("function {}{context} {arguments:?} {result:?}", function.symbol()), number as u64)
+    }));
+    let preserving = "function call_preserving: addresses of a function and of its words";
+    facts.push((preserving.to_owned(), RuntimeFn::CALL_PRESERVING as u64));
+    facts.extend(FaultKind::ALL.map(|kind| (format!("fault {}", kind.name()), kind as u64)));
+    facts
+}
+
+/// An agreement as text.
+pub(crate) fn text(facts: &[Fact]) -> String {
+    facts.iter().map(|(what, number)| format!("{what} {number}\n")).collect()
+}
+
+/// FNV-1a in 64 bits: what guards against accidents need be no more.
+pub(crate) fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

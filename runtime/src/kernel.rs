@@ -2,6 +2,7 @@
 //! on with the next of a row. The interpreter runs rows of them; generated code calls those that have no form in
 //! instructions, through a table in the context.
 
+use crate::interface::layout;
 use crate::{Context, Fault, FramePtr, STATUS_FAULT, STATUS_OK};
 
 /// A kernel. It reads its arguments from frame slots, writes its result to one, and goes on with the call behind its own in
@@ -173,6 +174,15 @@ pub struct RegisterResult {
     bits: u64,
 }
 
+layout! {
+    RegisterResult: u32 {
+        /// Offset of the status, which the first register has.
+        STATUS_OFFSET = (offset of status);
+        /// Offset of the result's bits, which the second register has.
+        BITS_OFFSET = (offset of bits);
+    }
+}
+
 impl RegisterResult {
     /// The status of a call whose result is missing.
     pub const STATUS_MISSING: i32 = 2;
@@ -200,15 +210,17 @@ pub struct KernelCall {
     pub data: *const (),
 }
 
-impl KernelCall {
-    /// The size of an entry in bytes.
-    pub const SIZE: i32 = size_of::<KernelCall>() as i32;
-    /// Offset of the function in an entry.
-    pub const FUNCTION_OFFSET: i32 = std::mem::offset_of!(KernelCall, function) as i32;
-    /// Offset of what a kernel is called with in an entry.
-    pub const CALL_OFFSET: i32 = std::mem::offset_of!(KernelCall, call) as i32;
-    /// Offset of the data in an entry.
-    pub const DATA_OFFSET: i32 = std::mem::offset_of!(KernelCall, data) as i32;
+layout! {
+    KernelCall: i32 {
+        /// The size of an entry in bytes.
+        pub SIZE = (size);
+        /// Offset of the function in an entry.
+        pub FUNCTION_OFFSET = (offset of function);
+        /// Offset of what a kernel is called with in an entry.
+        pub CALL_OFFSET = (offset of call);
+        /// Offset of the data in an entry.
+        pub DATA_OFFSET = (offset of data);
+    }
 }
 
 #[cfg(test)]

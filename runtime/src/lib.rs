@@ -33,7 +33,7 @@ pub use excerpt::Excerpt;
 pub use fields::{Fields, NameError, Names};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
-pub use interface::{INTERFACE_REVISION, interface};
+pub use interface::{INTERFACE_REVISION, interface, interface_fingerprint};
 pub use kernel::{Call, Kernel, KernelCall, KernelChain, RawFunction, RegisterResult};
 pub use optional::Optional;
 pub use qtype::{Extent, FieldOffset, Layout, QType, Scalar, Shape};

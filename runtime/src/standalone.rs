@@ -1,8 +1,10 @@
 //! Models compiled ahead of time: what an object file says of its model, and the evaluator that runs it with nothing but
 //! this crate. Files are written by `cembra build`; what they agree on with this crate is in `interface.rs`.
 
+use crate::interface::layout;
 use crate::{
-    Cancellation, Context, Fault, FaultKind, Frame, INTERFACE_REVISION, RawFunction, STATUS_OK, Slot, Text, math,
+    Cancellation, Context, Fault, FaultKind, Frame, INTERFACE_REVISION, RawFunction, STATUS_OK, Slot, Text,
+    interface_fingerprint, math,
 };
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,6 +16,7 @@ use std::marker::PhantomData;
 pub struct ObjectModel {
     revision: u32,
     frame_bytes: u32,
+    interface: u64,
     function: RawFunction,
     texts: *const LiteralText,
     text_count: u64,
@@ -28,14 +31,16 @@ unsafe impl Sync for ObjectModel {}
 
 /// A text that frames hold from the start: machine code has no addresses in it.
 #[repr(C)]
-struct LiteralText {
+#[derive(Debug)]
+pub(crate) struct LiteralText {
     slot: u64,
     text: Text<'static>,
 }
 
 /// An operator that can fail.
 #[repr(C)]
-struct Site {
+#[derive(Debug)]
+pub(crate) struct Site {
     step: u32,
     start: u32,
     end: u32,
@@ -44,25 +49,54 @@ struct Site {
     result: Text<'static>,
 }
 
-impl ObjectModel {
-    /// Offset of the revision, 4 bytes.
-    pub const REVISION_OFFSET: u32 = std::mem::offset_of!(ObjectModel, revision) as u32;
-    /// Offset of the size of frames, 4 bytes.
-    pub const FRAME_BYTES_OFFSET: u32 = std::mem::offset_of!(ObjectModel, frame_bytes) as u32;
-    /// Offset of the pointer to the function.
-    pub const FUNCTION_OFFSET: u32 = std::mem::offset_of!(ObjectModel, function) as u32;
-    /// Offset of the pointer to the table of texts; their number follows it.
-    pub const TEXTS_OFFSET: u32 = std::mem::offset_of!(ObjectModel, texts) as u32;
-    /// Offset of the pointer to the table of sites, in the order of their steps; their number follows it.
-    pub const SITES_OFFSET: u32 = std::mem::offset_of!(ObjectModel, sites) as u32;
-    /// The size of all of it.
-    pub const SIZE: u32 = size_of::<ObjectModel>() as u32;
+layout! {
+    ObjectModel: u32 {
+        /// Offset of the revision, 4 bytes.
+        pub REVISION_OFFSET = (offset of revision);
+        /// Offset of the size of frames, 4 bytes.
+        pub FRAME_BYTES_OFFSET = (offset of frame_bytes);
+        /// Offset of the fingerprint of the agreement that the file was made for, 8 bytes.
+        pub INTERFACE_OFFSET = (offset of interface);
+        /// Offset of the pointer to the function.
+        pub FUNCTION_OFFSET = (offset of function);
+        /// Offset of the pointer to the table of texts.
+        pub TEXTS_OFFSET = (offset of texts);
+        /// Offset of the number of texts, 8 bytes.
+        pub TEXT_COUNT_OFFSET = (offset of text_count);
+        /// Offset of the pointer to the table of sites, in the order of their steps.
+        pub SITES_OFFSET = (offset of sites);
+        /// Offset of the number of sites, 8 bytes.
+        pub SITE_COUNT_OFFSET = (offset of site_count);
+        /// The size of all of it.
+        pub SIZE = (size);
+    }
+}
 
+layout! {
+    LiteralText: u32 {
+        SLOT_OFFSET = (offset of slot);
+        TEXT_OFFSET = (offset of text);
+        SIZE = (size);
+    }
+}
+
+layout! {
+    Site: u32 {
+        STEP_OFFSET = (offset of step);
+        START_OFFSET = (offset of start);
+        END_OFFSET = (offset of end);
+        OPERATOR_OFFSET = (offset of operator);
+        RESULT_OFFSET = (offset of result);
+        SIZE = (size);
+    }
+}
+
+impl ObjectModel {
     /// The size of an entry of the table of texts: the slot as 8 bytes, then the text.
-    pub const TEXT_SIZE: u32 = size_of::<LiteralText>() as u32;
+    pub const TEXT_SIZE: u32 = LiteralText::SIZE;
     /// The size of an entry of the table of sites: step, start and end of the span as 4 bytes each, 4 unused ones, the
     /// name of the operator, the type of its result.
-    pub const SITE_SIZE: u32 = size_of::<Site>() as u32;
+    pub const SITE_SIZE: u32 = Site::SIZE;
 
     fn texts(&self) -> &[LiteralText] {
         // SAFETY: OBJECT-MODEL: the table has so many entries.
@@ -90,7 +124,8 @@ unsafe fn table<T>(first: *const T, count: u64) -> &'static [T] {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The object file was made by a cembra whose machine code agrees with another revision of this crate.
+    /// The object file was made by a cembra whose machine code agrees with another revision of this crate, or with one of the
+    /// same revision that is laid out otherwise.
     Revision = 2,
     /// The thread's floating-point mode is not the default: results would differ.
     FloatMode = 3,
@@ -255,7 +290,7 @@ impl AnyEvaluator {
     /// The object file is of another revision, or the thread's floating-point mode is not the default.
     // SAFETY: OBJECT-MODEL, promised by the caller.
     pub(crate) unsafe fn new(model: &'static ObjectModel) -> Result<AnyEvaluator, Refusal> {
-        if model.revision != INTERFACE_REVISION {
+        if (model.revision, model.interface) != (INTERFACE_REVISION, interface_fingerprint()) {
             return Err(Refusal::Revision);
         }
         if !math::default_float_mode() {
@@ -329,5 +364,74 @@ impl AnyEvaluator {
     /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.
     pub(crate) fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.context.set_cancellation(token);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::c_interface::{EvaluatorHandle, cembra_evaluator_new};
+    use crate::interface::{facts, fingerprint, text};
+
+    /// A model of an agreement, which does nothing.
+    fn model(revision: u32, interface: u64) -> &'static ObjectModel {
+        // SAFETY: CALL, of which it asks nothing.
+        unsafe extern "C" fn nothing(_: *const u8, _: *mut u8, _: *mut u8, _: *mut Context) -> i32 {
+            STATUS_OK
+        }
+        let (texts, sites) = (std::ptr::null(), std::ptr::null());
+        let model = ObjectModel {
+            revision,
+            frame_bytes: 0,
+            interface,
+            function: nothing,
+            texts,
+            text_count: 0,
+            sites,
+            site_count: 0,
+        };
+        Box::leak(Box::new(model))
+    }
+
+    /// Why there is no evaluator in Rust, and what a program in C is told.
+    fn refusal(revision: u32, interface: u64) -> (Option<Refusal>, i32) {
+        let model = model(revision, interface);
+        let mut handle: Option<Box<EvaluatorHandle>> = None;
+        // SAFETY: OBJECT-MODEL: it has no tables, and a function that does nothing; C-HANDLE: the place can be written.
+        let (made, status) = unsafe { (AnyEvaluator::new(model), cembra_evaluator_new(model, &raw mut handle)) };
+        assert_eq!(handle.is_some(), status == STATUS_OK);
+        (made.err(), status)
+    }
+
+    #[test]
+    fn a_model_of_another_layout_is_refused_whatever_its_revision() {
+        let own = facts();
+        assert_eq!(fingerprint(&text(&own)), interface_fingerprint());
+        assert_eq!(refusal(INTERFACE_REVISION, interface_fingerprint()), (None, STATUS_OK));
+        let refused = (Some(Refusal::Revision), Refusal::Revision as i32);
+        assert_eq!(refusal(INTERFACE_REVISION - 1, interface_fingerprint()), refused);
+        for at in 0..own.len() {
+            let (mut moved, mut forgotten) = (own.clone(), own.clone());
+            moved[at].1 += 8;
+            forgotten.remove(at);
+            for other in [moved, forgotten] {
+                assert_eq!(refusal(INTERFACE_REVISION, fingerprint(&text(&other))), refused, "{}", own[at].0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_agreement_has_a_line_for_what_machine_code_looks_at() {
+        let text = crate::interface();
+        for line in [
+            format!("Context.rounds_left {}", Context::ROUNDS_LEFT_OFFSET),
+            format!("Context.fault.operands {}", Context::FAULT_OPERANDS_OFFSET),
+            format!("ObjectModel.sites {}", ObjectModel::SITES_OFFSET),
+            format!("Site.size {}", ObjectModel::SITE_SIZE),
+            "OPTIONAL_FLOAT32.value 4".to_owned(),
+            format!("mathematics {}", math::MATHEMATICS),
+        ] {
+            assert!(text.lines().any(|known| known == line), "{line}\n{text}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `Text` and `Bytes`: how strings are held in a frame: views (pointer and length) into memory that somebody else keeps
 //! alive for the whole call: the caller's input, the plan's literals, or the arena of the call.
 
+use crate::interface::layout;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -21,6 +22,14 @@ pub struct Bytes<'a> {
 #[repr(transparent)]
 #[derive(Clone, Copy, Default)]
 pub struct Text<'a>(Bytes<'a>);
+
+layout! {
+    Bytes<'static>: u32 {
+        POINTER_OFFSET = (offset of ptr);
+        LENGTH_OFFSET = (offset of len);
+        SIZE = (size);
+    }
+}
 
 impl<'a> Bytes<'a> {
     /// The view of `bytes`.

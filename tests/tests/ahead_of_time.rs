@@ -2,6 +2,7 @@
 //! `docs/examples/ahead-of-time` in C and in Rust gives what the interpreter gives, row by row.
 
 use cembra::{Backend, FaultKind, Model, Optional, Options, ScalarValue, Target, Value};
+use cembra_runtime::{INTERFACE_REVISION, Refusal, interface_fingerprint};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -137,6 +138,18 @@ fn check(program: &Path) {
     assert!((50..500).contains(&faults), "{faults} faults");
 }
 
+/// The example's program in C, linked with the object file of a folder.
+fn linked(folder: &Path) -> PathBuf {
+    let (program, runtime) = (folder.join("parcel"), runtime());
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/include");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"]).arg(&program);
+    cc.arg("-I").arg(&include).arg("-I").arg(folder).arg(example("main.c"));
+    cc.arg(folder.join("parcel.o")).arg(runtime.join("libcembra_runtime.a"));
+    succeed(cc.args(["-lpthread", "-ldl", "-lm"]));
+    program
+}
+
 #[test]
 fn a_program_in_c_gives_the_same() {
     if !has_c_compiler() {
@@ -144,15 +157,30 @@ fn a_program_in_c_gives_the_same() {
     }
     for target in [Target::host(), Target::host().native_features()] {
         let folder = compiled(&target);
-        let (program, runtime) = (folder.path().join("parcel"), runtime());
-        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/include");
-        let mut cc = Command::new("cc");
-        cc.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"]).arg(&program);
-        cc.arg("-I").arg(&include).arg("-I").arg(folder.path()).arg(example("main.c"));
-        cc.arg(folder.path().join("parcel.o")).arg(runtime.join("libcembra_runtime.a"));
-        succeed(cc.args(["-lpthread", "-ldl", "-lm"]));
-        check(&program);
+        check(&linked(folder.path()));
     }
+}
+
+/// A file that says that it was made for a runtime laid out otherwise is not run, though its revision is the runtime's.
+#[test]
+fn an_object_file_of_another_layout_is_refused() {
+    if !has_c_compiler() {
+        return;
+    }
+    let folder = compiled(&Target::host());
+    let path = folder.path().join("parcel.o");
+    let mut file = fs::read(&path).expect("read");
+    let own = [u64::from(INTERFACE_REVISION), interface_fingerprint()].map(u64::to_ne_bytes);
+    // The revision, the size of frames, and the layouts that machine code was made for.
+    let is_model = |bytes: &[u8]| bytes[..4] == own[0][..4] && bytes[8..] == own[1];
+    let found: Vec<usize> =
+        file.windows(16).enumerate().filter(|(_, bytes)| is_model(bytes)).map(|(at, _)| at).collect();
+    let [model] = found[..] else { panic!("{found:?}") };
+    file[model + 8] ^= 1;
+    fs::write(&path, file).expect("written");
+    let output = Command::new(linked(folder.path())).stdin(Stdio::null()).output().expect("the program runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && told.trim() == Refusal::Revision.message(), "{told}");
 }
 
 /// A compiler of a program in Rust that links with the runtime and these object files.

@@ -403,6 +403,20 @@ fn files_are_not_long() {
     }
 }
 
+/// Where parts of a type lie is told to code generators by one macro, which writes it into the agreement of object files.
+#[test]
+fn offsets_are_part_of_the_agreement() {
+    let word = ["offset", "_of!("].concat();
+    for folder in ["runtime/src/", "crates/native/src/"] {
+        for (name, text) in sources().into_iter().filter(|(name, _)| name.starts_with(folder)) {
+            let library = text.split("#[cfg(test)]").next().unwrap_or_default();
+            // How far the rows of one call have come is known to nobody else.
+            let known = ["runtime/src/interface.rs", "crates/native/src/lanes/strips.rs"].contains(&name.as_str());
+            assert_eq!(code(library).any(|line| line.contains(&word)), known, "{name}: use `layout!`");
+        }
+    }
+}
+
 #[test]
 fn lints_are_expected_with_reasons_and_not_allowed() {
     let (attribute, inner) = (["#[", "allow("].concat(), ["#![", "allow("].concat());

@@ -2,7 +2,7 @@
 //! need the feature `cross-targets`.
 
 use cembra::{Model, Options, Target};
-use cembra_runtime::{INTERFACE_REVISION, ObjectModel};
+use cembra_runtime::{INTERFACE_REVISION, ObjectModel, interface_fingerprint};
 use object::{
     Architecture, BinaryFormat, Endianness, Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind,
 };
@@ -79,8 +79,9 @@ fn files_are_of_their_platform_and_whole() {
             }
         };
         assert_eq!(number(ObjectModel::REVISION_OFFSET, 4), u64::from(INTERFACE_REVISION), "{triple}");
-        assert_eq!(number(ObjectModel::TEXTS_OFFSET + 8, 8), 3, "{triple}: texts");
-        assert!(number(ObjectModel::SITES_OFFSET + 8, 8) >= 4, "{triple}: sites");
+        assert_eq!(number(ObjectModel::INTERFACE_OFFSET, 8), interface_fingerprint(), "{triple}");
+        assert_eq!(number(ObjectModel::TEXT_COUNT_OFFSET, 8), 3, "{triple}: texts");
+        assert!(number(ObjectModel::SITE_COUNT_OFFSET, 8) >= 4, "{triple}: sites");
         // The entry is found through a relocation, to the function or to its section.
         let at = |offset: u64| offset.wrapping_sub(start as u64) == u64::from(ObjectModel::FUNCTION_OFFSET);
         let (_, entry) = section.relocations().find(|(offset, _)| at(*offset)).expect("the entry");

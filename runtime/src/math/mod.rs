@@ -22,6 +22,10 @@ pub use fused::{in_software_f32, in_software_f64};
 use crate::RuntimeFn;
 use arithmetic::Plain;
 
+/// The number of what the functions here come to, raised with every change of any function's bits: machine code has their
+/// texts in it, and files of it outlive the process. `runtime/tests/interface.rs` notices a change.
+pub const MATHEMATICS: u32 = 1;
+
 macro_rules! functions {
     ($($(#[$doc:meta])* $variant:ident: $name:ident($($arg:ident),*: $ty:ty) = $text:path;)*) => {
         $(

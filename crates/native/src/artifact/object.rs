@@ -5,7 +5,7 @@ use super::code::{self, signature};
 use super::isa::{self, Target, Tier};
 use crate::error::{Error, ErrorKind};
 use cembra_plan::{Binding, Plan, StepId};
-use cembra_runtime::{INTERFACE_REVISION, ObjectModel};
+use cembra_runtime::{INTERFACE_REVISION, ObjectModel, interface_fingerprint};
 use cembra_value::{Budget, ScalarValue, Value};
 use cranelift_codegen::ir::Endianness;
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleError};
@@ -189,9 +189,10 @@ impl File<'_> {
             }
         };
         put(ObjectModel::REVISION_OFFSET, &INTERFACE_REVISION.to_le_bytes());
+        put(ObjectModel::INTERFACE_OFFSET, &interface_fingerprint().to_le_bytes());
         put(ObjectModel::FRAME_BYTES_OFFSET, &frame_bytes.to_le_bytes());
-        put(ObjectModel::TEXTS_OFFSET + 8, &texts.1.to_le_bytes());
-        put(ObjectModel::SITES_OFFSET + 8, &sites.1.to_le_bytes());
+        put(ObjectModel::TEXT_COUNT_OFFSET, &texts.1.to_le_bytes());
+        put(ObjectModel::SITE_COUNT_OFFSET, &sites.1.to_le_bytes());
         let id = self.declare("model", Linkage::Export)?;
         let mut data = description(&bytes);
         let function = self.module.declare_func_in_data(function, &mut data);

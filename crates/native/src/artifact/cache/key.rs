@@ -146,4 +146,21 @@ mod tests {
         }
         assert_eq!(hash_surroundings(&baseline, versions).finalize(), found[0]);
     }
+
+    #[test]
+    fn an_entry_of_another_layout_is_not_opened() {
+        let isas = isa::of(&Target::host(), Tier::Optimised).expect("a target");
+        let key = |interface: &str| Key(hash_surroundings(&isas, ["0.1.0", "a", "0.135.8", interface]).finalize());
+        let text = interface();
+        let (own, code) = (key(&text), [0x90, 0xc3]);
+        assert_eq!(key(&text).open(&own.seal(&code, 0)), Some((&code[..], 0)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().any(|line| line.starts_with("Context.rounds_left ")), "{text}");
+        for at in 0..lines.len() {
+            let moved = format!("{}0", lines[at]);
+            let other = key(&([&lines[..at], &[&moved], &lines[at + 1..]].concat().join("\n") + "\n"));
+            assert_eq!(own.open(&other.seal(&code, 0)), None, "{moved}");
+            assert_ne!(own.file_name(), other.file_name(), "{moved}");
+        }
+    }
 }
