@@ -25,7 +25,7 @@ pub(crate) static EXPORT: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| export_types("annotation.export", args)),
+    typing: Typing::Rule(|args| export_types(EXPORT.name, args)),
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
     laws: &[],
     examples: &[ex("annotation.export(2, \"half\") * 2", "4")],
@@ -39,7 +39,7 @@ pub(crate) static EXPORT_VALUE: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| export_types("annotation.export_value", args)),
+    typing: Typing::Rule(|args| export_types(EXPORT_VALUE.name, args)),
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
     laws: &[],
     examples: &[ex("annotation.export_value(4, \"tag\", true)", "4")],
@@ -64,7 +64,7 @@ pub(crate) static NAME: OpDef = OpDef {
     name: "annotation.name",
     summary: "`expr`, which has this name for people.",
     params: &[param("expr"), param("name")],
-    meaning: Meaning::Instantiate(|g, args| annotated(g, "annotation.name", args, &[Scalar::Text])),
+    meaning: Meaning::Instantiate(|g, args| annotated(g, NAME.name, args, &[Scalar::Text])),
     examples: &[ex("annotation.name(1 + 1, \"sum\")", "2")],
     ..HIGHER_ORDER
 };
@@ -82,7 +82,7 @@ pub(crate) static SOURCE_LOCATION: OpDef = OpDef {
     ],
     meaning: Meaning::Instantiate(|g, args| {
         let wanted = [Scalar::Text, Scalar::Text, Scalar::Int32, Scalar::Int32, Scalar::Text];
-        annotated(g, "annotation.source_location", args, &wanted)
+        annotated(g, SOURCE_LOCATION.name, args, &wanted)
     }),
     examples: &[ex("annotation.source_location(1 + 1, \"f\", \"f.py\", 7, 3, \"1 + 1\")", "2")],
     ..HIGHER_ORDER
@@ -93,7 +93,7 @@ pub(crate) static QTYPE: OpDef = OpDef {
     summary: "`expr`, which must be of this type: an error while types are found if it is of another.",
     params: &[param("expr"), param("qtype")],
     meaning: Meaning::Instantiate(|g, args| {
-        let (wanted, found) = (type_at(g, "annotation.qtype", args, 1)?, g.qtype(args[0]));
+        let (wanted, found) = (type_at(g, QTYPE.name, args, 1)?, g.qtype(args[0]));
         if found == wanted {
             return Ok(args[0]);
         }

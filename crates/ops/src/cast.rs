@@ -4,7 +4,7 @@
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{Weak, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
-use crate::{OpId, Registry, Rule, id};
+use crate::{OpId, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Shift, Tape, Un, Val};
 use cembra_value::{ScalarValue, Value};
@@ -170,7 +170,7 @@ pub(crate) static TO_BOOLEAN: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Strict,
     faults: &[],
-    typing: Typing::Rule(|args| cast_types("core.to_bool", Scalar::Boolean, args)),
+    typing: Typing::Rule(|args| cast_types(TO_BOOLEAN.name, Scalar::Boolean, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> bool { x }, SAME),
         strict!(|x: i32| -> bool { x != 0 }, TO_BOOL),
@@ -191,7 +191,7 @@ pub(crate) static TO_INT32: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Strict,
     faults: &[FaultKind::CastRange],
-    typing: Typing::Rule(|args| cast_types("core.to_int32", Scalar::Int32, args)),
+    typing: Typing::Rule(|args| cast_types(TO_INT32.name, Scalar::Int32, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> i32 { i32::from(x) }, FROM_BOOL_RULE_I32),
         strict!(|x: i32| -> i32 { x }, SAME),
@@ -216,7 +216,7 @@ pub(crate) static TO_INT64: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Strict,
     faults: &[FaultKind::CastRange],
-    typing: Typing::Rule(|args| cast_types("core.to_int64", Scalar::Int64, args)),
+    typing: Typing::Rule(|args| cast_types(TO_INT64.name, Scalar::Int64, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> i64 { i64::from(x) }, FROM_BOOL_RULE_I64),
         strict!(|x: i32| -> i64 { i64::from(x) }, TO_I64),
@@ -237,7 +237,7 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Strict,
     faults: &[FaultKind::CastRange],
-    typing: Typing::Rule(|args| cast_types("core.to_uint64", Scalar::UInt64, args)),
+    typing: Typing::Rule(|args| cast_types(TO_UINT64.name, Scalar::UInt64, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> u64 { u64::from(x) }, FROM_BOOL_RULE_I64),
         strict!(try |x: i32| -> u64 { u64::try_from(x).map_err(|_| range(u64::from(x.cast_unsigned()))) }, I32_TO_UNSIGNED),
@@ -258,7 +258,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Strict,
     faults: &[],
-    typing: Typing::Rule(|args| cast_types("core.to_float32", Scalar::Float32, args)),
+    typing: Typing::Rule(|args| cast_types(TO_FLOAT32.name, Scalar::Float32, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> f32 { f32::from(x) }, FROM_BOOL_RULE_F32),
         strict!(|x: i32| -> f32 { x as f32 }, TO_F32),
@@ -279,7 +279,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Strict,
     faults: &[],
-    typing: Typing::Rule(|args| cast_types("core.to_float64", Scalar::Float64, args)),
+    typing: Typing::Rule(|args| cast_types(TO_FLOAT64.name, Scalar::Float64, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> f64 { f64::from(x) }, FROM_BOOL_RULE_F64),
         strict!(|x: i32| -> f64 { f64::from(x) }, TO_F64),
@@ -300,7 +300,7 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Strict,
     faults: &[],
-    typing: Typing::Rule(|args| cast_types("core._to_weak_float", Scalar::WeakFloat, args)),
+    typing: Typing::Rule(|args| cast_types(TO_WEAK_FLOAT.name, Scalar::WeakFloat, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> Weak { Weak(f64::from(x)) }, FROM_BOOL_RULE_F64),
         strict!(|x: i32| -> Weak { Weak(f64::from(x)) }, TO_F64),
@@ -338,10 +338,10 @@ pub(crate) fn cast_to(
     let mut result = arg;
     if from.scalar() != Some(to) {
         let operator = cast_operator(to).ok_or_else(|| not_allowed(&format!("a cast to {to}"), &from))?;
-        result = graph.apply(Registry::standard().get(operator).name, &[arg])?;
+        result = graph.apply(operator, &[arg])?;
     }
     if optional && !from.is_optional() {
-        result = graph.apply("core.to_optional", &[result])?;
+        result = graph.apply(id::TO_OPTIONAL, &[result])?;
     }
     Ok(result)
 }

@@ -3,6 +3,7 @@
 //! bytes in a frame may be anything, and are never looked at.
 
 use crate::definition::{Expansion, NodeHandle};
+use crate::id;
 use crate::typing::TypeFault;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -60,7 +61,7 @@ pub(crate) fn literal_integer(value: Option<&Value>) -> Option<i64> {
 /// A field of a value, by a position that it has.
 pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
     let index = graph.literal(Value::from(index as i64));
-    graph.apply("core.get_nth", &[value, index])
+    graph.apply(id::GET_NTH, &[value, index])
 }
 
 /// What stands for `core.get_nth` of an optional and a literal index: layouts know the fields of tuples only.
@@ -71,13 +72,13 @@ pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<
     let index = literal_integer(graph.value(args[1]).as_ref());
     match (graph.qtype(args[0]), index) {
         (QType::Optional(_), Some(0)) => {
-            let has = graph.apply("core.has", &args[..1])?;
+            let has = graph.apply(id::HAS, &args[..1])?;
             let [yes, no] = [true, false].map(|flag| graph.literal(Value::from(flag)));
-            graph.apply("core.where", &[has, yes, no])
+            graph.apply(id::WHERE, &[has, yes, no])
         }
         (QType::Optional(scalar), Some(1)) => {
             let zero = graph.literal(Value::Scalar(zero(scalar)));
-            graph.apply("core.presence_or", &[args[0], zero])
+            graph.apply(id::PRESENCE_OR, &[args[0], zero])
         }
         (found, _) => Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0))),
     }

@@ -2,7 +2,7 @@
 
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
-use crate::{Recording, RegisterFn};
+use crate::{OpId, Recording, RegisterFn};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
 use cembra_tape::{Cell, Tape};
@@ -186,7 +186,7 @@ pub trait Expansion {
     ///
     /// # Errors
     /// The operator does not take these types.
-    fn apply(&mut self, operator: &'static str, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault>;
+    fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault>;
 }
 
 /// Why a function or a sequence could not be put to use.

@@ -4,6 +4,7 @@
 use crate::compound::field;
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
+use crate::id;
 use crate::qtype::{decayed, type_at};
 use crate::typing::TypeFault;
 use cembra_runtime::{QType, Scalar};
@@ -35,13 +36,13 @@ const DERIVED: OpDef = OpDef { params: &[param("derived_qtype"), param("value")]
 pub(crate) static UPCAST: OpDef = OpDef {
     name: "derived_qtype.upcast",
     summary: "The value, which is of the type, as one of the type that it is made of; a value of a type that is made of no other is itself.",
-    meaning: Meaning::Instantiate(|g, args| match operands(g, "derived_qtype.upcast", args, QType::clone)? {
+    meaning: Meaning::Instantiate(|g, args| match operands(g, UPCAST.name, args, QType::clone)? {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
-            Ok(g.apply("core.to_float64", &args[1..])?)
+            Ok(g.apply(id::TO_FLOAT64, &args[1..])?)
         }
         QType::Tuple(names) if names.names().is_some() => {
             let fields = fields(g, args[1], names.len())?;
-            Ok(g.apply("core.make_tuple", &fields)?)
+            Ok(g.apply(id::MAKE_TUPLE, &fields)?)
         }
         _ => Ok(args[1]),
     }),
@@ -55,16 +56,16 @@ pub(crate) static UPCAST: OpDef = OpDef {
 pub(crate) static DOWNCAST: OpDef = OpDef {
     name: "derived_qtype.downcast",
     summary: "The value as one of the type, which is made of the value's type.",
-    meaning: Meaning::Instantiate(|g, args| match operands(g, "derived_qtype.downcast", args, decayed)? {
+    meaning: Meaning::Instantiate(|g, args| match operands(g, DOWNCAST.name, args, decayed)? {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
-            Ok(g.apply("core._to_weak_float", &args[1..])?)
+            Ok(g.apply(id::TO_WEAK_FLOAT, &args[1..])?)
         }
         QType::Tuple(types) => {
             let Some(names) = types.names() else { return Ok(args[1]) };
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
             let mut operands = vec![g.literal(Value::text(names.join(",")))];
             operands.extend(fields(g, args[1], types.len())?);
-            Ok(g.apply("namedtuple.make", &operands)?)
+            Ok(g.apply(id::MAKE_NAMED, &operands)?)
         }
         _ => Ok(args[1]),
     }),

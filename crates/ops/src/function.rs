@@ -2,6 +2,7 @@
 //! that is made while types are found, so that no function is left for the backends; a loop is structure they know.
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, PresenceRule, Stop, Typing, ex, param};
+use crate::id;
 use crate::typing::TypeFault;
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
@@ -29,7 +30,7 @@ pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {
 /// A field of a tuple.
 pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
     let index = integer(graph, index as i64);
-    graph.apply("core.get_nth", &[tuple, index])
+    graph.apply(id::GET_NTH, &[tuple, index])
 }
 
 /// All fields of a tuple.
@@ -68,7 +69,7 @@ pub(crate) static APPLY_VARARGS: OpDef = OpDef {
             return Err(TypeFault::mismatch("core.apply_varargs expects a tuple as its last argument", None).into());
         };
         let mut all = others.to_vec();
-        all.extend(fields(g, "core.apply_varargs", *last, args.len() - 1)?);
+        all.extend(fields(g, APPLY_VARARGS.name, *last, args.len() - 1)?);
         g.call(args[0], &all)
     }),
     examples: &[ex("core.apply_varargs(math.add, (1, 2))", "3")],
@@ -82,13 +83,13 @@ pub(crate) static MAP_TUPLE: OpDef = OpDef {
     params: &[param("op"), param("tuple"), param("args")],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
-        let mut mapped = fields(g, "core.map_tuple", args[1], 1)?;
+        let mut mapped = fields(g, MAP_TUPLE.name, args[1], 1)?;
         let mut call = args[1..].to_vec();
         for field in &mut mapped {
             call[0] = *field;
             *field = g.call(args[0], &call)?;
         }
-        Ok(g.apply("core.make_tuple", &mapped)?)
+        Ok(g.apply(id::MAKE_TUPLE, &mapped)?)
     }),
     examples: &[
         ex("core.map_tuple(math.neg, (1, 2.5f32))", "(-1, -2.5)"),
@@ -103,7 +104,7 @@ pub(crate) static REDUCE_TUPLE: OpDef = OpDef {
     summary: "The fields of a tuple taken together by a function of two arguments, from left to right. One field is itself.",
     params: &[param("op"), param("tuple")],
     meaning: Meaning::Instantiate(|g, args| {
-        let fields = fields(g, "core.reduce_tuple", args[1], 1)?;
+        let fields = fields(g, REDUCE_TUPLE.name, args[1], 1)?;
         let Some((first, others)) = fields.split_first() else {
             return Err(TypeFault::mismatch("core.reduce_tuple expects at least one field", Some(1)).into());
         };

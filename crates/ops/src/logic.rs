@@ -4,7 +4,7 @@
 use crate::definition::{BINARY, Expansion, Law, Meaning, NodeHandle, OpDef, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
-use crate::{Promotion, Rule};
+use crate::{OpId, Promotion, Rule, id};
 use cembra_runtime::{Bytes, QType, Scalar, Text};
 use cembra_tape::{Cell, Presence};
 use cembra_value::{ScalarValue, Value};
@@ -129,7 +129,7 @@ fn logical_if_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let values = &args[1..];
     let common = common_type(values[0].qtype, values[1].qtype)
         .and_then(|so_far| common_type(&so_far, values[2].qtype))
-        .ok_or_else(|| no_common_type("bool.logical_if", values))?;
+        .ok_or_else(|| no_common_type(LOGICAL_IF.name, values))?;
     let operands = smallvec![condition.to_optional(), common.clone(), common.clone(), common.clone()];
     Ok(Signature { operands, ret: common })
 }
@@ -225,7 +225,7 @@ fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> Result<NodeHandle, Typ
         qtype if is_mask(&qtype) => Ok(arg),
         _ => {
             let yes = graph.literal(Value::Scalar(ScalarValue::Boolean(true)));
-            graph.apply("core.equal", &[arg, yes])
+            graph.apply(id::EQUAL, &[arg, yes])
         }
     }
 }
@@ -233,8 +233,8 @@ fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> Result<NodeHandle, Typ
 fn expand_logic(
     graph: &mut dyn Expansion,
     args: &[NodeHandle],
-    on_masks: &'static str,
-    on_booleans: &'static str,
+    on_masks: OpId,
+    on_booleans: OpId,
 ) -> Result<NodeHandle, TypeFault> {
     let masks = args.iter().any(|a| matches!(graph.qtype(*a), QType::Nothing) || is_mask(&graph.qtype(*a)));
     if !masks {
@@ -252,7 +252,7 @@ pub(crate) static AND: OpDef = OpDef {
     summary: "The `and` of the text language: `core.presence_and` if one operand is a mask, else `bool.logical_and`.",
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| logic_types("and", args)),
-    meaning: Meaning::Expand(|g, args| expand_logic(g, args, "core.presence_and", "bool.logical_and")),
+    meaning: Meaning::Expand(|g, args| expand_logic(g, args, id::PRESENCE_AND, id::LOGICAL_AND)),
     examples: &[ex("1 < 2 and true", "present"), ex("true and false", "false")],
     ..BINARY
 };
@@ -262,7 +262,7 @@ pub(crate) static OR: OpDef = OpDef {
     summary: "The `or` of the text language: `core.presence_or` if one operand is a mask, else `bool.logical_or`.",
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| logic_types("or", args)),
-    meaning: Meaning::Expand(|g, args| expand_logic(g, args, "core.presence_or", "bool.logical_or")),
+    meaning: Meaning::Expand(|g, args| expand_logic(g, args, id::PRESENCE_OR, id::LOGICAL_OR)),
     examples: &[ex("1 > 2 or 1 < 2", "present"), ex("false or missing[bool]", "optional_boolean{NA}")],
     ..BINARY
 };
@@ -272,7 +272,7 @@ pub(crate) static NOT: OpDef = OpDef {
     summary: "The `not` of the text language: `core.presence_not` of a mask, `bool.logical_not` of a boolean.",
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| logic_types("not", args)),
-    meaning: Meaning::Expand(|g, args| expand_logic(g, args, "core.presence_not", "bool.logical_not")),
+    meaning: Meaning::Expand(|g, args| expand_logic(g, args, id::PRESENCE_NOT, id::LOGICAL_NOT)),
     examples: &[ex("not 1 < 2", "missing"), ex("not false", "true")],
     ..UNARY
 };
@@ -295,7 +295,7 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
     typing: Typing::Rule(short_where_types),
     meaning: Meaning::Expand(|g, args| {
         let condition = as_mask(g, args[0])?;
-        g.apply("core.where", &[condition, args[1], args[2]])
+        g.apply(id::WHERE, &[condition, args[1], args[2]])
     }),
     examples: &[
         ex("where(1 < 2, 10, 20)", "10"),

@@ -3,6 +3,7 @@
 
 use crate::compound::{field, field_count, field_name, field_type, position};
 use crate::definition::{Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
+use crate::id;
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Excerpt, Fields, Names, QType};
@@ -151,7 +152,7 @@ fn union_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     }
     let (first, second) = (args[0].qtype, args[1].qtype);
     let fields = union_fields(first, second);
-    check_count("namedtuple.union", fields.len())?;
+    check_count(UNION.name, fields.len())?;
     let types = fields.iter().filter_map(|(of_second, at)| field_type(if *of_second { second } else { first }, *at));
     let types: Vec<QType> = types.collect();
     let named = Names::parse(&union_names(first, second, &fields)).ok().and_then(|names| Fields::named(names, types));
@@ -178,7 +179,7 @@ pub(crate) static UNION: OpDef = OpDef {
         for (of_second, index) in fields {
             operands.push(field(graph, args[usize::from(of_second)], index)?);
         }
-        graph.apply("namedtuple.make", &operands)
+        graph.apply(id::MAKE_NAMED, &operands)
     }),
     laws: &[],
     examples: &[ex(

@@ -52,7 +52,7 @@ pub(crate) static HAS: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| unary_types("core.has", args, |_, optional| QType::of(Scalar::Unit, optional))),
+    typing: Typing::Rule(|args| unary_types(HAS.name, args, |_, optional| QType::of(Scalar::Unit, optional))),
     meaning: unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("has(missing[text])", "missing"), ex("has(OPTIONAL_INT32{5})", "present"), ex("has(5)", "unit")],
@@ -71,7 +71,7 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| unary_types("core.presence_not", args, |_, _| QType::MASK)),
+    typing: Typing::Rule(|args| unary_types(PRESENCE_NOT.name, args, |_, _| QType::MASK)),
     meaning: unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
@@ -86,7 +86,7 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| unary_types("core.to_optional", args, |scalar, _| QType::Optional(scalar))),
+    typing: Typing::Rule(|args| unary_types(TO_OPTIONAL.name, args, |scalar, _| QType::Optional(scalar))),
     meaning: unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "optional_int32{5}")],
@@ -106,14 +106,14 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[FaultKind::MissingValue],
-    typing: Typing::Rule(|args| unary_types("core.get_optional_value", args, |scalar, _| QType::Scalar(scalar))),
+    typing: Typing::Rule(|args| unary_types(GET_OPTIONAL_VALUE.name, args, |scalar, _| QType::Scalar(scalar))),
     meaning: unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
     laws: &[],
     examples: &[ex("get_optional_value(OPTIONAL_INT32{5})", "5"), ex("get_optional_value(5)", "5")],
 };
 
 fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let scalar = expect_scalar("core.presence_and", "x", 0, args)?;
+    let scalar = expect_scalar(PRESENCE_AND.name, "x", 0, args)?;
     let condition = args[1].qtype;
     if condition.scalar() != Some(Scalar::Unit) {
         let fault =
@@ -160,8 +160,8 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
 fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let common = common_type(args[0].qtype, args[1].qtype)
         .filter(|common| common.scalar().is_some())
-        .ok_or_else(|| no_common_type("core.presence_or", args))?;
-    let Some(scalar) = common.scalar() else { return Err(no_common_type("core.presence_or", args)) };
+        .ok_or_else(|| no_common_type(PRESENCE_OR.name, args))?;
+    let Some(scalar) = common.scalar() else { return Err(no_common_type(PRESENCE_OR.name, args)) };
     let optional = [args[0].qtype.is_optional(), args[1].qtype.is_optional()];
     Ok(Signature {
         operands: smallvec![QType::of(scalar, optional[0]), QType::of(scalar, optional[1])],
@@ -213,7 +213,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
 };
 
 fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let operator = "core._presence_and_or";
+    let operator = PRESENCE_AND_OR.name;
     let condition = args[1].qtype;
     if condition.scalar() != Some(Scalar::Unit) {
         let text = format!("{operator} expects a mask for `mask`, found {condition}");
@@ -271,7 +271,7 @@ fn where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     }
     let common = common_type(args[1].qtype, args[2].qtype)
         .filter(|common| common.scalar().is_some())
-        .ok_or_else(|| no_common_type("core.where", &args[1..]))?;
+        .ok_or_else(|| no_common_type(WHERE.name, &args[1..]))?;
     Ok(Signature { operands: smallvec![QType::MASK, common.clone(), common.clone()], ret: common })
 }
 
@@ -318,7 +318,7 @@ pub(crate) static WHERE: OpDef = OpDef {
 };
 
 fn with_assertion_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let scalar = expect_scalar("core.with_assertion", "value", 0, args)?;
+    let scalar = expect_scalar(WITH_ASSERTION.name, "value", 0, args)?;
     let (condition, message) = (args[1].qtype, args[2].qtype);
     if condition.scalar() != Some(Scalar::Unit) {
         let text = format!("core.with_assertion expects a mask for `condition`, found {condition}");
@@ -408,7 +408,7 @@ pub(crate) static ANY: OpDef = OpDef {
     name: "core.any",
     aliases: &["any"],
     summary: "Present if some element of `x` is: of one mask, the mask itself.",
-    typing: Typing::Rule(|args| aggregate_types("core.any", args)),
+    typing: Typing::Rule(|args| aggregate_types(ANY.name, args)),
     examples: &[ex("core.any(1 < 2)", "present"), ex("core.any(missing[unit], UNSPECIFIED{})", "missing")],
     ..AGGREGATE
 };
@@ -417,7 +417,7 @@ pub(crate) static ALL: OpDef = OpDef {
     name: "core.all",
     aliases: &["all"],
     summary: "Present if every element of `x` is: of one mask, the mask itself.",
-    typing: Typing::Rule(|args| aggregate_types("core.all", args)),
+    typing: Typing::Rule(|args| aggregate_types(ALL.name, args)),
     examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(UNIT{})", "unit")],
     ..AGGREGATE
 };

@@ -242,7 +242,7 @@ pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
     summary: "One of two types: `true_qtype` if the mask is present, else `false_qtype`. The mask is a literal, or made of types.",
     params: &[param("condition"), param("true_qtype"), param("false_qtype")],
     meaning: Meaning::Instantiate(|g, args| {
-        let operator = "qtype.conditional_qtype";
+        let operator = CONDITIONAL_QTYPE.name;
         let condition = g.qtype(args[0]);
         let chosen = match g.value(args[0]) {
             _ if condition.scalar() != Some(Scalar::Unit) => {
@@ -272,8 +272,8 @@ pub(crate) static MAKE_TUPLE_QTYPE: OpDef = OpDef {
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
         let fields: Vec<QType> =
-            (0..args.len()).map(|at| type_at(g, "qtype.make_tuple_qtype", args, at)).collect::<Result<_, _>>()?;
-        check_count("qtype.make_tuple_qtype", fields.len())?;
+            (0..args.len()).map(|at| type_at(g, MAKE_TUPLE_QTYPE.name, args, at)).collect::<Result<_, _>>()?;
+        check_count(MAKE_TUPLE_QTYPE.name, fields.len())?;
         Ok(g.literal(Value::Type(QType::tuple(fields))))
     }),
     examples: &[ex("qtype.make_tuple_qtype(f32, text?) == QTYPE{(f32, text?)}", "present")],
@@ -293,7 +293,7 @@ pub(crate) static SLICE_TUPLE_QTYPE: OpDef = OpDef {
     summary: "The type of tuples of `size` fields of a type from position `offset` on; of all that follow if `size` is -1. `NOTHING` where these are not fields of it.",
     params: &[param("qtype"), param("offset"), param("size")],
     meaning: Meaning::Instantiate(|g, args| {
-        let operator = "qtype.slice_tuple_qtype";
+        let operator = SLICE_TUPLE_QTYPE.name;
         let [qtype] = types(g, operator, args)?;
         let offset = integer_at(g, operator, "offset", args, 1)?;
         let size = integer_at(g, operator, "size", args, 2)?;
@@ -312,8 +312,8 @@ pub(crate) static GET_FIELD_QTYPE: OpDef = OpDef {
     summary: "The type of a field of a tuple or optional type, counted from 0; `NOTHING` where there is no such field.",
     params: &[param("qtype"), param("idx")],
     meaning: Meaning::Instantiate(|g, args| {
-        let [qtype] = types(g, "qtype.get_field_qtype", args)?;
-        let index = integer_at(g, "qtype.get_field_qtype", "idx", args, 1)?;
+        let [qtype] = types(g, GET_FIELD_QTYPE.name, args)?;
+        let index = integer_at(g, GET_FIELD_QTYPE.name, "idx", args, 1)?;
         let field = usize::try_from(index).ok().and_then(|index| field_type(&qtype, index));
         Ok(g.literal(Value::Type(field.unwrap_or(QType::Nothing))))
     }),
@@ -337,7 +337,7 @@ pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
     summary: "The sequence of the names of the fields of a type; empty where they have none.",
     params: &[param("qtype")],
     meaning: Meaning::Instantiate(|g, args| {
-        let [qtype] = types(g, "qtype.get_field_names", args)?;
+        let [qtype] = types(g, GET_FIELD_NAMES.name, args)?;
         g.spend(field_count(&qtype).unwrap_or(0))?;
         let names = (0..).map_while(|index| field_name(&qtype, index)).map(Value::from);
         let names: Vec<NodeHandle> = names.map(|name| g.literal(name)).collect();
@@ -356,7 +356,7 @@ pub(crate) static GET_FIELD_QTYPES: OpDef = OpDef {
     summary: "The sequence of the types of the fields of a type.",
     params: &[param("qtype")],
     meaning: Meaning::Instantiate(|g, args| {
-        let [qtype] = types(g, "qtype.get_field_qtypes", args)?;
+        let [qtype] = types(g, GET_FIELD_QTYPES.name, args)?;
         g.spend(field_count(&qtype).unwrap_or(0))?;
         let fields = (0..).map_while(|index| field_type(&qtype, index)).map(Value::Type);
         let fields: Vec<NodeHandle> = fields.map(|field| g.literal(field)).collect();

@@ -12,6 +12,7 @@ use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, PresenceRule,
 use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
 use crate::typing::{TypeFault, common_type};
+use crate::{OpId, id};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_tape::{Cell, Cmp};
 use cembra_value::{Code, ScalarValue, Value};
@@ -81,11 +82,11 @@ impl Sequence {
                 // Most ranges count from 0 by 1: the element is the index.
                 let distance = match known(graph, *step) {
                     Some(1) => index,
-                    _ => graph.apply("math.multiply", &[index, *step])?,
+                    _ => graph.apply(id::MULTIPLY, &[index, *step])?,
                 };
                 match known(graph, *start) {
                     Some(0) => Ok(distance),
-                    _ => Ok(graph.apply("math.add", &[*start, distance])?),
+                    _ => Ok(graph.apply(id::ADD, &[*start, distance])?),
                 }
             }
             Elements::Repeated(value) => Ok(*value),
@@ -96,7 +97,7 @@ impl Sequence {
             }
             Elements::Zipped(sources) => {
                 let fields = elements(graph, sources, index)?;
-                Ok(graph.apply("core.make_tuple", &fields)?)
+                Ok(graph.apply(id::MAKE_TUPLE, &fields)?)
             }
             Elements::Sliced { source, start, .. } => {
                 let index = sum(graph, *start, index)?;
@@ -120,7 +121,7 @@ fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> Result<No
         (Some(0), _) => Ok(b),
         (_, Some(0)) => Ok(a),
         (Some(a), Some(b)) => Ok(integer(graph, a.wrapping_add(b))),
-        _ => graph.apply("math.add", &[a, b]),
+        _ => graph.apply(id::ADD, &[a, b]),
     }
 }
 
@@ -144,8 +145,8 @@ fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandl
     let mut choice = *last;
     for (at, value) in others.iter().enumerate().rev() {
         let at = integer(graph, at as i64);
-        let here = graph.apply("core.equal", &[index, at])?;
-        choice = graph.apply("core.where", &[here, *value, choice])?;
+        let here = graph.apply(id::EQUAL, &[index, at])?;
+        choice = graph.apply(id::WHERE, &[here, *value, choice])?;
     }
     Ok(choice)
 }
@@ -177,9 +178,9 @@ fn sources(
             return Err(TypeFault::mismatch(message, Some(from + at)).into());
         }
         if other.size != size {
-            let alike = graph.apply("core.equal", &[size, other.size])?;
+            let alike = graph.apply(id::EQUAL, &[size, other.size])?;
             let message = graph.literal(Value::text(format!("{operator} expects sequences of the same size")));
-            size = graph.apply("core.with_assertion", &[size, alike, message])?;
+            size = graph.apply(id::WITH_ASSERTION, &[size, alike, message])?;
         }
     }
     let nesting = around(all.iter().map(|source| &**source))?;
@@ -253,18 +254,18 @@ pub(crate) static RANGE: OpDef = OpDef {
     ],
     faults: &[FaultKind::Invalid],
     meaning: Meaning::Instantiate(|g, args| {
-        let first = int64(g, "seq.range", "start", args, 0)?;
+        let first = int64(g, RANGE.name, "start", args, 0)?;
         let (start, stop) = if matches!(g.value(args[1]), Some(Value::Missing(_) | Value::Nothing)) {
             (integer(g, 0), first)
         } else {
-            (first, int64(g, "seq.range", "stop", args, 1)?)
+            (first, int64(g, RANGE.name, "stop", args, 1)?)
         };
-        let step = int64(g, "seq.range", "step", args, 2)?;
+        let step = int64(g, RANGE.name, "step", args, 2)?;
         // The commonest range needs no call to tell its size.
         let size = if known(g, start) == Some(0) && known(g, step) == Some(1) {
-            g.apply("math.maximum", &[stop, start])?
+            g.apply(id::MAXIMUM, &[stop, start])?
         } else {
-            g.apply("seq._range_size", &[start, stop, step])?
+            g.apply(id::SEQ_RANGE_SIZE, &[start, stop, step])?
         };
         let elements = Elements::Range { start, step };
         Ok(g.make_sequence(Sequence { size, element: QType::INT64, elements, nesting: 0 }))
@@ -324,9 +325,9 @@ pub(crate) static REPEAT: OpDef = OpDef {
                 TypeFault::mismatch(format!("seq.repeat cannot repeat a value of type {element}"), Some(0)).into()
             );
         }
-        let n = int64(g, "seq.repeat", "n", args, 1)?;
+        let n = int64(g, REPEAT.name, "n", args, 1)?;
         let zero = integer(g, 0);
-        let size = g.apply("math.maximum", &[n, zero])?;
+        let size = g.apply(id::MAXIMUM, &[n, zero])?;
         Ok(g.make_sequence(Sequence { size, element, elements: Elements::Repeated(args[0]), nesting: 0 }))
     }),
     examples: &[ex("seq.reduce(math.multiply, seq.repeat(2, 10), 1)", "1024")],
@@ -340,7 +341,7 @@ pub(crate) static ZIP: OpDef = OpDef {
     variadic: true,
     faults: &[FaultKind::Assertion],
     meaning: Meaning::Instantiate(|g, args| {
-        let (sources, size, nesting) = sources(g, "seq.zip", args, 0)?;
+        let (sources, size, nesting) = sources(g, ZIP.name, args, 0)?;
         let element = QType::tuple(sources.iter().map(|source| source.element.clone()));
         Ok(g.make_sequence(Sequence { size, element, elements: Elements::Zipped(sources), nesting }))
     }),
@@ -390,7 +391,7 @@ pub(crate) static MAP: OpDef = OpDef {
     variadic: true,
     faults: &[FaultKind::Assertion],
     meaning: Meaning::Instantiate(|g, args| {
-        let (sources, size, nesting) = sources(g, "seq.map", args, 1)?;
+        let (sources, size, nesting) = sources(g, MAP.name, args, 1)?;
         if sources.iter().any(|source| source.element == QType::Meta)
             && let Some(size) = sources.first().and_then(|source| source.known_size())
         {
@@ -427,19 +428,19 @@ fn reduce(
         return Ok(so_far);
     }
     let zero = integer(g, 0);
-    let state = g.apply("core.make_tuple", &[zero, init])?;
+    let state = g.apply(id::MAKE_TUPLE, &[zero, init])?;
     let end = g.repeat(
         state,
         &mut |g, state| {
             let index = field(g, state, 0)?;
-            Ok(g.apply("core.less", &[index, sequence.size])?)
+            Ok(g.apply(id::LESS, &[index, sequence.size])?)
         },
         &mut |g, state| {
             let (index, so_far, one) = (field(g, state, 0)?, field(g, state, 1)?, integer(g, 1));
             let element = sequence.at(g, index)?;
             let next = call(g, so_far, element)?;
-            let index = g.apply("math.add", &[index, one])?;
-            Ok(g.apply("core.make_tuple", &[index, next])?)
+            let index = g.apply(id::ADD, &[index, one])?;
+            Ok(g.apply(id::MAKE_TUPLE, &[index, next])?)
         },
     )?;
     Ok(field(g, end, 1)?)
@@ -454,7 +455,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
     params: &[param("op"), param("seq"), param("initial")],
     faults: &[FaultKind::IterationLimit],
     meaning: Meaning::Instantiate(|g, args| {
-        let sequence = sequence(g, "seq.reduce", args, 1)?;
+        let sequence = sequence(g, REDUCE.name, args, 1)?;
         let initial = g.qtype(args[2]);
         // A type is no state of a loop, but what is called for each of so many values needs none.
         if !initial.is_run_time() && (initial != QType::Meta || sequence.known_size().is_none()) {
@@ -477,7 +478,7 @@ pub(crate) static SIZE: OpDef = OpDef {
     name: "seq.size",
     summary: "How many elements a sequence has, an INT64.",
     params: &[param("seq")],
-    meaning: Meaning::Instantiate(|g, args| Ok(sequence(g, "seq.size", args, 0)?.size)),
+    meaning: Meaning::Instantiate(|g, args| Ok(sequence(g, SIZE.name, args, 0)?.size)),
     examples: &[ex("seq.size(seq.range(2, 9, 3))", "int64{3}")],
     ..HIGHER_ORDER
 };
@@ -518,14 +519,14 @@ pub(crate) static AT: OpDef = OpDef {
     params: &[param("seq"), param("i")],
     faults: &[FaultKind::IndexRange],
     meaning: Meaning::Instantiate(|g, args| {
-        let sequence = sequence(g, "seq.at", args, 0)?;
-        let index = int64(g, "seq.at", "i", args, 1)?;
+        let sequence = sequence(g, AT.name, args, 0)?;
+        let index = int64(g, AT.name, "i", args, 1)?;
         // What is known to be in range needs no look at run time; types are there for no other index.
         let at = known(g, index).and_then(|at| usize::try_from(at).ok());
         if at.zip(sequence.known_size()).is_some_and(|(at, size)| at < size) {
             return sequence.at(g, index);
         }
-        let index = g.apply("seq._index", &[index, sequence.size])?;
+        let index = g.apply(id::SEQ_INDEX, &[index, sequence.size])?;
         sequence.at(g, index)
     }),
     examples: &[ex("seq.at(seq.range(5, 8), 2)", "int64{7}")],
@@ -536,7 +537,7 @@ pub(crate) static AT: OpDef = OpDef {
 fn masks(
     g: &mut dyn Instantiation,
     operator: &'static str,
-    with: &'static str,
+    with: OpId,
     args: &[NodeHandle],
     init: Value,
 ) -> Result<NodeHandle, Stop> {
@@ -558,9 +559,7 @@ pub(crate) static ANY: OpDef = OpDef {
     summary: "Present if some mask of the sequence is.",
     params: &[param("seq")],
     faults: &[FaultKind::IterationLimit],
-    meaning: Meaning::Instantiate(|g, args| {
-        masks(g, "seq.any", "core.presence_or", args, Value::Missing(Scalar::Unit))
-    }),
+    meaning: Meaning::Instantiate(|g, args| masks(g, ANY.name, id::PRESENCE_OR, args, Value::Missing(Scalar::Unit))),
     examples: &[ex("seq.any(seq.map(fn(x) = x * x == 9, seq.range(5)))", "present")],
     ..HIGHER_ORDER
 };
@@ -571,7 +570,7 @@ pub(crate) static ALL: OpDef = OpDef {
     params: &[param("seq")],
     faults: &[FaultKind::IterationLimit],
     meaning: Meaning::Instantiate(|g, args| {
-        masks(g, "seq.all", "core.presence_and", args, Value::Present(ScalarValue::Unit))
+        masks(g, ALL.name, id::PRESENCE_AND, args, Value::Present(ScalarValue::Unit))
     }),
     examples: &[ex("seq.all(seq.map(fn(x) = x < 4, seq.range(5)))", "missing")],
     ..HIGHER_ORDER

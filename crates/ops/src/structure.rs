@@ -147,7 +147,7 @@ pub(crate) static ZEROS_LIKE: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| like_types("core.zeros_like", args)),
+    typing: Typing::Rule(|args| like_types(ZEROS_LIKE.name, args)),
     meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 0)),
     laws: &[],
     examples: &[ex("zeros_like(missing[f32])", "optional_float32{0}")],
@@ -161,7 +161,7 @@ pub(crate) static ONES_LIKE: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| like_types("core.ones_like", args)),
+    typing: Typing::Rule(|args| like_types(ONES_LIKE.name, args)),
     meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 1)),
     laws: &[],
     examples: &[ex("ones_like(7i64)", "int64{1}"), ex("ones_like(false)", "true")],
@@ -201,7 +201,7 @@ fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault>
         return Err(TypeFault::mismatch(format!("core.const_with_shape expects a shape, found {found}"), Some(0))
             .hint("as `shape_of(x)` gives"));
     };
-    let scalar = scalar_of("core.const_with_shape", args, 1)?;
+    let scalar = scalar_of(CONST_WITH_SHAPE.name, args, 1)?;
     let optional = *shape == Shape::OptionalScalar || args[1].qtype.is_optional();
     Ok(Signature::unchanged(args, QType::of(scalar, optional)))
 }
@@ -234,7 +234,7 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(|args| {
-        let scalar = scalar_of("core.empty_like", args, 0)?;
+        let scalar = scalar_of(EMPTY_LIKE.name, args, 0)?;
         Ok(Signature::unchanged(args, QType::Optional(scalar)))
     }),
     meaning: Meaning::Expand(|g, args| {
@@ -246,8 +246,8 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
 };
 
 fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let target = scalar_of("core.const_like", args, 0)?;
-    let source = scalar_of("core.const_like", args, 1)?;
+    let target = scalar_of(CONST_LIKE.name, args, 0)?;
+    let source = scalar_of(CONST_LIKE.name, args, 1)?;
     if source != target && !(source.is_castable() && target.is_castable()) {
         let (like, value) = (args[0].qtype, args[1].qtype);
         return Err(TypeFault::mismatch(format!("core.const_like cannot cast {value} to {like}"), Some(1)));
@@ -281,8 +281,8 @@ pub(crate) static BROADCAST_LIKE: OpDef = OpDef {
     params: &[param("target"), param("value")],
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
-        scalar_of("core.broadcast_like", args, 0)?;
-        let scalar = scalar_of("core.broadcast_like", args, 1)?;
+        scalar_of(BROADCAST_LIKE.name, args, 0)?;
+        let scalar = scalar_of(BROADCAST_LIKE.name, args, 1)?;
         let optional = args[0].qtype.is_optional() || args[1].qtype.is_optional();
         Ok(Signature::unchanged(args, QType::of(scalar, optional)))
     }),

@@ -3,6 +3,7 @@
 
 use crate::compound::{field, field_count, field_type, literal_integer};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param};
+use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{Code, Value};
@@ -66,7 +67,7 @@ pub(crate) static GET_FIRST: OpDef = OpDef {
     name: "core.get_first",
     aliases: &["get_first"],
     summary: "The first field of a tuple. Of an optional: true if it is present, else false.",
-    typing: Typing::Rule(|args| nth_types("core.get_first", args, 0)),
+    typing: Typing::Rule(|args| nth_types(GET_FIRST.name, args, 0)),
     meaning: Meaning::Expand(|graph, args| field(graph, args[0], 0)),
     examples: &[ex("core.get_first((1, \"a\"))", "1"), ex("core.get_first(missing[text])", "false")],
     ..TUPLE
@@ -76,7 +77,7 @@ pub(crate) static GET_SECOND: OpDef = OpDef {
     name: "core.get_second",
     aliases: &["get_second"],
     summary: "The second field of a tuple. Of an optional: its value, 0 or empty if it is missing.",
-    typing: Typing::Rule(|args| nth_types("core.get_second", args, 1)),
+    typing: Typing::Rule(|args| nth_types(GET_SECOND.name, args, 1)),
     meaning: Meaning::Expand(|graph, args| field(graph, args[0], 1)),
     examples: &[ex("core.get_second((1, \"a\"))", "'a'"), ex("core.get_second(OPTIONAL_INT32{7})", "7")],
     ..TUPLE
@@ -112,7 +113,7 @@ pub(crate) static SLICE_TUPLE: OpDef = OpDef {
     summary: "A tuple of the `size` fields of a tuple from position `offset` on; of all that follow if `size` is -1. Both are literals.",
     params: &[param("tuple"), param("offset"), param("size")],
     typing: Typing::Rule(|args| {
-        let fields = fields("core.slice_tuple", args, 0)?;
+        let fields = fields(SLICE_TUPLE.name, args, 0)?;
         let range = slice(fields.len(), args[1].literal, args[2].literal)?;
         Ok(Signature::unchanged(args, QType::tuple(fields[range].iter().cloned())))
     }),
@@ -120,7 +121,7 @@ pub(crate) static SLICE_TUPLE: OpDef = OpDef {
         let (offset, size) = (graph.value(args[1]), graph.value(args[2]));
         let range = slice(count(graph, args[0]), offset.as_ref(), size.as_ref())?;
         let fields = range.map(|index| field(graph, args[0], index)).collect::<Result<Vec<_>, _>>()?;
-        graph.apply("core.make_tuple", &fields)
+        graph.apply(id::MAKE_TUPLE, &fields)
     }),
     examples: &[ex("core.slice_tuple((1, 2, 3), 1, 2)", "(2, 3)"), ex("core.slice_tuple((1, 2, 3), 2, -1)", "(3)")],
     ..TUPLE
@@ -135,8 +136,8 @@ pub(crate) static CONCAT_TUPLES: OpDef = OpDef {
     typing: Typing::Rule(|args| {
         let mut all = Vec::new();
         for index in 0..args.len() {
-            let fields = fields("core.concat_tuples", args, index)?;
-            check_count("core.concat_tuples", all.len() + fields.len())?;
+            let fields = fields(CONCAT_TUPLES.name, args, index)?;
+            check_count(CONCAT_TUPLES.name, all.len() + fields.len())?;
             all.extend(fields.iter().cloned());
         }
         Ok(Signature::unchanged(args, QType::tuple(all)))
@@ -148,7 +149,7 @@ pub(crate) static CONCAT_TUPLES: OpDef = OpDef {
                 all.push(field(graph, *tuple, index)?);
             }
         }
-        graph.apply("core.make_tuple", &all)
+        graph.apply(id::MAKE_TUPLE, &all)
     }),
     examples: &[ex("core.concat_tuples((1, 2), (), (\"a\",))", "(1, 2, 'a')")],
     ..TUPLE
@@ -161,13 +162,13 @@ pub(crate) static ZIP: OpDef = OpDef {
     params: &[param("tuples")],
     variadic: true,
     typing: Typing::Rule(|args| {
-        let counts = (0..args.len()).map(|index| counted("core.zip", args, index)).collect::<Result<Vec<_>, _>>()?;
+        let counts = (0..args.len()).map(|index| counted(ZIP.name, args, index)).collect::<Result<Vec<_>, _>>()?;
         let count = counts.first().copied().unwrap_or(0);
         if let Some(index) = counts.iter().position(|other| *other != count) {
             let message = format!("core.zip expects tuples of {count} fields, found one of {}", counts[index]);
             return Err(TypeFault::mismatch(message, Some(index)));
         }
-        check_count("core.zip", count.saturating_mul(args.len()))?;
+        check_count(ZIP.name, count.saturating_mul(args.len()))?;
         // Each has so many fields.
         let row = |at| QType::tuple(args.iter().filter_map(|arg| field_type(arg.qtype, at)));
         Ok(Signature::unchanged(args, QType::tuple((0..count).map(row))))
@@ -176,9 +177,9 @@ pub(crate) static ZIP: OpDef = OpDef {
         let mut rows = Vec::new();
         for at in 0..args.first().map_or(0, |first| count(graph, *first)) {
             let row = args.iter().map(|tuple| field(graph, *tuple, at)).collect::<Result<Vec<_>, _>>()?;
-            rows.push(graph.apply("core.make_tuple", &row)?);
+            rows.push(graph.apply(id::MAKE_TUPLE, &row)?);
         }
-        graph.apply("core.make_tuple", &rows)
+        graph.apply(id::MAKE_TUPLE, &rows)
     }),
     examples: &[ex("core.zip((1, 2), (\"a\", \"b\"))", "((1, 'a'), (2, 'b'))"), ex("core.zip()", "()")],
     ..TUPLE

@@ -36,12 +36,12 @@ impl Pool<'_> {
         }
     }
 
-    fn operator(&mut self, name: &str, operands: &[NodeId], qtype: &QType) -> NodeId {
+    fn operator(&mut self, op: OpId, operands: &[NodeId], qtype: &QType) -> NodeId {
         let depth = 1 + operands.iter().map(|o| self.depths[o.index()].min(self.config.max_depth)).max().unwrap_or(0);
         for operand in operands {
             self.used[operand.index()] = true;
         }
-        let node = self.graph.operator(name, operands, None);
+        let node = self.graph.operator(name_of(op), operands, None);
         self.note(node, qtype, depth)
     }
 
@@ -54,7 +54,7 @@ impl Pool<'_> {
         let name = self.binary_operator(parameters, result);
         if let Some(name) = name {
             let name = self.exactly(Value::text(name));
-            return self.operator(name_of(id::NAMED), &[name], &QType::Function);
+            return self.operator(id::NAMED, &[name], &QType::Function);
         }
         self.nested += 1;
         let from = self.types.len();
@@ -75,7 +75,7 @@ impl Pool<'_> {
             Some(deepest) => *deepest,
             None => self.of_type(result),
         };
-        let function = self.operator(name_of(id::LAMBDA), &operands, &QType::Function);
+        let function = self.operator(id::LAMBDA, &operands, &QType::Function);
         for at in from..self.types.len() {
             // Literals and inputs stay; the function itself is used by whoever asked for it.
             if !self.graph.operands(from_index(at)).is_empty() || operands[1..].contains(&from_index(at)) {
@@ -91,7 +91,7 @@ impl Pool<'_> {
         let alike = parameters.len() == 2 && parameters.iter().all(|qtype| qtype == result);
         let numeric = result.scalar().is_some_and(Scalar::is_numeric);
         (alike && numeric && self.random.bool())
-            .then(|| *pick(self.random, &["math.add", "math.multiply", "math.maximum", "math.subtract"]))
+            .then(|| name_of(*pick(self.random, &[id::ADD, id::MULTIPLY, id::MAXIMUM, id::SUBTRACT])))
     }
 
     /// A number of elements or rounds: few.
@@ -101,7 +101,7 @@ impl Pool<'_> {
             return self.integer(count);
         }
         let (count, most) = (self.of_type(&QType::INT64), self.integer(5));
-        self.operator("math.minimum", &[count, most], &QType::INT64)
+        self.operator(id::MINIMUM, &[count, most], &QType::INT64)
     }
 
     fn sequence(&mut self) -> Sequence {
@@ -117,17 +117,20 @@ impl Pool<'_> {
                         operands.swap(0, 1);
                     }
                 }
-                Sequence { node: self.operator("seq.range", &operands, &type_of(&QType::INT64)), element: QType::INT64 }
+                Sequence {
+                    node: self.operator(id::SEQ_RANGE, &operands, &type_of(&QType::INT64)),
+                    element: QType::INT64,
+                }
             }
             2 => {
                 let element = values::input_type(self.random, 1);
                 let values: Vec<NodeId> = (0..self.random.u32(1..4)).map(|_| self.of_type(&element)).collect();
-                Sequence { node: self.operator("seq.make", &values, &type_of(&element)), element }
+                Sequence { node: self.operator(id::SEQ_MAKE, &values, &type_of(&element)), element }
             }
             3 => {
                 let element = values::input_type(self.random, 1);
                 let operands = [self.of_type(&element), self.few()];
-                Sequence { node: self.operator("seq.repeat", &operands, &type_of(&element)), element }
+                Sequence { node: self.operator(id::SEQ_REPEAT, &operands, &type_of(&element)), element }
             }
             4 => {
                 // Sizes that differ are an error; two views of one sequence are of one size.
@@ -141,7 +144,7 @@ impl Pool<'_> {
                 let parts = [first, second];
                 let element = QType::tuple(parts.iter().map(|part| part.element.clone()));
                 let operands = parts.map(|part| part.node);
-                Sequence { node: self.operator("seq.zip", &operands, &type_of(&element)), element }
+                Sequence { node: self.operator(id::SEQ_ZIP, &operands, &type_of(&element)), element }
             }
             _ => {
                 let source = self.sequence();
@@ -154,7 +157,7 @@ impl Pool<'_> {
     fn mapped(&mut self, source: &Sequence, element: QType) -> Sequence {
         let function = self.function(std::slice::from_ref(&source.element), &element);
         let qtype = QType::Sequence(element.clone().into());
-        Sequence { node: self.operator("seq.map", &[function, source.node], &qtype), element }
+        Sequence { node: self.operator(id::SEQ_MAP, &[function, source.node], &qtype), element }
     }
 
     fn reduce(&mut self) {
@@ -162,7 +165,7 @@ impl Pool<'_> {
         let state = values::input_type(self.random, 2);
         let function = self.function(&[state.clone(), sequence.element], &state);
         let initial = self.of_type(&state);
-        self.operator("seq.reduce", &[function, sequence.node, initial], &state);
+        self.operator(id::SEQ_REDUCE, &[function, sequence.node, initial], &state);
     }
 
     /// A loop over a counter and another value.
@@ -172,23 +175,23 @@ impl Pool<'_> {
         let rounds = self.few();
         let step = self.function(std::slice::from_ref(&carried), &carried);
         let first = [self.integer(0), self.of_type(&carried)];
-        let first = self.operator("core.make_tuple", &first, &state);
+        let first = self.operator(id::MAKE_TUPLE, &first, &state);
         let [condition, body] = [true, false].map(|is_condition| {
             self.placeholders += 1;
             let state_node = self.graph.placeholder(&format!("p{}", self.placeholders), None);
             let from = self.types.len();
             self.note(state_node, &state, HIDDEN);
             let (zero, one) = (self.integer(0), self.integer(1));
-            let count = self.operator("core.get_nth", &[state_node, zero], &QType::INT64);
+            let count = self.operator(id::GET_NTH, &[state_node, zero], &QType::INT64);
             let result = if is_condition {
-                self.operator("core.less", &[count, rounds], &QType::MASK)
+                self.operator(id::LESS, &[count, rounds], &QType::MASK)
             } else {
-                let value = self.operator("core.get_nth", &[state_node, one], &carried);
-                let value = self.operator("core.apply", &[step, value], &carried);
-                let count = self.operator("math.add", &[count, one], &QType::INT64);
-                self.operator("core.make_tuple", &[count, value], &state)
+                let value = self.operator(id::GET_NTH, &[state_node, one], &carried);
+                let value = self.operator(id::APPLY, &[step, value], &carried);
+                let count = self.operator(id::ADD, &[count, one], &QType::INT64);
+                self.operator(id::MAKE_TUPLE, &[count, value], &state)
             };
-            let function = self.operator(name_of(id::LAMBDA), &[result, state_node], &QType::Function);
+            let function = self.operator(id::LAMBDA, &[result, state_node], &QType::Function);
             for at in from..self.types.len() {
                 if !self.graph.operands(from_index(at)).is_empty() {
                     self.depths[at] = HIDDEN;
@@ -196,25 +199,25 @@ impl Pool<'_> {
             }
             function
         });
-        self.operator("core.while_loop", &[first, condition, body], &state);
+        self.operator(id::WHILE_LOOP, &[first, condition, body], &state);
     }
 
     fn element(&mut self) {
         let sequence = self.sequence();
         if self.random.u32(..4) == 0 {
-            self.operator("seq.size", &[sequence.node], &QType::INT64);
+            self.operator(id::SEQ_SIZE, &[sequence.node], &QType::INT64);
             return;
         }
         let index = self.few();
-        self.operator("seq.at", &[sequence.node, index], &sequence.element);
+        self.operator(id::SEQ_AT, &[sequence.node, index], &sequence.element);
     }
 
     fn masks(&mut self) {
         let source = self.sequence();
         let function = self.function(&[source.element], &QType::MASK);
-        let mapped = self.operator("seq.map", &[function, source.node], &QType::Sequence(QType::MASK.into()));
-        let name = *pick(self.random, &["seq.any", "seq.all"]);
-        self.operator(name, &[mapped], &QType::MASK);
+        let mapped = self.operator(id::SEQ_MAP, &[function, source.node], &QType::Sequence(QType::MASK.into()));
+        let op = *pick(self.random, &[id::SEQ_ANY, id::SEQ_ALL]);
+        self.operator(op, &[mapped], &QType::MASK);
     }
 
     fn apply_function(&mut self) {
@@ -223,11 +226,11 @@ impl Pool<'_> {
         let function = self.function(&types, &result);
         let args = types.map(|qtype| self.of_type(&qtype));
         if self.random.bool() {
-            self.operator("core.apply", &[function, args[0], args[1]], &result);
+            self.operator(id::APPLY, &[function, args[0], args[1]], &result);
         } else {
             let qtype = QType::tuple([self.types[args[1].index()].clone()]);
-            let last = self.operator("core.make_tuple", &args[1..], &qtype);
-            self.operator("core.apply_varargs", &[function, args[0], last], &result);
+            let last = self.operator(id::MAKE_TUPLE, &args[1..], &qtype);
+            self.operator(id::APPLY_VARARGS, &[function, args[0], last], &result);
         }
     }
 
@@ -235,15 +238,15 @@ impl Pool<'_> {
         let element = values::input_type(self.random, 1);
         let fields: Vec<NodeId> = (0..self.random.u32(1..4)).map(|_| self.of_type(&element)).collect();
         let qtype = QType::tuple(vec![element.clone(); fields.len()]);
-        let tuple = self.operator("core.make_tuple", &fields, &qtype);
+        let tuple = self.operator(id::MAKE_TUPLE, &fields, &qtype);
         if self.random.bool() {
             let result = values::input_type(self.random, 1);
             let function = self.function(&[element], &result);
             let qtype = QType::tuple(vec![result; fields.len()]);
-            self.operator("core.map_tuple", &[function, tuple], &qtype);
+            self.operator(id::MAP_TUPLE, &[function, tuple], &qtype);
         } else {
             let function = self.function(&[element.clone(), element.clone()], &element);
-            self.operator("core.reduce_tuple", &[function, tuple], &element);
+            self.operator(id::REDUCE_TUPLE, &[function, tuple], &element);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Elements, Sequence, around, int64, known, reduce, sequence, sum};
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
 use crate::function::{HIGHER_ORDER, integer};
+use crate::id;
 use crate::typing::TypeFault;
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
@@ -17,16 +18,16 @@ fn bound(g: &mut dyn Instantiation, at: NodeHandle, size: NodeHandle) -> Result<
             Ok(integer(g, inside))
         }
         (Some(0), _) => Ok(zero),
-        (Some(0..), _) => g.apply("math.minimum", &[at, size]),
+        (Some(0..), _) => g.apply(id::MINIMUM, &[at, size]),
         _ => {
             let from_end = sum(g, at, size)?;
-            let from_end = g.apply("math.maximum", &[from_end, zero])?;
+            let from_end = g.apply(id::MAXIMUM, &[from_end, zero])?;
             if known(g, at).is_some() {
                 return Ok(from_end);
             }
-            let from_start = g.apply("math.minimum", &[at, size])?;
-            let negative = g.apply("core.less", &[at, zero])?;
-            g.apply("core.where", &[negative, from_end, from_start])
+            let from_start = g.apply(id::MINIMUM, &[at, size])?;
+            let negative = g.apply(id::LESS, &[at, zero])?;
+            g.apply(id::WHERE, &[negative, from_end, from_start])
         }
     }
 }
@@ -47,8 +48,8 @@ fn slice(
         (Some(0), _) => (stop, None),
         _ => {
             let zero = integer(g, 0);
-            let size = g.apply("math.subtract", &[stop, start])?;
-            (g.apply("math.maximum", &[size, zero])?, None)
+            let size = g.apply(id::SUBTRACT, &[stop, start])?;
+            (g.apply(id::MAXIMUM, &[size, zero])?, None)
         }
     };
     let nesting = around(std::iter::once(&**source))?;
@@ -61,9 +62,9 @@ pub(crate) static SLICE: OpDef = OpDef {
     summary: "The elements from the one at `start` to before the one at `stop`. As in Python, what is negative is counted from the end, and what is outside of the sequence means its end there.",
     params: &[param("seq"), param("start"), param("stop")],
     meaning: Meaning::Instantiate(|g, args| {
-        let source = sequence(g, "seq.slice", args, 0)?;
-        let start = int64(g, "seq.slice", "start", args, 1)?;
-        let stop = int64(g, "seq.slice", "stop", args, 2)?;
+        let source = sequence(g, SLICE.name, args, 0)?;
+        let start = int64(g, SLICE.name, "start", args, 1)?;
+        let stop = int64(g, SLICE.name, "stop", args, 2)?;
         let slice = slice(g, &source, start, stop)?;
         Ok(g.make_sequence(slice))
     }),
@@ -80,7 +81,7 @@ pub(crate) static ALL_EQUAL: OpDef = OpDef {
     params: &[param("seq")],
     faults: &[FaultKind::IterationLimit],
     meaning: Meaning::Instantiate(|g, args| {
-        let sequence = sequence(g, "seq.all_equal", args, 0)?;
+        let sequence = sequence(g, ALL_EQUAL.name, args, 0)?;
         if sequence.element.scalar().is_none() && sequence.element != QType::Meta {
             let found = &sequence.element;
             let message = format!("seq.all_equal expects a sequence of scalars or optionals, found one of {found}");
@@ -93,8 +94,8 @@ pub(crate) static ALL_EQUAL: OpDef = OpDef {
             // Asked for in a round, so that an empty sequence is not asked for its first.
             let zero = integer(g, 0);
             let first = sequence.at(g, zero)?;
-            let equal = g.apply("core.equal", &[first, element])?;
-            Ok(g.apply("core.presence_and", &[so_far, equal])?)
+            let equal = g.apply(id::EQUAL, &[first, element])?;
+            Ok(g.apply(id::PRESENCE_AND, &[so_far, equal])?)
         })
     }),
     examples: &[

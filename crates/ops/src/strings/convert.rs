@@ -3,6 +3,7 @@
 use super::made::{ArenaBytes, ArenaText, StackText, copied};
 use super::{invalid, number};
 use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::id;
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
@@ -195,7 +196,7 @@ pub(crate) static STATIC_DECODE: OpDef = OpDef {
     // Of a literal this is one too, unless it fails.
     meaning: Meaning::Expand(|graph, args| {
         let strict = graph.literal(Value::Nothing);
-        graph.apply(DECODE.name, &[args[0], strict])
+        graph.apply(id::STRINGS_DECODE, &[args[0], strict])
     }),
     examples: &[
         ex("strings.static_decode(b\"\\xc3\\xa9\")", "'\u{e9}'"),

@@ -1,8 +1,8 @@
 //! For tests: operators on values, expansions included, with the implicit casts that preparation would write out.
 
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef};
+use crate::definition::{Expansion, Meaning, NodeHandle};
 use crate::typing::{Argument, TypeFault};
-use crate::{Registry, call as call_resolved};
+use crate::{OpId, Registry, call as call_resolved};
 use cembra_runtime::{FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -53,8 +53,8 @@ impl Expansion for Eager {
         NodeHandle(self.values.len() as u32 - 1)
     }
 
-    fn apply(&mut self, operator: &'static str, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
-        let def = definition(operator);
+    fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+        let def = Registry::standard().get(operator);
         let values: Vec<Value> = args.iter().map(|arg| self.values[arg.0 as usize].clone()).collect();
         let types: Vec<QType> = values.iter().map(Value::qtype).collect();
         let known: Vec<_> =
@@ -68,7 +68,7 @@ impl Expansion for Eager {
         let result = match call_resolved(def, &resolved, &cast).expect("values of these types") {
             Ok(value) => value,
             Err(fault) => {
-                assert!(def.faults.contains(&fault.kind), "{operator} raises an undeclared {:?}", fault.kind);
+                assert!(def.faults.contains(&fault.kind), "{} raises an undeclared {:?}", def.name, fault.kind);
                 self.failed.get_or_insert(fault.kind);
                 Value::Missing(resolved.signature.ret.scalar().expect("a scalar"))
             }
@@ -90,14 +90,11 @@ fn cast_to(value: &Value, to: &QType) -> Value {
     if to.is_optional() { Value::Present(cast) } else { Value::Scalar(cast) }
 }
 
-fn definition(operator: &str) -> &'static OpDef {
-    let registry = Registry::standard();
-    registry.get(registry.find(operator).expect("an operator"))
-}
-
 /// Calls an operator; parameters that are left out get their defaults.
-pub(super) fn call(operator: &'static str, args: &[Value]) -> Result<Value, Failure> {
-    let def = definition(operator);
+pub(super) fn call(name: &str, args: &[Value]) -> Result<Value, Failure> {
+    let registry = Registry::standard();
+    let operator = registry.find(name).expect("an operator");
+    let def = registry.get(operator);
     let mut eager = Eager { values: args.to_vec(), failed: None };
     let fixed = def.params.len() - usize::from(def.variadic);
     for param in def.params.iter().take(fixed).skip(args.len()) {
@@ -107,7 +104,7 @@ pub(super) fn call(operator: &'static str, args: &[Value]) -> Result<Value, Fail
     let made = eager.apply(operator, &args).map_err(|fault| Failure::Types(fault.message))?;
     match eager.failed {
         Some(kind) => {
-            assert!(def.faults.contains(&kind), "{operator} raises an undeclared {kind:?}");
+            assert!(def.faults.contains(&kind), "{name} raises an undeclared {kind:?}");
             Err(Failure::Fault(kind))
         }
         None => Ok(eager.values[made.0 as usize].clone()),

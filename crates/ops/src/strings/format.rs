@@ -8,6 +8,7 @@ use super::number;
 use super::packed::{Packed, Run, packed};
 use super::printf::{FAULTS, Format, Print, Printf, Sink, format_scalar, format_types, printed};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param, param_or};
+use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Bytes, Context, Excerpt, Fault, QType, Scalar, Text};
@@ -239,13 +240,13 @@ fn check(format: &[u8], names: Option<&[&[u8]]>) -> Result<(), TypeFault> {
 
 fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     match args[1].qtype {
-        QType::Nothing | QType::Scalar(Scalar::Text) => format_types("strings.format", args, 2),
+        QType::Nothing | QType::Scalar(Scalar::Text) => format_types(FORMAT.name, args, 2),
         other => Err(TypeFault::mismatch(format!("strings.format expects a text of names, found {other}"), Some(1))),
     }
 }
 
 fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
-    format_scalar("strings.format", &graph.qtype(args[0]))?;
+    format_scalar(FORMAT.name, &graph.qtype(args[0]))?;
     let (names, known) = match graph.value(args[1]) {
         None if graph.qtype(args[1]) != QType::Nothing => (args[1], None),
         Some(Value::Scalar(ScalarValue::Text(names))) => (args[1], Some(names)),
@@ -258,7 +259,7 @@ fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, 
         _ => {}
     }
     let run = packed(graph, &args[2..])?;
-    graph.apply(FORMAT_PACKED.name, &[args[0], names, run])
+    graph.apply(id::STRINGS_FORMAT_PACKED, &[args[0], names, run])
 }
 
 pub(crate) static FORMAT: OpDef = OpDef {

@@ -2,6 +2,7 @@
 
 use super::made::concatenate;
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param};
+use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
@@ -54,7 +55,7 @@ pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> Result<
     while level.len() > 1 {
         let joined = level.chunks(WIDEST).map(|some| match some {
             [one] => Ok(*one),
-            several => graph.apply(JOIN_FEW.name, several),
+            several => graph.apply(id::STRINGS_JOIN_FEW, several),
         });
         level = joined.collect::<Result<_, _>>()?;
     }
@@ -95,7 +96,7 @@ pub(crate) static JOIN: OpDef = OpDef {
     variadic: true,
     presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
-    typing: Typing::Rule(|args| join_types("strings.join", args)),
+    typing: Typing::Rule(|args| join_types(JOIN.name, args)),
     meaning: Meaning::Expand(join),
     laws: &[],
     examples: &[
@@ -112,7 +113,7 @@ pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
     variadic: true,
     presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
-    typing: Typing::Rule(|args| join_types("strings.join_with_separator", args)),
+    typing: Typing::Rule(|args| join_types(JOIN_WITH_SEPARATOR.name, args)),
     meaning: Meaning::Expand(|graph, args| {
         let between = args[0];
         let mut strings = vec![args[1]];

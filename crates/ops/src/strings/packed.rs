@@ -5,6 +5,7 @@ use super::made::ArenaBytes;
 use super::rendering::Rendered;
 use super::{Chars, invalid};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
+use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Signature, TypeFault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar};
@@ -124,7 +125,7 @@ pub(super) fn packed(graph: &mut dyn Expansion, values: &[NodeHandle]) -> Result
     if values.is_empty() {
         return Ok(graph.literal(Value::Scalar(ScalarValue::Bytes([].into()))));
     }
-    let runs = values.iter().map(|value| graph.apply(PACK.name, &[*value])).collect::<Result<Vec<_>, _>>()?;
+    let runs = values.iter().map(|value| graph.apply(id::STRINGS_PACK, &[*value])).collect::<Result<Vec<_>, _>>()?;
     super::join::join(graph, &runs)
 }
 

@@ -8,6 +8,7 @@ use super::made::ArenaBytes;
 use super::packed::{Packed, Run, packed};
 use super::rendering::{Form, Rendered};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
+use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
@@ -176,7 +177,7 @@ pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) 
 
 fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
     let run = packed(graph, &args[1..])?;
-    graph.apply(PRINTF_PACKED.name, &[args[0], run])
+    graph.apply(id::STRINGS_PRINTF_PACKED, &[args[0], run])
 }
 
 pub(crate) static PRINTF: OpDef = OpDef {
@@ -186,7 +187,7 @@ pub(crate) static PRINTF: OpDef = OpDef {
     params: &[param("fmt"), param("values")],
     variadic: true,
     faults: FAULTS,
-    typing: Typing::Rule(|args| format_types("strings.printf", args, 1)),
+    typing: Typing::Rule(|args| format_types(PRINTF.name, args, 1)),
     meaning: Meaning::Expand(expand),
     examples: &[
         ex("strings.printf(\"%.3f|%5d|%-5s|%e\", 2.5, 42, \"ab\", 1e10)", "'2.500|   42|ab   |1.000000e+10'"),

@@ -72,10 +72,7 @@ impl Expansion for Builder<'_> {
         NodeHandle(self.graph.literal(value, self.origin).index() as u32)
     }
 
-    fn apply(&mut self, operator: &'static str, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
-        let Some(op) = self.registry.find(operator) else {
-            return Err(TypeFault::mismatch(format!("there is no operator {operator}"), None));
-        };
+    fn apply(&mut self, op: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
         let operands: SmallVec<[Id; 4]> = args.iter().map(|a| Id::from_index(a.0 as usize)).collect();
         let resolved = self.graph.resolve(self.registry, op, &operands)?;
         if let Some(expand) = expansion(self.registry, op, self.graph, &operands) {

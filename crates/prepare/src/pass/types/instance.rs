@@ -7,7 +7,9 @@ use crate::graph::LoopId;
 use crate::pass::Prepared;
 use crate::{Id, Kind};
 use cembra_expr::NodeId;
-use cembra_ops::{Expansion, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, Stop, TypeFault, common_type};
+use cembra_ops::{
+    Expansion, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, Stop, TypeFault, common_type, id,
+};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Diagnostic, Value};
 use smallvec::SmallVec;
@@ -65,20 +67,20 @@ impl Instance<'_, '_, '_> {
                 let mut widened = Vec::with_capacity(fields.len());
                 for (index, field) in fields.iter().enumerate() {
                     let index = self.literal(Value::from(index as i64));
-                    let part = self.apply("core.get_nth", &[arg, index])?;
+                    let part = self.apply(id::GET_NTH, &[arg, index])?;
                     widened.push(self.widened(part, field)?);
                 }
-                self.apply("core.make_tuple", &widened)
+                self.apply(id::MAKE_TUPLE, &widened)
             }
             QType::Optional(scalar) | QType::Scalar(scalar) => {
                 let mut cast = arg;
                 if found.scalar() != Some(*scalar) {
                     let op = self.typer.registry.cast_to(*scalar);
                     let op = op.ok_or_else(|| TypeFault::mismatch(format!("{found} is no {wide}"), None))?;
-                    cast = self.apply(self.typer.registry.get(op).name, &[cast])?;
+                    cast = self.apply(op, &[cast])?;
                 }
                 if wide.is_optional() && !self.qtype(cast).is_optional() {
-                    cast = self.apply("core.to_optional", &[cast])?;
+                    cast = self.apply(id::TO_OPTIONAL, &[cast])?;
                 }
                 Ok(cast)
             }
@@ -117,7 +119,7 @@ impl Instance<'_, '_, '_> {
     fn mask(&mut self, condition: NodeHandle) -> Result<NodeHandle, TypeFault> {
         match self.qtype(condition) {
             QType::MASK => Ok(condition),
-            QType::UNIT => self.apply("core.to_optional", &[condition]),
+            QType::UNIT => self.apply(id::TO_OPTIONAL, &[condition]),
             found => {
                 let fault = TypeFault::mismatch(format!("a loop goes on where a mask is present, found {found}"), None);
                 Err(if found.scalar() == Some(Scalar::Boolean) { fault.hint("write `b == true`") } else { fault })
@@ -139,15 +141,15 @@ impl Expansion for Instance<'_, '_, '_> {
         arg_of(self.prepared.graph.literal(value, self.node))
     }
 
-    fn apply(&mut self, operator: &'static str, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
-        let Some(op) = self.typer.registry.find(operator) else {
-            return Err(TypeFault::mismatch(format!("there is no operator {operator}"), None));
-        };
-        match self.apply_operator(op, args) {
+    fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+        match self.apply_operator(operator, args) {
             Ok(made) => Ok(made),
             Err(Stop::Fault(fault)) => Err(TypeFault { operand: None, ..fault }),
             // Operators are applied to values here, in which nothing is reported.
-            Err(Stop::Reported) => Err(TypeFault::mismatch(format!("{operator} cannot be applied"), None)),
+            Err(Stop::Reported) => {
+                let name = self.typer.registry.get(operator).name;
+                Err(TypeFault::mismatch(format!("{name} cannot be applied"), None))
+            }
         }
     }
 }
@@ -203,12 +205,12 @@ impl Instantiation for Instance<'_, '_, '_> {
             }
             let following = self.widened(following, &wide)?;
             let again = self.mask(again)?;
-            let round = self.apply("core.make_tuple", &[following, again])?;
+            let round = self.apply(id::MAKE_TUPLE, &[following, again])?;
             let ends = QType::tuple([wide.clone(), QType::MASK]);
             let graph = &mut self.prepared.graph;
             let last = graph.add(Kind::Loop(id), &[id_of(init), id_of(round)], ends, self.node);
             let zero = self.literal(Value::from(0_i64));
-            let last = self.apply("core.get_nth", &[arg_of(last), zero])?;
+            let last = self.apply(id::GET_NTH, &[arg_of(last), zero])?;
             let operands = [first, last, init].map(id_of);
             return Ok(arg_of(self.prepared.graph.add(Kind::Where, &operands, wide, self.node)));
         }
