@@ -16,7 +16,7 @@ pub use builder::{Builder, Expr, IntoExpr};
 pub use graph::{Graph, NameId, Node, NodeId};
 pub use program::{Input, Output, Program};
 pub use text::{parse, parse_type, parse_value, print, print_expression, print_type, print_value};
-pub use vocabulary::{Callable, Parameter, Vocabulary};
+pub use vocabulary::{ArgumentForm, Callable, Parameter, Vocabulary};
 pub use wire::{read_binary, write_binary};
 #[cfg(feature = "json")]
 pub use wire::{read_json, write_json};

@@ -10,6 +10,49 @@ pub struct Parameter {
     pub name: &'static str,
     /// What a call that leaves the argument out gets; `None` if it must be given.
     pub default: Option<Value>,
+    /// What its arguments look like, as far as their types do not say it.
+    pub form: ArgumentForm,
+}
+
+impl Parameter {
+    /// A parameter whose arguments are of any form.
+    #[must_use]
+    pub const fn new(name: &'static str, default: Option<Value>) -> Parameter {
+        Parameter { name, default, form: ArgumentForm::Any }
+    }
+
+    /// The same parameter, with arguments of a form.
+    #[must_use]
+    pub const fn of(mut self, form: ArgumentForm) -> Parameter {
+        self.form = form;
+        self
+    }
+}
+
+/// What the arguments of a parameter look like. It refuses nothing: it is for whoever makes arguments up, and finds few that
+/// an operator takes among all of a type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArgumentForm {
+    /// Whatever the type allows.
+    Any,
+    /// A regular expression.
+    Regex,
+    /// What the matches of a regular expression are replaced by.
+    Replacement,
+    /// The name of a way to treat bytes that are not UTF-8.
+    DecodingErrors,
+    /// A format with a field for each of the values that follow.
+    Format,
+    /// The names of the values that follow, as a literal with commas between them.
+    ArgumentNames,
+    /// The names of the fields that follow, likewise.
+    FieldNames,
+    /// The name of a field, as a literal.
+    FieldName,
+    /// A position among few, or how many of them.
+    Position,
+    /// A type.
+    Type,
 }
 
 /// Something that can be called by name.

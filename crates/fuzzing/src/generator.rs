@@ -6,14 +6,15 @@
 //! as frequent as its types are, and would leave overloads untouched for hours.
 
 mod functions;
+mod types;
 
 use crate::Config;
 use crate::catalogue::{Catalogue, Entry, Form, Wanted};
 use crate::config::{chance, pick};
 use crate::subject::Row;
 use crate::values;
-use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
-use cembra_ops::{Argument, id};
+use cembra_expr::{ArgumentForm, Graph, Input, Node, NodeId, Output, Program};
+use cembra_ops::Argument;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use fastrand::Rng;
@@ -201,9 +202,9 @@ impl Pool<'_> {
             .zip(entry.def.params)
             .map(|(at, param)| match catalogue.wanted(*at) {
                 Wanted::Of(qtype) => {
-                    let formed = match param.name {
-                        "index" if *qtype == QType::INT64 => self.position(),
-                        name => self.text_for(name, qtype),
+                    let formed = match param.form {
+                        ArgumentForm::Position if *qtype == QType::INT64 => self.position(),
+                        form => self.text_of(form, qtype),
                     };
                     formed.unwrap_or_else(|| if self.chance(inputs) { self.input(qtype) } else { self.of_type(qtype) })
                 }
@@ -239,10 +240,10 @@ impl Pool<'_> {
         best
     }
 
-    /// A literal for a parameter whose strings have a form of their own; now and then any string will do.
-    fn text_for(&mut self, parameter: &str, qtype: &QType) -> Option<NodeId> {
+    /// A literal of a form that strings have; now and then any string will do.
+    fn text_of(&mut self, form: ArgumentForm, qtype: &QType) -> Option<NodeId> {
         let scalar = qtype.scalar().filter(|scalar| scalar.is_string() && self.random.u32(..8) > 0)?;
-        let text = values::text_for(self.random, parameter)?;
+        let text = values::text_of(self.random, form)?;
         let value = match scalar {
             Scalar::Bytes => ScalarValue::Bytes(text.as_bytes().into()),
             _ => ScalarValue::Text(text.into()),
@@ -253,14 +254,14 @@ impl Pool<'_> {
     /// Operands of any types: nodes, a new leaf now and then, and small numbers in case an index is asked for. One list in
     /// three is of one type throughout.
     fn any_operands(&mut self, entry: &Entry) -> Vec<NodeId> {
-        let takes = |name| entry.def.params.iter().any(|param| param.name == name);
-        if takes("arg_names") && !self.chance(0.05) {
+        let takes = |form| entry.def.params.iter().any(|param| param.form == form);
+        if takes(ArgumentForm::ArgumentNames) && !self.chance(0.05) {
             return self.format_operands();
         }
-        if takes("fmt") && entry.def.variadic && !self.chance(0.05) {
+        if takes(ArgumentForm::Format) && entry.def.variadic && !self.chance(0.05) {
             return self.printf_operands();
         }
-        if entry.op == id::MAKE_NAMED && !self.chance(0.05) {
+        if takes(ArgumentForm::FieldNames) && !self.chance(0.05) {
             let fields: Vec<NodeId> = (0..self.random.usize(..4)).map(|_| self.any_operand()).collect();
             let names = self.exactly(Value::from(&*values::FIELDS[..fields.len()].join(",")));
             return std::iter::once(names).chain(fields).collect();
@@ -273,11 +274,12 @@ impl Pool<'_> {
             .map(|at| {
                 let optional = self.random.u32(..4) == 0;
                 let formed = entry.def.params.get(at).and_then(|param| {
-                    if matches!(param.name, "index" | "offset" | "size") {
-                        return self.position();
-                    }
-                    let of = if matches!(param.name, "arg_names" | "field_name") { Scalar::Text } else { string };
-                    self.text_for(param.name, &QType::of(of, optional && of == string))
+                    let of = match param.form {
+                        ArgumentForm::Position => return self.position(),
+                        ArgumentForm::ArgumentNames | ArgumentForm::FieldName => Scalar::Text,
+                        _ => string,
+                    };
+                    self.text_of(param.form, &QType::of(of, optional && of == string))
                 });
                 match (formed, alike) {
                     (Some(node), _) => node,

@@ -3,6 +3,7 @@
 
 use crate::Config;
 use crate::config::{chance, pick};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Fields, Names, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use fastrand::Rng;
@@ -253,17 +254,17 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
     }
 }
 
-/// A random text for a parameter of this name, if texts for it are of a form of their own: a random text would get no
-/// further than the check of that form.
-pub(crate) fn text_for(random: &mut Rng, parameter: &str) -> Option<&'static str> {
-    let texts = match parameter {
-        "regex" => REGEX,
-        "replacement" => REPLACEMENT,
-        "errors" => ERRORS,
-        "fmt" => FORMAT,
-        "arg_names" => NAMES,
-        "field_name" => Formed { good: FIELDS, bad: &[] },
-        _ => return None,
+/// A random text of a form, if that is one of texts: any text at all would get no further than the check of that form.
+pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static str> {
+    let texts = match form {
+        ArgumentForm::Regex => REGEX,
+        ArgumentForm::Replacement => REPLACEMENT,
+        ArgumentForm::DecodingErrors => ERRORS,
+        ArgumentForm::Format => FORMAT,
+        ArgumentForm::ArgumentNames => NAMES,
+        ArgumentForm::FieldName => Formed { good: FIELDS, bad: &[] },
+        // The names of fields are as many as the fields.
+        ArgumentForm::FieldNames | ArgumentForm::Position | ArgumentForm::Type | ArgumentForm::Any => return None,
     };
     Some(texts.any(random))
 }

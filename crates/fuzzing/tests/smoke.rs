@@ -46,11 +46,9 @@ fn sixteen_hundred_programs_agree() {
     for (_, def) in cembra::Registry::standard().iter() {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(def.name));
         let written: u64 = line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
-        // What is settled while types are found is left out of the catalogue: exports, questions about types, and parts of
-        // sequences. The suites have it.
+        // Exports and what changes nothing but a type are left out. The suites have them.
         let (family, _) = def.name.split_once('.').unwrap();
-        let left_out = matches!(family, "annotation" | "qtype" | "derived_qtype")
-            || matches!(def.name, "seq.slice" | "seq.all_equal" | "core.default_if_unspecified");
+        let left_out = matches!(family, "annotation" | "derived_qtype");
         assert_eq!(written > 0, !left_out, "{} is used {written} times", def.name);
     }
 }
@@ -174,7 +172,7 @@ fn a_wrong_answer_is_found_and_shrunk() {
 
 #[test]
 fn a_wrong_answer_inside_of_a_loop_shrinks_to_one_loop() {
-    let config = Config { programs: Some(4000), functions: 0.3, seed: 2, ..Config::default() };
+    let config = Config { programs: Some(4000), functions: 0.3, seed: 4, ..Config::default() };
     let broken = Broken {
         // A remainder inside of a round.
         meets: |prepared| {

@@ -376,12 +376,12 @@ pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UN
 
 /// A parameter that must be given.
 pub(crate) const fn param(name: &'static str) -> Parameter {
-    Parameter { name, default: None }
+    Parameter::new(name, None)
 }
 
 /// A parameter with a default.
 pub(crate) const fn param_or(name: &'static str, default: Value) -> Parameter {
-    Parameter { name, default: Some(default) }
+    Parameter::new(name, Some(default))
 }
 
 /// An example.

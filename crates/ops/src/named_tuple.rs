@@ -6,6 +6,7 @@ use crate::definition::{Meaning, OpDef, PresenceRule, Structure, Typing, ex, par
 use crate::id;
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Excerpt, Fields, Names, QType};
 use cembra_value::{Code, ScalarValue, Value, near_names};
 
@@ -44,7 +45,7 @@ pub(crate) static MAKE: OpDef = OpDef {
     name: "namedtuple.make",
     aliases: &[],
     summary: "A tuple whose fields have names. Written `{x: a, y: b}`, or `namedtuple.make(x=a, y=b)`; the operator itself takes the names as a literal with commas in it.",
-    params: &[param("field_names"), param("**fields")],
+    params: &[param("field_names").of(ArgumentForm::FieldNames), param("**fields")],
     variadic: true,
     presence: PresenceRule::Custom,
     faults: &[],
@@ -105,7 +106,7 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
     name: "namedtuple.get_field",
     aliases: &[],
     summary: "The field of a named tuple with a name. Written `t.x`. Taken from a tuple that is made on the spot, the other fields are not evaluated. The fields of an optional are `present` and `value`, as `core.get_nth` gives them.",
-    params: &[param("namedtuple"), param("field_name")],
+    params: &[param("namedtuple"), param("field_name").of(ArgumentForm::FieldName)],
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],

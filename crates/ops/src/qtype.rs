@@ -9,6 +9,7 @@ use crate::sequence::Sequence;
 use crate::tuple::{check_count, sliced};
 use crate::typing::{TypeFault, common_type};
 use crate::{OpId, id};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -65,7 +66,7 @@ macro_rules! of_types {
         OpDef {
             name: $name,
             summary: $summary,
-            params: &[$(param(stringify!($param))),*],
+            params: &[$(param(stringify!($param)).of(ArgumentForm::Type)),*],
             meaning: Meaning::Instantiate(|g, args| {
                 let [$($param),*] = types(g, $name, args)?;
                 Ok(g.literal($value))
@@ -240,7 +241,11 @@ pub(crate) static WITH_VALUE_QTYPE: OpDef = of_types!(
 pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
     name: "qtype.conditional_qtype",
     summary: "One of two types: `true_qtype` if the mask is present, else `false_qtype`. The mask is a literal, or made of types.",
-    params: &[param("condition"), param("true_qtype"), param("false_qtype")],
+    params: &[
+        param("condition"),
+        param("true_qtype").of(ArgumentForm::Type),
+        param("false_qtype").of(ArgumentForm::Type),
+    ],
     meaning: Meaning::Instantiate(|g, args| {
         let operator = CONDITIONAL_QTYPE.name;
         let condition = g.qtype(args[0]);
@@ -268,7 +273,7 @@ pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
 pub(crate) static MAKE_TUPLE_QTYPE: OpDef = OpDef {
     name: "qtype.make_tuple_qtype",
     summary: "The type of tuples of fields of these types.",
-    params: &[param("args")],
+    params: &[param("args").of(ArgumentForm::Type)],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
         let fields: Vec<QType> =
@@ -291,7 +296,11 @@ pub(crate) static MAKE_SEQUENCE_QTYPE: OpDef = of_types!(
 pub(crate) static SLICE_TUPLE_QTYPE: OpDef = OpDef {
     name: "qtype.slice_tuple_qtype",
     summary: "The type of tuples of `size` fields of a type from position `offset` on; of all that follow if `size` is -1. `NOTHING` where these are not fields of it.",
-    params: &[param("qtype"), param("offset"), param("size")],
+    params: &[
+        param("qtype").of(ArgumentForm::Type),
+        param("offset").of(ArgumentForm::Position),
+        param("size").of(ArgumentForm::Position),
+    ],
     meaning: Meaning::Instantiate(|g, args| {
         let operator = SLICE_TUPLE_QTYPE.name;
         let [qtype] = types(g, operator, args)?;
@@ -310,7 +319,7 @@ pub(crate) static SLICE_TUPLE_QTYPE: OpDef = OpDef {
 pub(crate) static GET_FIELD_QTYPE: OpDef = OpDef {
     name: "qtype.get_field_qtype",
     summary: "The type of a field of a tuple or optional type, counted from 0; `NOTHING` where there is no such field.",
-    params: &[param("qtype"), param("idx")],
+    params: &[param("qtype").of(ArgumentForm::Type), param("idx").of(ArgumentForm::Position)],
     meaning: Meaning::Instantiate(|g, args| {
         let [qtype] = types(g, GET_FIELD_QTYPE.name, args)?;
         let index = integer_at(g, GET_FIELD_QTYPE.name, "idx", args, 1)?;
@@ -335,7 +344,7 @@ pub(crate) static GET_FIELD_COUNT: OpDef = of_types!(
 pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
     name: "qtype.get_field_names",
     summary: "The sequence of the names of the fields of a type; empty where they have none.",
-    params: &[param("qtype")],
+    params: &[param("qtype").of(ArgumentForm::Type)],
     meaning: Meaning::Instantiate(|g, args| {
         let [qtype] = types(g, GET_FIELD_NAMES.name, args)?;
         g.spend(field_count(&qtype).unwrap_or(0))?;
@@ -354,7 +363,7 @@ pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
 pub(crate) static GET_FIELD_QTYPES: OpDef = OpDef {
     name: "qtype.get_field_qtypes",
     summary: "The sequence of the types of the fields of a type.",
-    params: &[param("qtype")],
+    params: &[param("qtype").of(ArgumentForm::Type)],
     meaning: Meaning::Instantiate(|g, args| {
         let [qtype] = types(g, GET_FIELD_QTYPES.name, args)?;
         g.spend(field_count(&qtype).unwrap_or(0))?;

@@ -13,6 +13,7 @@ use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
 use crate::typing::{TypeFault, common_type};
 use crate::{OpId, id};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_tape::{Cell, Cmp};
 use cembra_value::{Code, ScalarValue, Value};
@@ -495,7 +496,7 @@ const INDEX_RULE: Rule = |t, a| {
 pub(crate) static INDEX: OpDef = OpDef {
     name: "seq._index",
     summary: "The index, if it is one of a sequence of this size.",
-    params: &[param("index"), param("size")],
+    params: &[param("index").of(ArgumentForm::Position), param("size")],
     presence: PresenceRule::Strict,
     faults: &[FaultKind::IndexRange],
     examples: &[ex("seq._index(1i64, 3i64)", "int64{1}")],

@@ -5,6 +5,7 @@ use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{BINARY, Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Structure, Typing, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{QType, Scalar, Shape};
 use cembra_value::{ScalarValue, Value};
 
@@ -85,7 +86,7 @@ pub(crate) static GET_NTH: OpDef = OpDef {
     name: "core.get_nth",
     aliases: &["get_nth"],
     summary: "A field of a tuple, counted from 0. Written `t.0`. Taken from a tuple that is made on the spot, the other fields are not evaluated. An optional has two fields: whether it is present, a boolean, and its value, 0 or empty if it is missing; a mask has only the first.",
-    params: &[param("tuple"), param("index")],
+    params: &[param("tuple"), param("index").of(ArgumentForm::Position)],
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],

@@ -5,6 +5,7 @@ use crate::compound::{field, field_count, field_type, literal_integer};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{Code, Value};
 
@@ -111,7 +112,7 @@ pub(crate) static SLICE_TUPLE: OpDef = OpDef {
     name: "core.slice_tuple",
     aliases: &["slice_tuple"],
     summary: "A tuple of the `size` fields of a tuple from position `offset` on; of all that follow if `size` is -1. Both are literals.",
-    params: &[param("tuple"), param("offset"), param("size")],
+    params: &[param("tuple"), param("offset").of(ArgumentForm::Position), param("size").of(ArgumentForm::Position)],
     typing: Typing::Rule(|args| {
         let fields = fields(SLICE_TUPLE.name, args, 0)?;
         let range = slice(fields.len(), args[1].literal, args[2].literal)?;

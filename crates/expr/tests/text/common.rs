@@ -3,16 +3,13 @@
 use cembra_expr::{Callable, Graph, Node, NodeId, Parameter, Program, Vocabulary, parse};
 use cembra_value::{Limits, ScalarValue, Value};
 
-static ONE: [Parameter; 1] = [Parameter { name: "x", default: None }];
-static WHERE: [Parameter; 3] = [
-    Parameter { name: "condition", default: None },
-    Parameter { name: "value", default: None },
-    Parameter { name: "other", default: Some(Value::Nothing) },
-];
+static ONE: [Parameter; 1] = [Parameter::new("x", None)];
+static WHERE: [Parameter; 3] =
+    [Parameter::new("condition", None), Parameter::new("value", None), Parameter::new("other", Some(Value::Nothing))];
 static CLIP: [Parameter; 3] = [
-    Parameter { name: "x", default: None },
-    Parameter { name: "lo", default: Some(Value::Scalar(ScalarValue::Int32(0))) },
-    Parameter { name: "hi", default: Some(Value::Scalar(ScalarValue::WeakFloat(1.0))) },
+    Parameter::new("x", None),
+    Parameter::new("lo", Some(Value::Scalar(ScalarValue::Int32(0)))),
+    Parameter::new("hi", Some(Value::Scalar(ScalarValue::WeakFloat(1.0)))),
 ];
 
 /// Some operators with signatures and short names, and every other dotted name with any number of arguments.

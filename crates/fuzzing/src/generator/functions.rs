@@ -15,9 +15,9 @@ use cembra_value::Value;
 const MOST_NESTED: u32 = 2;
 
 /// A sequence that was made: its node and the type of its elements.
-struct Sequence {
-    node: NodeId,
-    element: QType,
+pub(super) struct Sequence {
+    pub(super) node: NodeId,
+    pub(super) element: QType,
 }
 
 impl Pool<'_> {
@@ -26,17 +26,21 @@ impl Pool<'_> {
         if self.nested >= MOST_NESTED {
             return;
         }
-        match self.random.u32(..9) {
+        match self.random.u32(..12) {
             0..=2 => self.reduce(),
             3 | 4 => self.repeat(),
             5 => self.element(),
             6 => self.apply_function(),
             7 => self.tuples(),
-            _ => self.masks(),
+            8 => self.masks(),
+            9 => self.alike(),
+            10 => self.specified(),
+            // Many operators and little time for each.
+            _ => (0..4).for_each(|_| self.question()),
         }
     }
 
-    fn operator(&mut self, op: OpId, operands: &[NodeId], qtype: &QType) -> NodeId {
+    pub(super) fn operator(&mut self, op: OpId, operands: &[NodeId], qtype: &QType) -> NodeId {
         let depth = 1 + operands.iter().map(|o| self.depths[o.index()].min(self.config.max_depth)).max().unwrap_or(0);
         for operand in operands {
             self.used[operand.index()] = true;
@@ -45,7 +49,7 @@ impl Pool<'_> {
         self.note(node, qtype, depth)
     }
 
-    fn integer(&mut self, value: i64) -> NodeId {
+    pub(super) fn integer(&mut self, value: i64) -> NodeId {
         self.exactly(Value::from(value))
     }
 
@@ -95,7 +99,7 @@ impl Pool<'_> {
     }
 
     /// A number of elements or rounds: few.
-    fn few(&mut self) -> NodeId {
+    pub(super) fn few(&mut self) -> NodeId {
         if self.random.bool() {
             let count = self.random.i64(-1..6);
             return self.integer(count);
@@ -104,9 +108,9 @@ impl Pool<'_> {
         self.operator(id::MINIMUM, &[count, most], &QType::INT64)
     }
 
-    fn sequence(&mut self) -> Sequence {
+    pub(super) fn sequence(&mut self) -> Sequence {
         let type_of = |qtype: &QType| QType::Sequence(qtype.clone().into());
-        match self.random.u32(..6) {
+        match self.random.u32(..7) {
             0 | 1 => {
                 let mut operands = vec![self.few(), self.exactly(Value::Missing(Scalar::Int64)), self.integer(1)];
                 if self.random.bool() {
@@ -146,6 +150,10 @@ impl Pool<'_> {
                 let operands = parts.map(|part| part.node);
                 Sequence { node: self.operator(id::SEQ_ZIP, &operands, &type_of(&element)), element }
             }
+            5 => {
+                let source = self.sequence();
+                self.sliced(&source)
+            }
             _ => {
                 let source = self.sequence();
                 let element = values::input_type(self.random, 1);
@@ -154,7 +162,7 @@ impl Pool<'_> {
         }
     }
 
-    fn mapped(&mut self, source: &Sequence, element: QType) -> Sequence {
+    pub(super) fn mapped(&mut self, source: &Sequence, element: QType) -> Sequence {
         let function = self.function(std::slice::from_ref(&source.element), &element);
         let qtype = QType::Sequence(element.clone().into());
         Sequence { node: self.operator(id::SEQ_MAP, &[function, source.node], &qtype), element }

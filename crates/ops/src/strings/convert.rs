@@ -6,6 +6,7 @@ use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, 
 use crate::id;
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 use cembra_value::Value;
 use smallvec::smallvec;
@@ -156,7 +157,7 @@ pub(crate) static ENCODE: OpDef = OpDef {
 pub(crate) static DECODE: OpDef = OpDef {
     name: "strings.decode",
     summary: "The bytes as a text, from UTF-8. Where they are not UTF-8, `errors` decides: `strict` is an error, which it is without it, `ignore` leaves the bytes out, `replace` puts U+FFFD in the place of each broken character. To those two a NUL is broken, as in Arolla.",
-    params: &[param("x"), param_or("errors", Value::Nothing)],
+    params: &[param("x"), param_or("errors", Value::Nothing).of(ArgumentForm::DecodingErrors)],
     presence: PresenceRule::Custom,
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,

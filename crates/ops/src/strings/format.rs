@@ -11,6 +11,7 @@ use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Excerpt, Fault, QType, Scalar, Text};
 use cembra_value::{Code, ScalarValue, Value};
 
@@ -179,7 +180,7 @@ fn format<S: Format>(context: &mut Context, format: S, names: Text<'static>, run
 pub(crate) static FORMAT_PACKED: OpDef = OpDef {
     name: "strings._format",
     summary: "The format with its fields filled in by a run of values: what `strings.format` is made of.",
-    params: &[param("fmt"), param("names"), param("run")],
+    params: &[param("fmt").of(ArgumentForm::Format), param("names"), param("run")],
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
@@ -265,7 +266,11 @@ fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, 
 pub(crate) static FORMAT: OpDef = OpDef {
     name: "strings.format",
     summary: "The format with its fields filled in by the arguments they name: `{x}`, or `{x:.2f}` with flags, width, precision and kind as in `strings.printf`, for numbers only; `{{` and `}}` are braces. Without a form, or as `{x:v}`, FLOAT32 has its shortest digits and a point, FLOAT64 six digits. An error if a field is for another kind of value.",
-    params: &[param("fmt"), param_or("arg_names", Value::Nothing), param("**values")],
+    params: &[
+        param("fmt").of(ArgumentForm::Format),
+        param_or("arg_names", Value::Nothing).of(ArgumentForm::ArgumentNames),
+        param("**values"),
+    ],
     variadic: true,
     faults: FAULTS,
     typing: Typing::Rule(types),

@@ -11,6 +11,7 @@ use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 
 /// The type of a format and of what is made by it.
@@ -135,7 +136,7 @@ pub(super) const FAULTS: &[FaultKind] = &[FaultKind::Invalid, FaultKind::ArenaLi
 pub(crate) static PRINTF_PACKED: OpDef = OpDef {
     name: "strings._printf",
     summary: "The format with its fields filled in by a run of values: what `strings.printf` is made of.",
-    params: &[param("fmt"), param("run")],
+    params: &[param("fmt").of(ArgumentForm::Format), param("run")],
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
@@ -184,7 +185,7 @@ pub(crate) static PRINTF: OpDef = OpDef {
     name: "strings.printf",
     aliases: &["printf"],
     summary: "The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. An error if a field is for another kind of value.",
-    params: &[param("fmt"), param("values")],
+    params: &[param("fmt").of(ArgumentForm::Format), param("values")],
     variadic: true,
     faults: FAULTS,
     typing: Typing::Rule(|args| format_types(PRINTF.name, args, 1)),

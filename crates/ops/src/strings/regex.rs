@@ -5,6 +5,7 @@ use super::invalid;
 use super::pattern::{Long, Pattern};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 use std::cell::RefCell;
 
@@ -71,7 +72,7 @@ pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
     name: "strings.contains_regex",
     aliases: &["contains_regex"],
     summary: "Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` are about ASCII. `\\C` is refused.",
-    params: &[param("text"), param("regex")],
+    params: &[param("text"), param("regex").of(ArgumentForm::Regex)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try in context |text: Text<'static>, regex: Text<'static>| -> MaskValue {
@@ -88,7 +89,7 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
     name: "strings.extract_regex",
     aliases: &["extract_regex"],
     summary: "What the one capturing group of the regular expression matches in the text, missing if the text has no match. The syntax is RE2's.",
-    params: &[param("text"), param("regex")],
+    params: &[param("text"), param("regex").of(ArgumentForm::Regex)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(

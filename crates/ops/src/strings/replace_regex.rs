@@ -5,6 +5,7 @@ use super::pattern::Pattern;
 use super::regex::with_pattern;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
+use cembra_expr::ArgumentForm;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 
 /// A part of a replacement.
@@ -114,7 +115,11 @@ fn replace(
 pub(crate) static REPLACE_ALL_REGEX: OpDef = OpDef {
     name: "strings.replace_all_regex",
     summary: "The text with each match of the regular expression replaced, from left to right. In the replacement, `\\0` is the whole match, `\\1` to `\\9` are its groups and `\\\\` is a backslash; it ends at a backslash before anything else, and nothing is replaced if it names a group that the pattern does not have. The result is optional, as in Arolla, and present for present arguments.",
-    params: &[param("text"), param("regex"), param("replacement")],
+    params: &[
+        param("text"),
+        param("regex").of(ArgumentForm::Regex),
+        param("replacement").of(ArgumentForm::Replacement),
+    ],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(

@@ -218,8 +218,7 @@ impl Registry {
             _ => format!("x{at}"),
         };
         let names = if params.is_empty() { (0..arguments).map(usual).collect() } else { params };
-        let params: Vec<Parameter> =
-            names.into_iter().map(|name| Parameter { name: name.leak(), default: None }).collect();
+        let params: Vec<Parameter> = names.into_iter().map(|name| Parameter::new(name.leak(), None)).collect();
         self.add(OpDef {
             name: name.leak(),
             aliases: &[],

@@ -156,8 +156,7 @@ mod tests {
     use super::*;
     use crate::Parameter;
 
-    static ROUND: [Parameter; 2] =
-        [Parameter { name: "x", default: None }, Parameter { name: "digits", default: Some(Value::Nothing) }];
+    static ROUND: [Parameter; 2] = [Parameter::new("x", None), Parameter::new("digits", Some(Value::Nothing))];
 
     fn bind(callable: &Callable<'_>, count: usize, keywords: &[&str]) -> Result<String, String> {
         let keywords: Vec<_> =
@@ -203,9 +202,9 @@ mod tests {
     #[test]
     fn names_of_the_callers_choice_become_an_argument() {
         static FORMAT: [Parameter; 3] = [
-            Parameter { name: "fmt", default: None },
-            Parameter { name: "names", default: Some(Value::Nothing) },
-            Parameter { name: "**values", default: None },
+            Parameter::new("fmt", None),
+            Parameter::new("names", Some(Value::Nothing)),
+            Parameter::new("**values", None),
         ];
         let format = Callable { name: "format", params: &FORMAT, variadic: true };
         let names = |names: &str| format!("Default({:?})", Value::text(names));
