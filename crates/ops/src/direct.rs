@@ -4,7 +4,6 @@
 //! A direct function is `extern "C" fn(context, data, present, arguments..) -> RegisterResult`. Bit `i` of `present` says whether
 //! argument `i` is there, and each argument travels as its type's `Machine`, with anything in place of a missing one.
 
-use crate::OperandType;
 use crate::kernel::Weak;
 use cembra_runtime::{Bytes, RegisterResult, Text};
 
@@ -93,24 +92,6 @@ pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option
     }
     // There, a struct of two words comes back in memory.
     if cfg!(windows) { None } else { Some(function) }
-}
-
-/// The arguments that must be there for the function to be called: those that are no optionals.
-pub(crate) const fn required(args: &[OperandType]) -> u64 {
-    let (mut at, mut bits) = (0, 0);
-    while at < args.len() {
-        if !args[at].optional {
-            bits |= 1 << at;
-        }
-        at += 1;
-    }
-    bits
-}
-
-/// True if all of these arguments are there.
-#[inline]
-pub(crate) const fn are_there(present: u64, required: u64) -> bool {
-    present & required == required
 }
 
 /// The next bit of a set.

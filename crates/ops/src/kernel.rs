@@ -1,15 +1,18 @@
-//! From a plain Rust body to kernels: the representation of each Rust type in frames, and the macros that turn a body
-//! on scalars into the monomorphic functions the interpreter calls. This is the one place where presence meets kernels.
+//! From a plain Rust body to an overload: the representation of each Rust type in frames, and the functions that are made of
+//! a body on scalars, for built-in operators and for those of the user. This is the one place where presence meets bodies.
 //!
 //! Bodies and kernels state what an operator means; lowering rules state it again, independently.
 
-use crate::OperandType;
-use crate::direct::Register;
-use cembra_runtime::{Bytes, Call, Context, FramePtr, Scalar, Slot, Text};
+use crate::direct::{Register, RegisterFn, direct, next_bit};
+use crate::work::Work;
+use crate::{KernelData, Lower, OperandType, Overload};
+use cembra_runtime::{Bytes, Call, Context, Fault, FramePtr, RegisterResult, Scalar, Slot, Text};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 /// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Text`, `Bytes`, and
 /// `Option` of each. Implemented here for all of them and nowhere else.
-pub trait Repr: Copy + Register {
+pub trait Repr: Copy + Register + Work {
     /// Its QType.
     const OPERAND: OperandType;
     /// Its optional form; itself if it is one.
@@ -220,152 +223,276 @@ impl Repr for MaskValue {
     }
 }
 
+/// What an operator computes on one list of types, built in or of the user. Everything that calls it is made from this, here:
+/// the kernel, the kernel on optionals, the function on registers and the record.
+pub trait Body: Sized {
+    /// What it closes over: nothing, or the function of a user operator.
+    type Data: 'static;
+    /// Its arguments.
+    type Args: Operands;
+    /// Its result.
+    type Ret: Repr;
+    /// True if it sees present arguments only, and is lifted to optionals.
+    const STRICT: bool;
+    /// How it becomes machine code.
+    const LOWER: Lower;
+    /// True if the strings it is given are charged for. What has a rule does not read them.
+    const CHARGED: bool = matches!(Self::LOWER, Lower::Kernel);
+
+    /// Computes it.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
+    fn run(data: &Self::Data, context: &mut Context, args: Self::Args) -> Result<Self::Ret, Fault>;
+}
+
+/// The arguments of a body: a tuple of what frames hold. Implemented here for up to eight, and nowhere else.
+pub trait Operands: Sized {
+    /// Their types.
+    const TYPES: &'static [OperandType];
+    /// True if there are strings among them.
+    const STRINGS: bool;
+    /// A body that takes them, as a function on registers.
+    type OnRegisters<B: Body<Args = Self>>: RegisterForm;
+
+    /// Reads them from the next slots.
+    ///
+    /// # Safety
+    /// KERNEL-ROW and FRAME-SLOT for these types.
+    unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self;
+
+    /// Reads their optional forms from the next slots; `None` if one is missing.
+    ///
+    /// # Safety
+    /// KERNEL-ROW and FRAME-SLOT for the optional forms of these types.
+    unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self>;
+
+    /// The work of reading the strings among them.
+    fn work(&self) -> usize;
+}
+
+/// A body as a function on registers.
+pub trait RegisterForm {
+    /// The function, if all types fit.
+    const FUNCTION: Option<RegisterFn>;
+}
+
+/// The form on registers of a body with these arguments.
+pub struct OnRegisters<B, Args>(PhantomData<(B, Args)>);
+
+macro_rules! operands {
+    ($(($($arg:ident $ty:ident),*))*) => { $(
+        impl<$($ty: Repr),*> Operands for ($($ty,)*) {
+            const TYPES: &'static [OperandType] = &[$($ty::OPERAND),*];
+            const STRINGS: bool = false $(|| $ty::STRING)*;
+            type OnRegisters<Own: Body<Args = Self>> = OnRegisters<Own, Self>;
+
+            // SAFETY: KERNEL-ROW and FRAME-SLOT, as the trait says.
+            #[inline(always)]
+            unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self {
+                // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller.
+                unsafe { ($($ty::load(frame, slots.next()),)*) }
+            }
+
+            // SAFETY: KERNEL-ROW and FRAME-SLOT, as the trait says.
+            #[inline(always)]
+            unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self> {
+                // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller.
+                unsafe {
+                    $(let $arg = $ty::load_lifted(frame, slots.next());)*
+                    Some(($($arg?,)*))
+                }
+            }
+
+            #[inline(always)]
+            fn work(&self) -> usize {
+                let ($($arg,)*) = self;
+                0_usize $(.saturating_add($arg.work()))*
+            }
+        }
+
+        impl<Own: Body<Args = ($($ty,)*)>, $($ty: Repr),*> RegisterForm for OnRegisters<Own, ($($ty,)*)> {
+            const FUNCTION: Option<RegisterFn> = {
+                // SAFETY: DIRECT-CALL and OPERATOR-DATA, as [`RegisterFn`] says.
+                unsafe extern "C" fn function<Own: Body<Args = ($($ty,)*)>, $($ty: Repr),*>(
+                    context: &mut Context,
+                    data: *const (),
+                    present: u64,
+                    $($arg: $ty::Machine),*
+                ) -> RegisterResult {
+                    let mut bits = present;
+                    let args = ($($ty::arrive($arg, next_bit(&mut bits)),)*);
+                    // SAFETY: OPERATOR-DATA, promised by the caller.
+                    unsafe { on_registers::<Own>(data, context, present, args) }
+                }
+                // SAFETY: DIRECT-CALL, as `function`, whose type it is.
+                type Typed<$($ty),*> =
+                    unsafe extern "C" fn(&mut Context, *const (), u64, $(<$ty as Register>::Machine),*) -> RegisterResult;
+                // SAFETY: DIRECT-CALL: the function is made from these types.
+                unsafe {
+                    let function = std::mem::transmute::<Typed<$($ty),*>, RegisterFn>(function::<Own, $($ty),*>);
+                    direct(&[$($ty::FITS,)* Own::Ret::FITS], function)
+                }
+            };
+        }
+    )* };
+}
+
+operands! {
+    (a A)
+    (a A, b B)
+    (a A, b B, c C)
+    (a A, b B, c C, d D)
+    (a A, b B, c C, d D, e E)
+    (a A, b B, c C, d D, e E, f F)
+    (a A, b B, c C, d D, e E, f F, g G)
+    (a A, b B, c C, d D, e E, f F, g G, h H)
+}
+
+/// Runs a body once its strings are charged for.
+///
+/// # Safety
+/// OPERATOR-DATA: the data is the body's.
+#[inline(always)]
+unsafe fn run<B: Body>(data: *const (), context: &mut Context, args: B::Args) -> Result<B::Ret, Fault> {
+    if const { B::CHARGED && B::Args::STRINGS } {
+        context.charge(args.work())?;
+    }
+    let data: *const B::Data = if size_of::<B::Data>() == 0 { NonNull::dangling().as_ptr() } else { data.cast() };
+    // SAFETY: OPERATOR-DATA, promised by the caller; what has no size is wherever it is said to be. USER-FUNCTION: texts that a
+    // user's function is given are views for the time of the call.
+    B::run(unsafe { &*data }, context, args)
+}
+
+/// The kernel of a body on its own types.
+///
+/// # Safety
+/// KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA for these types, as for every kernel.
+unsafe extern "C" fn kernel<B: Body>(context: &mut Context, frame: FramePtr, call: Call) -> i32 {
+    let mut slots = Slots::of(call);
+    // SAFETY: KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA, promised by the caller of every kernel: one slot for each argument, in
+    // order, and one for the result.
+    unsafe {
+        let args = B::Args::load(frame, &mut slots);
+        match run::<B>(call.data(), context, args) {
+            Ok(result) => result.store(frame, slots.next()),
+            Err(fault) => return call.fail(context, fault),
+        }
+        slots.go_on(context, frame)
+    }
+}
+
+/// The kernel of a strict body on the optional forms of its types: what is missing makes the result so.
+///
+/// # Safety
+/// KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA for these forms, as for every kernel.
+unsafe extern "C" fn lifted<B: Body>(context: &mut Context, frame: FramePtr, call: Call) -> i32 {
+    let mut slots = Slots::of(call);
+    // SAFETY: KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA, as for `kernel`, for the optional forms.
+    unsafe {
+        let result = match B::Args::load_lifted(frame, &mut slots) {
+            Some(args) => match run::<B>(call.data(), context, args) {
+                Ok(result) => result.lift(),
+                Err(fault) => return call.fail(context, fault),
+            },
+            None => B::Ret::missing(),
+        };
+        result.store(frame, slots.next());
+        slots.go_on(context, frame)
+    }
+}
+
+/// The arguments that must be there for the function to be called: those that are no optionals.
+const fn required(args: &[OperandType]) -> u64 {
+    let (mut at, mut bits) = (0, 0);
+    while at < args.len() {
+        if !args[at].optional {
+            bits |= 1 << at;
+        }
+        at += 1;
+    }
+    bits
+}
+
+/// A body on registers, where an argument that must be there and is not makes the result missing.
+///
+/// # Safety
+/// OPERATOR-DATA: the data is the body's.
+#[inline(always)]
+unsafe fn on_registers<B: Body>(data: *const (), context: &mut Context, present: u64, args: B::Args) -> RegisterResult {
+    let required = const { required(B::Args::TYPES) };
+    if present & required != required {
+        return RegisterResult::MISSING;
+    }
+    // SAFETY: OPERATOR-DATA, promised by the caller.
+    match unsafe { run::<B>(data, context, args) } {
+        Ok(result) => result.leave(),
+        Err(fault) => {
+            context.fail(fault);
+            RegisterResult::FAULT
+        }
+    }
+}
+
+impl Overload {
+    /// The record of a body.
+    pub(crate) const fn of<B: Body>() -> Overload {
+        Overload {
+            args: B::Args::TYPES,
+            ret: B::Ret::OPERAND,
+            kernel: kernel::<B>,
+            lifted: if B::STRICT { Some(lifted::<B>) } else { None },
+            lower: B::LOWER,
+            direct: match B::LOWER {
+                Lower::Kernel => <B::Args as Operands>::OnRegisters::<B>::FUNCTION,
+                _ => None,
+            },
+            data: KernelData::NONE,
+            compile: None,
+            pure: true,
+        }
+    }
+}
+
 /// The overload of a strict operator: `strict!(|x: i32, y: i32| -> i32 { body }, rule)`. The body sees present scalars.
 ///
 /// `try` before the bars: the body returns a `Result<_, Fault>`. `try in context` before the bars: it also gets the
 /// evaluation context, for its arena. Without a rule, machine code calls the kernel.
 macro_rules! strict {
-    (try in $context:ident |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {{
-        fn body($context: &mut cembra_runtime::Context, $($arg: $ty),*) -> Result<$ret, cembra_runtime::Fault> $body
-        $crate::kernel::overload!(body, [$($arg: $ty),*], $ret, [$($rule)?], Some({
-            // SAFETY: FRAME-SLOT, as [`cembra_runtime::Kernel`] says, for the optional forms of the types.
-            unsafe extern "C" fn lifted(
-                context: &mut cembra_runtime::Context,
-                frame: cembra_runtime::FramePtr,
-                call: cembra_runtime::Call,
-            ) -> i32 {
-                use $crate::kernel::Repr;
-                let mut slots = $crate::kernel::Slots::of(call);
-                // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel: one slot for each argument, in
-                // order, in their optional forms, and one for the result.
-                unsafe {
-                    $(let $arg = <<$ty as Repr>::Lifted as Repr>::load(frame, slots.next());)*
-                    let result = match ($($arg,)*) {
-                        ($(Some($arg),)*) => match $crate::work::charged!(
-                            context, [$($arg: $ty),*], [$($rule)?], body(context, $($arg),*)
-                        ) {
-                            Ok(result) => result.lift(),
-                            Err(fault) => return call.fail(context, fault),
-                        },
-                        _ => <$ret as Repr>::missing(),
-                    };
-                    result.store(frame, slots.next());
-                    slots.go_on(context, frame)
-                }
-            }
-            lifted
-        }))
-    }};
-    (try |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {
-        $crate::kernel::strict!(try in _context |$($arg: $ty),*| -> $ret $body $(, $rule)?)
-    };
-    (|$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {
-        $crate::kernel::strict!(try in _context |$($arg: $ty),*| -> $ret { Ok($body) } $(, $rule)?)
-    };
+    ($($body:tt)*) => { $crate::kernel::overload!(true, $($body)*) };
 }
 
 /// The overload of an operator with its own presence rule: the body sees exactly the types written.
 macro_rules! custom {
-    (try in $context:ident |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {{
-        fn body($context: &mut cembra_runtime::Context, $($arg: $ty),*) -> Result<$ret, cembra_runtime::Fault> $body
-        $crate::kernel::overload!(body, [$($arg: $ty),*], $ret, [$($rule)?], None)
-    }};
-    (try |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {
-        $crate::kernel::custom!(try in _context |$($arg: $ty),*| -> $ret $body $(, $rule)?)
-    };
-    (|$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)?) => {
-        $crate::kernel::custom!(try in _context |$($arg: $ty),*| -> $ret { Ok($body) } $(, $rule)?)
-    };
+    ($($body:tt)*) => { $crate::kernel::overload!(false, $($body)*) };
 }
 
 macro_rules! overload {
-    ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, [$($rule:expr)?], $lifted:expr) => {{
-        // SAFETY: FRAME-SLOT, as [`cembra_runtime::Kernel`] says.
-        unsafe extern "C" fn kernel(
-            context: &mut cembra_runtime::Context,
-            frame: cembra_runtime::FramePtr,
-            call: cembra_runtime::Call,
-        ) -> i32 {
-            use $crate::kernel::Repr;
-            let mut slots = $crate::kernel::Slots::of(call);
-            // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel: one slot for each argument, in
-            // order, and one for the result.
-            unsafe {
-                $(let $arg = <$ty as Repr>::load(frame, slots.next());)*
-                match $crate::work::charged!(context, [$($arg: $ty),*], [$($rule)?], $body_fn(context, $($arg),*)) {
-                    Ok(result) => Repr::store(result, frame, slots.next()),
-                    Err(fault) => return call.fail(context, fault),
-                }
-                slots.go_on(context, frame)
-            }
-        }
-        $crate::Overload {
-            args: &[$(<$ty as $crate::kernel::Repr>::OPERAND),*],
-            ret: <$ret as $crate::kernel::Repr>::OPERAND,
-            kernel,
-            lifted: $lifted,
-            lower: $crate::kernel::lower!($($rule)?),
-            direct: $crate::kernel::direct!($body_fn, [$($arg: $ty),*], $ret, [$($rule)?]),
-            data: $crate::KernelData::NONE,
-            compile: None,
-            pure: true,
-        }
-    }};
-}
+    ($strict:literal, try in $context:ident |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $(, $rule:expr)? $(,)?) => {{
+        struct Own;
+        impl $crate::kernel::Body for Own {
+            type Data = ();
+            type Args = ($($ty,)*);
+            type Ret = $ret;
+            const STRICT: bool = $strict;
+            // The rule, if there is one.
+            const LOWER: $crate::Lower = [$($crate::Lower::Rule($rule),)? $crate::Lower::Kernel][0];
 
-macro_rules! lower {
-    () => {
-        $crate::Lower::Kernel
-    };
-    ($rule:expr) => {
-        $crate::Lower::Rule($rule)
-    };
-}
-
-/// The form on registers of an overload without a rule.
-macro_rules! direct {
-    ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, [$rule:expr]) => {
-        None
-    };
-    ($body_fn:ident, [$($arg:ident: $ty:ty),*], $ret:ty, []) => {{
-        use $crate::direct::Register;
-        // SAFETY: DIRECT-CALL, as [`crate::RegisterFn`] says.
-        unsafe extern "C" fn direct(
-            context: &mut cembra_runtime::Context,
-            _: *const (),
-            present: u64,
-            $($arg: <$ty as Register>::Machine),*
-        ) -> cembra_runtime::RegisterResult {
-            const REQUIRED: u64 = $crate::direct::required(&[$(<$ty as $crate::kernel::Repr>::OPERAND),*]);
-            if !$crate::direct::are_there(present, REQUIRED) {
-                return cembra_runtime::RegisterResult::MISSING;
-            }
-            let mut present = present;
-            $(let $arg = <$ty as Register>::arrive($arg, $crate::direct::next_bit(&mut present));)*
-            match $body_fn(context, $($arg),*) {
-                Ok(result) => Register::leave(result),
-                Err(fault) => {
-                    context.fail(fault);
-                    cembra_runtime::RegisterResult::FAULT
-                }
-            }
+            #[inline]
+            fn run(
+                (): &(),
+                $context: &mut cembra_runtime::Context,
+                ($($arg,)*): Self::Args,
+            ) -> Result<$ret, cembra_runtime::Fault> $body
         }
-        // SAFETY: DIRECT-CALL: the function is made from these types.
-        unsafe {
-            $crate::direct::direct(
-                &[$(<$ty as Register>::FITS,)* <$ret as Register>::FITS],
-                std::mem::transmute::<
-                    unsafe extern "C" fn(
-                        &mut cembra_runtime::Context,
-                        *const (),
-                        u64,
-                        $(<$ty as Register>::Machine),*
-                    ) -> cembra_runtime::RegisterResult,
-                    $crate::RegisterFn,
-                >(direct),
-            )
-        }
+        $crate::Overload::of::<Own>()
     }};
+    ($strict:literal, try |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $($rest:tt)*) => {
+        $crate::kernel::overload!($strict, try in _context |$($arg: $ty),*| -> $ret $body $($rest)*)
+    };
+    ($strict:literal, |$($arg:ident: $ty:ty),*| -> $ret:ty $body:block $($rest:tt)*) => {
+        $crate::kernel::overload!($strict, try in _context |$($arg: $ty),*| -> $ret { Ok($body) } $($rest)*)
+    };
 }
 
 /// The slots of a call, in order.
@@ -403,4 +530,4 @@ impl Slots {
     }
 }
 
-pub(crate) use {custom, direct, lower, overload, strict};
+pub(crate) use {custom, overload, strict};

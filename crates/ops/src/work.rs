@@ -1,5 +1,5 @@
-//! What work on strings costs: every kernel without a rule is charged for the strings it is given before it runs, by the macros
-//! that make it, so that no operator can be written that is not. A unit is a byte that is read once. Bodies that take long for
+//! What work on strings costs: every built-in body without a rule is charged for the strings it is given before it runs, by
+//! what makes kernels of it, so that no operator can be written that is not. A unit is a byte that is read once. Bodies that take long for
 //! a byte charge the rest themselves. What is made costs nothing more: it is what `arena_bytes` limits.
 //!
 //! Operators with a rule do not read strings but for comparisons, which charge in `Context::compare`, for machine code too.
@@ -8,7 +8,7 @@ use crate::kernel::Weak;
 use cembra_runtime::{Bytes, Text};
 
 /// An argument's share of the work.
-pub(crate) trait Work {
+pub trait Work {
     /// True for strings.
     const STRING: bool;
 
@@ -57,23 +57,6 @@ impl<T: Work> Work for Option<T> {
         self.as_ref().map_or(0, Work::work)
     }
 }
-
-/// Runs a body once it is charged for; that of an overload with a rule is not.
-macro_rules! charged {
-    ($context:ident, [$($arg:ident: $ty:ty),*], [$rule:expr], $body:expr) => {
-        $body
-    };
-    ($context:ident, [$($arg:ident: $ty:ty),*], [], $body:expr) => {{
-        use $crate::work::Work;
-        if const { false $(|| <$ty as Work>::STRING)* } {
-            $context.charge(0_usize $(.saturating_add(Work::work(&$arg)))*).and_then(|()| $body)
-        } else {
-            $body
-        }
-    }};
-}
-
-pub(crate) use charged;
 
 #[cfg(test)]
 mod tests {

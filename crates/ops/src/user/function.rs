@@ -2,12 +2,12 @@
 //! becomes kernels. A function is given texts for the time of one call only: it is called for every lifetime, so nothing
 //! that it keeps can be a part of them.
 
-use crate::direct::{Register, RegisterFn, are_there, next_bit, required};
-use crate::kernel::{Repr, Slots};
+use crate::kernel::{Body, Operands, Repr};
 use crate::strings::made::{copied, copied_bytes};
-use crate::{KernelData, OperandType};
-use cembra_runtime::{Bytes, Call, Context, Fault, FaultKind, FramePtr, Kernel, RegisterResult, Text};
+use crate::{KernelData, Lower, OperandType};
+use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use std::any::Any;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Keeps the traits of this file to the types they are implemented for here: what they say is trusted.
@@ -227,78 +227,52 @@ pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
 pub struct Fallible<F>(pub F);
 
 /// Arguments of a function, as a tuple.
-pub trait Arguments: Sealed + Sized {
-    /// Their types.
-    #[doc(hidden)]
-    const OPERANDS: &'static [OperandType];
+pub trait Arguments: Sealed {
     /// How frames hold them.
     #[doc(hidden)]
-    type Held;
-
-    /// Reads them from the first slots of a list.
-    ///
-    /// # Safety
-    /// KERNEL-ROW and FRAME-SLOT for these types.
-    #[doc(hidden)]
-    unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self::Held;
-
-    /// Reads their optional forms; `None` if one is missing.
-    ///
-    /// # Safety
-    /// KERNEL-ROW and FRAME-SLOT for the optional forms of these types.
-    #[doc(hidden)]
-    unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self::Held>;
-
-    /// The function on registers, if all types fit.
-    #[doc(hidden)]
-    fn direct<F: UserFunction<Self>>() -> Option<RegisterFn>;
+    type Held: Operands;
 }
 
 /// The type of a function's result in frames.
 type Kept<F, Args> = <<F as UserFunction<Args>>::Ret as UserResult>::Held;
 
-/// What an overload is made from: a function's types, and how it is called.
-#[derive(Debug)]
-pub(super) struct Callable {
-    pub(super) args: &'static [OperandType],
-    pub(super) ret: OperandType,
-    pub(super) kernel: Kernel,
-    pub(super) lifted: Kernel,
-    pub(super) direct: Option<RegisterFn>,
-    pub(super) total: bool,
-}
+/// A user's function as a body.
+pub(super) struct UserBody<Args, F>(PhantomData<(Args, F)>);
 
-impl Callable {
-    /// A function whose data is given to kernels at each call.
-    pub(super) fn of<Args: Arguments, F: UserFunction<Args>>() -> Self {
-        Callable {
-            args: Args::OPERANDS,
-            ret: <Kept<F, Args> as Repr>::OPERAND,
-            kernel: kernel::<Args, F>,
-            lifted: lifted::<Args, F>,
-            direct: Args::direct::<F>(),
-            total: F::TOTAL,
+impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
+    type Data = F;
+    type Args = Args::Held;
+    type Ret = Kept<F, Args>;
+    const STRICT: bool = all_present(Args::Held::TYPES);
+    const LOWER: Lower = Lower::Kernel;
+    const CHARGED: bool = false;
+
+    /// A reason, or a panic, is a fault.
+    #[inline]
+    fn run(function: &F, context: &mut Context, args: Args::Held) -> Result<Kept<F, Args>, Fault> {
+        match catch_unwind(AssertUnwindSafe(|| function.call(args, Token))) {
+            Ok(Ok(result)) => result.keep(context, Token),
+            Ok(Err(reason)) => Err(invalid(reason)),
+            Err(payload) => Err(panicked(payload)),
         }
     }
+}
+
+/// True if no argument may be missing.
+const fn all_present(types: &[OperandType]) -> bool {
+    let mut at = 0;
+    while at < types.len() {
+        if types[at].optional {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 /// A function that lives as long as the process: models hold bare pointers to it.
 pub(super) fn forever(function: impl Send + Sync + 'static) -> KernelData {
     KernelData(std::ptr::from_ref(Box::leak(Box::new(function))).cast())
-}
-
-/// Runs a user's function. A reason, or a panic, is a fault.
-#[inline]
-fn guarded<Args: Arguments, F: UserFunction<Args>>(
-    function: &F,
-    context: &mut Context,
-    args: Args::Held,
-) -> Result<Kept<F, Args>, Fault> {
-    match catch_unwind(AssertUnwindSafe(|| function.call(args, Token))) {
-        Ok(Ok(result)) => result.keep(context, Token),
-        Ok(Err(reason)) => Err(invalid(reason)),
-        Err(payload) => Err(panicked(payload)),
-    }
 }
 
 #[cold]
@@ -317,108 +291,12 @@ fn panicked(payload: Box<dyn Any + Send>) -> Fault {
     invalid("the operator panicked")
 }
 
-/// The kernel of a function on its own types.
-///
-/// # Safety
-/// FRAME-SLOT for these types, as for every kernel; OPERATOR-DATA: the data is the function.
-unsafe extern "C" fn kernel<Args: Arguments, F: UserFunction<Args>>(
-    context: &mut Context,
-    frame: FramePtr,
-    call: Call,
-) -> i32 {
-    let mut slots = Slots::of(call);
-    // SAFETY: KERNEL-ROW, FRAME-SLOT, OPERATOR-DATA and USER-FUNCTION: the caller of every kernel promises the first two, the data
-    // is the overload's own function, and the texts that it is given are views for the time of the call.
-    unsafe {
-        let args = Args::load(frame, &mut slots);
-        match guarded(&*call.data().cast::<F>(), context, args) {
-            Ok(result) => result.store(frame, slots.next()),
-            Err(fault) => return call.fail(context, fault),
-        }
-        slots.go_on(context, frame)
-    }
-}
-
-/// The kernel of a strict function on the optional forms of its types.
-///
-/// # Safety
-/// FRAME-SLOT for these forms, as for every kernel; OPERATOR-DATA: the data is the function.
-unsafe extern "C" fn lifted<Args: Arguments, F: UserFunction<Args>>(
-    context: &mut Context,
-    frame: FramePtr,
-    call: Call,
-) -> i32 {
-    let mut slots = Slots::of(call);
-    // SAFETY: KERNEL-ROW and FRAME-SLOT, promised by the caller of every kernel, for the optional forms; OPERATOR-DATA, as
-    // above.
-    unsafe {
-        let args = Args::load_lifted(frame, &mut slots);
-        let result = match args.map(|args| guarded(&*call.data().cast::<F>(), context, args)) {
-            None => Kept::<F, Args>::missing(),
-            Some(Ok(result)) => result.lift(),
-            Some(Err(fault)) => return call.fail(context, fault),
-        };
-        result.store(frame, slots.next());
-        slots.go_on(context, frame)
-    }
-}
-
 macro_rules! user_functions {
     ($(($($arg:ident $ty:ident),*))*) => { $(
         impl<$($ty: UserArgument),*> Sealed for ($($ty,)*) {}
 
         impl<$($ty: UserArgument),*> Arguments for ($($ty,)*) {
-            const OPERANDS: &'static [OperandType] = &[$(<$ty::Held as Repr>::OPERAND),*];
             type Held = ($($ty::Held,)*);
-
-            // SAFETY: FRAME-SLOT and KERNEL-ROW, as the trait says.
-            unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self::Held {
-                // SAFETY: FRAME-SLOT, promised by the caller.
-                unsafe { ($(<$ty::Held as Repr>::load(frame, slots.next()),)*) }
-            }
-
-            unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self::Held> {
-                // SAFETY: FRAME-SLOT, promised by the caller.
-                unsafe {
-                    $(let $arg = <$ty::Held as Repr>::load_lifted(frame, slots.next());)*
-                    Some(($($arg?,)*))
-                }
-            }
-
-            fn direct<Fun: UserFunction<Self>>() -> Option<RegisterFn> {
-                // SAFETY: DIRECT-CALL and OPERATOR-DATA, as [`RegisterFn`] says.
-                unsafe extern "C" fn direct<Fun: UserFunction<($($ty,)*)>, $($ty: UserArgument),*>(
-                    context: &mut Context,
-                    data: *const (),
-                    present: u64,
-                    $($arg: <$ty::Held as Register>::Machine),*
-                ) -> RegisterResult {
-                    let required = const { required(&[$(<$ty::Held as Repr>::OPERAND),*]) };
-                    if !are_there(present, required) {
-                        return RegisterResult::MISSING;
-                    }
-                    let mut present = present;
-                    let args = ($(<$ty::Held as Register>::arrive($arg, next_bit(&mut present)),)*);
-                    // SAFETY: OPERATOR-DATA: the data is the overload's own function.
-                    match guarded(unsafe { &*data.cast::<Fun>() }, context, args) {
-                        Ok(result) => result.leave(),
-                        Err(fault) => {
-                            context.fail(fault);
-                            RegisterResult::FAULT
-                        }
-                    }
-                }
-                // SAFETY: DIRECT-CALL, as `direct`, whose type it is.
-                type Typed<$($ty),*> = unsafe extern "C" fn(
-                    &mut Context, *const (), u64, $(<<$ty as UserArgument>::Held as Register>::Machine),*
-                ) -> RegisterResult;
-                let fits = [$(<$ty::Held as Register>::FITS,)* <Kept<Fun, Self> as Register>::FITS];
-                // SAFETY: DIRECT-CALL: the function is made from these types.
-                unsafe {
-                    let function = std::mem::transmute::<Typed<$($ty),*>, RegisterFn>(direct::<Fun, $($ty),*>);
-                    crate::direct::direct(&fits, function)
-                }
-            }
         }
 
         // A function is called with what lives as long as the call. It is a function of its own types too, so that these are

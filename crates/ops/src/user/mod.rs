@@ -9,13 +9,13 @@ mod recording;
 pub use function::{Arguments, Fallible, UserArgument, UserFunction, UserResult};
 pub use recording::Recording;
 
-use crate::definition::{KernelData, Lower, Meaning, OpDef, Overload, PresenceRule, Typing};
+use crate::definition::{Lower, Meaning, OpDef, Overload, PresenceRule, Typing};
 use crate::kernel::Repr;
 use crate::{Compile, CompiledLiteral, OpId, Registry};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Text};
 use cembra_tape::{Cell, Tape};
-use function::{Callable, forever};
+use function::{UserBody, forever};
 
 /// An operator to be registered.
 #[derive(Debug)]
@@ -29,10 +29,16 @@ pub struct UserOperator {
 
 #[derive(Debug)]
 struct UserOverload {
-    function: Callable,
-    data: KernelData,
-    compile: Option<Compile>,
+    /// What is not known before it is registered is missing: the rule, and what an operator is compiled from.
+    overload: Overload,
+    total: bool,
     rule: Option<Result<Recording, &'static str>>,
+}
+
+impl UserOverload {
+    fn of<Args: Arguments, F: UserFunction<Args>>() -> Self {
+        UserOverload { overload: Overload::of::<UserBody<Args, F>>(), total: F::TOTAL, rule: None }
+    }
 }
 
 /// Why an operator was not registered.
@@ -123,7 +129,7 @@ impl UserOperator {
         function: F,
         rule: impl FnOnce(&mut Tape, &[Cell]) -> Cell,
     ) -> Self {
-        let Callable { args, ret, total, .. } = Callable::of::<Args, F>();
+        let UserOverload { overload: Overload { args, ret, .. }, total, .. } = UserOverload::of::<Args, F>();
         let recording = Recording::of(args, ret, total, rule);
         self.add(function, Some(recording))
     }
@@ -140,12 +146,9 @@ impl UserOperator {
         E: std::fmt::Display,
     {
         let compile = move |text: &str| compile(text).map(CompiledLiteral::new).map_err(|error| error.to_string());
-        self.overloads.push(UserOverload {
-            function: Callable::of::<Args, F>(),
-            data: KernelData::NONE,
-            compile: Some(Compile(Box::leak(Box::new(compile)))),
-            rule: None,
-        });
+        let mut made = UserOverload::of::<Args, F>();
+        made.overload.compile = Some(Compile(Box::leak(Box::new(compile))));
+        self.overloads.push(made);
         self
     }
 
@@ -154,8 +157,9 @@ impl UserOperator {
         function: F,
         rule: Option<Result<Recording, &'static str>>,
     ) -> Self {
-        let data = forever(function);
-        self.overloads.push(UserOverload { function: Callable::of::<Args, F>(), data, compile: None, rule });
+        let mut made = UserOverload { rule, ..UserOverload::of::<Args, F>() };
+        made.overload.data = forever(function);
+        self.overloads.push(made);
         self
     }
 }
@@ -177,9 +181,9 @@ impl Registry {
         if self.find(&name).is_some() {
             return Err(RegisterError::Taken(name));
         }
-        let strict = |o: &UserOverload| o.function.args.iter().all(|arg| !arg.optional);
+        let strict = |o: &UserOverload| o.overload.lifted.is_some();
         // What an operator is compiled from is its first argument.
-        let arity = |o: &UserOverload| o.function.args.len() + usize::from(o.compile.is_some());
+        let arity = |o: &UserOverload| o.overload.args.len() + usize::from(o.overload.compile.is_some());
         let Some(first) = overloads.first() else { return Err(RegisterError::Functions(name)) };
         let (arguments, all_strict) = (arity(first), strict(first));
         if overloads.iter().any(|o| arity(o) != arguments || strict(o) != all_strict)
@@ -187,29 +191,18 @@ impl Registry {
         {
             return Err(RegisterError::Functions(name));
         }
-        let total = overloads.iter().all(|o| o.function.total);
+        let total = overloads.iter().all(|o| o.total);
         let mut made = Vec::with_capacity(overloads.len());
-        for UserOverload { function, data, compile, rule } in overloads {
-            let lower = match rule {
-                None => Lower::Kernel,
-                Some(Ok(recording)) => Lower::Recording(Box::leak(Box::new(recording))),
+        for UserOverload { mut overload, rule, .. } in overloads {
+            match rule {
+                None => {}
+                Some(Ok(recording)) => overload.lower = Lower::Recording(Box::leak(Box::new(recording))),
                 Some(Err(reason)) => return Err(RegisterError::Rule { operator: name, reason }),
-            };
-            let args = match compile {
-                None => function.args,
-                Some(_) => [&[Text::OPERAND], function.args].concat().leak(),
-            };
-            made.push(Overload {
-                args,
-                ret: function.ret,
-                kernel: function.kernel,
-                lifted: all_strict.then_some(function.lifted),
-                lower,
-                direct: function.direct,
-                data,
-                compile,
-                pure,
-            });
+            }
+            if overload.compile.is_some() {
+                overload.args = [&[Text::OPERAND], overload.args].concat().leak();
+            }
+            made.push(Overload { pure, ..overload });
         }
         let usual = |at| match at {
             0 => "x".to_owned(),
