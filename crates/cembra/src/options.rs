@@ -131,8 +131,8 @@ impl Options {
         self
     }
 
-    /// Leaves out a pass of preparation that can be left out: `fold`, `optimise`, `extensions` or `select`. For finding out
-    /// which pass is to blame. With another name, the model does not compile (`option`).
+    /// Leaves out a pass of preparation that is optional, as [`PASSES`](crate::PASSES) says. For finding out which pass is to
+    /// blame. With another name, the model does not compile (`option`).
     #[must_use]
     pub fn without_pass(mut self, pass: &str) -> Self {
         self.prepare.without.push(pass.to_owned());

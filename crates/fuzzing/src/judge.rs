@@ -30,7 +30,7 @@ use cembra::{Model, Options, Tier};
 use cembra_expr::{Node, NodeId, Program, print};
 use cembra_ops::{Meaning, Registry};
 use cembra_plan::Plan;
-use cembra_prepare::Mode;
+use cembra_prepare::{Mode, PASSES};
 use cembra_runtime::FaultKind;
 use cembra_value::{Budget, Limits, Value};
 
@@ -52,27 +52,27 @@ impl Variant {
             Variant::Compat => "compat",
             Variant::WithoutFold => "without fold",
             Variant::WithoutOptimise => "without optimise",
-            Variant::Plain => "without fold, optimise and select",
+            Variant::Plain => "without the optional passes",
         }
     }
 
-    fn left_out(self) -> &'static [&'static str] {
+    fn left_out(self) -> Vec<&'static str> {
         match self {
-            Variant::Compat => &[],
-            Variant::WithoutFold => &["fold"],
-            Variant::WithoutOptimise => &["optimise"],
-            Variant::Plain => &["fold", "optimise", "select"],
+            Variant::Compat => vec![],
+            Variant::WithoutFold => vec!["fold"],
+            Variant::WithoutOptimise => vec!["optimise"],
+            Variant::Plain => PASSES.iter().filter(|pass| pass.optional).map(|pass| pass.name).collect(),
         }
     }
 
     fn options(self) -> Options {
         let options = Options::default().compat(self == Variant::Compat);
-        self.left_out().iter().fold(options, |options, pass| options.without_pass(pass))
+        self.left_out().into_iter().fold(options, |options, pass| options.without_pass(pass))
     }
 
     fn preparation(self) -> cembra_prepare::Options {
         let mode = if self == Variant::Compat { Mode::Compat } else { Mode::Strict };
-        let without = self.left_out().iter().map(|pass| (*pass).to_owned()).collect();
+        let without = self.left_out().into_iter().map(str::to_owned).collect();
         cembra_prepare::Options { mode, without, ..cembra_prepare::Options::default() }
     }
 }

@@ -64,7 +64,8 @@ pub struct Pass {
     pub name: &'static str,
     /// What it does, in a sentence.
     pub summary: &'static str,
-    optional: bool,
+    /// True if it can be left out.
+    pub optional: bool,
     run: fn(&mut Prepared, &Program, &Options) -> Result<(), Diagnostics>,
 }
 

@@ -25,7 +25,7 @@ pub struct Options {
     pub mode: Mode,
     /// Outputs that are still weak floats stay so; otherwise they become FLOAT64.
     pub keep_weak_outputs: bool,
-    /// Passes to leave out, by name. Only `fold`, `optimise` and `extensions` can be.
+    /// Passes to leave out, by name: some of those that [`PASSES`] says are optional.
     pub without: Vec<String>,
     /// Rewrites of the optimiser to leave out, by name.
     pub without_rewrites: Vec<String>,
