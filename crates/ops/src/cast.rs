@@ -2,7 +2,8 @@
 //! does not fit; to a boolean they ask whether the number is not 0.
 
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param, param_or};
-use crate::kernel::{Weak, strict};
+use crate::direct::Weak;
+use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use crate::{OpId, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};

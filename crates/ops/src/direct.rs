@@ -4,7 +4,6 @@
 //! A direct function is `extern "C" fn(context, data, present, arguments..) -> RegisterResult`. Bit `i` of `present` says whether
 //! argument `i` is there, and each argument travels as its type's `Machine`, with anything in place of a missing one.
 
-use crate::kernel::Weak;
 use cembra_runtime::{Bytes, RegisterResult, Text};
 
 /// A direct function, whatever its arguments are.
@@ -13,6 +12,10 @@ use cembra_runtime::{Bytes, RegisterResult, Text};
 /// DIRECT-CALL: the true signature is that of the module's head, for the overload's types. OPERATOR-DATA: the data is the
 /// overload's.
 pub type RegisterFn = unsafe extern "C" fn();
+
+/// A `WEAK_FLOAT`, where it must be told from a `FLOAT64`.
+#[derive(Clone, Copy)]
+pub(crate) struct Weak(pub(crate) f64);
 
 /// How a type travels in registers.
 pub trait Register: Sized {

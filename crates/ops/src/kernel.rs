@@ -3,7 +3,7 @@
 //!
 //! Bodies and kernels state what an operator means; lowering rules state it again, independently.
 
-use crate::direct::{Register, RegisterFn, direct, next_bit};
+use crate::direct::{Register, RegisterFn, Weak, direct, next_bit};
 use crate::work::Work;
 use crate::{KernelData, Lower, OperandType, Overload};
 use cembra_runtime::{Bytes, Call, Context, Fault, FramePtr, RegisterResult, Scalar, Slot, Text};
@@ -42,10 +42,6 @@ pub trait Repr: Copy + Register + Work {
     /// The missing optional.
     fn missing() -> Self::Lifted;
 }
-
-/// A `WEAK_FLOAT`, where it must be told from a `FLOAT64`.
-#[derive(Clone, Copy)]
-pub(crate) struct Weak(pub(crate) f64);
 
 /// An optional unit.
 pub(crate) type MaskValue = Option<()>;

@@ -4,7 +4,7 @@
 //!
 //! Operators with a rule do not read strings but for comparisons, which charge in `Context::compare`, for machine code too.
 
-use crate::kernel::Weak;
+use crate::direct::Weak;
 use cembra_runtime::{Bytes, Text};
 
 /// An argument's share of the work.
