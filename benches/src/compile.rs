@@ -71,9 +71,10 @@ impl Visitor for Compile {
 fn plan<W: Workload>() -> Result<Plan, Error> {
     let model = Model::parse(W::SOURCE).map_err(model_error::<W>)?;
     let options = cembra_prepare::Options::default();
-    let prepared = cembra_prepare::prepare(model.program(), &|_| None, &options, &mut |_, _| {})
+    let placed = cembra_prepare::prepare(model.program(), &|_| None, &options, &mut |_, _| {})
+        .and_then(cembra_prepare::Prepared::placed)
         .map_err(|diagnostics| model_error::<W>(diagnostics.into()))?;
-    cembra_plan::build(&prepared, &options.budget).map_err(stage::<W, _>)
+    cembra_plan::build(&placed, &options.budget).map_err(stage::<W, _>)
 }
 
 fn prepare<W: Workload>() -> Result<(), Error> {

@@ -125,9 +125,10 @@ impl Large {
         let model =
             Model::parse(text).map_err(|source| Error::Model { workload: self.name, source: Box::new(source) })?;
         let options = cembra_prepare::Options::default();
-        let prepared = cembra_prepare::prepare(model.program(), &|_| None, &options, &mut |_, _| {})
+        let placed = cembra_prepare::prepare(model.program(), &|_| None, &options, &mut |_, _| {})
+            .and_then(cembra_prepare::Prepared::placed)
             .map_err(|diagnostics| Error::Model { workload: self.name, source: Box::new(diagnostics.into()) })?;
-        cembra_plan::build(&prepared, &options.budget).map_err(|error| self.stage(error))
+        cembra_plan::build(&placed, &options.budget).map_err(|error| self.stage(error))
     }
 
     /// From plan to something callable.

@@ -161,8 +161,8 @@ fn slots_are_given_again() {
     let model = Model::parse(QUADRATIC).expect("a model");
     let prepared =
         cembra_prepare::prepare(model.program(), &|_| None, &cembra_prepare::Options::default(), &mut |_, _| {});
-    let prepared = prepared.expect("types");
-    let plan = cembra_plan::build(&prepared, &cembra_value::Budget::default()).expect("a plan");
+    let placed = prepared.expect("types").placed().expect("every pass");
+    let plan = cembra_plan::build(&placed, &cembra_value::Budget::default()).expect("a plan");
     assert!(plan.reused_slots() >= 1);
 }
 

@@ -239,9 +239,10 @@ fn fit_outputs(
     options: &Started,
 ) -> Result<Arc<Program>, Error> {
     let prepared = prepare(program, options, &mut |_, _| {})?;
+    let model = prepared.model();
     let mut fitted = Program::clone(program);
-    for (at, (output, (_, node))) in fitted.outputs.iter_mut().zip(&prepared.outputs).enumerate() {
-        let found = prepared.graph.qtype(*node);
+    for (at, (output, (_, node))) in fitted.outputs.iter_mut().zip(&model.outputs).enumerate() {
+        let found = model.graph.qtype(*node);
         let wanted = wanted(at, &output.name, found);
         let span = fitted.graph.span(output.node);
         if options.require_present && found.is_optional() && !wanted.is_optional() {

@@ -9,6 +9,7 @@ use crate::{Error, Executor, Options};
 use cembra_expr::Program;
 use cembra_ops::Registry;
 use cembra_plan::Plan;
+use cembra_prepare::TypedModel;
 use cembra_runtime::QType;
 use cembra_value::Limits;
 use std::collections::HashMap;
@@ -183,9 +184,9 @@ impl Model {
         let options = &options.started();
         let program = self.selected(options)?;
         let prepared = prepare(&program, options, &mut |_, _| {})?;
-        let graph = &prepared.graph;
-        let needed = graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
-        let mut used = vec![false; prepared.leaves.len()];
+        let TypedModel { graph, leaves, outputs, .. } = prepared.model();
+        let needed = prepared.model().needed();
+        let mut used = vec![false; leaves.len()];
         for id in graph.ids() {
             if let (cembra_prepare::Kind::Leaf(leaf), true) = (graph.kind(id), needed[id.index()]) {
                 used[leaf as usize] = true;
@@ -193,8 +194,8 @@ impl Model {
         }
         let field = |name: &Arc<str>, qtype: &QType| Field { name: name.clone(), qtype: qtype.clone() };
         Ok(Signature {
-            inputs: prepared.leaves.iter().zip(used).filter(|(_, used)| *used).map(|((n, t), _)| field(n, t)).collect(),
-            outputs: prepared.outputs.iter().map(|(name, id)| field(name, graph.qtype(*id))).collect(),
+            inputs: leaves.iter().zip(used).filter(|(_, used)| *used).map(|((n, t), _)| field(n, t)).collect(),
+            outputs: outputs.iter().map(|(name, id)| field(name, graph.qtype(*id))).collect(),
         })
     }
 
@@ -223,7 +224,7 @@ impl Model {
     }
 
     pub(crate) fn plan_of(&self, program: &Program, options: &Started) -> Result<Plan, Error> {
-        let prepared = prepare(program, options, &mut |_, _| {})?;
-        plan(&prepared, program, options)
+        let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
+        plan(&placed, program, options)
     }
 }

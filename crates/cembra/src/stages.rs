@@ -5,7 +5,7 @@ use crate::options::Started;
 use crate::spans::StageSpan;
 use cembra_expr::Program;
 use cembra_plan::{Plan, PlanError};
-use cembra_prepare::{Pass, Prepared};
+use cembra_prepare::{Pass, Placed, Prepared};
 use cembra_value::{Code, Diagnostic};
 
 /// Runs preparation with the input types of the options.
@@ -17,19 +17,18 @@ pub(crate) fn prepare(
     let span = StageSpan::prepare(options.model_name(), program.graph.len());
     let leaf_type = |name: &str| options.input_types.get(name).cloned();
     let prepared = cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?;
-    span.made("prepared_nodes", prepared.graph.len());
+    span.made("prepared_nodes", prepared.model().graph.len());
     Ok(prepared)
 }
 
-pub(crate) fn plan(prepared: &Prepared, program: &Program, options: &Started) -> Result<Plan, Error> {
-    let span = StageSpan::lower(options.model_name(), prepared.graph.len());
-    let plan = cembra_plan::build(prepared, options.budget()).map_err(|error| match error {
+pub(crate) fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Plan, Error> {
+    let span = StageSpan::lower(options.model_name(), placed.model.graph.len());
+    let plan = cembra_plan::build(placed, options.budget()).map_err(|error| match error {
         PlanError::Limit(exceeded) => exceeded.into(),
         PlanError::Compile { origin, .. } => {
             Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
         }
-        PlanError::Unsound(_) => Diagnostic::new(Code::Extension, error.to_string()).into(),
-        other => Error::from(Diagnostic::new(Code::Unprepared, other.to_string())),
+        other => Error::from(Diagnostic::new(Code::Extension, other.to_string())),
     })?;
     span.made("steps", plan.step_count());
     Ok(plan)

@@ -4,23 +4,26 @@
 
 use crate::subject::Row;
 use cembra_expr::Program;
-use cembra_ops::{OpDef, Registry, Resolved, Signature, call, id};
-use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph};
+use cembra_ops::{OpDef, Registry, Resolved, Signature, call};
+use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph, TypedModel};
 use cembra_value::Value;
 use std::collections::HashMap;
 
 /// The typed graph before anything is folded, optimised or made lazy; `None` if preparation refuses the program.
-pub(crate) fn prepare(program: &Program) -> Option<Prepared> {
+pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
     let options = Options { stop_after: Some("cast".to_owned()), ..Options::default() };
-    cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()
+    match cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()? {
+        Prepared::Typed(model) => Some(model),
+        Prepared::Placed(_) => None,
+    }
 }
 
 /// True if what branches share may be evaluated where none of them needs it: a condition is made of another conditional, so
 /// that a guard may need what it guards, there are more conditions than a guard takes, loops share what each evaluates
 /// once, the rounds of a loop choose for themselves, or a condition needs what can fail and something else needs too.
-pub(crate) fn is_entangled(prepared: &Prepared) -> bool {
-    let graph = &prepared.graph;
-    let is_conditional = |node| matches!(graph.kind(node), Kind::Where | Kind::Operator { op: id::WHERE, .. });
+pub(crate) fn is_entangled(model: &TypedModel) -> bool {
+    let graph = &model.graph;
+    let is_conditional = |node| matches!(graph.kind(node), Kind::Where { .. });
     let mut uses = vec![0; graph.len()];
     for operand in graph.ids().flat_map(|node| graph.operands(node)) {
         uses[operand.index()] += 1;
@@ -29,7 +32,7 @@ pub(crate) fn is_entangled(prepared: &Prepared) -> bool {
     for node in graph.ids() {
         let any = |flags: &[bool]| graph.operands(node).iter().any(|operand| flags[operand.index()]);
         let fails_itself = match graph.kind(node) {
-            Kind::Operator { op, .. } => !prepared.registry.get(op).is_total(),
+            Kind::Operator { op, .. } => !model.registry.get(op).is_total(),
             _ => false,
         };
         fails[node.index()] = fails_itself || any(&fails);
@@ -49,11 +52,11 @@ pub(crate) fn is_entangled(prepared: &Prepared) -> bool {
 const MOST_CONDITIONS: usize = 8;
 
 /// The outputs of a row; `None` if an operator that one of them needs faults.
-pub(crate) fn evaluate(prepared: &Prepared, row: &Row) -> Option<Vec<Value>> {
-    let graph = &prepared.graph;
+pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<Vec<Value>> {
+    let graph = &model.graph;
     let mut values: Vec<Option<Value>> = vec![None; graph.len()];
     let mut loops: HashMap<LoopId, Rounds> = HashMap::new();
-    let mut stack: Vec<Id> = prepared.outputs.iter().rev().map(|(_, output)| *output).collect();
+    let mut stack: Vec<Id> = model.outputs.iter().rev().map(|(_, output)| *output).collect();
     while let Some(node) = stack.last().copied() {
         if values[node.index()].is_some() {
             stack.pop();
@@ -63,7 +66,7 @@ pub(crate) fn evaluate(prepared: &Prepared, row: &Row) -> Option<Vec<Value>> {
         let value = match graph.kind(node) {
             Kind::Leaf(leaf) => row.get(graph.leaf_name(leaf))?.clone(),
             Kind::Literal(_) => graph.value(node)?.clone(),
-            Kind::Where | Kind::Operator { op: id::WHERE, .. } => {
+            Kind::Where { .. } => {
                 let Some(condition) = &values[operands[0].index()] else {
                     stack.push(operands[0]);
                     continue;
@@ -113,7 +116,7 @@ pub(crate) fn evaluate(prepared: &Prepared, row: &Row) -> Option<Vec<Value>> {
         };
         values[node.index()] = Some(value);
     }
-    prepared.outputs.iter().map(|(_, output)| values[output.index()].clone()).collect()
+    model.outputs.iter().map(|(_, output)| values[output.index()].clone()).collect()
 }
 
 /// A loop: its state, and what each round makes anew.

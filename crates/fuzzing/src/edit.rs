@@ -150,9 +150,10 @@ pub(crate) fn takes_functions(program: &Program) -> bool {
 fn types_of_preparation(program: &Program) -> Option<Vec<Option<QType>>> {
     let options = cembra_prepare::Options { stop_after: Some("types".to_owned()), ..Default::default() };
     let prepared = cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()?;
+    let graph = &prepared.model().graph;
     let mut types = vec![None; program.graph.len()];
-    for id in prepared.graph.ids() {
-        types[prepared.graph.origin(id).index()] = Some(prepared.graph.qtype(id).clone());
+    for id in graph.ids() {
+        types[graph.origin(id).index()] = Some(graph.qtype(id).clone());
     }
     Some(types)
 }

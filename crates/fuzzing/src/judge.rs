@@ -290,9 +290,10 @@ impl Trial<'_> {
         let (name, options) = variant.map_or(("", cembra_prepare::Options::default()), |v| (v.name(), v.preparation()));
         let options = cembra_prepare::Options { budget: Budget::new(self.case.limits), ..options };
         let refused = |what: String| finding(Law::WellTypedRuns, name, None, &[("preparation", what)]);
-        let prepared = cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {})
+        let placed = cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {})
+            .and_then(cembra_prepare::Prepared::placed)
             .map_err(|e| refused(e.to_string()))?;
-        let plan = cembra_plan::build(&prepared, &Budget::default()).map_err(|e| refused(e.to_string()))?;
+        let plan = cembra_plan::build(&placed, &Budget::default()).map_err(|e| refused(e.to_string()))?;
         match cembra_plan::verify(&plan) {
             Ok(()) => Ok(plan),
             Err(why) => Err(finding(Law::PlanIsSound, name, None, &[("verifier", why), ("plan", plan.to_string())])),

@@ -14,7 +14,8 @@ use std::mem::MaybeUninit;
 fn plan(source: &str) -> Plan {
     let program = parse(source, Registry::standard(), &Limits::default()).expect("a program");
     let prepared = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
-    build(&prepared, &Budget::default()).expect("a plan")
+    let placed = prepared.placed().expect("every pass");
+    build(&placed, &Budget::default()).expect("a plan")
 }
 
 /// A model on values, as a session runs it.

@@ -21,7 +21,8 @@ output t = where(x > 1.0, \"more\", \"less\")";
 fn code_runs_wherever_it_is_put() {
     let program = parse(MODEL, Registry::standard(), &Limits::default()).expect("a model");
     let prepared = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
-    let plan = build(&prepared, &Budget::default()).expect("a plan");
+    let placed = prepared.placed().expect("every pass");
+    let plan = build(&placed, &Budget::default()).expect("a plan");
     let binding = plan.frame_binding();
     let mut module = JITModule::new(JITBuilder::new(default_libcall_names()).expect("this machine"));
     let mut signature = module.make_signature();

@@ -47,7 +47,9 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
             }
             _ => None,
         },
-        Meaning::Structure(Structure::Lambda | Structure::Named) | Meaning::Expand(_) | Meaning::Instantiate(_) => None,
+        Meaning::Structure(Structure::Lambda | Structure::Named | Structure::Has)
+        | Meaning::Expand(_)
+        | Meaning::Instantiate(_) => None,
     }
 }
 

@@ -248,6 +248,9 @@ pub enum Structure {
     MakeNamed,
     /// A field of a tuple, by a literal index.
     GetNth,
+    /// The presence of an optional, which lies beside its value. An operator with overloads too: they do where it lies
+    /// elsewhere, and for what is not optional.
+    Has,
     /// A function: its body, then its parameters. Typing takes it apart.
     Lambda,
     /// An operator that is an operand, by name. Typing takes it apart.

@@ -3,7 +3,7 @@
 
 use crate::RegisterError;
 use crate::cast::cast_operator;
-use crate::definition::OpDef;
+use crate::definition::{Meaning, OpDef, Structure};
 use crate::{
     annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, random,
     sequence, strings, structure, tuple,
@@ -291,6 +291,15 @@ impl Registry {
     #[must_use]
     pub fn get(&self, id: OpId) -> &'static OpDef {
         self.defs[id.index()]
+    }
+
+    /// What an operator is as structure, if it is any: what takes values apart or puts them together where they lie.
+    #[must_use]
+    pub fn structure(&self, id: OpId) -> Option<Structure> {
+        match self.get(id).meaning {
+            Meaning::Structure(structure) => Some(structure),
+            _ => (id == id::HAS).then_some(Structure::Has),
+        }
     }
 
     /// The operator with this name or alias.

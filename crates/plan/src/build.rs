@@ -2,8 +2,8 @@
 
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, Template, ValueId, slots};
 use cembra_expr::NodeId;
-use cembra_ops::{CompiledLiteral, Meaning, Registry, Structure, id};
-use cembra_prepare::{Id, Kind, LoopId, Prepared, RegionId};
+use cembra_ops::{CompiledLiteral, OpId, Registry, Structure, id};
+use cembra_prepare::{Id, Kind, LoopId, Placed, RegionId, Regions, TypedModel};
 use cembra_runtime::{FrameLayout, QType};
 use cembra_value::{Budget, Diagnostic, ScalarValue, Value};
 use rustc_hash::FxHashMap;
@@ -15,9 +15,6 @@ pub enum PlanError {
     /// A limit was exceeded: of the frame, or of the time to compile.
     #[error("{0}")]
     Limit(Diagnostic),
-    /// Preparation was stopped before its last pass, which says what is evaluated where.
-    #[error("the model is not fully prepared: a plan needs every pass up to the last one")]
-    Unfinished,
     /// An operator is not compiled from its literal.
     #[error("{operator}: {reason}")]
     Compile {
@@ -31,12 +28,6 @@ pub enum PlanError {
     /// Rewrites of the user made something that the verifier refuses.
     #[error("the rewrites of the user made a plan that cannot run: {0}")]
     Unsound(String),
-    /// Preparation did not go as far as operators bound to overloads.
-    #[error("the model is not fully prepared: `{operator}` has no kernel")]
-    Unprepared {
-        /// The operator.
-        operator: &'static str,
-    },
 }
 
 impl From<Diagnostic> for PlanError {
@@ -48,21 +39,21 @@ impl From<Diagnostic> for PlanError {
 /// Lays out a prepared model.
 ///
 /// # Errors
-/// A limit is exceeded, or preparation was stopped early.
-pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
+/// A limit is exceeded, or a literal or a rewrite of the user is not what an operator needs.
+pub fn build(placed: &Placed, budget: &Budget) -> Result<Plan, PlanError> {
     budget.check_time()?;
-    if prepared.regions.len() != prepared.graph.len() {
-        return Err(PlanError::Unfinished);
-    }
+    let Placed { model, regions } = placed;
+    let nodes = model.graph.len();
     let mut builder = Builder {
-        prepared,
+        model,
+        regions,
         budget,
-        registry: prepared.registry,
+        registry: model.registry,
         plan: Plan {
-            registry: prepared.registry,
-            values: Vec::with_capacity(prepared.graph.len()),
-            steps: Vec::with_capacity(prepared.graph.len()),
-            args: Vec::with_capacity(prepared.graph.len() * 2),
+            registry: model.registry,
+            values: Vec::with_capacity(nodes),
+            steps: Vec::with_capacity(nodes),
+            args: Vec::with_capacity(nodes * 2),
             blocks: vec![Block::default()],
             inputs: Vec::new(),
             literals: Vec::new(),
@@ -72,23 +63,23 @@ pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
             template: Template::default(),
             reused_slots: 0,
         },
-        values: vec![None; prepared.graph.len()],
-        blocks: vec![None; prepared.tree.count()],
+        values: vec![None; nodes],
+        blocks: vec![None; regions.tree.count()],
         loops: FxHashMap::default(),
     };
     builder.blocks[RegionId::TOP.index()] = Some(BlockId::TOP);
     builder.add_inputs();
-    for (_, output) in &prepared.outputs {
+    for (_, output) in &model.outputs {
         builder.add(*output)?;
     }
-    for (name, output) in &prepared.outputs {
+    for (name, output) in &model.outputs {
         let value = builder.value(*output);
         builder.plan.outputs.push(Output { name: name.clone(), value });
     }
     let mut plan = builder.plan;
     slots::assign(&mut plan, budget)?;
     plan.template = Template::of(&plan);
-    if prepared.rewritten {
+    if model.rewritten {
         crate::verify(&plan).map_err(PlanError::Unsound)?;
     }
     debug_assert_eq!(crate::verify(&plan), Ok(()));
@@ -96,7 +87,8 @@ pub fn build(prepared: &Prepared, budget: &Budget) -> Result<Plan, PlanError> {
 }
 
 struct Builder<'p> {
-    prepared: &'p Prepared,
+    model: &'p TypedModel,
+    regions: &'p Regions,
     budget: &'p Budget,
     registry: &'p Registry,
     plan: Plan,
@@ -110,7 +102,7 @@ struct Builder<'p> {
 impl<'p> Builder<'p> {
     fn new_value(&mut self, node: Id) -> ValueId {
         let id = ValueId::from_index(self.plan.values.len());
-        self.plan.values.push(PlanValue { qtype: self.prepared.graph.qtype(node).clone(), slot: 0, owner: None });
+        self.plan.values.push(PlanValue { qtype: self.model.graph.qtype(node).clone(), slot: 0, owner: None });
         self.values[node.index()] = Some(id);
         id
     }
@@ -122,8 +114,8 @@ impl<'p> Builder<'p> {
 
     /// Inputs come first, in the order of the program's leaves, if some output needs them.
     fn add_inputs(&mut self) {
-        let graph = &self.prepared.graph;
-        let needed = graph.reachable(self.prepared.outputs.iter().map(|(_, id)| *id));
+        let graph = &self.model.graph;
+        let needed = self.model.needed();
         let mut leaves: Vec<(u32, Id)> = graph
             .ids()
             .filter(|id| needed[id.index()])
@@ -166,7 +158,7 @@ impl<'p> Builder<'p> {
 
     fn finish(&mut self, node: Id) -> Result<(), PlanError> {
         self.budget.check_visit(self.plan.steps.len())?;
-        let graph = &self.prepared.graph;
+        let graph = &self.model.graph;
         let action = match graph.kind(node) {
             Kind::Leaf(_) => return Ok(()),
             Kind::State(id) => {
@@ -174,7 +166,7 @@ impl<'p> Builder<'p> {
                 self.values[node.index()] = Some(state);
                 return Ok(());
             }
-            Kind::CompileTime(_) => return Err(PlanError::Unfinished),
+            Kind::CompileTime(_) => return Err(PlanError::Unsound("a function is left over from typing".to_owned())),
             Kind::Literal(_) => {
                 let value = graph.value(node).cloned().unwrap_or(Value::Nothing);
                 // Its slot is as large as the type of the node.
@@ -185,18 +177,19 @@ impl<'p> Builder<'p> {
                 self.plan.literals.push((id, value));
                 return Ok(());
             }
-            Kind::Operator { op, overload, lifted } => {
-                let def = self.registry.get(op);
-                match (&def.meaning, overload) {
-                    (Meaning::Overloads(_), Some(_)) if op == id::HAS && self.views_presence(node) => Action::Has,
-                    (Meaning::Overloads(_), Some(overload)) => Action::Operator { op, overload, lifted },
-                    (Meaning::Structure(Structure::MakeTuple | Structure::MakeNamed), _) => Action::MakeTuple,
-                    (Meaning::Structure(Structure::GetNth), _) => Action::Field(self.field_index(node)),
-                    _ => return Err(PlanError::Unprepared { operator: def.name }),
-                }
-            }
-            Kind::Where => {
-                let [on, off] = self.prepared.branches.get(&node).copied().unwrap_or([RegionId::TOP; 2]);
+            Kind::Operator { op, overload, lifted } => match (self.registry.structure(op), overload) {
+                (Some(Structure::MakeTuple | Structure::MakeNamed), _) => Action::MakeTuple,
+                (Some(Structure::GetNth), _) => Action::Field(self.field_index(node)),
+                (Some(Structure::Has), _) if self.views_presence(node) => Action::Has,
+                (_, Some(overload)) => Action::Operator { op, overload, lifted },
+                (_, None) => return Err(self.unsound(op)),
+            },
+            Kind::Where { overload } if !self.regions.branches.contains_key(&node) => match overload {
+                Some(overload) => Action::Operator { op: id::WHERE, overload, lifted: false },
+                None => return Err(self.unsound(id::WHERE)),
+            },
+            Kind::Where { .. } => {
+                let [on, off] = self.regions.branches.get(&node).copied().unwrap_or([RegionId::TOP; 2]);
                 let operands = graph.operands(node);
                 let (on_value, off_value) = (self.value(operands[1]), self.value(operands[2]));
                 let (on, off) = (self.block(on), self.block(off));
@@ -206,7 +199,7 @@ impl<'p> Builder<'p> {
             }
             Kind::Loop(id) => {
                 let [init, round] = [0, 1].map(|at| graph.operands(node)[at]);
-                let region = self.prepared.loops.get(&node).copied().unwrap_or(RegionId::TOP);
+                let region = self.regions.loops.get(&node).copied().unwrap_or(RegionId::TOP);
                 let (result, block) = (self.value(round), self.block(region));
                 self.plan.blocks[block.index()].result = Some(result);
                 let [_, state] = self.loop_values(id, graph.qtype(init));
@@ -244,7 +237,7 @@ impl<'p> Builder<'p> {
         }
         let args_len = args.len() as u32;
         self.plan.steps.push(Step { action, args_start, args_len, out, origin: graph.origin(node) });
-        let block = self.block(self.prepared.regions[node.index()]);
+        let block = self.block(self.regions.of_nodes[node.index()]);
         self.plan.blocks[block.index()].steps.push(step);
         Ok(())
     }
@@ -263,11 +256,11 @@ impl<'p> Builder<'p> {
 
     /// The operands that are values at run time: all but the index of a field and the names of a tuple.
     fn operands(&self, node: Id) -> &'p [Id] {
-        let graph = &self.prepared.graph;
+        let graph = &self.model.graph;
         let all = graph.operands(node);
-        match graph.op(node) {
-            Some(id::GET_NTH) => &all[..1],
-            Some(id::MAKE_TUPLE | id::MAKE_NAMED) => graph.made_fields(node).unwrap_or(all),
+        match graph.op(node).and_then(|op| self.registry.structure(op)) {
+            Some(Structure::GetNth) => &all[..1],
+            Some(Structure::MakeNamed) => all.get(1..).unwrap_or(all),
             _ => all,
         }
     }
@@ -277,11 +270,11 @@ impl<'p> Builder<'p> {
         let Action::Operator { op, overload, .. } = *action else { return Ok(None) };
         let def = self.registry.get(op);
         let Some(compile) = def.overloads()[usize::from(overload)].compile else { return Ok(None) };
-        let graph = &self.prepared.graph;
+        let graph = &self.model.graph;
         let literal = graph.operands(node).first().and_then(|operand| graph.value(*operand));
         // Typing asks for a plain literal; a rewrite of the user may have put something else in its place.
         let Some(Value::Scalar(ScalarValue::Text(text))) = literal else {
-            return Err(PlanError::Unprepared { operator: def.name });
+            return Err(PlanError::Unsound(format!("{} has no literal to be compiled from", def.name)));
         };
         let failed = |reason| PlanError::Compile { operator: def.name, reason, origin: graph.origin(node) };
         compile.compile(text).map(Some).map_err(failed)
@@ -296,13 +289,18 @@ impl<'p> Builder<'p> {
         })
     }
 
+    /// The error of an operator that only a rewrite of the user can have left without what computes it.
+    fn unsound(&self, op: OpId) -> PlanError {
+        PlanError::Unsound(format!("{} has no kernel", self.registry.get(op).name))
+    }
+
     fn views_presence(&self, node: Id) -> bool {
-        let operand = self.prepared.graph.operands(node)[0];
-        matches!(self.prepared.graph.qtype(operand), QType::Optional(_))
+        let operand = self.model.graph.operands(node)[0];
+        matches!(self.model.graph.qtype(operand), QType::Optional(_))
     }
 
     fn field_index(&self, node: Id) -> u32 {
-        let index = self.prepared.graph.operands(node).get(1).and_then(|index| self.prepared.graph.value(*index));
+        let index = self.model.graph.operands(node).get(1).and_then(|index| self.model.graph.value(*index));
         index.and_then(Value::as_scalar).map_or(0, |index| index.bits() as u32)
     }
 }

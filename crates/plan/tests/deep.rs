@@ -36,7 +36,8 @@ fn plan_of(program: &Program) -> Plan {
     // Without selections, so that every conditional is one in the plan.
     let options = Options { without: vec!["select".to_owned()], ..Options::default() };
     let prepared = prepare(program, &|_| None, &options, &mut |_, _| {}).expect("types");
-    build(&prepared, &Budget::default()).expect("a plan")
+    let placed = prepared.placed().expect("every pass");
+    build(&placed, &Budget::default()).expect("a plan")
 }
 
 fn jumps(plan: &Plan) -> usize {

@@ -46,8 +46,13 @@ pub enum Kind {
         /// True if a strict overload runs on optionals.
         lifted: bool,
     },
-    /// A conditional whose branches are evaluated only when chosen: condition, then, else.
-    Where,
+    /// A conditional: condition, then, else. Whether it evaluates only the branch that is chosen is said by the places of
+    /// nodes, not here.
+    Where {
+        /// The overload that computes it from the values of both branches; none for a conditional of a loop or a guard,
+        /// which is lazy whatever its branches hold.
+        overload: Option<u16>,
+    },
     /// A loop: the first state, and the tuple of the next state and the mask that says whether to go on, which is made at
     /// least once. Its value is the last such tuple.
     Loop(LoopId),
@@ -55,6 +60,20 @@ pub enum Kind {
     State(LoopId),
     /// A function or a sequence, by position in a list of the typing pass; nothing needs it afterwards.
     CompileTime(u32),
+}
+
+impl Kind {
+    /// The conditional of a loop or a guard.
+    pub(crate) const LAZY: Kind = Kind::Where { overload: None };
+
+    /// An operator that is bound to what computes it: the one place that knows which operator is the conditional.
+    pub(crate) fn bound(op: OpId, resolved: &Resolved) -> Kind {
+        let Resolved { overload, lifted, .. } = *resolved;
+        match op {
+            id::WHERE => Kind::Where { overload },
+            _ => Kind::Operator { op, overload, lifted },
+        }
+    }
 }
 
 impl Hash for Kind {
@@ -67,7 +86,7 @@ impl Hash for Kind {
                 let overload = overload.map_or(0, |at| u64::from(at) + 1);
                 (2, (op.index() as u64) << 32 | overload << 1 | u64::from(lifted))
             }
-            Kind::Where => (3, 0),
+            Kind::Where { overload } => (3, overload.map_or(0, |at| u64::from(at) + 1)),
             Kind::Loop(id) => (4, u64::from(id.number)),
             Kind::State(id) => (5, u64::from(id.number)),
             Kind::CompileTime(at) => (6, u64::from(at)),
@@ -209,13 +228,26 @@ impl TypedGraph {
         }
     }
 
-    /// The operator, if the node is one.
+    /// The operator that computes the node, its overload, and whether that is lifted; none for leaves and literals, for loops
+    /// and for conditionals that no operator can compute.
     #[must_use]
-    pub fn op(&self, id: Id) -> Option<OpId> {
+    pub fn operator(&self, id: Id) -> Option<(OpId, Option<u16>, bool)> {
         match self.kind(id) {
-            Kind::Operator { op, .. } => Some(op),
+            Kind::Operator { op, overload, lifted } => Some((op, overload, lifted)),
+            Kind::Where { overload: Some(at) } => Some((id::WHERE, Some(at), false)),
             _ => None,
         }
+    }
+
+    /// The operator that computes the node, if one does.
+    #[must_use]
+    pub fn op(&self, id: Id) -> Option<OpId> {
+        self.operator(id).map(|(op, ..)| op)
+    }
+
+    /// True for a conditional that is lazy whatever its branches hold.
+    pub(crate) fn is_always_lazy(&self, id: Id) -> bool {
+        self.kind(id) == Kind::LAZY
     }
 
     /// The operands, if the node is this operator.
@@ -344,13 +376,9 @@ impl TypedGraph {
         self.indexed = id.index() + 1;
     }
 
-    /// Makes a conditional lazy. Nothing may be added to the graph afterwards: the node is no longer found by what it is.
-    pub(crate) fn make_lazy(&mut self, id: Id) {
-        self.nodes[id.index()].kind = Kind::Where;
-    }
-
-    /// Makes a conditional that is lazy an operator on these operands, which are no more than it has and come before it.
-    pub(crate) fn make_eager(&mut self, id: Id, operator: Kind, operands: &[Id]) {
+    /// Makes a conditional something else that computes it from these operands, which are no more than it has and come before
+    /// it. Nothing may be added to the graph afterwards: the node is no longer found by what it is.
+    pub(crate) fn recompute(&mut self, id: Id, operator: Kind, operands: &[Id]) {
         let node = &mut self.nodes[id.index()];
         (node.kind, node.len) = (operator, operands.len() as u32);
         self.operands[node.start as usize..][..operands.len()].copy_from_slice(operands);
@@ -401,19 +429,26 @@ fn hash_node(seed: &RandomState, kind: Kind, operands: &[Id]) -> u64 {
 
 impl TypedGraph {
     /// Writes the nodes asked for, one a line: `%2 = math.multiply(%1, %0) : FLOAT32`.
-    pub(crate) fn write_nodes(&self, f: &mut fmt::Formatter<'_>, registry: &Registry, which: &[bool]) -> fmt::Result {
+    pub(crate) fn write_nodes(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        registry: &Registry,
+        which: &[bool],
+        is_lazy: &dyn Fn(Id) -> bool,
+    ) -> fmt::Result {
         for id in self.ids().filter(|id| which[id.index()]) {
             write!(f, "%{} = ", id.index())?;
             match self.kind(id) {
                 Kind::Leaf(leaf) => write!(f, "L.{}", self.leaf_name(leaf))?,
                 Kind::Literal(at) => write!(f, "{}", self.values[at as usize])?,
                 Kind::Operator { op, .. } => f.write_str(registry.get(op).name)?,
-                Kind::Where => f.write_str("core._short_circuit_where")?,
+                Kind::Where { .. } if is_lazy(id) => f.write_str("core._short_circuit_where")?,
+                Kind::Where { .. } => f.write_str(registry.get(id::WHERE).name)?,
                 Kind::Loop(id) => write!(f, "core._loop<{}>", id.number)?,
                 Kind::State(id) => write!(f, "state<{}>", id.number)?,
                 Kind::CompileTime(_) => f.write_str("function")?,
             }
-            if matches!(self.kind(id), Kind::Operator { .. } | Kind::Where | Kind::Loop(_)) {
+            if matches!(self.kind(id), Kind::Operator { .. } | Kind::Where { .. } | Kind::Loop(_)) {
                 f.write_str("(")?;
                 for (at, operand) in self.operands(id).iter().enumerate() {
                     let comma = if at > 0 { ", " } else { "" };

@@ -6,10 +6,12 @@
 mod extension;
 mod graph;
 mod pass;
+mod prepared;
 mod region;
 mod settled;
 
 pub use extension::{Extension, Rewriter};
 pub use graph::{Id, Kind, LoopId, TypedGraph};
-pub use pass::{Mode, Options, PASSES, Pass, Prepared, Rewrite, prepare, rewrites};
+pub use pass::{Mode, Options, PASSES, Pass, Rewrite, prepare, rewrites};
+pub use prepared::{Placed, Prepared, Regions, TypedModel};
 pub use region::{RegionId, RegionTree};

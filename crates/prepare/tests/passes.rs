@@ -119,8 +119,8 @@ fn casts_are_written_out_scalar_first_and_shared() {
 fn every_operator_is_bound_by_the_cast_pass() {
     let text = "input x: f32?, t: (i32, text)\nwhere(x > 1, t.0 // 2, abs(t.0)) ?? -1";
     for (pass, prepared) in stages(text, &Options::default()) {
-        let bound = |id: Id| !matches!(prepared.graph.kind(id), Kind::Operator { op, overload: None, .. } if op != id::GET_NTH && op != id::MAKE_TUPLE);
-        assert_eq!(prepared.graph.ids().all(bound), !["types", "lower"].contains(&pass), "{pass}");
+        let bound = |id: Id| !matches!(prepared.model().graph.kind(id), Kind::Operator { op, overload: None, .. } if op != id::GET_NTH && op != id::MAKE_TUPLE);
+        assert_eq!(prepared.model().graph.ids().all(bound), !["types", "lower"].contains(&pass), "{pass}");
     }
 }
 

@@ -3,8 +3,7 @@
 //! computed here as it is stated: take the root out, and see what can no longer be reached.
 
 use cembra_expr::{Builder, Expr, Program};
-use cembra_ops::id;
-use cembra_prepare::{Id, Kind, Options, Prepared, RegionId, TypedGraph, prepare};
+use cembra_prepare::{Id, Kind, Options, Placed, RegionId, TypedGraph, TypedModel, prepare};
 use cembra_runtime::QType;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,31 +11,31 @@ use std::collections::{BTreeMap, BTreeSet};
 type Branch = (Id, usize);
 
 fn is_operator(graph: &TypedGraph, node: Id) -> bool {
-    matches!(graph.kind(node), Kind::Operator { .. } | Kind::Where)
+    matches!(graph.kind(node), Kind::Operator { .. } | Kind::Where { .. })
 }
 
 fn is_conditional(graph: &TypedGraph, node: Id) -> bool {
-    graph.kind(node) == Kind::Where || graph.op(node) == Some(id::WHERE)
+    matches!(graph.kind(node), Kind::Where { .. })
 }
 
 /// What the outputs need if the given node is taken out.
-fn reachable_without(prepared: &Prepared, without: Option<Id>) -> BTreeSet<Id> {
+fn reachable_without(model: &TypedModel, without: Option<Id>) -> BTreeSet<Id> {
     let mut found = BTreeSet::new();
-    let mut stack: Vec<Id> = prepared.outputs.iter().map(|(_, id)| *id).collect();
+    let mut stack: Vec<Id> = model.outputs.iter().map(|(_, id)| *id).collect();
     while let Some(node) = stack.pop() {
         if Some(node) != without && found.insert(node) {
-            stack.extend(prepared.graph.operands(node));
+            stack.extend(model.graph.operands(node));
         }
     }
     found
 }
 
 /// The operators that go into each branch of each conditional, by the rule.
-fn by_dominators(prepared: &Prepared) -> BTreeMap<Branch, BTreeSet<Id>> {
-    let graph = &prepared.graph;
-    let all = reachable_without(prepared, None);
+fn by_dominators(model: &TypedModel) -> BTreeMap<Branch, BTreeSet<Id>> {
+    let graph = &model.graph;
+    let all = reachable_without(model, None);
     let mut uses: BTreeMap<Id, usize> = BTreeMap::new();
-    for (_, output) in &prepared.outputs {
+    for (_, output) in &model.outputs {
         *uses.entry(*output).or_default() += 1;
     }
     for operand in all.iter().flat_map(|node| graph.operands(*node)) {
@@ -49,7 +48,7 @@ fn by_dominators(prepared: &Prepared) -> BTreeMap<Branch, BTreeSet<Id>> {
             let mut inside = BTreeSet::new();
             // A conditional that uses one value for its condition and a branch, or for both branches, uses it twice.
             if uses[&root] == 1 {
-                let others = reachable_without(prepared, Some(root));
+                let others = reachable_without(model, Some(root));
                 inside.extend(all.difference(&others).filter(|node| is_operator(graph, **node)));
             }
             branches.insert((*node, branch), inside);
@@ -59,9 +58,9 @@ fn by_dominators(prepared: &Prepared) -> BTreeMap<Branch, BTreeSet<Id>> {
 }
 
 /// The innermost branch each operator is in, by the rule.
-fn expected(prepared: &Prepared) -> BTreeMap<Id, Option<Branch>> {
-    let branches = by_dominators(prepared);
-    let operators = reachable_without(prepared, None).into_iter().filter(|node| is_operator(&prepared.graph, *node));
+fn expected(model: &TypedModel) -> BTreeMap<Id, Option<Branch>> {
+    let branches = by_dominators(model);
+    let operators = reachable_without(model, None).into_iter().filter(|node| is_operator(&model.graph, *node));
     operators
         .map(|node| {
             let around = branches.iter().filter(|(_, inside)| inside.contains(&node));
@@ -74,25 +73,26 @@ fn check(program: &Program, without: &[&str]) -> Counts {
     let options =
         Options { without: without.iter().chain(&["select"]).map(ToString::to_string).collect(), ..Options::default() };
     let prepared = prepare(program, &|_| None, &options, &mut |_, _| {}).expect("types");
+    let shown = prepared.to_string();
+    let Placed { model, regions } = prepared.placed().expect("every pass");
     let mut branch_of: BTreeMap<RegionId, Branch> = BTreeMap::new();
-    for (node, [on, off]) in &prepared.branches {
+    for (node, [on, off]) in &regions.branches {
         branch_of.insert(*on, (*node, 1));
         branch_of.insert(*off, (*node, 2));
     }
-    let expected = expected(&prepared);
+    let expected = expected(&model);
     let mut counts = Counts::default();
     for (node, branch) in &expected {
-        let region = prepared.regions[node.index()];
+        let region = regions.of_nodes[node.index()];
         let found = (region != RegionId::TOP).then(|| *branch_of.get(&region).expect("a region of a lazy conditional"));
-        assert_eq!(found, *branch, "%{} of\n{prepared}", node.index());
+        assert_eq!(found, *branch, "%{} of\n{shown}", node.index());
         counts.inside += usize::from(found.is_some());
-        if is_conditional(&prepared.graph, *node) {
+        if is_conditional(&model.graph, *node) {
             // A conditional is lazy if there is something to skip, and its branches are regions inside its own.
             let lazy = expected.values().any(|inner| matches!(inner, Some((at, _)) if at == node));
-            assert_eq!(prepared.graph.kind(*node) == Kind::Where, lazy, "%{} of\n{prepared}", node.index());
-            assert_eq!(prepared.branches.contains_key(node), lazy);
-            for inner in prepared.branches.get(node).into_iter().flatten() {
-                assert_eq!(prepared.tree.parent(*inner), region);
+            assert_eq!(regions.branches.contains_key(node), lazy, "%{} of\n{shown}", node.index());
+            for inner in regions.branches.get(node).into_iter().flatten() {
+                assert_eq!(regions.tree.parent(*inner), region);
             }
             *if lazy { &mut counts.lazy } else { &mut counts.eager } += 1;
             counts.nested += usize::from(lazy && found.is_some());

@@ -7,7 +7,7 @@ mod places;
 mod table;
 
 use cembra::{Backend, Error, Executor, Mode, Model, Options, QType, Registry, ScalarValue, Value, rewrites};
-use cembra_prepare::{Options as Passes, Prepared, prepare};
+use cembra_prepare::{Options as Passes, Placed, Prepared, prepare};
 use cembra_runtime::Scalar;
 use std::collections::BTreeSet;
 use table::{EXAMPLES, UNTOUCHED};
@@ -16,20 +16,21 @@ fn source(inputs: &str, expression: &str) -> String {
     format!("input {inputs}\noutput result = {expression}")
 }
 
-fn prepared(text: &str, mode: Mode, optimise: bool) -> Prepared {
+fn prepared(text: &str, mode: Mode, optimise: bool) -> Placed {
     prepared_without(text, mode, if optimise { &[] } else { &["optimise"] }, &[])
 }
 
-fn prepared_without(text: &str, mode: Mode, passes: &[&str], rewrites: &[&str]) -> Prepared {
+fn prepared_without(text: &str, mode: Mode, passes: &[&str], rewrites: &[&str]) -> Placed {
     let model = Model::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let [without, without_rewrites] = [passes, rewrites].map(|names| names.iter().map(ToString::to_string).collect());
     let passes = Passes { mode, without, without_rewrites, keep_weak_outputs: true, ..Passes::default() };
-    prepare(model.program(), &|_| None, &passes, &mut |_, _| {}).unwrap_or_else(|error| panic!("{text}: {error}"))
+    let prepared = prepare(model.program(), &|_| None, &passes, &mut |_, _| {});
+    prepared.and_then(Prepared::placed).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// The output as a term, written out in full.
-fn term(prepared: &Prepared) -> String {
-    let graph = &prepared.graph;
+fn term(placed: &Placed) -> String {
+    let graph = &placed.model.graph;
     let mut terms: Vec<String> = Vec::new();
     for node in graph.ids() {
         let operands: Vec<&str> = graph.operands(node).iter().map(|operand| terms[operand.index()].as_str()).collect();
@@ -40,12 +41,15 @@ fn term(prepared: &Prepared) -> String {
                 let name = Registry::standard().get(op).name;
                 format!("{name}#{overload:?}{lifted}({})", operands.join(", "))
             }
-            cembra_prepare::Kind::Where => format!("where({})", operands.join(", ")),
+            cembra_prepare::Kind::Where { .. } => {
+                let lazy = placed.regions.branches.contains_key(&node);
+                format!("where{lazy}({})", operands.join(", "))
+            }
             other => format!("{other:?}({})", operands.join(", ")),
         };
         terms.push(format!("{term}: {}", graph.qtype(node)));
     }
-    terms[prepared.outputs[0].1.index()].clone()
+    terms[placed.model.outputs[0].1.index()].clone()
 }
 
 fn mode_of(rewrite: &str) -> Mode {

@@ -14,7 +14,8 @@ fn plan_of(program: &Program) -> Plan {
     // Without selections, so that there are conditionals to damage.
     let options = Options { without: vec!["select".to_owned()], ..Options::default() };
     let prepared = prepare(program, &|_| None, &options, &mut |_, _| {}).expect("types");
-    build(&prepared, &Budget::default()).expect("a plan")
+    let placed = prepared.placed().expect("every pass");
+    build(&placed, &Budget::default()).expect("a plan")
 }
 
 fn plan(text: &str) -> Plan {

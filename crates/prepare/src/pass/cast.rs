@@ -2,20 +2,20 @@
 //! an optional; an untyped `missing` becomes a typed one, and a literal one of the type it is cast to. After this pass every
 //! operator is bound to an overload.
 
-use crate::pass::{Options, Prepared};
+use crate::pass::Options;
 use crate::settled::Settled;
-use crate::{Id, Kind, TypedGraph};
+use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{NodeId, Program};
-use cembra_ops::{Argument, OpId, Registry, Resolved, call, id};
+use cembra_ops::{Argument, OpId, Registry, call, id};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Value};
 use smallvec::SmallVec;
 
-pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
-    let mut old = std::mem::take(&mut prepared.graph);
+pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
+    let mut old = std::mem::take(&mut model.graph);
     let mut new = old.empty_like();
     new.settled = std::mem::take(&mut old.settled);
-    let needed = old.reachable(prepared.outputs.iter().map(|(_, id)| *id));
+    let needed = old.reachable(model.outputs.iter().map(|(_, id)| *id));
     let mut cast = Cast { registry: options.registry, map: vec![None; old.len()], old, new };
     for (at, needed) in needed.into_iter().enumerate() {
         options.budget.check_visit(at)?;
@@ -29,10 +29,10 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
             })?;
         }
     }
-    for (_, id) in &mut prepared.outputs {
+    for (_, id) in &mut model.outputs {
         *id = cast.made(*id);
     }
-    prepared.graph = cast.new;
+    model.graph = cast.new;
     Ok(())
 }
 
@@ -55,11 +55,11 @@ impl Cast {
             // Types are those that operands had; the new graph knows how most operators are settled on them.
             let types = self.old.arguments(id);
             let resolved = self.new.settled.resolve(self.registry, op, types).map_err(|fault| fault.message)?;
-            let Resolved { signature, overload, lifted } = &*resolved;
+            let signature = &resolved.signature;
             for (at, wanted) in (0..count).zip(&signature.operands) {
                 operands.push(self.operand(self.old.operands(id)[at], wanted, origin)?);
             }
-            kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
+            kind = Kind::bound(op, &resolved);
             // Mostly it is the type that the node had. Then the one that others compare with is kept: equal types that are
             // not the same are compared field by field.
             if qtype != signature.ret {
@@ -118,12 +118,11 @@ pub(crate) fn bind(
 ) -> Result<Id, String> {
     let resolved = graph.resolve(registry, op, operands).map_err(|fault| fault.message)?;
     let mut cast: SmallVec<[Id; 4]> = SmallVec::new();
-    let Resolved { signature, overload, lifted } = &*resolved;
+    let signature = &resolved.signature;
     for (operand, wanted) in operands.iter().zip(&signature.operands) {
         cast.push(cast_to(graph, registry, *operand, wanted, origin)?);
     }
-    let kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
-    Ok(graph.add(kind, &cast, signature.ret.clone(), origin))
+    Ok(graph.add(Kind::bound(op, &resolved), &cast, signature.ret.clone(), origin))
 }
 
 /// A value as one of a wider type.
@@ -150,9 +149,7 @@ pub(super) fn cast_to(
     casts.into_iter().try_fold(operand, |operand, op| {
         let qtype = graph.qtype(operand).clone();
         let resolved = graph.settled.resolve(registry, op, of_type(&qtype)).map_err(|fault| fault.message)?;
-        let Resolved { signature, overload, lifted } = &*resolved;
-        let kind = Kind::Operator { op, overload: *overload, lifted: *lifted };
-        Ok(graph.add(kind, &[operand], signature.ret.clone(), origin))
+        Ok(graph.add(Kind::bound(op, &resolved), &[operand], resolved.signature.ret.clone(), origin))
     })
 }
 

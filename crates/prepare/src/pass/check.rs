@@ -3,54 +3,52 @@
 //! and a rewrite can put anything in the place of anything.
 
 use crate::graph::LoopId;
-use crate::pass::Prepared;
-use crate::{Id, Kind, TypedGraph};
+use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::Program;
-use cembra_ops::{Meaning, Registry, id};
+use cembra_ops::{Meaning, Registry};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Budget, Code, Diagnostic, Diagnostics};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// What is wrong with a graph between passes, if anything: operands out of order, or types that do not fit the overload.
-pub(super) fn invariants(prepared: &Prepared) -> Option<String> {
-    let graph = &prepared.graph;
-    graph.ids().find_map(|id| node(graph, prepared.registry, id).err().map(|wrong| format!("%{} {wrong}", id.index())))
+pub(super) fn invariants(model: &TypedModel) -> Option<String> {
+    let graph = &model.graph;
+    graph.ids().find_map(|id| node(graph, model.registry, id).err().map(|wrong| format!("%{} {wrong}", id.index())))
 }
 
 /// Checks the graph that rewrites of the user made: each node is typed again, and states of loops stay inside of them.
-pub(super) fn rewritten(prepared: &mut Prepared, program: &Program, budget: &Budget) -> Result<(), Diagnostics> {
-    let needed = prepared.graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
-    let mut scopes = Scopes::new(prepared.graph.len());
+pub(super) fn rewritten(model: &mut TypedModel, program: &Program, budget: &Budget) -> Result<(), Diagnostics> {
+    let needed = model.needed();
+    let mut scopes = Scopes::new(model.graph.len());
     for (at, needed) in needed.into_iter().enumerate() {
         budget.check_visit(at)?;
         let id = Id::from_index(at);
         if !needed {
             continue;
         }
-        let checked = node(&prepared.graph, prepared.registry, id)
-            .and_then(|()| retyped(prepared, id))
-            .and_then(|()| scopes.enter(&prepared.graph, id));
+        let checked = node(&model.graph, model.registry, id)
+            .and_then(|()| retyped(model, id))
+            .and_then(|()| scopes.enter(&model.graph, id));
         if let Err(wrong) = checked {
-            return Err(refused(prepared, program, id, &wrong));
+            return Err(refused(model, program, id, &wrong));
         }
     }
-    let escaped = prepared.outputs.iter().find(|(_, id)| scopes.uses_state(*id)).map(|(_, id)| *id);
+    let escaped = model.outputs.iter().find(|(_, id)| scopes.uses_state(*id)).map(|(_, id)| *id);
     match escaped {
-        Some(id) => Err(refused(prepared, program, id, "uses the state of a loop outside of it")),
+        Some(id) => Err(refused(model, program, id, "uses the state of a loop outside of it")),
         None => Ok(()),
     }
 }
 
-fn refused(prepared: &Prepared, program: &Program, id: Id, wrong: &str) -> Diagnostics {
-    let name = match prepared.graph.kind(id) {
-        Kind::Operator { op, .. } => prepared.registry.get(op).name,
+fn refused(model: &TypedModel, program: &Program, id: Id, wrong: &str) -> Diagnostics {
+    let name = match model.graph.kind(id) {
         Kind::Loop(_) | Kind::State(_) => "a loop",
-        _ => "a value",
+        _ => model.graph.op(id).map_or("a value", |op| model.registry.get(op).name),
     };
     let message = format!("after rewrites of the user, {name} {wrong}");
     Diagnostic::new(Code::Extension, message)
-        .at(program.graph.span(prepared.graph.origin(id)))
+        .at(program.graph.span(model.graph.origin(id)))
         .hint("look at what the extensions put in the place of its operands")
         .into()
 }
@@ -62,7 +60,7 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     }
     let types: SmallVec<[&QType; 4]> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
     match (graph.kind(id), &types[..]) {
-        (Kind::Where, [_, on, off]) if *on != graph.qtype(id) || *off != graph.qtype(id) => {
+        (Kind::LAZY, [_, on, off]) if *on != graph.qtype(id) || *off != graph.qtype(id) => {
             return Err(format!("has branches of types {on} and {off}"));
         }
         (Kind::Loop(_), [init, round]) => {
@@ -73,7 +71,7 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
         }
         _ => {}
     }
-    if let Kind::Operator { op, overload: Some(at), lifted } = graph.kind(id) {
+    if let Some((op, Some(at), lifted)) = graph.operator(id) {
         let overload = &registry.get(op).overloads()[usize::from(at)];
         for (arg, found) in types.iter().enumerate().take(overload.args.len()) {
             if !overload.is_taken(arg, lifted, found) {
@@ -85,15 +83,15 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
 }
 
 /// Types a node once more, from its operands as they are now.
-fn retyped(prepared: &mut Prepared, id: Id) -> Result<(), String> {
-    let Prepared { graph, registry, leaves, .. } = prepared;
+fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
+    let TypedModel { graph, registry, leaves, .. } = model;
     let operands: SmallVec<[Id; 4]> = graph.operands(id).into();
     let found = match graph.kind(id) {
         Kind::Leaf(leaf) => leaves.get(leaf as usize).map(|(_, qtype)| qtype.clone()),
         Kind::Literal(_) => graph.value(id).map(cembra_value::Value::qtype),
         // That they are of one type is checked with their loop.
         Kind::State(_) | Kind::Loop(_) => return Ok(()),
-        Kind::Where | Kind::Operator { op: id::WHERE, .. } => {
+        Kind::Where { .. } => {
             let [condition, on, off] = operands[..] else { return Err("has not three operands".to_owned()) };
             let agree = graph.qtype(condition).scalar() == Some(Scalar::Unit) && graph.qtype(on) == graph.qtype(off);
             agree.then(|| graph.qtype(on).clone())

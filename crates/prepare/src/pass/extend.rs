@@ -1,16 +1,16 @@
 //! User rewrites, in the order they were registered; the first that changes a node wins. What they made is checked.
 
 use super::{check, rewrite::rebuild};
-use crate::Rewriter;
-use crate::pass::{Options, Prepared};
+use crate::pass::Options;
+use crate::{Rewriter, TypedModel};
 use cembra_expr::Program;
 use cembra_value::Diagnostics;
 
-pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
+pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     if options.extensions.is_empty() {
         return Ok(());
     }
-    rebuild(prepared, &options.budget, |new, old, id, operands| {
+    rebuild(model, &options.budget, |new, old, id, operands| {
         let node = new.copy_node(old, id, operands);
         for extension in &options.extensions {
             let made = extension.transform(&mut Rewriter::new(new, options.registry, node), node);
@@ -21,6 +21,6 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
         }
         Ok(node)
     })?;
-    prepared.rewritten = true;
-    check::rewritten(prepared, program, &options.budget)
+    model.rewritten = true;
+    check::rewritten(model, program, &options.budget)
 }

@@ -3,19 +3,19 @@
 //! small model could fold to one that is larger than memory.
 
 use super::rewrite::replace;
-use crate::pass::{Options, Prepared};
-use crate::{Id, Kind, TypedGraph};
+use crate::pass::Options;
+use crate::{Id, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_ops::{Registry, Resolved, Signature, call};
 use cembra_runtime::{Fault, Scalar};
 use cembra_value::{Diagnostics, ScalarValue, Value};
 use smallvec::SmallVec;
 
-pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
-    if !prepared.graph.ids().any(|id| is_foldable(&prepared.graph, id)) {
+pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+    if !model.graph.ids().any(|id| is_foldable(&model.graph, id)) {
         return Ok(());
     }
-    replace(prepared, &options.budget, |graph, _, node| {
+    replace(model, &options.budget, |graph, _, node| {
         // A pattern can take as long as thousands of sums: the time is looked at for each.
         if graph.op(node).is_some()
             && graph.operands(node).iter().any(|o| graph.qtype(*o).scalar() == Some(Scalar::Text))
@@ -58,7 +58,7 @@ fn string_bytes(value: &Value) -> usize {
 
 /// What a node on literals evaluates to; `None` for any other, and for long strings.
 fn evaluate(graph: &TypedGraph, registry: &Registry, node: Id) -> Option<Result<Value, Fault>> {
-    let Kind::Operator { op, overload, lifted } = graph.kind(node) else { return None };
+    let (op, overload, lifted) = graph.operator(node)?;
     if !is_foldable(graph, node) {
         return None;
     }

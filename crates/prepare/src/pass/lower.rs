@@ -3,21 +3,21 @@
 
 use super::cast::cast_to;
 use super::rewrite::replace;
-use crate::pass::{Options, Prepared};
-use crate::{Id, Kind, TypedGraph};
+use crate::pass::Options;
+use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{NodeId, Program};
 use cembra_ops::{Expansion, Meaning, NodeHandle, OpId, Registry, Structure, TypeFault, optional_field};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Value};
 use smallvec::SmallVec;
 
-pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
+pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let registry = options.registry;
     let composite = |graph: &TypedGraph, id: Id| expansion(registry, graph.op(id)?, graph, graph.operands(id));
-    if !prepared.graph.ids().any(|id| composite(&prepared.graph, id).is_some()) {
+    if !model.graph.ids().any(|id| composite(&model.graph, id).is_some()) {
         return Ok(());
     }
-    replace(prepared, &options.budget, |graph, id, node| {
+    replace(model, &options.budget, |graph, id, node| {
         let Some(expand) = composite(graph, node) else { return Ok(node) };
         let origin = graph.origin(id);
         let args: SmallVec<[NodeHandle; 4]> =

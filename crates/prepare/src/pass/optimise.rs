@@ -6,8 +6,8 @@ mod site;
 
 use super::fold::is_failing_constant;
 use super::rewrite::replace;
-use crate::pass::{Mode, Options, Prepared};
-use crate::{Id, Kind, TypedGraph};
+use crate::pass::{Mode, Options};
+use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_ops::{OpId, Registry};
 use cembra_value::{Diagnostics, Value};
@@ -46,19 +46,19 @@ struct Run {
     failing: Failing,
 }
 
-pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Result<(), Diagnostics> {
     let allowed = |rule: &Rewrite| rule.mode == Mode::Strict || options.mode == Mode::Compat;
     let wanted = |rule: &Rewrite| !options.without_rewrites.iter().any(|name| name == rule.name);
     let enabled: Vec<bool> = rewrites().map(|rule| allowed(rule) && wanted(rule)).collect();
-    let graph = &prepared.graph;
+    let graph = &model.graph;
     let may_apply = |id: Id| graph.op(id).is_some_and(|op| rules_of(options.registry, op).any(|(at, _)| enabled[at]));
     if !graph.ids().any(may_apply) {
         return Ok(());
     }
     let mut run = Run { registry: options.registry, enabled, failing: Failing::default() };
-    replace(prepared, &options.budget, |graph, id, node| {
+    replace(model, &options.budget, |graph, id, node| {
         // Whether a loop has a round is often known.
-        if let (Kind::Where, [condition, on, off]) = (graph.kind(node), graph.operands(node))
+        if let (Kind::LAZY, [condition, on, off]) = (graph.kind(node), graph.operands(node))
             && let Some(condition) = graph.value(*condition)
         {
             return Ok(if matches!(condition, Value::Missing(_)) { *off } else { *on });

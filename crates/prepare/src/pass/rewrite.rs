@@ -1,16 +1,16 @@
 //! Rewriting a graph node by node, into a new one or in place: what most passes are made of.
 
-use crate::{Id, Prepared, TypedGraph};
+use crate::{Id, TypedGraph, TypedModel};
 use cembra_value::{Budget, Diagnostics};
 
 /// Rebuilds the graph: `f` makes each needed node from its copy's operands. Nodes nobody needs are dropped.
 pub(super) fn rebuild(
-    prepared: &mut Prepared,
+    model: &mut TypedModel,
     budget: &Budget,
     mut f: impl FnMut(&mut TypedGraph, &TypedGraph, Id, &[Id]) -> Result<Id, Diagnostics>,
 ) -> Result<(), Diagnostics> {
-    let old = std::mem::take(&mut prepared.graph);
-    let needed = old.reachable(prepared.outputs.iter().map(|(_, id)| *id));
+    let old = std::mem::take(&mut model.graph);
+    let needed = old.reachable(model.outputs.iter().map(|(_, id)| *id));
     let mut new = old.empty_like();
     let mut map = vec![Id::from_index(0); old.len()];
     let mut operands: Vec<Id> = Vec::new();
@@ -22,22 +22,22 @@ pub(super) fn rebuild(
             map[id.index()] = f(&mut new, &old, id, &operands)?;
         }
     }
-    for (_, id) in &mut prepared.outputs {
+    for (_, id) in &mut model.outputs {
         *id = map[id.index()];
     }
-    prepared.graph = new;
+    model.graph = new;
     Ok(())
 }
 
 /// Rewrites the graph in place, for passes that keep most nodes: `f` is given each needed node, and the node on its final
 /// operands, which may be the same, and says what to put in its place. What is no longer needed stays.
 pub(super) fn replace(
-    prepared: &mut Prepared,
+    model: &mut TypedModel,
     budget: &Budget,
     mut f: impl FnMut(&mut TypedGraph, Id, Id) -> Result<Id, Diagnostics>,
 ) -> Result<(), Diagnostics> {
-    let graph = &mut prepared.graph;
-    let needed = graph.reachable(prepared.outputs.iter().map(|(_, id)| *id));
+    let graph = &mut model.graph;
+    let needed = graph.reachable(model.outputs.iter().map(|(_, id)| *id));
     let mut map: Vec<Id> = graph.ids().collect();
     let mut operands: Vec<Id> = Vec::new();
     for (at, needed) in needed.into_iter().enumerate() {
@@ -50,7 +50,7 @@ pub(super) fn replace(
             map[at] = f(graph, id, node)?;
         }
     }
-    for (_, id) in &mut prepared.outputs {
+    for (_, id) in &mut model.outputs {
         *id = map[id.index()];
     }
     Ok(())

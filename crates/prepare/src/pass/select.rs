@@ -2,8 +2,8 @@
 //! guessed wrong costs on average becomes an operator like any other: both branches are computed, and one value is taken.
 //! Inner conditionals come first, so that the innermost of many nested ones become selections, and the outer ones skip them.
 
-use crate::pass::{Options, Prepared};
-use crate::{Id, Kind, RegionId, TypedGraph};
+use crate::pass::Options;
+use crate::{Id, Kind, Placed, RegionId, Regions, TypedGraph};
 use cembra_expr::Program;
 use cembra_ops::{OpId, Registry, id};
 use cembra_value::{Diagnostics, Value};
@@ -26,46 +26,52 @@ struct Weight {
     selections: u32,
 }
 
-pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Result<(), Diagnostics> {
-    if prepared.branches.is_empty() {
+pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+    let Placed { model, regions } = placed;
+    let Regions { of_nodes, tree, branches: conditionals, .. } = regions;
+    if conditionals.is_empty() {
         return Ok(());
     }
-    let mut overloads = OverloadCosts { registry: prepared.registry, known: FxHashMap::default() };
+    let graph = &mut model.graph;
+    let mut overloads = OverloadCosts { registry: model.registry, known: FxHashMap::default() };
     // What is in each region, but for the conditionals in it; none if it cannot be part of a selection.
-    let mut weights = vec![Some(Weight::default()); prepared.tree.count()];
-    let graph = &prepared.graph;
+    let mut weights = vec![Some(Weight::default()); tree.count()];
     for node in graph.ids() {
-        let region = prepared.regions[node.index()];
+        let region = of_nodes[node.index()];
         if region == RegionId::TOP {
             continue;
         }
         let cost = match graph.kind(node) {
-            Kind::Where | Kind::Operator { overload: None, .. } | Kind::Leaf(_) | Kind::Literal(_) => Some(0),
-            Kind::Operator { op, overload: Some(at), .. } => overloads.of(op, at),
+            // What is lazy counts what its branches hold instead.
+            Kind::Where { .. } if conditionals.contains_key(&node) => Some(0),
+            Kind::Operator { .. } | Kind::Where { .. } => match graph.operator(node) {
+                Some((op, Some(at), _)) => overloads.of(op, at),
+                _ => Some(0),
+            },
+            Kind::Leaf(_) | Kind::Literal(_) => Some(0),
             Kind::Loop(_) | Kind::State(_) | Kind::CompileTime(_) => None,
         };
         add(&mut weights[region.index()], cost.map(|cost| Weight { cost, selections: 0 }));
     }
     // Regions are opened from the outermost inwards.
-    let mut conditionals: Vec<_> = prepared.branches.iter().map(|(node, branches)| (*node, *branches)).collect();
-    conditionals.sort_unstable_by_key(|(_, [on, _])| Reverse(on.index()));
-    let mut goes_into: Vec<Option<RegionId>> = vec![None; prepared.tree.count()];
-    for (node, branches) in conditionals {
-        let around = prepared.tree.parent(branches[0]);
+    let mut inwards: Vec<_> = conditionals.iter().map(|(node, branches)| (*node, *branches)).collect();
+    inwards.sort_unstable_by_key(|(_, [on, _])| Reverse(on.index()));
+    let mut goes_into: Vec<Option<RegionId>> = vec![None; tree.count()];
+    for (node, branches) in inwards {
+        let around = tree.parent(branches[0]);
         let mut weight = Some(Weight { cost: 0, selections: 1 });
         branches.iter().for_each(|branch| add(&mut weight, weights[branch.index()]));
         let resolved = match weight {
             Some(weight) if weight.cost <= MOST_NESTED.min(MOST.saturating_mul(weight.selections)) => {
-                let (op, operands) = selection(&prepared.graph, node);
-                prepared.graph.resolve(options.registry, op, &operands).ok().map(|resolved| (op, operands, resolved))
+                let (op, operands) = selection(graph, node);
+                graph.resolve(options.registry, op, &operands).ok().map(|resolved| (op, operands, resolved))
             }
             _ => None,
         };
         weight = resolved.and_then(|(op, operands, resolved)| {
             let at = resolved.overload?;
-            let kind = Kind::Operator { op, overload: Some(at), lifted: resolved.lifted };
-            prepared.graph.make_eager(node, kind, &operands);
-            prepared.branches.remove(&node);
+            graph.recompute(node, Kind::bound(op, &resolved), &operands);
+            conditionals.remove(&node);
             branches.iter().for_each(|branch| goes_into[branch.index()] = Some(around));
             add(&mut weight, overloads.of(op, at).map(|cost| Weight { cost, selections: 0 }));
             weight
@@ -78,7 +84,7 @@ pub(super) fn run(prepared: &mut Prepared, _: &Program, options: &Options) -> Re
             goes_into[at] = Some(goes_into[around.index()].unwrap_or(around));
         }
     }
-    for region in &mut prepared.regions {
+    for region in of_nodes {
         *region = goes_into[region.index()].unwrap_or(*region);
     }
     Ok(())

@@ -5,8 +5,8 @@ mod free;
 mod function;
 mod instance;
 
-use crate::pass::{Options, Prepared};
-use crate::{Id, Kind, TypedGraph};
+use crate::pass::Options;
+use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
 use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
@@ -61,10 +61,10 @@ pub(super) fn leaves(
     Ok(found)
 }
 
-pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
+pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let graph = &program.graph;
-    let mut leaves: Vec<u32> = (0..prepared.leaves.len() as u32).collect();
-    leaves.sort_unstable_by_key(|at| &prepared.leaves[*at as usize].0);
+    let mut leaves: Vec<u32> = (0..model.leaves.len() as u32).collect();
+    leaves.sort_unstable_by_key(|at| &model.leaves[*at as usize].0);
     let mut typer = Typer {
         graph,
         registry: options.registry,
@@ -82,10 +82,10 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
         options.budget.check_visit(at)?;
         if needed && typer.typed[at].is_none() {
             let node = NodeId::from_index(at);
-            let typed = typer.node(prepared, node, EnvironmentId::ROOT);
+            let typed = typer.node(model, node, EnvironmentId::ROOT);
             typer.typed[at] = Some(typed);
             if let Some(id) = typed {
-                typer.admit(prepared, id).map_err(|problem| problem.at(graph.span(node)))?;
+                typer.admit(model, id).map_err(|problem| problem.at(graph.span(node)))?;
             }
         }
         if !typer.has_room() {
@@ -95,8 +95,8 @@ pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options)
     for output in &program.outputs {
         match typer.typed.get(output.node.index()) {
             Some(Some(Some(id))) => {
-                let id = typer.output(prepared, output, *id, options);
-                prepared.outputs.push((output.name.clone(), id));
+                let id = typer.output(model, output, *id, options);
+                model.outputs.push((output.name.clone(), id));
             }
             // What is wrong with it is told already.
             Some(_) => {}
@@ -142,10 +142,10 @@ impl Typer<'_> {
 
     /// Refuses types that are too large, of a node and of a type literal: a few nodes can make one that doubles with each of
     /// them.
-    fn admit(&mut self, prepared: &Prepared, made: Id) -> Result<(), Diagnostic> {
-        let qtype = match prepared.graph.value(made) {
+    fn admit(&mut self, model: &TypedModel, made: Id) -> Result<(), Diagnostic> {
+        let qtype = match model.graph.value(made) {
             Some(Value::Type(qtype)) => qtype,
-            _ => prepared.graph.qtype(made),
+            _ => model.graph.qtype(made),
         };
         match qtype {
             QType::Tuple(_) | QType::Sequence(_) => {
@@ -156,15 +156,15 @@ impl Typer<'_> {
     }
 
     /// Types a node whose operands are typed.
-    fn node(&mut self, prepared: &mut Prepared, node: NodeId, environment: EnvironmentId) -> Option<Id> {
+    fn node(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         match self.graph.node(node) {
             Node::Leaf(name) => {
                 let name = self.graph.name(name);
-                match self.leaves.binary_search_by_key(&name, |at| &prepared.leaves[*at as usize].0) {
+                match self.leaves.binary_search_by_key(&name, |at| &model.leaves[*at as usize].0) {
                     Ok(at) => {
                         let at = self.leaves[at] as usize;
-                        let qtype = prepared.leaves[at].1.clone();
-                        Some(self.add(prepared, Kind::Leaf(at as u32), &[], qtype, node))
+                        let qtype = model.leaves[at].1.clone();
+                        Some(self.add(model, Kind::Leaf(at as u32), &[], qtype, node))
                     }
                     Err(_) => {
                         let message = format!("leaf `{name}` has no type");
@@ -179,8 +179,8 @@ impl Typer<'_> {
                 self.report(Diagnostic::new(Code::Name, message).at(self.graph.span(node)));
                 None
             }
-            Node::Literal(value) if self.distinct => Some(prepared.graph.push_distinct_literal(value.clone(), node)),
-            Node::Literal(value) => Some(prepared.graph.literal(value.clone(), node)),
+            Node::Literal(value) if self.distinct => Some(model.graph.push_distinct_literal(value.clone(), node)),
+            Node::Literal(value) => Some(model.graph.literal(value.clone(), node)),
             Node::Operator(name, operands) => {
                 let op = match self.operators[name.index()] {
                     Some(op) => op,
@@ -197,52 +197,52 @@ impl Typer<'_> {
                 };
                 if op == id::LAMBDA {
                     self.distinct = false;
-                    return self.lambda(prepared, node, environment);
+                    return self.lambda(model, node, environment);
                 }
                 let mut typed: SmallVec<[Id; 4]> = SmallVec::new();
                 for operand in operands {
                     typed.push(self.known(environment, *operand).flatten()?);
                 }
-                self.operator(prepared, node, op, &typed)
+                self.operator(model, node, op, &typed)
             }
         }
     }
 
-    fn add(&self, prepared: &mut Prepared, kind: Kind, operands: &[Id], qtype: QType, node: NodeId) -> Id {
+    fn add(&self, model: &mut TypedModel, kind: Kind, operands: &[Id], qtype: QType, node: NodeId) -> Id {
         match self.distinct {
-            true => prepared.graph.push_distinct(kind, operands, qtype, node),
-            false => prepared.graph.add(kind, operands, qtype, node),
+            true => model.graph.push_distinct(kind, operands, qtype, node),
+            false => model.graph.add(kind, operands, qtype, node),
         }
     }
 
-    fn operator(&mut self, prepared: &mut Prepared, node: NodeId, op: OpId, operands: &[Id]) -> Option<Id> {
+    fn operator(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, operands: &[Id]) -> Option<Id> {
         match self.registry.get(op).meaning {
             Meaning::Instantiate(instantiate) => {
                 self.distinct = false;
-                return self.instantiate(prepared, node, op, instantiate, operands);
+                return self.instantiate(model, node, op, instantiate, operands);
             }
             Meaning::Structure(Structure::Named) => {
                 self.distinct = false;
-                return self.named(prepared, node, operands);
+                return self.named(model, node, operands);
             }
             _ => {}
         }
-        match self.of_types(prepared, op, operands) {
+        match self.of_types(model, op, operands) {
             Ok(None) => {}
             Ok(Some(value)) => {
                 self.distinct = false;
-                return Some(prepared.graph.literal(value, node));
+                return Some(model.graph.literal(value, node));
             }
             Err(problem) => {
                 self.report(problem.at(self.graph.span(node)));
                 return None;
             }
         }
-        let typed = &mut prepared.graph;
+        let typed = &mut model.graph;
         match typed.resolve(self.registry, op, operands) {
             Ok(resolved) => {
                 let kind = Kind::Operator { op, overload: None, lifted: false };
-                Some(self.add(prepared, kind, operands, resolved.signature.ret.clone(), node))
+                Some(self.add(model, kind, operands, resolved.signature.ret.clone(), node))
             }
             Err(fault) => {
                 let types: Vec<QType> = operands.iter().map(|o| typed.qtype(*o).clone()).collect();
@@ -254,9 +254,9 @@ impl Typer<'_> {
     }
 
     /// What an operator on two type literals gives: nothing of types is left for later passes.
-    fn of_types(&mut self, prepared: &Prepared, op: OpId, operands: &[Id]) -> Result<Option<Value>, Diagnostic> {
+    fn of_types(&mut self, model: &TypedModel, op: OpId, operands: &[Id]) -> Result<Option<Value>, Diagnostic> {
         let [x, y] = operands else { return Ok(None) };
-        let (Some(x), Some(y)) = (prepared.graph.value(*x), prepared.graph.value(*y)) else { return Ok(None) };
+        let (Some(x), Some(y)) = (model.graph.value(*x), model.graph.value(*y)) else { return Ok(None) };
         if let Value::Type(qtype @ (QType::Tuple(_) | QType::Sequence(_))) = x {
             self.spend(qtype.extent(self.allowance).fields)?;
         }
@@ -313,8 +313,8 @@ impl Typer<'_> {
     }
 
     /// An output: must have a type, and a weak float becomes FLOAT64 unless asked otherwise.
-    fn output(&mut self, prepared: &mut Prepared, output: &cembra_expr::Output, id: Id, options: &Options) -> Id {
-        let typed = &mut prepared.graph;
+    fn output(&mut self, model: &mut TypedModel, output: &cembra_expr::Output, id: Id, options: &Options) -> Id {
+        let typed = &mut model.graph;
         let qtype = typed.qtype(id).clone();
         match qtype {
             _ if !qtype.is_run_time() && !self.has_room() => id,

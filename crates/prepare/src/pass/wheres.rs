@@ -1,5 +1,5 @@
 //! The `where` pass: each conditional becomes lazy if one of its branches then holds an operator of its own, and every
-//! node gets the region it is evaluated in. Unlazy conditionals stay operators, evaluated like any other.
+//! node gets the region it is evaluated in. Other conditionals are evaluated like any operator.
 //!
 //! A loop opens a region too, for what is made anew in each round. What does not depend on the loop's state is evaluated
 //! once, before the loop: always, if it cannot fail; else if every round would evaluate it. (A loop is only reached if it
@@ -11,10 +11,9 @@
 mod guard;
 mod invariant;
 
-use crate::pass::{Options, Prepared};
-use crate::{Id, Kind, RegionId, RegionTree, TypedGraph};
+use crate::pass::Options;
+use crate::{Id, Kind, Placed, RegionId, RegionTree, Regions, TypedGraph, TypedModel};
 use cembra_expr::Program;
-use cembra_ops::id;
 use cembra_value::Diagnostics;
 use invariant::Invariants;
 use rustc_hash::FxHashMap;
@@ -22,27 +21,21 @@ use rustc_hash::FxHashMap;
 /// How often guards may be added to a graph: each round can uncover sharing between what the last one put into branches.
 const GUARD_ROUNDS: usize = 8;
 
-pub(super) fn run(prepared: &mut Prepared, program: &Program, options: &Options) -> Result<(), Diagnostics> {
-    let mut analysis = Analysis::of(prepared);
+pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+    let mut analysis = Analysis::of(&model);
     for _ in 0..GUARD_ROUNDS {
         options.budget.check_time()?;
-        if !guard::add(prepared, program, options.registry, &analysis) {
+        if !guard::add(&mut model, program, options.registry, &analysis) {
             break;
         }
-        analysis = Analysis::of(prepared);
+        analysis = Analysis::of(&model);
     }
     let Analysis { tree, regions, mut branches, loops, population, .. } = analysis;
     branches.retain(|node, [on, off]| {
-        prepared.graph.kind(*node) == Kind::Where || population[on.index()] + population[off.index()] > 0
+        model.graph.is_always_lazy(*node) || population[on.index()] + population[off.index()] > 0
     });
-    for node in branches.keys() {
-        prepared.graph.make_lazy(*node);
-    }
-    prepared.regions = regions.into_iter().map(|region| region.unwrap_or(RegionId::TOP)).collect();
-    prepared.tree = tree;
-    prepared.branches = branches;
-    prepared.loops = loops;
-    Ok(())
+    let of_nodes = regions.into_iter().map(|region| region.unwrap_or(RegionId::TOP)).collect();
+    Ok(Placed { model, regions: Regions { of_nodes, tree, branches, loops } })
 }
 
 /// Where every node would be evaluated if every conditional were lazy.
@@ -64,25 +57,25 @@ struct Analysis {
 }
 
 impl Analysis {
-    fn of(prepared: &Prepared) -> Analysis {
-        let graph = &prepared.graph;
+    fn of(model: &TypedModel) -> Analysis {
+        let graph = &model.graph;
         let mut found = Analysis {
             tree: RegionTree::default(),
             regions: vec![None; graph.len()],
             used_at_home: vec![false; graph.len()],
             branches: FxHashMap::default(),
             loops: FxHashMap::default(),
-            invariants: Invariants::of(prepared),
+            invariants: Invariants::of(model),
             opened_by: vec![None],
             population: vec![0],
         };
-        for (_, output) in &prepared.outputs {
+        for (_, output) in &model.outputs {
             found.regions[output.index()] = Some(RegionId::TOP);
             found.used_at_home[output.index()] = true;
         }
         // Users come after operands: when a node is met from behind, all its uses are known.
         for node in graph.ids().rev() {
-            if let (Some(region), Kind::Operator { .. } | Kind::Where | Kind::Loop(_)) =
+            if let (Some(region), Kind::Operator { .. } | Kind::Where { .. } | Kind::Loop(_)) =
                 (found.regions[node.index()], graph.kind(node))
             {
                 let home = found.invariants.home(&found.tree, node, region);
@@ -114,8 +107,7 @@ impl Analysis {
         self.population[region.index()] += 1;
         let mut uses = [region; 3];
         match graph.kind(node) {
-            Kind::Where => uses = self.open_branches(node, region),
-            Kind::Operator { op: id::WHERE, .. } => uses = self.open_branches(node, region),
+            Kind::Where { .. } => uses = self.open_branches(node, region),
             Kind::Loop(id) => {
                 let round = self.open(region, None);
                 self.invariants.enter(round, id);

@@ -4,7 +4,7 @@
 use super::{Run, rules_of};
 use crate::pass::cast::bind;
 use crate::pass::fold::fold;
-use crate::{Id, Kind, TypedGraph};
+use crate::{Id, TypedGraph};
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::{QType, Scalar};
@@ -31,7 +31,7 @@ impl<'g> Site<'g> {
     /// The simplest form of a node whose operands are simple.
     pub(super) fn simplify(&mut self, node: Id) -> Id {
         let node = fold(self.graph, self.run.registry, node);
-        let Kind::Operator { op, .. } = self.graph.kind(node) else { return node };
+        let Some(op) = self.graph.op(node) else { return node };
         if self.depth >= LONGEST_CHAIN {
             return node;
         }

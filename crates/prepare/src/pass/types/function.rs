@@ -9,8 +9,7 @@ use super::{
     Typer,
     instance::{Instance, exceeded},
 };
-use crate::pass::Prepared;
-use crate::{Id, Kind};
+use crate::{Id, Kind, TypedModel};
 use cembra_expr::{Graph, NameId, Node, NodeId};
 use cembra_ops::{Instantiation, NodeHandle, OpId, Registry, Sequence, Stop, TypeFault, id};
 use cembra_runtime::QType;
@@ -155,7 +154,7 @@ impl Typer<'_> {
     }
 
     /// Types what a node needs and then the node, in an environment.
-    fn evaluate(&mut self, prepared: &mut Prepared, environment: EnvironmentId, node: NodeId) -> Result<Id, Stop> {
+    fn evaluate(&mut self, model: &mut TypedModel, environment: EnvironmentId, node: NodeId) -> Result<Id, Stop> {
         let mut stack = vec![(self.functions.home(environment, node), node)];
         let graph = self.graph;
         while let Some(&(home, node)) = stack.last() {
@@ -180,10 +179,10 @@ impl Typer<'_> {
                     self.report(problem.at(graph.span(node)));
                     return Err(Stop::Reported);
                 }
-                let typed = self.node(prepared, node, home);
+                let typed = self.node(model, node, home);
                 self.learn(home, node, typed);
                 if let Some(typed) = typed
-                    && let Err(problem) = self.admit(prepared, typed)
+                    && let Err(problem) = self.admit(model, typed)
                 {
                     self.report(problem.at(self.graph.span(node)));
                     return Err(Stop::Reported);
@@ -206,14 +205,14 @@ impl Typer<'_> {
         matches!(self.graph.node(node), Node::Operator(name, _) if Some(name) == self.functions.lambda)
     }
 
-    fn pass(&mut self, prepared: &mut Prepared, passed: Passed, qtype: QType, origin: NodeId) -> Id {
+    fn pass(&mut self, model: &mut TypedModel, passed: Passed, qtype: QType, origin: NodeId) -> Id {
         self.functions.passed.push(passed);
         let kind = Kind::CompileTime(self.functions.passed.len() as u32 - 1);
-        prepared.graph.add(kind, &[], qtype, origin)
+        model.graph.add(kind, &[], qtype, origin)
     }
 
     /// A function as an operand.
-    pub(super) fn lambda(&mut self, prepared: &mut Prepared, node: NodeId, environment: EnvironmentId) -> Option<Id> {
+    pub(super) fn lambda(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         let parameters = self.graph.operands(node).get(1..).unwrap_or(&[]);
         let odd = parameters.iter().find(|p| !matches!(self.graph.node(**p), Node::Placeholder(_)));
         if odd.is_some() || self.graph.operands(node).is_empty() {
@@ -221,13 +220,13 @@ impl Typer<'_> {
             self.report(problem.at(self.graph.span(node)).hint("write `fn(x) = ..`"));
             return None;
         }
-        Some(self.pass(prepared, Passed::Lambda { node, environment }, QType::Function, node))
+        Some(self.pass(model, Passed::Lambda { node, environment }, QType::Function, node))
     }
 
     /// An operator as an operand.
-    pub(super) fn named(&mut self, prepared: &mut Prepared, node: NodeId, operands: &[Id]) -> Option<Id> {
+    pub(super) fn named(&mut self, model: &mut TypedModel, node: NodeId, operands: &[Id]) -> Option<Id> {
         let name = match operands {
-            [name] => prepared.graph.value(*name).cloned(),
+            [name] => model.graph.value(*name).cloned(),
             _ => None,
         };
         let Some(Value::Scalar(ScalarValue::Text(name))) = name else {
@@ -236,7 +235,7 @@ impl Typer<'_> {
             return None;
         };
         match self.registry.find(&name) {
-            Some(op) => Some(self.pass(prepared, Passed::Operator(op), QType::Function, node)),
+            Some(op) => Some(self.pass(model, Passed::Operator(op), QType::Function, node)),
             None => {
                 self.unknown(node, &name);
                 None
@@ -245,25 +244,25 @@ impl Typer<'_> {
     }
 
     /// A sequence as an operand.
-    pub(super) fn pass_sequence(&mut self, prepared: &mut Prepared, sequence: Sequence, origin: NodeId) -> Id {
+    pub(super) fn pass_sequence(&mut self, model: &mut TypedModel, sequence: Sequence, origin: NodeId) -> Id {
         let qtype = QType::Sequence(sequence.element_type().clone().into());
-        self.pass(prepared, Passed::Sequence(Rc::new(sequence)), qtype, origin)
+        self.pass(model, Passed::Sequence(Rc::new(sequence)), qtype, origin)
     }
 
     /// Makes what an operator on functions or sequences stands for.
     pub(super) fn instantiate(
         &mut self,
-        prepared: &mut Prepared,
+        model: &mut TypedModel,
         node: NodeId,
         op: OpId,
         make: fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>,
         operands: &[Id],
     ) -> Option<Id> {
         let def = self.registry.get(op);
-        let types: Vec<QType> = operands.iter().map(|o| prepared.graph.qtype(*o).clone()).collect();
+        let types: Vec<QType> = operands.iter().map(|o| model.graph.qtype(*o).clone()).collect();
         let made = def.check_count(operands.len()).map_err(Stop::Fault).and_then(|()| {
             let args: SmallVec<[NodeHandle; 4]> = operands.iter().map(|id| NodeHandle(id.index() as u32)).collect();
-            make(&mut Instance { typer: self, prepared, node }, &args)
+            make(&mut Instance { typer: self, model, node }, &args)
         });
         match made {
             Ok(made) => Some(Id::from_index(made.0 as usize)),
@@ -278,17 +277,17 @@ impl Typer<'_> {
     /// Calls a function at a node of the text.
     pub(super) fn call(
         &mut self,
-        prepared: &mut Prepared,
+        model: &mut TypedModel,
         node: NodeId,
         function: Id,
         arguments: &[Id],
     ) -> Result<Id, Stop> {
-        let passed = match prepared.graph.kind(function) {
+        let passed = match model.graph.kind(function) {
             Kind::CompileTime(at) => self.functions.passed.get(at as usize).cloned(),
             _ => None,
         };
         match passed {
-            Some(Passed::Operator(op)) => self.call_operator(prepared, node, op, arguments),
+            Some(Passed::Operator(op)) => self.call_operator(model, node, op, arguments),
             Some(Passed::Lambda { node: lambda, environment }) => {
                 let (graph, operands) = (self.graph, self.graph.operands(lambda));
                 let parameters = &operands[1..];
@@ -314,12 +313,12 @@ impl Typer<'_> {
                 });
                 let inside = EnvironmentId(self.functions.environments.len() as u32);
                 self.functions.calls.push(node);
-                let made = self.evaluate(prepared, inside, operands[0]);
+                let made = self.evaluate(model, inside, operands[0]);
                 self.functions.calls.pop();
                 made
             }
             Some(Passed::Sequence(_)) | None => {
-                let found = prepared.graph.qtype(function);
+                let found = model.graph.qtype(function);
                 let fault = TypeFault::mismatch(format!("a function is expected, found {found}"), None);
                 Err(fault.hint("write one as `fn(x) = ..`, or name an operator, as `math.add`").into())
             }
@@ -327,17 +326,17 @@ impl Typer<'_> {
     }
 
     /// Calls an operator that was handed over as an operand; arguments that it has defaults for may be left out.
-    fn call_operator(&mut self, prepared: &mut Prepared, node: NodeId, op: OpId, arguments: &[Id]) -> Result<Id, Stop> {
+    fn call_operator(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, arguments: &[Id]) -> Result<Id, Stop> {
         let def = self.registry.get(op);
         let mut operands: SmallVec<[Id; 4]> = arguments.into();
         while let Some(default) = def.params.get(operands.len()).and_then(|param| param.default.clone()) {
-            operands.push(prepared.graph.literal(default, node));
+            operands.push(model.graph.literal(default, node));
         }
-        let mut instance = Instance { typer: self, prepared, node };
+        let mut instance = Instance { typer: self, model, node };
         let args: SmallVec<[NodeHandle; 4]> = operands.iter().map(|id| NodeHandle(id.index() as u32)).collect();
         let made = instance.apply_operator(op, &args).map(|made| Id::from_index(made.0 as usize))?;
         // As for a node of the text: applied again and again, an operator makes types that grow.
-        self.admit(prepared, made).map_err(exceeded)?;
+        self.admit(model, made).map_err(exceeded)?;
         Ok(made)
     }
 

@@ -4,8 +4,7 @@
 use super::Typer;
 use super::function::{Passed, too_much};
 use crate::graph::LoopId;
-use crate::pass::Prepared;
-use crate::{Id, Kind};
+use crate::{Id, Kind, TypedModel};
 use cembra_expr::NodeId;
 use cembra_ops::{
     Expansion, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, Stop, TypeFault, common_type, id,
@@ -21,7 +20,7 @@ const WIDENINGS: usize = 4;
 /// The graph, at a node of the text.
 pub(super) struct Instance<'t, 'g, 'p> {
     pub(super) typer: &'t mut Typer<'g>,
-    pub(super) prepared: &'p mut Prepared,
+    pub(super) model: &'p mut TypedModel,
     pub(super) node: NodeId,
 }
 
@@ -48,10 +47,10 @@ impl Instance<'_, '_, '_> {
             return make(self, args);
         }
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
-        if let Some(value) = self.typer.of_types(self.prepared, op, &operands).map_err(exceeded)? {
+        if let Some(value) = self.typer.of_types(self.model, op, &operands).map_err(exceeded)? {
             return Ok(self.literal(value));
         }
-        let graph = &mut self.prepared.graph;
+        let graph = &mut self.model.graph;
         let resolved = graph.resolve(self.typer.registry, op, &operands)?;
         let kind = Kind::Operator { op, overload: None, lifted: false };
         Ok(arg_of(graph.add(kind, &operands, resolved.signature.ret.clone(), self.node)))
@@ -108,7 +107,7 @@ impl Instance<'_, '_, '_> {
         functions.loop_depth += 1;
         let id = LoopId::new(functions.loops, functions.loop_depth);
         let qtype = self.qtype(init);
-        let state = arg_of(self.prepared.graph.add(Kind::State(id), &[], qtype, self.node));
+        let state = arg_of(self.model.graph.add(Kind::State(id), &[], qtype, self.node));
         let made = next(self, state).and_then(|next| Ok((next, condition(self, next)?)));
         self.typer.functions.loop_depth -= 1;
         let (next, again) = made?;
@@ -130,15 +129,15 @@ impl Instance<'_, '_, '_> {
 
 impl Expansion for Instance<'_, '_, '_> {
     fn qtype(&self, arg: NodeHandle) -> QType {
-        self.prepared.graph.qtype(id_of(arg)).clone()
+        self.model.graph.qtype(id_of(arg)).clone()
     }
 
     fn value(&self, arg: NodeHandle) -> Option<Value> {
-        self.prepared.graph.value(id_of(arg)).cloned()
+        self.model.graph.value(id_of(arg)).cloned()
     }
 
     fn literal(&mut self, value: Value) -> NodeHandle {
-        arg_of(self.prepared.graph.literal(value, self.node))
+        arg_of(self.model.graph.literal(value, self.node))
     }
 
     fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
@@ -157,7 +156,7 @@ impl Expansion for Instance<'_, '_, '_> {
 impl Instantiation for Instance<'_, '_, '_> {
     fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         let arguments: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
-        let made = self.typer.call(self.prepared, self.node, id_of(function), &arguments)?;
+        let made = self.typer.call(self.model, self.node, id_of(function), &arguments)?;
         Ok(arg_of(made))
     }
 
@@ -166,7 +165,7 @@ impl Instantiation for Instance<'_, '_, '_> {
     }
 
     fn sequence(&self, arg: NodeHandle) -> Option<Rc<Sequence>> {
-        let Kind::CompileTime(at) = self.prepared.graph.kind(id_of(arg)) else { return None };
+        let Kind::CompileTime(at) = self.model.graph.kind(id_of(arg)) else { return None };
         match self.typer.functions.passed.get(at as usize) {
             Some(Passed::Sequence(sequence)) => Some(sequence.clone()),
             _ => None,
@@ -174,13 +173,13 @@ impl Instantiation for Instance<'_, '_, '_> {
     }
 
     fn make_sequence(&mut self, sequence: Sequence) -> NodeHandle {
-        arg_of(self.typer.pass_sequence(self.prepared, sequence, self.node))
+        arg_of(self.typer.pass_sequence(self.model, sequence, self.node))
     }
 
     fn unknown(&mut self, qtype: &QType) -> NodeHandle {
         self.typer.functions.loops += 1;
         let kind = Kind::State(LoopId::new(self.typer.functions.loops, 0));
-        arg_of(self.prepared.graph.add(kind, &[], qtype.clone(), self.node))
+        arg_of(self.model.graph.add(kind, &[], qtype.clone(), self.node))
     }
 
     fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop> {
@@ -207,12 +206,12 @@ impl Instantiation for Instance<'_, '_, '_> {
             let again = self.mask(again)?;
             let round = self.apply(id::MAKE_TUPLE, &[following, again])?;
             let ends = QType::tuple([wide.clone(), QType::MASK]);
-            let graph = &mut self.prepared.graph;
+            let graph = &mut self.model.graph;
             let last = graph.add(Kind::Loop(id), &[id_of(init), id_of(round)], ends, self.node);
             let zero = self.literal(Value::from(0_i64));
             let last = self.apply(id::GET_NTH, &[arg_of(last), zero])?;
             let operands = [first, last, init].map(id_of);
-            return Ok(arg_of(self.prepared.graph.add(Kind::Where, &operands, wide, self.node)));
+            return Ok(arg_of(self.model.graph.add(Kind::LAZY, &operands, wide, self.node)));
         }
         let message = "the type of what a loop carries grows with each round";
         Err(TypeFault::mismatch(message, None).into())

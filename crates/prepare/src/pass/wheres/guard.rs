@@ -11,8 +11,7 @@
 mod path;
 
 use super::Analysis;
-use crate::pass::Prepared;
-use crate::{Id, Kind, RegionId, TypedGraph};
+use crate::{Id, Kind, RegionId, TypedGraph, TypedModel};
 use cembra_expr::{Node, NodeId, Program};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{QType, Scalar};
@@ -27,31 +26,26 @@ const MOST_PATHS: usize = 16;
 type Guards = FxHashMap<Id, Vec<Path>>;
 
 /// Puts guards into the graph; false if there is nothing to guard.
-pub(super) fn add(
-    prepared: &mut Prepared,
-    program: &Program,
-    registry: &'static Registry,
-    analysis: &Analysis,
-) -> bool {
+pub(super) fn add(model: &mut TypedModel, program: &Program, registry: &'static Registry, analysis: &Analysis) -> bool {
     if analysis.branches.len() < 2 {
         return false;
     }
     let mut cost = Cost { registry, calls: FxHashMap::default() };
-    let mut guards = candidates(prepared, program, &mut cost, analysis);
+    let mut guards = candidates(model, program, &mut cost, analysis);
     // The guards on a circle are made wider; those that still are on one are given up.
-    let circles = on_circles(&prepared.graph, &guards);
+    let circles = on_circles(&model.graph, &guards);
     for (_, paths) in guards.iter_mut().filter(|(node, paths)| needs_any(**node, paths, &circles)) {
         paths.iter_mut().for_each(Path::widen);
         reduce(paths);
     }
-    let circles = on_circles(&prepared.graph, &guards);
+    let circles = on_circles(&model.graph, &guards);
     guards.retain(|node, paths| !needs_any(*node, paths, &circles));
     guards.retain(|_, paths| paths.iter().all(|path| !path.is_empty()));
     if guards.is_empty() {
         return false;
     }
     move_conditions(&mut guards);
-    rebuild(prepared, registry, &guards)
+    rebuild(model, registry, &guards)
 }
 
 /// Guards the conditions that must be moved, where they are needed first.
@@ -83,8 +77,8 @@ impl Cost {
 }
 
 /// The nodes worth a guard, each with the paths to its uses.
-fn candidates(prepared: &Prepared, program: &Program, cost: &mut Cost, analysis: &Analysis) -> Guards {
-    let graph = &prepared.graph;
+fn candidates(model: &TypedModel, program: &Program, cost: &mut Cost, analysis: &Analysis) -> Guards {
+    let graph = &model.graph;
     let mut worth = vec![false; graph.len()];
     let mut wanted = vec![false; graph.len()];
     for node in graph.ids() {
@@ -96,7 +90,7 @@ fn candidates(prepared: &Prepared, program: &Program, cost: &mut Cost, analysis:
         worth[node.index()] = match graph.kind(node) {
             Kind::Loop(_) => true,
             Kind::Operator { .. } if cost.is_worth_guarding(graph, node) => true,
-            Kind::Operator { .. } | Kind::Where => graph.operands(node).iter().any(brings),
+            Kind::Operator { .. } | Kind::Where { .. } => graph.operands(node).iter().any(brings),
             _ => continue,
         };
         wanted[node.index()] =
@@ -109,7 +103,7 @@ fn candidates(prepared: &Prepared, program: &Program, cost: &mut Cost, analysis:
     let registry = cost.registry;
     let is_written = |origin| is_written(program, registry, origin);
     let mut paths = Paths { graph, analysis, cost, wanted: &wanted, is_written: &is_written, uses: Vec::new() };
-    for user in from_outputs(prepared) {
+    for user in from_outputs(model) {
         let Some(region) = analysis.regions[user.index()] else { continue };
         let branches = analysis.branches.get(&user);
         for (at, operand) in graph.operands(user).iter().enumerate() {
@@ -133,14 +127,14 @@ fn candidates(prepared: &Prepared, program: &Program, cost: &mut Cost, analysis:
 
 /// The nodes that outputs need, from the outputs down: an order that does not depend on how the program was put together,
 /// so that a guard does not either.
-fn from_outputs(prepared: &Prepared) -> Vec<Id> {
-    let mut seen = vec![false; prepared.graph.len()];
+fn from_outputs(model: &TypedModel) -> Vec<Id> {
+    let mut seen = vec![false; model.graph.len()];
     let mut order = Vec::new();
-    let mut stack: Vec<Id> = prepared.outputs.iter().rev().map(|(_, output)| *output).collect();
+    let mut stack: Vec<Id> = model.outputs.iter().rev().map(|(_, output)| *output).collect();
     while let Some(node) = stack.pop() {
         if !std::mem::replace(&mut seen[node.index()], true) {
             order.push(node);
-            stack.extend(prepared.graph.operands(node).iter().rev());
+            stack.extend(model.graph.operands(node).iter().rev());
         }
     }
     order
@@ -210,9 +204,9 @@ fn unseen(qtype: &QType) -> Option<Value> {
 /// Rebuilds the graph with the guards in it. A guard depends on conditions that may come after the node's users, so nodes
 /// are visited from the outputs down, and not in the old order. False, and nothing changed, if all of
 /// them were there before.
-fn rebuild(prepared: &mut Prepared, registry: &Registry, guards: &Guards) -> bool {
+fn rebuild(model: &mut TypedModel, registry: &Registry, guards: &Guards) -> bool {
     let mut added = false;
-    let old = std::mem::take(&mut prepared.graph);
+    let old = std::mem::take(&mut model.graph);
     let mut new = old.empty_like();
     // What stands for each node, bare or under its guard.
     let mut copies: Vec<Option<Id>> = vec![None; old.len()];
@@ -220,7 +214,7 @@ fn rebuild(prepared: &mut Prepared, registry: &Registry, guards: &Guards) -> boo
         Visit(Id),
         Copy(Id),
     }
-    let mut stack: Vec<Todo> = prepared.outputs.iter().rev().map(|(_, output)| Todo::Visit(*output)).collect();
+    let mut stack: Vec<Todo> = model.outputs.iter().rev().map(|(_, output)| Todo::Visit(*output)).collect();
     while let Some(todo) = stack.pop() {
         match todo {
             Todo::Visit(node) => {
@@ -243,11 +237,11 @@ fn rebuild(prepared: &mut Prepared, registry: &Registry, guards: &Guards) -> boo
         }
     }
     if added {
-        for (_, output) in &mut prepared.outputs {
+        for (_, output) in &mut model.outputs {
             *output = copies[output.index()].unwrap_or(Id::from_index(0));
         }
     }
-    prepared.graph = if added { new } else { old };
+    model.graph = if added { new } else { old };
     added
 }
 
@@ -263,7 +257,7 @@ fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], 
             _ => mask,
         });
     }
-    let is_conditional = matches!(graph.kind(node), Kind::Where | Kind::Operator { op: id::WHERE, .. });
+    let is_conditional = matches!(graph.kind(node), Kind::Where { .. });
     if let [condition, _, off] = *graph.operands(node)
         && is_conditional
         && Some(condition) == any
@@ -273,5 +267,5 @@ fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], 
     }
     let unseen = graph.literal(unseen(graph.qtype(node))?, origin);
     // Lazy from the start, and so a path may go through it whatever it guards.
-    Some(graph.add(Kind::Where, &[any?, node, unseen], graph.qtype(node).clone(), origin))
+    Some(graph.add(Kind::LAZY, &[any?, node, unseen], graph.qtype(node).clone(), origin))
 }

@@ -1,8 +1,7 @@
 //! Loop invariants: what a loop's round uses without depending on the loop's state belongs before the loop.
 
 use crate::graph::LoopId;
-use crate::pass::Prepared;
-use crate::{Id, Kind, RegionId, RegionTree};
+use crate::{Id, Kind, RegionId, RegionTree, TypedModel};
 
 /// What is known about loops, regions and nodes; empty for a graph without loops.
 #[derive(Default)]
@@ -16,8 +15,8 @@ pub(super) struct Invariants {
 }
 
 impl Invariants {
-    pub(super) fn of(prepared: &Prepared) -> Invariants {
-        let graph = &prepared.graph;
+    pub(super) fn of(model: &TypedModel) -> Invariants {
+        let graph = &model.graph;
         if !graph.ids().any(|node| matches!(graph.kind(node), Kind::Loop(_))) {
             return Invariants::default();
         }
@@ -31,7 +30,7 @@ impl Invariants {
             match graph.kind(node) {
                 Kind::State(id) => states |= id.bit(),
                 Kind::Loop(id) => (states, fails) = (states & !id.bit(), true),
-                Kind::Operator { op, .. } => fails |= !prepared.registry.get(op).is_total(),
+                Kind::Operator { op, .. } => fails |= !model.registry.get(op).is_total(),
                 _ => {}
             }
             (found.states[node.index()], found.fails[node.index()]) = (states, fails);

@@ -99,7 +99,7 @@ impl Paths<'_> {
 
     /// True for a conditional that was written as one, and for that of a loop, which may have no rounds.
     fn is_written(&self, conditional: Id) -> bool {
-        self.graph.kind(conditional) == Kind::Where || (self.is_written)(self.graph.origin(conditional))
+        self.graph.is_always_lazy(conditional) || (self.is_written)(self.graph.origin(conditional))
     }
 
     fn region(&self, node: Id) -> Option<RegionId> {
@@ -198,13 +198,13 @@ impl Cost {
         let mut stack = vec![condition];
         let mut seen = 0;
         while let Some(node) = stack.pop() {
-            let op = match graph.kind(node) {
-                Kind::Operator { op, .. } => op,
-                Kind::Where | Kind::Loop(_) => return false,
+            match graph.kind(node) {
+                Kind::Operator { .. } => {}
+                Kind::Where { .. } | Kind::Loop(_) => return false,
                 _ => continue,
-            };
+            }
             seen += 1;
-            if seen > MOST_OPERATORS || op == id::WHERE || self.is_worth_guarding(graph, node) {
+            if seen > MOST_OPERATORS || self.is_worth_guarding(graph, node) {
                 return false;
             }
             stack.extend_from_slice(graph.operands(node));
@@ -302,6 +302,5 @@ pub(super) fn bound(
     origin: NodeId,
 ) -> Option<Id> {
     let resolved = graph.resolve(registry, op, operands).ok()?;
-    let kind = Kind::Operator { op, overload: resolved.overload, lifted: resolved.lifted };
-    Some(graph.add(kind, operands, resolved.signature.ret.clone(), origin))
+    Some(graph.add(Kind::bound(op, &resolved), operands, resolved.signature.ret.clone(), origin))
 }
