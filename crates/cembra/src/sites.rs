@@ -2,7 +2,6 @@
 //! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
 
 use cembra_expr::{Graph, Node, NodeId, Program};
-use cembra_ops::Lower;
 use cembra_plan::{Action, Plan, StepId};
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_value::Span;
@@ -27,11 +26,7 @@ pub(crate) struct Sites(Box<[Site]>);
 impl Sites {
     pub(crate) fn of(plan: &Plan, program: &Program) -> Sites {
         let fails = |step: &StepId| match plan.step(*step).action {
-            // A kernel can find the memory for strings at an end.
-            Action::Operator { op, overload, .. } => {
-                let def = plan.registry().get(op);
-                !def.is_total() || matches!(def.overloads()[usize::from(overload)].lower, Lower::Kernel)
-            }
+            Action::Operator { op, overload, .. } => plan.registry().effects(op, overload).may_stop(),
             Action::Loop { .. } => true,
             Action::MakeTuple | Action::Field(_) | Action::Has | Action::Where { .. } => false,
         };

@@ -7,7 +7,8 @@ use std::sync::{Mutex, OnceLock};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// The standard operators and `test.count`, the square, which counts its evaluations and fails for 13.
+/// The standard operators and the square, which counts its evaluations: `test.count` fails for 13, `test.total` cannot fail as
+/// far as its record says, but panics for 13.
 fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<&'static Registry> = OnceLock::new();
     REGISTRY.get_or_init(|| {
@@ -16,7 +17,13 @@ fn registry() -> &'static Registry {
             COUNT.fetch_add(1, Ordering::Relaxed);
             if i == 13 { Err("unlucky") } else { Ok(i * i) }
         });
+        let total = UserOperator::new("test.total").impure().function(|i: i64| {
+            COUNT.fetch_add(1, Ordering::Relaxed);
+            assert_ne!(i, 13, "unlucky");
+            i * i
+        });
         registry.register(count).expect("a new name");
+        registry.register(total).expect("a new name");
         registry.leak()
     })
 }
@@ -60,6 +67,18 @@ fn what_does_not_change_is_evaluated_once_and_only_if_needed() {
     let branch = "seq.reduce(fn(s, i) = s + where(i > 2, test.count(k), 1i64), seq.range(n), 0i64)";
     assert_eq!(run(branch, 3, 13), (0, int(3)));
     assert_eq!(run(branch, 4, 2), (1, int(7)));
+    // So does what cannot fail by its record: nobody knows what a function of the user does or takes. Where no round takes the
+    // branch it is not evaluated, else once for each that does.
+    let opaque = "seq.reduce(fn(s, i) = s + where(i > 2, test.total(k), 1i64), seq.range(n), 0i64)";
+    assert_eq!(run(opaque, 3, 13), (0, int(3)));
+    assert_eq!(run(opaque, 3, 2), (0, int(3)));
+    assert_eq!(run(opaque, 4, 2), (1, int(7)));
+    assert_eq!(run(opaque, 6, 2), (3, int(15)));
+    assert_eq!(run(opaque, 6, 13), (1, None));
+    // What every round evaluates leaves the loop, whatever it does.
+    let always = "seq.reduce(fn(s, i) = s + where(i > 2, i, 1i64) * test.total(k), seq.range(n), 0i64)";
+    assert_eq!(run(always, 6, 2), (1, int(60)));
+    assert_eq!(run(always, 0, 13), (0, int(0)));
     // A loop in a branch that is not taken does not run; one that two branches share runs once.
     let skipped = "where(k > 0, seq.reduce(fn(s, i) = s + test.count(i), seq.range(n), 0i64), 5i64)";
     assert_eq!(run(skipped, 4, 0), (0, int(5)));

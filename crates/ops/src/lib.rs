@@ -12,6 +12,7 @@ mod compound;
 mod definition;
 mod derived;
 mod direct;
+mod effects;
 mod function;
 mod kernel;
 mod lift;
@@ -40,6 +41,7 @@ pub use definition::{
     OperandType, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
 };
 pub use direct::RegisterFn;
+pub use effects::Effects;
 pub use lift::lower;
 pub use qtype::compare_types;
 pub use registry::{OpId, Registry, id};

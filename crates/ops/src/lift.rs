@@ -4,7 +4,7 @@
 use crate::definition::PresenceRule;
 use crate::{Lower, OperandType, Overload};
 use cembra_runtime::MachineType;
-use cembra_tape::{Cell, Datum, Instr, Presence, Tape};
+use cembra_tape::{Cell, Datum, Presence, Tape};
 use smallvec::SmallVec;
 
 /// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players
@@ -45,33 +45,15 @@ pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args:
     }
 }
 
-/// A rule of more instructions than this, constants included, costs what a call costs.
-const LONG: usize = 32;
-
 impl Overload {
-    /// True if evaluating it is a call, which costs as much as a dozen instructions: of its kernel, or of a function of the
-    /// runtime, as its rule says. A function that a rule writes out costs no less.
-    #[must_use]
-    pub fn is_call(&self) -> bool {
-        let Some(tape) = self.tape() else { return true };
-        let called = |instr: &Instr| matches!(instr, Instr::Call(..) | Instr::RareCall { .. });
-        tape.instrs().len() > LONG || tape.instrs().iter().any(called)
-    }
-
     /// How many instructions its rule is, its inputs and constants included; 0 without a rule.
     #[must_use]
     pub fn rule_length(&self) -> usize {
         self.tape().map_or(0, |tape| tape.instrs().len())
     }
 
-    /// What evaluating it costs, as `Tape::cost` counts it; none if that is a call or can stop the evaluation.
-    #[must_use]
-    pub fn cost(&self) -> Option<u32> {
-        self.tape()?.cost()
-    }
-
     /// Its rule on a tape of its own, if it has one.
-    fn tape(&self) -> Option<Tape> {
+    pub(crate) fn tape(&self) -> Option<Tape> {
         if matches!(self.lower, Lower::Kernel) {
             return None;
         }

@@ -1,6 +1,7 @@
 //! The registry: the one list of operators. It gives each a dense id, finds them by name or alias, and is the vocabulary
 //! of the text language.
 
+use crate::Effects;
 use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::{Meaning, OpDef, Structure};
@@ -251,6 +252,8 @@ operators! {
 #[derive(Clone, Debug)]
 pub struct Registry {
     defs: Vec<&'static OpDef>,
+    /// For each operator, the effects of its overloads, once one was asked for.
+    effects: Vec<OnceLock<Box<[Effects]>>>,
     names: FxHashMap<&'static str, OpId>,
 }
 
@@ -268,7 +271,7 @@ impl Registry {
                     names.insert(alias, id);
                 }
             }
-            Registry { defs: STANDARD.to_vec(), names }
+            Registry { defs: STANDARD.to_vec(), effects: vec![OnceLock::new(); STANDARD.len()], names }
         })
     }
 
@@ -277,6 +280,7 @@ impl Registry {
         let id = OpId(u16::try_from(self.defs.len()).map_err(|_| RegisterError::Full)?);
         let def: &'static OpDef = Box::leak(Box::new(def));
         self.defs.push(def);
+        self.effects.push(OnceLock::new());
         self.names.insert(def.name, id);
         Ok(id)
     }
@@ -291,6 +295,14 @@ impl Registry {
     #[must_use]
     pub fn get(&self, id: OpId) -> &'static OpDef {
         self.defs[id.index()]
+    }
+
+    /// What evaluating an overload of an operator does besides giving its value.
+    #[must_use]
+    pub fn effects(&self, id: OpId, overload: u16) -> Effects {
+        let def = self.get(id);
+        let all = || def.overloads().iter().map(|overload| Effects::of(def, overload)).collect();
+        self.effects[id.index()].get_or_init(all)[usize::from(overload)]
     }
 
     /// What an operator is as structure, if it is any: what takes values apart or puts them together where they lie.

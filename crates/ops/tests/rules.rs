@@ -251,17 +251,23 @@ fn result_types_follow_the_promotion_rules() {
 #[test]
 fn overloads_that_are_calls_are_told_by_their_rules() {
     let mut calls = Vec::new();
-    for (_, def) in Registry::standard().iter() {
-        for overload in def.overloads() {
+    let registry = Registry::standard();
+    for (op, def) in registry.iter() {
+        for (at, overload) in def.overloads().iter().enumerate() {
+            let effects = registry.effects(op, at as u16);
+            assert_eq!(effects.may_fail, !def.faults.is_empty(), "{}", def.name);
+            assert_eq!(effects.is_opaque, matches!(overload.lower, Lower::Kernel), "{}", def.name);
+            // What has a known cost may be evaluated for nothing, whatever it is given.
+            assert!(effects.cost.is_none() || !effects.is_opaque, "{}", def.name);
             let on_strings = overload.args.iter().any(|arg| arg.scalar.is_string());
             match overload.lower {
-                Lower::Kernel => assert!(overload.is_call(), "{}", def.name),
+                Lower::Kernel => assert!(effects.is_call, "{}", def.name),
                 // Strings are compared by a function; other rules only pass them on.
                 Lower::Rule(_) | Lower::Recording(_) if on_strings => {
                     let compares = ["equal", "less", "greater"].iter().any(|word| def.name.contains(word));
-                    assert_eq!(overload.is_call(), compares, "{}", def.name);
+                    assert_eq!(effects.is_call, compares, "{}", def.name);
                 }
-                Lower::Rule(_) | Lower::Recording(_) if overload.is_call() => calls.push(def.name),
+                Lower::Rule(_) | Lower::Recording(_) if effects.is_call => calls.push(def.name),
                 Lower::Rule(_) | Lower::Recording(_) => {}
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::settled::Settled;
 use cembra_expr::NodeId;
-use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault, id};
+use cembra_ops::{Argument, Effects, OpId, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::Value;
 use foldhash::fast::RandomState;
@@ -235,6 +235,15 @@ impl TypedGraph {
         match self.kind(id) {
             Kind::Operator { op, overload, lifted } => Some((op, overload, lifted)),
             Kind::Where { overload: Some(at) } => Some((id::WHERE, Some(at), false)),
+            _ => None,
+        }
+    }
+
+    /// What evaluating the node does besides giving its value, its operands apart; none for what no overload computes.
+    #[must_use]
+    pub fn effects(&self, registry: &Registry, id: Id) -> Option<Effects> {
+        match self.operator(id) {
+            Some((op, Some(overload), _)) => Some(registry.effects(op, overload)),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use cembra_expr::parse;
 use cembra_ops::{Registry, id};
-use cembra_prepare::{Extension, Id, Kind, Mode, Options, PASSES, Prepared, Rewriter, prepare};
+use cembra_prepare::{Extension, Id, Kind, Mode, Options, PASSES, Prepared, RegionId, Rewriter, prepare};
 use cembra_value::{Code, Diagnostic, Limits, ScalarValue, Value};
 use std::sync::Arc;
 
@@ -170,6 +170,30 @@ fn conditionals_with_something_to_skip_become_lazy() {
     let lines = default("input x: i32\nwhere(x > 0, x, 1)", "where");
     assert!(lines.iter().any(|line| line.contains("core.where")), "{lines:?}");
     assert!(!lines.iter().any(|line| line.contains("_short_circuit")), "{lines:?}");
+}
+
+#[test]
+fn what_has_a_rule_leaves_a_branch_in_a_loop_and_what_is_opaque_stays() {
+    let region = |expression: &str, wanted: &str| {
+        let text = format!(
+            "input n: i64, x: f64, t: text\nseq.reduce(fn(s, i) = s + where(i > 2, {expression}, 1.0), seq.range(n), 0.0)"
+        );
+        let program = parse(&text, Registry::standard(), &Limits::default()).expect("a model");
+        let prepared = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
+        let placed = prepared.placed().expect("every pass");
+        let op = Registry::standard().find(wanted).expect("an operator");
+        let graph = &placed.model.graph;
+        let node = graph.ids().find(|id| graph.op(*id) == Some(op)).expect("a node");
+        // How many regions are around it: the conditional of the loop is one, its rounds are the next.
+        let around = std::iter::successors(Some(placed.region(node)), |region| {
+            (*region != RegionId::TOP).then(|| placed.regions.tree.parent(*region))
+        });
+        around.count() - 1
+    };
+    assert_eq!(region("math.exp(x)", "math.exp"), 1);
+    assert_eq!(region("math.exp(s)", "math.exp"), 3);
+    assert_eq!(region("1.0 * strings.length(strings.upper(t))", "strings.upper"), 3);
+    assert_eq!(region("1.0 * (7 // strings.length(t))", "math.floordiv"), 3);
 }
 
 #[test]

@@ -8,7 +8,6 @@
 
 use crate::lines::{Lines, stands_alone};
 use crate::pieces::{Pieces, inner_blocks};
-use cembra_ops::OpId;
 use cembra_plan::{Action, Binding, BlockId, Place, Plan, StepId, ValueId};
 use smallvec::SmallVec;
 
@@ -235,6 +234,8 @@ pub(crate) fn is_view(action: &Action) -> bool {
 
 /// True for a step that happens where it stands: a conditional, a call, or an operator that can fail.
 fn is_fixed(plan: &Plan, step: StepId) -> bool {
-    let can_fail = |op: OpId| !plan.registry().get(op).is_total();
-    stands_alone(plan, step) || matches!(plan.step(step).action, Action::Operator { op, .. } if can_fail(op))
+    match plan.step(step).action {
+        Action::Operator { op, overload, .. } => plan.registry().effects(op, overload).may_stop(),
+        _ => stands_alone(plan, step),
+    }
 }

@@ -5,13 +5,12 @@
 use crate::pass::Options;
 use crate::{Id, Kind, Placed, RegionId, Regions, TypedGraph};
 use cembra_expr::Program;
-use cembra_ops::{OpId, Registry, id};
+use cembra_ops::{OpId, id};
 use cembra_value::{Diagnostics, Value};
-use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Reverse;
 
-/// The most that the branches of a selection may cost together for each conditional that it saves, as `Overload::cost`
+/// The most that the branches of a selection may cost together for each conditional that it saves, as `Effects::cost`
 /// counts. A branch guessed wrong costs about 20 cycles, and about every second guess is wrong at worst.
 const MOST: u32 = 12;
 
@@ -33,7 +32,7 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
         return Ok(());
     }
     let graph = &mut model.graph;
-    let mut overloads = OverloadCosts { registry: model.registry, known: FxHashMap::default() };
+    let registry = model.registry;
     // What is in each region, but for the conditionals in it; none if it cannot be part of a selection.
     let mut weights = vec![Some(Weight::default()); tree.count()];
     for node in graph.ids() {
@@ -44,10 +43,7 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
         let cost = match graph.kind(node) {
             // What is lazy counts what its branches hold instead.
             Kind::Where { .. } if conditionals.contains_key(&node) => Some(0),
-            Kind::Operator { .. } | Kind::Where { .. } => match graph.operator(node) {
-                Some((op, Some(at), _)) => overloads.of(op, at),
-                _ => Some(0),
-            },
+            Kind::Operator { .. } | Kind::Where { .. } => graph.effects(registry, node).map_or(Some(0), |of| of.cost),
             Kind::Leaf(_) | Kind::Literal(_) => Some(0),
             Kind::Loop(_) | Kind::State(_) | Kind::CompileTime(_) => None,
         };
@@ -73,7 +69,7 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
             graph.recompute(node, Kind::bound(op, &resolved), &operands);
             conditionals.remove(&node);
             branches.iter().for_each(|branch| goes_into[branch.index()] = Some(around));
-            add(&mut weight, overloads.of(op, at).map(|cost| Weight { cost, selections: 0 }));
+            add(&mut weight, registry.effects(op, at).cost.map(|cost| Weight { cost, selections: 0 }));
             weight
         });
         add(&mut weights[around.index()], weight);
@@ -110,17 +106,4 @@ fn add(sum: &mut Option<Weight>, more: Option<Weight>) {
         cost: sum.cost.saturating_add(more.cost),
         selections: sum.selections.saturating_add(more.selections),
     });
-}
-
-/// What overloads cost, as far as it was asked.
-struct OverloadCosts {
-    registry: &'static Registry,
-    known: FxHashMap<(OpId, u16), Option<u32>>,
-}
-
-impl OverloadCosts {
-    fn of(&mut self, op: OpId, at: u16) -> Option<u32> {
-        let cost = || self.registry.get(op).overloads()[usize::from(at)].cost();
-        *self.known.entry((op, at)).or_insert_with(cost)
-    }
 }

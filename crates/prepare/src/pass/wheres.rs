@@ -2,8 +2,8 @@
 //! node gets the region it is evaluated in. Other conditionals are evaluated like any operator.
 //!
 //! A loop opens a region too, for what is made anew in each round. What does not depend on the loop's state is evaluated
-//! once, before the loop: always, if it cannot fail; else if every round would evaluate it. (A loop is only reached if it
-//! runs at least once.) What can fail and only a branch inside of the loop needs stays in that branch.
+//! once, before the loop: always, if it cannot stop the evaluation; else if every round would evaluate it. (A loop is only
+//! reached if it runs at least once.) What may stop it and only a branch inside of the loop needs stays in that branch.
 //!
 //! Before that, what several branches share, and nothing outside of branches needs, is put under a guard of its own if it
 //! can fail or costs much: see `guard`.

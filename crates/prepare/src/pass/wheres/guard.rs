@@ -13,7 +13,7 @@ mod path;
 use super::Analysis;
 use crate::{Id, Kind, RegionId, TypedGraph, TypedModel};
 use cembra_expr::{Node, NodeId, Program};
-use cembra_ops::{OpId, Registry, id};
+use cembra_ops::{Effects, Registry, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use path::{Path, Paths, bound, reduce};
@@ -30,8 +30,7 @@ pub(super) fn add(model: &mut TypedModel, program: &Program, registry: &'static 
     if analysis.branches.len() < 2 {
         return false;
     }
-    let mut cost = Cost { registry, calls: FxHashMap::default() };
-    let mut guards = candidates(model, program, &mut cost, analysis);
+    let mut guards = candidates(model, program, analysis);
     // The guards on a circle are made wider; those that still are on one are given up.
     let circles = on_circles(&model.graph, &guards);
     for (_, paths) in guards.iter_mut().filter(|(node, paths)| needs_any(**node, paths, &circles)) {
@@ -60,25 +59,14 @@ fn move_conditions(guards: &mut Guards) {
     }
 }
 
-/// Tells what is worth a guard.
-struct Cost {
-    registry: &'static Registry,
-    /// Which overloads are calls, as far as it was asked.
-    calls: FxHashMap<(OpId, u16), bool>,
-}
-
-impl Cost {
-    /// True for an operator that can fail, or whose evaluation is a call.
-    fn is_worth_guarding(&mut self, graph: &TypedGraph, node: Id) -> bool {
-        let Kind::Operator { op, overload: Some(at), .. } = graph.kind(node) else { return false };
-        let def = self.registry.get(op);
-        !def.is_total() || *self.calls.entry((op, at)).or_insert_with(|| def.overloads()[usize::from(at)].is_call())
-    }
+/// True for an operator that may stop the evaluation, or whose evaluation is a call.
+fn is_worth_guarding(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
+    graph.effects(registry, node).is_some_and(Effects::is_worth_skipping)
 }
 
 /// The nodes worth a guard, each with the paths to its uses.
-fn candidates(model: &TypedModel, program: &Program, cost: &mut Cost, analysis: &Analysis) -> Guards {
-    let graph = &model.graph;
+fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis) -> Guards {
+    let (graph, registry) = (&model.graph, model.registry);
     let mut worth = vec![false; graph.len()];
     let mut wanted = vec![false; graph.len()];
     for node in graph.ids() {
@@ -89,7 +77,7 @@ fn candidates(model: &TypedModel, program: &Program, cost: &mut Cost, analysis: 
         let brings = |o: &Id| worth[o.index()] && analysis.regions[o.index()].is_some_and(within);
         worth[node.index()] = match graph.kind(node) {
             Kind::Loop(_) => true,
-            Kind::Operator { .. } if cost.is_worth_guarding(graph, node) => true,
+            Kind::Operator { .. } if is_worth_guarding(graph, registry, node) => true,
             Kind::Operator { .. } | Kind::Where { .. } => graph.operands(node).iter().any(brings),
             _ => continue,
         };
@@ -100,9 +88,8 @@ fn candidates(model: &TypedModel, program: &Program, cost: &mut Cost, analysis: 
     if !wanted.contains(&true) {
         return found;
     }
-    let registry = cost.registry;
     let is_written = |origin| is_written(program, registry, origin);
-    let mut paths = Paths { graph, analysis, cost, wanted: &wanted, is_written: &is_written, uses: Vec::new() };
+    let mut paths = Paths { graph, analysis, registry, wanted: &wanted, is_written: &is_written, uses: Vec::new() };
     for user in from_outputs(model) {
         let Some(region) = analysis.regions[user.index()] else { continue };
         let branches = analysis.branches.get(&user);

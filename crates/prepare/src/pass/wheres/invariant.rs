@@ -1,15 +1,20 @@
 //! Loop invariants: what a loop's round uses without depending on the loop's state belongs before the loop.
+//!
+//! What only a branch in the loop needs may turn out not to be needed in any round. It leaves the loop all the same if its rule
+//! is known, however long: that costs one evaluation at most, and staying costs one a round. What may stop the evaluation
+//! stays, and so does what is opaque, the price of which nobody knows.
 
 use crate::graph::LoopId;
 use crate::{Id, Kind, RegionId, RegionTree, TypedModel};
+use cembra_ops::Effects;
 
 /// What is known about loops, regions and nodes; empty for a graph without loops.
 #[derive(Default)]
 pub(super) struct Invariants {
     /// For each node, the bits of the loops whose states it is made of.
     states: Vec<u64>,
-    /// For each node, whether evaluating it can fail.
-    fails: Vec<bool>,
+    /// For each node, whether evaluating it may stop the evaluation.
+    stops: Vec<bool>,
     /// For each region, the innermost loop around it and that loop's own region.
     loops: Vec<Option<(LoopId, RegionId)>>,
 }
@@ -20,20 +25,19 @@ impl Invariants {
         if !graph.ids().any(|node| matches!(graph.kind(node), Kind::Loop(_))) {
             return Invariants::default();
         }
-        let mut found = Invariants { states: vec![0; graph.len()], fails: vec![false; graph.len()], loops: vec![None] };
+        let mut found = Invariants { states: vec![0; graph.len()], stops: vec![false; graph.len()], loops: vec![None] };
         for node in graph.ids() {
-            let (mut states, mut fails) = (0, false);
+            let (mut states, mut stops) = (0, false);
             for operand in graph.operands(node) {
                 states |= found.states[operand.index()];
-                fails |= found.fails[operand.index()];
+                stops |= found.stops[operand.index()];
             }
             match graph.kind(node) {
                 Kind::State(id) => states |= id.bit(),
-                Kind::Loop(id) => (states, fails) = (states & !id.bit(), true),
-                Kind::Operator { op, .. } => fails |= !model.registry.get(op).is_total(),
-                _ => {}
+                Kind::Loop(id) => (states, stops) = (states & !id.bit(), true),
+                _ => stops |= graph.effects(model.registry, node).is_some_and(Effects::may_stop),
             }
-            (found.states[node.index()], found.fails[node.index()]) = (states, fails);
+            (found.states[node.index()], found.stops[node.index()]) = (states, stops);
         }
         found
     }
@@ -70,7 +74,7 @@ impl Invariants {
         let mut region = region;
         while let Some((id, round)) = self.loops.get(region.index()).copied().flatten() {
             let depends = self.states[node.index()] & id.bit() != 0;
-            if depends || (self.fails[node.index()] && region != round) {
+            if depends || (self.stops[node.index()] && region != round) {
                 break;
             }
             region = tree.parent(round);

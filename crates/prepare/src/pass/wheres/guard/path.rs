@@ -5,7 +5,7 @@
 //! was, if nothing that it takes with it is used elsewhere. Any other is left out, and the guard is a little wide. So is one
 //! that differs from round to round of a loop that the path leads into.
 
-use super::Cost;
+use super::is_worth_guarding;
 use crate::pass::wheres::Analysis;
 use crate::{Id, Kind, RegionId, TypedGraph};
 use cembra_expr::NodeId;
@@ -31,7 +31,7 @@ pub(super) struct Path {
 pub(super) struct Paths<'a> {
     pub(super) graph: &'a TypedGraph,
     pub(super) analysis: &'a Analysis,
-    pub(super) cost: &'a mut Cost,
+    pub(super) registry: &'a Registry,
     /// The nodes that may get a guard of their own.
     pub(super) wanted: &'a [bool],
     /// How often each node is used; counted when it is first asked.
@@ -78,7 +78,7 @@ impl Paths<'_> {
                 let asked = path.conditions.contains(&(condition, !on));
                 if path.conditions.is_empty()
                     || asked
-                    || self.cost.is_safe_anywhere(self.graph, condition)
+                    || self.is_safe_anywhere(condition)
                     || self.is_at_hand(condition, node, home)
                 {
                     path.conditions.push((condition, on));
@@ -120,7 +120,7 @@ impl Paths<'_> {
         let mut stack = vec![condition];
         while let Some(node) = stack.pop() {
             for operand in self.graph.operands(node) {
-                if self.graph.operands(*operand).is_empty() || self.cost.is_safe_anywhere(self.graph, *operand) {
+                if self.graph.operands(*operand).is_empty() || self.is_safe_anywhere(*operand) {
                     continue;
                 }
                 if self.region(*operand).is_some_and(|at| self.analysis.tree.common(at, region) == at) {
@@ -151,9 +151,8 @@ impl Paths<'_> {
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
             let fails = match self.graph.kind(node) {
-                Kind::Operator { op, .. } => !self.cost.registry.get(op).is_total(),
                 Kind::Loop(_) => true,
-                _ => false,
+                _ => self.graph.effects(self.registry, node).is_some_and(|effects| effects.may_fail),
             };
             if fails || seen.len() > MOST_OPERATORS * MOST_OPERATORS {
                 return true;
@@ -181,6 +180,25 @@ impl Paths<'_> {
         false
     }
 
+    /// True if a condition can be computed where it was not meant to be: no operator that it takes can fail or costs much.
+    fn is_safe_anywhere(&self, condition: Id) -> bool {
+        let mut stack = vec![condition];
+        let mut seen = 0;
+        while let Some(node) = stack.pop() {
+            match self.graph.kind(node) {
+                Kind::Operator { .. } => {}
+                Kind::Where { .. } | Kind::Loop(_) => return false,
+                _ => continue,
+            }
+            seen += 1;
+            if seen > MOST_OPERATORS || is_worth_guarding(self.graph, self.registry, node) {
+                return false;
+            }
+            stack.extend_from_slice(self.graph.operands(node));
+        }
+        true
+    }
+
     fn count_uses(&self) -> Vec<u32> {
         let mut uses = vec![0; self.graph.len()];
         for node in self.graph.ids().filter(|node| self.region(*node).is_some()) {
@@ -189,27 +207,6 @@ impl Paths<'_> {
             }
         }
         uses
-    }
-}
-
-impl Cost {
-    /// True if a condition can be computed where it was not meant to be: no operator that it takes can fail or costs much.
-    fn is_safe_anywhere(&mut self, graph: &TypedGraph, condition: Id) -> bool {
-        let mut stack = vec![condition];
-        let mut seen = 0;
-        while let Some(node) = stack.pop() {
-            match graph.kind(node) {
-                Kind::Operator { .. } => {}
-                Kind::Where { .. } | Kind::Loop(_) => return false,
-                _ => continue,
-            }
-            seen += 1;
-            if seen > MOST_OPERATORS || self.is_worth_guarding(graph, node) {
-                return false;
-            }
-            stack.extend_from_slice(graph.operands(node));
-        }
-        true
     }
 }
 
