@@ -266,6 +266,7 @@ impl Graph {
 
     /// What the node is.
     #[must_use]
+    #[inline]
     pub fn node(&self, id: NodeId) -> Node<'_> {
         match self.kinds.get(id.index()) {
             Some(Kind::Leaf(name)) => Node::Leaf(*name),

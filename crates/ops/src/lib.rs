@@ -21,6 +21,7 @@ mod named_tuple;
 mod presence;
 mod qtype;
 mod registry;
+mod resolution;
 mod sequence;
 mod structure;
 mod tuple;

@@ -5,6 +5,8 @@ use crate::Effects;
 use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::{Meaning, OpDef, Structure};
+use crate::resolution::{Key, Resolutions};
+use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
     annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, random,
     sequence, strings, structure, tuple,
@@ -13,6 +15,7 @@ use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
 use cembra_value::near_names;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// An operator of one registry.
@@ -22,6 +25,7 @@ pub struct OpId(u16);
 impl OpId {
     /// The operator's position in the registry.
     #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -252,6 +256,9 @@ operators! {
 #[derive(Clone, Debug)]
 pub struct Registry {
     defs: Vec<&'static OpDef>,
+    resolutions: Resolutions,
+    /// For each operator, what it is as structure.
+    structures: Vec<Option<Structure>>,
     /// For each operator, the effects of its overloads, once one was asked for.
     effects: Vec<OnceLock<Box<[Effects]>>>,
     names: FxHashMap<&'static str, OpId>,
@@ -271,7 +278,18 @@ impl Registry {
                     names.insert(alias, id);
                 }
             }
-            Registry { defs: STANDARD.to_vec(), effects: vec![OnceLock::new(); STANDARD.len()], names }
+            let structure = |(at, def): (usize, &&OpDef)| match def.meaning {
+                Meaning::Structure(structure) => Some(structure),
+                _ => (at == id::HAS.index()).then_some(Structure::Has),
+            };
+            let structures = STANDARD.iter().enumerate().map(structure).collect();
+            Registry {
+                defs: STANDARD.to_vec(),
+                structures,
+                resolutions: Resolutions::default(),
+                effects: vec![OnceLock::new(); STANDARD.len()],
+                names,
+            }
         })
     }
 
@@ -280,6 +298,8 @@ impl Registry {
         let id = OpId(u16::try_from(self.defs.len()).map_err(|_| RegisterError::Full)?);
         let def: &'static OpDef = Box::leak(Box::new(def));
         self.defs.push(def);
+        // Only standard operators are structure.
+        self.structures.push(None);
         self.effects.push(OnceLock::new());
         self.names.insert(def.name, id);
         Ok(id)
@@ -293,8 +313,26 @@ impl Registry {
 
     /// The record of an operator.
     #[must_use]
+    #[inline]
     pub fn get(&self, id: OpId) -> &'static OpDef {
         self.defs[id.index()]
+    }
+
+    /// Settles the types of a call.
+    ///
+    /// # Errors
+    /// The operator does not take these types.
+    pub fn resolve(&self, id: OpId, args: &[Argument<'_>]) -> Result<Cow<'_, Resolved>, TypeFault> {
+        let key = Key::of(id, args);
+        if let Some(known) = key.and_then(|key| self.resolutions.get(key)) {
+            return Ok(Cow::Borrowed(known));
+        }
+        let def = self.get(id);
+        let resolved = def.resolve(args)?;
+        if let Some(key) = key.filter(|_| args.iter().all(|arg| arg.literal.is_none()) || def.is_typed_by_types()) {
+            self.resolutions.remember(key, &resolved);
+        }
+        Ok(Cow::Owned(resolved))
     }
 
     /// What evaluating an overload of an operator does besides giving its value.
@@ -307,11 +345,9 @@ impl Registry {
 
     /// What an operator is as structure, if it is any: what takes values apart or puts them together where they lie.
     #[must_use]
+    #[inline]
     pub fn structure(&self, id: OpId) -> Option<Structure> {
-        match self.get(id).meaning {
-            Meaning::Structure(structure) => Some(structure),
-            _ => (id == id::HAS).then_some(Structure::Has),
-        }
+        self.structures[id.index()]
     }
 
     /// The operator with this name or alias.

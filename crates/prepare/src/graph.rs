@@ -1,13 +1,15 @@
 //! The typed graph that passes rewrite: hash-consed like the expression graph, operands before users, every node with
 //! its type and with the expression node it came from, so that errors point at what the user wrote.
 
-use crate::settled::Settled;
+use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
 use cembra_ops::{Argument, Effects, OpId, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::Value;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -128,7 +130,7 @@ struct Node {
     start: u32,
     len: u32,
     origin: NodeId,
-    qtype: QType,
+    qtype: TypeId,
 }
 
 /// A typed expression graph.
@@ -137,13 +139,15 @@ pub struct TypedGraph {
     nodes: Vec<Node>,
     operands: Vec<Id>,
     values: Vec<Value>,
+    types: TypeTable,
     /// Nodes by what they are.
     index: HashTable<Id>,
-    /// How many nodes are in the index: the first ones. Those behind them are known to differ from all others, and are put
-    /// there once one is looked for, if that ever happens.
-    indexed: usize,
-    /// How operators were settled so far.
-    pub(crate) settled: Settled,
+    /// True if all nodes are in the index. Nodes that are known to differ from all others are put there once any one may be
+    /// looked for, if that ever happens.
+    is_index_complete: bool,
+    /// True as long as operators that are added for nodes that differ are known to differ. Then only literals and casts, which
+    /// nodes may share, are looked for.
+    is_distinct: bool,
     /// Seeded for each graph, so that no model can choose literals that collide.
     seed: RandomState,
     leaf_names: Arc<[Arc<str>]>,
@@ -157,9 +161,10 @@ impl TypedGraph {
             nodes: Vec::with_capacity(nodes),
             operands: Vec::with_capacity(2 * nodes),
             values: Vec::new(),
+            types: TypeTable::default(),
             index: HashTable::new(),
-            indexed: 0,
-            settled: Settled::default(),
+            is_index_complete: true,
+            is_distinct: false,
             seed: RandomState::default(),
             leaf_names,
         }
@@ -196,24 +201,28 @@ impl TypedGraph {
 
     /// What the node is.
     #[must_use]
+    #[inline]
     pub fn kind(&self, id: Id) -> Kind {
         self.nodes[id.index()].kind
     }
 
     /// The node's type.
     #[must_use]
+    #[inline]
     pub fn qtype(&self, id: Id) -> &QType {
-        &self.nodes[id.index()].qtype
+        self.types.get(self.nodes[id.index()].qtype)
     }
 
     /// The expression node this one came from.
     #[must_use]
+    #[inline]
     pub fn origin(&self, id: Id) -> NodeId {
         self.nodes[id.index()].origin
     }
 
     /// The node's operands.
     #[must_use]
+    #[inline]
     pub fn operands(&self, id: Id) -> &[Id] {
         let node = &self.nodes[id.index()];
         &self.operands[node.start as usize..(node.start + node.len) as usize]
@@ -221,6 +230,7 @@ impl TypedGraph {
 
     /// The value, if the node is a literal.
     #[must_use]
+    #[inline]
     pub fn value(&self, id: Id) -> Option<&Value> {
         match self.kind(id) {
             Kind::Literal(at) => Some(&self.values[at as usize]),
@@ -231,6 +241,7 @@ impl TypedGraph {
     /// The operator that computes the node, its overload, and whether that is lifted; none for leaves and literals, for loops
     /// and for conditionals that no operator can compute.
     #[must_use]
+    #[inline]
     pub fn operator(&self, id: Id) -> Option<(OpId, Option<u16>, bool)> {
         match self.kind(id) {
             Kind::Operator { op, overload, lifted } => Some((op, overload, lifted)),
@@ -250,6 +261,7 @@ impl TypedGraph {
 
     /// The operator that computes the node, if one does.
     #[must_use]
+    #[inline]
     pub fn op(&self, id: Id) -> Option<OpId> {
         self.operator(id).map(|(op, ..)| op)
     }
@@ -271,26 +283,40 @@ impl TypedGraph {
         self.as_op(id, id::MAKE_TUPLE).or_else(|| self.as_op(id, id::MAKE_NAMED)?.get(1..))
     }
 
-    /// What typing knows of the node's operands.
-    pub(crate) fn arguments(&self, id: Id) -> impl ExactSizeIterator<Item = Argument<'_>> + Clone {
-        self.operands(id).iter().map(|operand| Argument { qtype: self.qtype(*operand), literal: self.value(*operand) })
+    /// What typing knows of a node.
+    pub(crate) fn argument(&self, id: Id) -> Argument<'_> {
+        Argument { qtype: self.qtype(id), literal: self.value(id) }
     }
 
     /// Settles the types of an operator on operands of this graph.
     ///
     /// # Errors
     /// The operator does not take these types.
-    pub fn resolve(&mut self, registry: &Registry, op: OpId, operands: &[Id]) -> Result<Arc<Resolved>, TypeFault> {
-        let TypedGraph { nodes, values, settled, .. } = self;
-        let argument = |operand: &Id| {
-            let node = &nodes[operand.index()];
-            let literal = match node.kind {
-                Kind::Literal(at) => Some(&values[at as usize]),
-                _ => None,
-            };
-            Argument { qtype: &node.qtype, literal }
-        };
-        settled.resolve(registry, op, operands.iter().map(argument))
+    pub fn resolve<'r>(
+        &self,
+        registry: &'r Registry,
+        op: OpId,
+        operands: &[Id],
+    ) -> Result<Cow<'r, Resolved>, TypeFault> {
+        let args: SmallVec<[Argument<'_>; 4]> = operands.iter().map(|operand| self.argument(*operand)).collect();
+        registry.resolve(op, &args)
+    }
+
+    /// Settles the types of an operator on operands some of which are no nodes yet.
+    pub(crate) fn resolve_given<'r>(
+        &self,
+        registry: &'r Registry,
+        op: OpId,
+        operands: &[Operand<'_>],
+    ) -> Result<Cow<'r, Resolved>, TypeFault> {
+        let mut args: SmallVec<[Argument<'_>; 4]> = SmallVec::new();
+        for operand in operands {
+            args.push(match *operand {
+                Operand::Node(id) => self.argument(id),
+                Operand::Literal { value, qtype, .. } => Argument { qtype, literal: Some(value) },
+            });
+        }
+        registry.resolve(op, &args)
     }
 
     /// The name of a leaf.
@@ -301,29 +327,71 @@ impl TypedGraph {
 
     /// Adds a literal, or finds it.
     pub fn literal(&mut self, value: Value, origin: NodeId) -> Id {
-        self.catch_up();
+        self.complete_index();
+        self.find_or_push_literal(value, origin).0
+    }
+
+    /// Adds an operator or conditional, or finds it.
+    pub fn add(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
+        self.complete_index();
+        self.find_or_push(kind, operands, qtype, origin)
+    }
+
+    /// Says that operators that will be added for nodes that differ will differ too, or that they need not.
+    pub(crate) fn set_distinct(&mut self, is_distinct: bool) {
+        if is_distinct {
+            // Mostly of literals, which are fewer than operators.
+            self.index.reserve(self.nodes.capacity() / 2, |_| 0);
+        }
+        self.is_distinct = is_distinct;
+    }
+
+    /// Adds a literal for one that differs from all others it was called for; as another type, two may become the same.
+    pub(crate) fn literal_of_distinct(&mut self, value: Value, origin: NodeId) -> Id {
+        if !self.is_distinct {
+            return self.literal(value, origin);
+        }
+        let (id, found) = self.find_or_push_literal(value, origin);
+        self.is_distinct = !found;
+        id
+    }
+
+    /// Adds a cast that nodes share.
+    pub(crate) fn add_cast(&mut self, kind: Kind, operand: Id, qtype: &QType, origin: NodeId) -> Id {
+        if self.is_distinct {
+            self.find_or_push(kind, &[operand], qtype, origin)
+        } else {
+            self.add(kind, &[operand], qtype, origin)
+        }
+    }
+
+    /// Adds what is no cast for a node that differs from all others.
+    pub(crate) fn add_of_distinct(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
+        if !self.is_distinct {
+            return self.add(kind, operands, qtype, origin);
+        }
+        self.is_index_complete = false;
+        self.push(kind, operands, qtype, origin)
+    }
+
+    /// Adds a literal, or finds it among those in the index.
+    fn find_or_push_literal(&mut self, value: Value, origin: NodeId) -> (Id, bool) {
         let hash = hash_literal(&self.seed, &value);
         let TypedGraph { index, nodes, values, .. } = self;
         let found =
             index.find(hash, |id| matches!(nodes[id.index()].kind, Kind::Literal(at) if values[at as usize] == value));
         if let Some(&id) = found {
-            return id;
+            return (id, true);
         }
-        let id = self.push_distinct_literal(value, origin);
-        self.enter(id, hash);
-        id
-    }
-
-    /// Adds a literal that differs from all there are.
-    pub(crate) fn push_distinct_literal(&mut self, value: Value, origin: NodeId) -> Id {
         let qtype = value.qtype();
         self.values.push(value);
-        self.push_distinct(Kind::Literal(self.values.len() as u32 - 1), &[], qtype, origin)
+        let id = self.push(Kind::Literal(self.values.len() as u32 - 1), &[], &qtype, origin);
+        self.enter(id, hash);
+        (id, false)
     }
 
-    /// Adds an operator or conditional, or finds it.
-    pub fn add(&mut self, kind: Kind, operands: &[Id], qtype: QType, origin: NodeId) -> Id {
-        self.catch_up();
+    /// Adds an operator, or finds it among those in the index.
+    fn find_or_push(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         let hash = hash_node(&self.seed, kind, operands);
         let TypedGraph { index, nodes, operands: all, .. } = self;
         let found = index.find(hash, |id| {
@@ -333,46 +401,45 @@ impl TypedGraph {
         match found {
             Some(&id) => id,
             None => {
-                let id = self.push_distinct(kind, operands, qtype, origin);
+                let id = self.push(kind, operands, qtype, origin);
                 self.enter(id, hash);
                 id
             }
         }
     }
 
-    /// Adds a node that differs from all there are.
-    pub(crate) fn push_distinct(&mut self, kind: Kind, operands: &[Id], qtype: QType, origin: NodeId) -> Id {
+    fn push(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         let id = Id::from_index(self.nodes.len());
         let start = self.operands.len() as u32;
         self.operands.extend_from_slice(operands);
+        let qtype = self.types.enter(qtype);
         self.nodes.push(Node { kind, start, len: operands.len() as u32, origin, qtype });
         id
     }
 
-    /// Puts all nodes into the index: one is looked for.
+    /// Puts all nodes into the index: any one may be looked for.
     #[inline]
-    fn catch_up(&mut self) {
-        if self.indexed < self.nodes.len() || self.indexed == 0 {
-            self.enter_rest();
+    fn complete_index(&mut self) {
+        if !self.is_index_complete {
+            self.enter_all();
         }
     }
 
-    fn enter_rest(&mut self) {
-        if self.indexed == 0 {
-            let nodes = self.nodes.capacity();
-            self.index.reserve(nodes, |_| 0);
-        }
-        for at in self.indexed..self.nodes.len() {
-            let id = Id::from_index(at);
+    #[cold]
+    fn enter_all(&mut self) {
+        self.index.clear();
+        self.index.reserve(self.nodes.capacity(), |_| 0);
+        for id in self.ids() {
             let hash = match self.value(id) {
                 Some(value) => hash_literal(&self.seed, value),
                 None => hash_node(&self.seed, self.kind(id), self.operands(id)),
             };
             self.enter(id, hash);
         }
+        self.is_index_complete = true;
     }
 
-    /// Puts the next node into the index.
+    /// Puts a node into the index that is not there.
     fn enter(&mut self, id: Id, hash: u64) {
         let TypedGraph { index, nodes, operands, values, seed, .. } = self;
         index.insert_unique(hash, id, |id| {
@@ -382,7 +449,6 @@ impl TypedGraph {
                 kind => hash_node(seed, kind, &operands[node.start as usize..(node.start + node.len) as usize]),
             }
         });
-        self.indexed = id.index() + 1;
     }
 
     /// Makes a conditional something else that computes it from these operands, which are no more than it has and come before
@@ -397,7 +463,7 @@ impl TypedGraph {
     pub fn copy_node(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
         match from.value(id) {
             Some(value) => self.literal(value.clone(), from.origin(id)),
-            None => self.add(from.kind(id), operands, from.qtype(id).clone(), from.origin(id)),
+            None => self.add(from.kind(id), operands, from.qtype(id), from.origin(id)),
         }
     }
 
@@ -406,8 +472,9 @@ impl TypedGraph {
         if self.operands(id) == operands {
             return id;
         }
-        let Node { kind, origin, ref qtype, .. } = self.nodes[id.index()];
-        self.add(kind, operands, qtype.clone(), origin)
+        let Node { kind, origin, .. } = self.nodes[id.index()];
+        let qtype = self.qtype(id).clone();
+        self.add(kind, operands, &qtype, origin)
     }
 
     /// Which nodes these roots need, by position.
@@ -426,6 +493,14 @@ impl TypedGraph {
         }
         needed
     }
+}
+
+/// An operand of an operator that is not bound yet.
+pub(crate) enum Operand<'a> {
+    /// A node.
+    Node(Id),
+    /// A literal of the program. It becomes a node of the type that it is used as.
+    Literal { node: NodeId, value: &'a Value, qtype: &'static QType },
 }
 
 fn hash_literal(seed: &RandomState, value: &Value) -> u64 {

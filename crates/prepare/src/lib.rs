@@ -8,7 +8,7 @@ mod graph;
 mod pass;
 mod prepared;
 mod region;
-mod settled;
+mod type_table;
 
 pub use extension::{Extension, Rewriter};
 pub use graph::{Id, Kind, LoopId, TypedGraph};

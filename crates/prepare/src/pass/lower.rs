@@ -1,10 +1,10 @@
 //! Composite operators are replaced by the expressions they stand for. What an expansion makes carries the origin of
 //! the node it replaces.
 
-use super::cast::cast_to;
+use super::cast::{bind_resolved, cast_to};
 use super::rewrite::replace;
 use crate::pass::Options;
-use crate::{Id, Kind, TypedGraph, TypedModel};
+use crate::{Id, TypedGraph, TypedModel};
 use cembra_expr::{NodeId, Program};
 use cembra_ops::{Expansion, Meaning, NodeHandle, OpId, Registry, Structure, TypeFault, optional_field};
 use cembra_runtime::QType;
@@ -78,7 +78,7 @@ impl Expansion for Builder<'_> {
         if let Some(expand) = expansion(self.registry, op, self.graph, &operands) {
             return expand(self, args);
         }
-        let kind = Kind::Operator { op, overload: None, lifted: false };
-        Ok(NodeHandle(self.graph.add(kind, &operands, resolved.signature.ret.clone(), self.origin).index() as u32))
+        let bound = bind_resolved(self.graph, self.registry, op, &resolved, &operands, self.origin);
+        Ok(NodeHandle(bound.map_err(|message| TypeFault::mismatch(message, None))?.index() as u32))
     }
 }

@@ -69,9 +69,13 @@ impl std::fmt::Debug for Pass {
 
 /// The passes in order.
 pub static PASSES: &[Pass] = &[
-    Pass { name: "types", summary: "resolve names, infer types", optional: false, run: Run::Graph(types::run) },
+    Pass {
+        name: "types",
+        summary: "resolve names, infer types, write out casts",
+        optional: false,
+        run: Run::Graph(types::run),
+    },
     Pass { name: "lower", summary: "replace composite operators", optional: false, run: Run::Graph(lower::run) },
-    Pass { name: "cast", summary: "write out implicit casts", optional: false, run: Run::Graph(cast::run) },
     Pass { name: "fold", summary: "evaluate operators on literals", optional: true, run: Run::Graph(fold::run) },
     Pass { name: "optimise", summary: "apply peephole rules", optional: true, run: Run::Graph(optimise::run) },
     Pass { name: "extensions", summary: "apply user rewrites", optional: true, run: Run::Graph(extend::run) },

@@ -1,14 +1,18 @@
-//! The first pass: operator names are looked up, leaves get their types, and the type of every node is inferred. All
+//! The first pass: operator names are looked up, leaves get their types, the type of every node is inferred, and operators are
+//! bound to their overloads, with implicit casts written out. All
 //! problems are reported together, each at the text that caused it. Functions are taken apart on the way: see `function`.
 
 mod free;
 mod function;
 mod instance;
 
+use crate::graph::Operand;
 use crate::pass::Options;
+use crate::pass::cast::{cast_by, cast_to, literal_as};
+use crate::type_table::scalar_type;
 use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
-use cembra_ops::{Meaning, OpId, Registry, Structure, TypeFault, Typing, compare_types, id, list_types};
+use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Value};
 use function::{EnvironmentId, Functions};
@@ -74,14 +78,15 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         allowance: options.budget.limits().type_allowance(),
         problems: Vec::new(),
         typed: vec![None; graph.len()],
+        cast_literals: vec![None; graph.len()],
         functions: Functions::of(graph, options.registry)?,
-        distinct: true,
     };
+    model.graph.set_distinct(true);
     let needed = typer.needed(program.outputs.iter().map(|o| o.node));
     for (at, needed) in needed.into_iter().enumerate() {
         options.budget.check_visit(at)?;
-        if needed && typer.typed[at].is_none() {
-            let node = NodeId::from_index(at);
+        let node = NodeId::from_index(at);
+        if needed && typer.typed[at].is_none() && scalar_literal(graph, node).is_none() {
             let typed = typer.node(model, node, EnvironmentId::ROOT);
             typer.typed[at] = Some(typed);
             if let Some(id) = typed {
@@ -93,6 +98,11 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         }
     }
     for output in &program.outputs {
+        if let Some((value, _)) =
+            (output.node.index() < graph.len()).then(|| scalar_literal(graph, output.node)).flatten()
+        {
+            typer.literal(model, output.node, value);
+        }
         match typer.typed.get(output.node.index()) {
             Some(Some(Some(id))) => {
                 let id = typer.output(model, output, *id, options);
@@ -109,6 +119,7 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     if program.outputs.is_empty() {
         typer.problems.push(Diagnostic::new(Code::NoOutput, "the model has no output").hint("add `output y = ..`"));
     }
+    model.graph.set_distinct(false);
     Diagnostics::check(typer.problems)
 }
 
@@ -129,9 +140,9 @@ struct Typer<'a> {
     /// What each node became that depends on no parameter, once it was looked at; nothing if it or an operand of it is
     /// wrong, which is reported once.
     typed: Vec<Option<Option<Id>>>,
+    /// What literals became where they were last cast.
+    cast_literals: Vec<Option<Id>>,
     functions: Functions,
-    /// True as long as nodes that differ became nodes that differ, so that none need be looked for.
-    distinct: bool,
 }
 
 impl Typer<'_> {
@@ -163,8 +174,8 @@ impl Typer<'_> {
                 match self.leaves.binary_search_by_key(&name, |at| &model.leaves[*at as usize].0) {
                     Ok(at) => {
                         let at = self.leaves[at] as usize;
-                        let qtype = model.leaves[at].1.clone();
-                        Some(self.add(model, Kind::Leaf(at as u32), &[], qtype, node))
+                        let TypedModel { graph, leaves, .. } = model;
+                        Some(graph.add_of_distinct(Kind::Leaf(at as u32), &[], &leaves[at].1, node))
                     }
                     Err(_) => {
                         let message = format!("leaf `{name}` has no type");
@@ -179,8 +190,7 @@ impl Typer<'_> {
                 self.report(Diagnostic::new(Code::Name, message).at(self.graph.span(node)));
                 None
             }
-            Node::Literal(value) if self.distinct => Some(model.graph.push_distinct_literal(value.clone(), node)),
-            Node::Literal(value) => Some(model.graph.literal(value.clone(), node)),
+            Node::Literal(value) => Some(self.literal(model, node, value)),
             Node::Operator(name, operands) => {
                 let op = match self.operators[name.index()] {
                     Some(op) => op,
@@ -190,73 +200,180 @@ impl Typer<'_> {
                             return None;
                         };
                         self.operators[name.index()] = Some(op);
-                        // An operator may have several names.
-                        self.distinct &= self.registry.get(op).name == &**self.graph.name(name);
+                        // An operator may have several names, and what is a cast may be written or implied.
+                        if self.registry.get(op).name != &**self.graph.name(name) || is_cast(self.registry, op) {
+                            model.graph.set_distinct(false);
+                        }
                         op
                     }
                 };
                 if op == id::LAMBDA {
-                    self.distinct = false;
+                    model.graph.set_distinct(false);
                     return self.lambda(model, node, environment);
                 }
-                let mut typed: SmallVec<[Id; 4]> = SmallVec::new();
+                let mut given: SmallVec<[Operand<'_>; 4]> = SmallVec::new();
                 for operand in operands {
-                    typed.push(self.known(environment, *operand).flatten()?);
+                    given.push(match scalar_literal(self.graph, *operand) {
+                        Some((value, qtype)) => Operand::Literal { node: *operand, value, qtype },
+                        None => Operand::Node(self.known(environment, *operand).flatten()?),
+                    });
                 }
-                self.operator(model, node, op, &typed)
+                match self.registry.get(op).meaning {
+                    Meaning::Overloads(_) => self.operator(model, node, op, &given),
+                    _ => self.structure(model, node, op, &given),
+                }
             }
         }
     }
 
-    fn add(&self, model: &mut TypedModel, kind: Kind, operands: &[Id], qtype: QType, node: NodeId) -> Id {
-        match self.distinct {
-            true => model.graph.push_distinct(kind, operands, qtype, node),
-            false => model.graph.add(kind, operands, qtype, node),
+    /// A literal as it is.
+    fn literal(&mut self, model: &mut TypedModel, node: NodeId, value: &Value) -> Id {
+        match self.typed[node.index()] {
+            Some(Some(known)) => known,
+            _ => {
+                let made = model.graph.literal_of_distinct(value.clone(), node);
+                self.typed[node.index()] = Some(Some(made));
+                made
+            }
         }
     }
 
-    fn operator(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, operands: &[Id]) -> Option<Id> {
-        match self.registry.get(op).meaning {
-            Meaning::Instantiate(instantiate) => {
-                self.distinct = false;
-                return self.instantiate(model, node, op, instantiate, operands);
-            }
-            Meaning::Structure(Structure::Named) => {
-                self.distinct = false;
-                return self.named(model, node, operands);
-            }
-            _ => {}
+    /// An operator that is bound to an overload.
+    fn operator(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
+        if let [Operand::Node(x), Operand::Node(y)] = *given
+            && let Some(made) = self.of_types(model, node, op, [x, y])
+        {
+            return made;
         }
-        match self.of_types(model, op, operands) {
-            Ok(None) => {}
-            Ok(Some(value)) => {
-                self.distinct = false;
-                return Some(model.graph.literal(value, node));
-            }
-            Err(problem) => {
-                self.report(problem.at(self.graph.span(node)));
-                return None;
-            }
-        }
-        let typed = &mut model.graph;
-        match typed.resolve(self.registry, op, operands) {
-            Ok(resolved) => {
-                let kind = Kind::Operator { op, overload: None, lifted: false };
-                Some(self.add(model, kind, operands, resolved.signature.ret.clone(), node))
-            }
+        match model.graph.resolve_given(self.registry, op, given) {
+            Ok(resolved) => match self.bind(model, node, op, &resolved, given) {
+                Ok(bound) => Some(bound),
+                Err(message) => {
+                    self.report(Diagnostic::new(Code::TypeMismatch, message).at(self.graph.span(node)));
+                    None
+                }
+            },
             Err(fault) => {
-                let types: Vec<QType> = operands.iter().map(|o| typed.qtype(*o).clone()).collect();
-                let alike = matches!(self.registry.get(op).typing, Typing::Promote(_));
-                self.fault(node, &fault, &types, alike);
+                self.unresolved(model, node, op, given, &fault);
                 None
             }
         }
     }
 
+    /// Adds an operator that was resolved for these operands, with casts.
+    fn bind(
+        &mut self,
+        model: &mut TypedModel,
+        node: NodeId,
+        op: OpId,
+        resolved: &Resolved,
+        given: &[Operand<'_>],
+    ) -> Result<Id, String> {
+        let mut operands: SmallVec<[Id; 4]> = SmallVec::new();
+        for (operand, wanted) in given.iter().zip(&resolved.signature.operands) {
+            operands.push(match *operand {
+                Operand::Node(id) => cast_to(&mut model.graph, self.registry, id, wanted, node)?,
+                Operand::Literal { node: literal, value, qtype } => {
+                    let known = self.cast_literals[literal.index()];
+                    match known.filter(|known| model.graph.qtype(*known) == wanted) {
+                        Some(known) => known,
+                        None if qtype == wanted => self.literal(model, literal, value),
+                        None => {
+                            let made = self.cast_literal(model, literal, value, wanted, node)?;
+                            *self.cast_literals[literal.index()].insert(made)
+                        }
+                    }
+                }
+            });
+        }
+        let qtype = &resolved.signature.ret;
+        Ok(model.graph.add_of_distinct(Kind::bound(op, resolved), &operands, qtype, node))
+    }
+
+    /// A literal as one of a wider type, for an operator that wants it.
+    fn cast_literal(
+        &mut self,
+        model: &mut TypedModel,
+        literal: NodeId,
+        value: &Value,
+        wanted: &QType,
+        user: NodeId,
+    ) -> Result<Id, String> {
+        match literal_as(self.registry, value, wanted)? {
+            Some(value) => Ok(model.graph.literal_of_distinct(value, user)),
+            None => {
+                let made = self.literal(model, literal, value);
+                cast_to(&mut model.graph, self.registry, made, wanted, user)
+            }
+        }
+    }
+
+    /// What has no overload: structure, and what stands for an expression of other operators.
+    fn structure(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
+        let operands: SmallVec<[Id; 4]> = given
+            .iter()
+            .map(|operand| match *operand {
+                Operand::Node(id) => id,
+                Operand::Literal { node, value, .. } => self.literal(model, node, value),
+            })
+            .collect();
+        match self.registry.get(op).meaning {
+            Meaning::Instantiate(instantiate) => {
+                model.graph.set_distinct(false);
+                return self.instantiate(model, node, op, instantiate, &operands);
+            }
+            Meaning::Structure(Structure::Named) => {
+                model.graph.set_distinct(false);
+                return self.named(model, node, &operands);
+            }
+            _ => {}
+        }
+        if let [x, y] = *operands
+            && let Some(made) = self.of_types(model, node, op, [x, y])
+        {
+            return made;
+        }
+        match model.graph.resolve(self.registry, op, &operands) {
+            Ok(resolved) => {
+                let qtype = &resolved.signature.ret;
+                Some(model.graph.add_of_distinct(Kind::bound(op, &resolved), &operands, qtype, node))
+            }
+            Err(fault) => {
+                self.unresolved(model, node, op, given, &fault);
+                None
+            }
+        }
+    }
+
+    /// Reports that an operator does not take these operands.
+    fn unresolved(&mut self, model: &TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>], fault: &TypeFault) {
+        let qtype = |operand: &Operand<'_>| match operand {
+            Operand::Node(id) => model.graph.qtype(*id).clone(),
+            Operand::Literal { qtype, .. } => (*qtype).clone(),
+        };
+        let types: Vec<QType> = given.iter().map(qtype).collect();
+        let alike = matches!(self.registry.get(op).typing, Typing::Promote(_));
+        self.fault(node, fault, &types, alike);
+    }
+
+    /// What an operator on two type literals is, a problem included.
+    fn of_types(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, operands: [Id; 2]) -> Option<Option<Id>> {
+        match self.compare_types(model, op, operands) {
+            Ok(value) => {
+                let value = value?;
+                model.graph.set_distinct(false);
+                Some(Some(model.graph.literal(value, node)))
+            }
+            Err(problem) => {
+                self.report(problem.at(self.graph.span(node)));
+                Some(None)
+            }
+        }
+    }
+
     /// What an operator on two type literals gives: nothing of types is left for later passes.
-    fn of_types(&mut self, model: &TypedModel, op: OpId, operands: &[Id]) -> Result<Option<Value>, Diagnostic> {
-        let [x, y] = operands else { return Ok(None) };
-        let (Some(x), Some(y)) = (model.graph.value(*x), model.graph.value(*y)) else { return Ok(None) };
+    fn compare_types(&mut self, model: &TypedModel, op: OpId, [x, y]: [Id; 2]) -> Result<Option<Value>, Diagnostic> {
+        let (Some(x), Some(y)) = (model.graph.value(x), model.graph.value(y)) else { return Ok(None) };
         if let Value::Type(qtype @ (QType::Tuple(_) | QType::Sequence(_))) = x {
             self.spend(qtype.extent(self.allowance).fields)?;
         }
@@ -333,23 +450,40 @@ impl Typer<'_> {
                 id
             }
             _ if options.keep_weak_outputs => id,
-            _ => strengthen(typed, id, output.node),
+            _ => strengthen(typed, self.registry, id, output.node),
         }
     }
 }
 
+/// The value and the type of a literal that may become one of another type where it is used.
+fn scalar_literal(graph: &Graph, node: NodeId) -> Option<(&Value, &'static QType)> {
+    let Node::Literal(value) = graph.node(node) else { return None };
+    let qtype = match value {
+        Value::Scalar(scalar) => scalar_type(scalar.scalar(), false),
+        Value::Present(scalar) => scalar_type(scalar.scalar(), true),
+        Value::Missing(scalar) => scalar_type(*scalar, true),
+        _ => return None,
+    };
+    Some((value, qtype))
+}
+
+/// True for the operators that implicit casts are.
+fn is_cast(registry: &Registry, op: OpId) -> bool {
+    op == id::TO_OPTIONAL || Scalar::ALL.into_iter().any(|scalar| registry.cast_to(scalar) == Some(op))
+}
+
 /// A weak float as a FLOAT64, also inside of a tuple that is made on the spot; anything else as it is.
-fn strengthen(typed: &mut TypedGraph, id: Id, origin: NodeId) -> Id {
+fn strengthen(typed: &mut TypedGraph, registry: &Registry, id: Id, origin: NodeId) -> Id {
     match typed.qtype(id).clone() {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
-            let kind = Kind::Operator { op: id::TO_FLOAT64, overload: None, lifted: false };
-            let qtype = QType::of(Scalar::Float64, typed.qtype(id).is_optional());
-            typed.add(kind, &[id], qtype, origin)
+            // There is such a cast.
+            cast_by(typed, registry, id::TO_FLOAT64, id, origin).unwrap_or(id)
         }
         // Tuple types nest only as deep as the text or the builder may nest them.
         QType::Tuple(types) => {
             let Some(fields) = typed.made_fields(id).map(SmallVec::<[Id; 4]>::from_slice) else { return id };
-            let strong: SmallVec<[Id; 4]> = fields.iter().map(|field| strengthen(typed, *field, origin)).collect();
+            let strong: SmallVec<[Id; 4]> =
+                fields.iter().map(|field| strengthen(typed, registry, *field, origin)).collect();
             if strong == fields {
                 return id;
             }
@@ -358,7 +492,7 @@ fn strengthen(typed: &mut TypedGraph, id: Id, origin: NodeId) -> Id {
             // The names of a named tuple stand before its fields.
             let names = &typed.operands(id)[..typed.operands(id).len() - fields.len()];
             let operands: SmallVec<[Id; 4]> = names.iter().chain(&strong).copied().collect();
-            typed.add(kind, &operands, qtype, origin)
+            typed.add(kind, &operands, &qtype, origin)
         }
         _ => id,
     }

@@ -75,7 +75,7 @@ impl<'g> Site<'g> {
         let cast: SmallVec<[Id; 4]> = self.graph.operands(node).into();
         let simple: SmallVec<[Id; 4]> = cast.into_iter().map(|operand| self.simplify(operand)).collect();
         let (kind, qtype) = (self.graph.kind(node), self.graph.qtype(node).clone());
-        Some(self.graph.add(kind, &simple, qtype, self.origin))
+        Some(self.graph.add(kind, &simple, &qtype, self.origin))
     }
 
     pub(super) fn literal(&mut self, value: Value) -> Id {

@@ -208,7 +208,7 @@ impl Typer<'_> {
     fn pass(&mut self, model: &mut TypedModel, passed: Passed, qtype: QType, origin: NodeId) -> Id {
         self.functions.passed.push(passed);
         let kind = Kind::CompileTime(self.functions.passed.len() as u32 - 1);
-        model.graph.add(kind, &[], qtype, origin)
+        model.graph.add(kind, &[], &qtype, origin)
     }
 
     /// A function as an operand.

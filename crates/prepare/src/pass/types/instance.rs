@@ -4,6 +4,7 @@
 use super::Typer;
 use super::function::{Passed, too_much};
 use crate::graph::LoopId;
+use crate::pass::cast::bind_resolved;
 use crate::{Id, Kind, TypedModel};
 use cembra_expr::NodeId;
 use cembra_ops::{
@@ -47,13 +48,15 @@ impl Instance<'_, '_, '_> {
             return make(self, args);
         }
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
-        if let Some(value) = self.typer.of_types(self.model, op, &operands).map_err(exceeded)? {
+        if let [x, y] = *operands
+            && let Some(value) = self.typer.compare_types(self.model, op, [x, y]).map_err(exceeded)?
+        {
             return Ok(self.literal(value));
         }
         let graph = &mut self.model.graph;
         let resolved = graph.resolve(self.typer.registry, op, &operands)?;
-        let kind = Kind::Operator { op, overload: None, lifted: false };
-        Ok(arg_of(graph.add(kind, &operands, resolved.signature.ret.clone(), self.node)))
+        let bound = bind_resolved(graph, self.typer.registry, op, &resolved, &operands, self.node);
+        Ok(arg_of(bound.map_err(|message| TypeFault::mismatch(message, None))?))
     }
 
     /// A value as one of a wider type: scalars are cast, tuples field by field.
@@ -107,7 +110,7 @@ impl Instance<'_, '_, '_> {
         functions.loop_depth += 1;
         let id = LoopId::new(functions.loops, functions.loop_depth);
         let qtype = self.qtype(init);
-        let state = arg_of(self.model.graph.add(Kind::State(id), &[], qtype, self.node));
+        let state = arg_of(self.model.graph.add(Kind::State(id), &[], &qtype, self.node));
         let made = next(self, state).and_then(|next| Ok((next, condition(self, next)?)));
         self.typer.functions.loop_depth -= 1;
         let (next, again) = made?;
@@ -179,7 +182,7 @@ impl Instantiation for Instance<'_, '_, '_> {
     fn unknown(&mut self, qtype: &QType) -> NodeHandle {
         self.typer.functions.loops += 1;
         let kind = Kind::State(LoopId::new(self.typer.functions.loops, 0));
-        arg_of(self.model.graph.add(kind, &[], qtype.clone(), self.node))
+        arg_of(self.model.graph.add(kind, &[], qtype, self.node))
     }
 
     fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop> {
@@ -207,11 +210,11 @@ impl Instantiation for Instance<'_, '_, '_> {
             let round = self.apply(id::MAKE_TUPLE, &[following, again])?;
             let ends = QType::tuple([wide.clone(), QType::MASK]);
             let graph = &mut self.model.graph;
-            let last = graph.add(Kind::Loop(id), &[id_of(init), id_of(round)], ends, self.node);
+            let last = graph.add(Kind::Loop(id), &[id_of(init), id_of(round)], &ends, self.node);
             let zero = self.literal(Value::from(0_i64));
             let last = self.apply(id::GET_NTH, &[arg_of(last), zero])?;
             let operands = [first, last, init].map(id_of);
-            return Ok(arg_of(self.model.graph.add(Kind::LAZY, &operands, wide, self.node)));
+            return Ok(arg_of(self.model.graph.add(Kind::LAZY, &operands, &wide, self.node)));
         }
         let message = "the type of what a loop carries grows with each round";
         Err(TypeFault::mismatch(message, None).into())

@@ -254,5 +254,6 @@ fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], 
     }
     let unseen = graph.literal(unseen(graph.qtype(node))?, origin);
     // Lazy from the start, and so a path may go through it whatever it guards.
-    Some(graph.add(Kind::LAZY, &[any?, node, unseen], graph.qtype(node).clone(), origin))
+    let qtype = graph.qtype(node).clone();
+    Some(graph.add(Kind::LAZY, &[any?, node, unseen], &qtype, origin))
 }

@@ -299,5 +299,5 @@ pub(super) fn bound(
     origin: NodeId,
 ) -> Option<Id> {
     let resolved = graph.resolve(registry, op, operands).ok()?;
-    Some(graph.add(Kind::bound(op, &resolved), operands, resolved.signature.ret.clone(), origin))
+    Some(graph.add(Kind::bound(op, &resolved), operands, &resolved.signature.ret, origin))
 }

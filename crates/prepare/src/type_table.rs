@@ -1,0 +1,75 @@
+//! Types of nodes as numbers. Nearly all types are scalars, bare or optional: theirs are the same in every graph, and a node
+//! that is made has no type to clone, which the compiler would write in parts and read as a whole.
+
+use cembra_runtime::{QType, Scalar};
+use std::sync::LazyLock;
+
+/// A type of one graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TypeId(u32);
+
+/// The types that nodes of a graph have besides scalars.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TypeTable(Vec<QType>);
+
+/// Scalars, each bare and then optional.
+static SCALARS: LazyLock<Vec<QType>> = LazyLock::new(|| {
+    Scalar::ALL.into_iter().flat_map(|scalar| [false, true].map(|optional| QType::of(scalar, optional))).collect()
+});
+
+const SCALAR_COUNT: u32 = 2 * Scalar::ALL.len() as u32;
+
+fn number(scalar: Scalar, optional: bool) -> u32 {
+    2 * scalar as u32 + u32::from(optional)
+}
+
+/// The type of a scalar, bare or optional.
+pub(crate) fn scalar_type(scalar: Scalar, optional: bool) -> &'static QType {
+    &SCALARS[number(scalar, optional) as usize]
+}
+
+impl TypeTable {
+    /// The number of a type.
+    #[inline]
+    pub(crate) fn enter(&mut self, qtype: &QType) -> TypeId {
+        TypeId(match qtype {
+            QType::Scalar(scalar) => number(*scalar, false),
+            QType::Optional(scalar) => number(*scalar, true),
+            other => {
+                self.0.push(other.clone());
+                SCALAR_COUNT + self.0.len() as u32 - 1
+            }
+        })
+    }
+
+    /// The type with a number.
+    #[inline]
+    pub(crate) fn get(&self, id: TypeId) -> &QType {
+        match id.0.checked_sub(SCALAR_COUNT) {
+            Some(other) => &self.0[other as usize],
+            None => &SCALARS[id.0 as usize],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_found_again() {
+        let mut table = TypeTable::default();
+        let mut types = vec![QType::Meta, QType::tuple([QType::MASK, QType::tuple([])]), QType::Function];
+        types.extend(
+            Scalar::ALL.into_iter().flat_map(|scalar| [false, true].map(|optional| QType::of(scalar, optional))),
+        );
+        let ids: Vec<TypeId> = types.iter().map(|qtype| table.enter(qtype)).collect();
+        for (at, (id, qtype)) in ids.iter().zip(&types).enumerate() {
+            assert_eq!(table.get(*id), qtype);
+            assert!(!ids[..at].contains(id), "{qtype}");
+            if let Some(scalar) = qtype.scalar() {
+                assert_eq!(scalar_type(scalar, qtype.is_optional()), qtype);
+            }
+        }
+    }
+}
