@@ -22,6 +22,7 @@ mod optional;
 mod preserving;
 mod qtype;
 pub mod quantile;
+mod scalar;
 mod standalone;
 mod text;
 
@@ -36,6 +37,7 @@ pub use functions::{MachineType, RuntimeFn};
 pub use interface::{INTERFACE_REVISION, interface, interface_fingerprint};
 pub use kernel::{Call, Kernel, KernelCall, KernelChain, RawFunction, RegisterResult};
 pub use optional::Optional;
-pub use qtype::{Extent, FieldOffset, Layout, QType, Scalar, Shape};
+pub use qtype::{Extent, FieldOffset, Layout, QType, Shape};
+pub use scalar::{Plain, Scalar};
 pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};
 pub use text::{Bytes, Text};

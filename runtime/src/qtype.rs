@@ -4,153 +4,9 @@
 //! a model is being prepared: the types of a type literal, of an untyped `missing`, of an unspecified argument, of a function
 //! and of a sequence; none has a place in a frame.
 
-use crate::{Excerpt, Fields, MachineType};
+use crate::{Excerpt, Fields, Scalar};
 use std::fmt;
 use std::sync::Arc;
-
-/// A scalar type.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum Scalar {
-    /// One value; its optional form, a mask, says yes or no.
-    Unit,
-    /// `true` or `false`.
-    Boolean,
-    /// A string of bytes.
-    Bytes,
-    /// UTF-8 text.
-    Text,
-    /// Signed 32-bit integer, two's complement.
-    Int32,
-    /// Signed 64-bit integer, two's complement.
-    Int64,
-    /// Unsigned 64-bit integer: compared, cast and passed on, but not computed with.
-    UInt64,
-    /// IEEE 754 binary32.
-    Float32,
-    /// IEEE 754 binary64.
-    Float64,
-    /// The bits and arithmetic of `Float64`; takes on the float type of whatever it meets.
-    WeakFloat,
-}
-
-impl Scalar {
-    /// Every scalar type, in the order used by listings.
-    pub const ALL: [Scalar; 10] = [
-        Scalar::Unit,
-        Scalar::Boolean,
-        Scalar::Bytes,
-        Scalar::Text,
-        Scalar::Int32,
-        Scalar::Int64,
-        Scalar::UInt64,
-        Scalar::Float32,
-        Scalar::Float64,
-        Scalar::WeakFloat,
-    ];
-
-    /// Arolla's name, as listings print it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scalar::Unit => "UNIT",
-            Scalar::Boolean => "BOOLEAN",
-            Scalar::Int32 => "INT32",
-            Scalar::Int64 => "INT64",
-            Scalar::Float32 => "FLOAT32",
-            Scalar::Float64 => "FLOAT64",
-            Scalar::WeakFloat => "WEAK_FLOAT",
-            Scalar::Bytes => "BYTES",
-            Scalar::Text => "TEXT",
-            Scalar::UInt64 => "UINT64",
-        }
-    }
-
-    /// The short name of the text language (`f32`, `text`); `WEAK_FLOAT` has only its long one.
-    #[must_use]
-    pub const fn short_name(self) -> &'static str {
-        match self {
-            Scalar::Unit => "unit",
-            Scalar::Boolean => "bool",
-            Scalar::Int32 => "i32",
-            Scalar::Int64 => "i64",
-            Scalar::Float32 => "f32",
-            Scalar::Float64 => "f64",
-            Scalar::WeakFloat => "WEAK_FLOAT",
-            Scalar::Bytes => "bytes",
-            Scalar::Text => "text",
-            Scalar::UInt64 => "u64",
-        }
-    }
-
-    /// The type whose representation and arithmetic this type shares: `Float64` for `WeakFloat`, else itself.
-    #[must_use]
-    pub const fn representation(self) -> Scalar {
-        match self {
-            Scalar::WeakFloat => Scalar::Float64,
-            other => other,
-        }
-    }
-
-    /// How a value lies in a register; none for a unit, which needs none, and for strings, which take two.
-    #[must_use]
-    pub const fn machine_type(self) -> Option<MachineType> {
-        match self {
-            Scalar::Boolean => Some(MachineType::Flag),
-            Scalar::Int32 => Some(MachineType::I32),
-            Scalar::Int64 | Scalar::UInt64 => Some(MachineType::I64),
-            Scalar::Float32 => Some(MachineType::F32),
-            Scalar::Float64 | Scalar::WeakFloat => Some(MachineType::F64),
-            Scalar::Unit | Scalar::Text | Scalar::Bytes => None,
-        }
-    }
-
-    /// True for the signed integer types, which can be computed with.
-    #[must_use]
-    pub const fn is_integer(self) -> bool {
-        matches!(self, Scalar::Int32 | Scalar::Int64)
-    }
-
-    /// True for the floating-point types, `WeakFloat` included.
-    #[must_use]
-    pub const fn is_float(self) -> bool {
-        matches!(self, Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat)
-    }
-
-    /// True for integers and floats.
-    #[must_use]
-    pub const fn is_numeric(self) -> bool {
-        self.is_integer() || self.is_float()
-    }
-
-    /// True for what `core.cast` casts among each other: numbers, booleans and `UInt64`.
-    #[must_use]
-    pub const fn is_castable(self) -> bool {
-        self.is_numeric() || matches!(self, Scalar::Boolean | Scalar::UInt64)
-    }
-
-    /// True for texts and bytes, which are views of memory elsewhere.
-    #[must_use]
-    pub const fn is_string(self) -> bool {
-        matches!(self, Scalar::Text | Scalar::Bytes)
-    }
-
-    #[inline]
-    const fn layout(self) -> Layout {
-        match self {
-            Scalar::Unit | Scalar::Boolean => Layout { size: 1, align: 1 },
-            Scalar::Int32 | Scalar::Float32 => Layout { size: 4, align: 4 },
-            Scalar::Int64 | Scalar::UInt64 | Scalar::Float64 | Scalar::WeakFloat => Layout { size: 8, align: 8 },
-            Scalar::Text | Scalar::Bytes => Layout { size: 16, align: 8 },
-        }
-    }
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// What is left of a scalar or an optional without its value and its scalar type: whether it may be missing. Each shape has
 /// a type of its own, with one value.
@@ -469,24 +325,24 @@ mod tests {
         let expected = [
             ("UNIT", 1, 1),
             ("BOOLEAN", 1, 1),
-            ("BYTES", 16, 8),
-            ("TEXT", 16, 8),
             ("INT32", 4, 4),
             ("INT64", 8, 8),
             ("UINT64", 8, 8),
             ("FLOAT32", 4, 4),
             ("FLOAT64", 8, 8),
             ("WEAK_FLOAT", 8, 8),
+            ("BYTES", 16, 8),
+            ("TEXT", 16, 8),
             ("OPTIONAL_UNIT", 1, 1),
             ("OPTIONAL_BOOLEAN", 2, 1),
-            ("OPTIONAL_BYTES", 24, 8),
-            ("OPTIONAL_TEXT", 24, 8),
             ("OPTIONAL_INT32", 8, 4),
             ("OPTIONAL_INT64", 16, 8),
             ("OPTIONAL_UINT64", 16, 8),
             ("OPTIONAL_FLOAT32", 8, 4),
             ("OPTIONAL_FLOAT64", 16, 8),
             ("OPTIONAL_WEAK_FLOAT", 16, 8),
+            ("OPTIONAL_BYTES", 24, 8),
+            ("OPTIONAL_TEXT", 24, 8),
         ];
         let all = Scalar::ALL.iter().map(|s| QType::Scalar(*s)).chain(Scalar::ALL.iter().map(|s| QType::Optional(*s)));
         let found: Vec<_> = all.map(|t| (t.to_string(), t.layout().size, t.layout().align)).collect();

@@ -109,3 +109,17 @@ impl<'a> Text<'a> {
         self.0
     }
 }
+
+impl<'a> From<Bytes<'a>> for &'a [u8] {
+    #[inline]
+    fn from(bytes: Bytes<'a>) -> Self {
+        bytes.as_slice()
+    }
+}
+
+impl<'a> From<Text<'a>> for &'a str {
+    #[inline]
+    fn from(text: Text<'a>) -> Self {
+        text.as_str()
+    }
+}

@@ -133,13 +133,13 @@ fn scalar_value(scalar: Scalar, json: &Json) -> Option<ScalarValue> {
     Some(match scalar {
         Scalar::Unit => return (json == &Json::Bool(true)).then_some(ScalarValue::Unit),
         Scalar::Boolean => ScalarValue::Boolean(json.as_bool()?),
-        Scalar::Int32 => ScalarValue::Int32(json.as_str()?.parse().ok()?),
-        Scalar::Int64 => ScalarValue::Int64(json.as_str()?.parse().ok()?),
         Scalar::Float32 => ScalarValue::from_bits(scalar, hex(json.as_str()?, 8)?)?,
         Scalar::Float64 | Scalar::WeakFloat => ScalarValue::from_bits(scalar, hex(json.as_str()?, 16)?)?,
         Scalar::Text => ScalarValue::Text(json.as_str()?.into()),
-        Scalar::UInt64 => ScalarValue::UInt64(json.as_str()?.parse().ok()?),
         Scalar::Bytes => ScalarValue::Bytes(bytes(json.as_str()?)?.into()),
+        _ if scalar.is_number() => ScalarValue::spelled(scalar, json.as_str()?)?,
+        // Arolla has no other types.
+        _ => return None,
     })
 }
 

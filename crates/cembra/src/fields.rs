@@ -1,7 +1,7 @@
 //! Rust structs as inputs and outputs: tables of names, types and offsets. Plain scalars and `Optional<T>` are read and
 //! written where they are; types without a guaranteed layout (`Option<T>`, texts) go through slots of the frame.
 
-use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text};
+use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, Text, for_each_scalar};
 use cembra_value::Value;
 use std::hint::select_unpredictable;
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ use sealed::Sealed;
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
-    note = "inputs may be `bool`, `i32`, `i64`, `f32`, `f64`, `Optional` or `Option` of these, `Mask`, `&str`, `String`, and `Option` of the two"
+    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Optional` or `Option` of these, `Mask`, `&str`, `String`, and `Option` of the two"
 )]
 pub trait InputValue: Sealed {
     /// Its QType.
@@ -37,7 +37,7 @@ pub trait InputValue: Sealed {
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
-    note = "outputs may be `bool`, `i32`, `i64`, `f32`, `f64`, `Optional` or `Option` of these, `Mask`, `String` and `Option<String>`"
+    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Optional` or `Option` of these, `Mask`, `String` and `Option<String>`"
 )]
 pub trait OutputValue: Sized + Sealed {
     /// Its QType.
@@ -140,7 +140,7 @@ impl OutputField {
 
 /// A struct that a model reads. Derive it; `()` is the one without fields.
 ///
-/// Fields may be `bool`, `i32`, `i64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are read in place, and `Option`
+/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are read in place, and `Option`
 /// of these, `String`, `&str` and `Option` of the two, which are moved through the frame.
 ///
 /// # Safety
@@ -152,7 +152,7 @@ pub unsafe trait Input {
 
 /// A struct, or a single value, that a model writes. Derive it for structs; `()` is the one without fields.
 ///
-/// Fields, or the value, may be `bool`, `i32`, `i64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are written in
+/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are written in
 /// place, and `Option` of these, `String` and `Option<String>`, which are moved through the frame.
 ///
 /// # Safety
@@ -281,13 +281,13 @@ macro_rules! single {
     };
 }
 
-in_place! {
-    bool as u8 => Boolean;
-    i32 as i32 => Int32;
-    i64 as i64 => Int64;
-    f32 as f32 => Float32;
-    f64 as f64 => Float64;
+macro_rules! plain_in_place {
+    ([] $unit:ident $unit_rows:tt plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => {
+        in_place! { $($rust as <$rust as Plain>::Stored => $plain;)* }
+    };
 }
+
+for_each_scalar!(plain_in_place []);
 
 macro_rules! text_input {
     ($($ty:ty, $empty:expr, |$text:ident| $view:expr;)*) => { $(

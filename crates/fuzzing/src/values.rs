@@ -4,7 +4,7 @@
 use crate::Config;
 use crate::config::{chance, pick};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{Fields, Names, QType, Scalar};
+use cembra_runtime::{Fields, MachineType, Names, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use fastrand::Rng;
 
@@ -216,11 +216,15 @@ fn float(random: &mut Rng, config: &Config) -> f64 {
     }
 }
 
-/// A random scalar.
+/// A random scalar. A type that is made of another is made of any value of that.
 pub(crate) fn scalar(random: &mut Rng, scalar: Scalar, config: &Config) -> ScalarValue {
+    let value = of_representation(random, scalar.representation(), config);
+    ScalarValue::from_bits(scalar, value.bits()).unwrap_or(value)
+}
+
+fn of_representation(random: &mut Rng, scalar: Scalar, config: &Config) -> ScalarValue {
     let special = chance(random, config.special);
     match scalar {
-        Scalar::Unit => ScalarValue::Unit,
         Scalar::Boolean => ScalarValue::Boolean(random.bool()),
         Scalar::Int32 if special => ScalarValue::Int32(*pick(random, INT32)),
         Scalar::Int32 if random.u32(..8) == 0 => ScalarValue::Int32(random.i32(..)),
@@ -230,7 +234,6 @@ pub(crate) fn scalar(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
         Scalar::Int64 => ScalarValue::Int64(random.i64(-12..=12)),
         Scalar::Float32 => ScalarValue::Float32(float(random, config) as f32),
         Scalar::Float64 => ScalarValue::Float64(float(random, config)),
-        Scalar::WeakFloat => ScalarValue::WeakFloat(float(random, config)),
         Scalar::UInt64 if special => ScalarValue::UInt64(*pick(random, UINT64)),
         Scalar::UInt64 if random.u32(..8) == 0 => ScalarValue::UInt64(random.u64(..)),
         Scalar::UInt64 => ScalarValue::UInt64(random.u64(..=12)),
@@ -238,6 +241,7 @@ pub(crate) fn scalar(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
         Scalar::Bytes => ScalarValue::Bytes((*pick::<&[u8]>(random, &[b"x", b"y", b"xy", b"yx", b"x\xffyz"])).into()),
         Scalar::Text if special => ScalarValue::Text((*pick(random, TEXT)).into()),
         Scalar::Text => ScalarValue::Text(["x", "y", "xy", "yx", "xyz"][random.usize(..5)].into()),
+        _ => ScalarValue::Unit,
     }
 }
 
@@ -299,15 +303,16 @@ pub(crate) fn input_type(random: &mut Rng, depth: u32) -> QType {
 pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
     let scalars = |of: Scalar| match of {
         Scalar::Unit => vec![ScalarValue::Unit],
-        Scalar::Boolean => vec![ScalarValue::Boolean(false), ScalarValue::Boolean(true)],
-        Scalar::Int32 => vec![ScalarValue::Int32(0), ScalarValue::Int32(1)],
-        Scalar::Int64 => vec![ScalarValue::Int64(0), ScalarValue::Int64(1)],
-        Scalar::Float32 => vec![ScalarValue::Float32(0.0), ScalarValue::Float32(1.0)],
-        Scalar::Float64 => vec![ScalarValue::Float64(0.0), ScalarValue::Float64(1.0)],
-        Scalar::WeakFloat => vec![ScalarValue::WeakFloat(0.0), ScalarValue::WeakFloat(1.0)],
         Scalar::Text => vec![ScalarValue::Text("".into()), ScalarValue::Text("a".into())],
         Scalar::Bytes => vec![ScalarValue::Bytes([].into()), ScalarValue::Bytes([b'a'].into())],
-        Scalar::UInt64 => vec![ScalarValue::UInt64(0), ScalarValue::UInt64(1)],
+        _ => {
+            let one = match of.machine_type() {
+                Some(MachineType::F32) => u64::from(1_f32.to_bits()),
+                Some(MachineType::F64) => 1_f64.to_bits(),
+                _ => 1,
+            };
+            [0, one].into_iter().filter_map(|bits| ScalarValue::from_bits(of, bits)).collect()
+        }
     };
     match qtype {
         QType::Scalar(of) => scalars(*of).into_iter().map(Value::Scalar).collect(),

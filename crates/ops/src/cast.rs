@@ -324,7 +324,7 @@ pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
         Scalar::Float64 => id::TO_FLOAT64,
         Scalar::WeakFloat => id::TO_WEAK_FLOAT,
         Scalar::UInt64 => id::TO_UINT64,
-        Scalar::Unit | Scalar::Text | Scalar::Bytes => return None,
+        _ => return None,
     })
 }
 

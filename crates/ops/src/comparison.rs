@@ -4,6 +4,7 @@
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
 use crate::kernel::{MaskValue, mask, strict};
+use crate::scalars::for_scalars;
 use crate::work::Work;
 use crate::{Example, Overload, Promotion};
 use cembra_runtime::{Bytes, Context, MachineType, RuntimeFn, Text};
@@ -156,17 +157,20 @@ macro_rules! overloads {
     };
     // UINT64 is compared for equality by masks, and in every way by booleans.
     (mask, $cmp:expr, |$order:ident| $holds:expr) => {
-        Meaning::Overloads(const { &overloads!(@mask order, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
-            (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>) })
+        Meaning::Overloads(const { &for_scalars!(ordered overloads!(
+            @mask order, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
+        )) })
     };
     (equality, $cmp:expr, |$same:ident| $holds:expr) => {
-        Meaning::Overloads(const { &overloads!(@mask same, |$same| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
-            (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>) })
+        Meaning::Overloads(const { &for_scalars!(overloads!(
+            @mask same, |$same| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
+        )) })
     };
     (bool $how:ident, $cmp:expr, |$found:ident| $holds:expr) => {
         Meaning::Overloads(const { &join(
-            overloads!(@bool $how, |$found| $holds, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
-                (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>),
+            for_scalars!(ordered overloads!(
+                @bool $how, |$found| $holds, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
+            )),
             overloads!(@bool $how, |$found| $holds, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
         ) })
     };

@@ -22,6 +22,7 @@ mod presence;
 mod qtype;
 mod registry;
 mod resolution;
+mod scalars;
 mod sequence;
 mod structure;
 mod tuple;

@@ -3,6 +3,7 @@
 
 use crate::definition::{BINARY, Expansion, Law, Meaning, NodeHandle, OpDef, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::{custom, strict};
+use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{OpId, Promotion, Rule, id};
 use cembra_runtime::{Bytes, QType, Scalar, Text};
@@ -168,7 +169,7 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
     params: &[param("condition"), param("if_true"), param("if_false"), param("if_missing")],
     presence: PresenceRule::Custom,
     typing: Typing::Rule(logical_if_types),
-    meaning: logical_if!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(logical_if!()),
     examples: &[
         ex("bool.logical_if(true, 1, 2, 3)", "1"),
         ex("bool.logical_if(missing[bool], 1, 2, 2.5f64)", "float64{2.5}"),

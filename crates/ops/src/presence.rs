@@ -3,6 +3,7 @@
 use crate::Rule;
 use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask};
+use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_runtime::{Bytes, Fault, FaultKind, QType, Scalar, Text};
 use cembra_tape::{Cell, Presence};
@@ -53,7 +54,7 @@ pub(crate) static HAS: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(|args| unary_types(HAS.name, args, |_, optional| QType::of(Scalar::Unit, optional))),
-    meaning: unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE;)),
     laws: &[],
     examples: &[ex("has(missing[text])", "missing"), ex("has(OPTIONAL_INT32{5})", "present"), ex("has(5)", "unit")],
 };
@@ -72,7 +73,7 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(|args| unary_types(PRESENCE_NOT.name, args, |_, _| QType::MASK)),
-    meaning: unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE;)),
     laws: &[],
     examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
 };
@@ -87,7 +88,7 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(|args| unary_types(TO_OPTIONAL.name, args, |scalar, _| QType::Optional(scalar))),
-    meaning: unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE;)),
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "optional_int32{5}")],
 };
@@ -107,7 +108,7 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[FaultKind::MissingValue],
     typing: Typing::Rule(|args| unary_types(GET_OPTIONAL_VALUE.name, args, |scalar, _| QType::Scalar(scalar))),
-    meaning: unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE; (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE;)),
     laws: &[],
     examples: &[ex("get_optional_value(OPTIONAL_INT32{5})", "5"), ex("get_optional_value(5)", "5")],
 };
@@ -152,7 +153,7 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(presence_and_types),
-    meaning: presence_and!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(presence_and!()),
     laws: &[],
     examples: &[ex("5 & (1 < 2)", "optional_int32{5}"), ex("5 & (1 > 2)", "optional_int32{NA}")],
 };
@@ -203,7 +204,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(presence_or_types),
-    meaning: presence_or!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(presence_or!()),
     laws: &[],
     examples: &[
         ex("missing[i32] ?? 7", "7"),
@@ -250,7 +251,7 @@ pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(presence_and_or_types),
-    meaning: presence_and_or!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(presence_and_or!()),
     laws: &[],
     examples: &[
         ex("core._presence_and_or(5, 1 < 2, 7)", "5"),
@@ -312,7 +313,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(where_types),
-    meaning: wheres!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(wheres!()),
     laws: &[],
     examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
 };
@@ -366,7 +367,7 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[FaultKind::Assertion],
     typing: Typing::Rule(with_assertion_types),
-    meaning: assertions!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>),
+    meaning: for_scalars!(assertions!()),
     laws: &[],
     examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
 };

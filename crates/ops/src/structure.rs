@@ -117,7 +117,7 @@ pub(crate) static IDENTITY: OpDef = OpDef {
 fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let qtype = args[0].qtype;
     match qtype.scalar() {
-        Some(scalar) if scalar.is_castable() && scalar != Scalar::UInt64 => {
+        Some(scalar) if scalar.is_numeric() || scalar == Scalar::Boolean => {
             Ok(Signature::unchanged(args, qtype.clone()))
         }
         _ => Err(TypeFault::mismatch(format!("{operator} expects a number or a boolean, found {qtype}"), Some(0))),
@@ -134,8 +134,7 @@ fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> Resu
         Scalar::Float32 => ScalarValue::Float32(value as f32),
         Scalar::Float64 => ScalarValue::Float64(f64::from(value)),
         Scalar::WeakFloat => ScalarValue::WeakFloat(f64::from(value)),
-        Scalar::UInt64 => ScalarValue::UInt64(value.unsigned_abs().into()),
-        Scalar::Int32 | Scalar::Unit | Scalar::Text | Scalar::Bytes => ScalarValue::Int32(value),
+        _ => ScalarValue::Int32(value),
     };
     Ok(graph.literal(if qtype.is_optional() { Value::Present(literal) } else { Value::Scalar(literal) }))
 }

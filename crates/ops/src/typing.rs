@@ -228,7 +228,7 @@ impl OpDef {
                     })
             };
         let at = |scalar: fn(Scalar) -> Scalar| self.overloads().iter().position(|o| matches(o, scalar));
-        // WEAK_FLOAT computes as FLOAT64 unless an overload names it.
+        // A type computes as what it is made of, WEAK_FLOAT as FLOAT64, unless an overload names it.
         let index = at(|s| s).or_else(|| at(Scalar::representation))?;
         Some((u16::try_from(index).ok()?, lifted))
     }
@@ -272,8 +272,9 @@ impl OpDef {
         let mut signature = Signature { operands, ret: operand };
         let Some((index, lifted)) = self.find_overload(&signature) else { return Err(self.no_overload(&signature)) };
         let ret = self.overloads()[usize::from(index)].ret;
-        let weak = scalar == Scalar::WeakFloat && ret.scalar == Scalar::Float64;
-        signature.ret = QType::of(if weak { scalar } else { ret.scalar }, optional || ret.optional);
+        // A result of what the type is made of is one of the type.
+        let derived = ret.scalar == scalar.representation();
+        signature.ret = QType::of(if derived { scalar } else { ret.scalar }, optional || ret.optional);
         Ok(Resolved { signature, overload: Some(index), lifted })
     }
 

@@ -5,7 +5,7 @@
 //! Operators with a rule do not read strings but for comparisons, which charge in `Context::compare`, for machine code too.
 
 use crate::direct::Weak;
-use cembra_runtime::{Bytes, Text};
+use cembra_runtime::{Bytes, Text, for_each_scalar};
 
 /// An argument's share of the work.
 pub trait Work {
@@ -17,7 +17,10 @@ pub trait Work {
 }
 
 macro_rules! no_work {
-    ($($ty:ty),*) => { $(
+    ([$($more:ty),*] $unit:ident $unit_rows:tt plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => {
+        no_work!($($more,)* $($rust,)*);
+    };
+    ($($ty:ty,)*) => { $(
         impl Work for $ty {
             const STRING: bool = false;
 
@@ -29,7 +32,7 @@ macro_rules! no_work {
     )* };
 }
 
-no_work!((), bool, i32, i64, u64, f32, f64, Weak);
+for_each_scalar!(no_work [(), Weak]);
 
 impl Work for Text<'_> {
     const STRING: bool = true;

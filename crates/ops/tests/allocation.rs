@@ -14,10 +14,10 @@ fn argument(qtype: &QType, position: usize) -> Value {
         Some(Scalar::Text) => ScalarValue::Text(text.into()),
         Some(Scalar::Bytes) => ScalarValue::Bytes(text.as_bytes().into()),
         Some(Scalar::Int32) => ScalarValue::Int32(1),
-        Some(Scalar::Int64) => ScalarValue::Int64(1),
-        Some(Scalar::UInt64) => ScalarValue::UInt64(u64::MAX),
         Some(Scalar::Float32) => ScalarValue::Float32(0.1),
-        _ => ScalarValue::Float64(1e-5),
+        Some(Scalar::Float64) => ScalarValue::Float64(1e-5),
+        Some(other) => ScalarValue::from_bits(other, 1).expect("all others have bits"),
+        None => unreachable!("overloads are on scalars"),
     };
     if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }
 }

@@ -55,17 +55,14 @@ fn input(tape: &mut Tape, inputs: &mut Vec<u64>, value: &Value) -> Cell {
         inputs.push(bits(matches!(ty, MachineType::I32 | MachineType::F32)));
         Datum::Num(tape.input(ty))
     };
-    let datum = match scalar {
-        Scalar::Unit => Datum::Unit,
-        Scalar::Boolean => {
+    let datum = match scalar.machine_type() {
+        None if scalar == Scalar::Unit => Datum::Unit,
+        Some(MachineType::Flag) => {
             inputs.push(value.as_scalar().map_or(1, ScalarValue::bits));
             Datum::Flag(tape.input_mask())
         }
-        Scalar::Int32 => number(tape, MachineType::I32),
-        Scalar::Int64 | Scalar::UInt64 => number(tape, MachineType::I64),
-        Scalar::Float32 => number(tape, MachineType::F32),
-        Scalar::Float64 | Scalar::WeakFloat => number(tape, MachineType::F64),
-        Scalar::Text | Scalar::Bytes => {
+        Some(ty) => number(tape, ty),
+        None => {
             let (ptr, len) = match value.as_scalar() {
                 Some(ScalarValue::Text(text)) => (text.as_ptr() as u64, text.len() as u64),
                 Some(ScalarValue::Bytes(bytes)) => (bytes.as_ptr() as u64, bytes.len() as u64),

@@ -2,86 +2,137 @@
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
 use crate::ValueRef;
-use cembra_runtime::{Fields, FramePtr, QType, Scalar, Shape, Slot};
+use cembra_runtime::{Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, for_each_scalar};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A present scalar. The variants are in the order of [`Scalar`], whose numbers are thus theirs: see `ValueRun`.
-#[derive(Clone, Debug)]
-#[repr(u8)]
-pub enum ScalarValue {
-    /// The only value of `UNIT`.
-    Unit,
-    /// `BOOLEAN`.
-    Boolean(bool),
-    /// `BYTES`.
-    Bytes(Arc<[u8]>),
-    /// `TEXT`.
-    Text(Arc<str>),
-    /// `INT32`.
-    Int32(i32),
-    /// `INT64`.
-    Int64(i64),
-    /// `UINT64`.
-    UInt64(u64),
-    /// `FLOAT32`.
-    Float32(f32),
-    /// `FLOAT64`.
-    Float64(f64),
-    /// `WEAK_FLOAT`.
-    WeakFloat(f64),
+macro_rules! scalar_values {
+    (
+        []
+        unit { $(#[$unit_doc:meta])* $unit:ident $unit_facts:tt }
+        plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* }
+        weak { $($(#[$weak_doc:meta])* $weak:ident($weak_rust:ty) $weak_facts:tt)* }
+        view { $($(#[$view_doc:meta])* $view:ident($viewed:ty) $view_facts:tt)* }
+    ) => {
+        /// A present scalar. The variants are in the order of [`Scalar`], whose numbers are thus theirs: see `ValueRun`.
+        #[derive(Clone, Debug)]
+        #[repr(u8)]
+        pub enum ScalarValue {
+            $(#[$unit_doc])* $unit,
+            $($(#[$doc])* $plain($rust),)*
+            $($(#[$weak_doc])* $weak($weak_rust),)*
+            $($(#[$view_doc])* $view(Arc<$viewed>),)*
+        }
+
+        impl ScalarValue {
+            /// The type of the value.
+            #[inline]
+            #[must_use]
+            pub const fn scalar(&self) -> Scalar {
+                match self {
+                    ScalarValue::$unit => Scalar::$unit,
+                    $(ScalarValue::$plain(_) => Scalar::$plain,)*
+                    $(ScalarValue::$weak(_) => Scalar::$weak,)*
+                    $(ScalarValue::$view(_) => Scalar::$view,)*
+                }
+            }
+
+            /// The bits of a number, a boolean or a unit, zero-extended; 0 for a string.
+            #[must_use]
+            pub fn bits(&self) -> u64 {
+                match self {
+                    $(ScalarValue::$plain(v) => v.to_word(),)*
+                    $(ScalarValue::$weak(v) => v.to_word(),)*
+                    ScalarValue::$unit $(| ScalarValue::$view(_))* => 0,
+                }
+            }
+
+            /// The value of type `scalar` with these bits; `None` for a string, which has none.
+            #[must_use]
+            pub fn from_bits(scalar: Scalar, bits: u64) -> Option<ScalarValue> {
+                Some(match scalar {
+                    Scalar::$unit => ScalarValue::$unit,
+                    $(Scalar::$plain => ScalarValue::$plain(Plain::from_word(bits)),)*
+                    $(Scalar::$weak => ScalarValue::$weak(Plain::from_word(bits)),)*
+                    $(Scalar::$view)|* => return None,
+                })
+            }
+
+            /// The bare form of the literal: digits, `true`, `'text'`.
+            fn fmt_bare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    _ if self.is_nan() => f.write_str("nan"),
+                    ScalarValue::Unit => f.write_str("unit"),
+                    ScalarValue::Text(v) => write!(f, "'{}'", v.escape_debug()),
+                    ScalarValue::Bytes(v) => write!(f, "b'{}'", v.escape_ascii()),
+                    spelled => spelled.write_spelled(f),
+                }
+            }
+
+            /// Writes what [`spelled`](ScalarValue::spelled) reads back as the same value, NaNs aside; nothing for a unit and
+            /// for strings.
+            ///
+            /// # Errors
+            /// Those of `out`.
+            pub fn write_spelled(&self, out: &mut impl fmt::Write) -> fmt::Result {
+                match self {
+                    $(ScalarValue::$plain(v) => write!(out, "{v}"),)*
+                    $(ScalarValue::$weak(v) => write!(out, "{v}"),)*
+                    ScalarValue::$unit $(| ScalarValue::$view(_))* => Ok(()),
+                }
+            }
+
+            /// The value that a text spells as one of type `scalar`, if it spells one: digits, a float's also with an
+            /// exponent, `inf` or `nan`, `true` and `false`. A unit and strings are spelled in no way that all agree on.
+            #[must_use]
+            pub fn spelled(scalar: Scalar, text: &str) -> Option<ScalarValue> {
+                match scalar {
+                    $(Scalar::$plain => text.parse().ok().map(ScalarValue::$plain),)*
+                    $(Scalar::$weak => text.parse().ok().map(ScalarValue::$weak),)*
+                    Scalar::$unit $(| Scalar::$view)* => None,
+                }
+            }
+        }
+
+        $(
+            impl From<$rust> for ScalarValue {
+                #[inline]
+                fn from(value: $rust) -> Self { ScalarValue::$plain(value) }
+            }
+        )*
+        $(
+            impl From<Arc<$viewed>> for ScalarValue {
+                #[inline]
+                fn from(value: Arc<$viewed>) -> Self { ScalarValue::$view(value) }
+            }
+        )*
+        $(from_rust!($rust, $plain);)*
+        $(from_rust!(Arc<$viewed>, $view);)*
+    };
 }
 
+macro_rules! from_rust {
+    ($ty:ty, $variant:ident) => {
+        impl From<$ty> for Value {
+            #[inline]
+            fn from(value: $ty) -> Self {
+                Value::Scalar(value.into())
+            }
+        }
+        impl From<Option<$ty>> for Value {
+            // Inlined, so that callers write its parts to where it goes: moving what was just written in parts stalls.
+            #[inline]
+            fn from(value: Option<$ty>) -> Self {
+                Value::optional(Scalar::$variant, value.map(ScalarValue::$variant))
+            }
+        }
+    };
+}
+
+for_each_scalar!(scalar_values []);
+
 impl ScalarValue {
-    /// The type of the value.
-    #[inline]
-    #[must_use]
-    pub const fn scalar(&self) -> Scalar {
-        match self {
-            ScalarValue::Unit => Scalar::Unit,
-            ScalarValue::Boolean(_) => Scalar::Boolean,
-            ScalarValue::Int32(_) => Scalar::Int32,
-            ScalarValue::Int64(_) => Scalar::Int64,
-            ScalarValue::Float32(_) => Scalar::Float32,
-            ScalarValue::Float64(_) => Scalar::Float64,
-            ScalarValue::WeakFloat(_) => Scalar::WeakFloat,
-            ScalarValue::Text(_) => Scalar::Text,
-            ScalarValue::Bytes(_) => Scalar::Bytes,
-            ScalarValue::UInt64(_) => Scalar::UInt64,
-        }
-    }
-
-    /// The bits of a number, a boolean or a unit, zero-extended; 0 for a string.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        match self {
-            ScalarValue::Unit | ScalarValue::Text(_) | ScalarValue::Bytes(_) => 0,
-            ScalarValue::Boolean(v) => u64::from(*v),
-            ScalarValue::Int32(v) => u64::from(v.cast_unsigned()),
-            ScalarValue::Int64(v) => v.cast_unsigned(),
-            ScalarValue::UInt64(v) => *v,
-            ScalarValue::Float32(v) => u64::from(v.to_bits()),
-            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => v.to_bits(),
-        }
-    }
-
-    /// The value of type `scalar` with these bits; `None` for a string, which has none.
-    #[must_use]
-    pub fn from_bits(scalar: Scalar, bits: u64) -> Option<ScalarValue> {
-        Some(match scalar {
-            Scalar::Unit => ScalarValue::Unit,
-            Scalar::Boolean => ScalarValue::Boolean(bits != 0),
-            Scalar::Int32 => ScalarValue::Int32((bits as u32).cast_signed()),
-            Scalar::Int64 => ScalarValue::Int64(bits.cast_signed()),
-            Scalar::Float32 => ScalarValue::Float32(f32::from_bits(bits as u32)),
-            Scalar::Float64 => ScalarValue::Float64(f64::from_bits(bits)),
-            Scalar::WeakFloat => ScalarValue::WeakFloat(f64::from_bits(bits)),
-            Scalar::UInt64 => ScalarValue::UInt64(bits),
-            Scalar::Text | Scalar::Bytes => return None,
-        })
-    }
-
     fn is_nan(&self) -> bool {
         match self {
             ScalarValue::Float32(v) => v.is_nan(),
@@ -95,28 +146,6 @@ impl ScalarValue {
     pub fn same(&self, other: &ScalarValue) -> bool {
         self == other || (self.scalar() == other.scalar() && self.is_nan() && other.is_nan())
     }
-
-    /// The bare form of the literal: digits, `true`, `'text'`.
-    fn fmt_bare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ScalarValue::Unit => f.write_str("unit"),
-            ScalarValue::Boolean(v) => write!(f, "{v}"),
-            ScalarValue::Int32(v) => write!(f, "{v}"),
-            ScalarValue::Int64(v) => write!(f, "{v}"),
-            ScalarValue::Float32(v) => fmt_float(f, &v.to_string()),
-            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => fmt_float(f, &v.to_string()),
-            ScalarValue::Text(v) => write!(f, "'{}'", v.escape_debug()),
-            ScalarValue::Bytes(v) => write!(f, "b'{}'", v.escape_ascii()),
-            ScalarValue::UInt64(v) => write!(f, "{v}"),
-        }
-    }
-}
-
-fn fmt_float(f: &mut fmt::Formatter<'_>, digits: &str) -> fmt::Result {
-    f.write_str(match digits {
-        "NaN" => "nan",
-        other => other,
-    })
 }
 
 impl PartialEq for ScalarValue {
@@ -150,12 +179,18 @@ impl fmt::Display for ScalarValue {
                 self.fmt_bare(f)?;
                 f.write_str(".")
             }
-            ScalarValue::Int64(_) | ScalarValue::UInt64(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
+            // These show their type.
+            ScalarValue::Unit
+            | ScalarValue::Boolean(_)
+            | ScalarValue::Int32(_)
+            | ScalarValue::Float32(_)
+            | ScalarValue::Text(_)
+            | ScalarValue::Bytes(_) => self.fmt_bare(f),
+            _ => {
                 write!(f, "{}{{", self.scalar().name().to_ascii_lowercase())?;
                 self.fmt_bare(f)?;
                 f.write_str("}")
             }
-            _ => self.fmt_bare(f),
         }
     }
 }
@@ -363,35 +398,6 @@ impl fmt::Display for Value {
             Value::Unspecified => f.write_str("unspecified"),
         }
     }
-}
-
-macro_rules! from_rust {
-    ($($ty:ty => $variant:ident;)*) => { $(
-        impl From<$ty> for ScalarValue {
-            #[inline]
-            fn from(value: $ty) -> Self { ScalarValue::$variant(value) }
-        }
-        impl From<$ty> for Value {
-            #[inline]
-            fn from(value: $ty) -> Self { Value::Scalar(value.into()) }
-        }
-        impl From<Option<$ty>> for Value {
-            // Inlined, so that callers write its parts to where it goes: moving what was just written in parts stalls.
-            #[inline]
-            fn from(value: Option<$ty>) -> Self { Value::optional(Scalar::$variant, value.map(ScalarValue::$variant)) }
-        }
-    )* };
-}
-
-from_rust! {
-    bool => Boolean;
-    i32 => Int32;
-    i64 => Int64;
-    f32 => Float32;
-    f64 => Float64;
-    u64 => UInt64;
-    Arc<str> => Text;
-    Arc<[u8]> => Bytes;
 }
 
 impl From<&str> for Value {

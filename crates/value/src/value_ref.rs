@@ -2,63 +2,144 @@
 //! borrowed, so that moving them allocates nothing.
 
 use crate::{ScalarValue, Value};
-use cembra_runtime::{Bytes, FramePtr, Optional, QType, Scalar, Slot, Text};
+use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, for_each_scalar};
 use std::borrow::Cow;
 
-/// A value that may borrow its text. It does not say whether its type is optional: a number stands for the plain and for
-/// the present one.
-///
-/// ```
-/// use cembra_value::ValueRef;
-///
-/// assert_eq!(ValueRef::from(Some(2.5)), ValueRef::Float64(2.5));
-/// assert_eq!(ValueRef::from(None::<&str>), ValueRef::Missing);
-/// ```
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum ValueRef<'a> {
-    /// A missing value of whatever type is wanted.
-    Missing,
-    /// `UNIT`.
-    Unit,
-    /// `BOOLEAN`.
-    Boolean(bool),
-    /// `INT32`.
-    Int32(i32),
-    /// `INT64`.
-    Int64(i64),
-    /// `UINT64`.
-    UInt64(u64),
-    /// `FLOAT32`.
-    Float32(f32),
-    /// `FLOAT64`, and `WEAK_FLOAT`.
-    Float64(f64),
-    /// `TEXT`.
-    Text(Cow<'a, str>),
-    /// `BYTES`.
-    Bytes(Cow<'a, [u8]>),
-    /// A value that is no scalar.
-    Composite(Cow<'a, Value>),
+macro_rules! value_refs {
+    (
+        []
+        unit { $(#[$unit_doc:meta])* $unit:ident $unit_facts:tt }
+        plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* }
+        weak { $($(#[$weak_doc:meta])* $weak:ident($weak_rust:ty) $weak_facts:tt)* }
+        view { $($(#[$view_doc:meta])* $view:ident($viewed:ty) $view_facts:tt)* }
+    ) => {
+        /// A value that may borrow its text. It does not say whether its type is optional: a number stands for the plain and
+        /// for the present one, and a `Float64` for a `WEAK_FLOAT` too.
+        ///
+        /// ```
+        /// use cembra_value::ValueRef;
+        ///
+        /// assert_eq!(ValueRef::from(Some(2.5)), ValueRef::Float64(2.5));
+        /// assert_eq!(ValueRef::from(None::<&str>), ValueRef::Missing);
+        /// ```
+        #[derive(Clone, PartialEq, Debug)]
+        #[non_exhaustive]
+        pub enum ValueRef<'a> {
+            /// A missing value of whatever type is wanted.
+            Missing,
+            $(#[$unit_doc])* $unit,
+            $($(#[$doc])* $plain($rust),)*
+            $($(#[$view_doc])* $view(Cow<'a, $viewed>),)*
+            /// A value that is no scalar.
+            Composite(Cow<'a, Value>),
+        }
+
+        impl<'a> ValueRef<'a> {
+            /// The type of a scalar; none for what is missing or no scalar.
+            #[must_use]
+            pub fn scalar(&self) -> Option<Scalar> {
+                Some(match self {
+                    ValueRef::Missing | ValueRef::Composite(_) => return None,
+                    ValueRef::$unit => Scalar::$unit,
+                    $(ValueRef::$plain(_) => Scalar::$plain,)*
+                    $(ValueRef::$view(_) => Scalar::$view,)*
+                })
+            }
+
+            /// The value with everything it borrows copied.
+            #[must_use]
+            pub fn into_owned(self) -> ValueRef<'static> {
+                match self {
+                    ValueRef::Missing => ValueRef::Missing,
+                    ValueRef::$unit => ValueRef::$unit,
+                    $(ValueRef::$plain(v) => ValueRef::$plain(v),)*
+                    $(ValueRef::$view(v) => ValueRef::$view(Cow::Owned(v.into_owned())),)*
+                    ValueRef::Composite(v) => ValueRef::Composite(Cow::Owned(v.into_owned())),
+                }
+            }
+
+            #[inline(always)]
+            fn to_scalar(&self, scalar: Scalar) -> Option<ScalarValue> {
+                let value = match self {
+                    ValueRef::Missing | ValueRef::Composite(_) => return None,
+                    ValueRef::Float64(v) if scalar == Scalar::WeakFloat => ScalarValue::WeakFloat(*v),
+                    ValueRef::$unit => ScalarValue::$unit,
+                    $(ValueRef::$plain(v) => ScalarValue::$plain(*v),)*
+                    $(ValueRef::$view(v) => ScalarValue::$view((&**v).into()),)*
+                };
+                (value.scalar() == scalar).then_some(value)
+            }
+
+            /// Writes a scalar without presence.
+            ///
+            /// # Safety
+            /// FRAME-SLOT and STRING-VIEW, as for `write_to`.
+            #[inline(always)]
+            pub(crate) unsafe fn write_bare(&self, frame: FramePtr, offset: u32) {
+                // SAFETY: FRAME-SLOT, promised by the caller, for the one slot written.
+                unsafe {
+                    match self {
+                        ValueRef::$unit => frame.write(Slot::at(offset), 1_u8),
+                        $(ValueRef::$plain(v) => frame.write(Slot::at(offset), *v),)*
+                        $(ValueRef::$view(v) => frame.write(Slot::at(offset), cembra_runtime::$view::new(v)),)*
+                        ValueRef::Missing | ValueRef::Composite(_) => {}
+                    }
+                }
+            }
+
+            /// Reads a scalar without presence.
+            ///
+            /// # Safety
+            /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
+            #[inline(always)]
+            pub(crate) unsafe fn read_bare(scalar: Scalar, frame: FramePtr, offset: u32) -> Self {
+                // SAFETY: FRAME-SLOT, promised by the caller, for the one slot read.
+                unsafe {
+                    match scalar {
+                        Scalar::WeakFloat => ValueRef::Float64(frame.read(Slot::at(offset))),
+                        Scalar::$unit => ValueRef::$unit,
+                        $(Scalar::$plain => {
+                            let stored = frame.read(Slot::<<$rust as Plain>::Stored>::at(offset));
+                            ValueRef::$plain(Plain::from_stored(stored))
+                        })*
+                        $(Scalar::$view => {
+                            ValueRef::$view(Cow::Borrowed(frame.read(Slot::<cembra_runtime::$view<'a>>::at(offset)).into()))
+                        })*
+                    }
+                }
+            }
+        }
+
+        impl<'a> From<&'a ScalarValue> for ValueRef<'a> {
+            #[inline]
+            fn from(value: &'a ScalarValue) -> Self {
+                match value {
+                    ScalarValue::$unit => ValueRef::$unit,
+                    ScalarValue::WeakFloat(v) => ValueRef::Float64(*v),
+                    $(ScalarValue::$plain(v) => ValueRef::$plain(*v),)*
+                    $(ScalarValue::$view(v) => ValueRef::$view(Cow::Borrowed(v)),)*
+                }
+            }
+        }
+
+        from_rust! { $($rust => |v| ValueRef::$plain(v);)* }
+    };
 }
 
-impl<'a> ValueRef<'a> {
-    /// The type of a scalar; none for what is missing or no scalar.
-    #[must_use]
-    pub fn scalar(&self) -> Option<Scalar> {
-        Some(match self {
-            ValueRef::Missing | ValueRef::Composite(_) => return None,
-            ValueRef::Unit => Scalar::Unit,
-            ValueRef::Boolean(_) => Scalar::Boolean,
-            ValueRef::Int32(_) => Scalar::Int32,
-            ValueRef::Int64(_) => Scalar::Int64,
-            ValueRef::UInt64(_) => Scalar::UInt64,
-            ValueRef::Float32(_) => Scalar::Float32,
-            ValueRef::Float64(_) => Scalar::Float64,
-            ValueRef::Text(_) => Scalar::Text,
-            ValueRef::Bytes(_) => Scalar::Bytes,
-        })
-    }
+macro_rules! from_rust {
+    ($($ty:ty => |$value:ident| $made:expr;)*) => { $(
+        impl<'a> From<$ty> for ValueRef<'a> {
+            fn from($value: $ty) -> Self { $made }
+        }
+        impl<'a> From<Option<$ty>> for ValueRef<'a> {
+            fn from(value: Option<$ty>) -> Self { value.map_or(ValueRef::Missing, ValueRef::from) }
+        }
+    )* };
+}
 
+for_each_scalar!(value_refs []);
+
+impl<'a> ValueRef<'a> {
     /// True if the value owns what its views would point to, and must be kept while they are read.
     #[must_use]
     pub fn is_owned(&self) -> bool {
@@ -67,24 +148,6 @@ impl<'a> ValueRef<'a> {
             ValueRef::Bytes(bytes) => matches!(bytes, Cow::Owned(_)),
             ValueRef::Composite(value) => matches!(value, Cow::Owned(_)),
             _ => false,
-        }
-    }
-
-    /// The value with everything it borrows copied.
-    #[must_use]
-    pub fn into_owned(self) -> ValueRef<'static> {
-        match self {
-            ValueRef::Missing => ValueRef::Missing,
-            ValueRef::Unit => ValueRef::Unit,
-            ValueRef::Boolean(v) => ValueRef::Boolean(v),
-            ValueRef::Int32(v) => ValueRef::Int32(v),
-            ValueRef::Int64(v) => ValueRef::Int64(v),
-            ValueRef::UInt64(v) => ValueRef::UInt64(v),
-            ValueRef::Float32(v) => ValueRef::Float32(v),
-            ValueRef::Float64(v) => ValueRef::Float64(v),
-            ValueRef::Text(v) => ValueRef::Text(Cow::Owned(v.into_owned())),
-            ValueRef::Bytes(v) => ValueRef::Bytes(Cow::Owned(v.into_owned())),
-            ValueRef::Composite(v) => ValueRef::Composite(Cow::Owned(v.into_owned())),
         }
     }
 
@@ -102,22 +165,10 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    #[inline(always)]
-    fn to_scalar(&self, scalar: Scalar) -> Option<ScalarValue> {
-        let value = match self {
-            ValueRef::Missing | ValueRef::Composite(_) => return None,
-            ValueRef::Unit => ScalarValue::Unit,
-            ValueRef::Boolean(v) => ScalarValue::Boolean(*v),
-            ValueRef::Int32(v) => ScalarValue::Int32(*v),
-            ValueRef::Int64(v) => ScalarValue::Int64(*v),
-            ValueRef::UInt64(v) => ScalarValue::UInt64(*v),
-            ValueRef::Float32(v) => ScalarValue::Float32(*v),
-            ValueRef::Float64(v) if scalar == Scalar::WeakFloat => ScalarValue::WeakFloat(*v),
-            ValueRef::Float64(v) => ScalarValue::Float64(*v),
-            ValueRef::Text(v) => ScalarValue::Text((&**v).into()),
-            ValueRef::Bytes(v) => ScalarValue::Bytes((&**v).into()),
-        };
-        (value.scalar() == scalar).then_some(value)
+    /// True for a value of this scalar type.
+    fn stands_for(&self, scalar: Scalar) -> bool {
+        let own = if scalar == Scalar::WeakFloat { Scalar::Float64 } else { scalar };
+        self.scalar() == Some(own)
     }
 
     /// Writes the value at `offset` as one of type `qtype`; false, and nothing written, if it is not one. Texts become views
@@ -141,7 +192,7 @@ impl<'a> ValueRef<'a> {
                 unsafe { frame.write(Slot::at(offset), 0_u8) };
                 true
             }
-            (_, QType::Scalar(scalar) | QType::Optional(scalar)) if self.scalar() == Some(scalar.representation()) => {
+            (_, QType::Scalar(scalar) | QType::Optional(scalar)) if self.stands_for(*scalar) => {
                 let inside = qtype.optional_value_offset();
                 // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional, its value at the documented
                 // offset; the type was just compared. A unit is its presence.
@@ -179,51 +230,6 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Writes a scalar without presence.
-    ///
-    /// # Safety
-    /// FRAME-SLOT and STRING-VIEW, as for `write_to`.
-    #[inline(always)]
-    pub(crate) unsafe fn write_bare(&self, frame: FramePtr, offset: u32) {
-        // SAFETY: FRAME-SLOT, promised by the caller, for the one slot written.
-        unsafe {
-            match self {
-                ValueRef::Unit => frame.write(Slot::at(offset), 1_u8),
-                ValueRef::Boolean(v) => frame.write(Slot::at(offset), *v),
-                ValueRef::Int32(v) => frame.write(Slot::at(offset), *v),
-                ValueRef::Int64(v) => frame.write(Slot::at(offset), *v),
-                ValueRef::UInt64(v) => frame.write(Slot::at(offset), *v),
-                ValueRef::Float32(v) => frame.write(Slot::at(offset), *v),
-                ValueRef::Float64(v) => frame.write(Slot::at(offset), *v),
-                ValueRef::Text(v) => frame.write(Slot::at(offset), Text::new(v)),
-                ValueRef::Bytes(v) => frame.write(Slot::at(offset), Bytes::new(v)),
-                ValueRef::Missing | ValueRef::Composite(_) => {}
-            }
-        }
-    }
-
-    /// Reads a scalar without presence.
-    ///
-    /// # Safety
-    /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
-    #[inline(always)]
-    pub(crate) unsafe fn read_bare(scalar: Scalar, frame: FramePtr, offset: u32) -> Self {
-        // SAFETY: FRAME-SLOT, promised by the caller, for the one slot read.
-        unsafe {
-            match scalar {
-                Scalar::Unit => ValueRef::Unit,
-                Scalar::Boolean => ValueRef::Boolean(frame.read(Slot::<u8>::at(offset)) != 0),
-                Scalar::Int32 => ValueRef::Int32(frame.read(Slot::at(offset))),
-                Scalar::Int64 => ValueRef::Int64(frame.read(Slot::at(offset))),
-                Scalar::UInt64 => ValueRef::UInt64(frame.read(Slot::at(offset))),
-                Scalar::Float32 => ValueRef::Float32(frame.read(Slot::at(offset))),
-                Scalar::Float64 | Scalar::WeakFloat => ValueRef::Float64(frame.read(Slot::at(offset))),
-                Scalar::Text => ValueRef::Text(frame.read(Slot::<Text<'a>>::at(offset)).as_str().into()),
-                Scalar::Bytes => ValueRef::Bytes(frame.read(Slot::<Bytes<'a>>::at(offset)).as_slice().into()),
-            }
-        }
-    }
-
     /// Reads a scalar without presence, as one of its own.
     ///
     /// # Safety
@@ -233,23 +239,6 @@ impl<'a> ValueRef<'a> {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         let value = unsafe { ValueRef::read_bare(scalar, frame, offset) };
         value.to_scalar(scalar).unwrap_or(ScalarValue::Unit)
-    }
-}
-
-impl<'a> From<&'a ScalarValue> for ValueRef<'a> {
-    #[inline]
-    fn from(value: &'a ScalarValue) -> Self {
-        match value {
-            ScalarValue::Unit => ValueRef::Unit,
-            ScalarValue::Boolean(v) => ValueRef::Boolean(*v),
-            ScalarValue::Int32(v) => ValueRef::Int32(*v),
-            ScalarValue::Int64(v) => ValueRef::Int64(*v),
-            ScalarValue::UInt64(v) => ValueRef::UInt64(*v),
-            ScalarValue::Float32(v) => ValueRef::Float32(*v),
-            ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => ValueRef::Float64(*v),
-            ScalarValue::Text(v) => ValueRef::Text(Cow::Borrowed(v)),
-            ScalarValue::Bytes(v) => ValueRef::Bytes(Cow::Borrowed(v)),
-        }
     }
 }
 
@@ -263,24 +252,7 @@ impl<'a> From<&'a Value> for ValueRef<'a> {
     }
 }
 
-macro_rules! from_rust {
-    ($($ty:ty => |$value:ident| $made:expr;)*) => { $(
-        impl<'a> From<$ty> for ValueRef<'a> {
-            fn from($value: $ty) -> Self { $made }
-        }
-        impl<'a> From<Option<$ty>> for ValueRef<'a> {
-            fn from(value: Option<$ty>) -> Self { value.map_or(ValueRef::Missing, ValueRef::from) }
-        }
-    )* };
-}
-
 from_rust! {
-    bool => |v| ValueRef::Boolean(v);
-    i32 => |v| ValueRef::Int32(v);
-    i64 => |v| ValueRef::Int64(v);
-    u64 => |v| ValueRef::UInt64(v);
-    f32 => |v| ValueRef::Float32(v);
-    f64 => |v| ValueRef::Float64(v);
     &'a str => |v| ValueRef::Text(v.into());
     String => |v| ValueRef::Text(v.into());
     &'a [u8] => |v| ValueRef::Bytes(v.into());

@@ -2,7 +2,7 @@
 //! a run, and nothing in its loop depends on which values are missing: a branch on that is guessed wrong as often as not.
 
 use crate::{ScalarValue, Value};
-use cembra_runtime::{FramePtr, QType, Scalar, Slot};
+use cembra_runtime::{FramePtr, Plain, QType, Scalar, Slot, for_each_scalar};
 use std::mem::MaybeUninit;
 
 /// The tag of `Value::Scalar`; those of `Value::Present` and `Value::Missing` follow.
@@ -102,20 +102,19 @@ impl ValueRun {
     /// FRAME-SLOT: values of the run's type were written to the slots, and the texts that they view are alive.
     #[inline]
     pub unsafe fn read(&self, frame: FramePtr, values: &mut Vec<Value>) {
-        // SAFETY: FRAME-SLOT, promised by the caller, for the types of the patterns.
-        unsafe {
-            match &self.qtype {
-                QType::Scalar(Scalar::Float64) => self.read_plain::<f64>(frame, values),
-                QType::Scalar(Scalar::Float32) => self.read_plain::<f32>(frame, values),
-                QType::Scalar(Scalar::Int64) => self.read_plain::<i64>(frame, values),
-                QType::Scalar(Scalar::Int32) => self.read_plain::<i32>(frame, values),
-                QType::Optional(Scalar::Float64) => self.read_optional::<f64>(frame, values),
-                QType::Optional(Scalar::Float32) => self.read_optional::<f32>(frame, values),
-                QType::Optional(Scalar::Int64) => self.read_optional::<i64>(frame, values),
-                QType::Optional(Scalar::Int32) => self.read_optional::<i32>(frame, values),
-                _ => self.read_others(frame, values),
-            }
+        macro_rules! of_each_number {
+            ([] $unit:ident $unit_rows:tt plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => {
+                match &self.qtype {
+                    $(
+                        QType::Scalar(Scalar::$plain) => self.read_plain::<$rust>(frame, values),
+                        QType::Optional(Scalar::$plain) => self.read_optional::<$rust>(frame, values),
+                    )*
+                    _ => self.read_others(frame, values),
+                }
+            };
         }
+        // SAFETY: FRAME-SLOT, promised by the caller, for the types of the patterns.
+        unsafe { for_each_scalar!(of_each_number []) }
     }
 
     /// Reads numbers.
@@ -123,9 +122,10 @@ impl ValueRun {
     /// # Safety
     /// FRAME-SLOT, as for `read`; `T` is the type.
     #[inline(always)]
-    unsafe fn read_plain<T: Copy + Into<Value>>(&self, frame: FramePtr, values: &mut Vec<Value>) {
+    unsafe fn read_plain<T: Plain + Into<Value>>(&self, frame: FramePtr, values: &mut Vec<Value>) {
         // SAFETY: FRAME-SLOT, promised by the caller.
-        values.extend(self.slots.iter().map(|slot| unsafe { frame.read(Slot::<T>::at(*slot)) }.into()));
+        let stored = |slot: &u32| unsafe { frame.read(Slot::<T::Stored>::at(*slot)) };
+        values.extend(self.slots.iter().map(|slot| T::from_stored(stored(slot)).into()));
     }
 
     /// Reads numbers that may be missing.
@@ -133,7 +133,7 @@ impl ValueRun {
     /// # Safety
     /// FRAME-SLOT, as for `read`; `T` is the type when present.
     #[inline(always)]
-    unsafe fn read_optional<T: Copy>(&self, frame: FramePtr, values: &mut Vec<Value>)
+    unsafe fn read_optional<T: Plain>(&self, frame: FramePtr, values: &mut Vec<Value>)
     where
         Option<T>: Into<Value>,
     {
@@ -142,8 +142,8 @@ impl ValueRun {
             // if it is present.
             unsafe {
                 let present = frame.read(Slot::<u8>::at(*slot)) != 0;
-                let value = frame.read(Slot::<MaybeUninit<T>>::at(*slot + size_of::<T>() as u32));
-                present.then(|| value.assume_init()).into()
+                let value = frame.read(Slot::<MaybeUninit<T::Stored>>::at(*slot + size_of::<T>() as u32));
+                present.then(|| T::from_stored(value.assume_init())).into()
             }
         }));
     }

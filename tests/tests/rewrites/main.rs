@@ -96,7 +96,8 @@ fn what_only_looks_like_a_pattern_stays() {
 
 /// Values at which rewrites go wrong.
 fn special_values(qtype: &QType) -> Vec<Value> {
-    let scalars: Vec<ScalarValue> = match qtype.scalar().expect("scalars") {
+    let scalar = qtype.scalar().expect("scalars");
+    let scalars: Vec<ScalarValue> = match scalar {
         Scalar::Unit => vec![ScalarValue::Unit],
         Scalar::Boolean => [false, true].map(ScalarValue::Boolean).into(),
         Scalar::Int32 => [0, 1, -1, 2, i32::MIN, i32::MAX].map(ScalarValue::Int32).into(),
@@ -111,9 +112,9 @@ fn special_values(qtype: &QType) -> Vec<Value> {
                 .map(ScalarValue::Float64)
                 .into()
         }
-        Scalar::UInt64 => [0, 1, 2, u64::MAX].map(ScalarValue::UInt64).to_vec(),
         Scalar::Bytes => [&b""[..], b"a", &[0xFF]].map(|bytes| ScalarValue::Bytes(bytes.into())).to_vec(),
         Scalar::Text => ["", "a", "b", "ä"].map(|text| ScalarValue::Text(text.into())).into(),
+        other => [0, 1, 2, u64::MAX].map(|bits| ScalarValue::from_bits(other, bits).expect("bits")).into(),
     };
     match qtype {
         QType::Optional(scalar) => scalars.into_iter().map(Value::Present).chain([Value::Missing(*scalar)]).collect(),

@@ -12,7 +12,7 @@ use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Code, Diagnostic, Value};
+use cembra_value::{Code, Diagnostic, ScalarValue, Value};
 use serde_json::{Map, Value as Object};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -98,7 +98,15 @@ impl Json {
                 Value::Tuple(fields) => fields.iter().map(|field| Json::object(&field.into())).collect(),
                 _ => Object::Null,
             },
-            _ => Object::Null,
+            other => match other.scalar().and_then(|scalar| other.to_value(&QType::Scalar(scalar))) {
+                Some(Value::Scalar(scalar)) => {
+                    let mut spelled = String::new();
+                    // Only memory could fail, and that stops the program.
+                    let _never_fails = scalar.write_spelled(&mut spelled);
+                    spelled.into()
+                }
+                _ => Object::Null,
+            },
         }
     }
 }
@@ -168,16 +176,13 @@ fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static>> {
     }
 }
 
+fn spelled(scalar: Scalar, text: &str) -> Option<ValueRef<'static>> {
+    ScalarValue::spelled(scalar, text).map(|value| Value::Scalar(value).into())
+}
+
 /// Digits are parsed as the type they are wanted in, so that each is rounded once.
 fn of_number(scalar: Scalar, digits: &str) -> Option<ValueRef<'static>> {
-    match scalar {
-        Scalar::Int32 => digits.parse::<i32>().ok().map(ValueRef::from),
-        Scalar::Int64 => digits.parse::<i64>().ok().map(ValueRef::from),
-        Scalar::UInt64 => digits.parse::<u64>().ok().map(ValueRef::from),
-        Scalar::Float32 => digits.parse::<f32>().ok().map(ValueRef::from),
-        Scalar::Float64 | Scalar::WeakFloat => digits.parse::<f64>().ok().map(ValueRef::from),
-        _ => None,
-    }
+    if scalar.is_number() { spelled(scalar, digits) } else { None }
 }
 
 fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>> {
@@ -192,6 +197,7 @@ fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>> {
         Scalar::Bytes => BASE64.decode(&*text).ok().map(ValueRef::from),
         Scalar::Float32 => float(&text).map(ValueRef::from),
         Scalar::Float64 | Scalar::WeakFloat => float(&text).map(|value| f64::from(value).into()),
+        _ if scalar.is_quoted() => spelled(scalar, &text),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The header of a model for programs in C and C++: its structs, with their layout asserted, and its functions, typed.
 
 use super::structs::{FieldType, Interface, Struct};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{MachineType, QType, Scalar};
 use std::fmt::Write as _;
 
 /// Writes the header.
@@ -75,34 +75,26 @@ fn comment(original: &str) -> String {
 fn type_name(interface: &Interface, ty: &FieldType) -> String {
     match ty {
         FieldType::Tuple(at) => format!("{}_{}", interface.name, interface.tuples[*at].name),
-        FieldType::Simple(qtype) => simple_name(qtype).to_owned(),
+        FieldType::Simple(qtype) => simple_name(qtype),
     }
 }
 
-fn simple_name(qtype: &QType) -> &'static str {
+fn simple_name(qtype: &QType) -> String {
     let scalar = qtype.scalar().unwrap_or(Scalar::Unit).representation();
     if qtype.is_optional() {
         return match scalar {
-            Scalar::Unit => "cembra_mask",
-            Scalar::Boolean => "cembra_optional_bool",
-            Scalar::Int32 => "cembra_optional_i32",
-            Scalar::Int64 => "cembra_optional_i64",
-            Scalar::UInt64 => "cembra_optional_u64",
-            Scalar::Float32 => "cembra_optional_f32",
-            Scalar::Float64 | Scalar::WeakFloat => "cembra_optional_f64",
-            Scalar::Text => "cembra_optional_text",
-            Scalar::Bytes => "cembra_optional_bytes",
+            Scalar::Unit => "cembra_mask".to_owned(),
+            scalar => format!("cembra_optional_{}", scalar.short_name()),
         };
     }
-    match scalar {
-        Scalar::Unit => "cembra_unit",
-        Scalar::Boolean => "bool",
-        Scalar::Int32 => "int32_t",
-        Scalar::Int64 => "int64_t",
-        Scalar::UInt64 => "uint64_t",
-        Scalar::Float32 => "float",
-        Scalar::Float64 | Scalar::WeakFloat => "double",
-        Scalar::Text => "cembra_text",
-        Scalar::Bytes => "cembra_bytes",
-    }
+    let fixed = match scalar.machine_type() {
+        Some(MachineType::Flag) => "bool",
+        Some(MachineType::I32) => "int32_t",
+        Some(MachineType::I64) if scalar.is_integer() => "int64_t",
+        Some(MachineType::I64) => "uint64_t",
+        Some(MachineType::F32) => "float",
+        Some(MachineType::F64) => "double",
+        None => return format!("cembra_{}", scalar.short_name()),
+    };
+    fixed.to_owned()
 }

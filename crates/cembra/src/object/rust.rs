@@ -100,15 +100,11 @@ fn type_name(interface: &Interface, ty: &FieldType) -> String {
 }
 
 fn simple_name(qtype: &QType) -> &'static str {
-    match qtype.scalar().unwrap_or(Scalar::Unit) {
+    match qtype.scalar().unwrap_or(Scalar::Unit).representation() {
         Scalar::Unit => "()",
-        Scalar::Boolean => "bool",
-        Scalar::Int32 => "i32",
-        Scalar::Int64 => "i64",
-        Scalar::UInt64 => "u64",
-        Scalar::Float32 => "f32",
-        Scalar::Float64 | Scalar::WeakFloat => "f64",
         Scalar::Text => "cembra_runtime::Text<'a>",
         Scalar::Bytes => "cembra_runtime::Bytes<'a>",
+        // A plain type has the short name that Rust has for it.
+        plain => plain.short_name(),
     }
 }

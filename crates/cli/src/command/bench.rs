@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
 use crate::source::ModelText;
 use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
+use cembra_runtime::MachineType;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::hint::black_box;
@@ -146,17 +147,20 @@ fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
 
 fn random_scalar(random: &mut fastrand::Rng, scalar: Scalar) -> ScalarValue {
     let number = random.f64() * 20.0 - 10.0;
+    let bits = match scalar.machine_type() {
+        Some(MachineType::Flag) => u64::from(random.bool()),
+        Some(MachineType::I32) => u64::from((number as i32).cast_unsigned()),
+        // An unsigned number is as small.
+        Some(MachineType::I64) if !scalar.representation().is_integer() => number.abs() as u64,
+        Some(MachineType::I64) => (number as i64).cast_unsigned(),
+        Some(MachineType::F32) => u64::from((number as f32).to_bits()),
+        Some(MachineType::F64) => number.to_bits(),
+        None => 0,
+    };
     match scalar {
-        Scalar::Unit => ScalarValue::Unit,
-        Scalar::Boolean => ScalarValue::Boolean(random.bool()),
-        Scalar::Int32 => ScalarValue::Int32(number as i32),
-        Scalar::Int64 => ScalarValue::Int64(number as i64),
-        Scalar::UInt64 => ScalarValue::UInt64(number.abs() as u64),
-        Scalar::Float32 => ScalarValue::Float32(number as f32),
-        Scalar::Float64 => ScalarValue::Float64(number),
-        Scalar::WeakFloat => ScalarValue::WeakFloat(number),
         Scalar::Bytes => ScalarValue::Bytes(random.choice([&b""[..], b"a", b"\xff"]).unwrap_or_default().into()),
         Scalar::Text => ScalarValue::Text(random.choice(["", "a", "female", "Torgersen"]).unwrap_or_default().into()),
+        _ => ScalarValue::from_bits(scalar, bits).unwrap_or(ScalarValue::Unit),
     }
 }
 

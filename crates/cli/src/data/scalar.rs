@@ -27,15 +27,11 @@ pub(crate) fn is_boolean(text: &str) -> bool {
 pub(crate) fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
     match scalar {
         Scalar::Unit => (text == "present").then_some(ScalarValue::Unit),
-        Scalar::Boolean => is_boolean(text).then(|| ScalarValue::Boolean(text == "true")),
-        Scalar::Int32 => text.parse().ok().map(ScalarValue::Int32),
-        Scalar::Int64 => text.parse().ok().map(ScalarValue::Int64),
-        Scalar::UInt64 => text.parse().ok().map(ScalarValue::UInt64),
-        Scalar::Float32 => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::Float32),
-        Scalar::Float64 => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::Float64),
-        Scalar::WeakFloat => text.parse().ok().filter(|_| is_number(text)).map(ScalarValue::WeakFloat),
         Scalar::Text => Some(ScalarValue::Text(text.into())),
         Scalar::Bytes => BASE64.decode(text).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
+        // The standard parser takes more than our numbers.
+        _ if scalar.is_float() && !is_number(text) => None,
+        _ => ScalarValue::spelled(scalar, text),
     }
 }
 
@@ -44,12 +40,10 @@ pub(crate) fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
     match scalar {
         Scalar::Unit => Some("a unit is written `present`"),
         Scalar::Boolean => Some("booleans are written `true` and `false`"),
-        Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat => {
-            // Whatever the standard parser takes beyond our numbers is some spelling of infinity or NaN.
-            found.parse::<f64>().is_ok().then_some("write `nan`, `inf` or `-inf`")
-        }
         Scalar::Bytes => Some("bytes are written in base64, padded with `=`"),
-        Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 | Scalar::Text => None,
+        // Whatever the standard parser takes beyond our numbers is some spelling of infinity or NaN.
+        _ if scalar.is_float() => found.parse::<f64>().is_ok().then_some("write `nan`, `inf` or `-inf`"),
+        _ => None,
     }
 }
 
@@ -57,14 +51,16 @@ pub(crate) fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
 pub(crate) fn print(value: &ScalarValue) -> String {
     match value {
         ScalarValue::Unit => "present".to_owned(),
-        ScalarValue::Boolean(v) => v.to_string(),
-        ScalarValue::Int32(v) => v.to_string(),
-        ScalarValue::Int64(v) => v.to_string(),
         ScalarValue::Float32(v) => print_float(f64::from(*v), v, v),
         ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => print_float(*v, v, v),
-        ScalarValue::UInt64(v) => v.to_string(),
         ScalarValue::Text(v) => v.to_string(),
         ScalarValue::Bytes(v) => BASE64.encode(v),
+        other => {
+            let mut spelled = String::new();
+            // Only memory could fail, and that stops the program.
+            let _never_fails = other.write_spelled(&mut spelled);
+            spelled
+        }
     }
 }
 

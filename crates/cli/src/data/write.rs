@@ -55,7 +55,7 @@ impl<W: Write> RowWriter<W> {
             }
             Format::Table => {
                 let header = flat_columns(columns).into_iter().map(|(name, qtype)| {
-                    let numeric = qtype.scalar().is_some_and(|scalar| scalar.is_numeric() || scalar == Scalar::UInt64);
+                    let numeric = qtype.scalar().is_some_and(Scalar::is_number);
                     let side = if numeric { CellAlignment::Right } else { CellAlignment::Left };
                     (escape_controls(&name), side)
                 });

@@ -216,6 +216,19 @@ impl<'s> Cursor<'s> {
     fn read_typed(&mut self, name: Option<TypeName>) -> Result<Option<Value>, Stop> {
         let word = self.advance().span;
         match name {
+            Some(TypeName::Of(QType::Scalar(scalar)))
+                if scalar.is_quoted() && self.token.kind == TokenKind::Text && self.token.span.start == word.end =>
+            {
+                let span = self.advance().span;
+                let text = match quoted::decode(self.text(span), span) {
+                    Ok(text) => text,
+                    Err(fault) => {
+                        self.report(fault.diagnostic());
+                        return Ok(None);
+                    }
+                };
+                Ok(self.spelled(scalar, &text, word.to(span)).map(Value::Scalar))
+            }
             Some(TypeName::Of(qtype)) => {
                 let qtype = self.optional_mark(qtype)?;
                 if self.token.kind == TokenKind::OpenCurly && !self.at_line_end() {
@@ -276,7 +289,15 @@ impl<'s> Cursor<'s> {
             }
             (Scalar::Text, TokenKind::Text) => return Ok(self.read_text()),
             (Scalar::Bytes, TokenKind::Bytes) => return Ok(self.read_bytes()),
-            _ if scalar.is_numeric() || scalar == Scalar::UInt64 => {
+            _ if scalar.is_quoted() => {
+                // Here it is not in quotes, and of whatever tokens it may be made.
+                let mut span = self.token.span;
+                while self.token.kind != TokenKind::CloseCurly && !ends_text(self.token.kind) && !self.at_line_end() {
+                    span = span.to(self.advance().span);
+                }
+                return Ok(self.spelled(scalar, self.text(span), span));
+            }
+            _ if scalar.is_number() => {
                 let sign = self.token.span;
                 let signed = matches!(kind, TokenKind::Minus | TokenKind::Plus);
                 if signed {
@@ -290,6 +311,19 @@ impl<'s> Cursor<'s> {
             _ => {}
         }
         Err(self.unexpected(&format!("a value of type {scalar}")))
+    }
+
+    /// The value that a text spells, if it is one of the type; else the problem is recorded.
+    fn spelled(&mut self, scalar: Scalar, text: &str, span: Span) -> Option<ScalarValue> {
+        let value = ScalarValue::spelled(scalar, text);
+        if value.is_none() {
+            let message = format!("`{}` is no {scalar}", Excerpt::quoted(text));
+            let problem = Diagnostic::new(Code::Literal, message).at(span);
+            // The smallest number is a value of every type, and shows how values are written.
+            let example = ScalarValue::from_bits(scalar, 0).map(|value| print_value(&Value::Scalar(value)));
+            self.report(example.into_iter().fold(problem, |problem, form| problem.hint(format!("as in `{form}`"))));
+        }
+        value
     }
 
     /// Reads a number, to which the minus at `minus` belongs.
@@ -459,7 +493,13 @@ fn write_scalar(out: &mut String, value: &ScalarValue) {
             return out.push('}');
         }
         ScalarValue::Int64(_) | ScalarValue::UInt64(_) => scalar.short_name(),
-        ScalarValue::Int32(_) | ScalarValue::Boolean(_) | ScalarValue::Text(_) | ScalarValue::Bytes(_) => "",
+        _ if scalar.is_quoted() => {
+            out.push_str(scalar.short_name());
+            out.push('"');
+            write_bare(out, value);
+            return out.push('"');
+        }
+        _ => "",
     };
     write_bare(out, value);
     out.push_str(suffix);
@@ -469,10 +509,6 @@ fn write_scalar(out: &mut String, value: &ScalarValue) {
 fn write_bare(out: &mut String, value: &ScalarValue) {
     let _never_fails = match value {
         ScalarValue::Unit => Ok(()),
-        ScalarValue::Boolean(v) => write!(out, "{v}"),
-        ScalarValue::Int32(v) => write!(out, "{v}"),
-        ScalarValue::Int64(v) => write!(out, "{v}"),
-        ScalarValue::UInt64(v) => write!(out, "{v}"),
         ScalarValue::Bytes(bytes) => write!(out, "b\"{}\"", bytes.escape_ascii()),
         ScalarValue::Float32(v) if v.is_nan() => match v.abs().to_bits() == f32::NAN.to_bits() {
             true => out.write_str(if v.is_sign_negative() { "-nan" } else { "nan" }),
@@ -491,6 +527,7 @@ fn write_bare(out: &mut String, value: &ScalarValue) {
             quoted::write(out, text);
             Ok(())
         }
+        spelled => spelled.write_spelled(out),
     };
 }
 

@@ -115,13 +115,10 @@ pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<S
     let suffix = match suffix {
         "" => None,
         _ if digits == "0" && suffix.starts_with(['x', 'X', 'b', 'o']) => return Err(Misread::Radix),
-        _ => {
-            match Scalar::ALL.into_iter().find(|s| (s.is_numeric() || *s == Scalar::UInt64) && s.short_name() == suffix)
-            {
-                Some(scalar) if scalar != Scalar::WeakFloat => Some(scalar),
-                _ => return Err(if suffix.starts_with('_') { Misread::Separator } else { Misread::Suffix }),
-            }
-        }
+        _ => match Scalar::ALL.into_iter().find(|scalar| scalar.is_number() && scalar.short_name() == suffix) {
+            Some(scalar) if scalar != Scalar::WeakFloat => Some(scalar),
+            _ => return Err(if suffix.starts_with('_') { Misread::Separator } else { Misread::Suffix }),
+        },
     };
     let digits = without_separators(digits).ok_or(Misread::Separator)?;
     if let (Some(want), Some(suffix)) = (want, suffix)

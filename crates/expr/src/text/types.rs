@@ -53,14 +53,38 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
 
 /// True if the word is reserved for a type.
 pub(super) fn is_reserved(word: &str) -> bool {
-    // Most words are neither capital and long, nor short and begin like a type: they need no search.
+    // Most words are neither capital and long, nor begin like a type and are as long as one: they need no search.
     let may_be = match word.as_bytes() {
         [b'A'..=b'Z', ..] => word.len() >= 4,
-        [b'u' | b'b' | b'i' | b'f' | b't', ..] => matches!(word.len(), 3..=5),
+        [first, ..] => FIRST & bit(*first as usize) != 0 && LENGTHS & bit(word.len()) != 0,
         _ => false,
     };
     may_be && named(word).is_some()
 }
+
+const fn bit(at: usize) -> u128 {
+    if at < 128 { 1 << at } else { 0 }
+}
+
+/// The first bytes of the short names of types.
+const FIRST: u128 = {
+    let (mut at, mut set) = (0, 0);
+    while at < Scalar::ALL.len() {
+        set |= bit(Scalar::ALL[at].short_name().as_bytes()[0] as usize);
+        at += 1;
+    }
+    set
+};
+
+/// The lengths of the short names of types.
+const LENGTHS: u128 = {
+    let (mut at, mut set) = (0, 0);
+    while at < Scalar::ALL.len() {
+        set |= bit(Scalar::ALL[at].short_name().len());
+        at += 1;
+    }
+    set
+};
 
 /// The names of a named tuple that is being read, and where they stand.
 #[derive(Default)]
@@ -216,8 +240,7 @@ impl<'s> Cursor<'s> {
                 let mut problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).at(start);
                 problem = match named(&word.to_ascii_uppercase()).or_else(|| named(&word.to_ascii_lowercase())) {
                     Some(TypeName::Of(qtype)) => problem.hint(format!("did you mean `{}`?", print_type(&qtype))),
-                    _ => problem
-                        .hint("the types are `unit`, `bool`, `i32`, `i64`, `f32`, `f64` and `text`, `T?` and `(A, B)`"),
+                    _ => problem.hint(the_types()),
                 };
                 Err(self.stop(problem))
             }
@@ -281,8 +304,14 @@ impl<'s> Cursor<'s> {
 
 /// The problem of a type that is not known yet.
 pub(super) fn not_yet(word: &str) -> Diagnostic {
-    Diagnostic::new(Code::UnknownName, format!("the type `{word}` is not known yet"))
-        .hint("the types are `unit`, `bool`, `i32`, `i64`, `f32`, `f64` and `text`, `T?` and `(A, B)`")
+    Diagnostic::new(Code::UnknownName, format!("the type `{word}` is not known yet")).hint(the_types())
+}
+
+/// The types there are, for a hint; a type without a short name is not for everyday use.
+fn the_types() -> String {
+    let short = Scalar::ALL.into_iter().map(Scalar::short_name).filter(|name| name.starts_with(char::is_lowercase));
+    let names: Vec<String> = short.map(|name| format!("`{name}`")).collect();
+    format!("the types are {}, `T?` and `(A, B)`", names.join(", "))
 }
 
 /// Writes a type as the text language does: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.

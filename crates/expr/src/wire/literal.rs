@@ -1,7 +1,7 @@
 //! Literals of the binary form: values as a flat list of parts, a tuple before its fields.
 
 use super::assembly::Assembly;
-use super::messages::{FieldNames, Literal, Part, PartKind, Scalar, ScalarKind};
+use super::messages::{FieldNames, Literal, Part, PartKind, Scalar};
 use crate::text::print_type;
 use cembra_runtime::{Fields, Names, QType};
 use cembra_value::{Diagnostic, Limit, Limits, ScalarValue, Value};
@@ -35,19 +35,7 @@ pub(super) fn write(value: &Value) -> Literal {
 }
 
 fn write_scalar(value: &ScalarValue) -> Scalar {
-    let kind = match value {
-        ScalarValue::Unit => ScalarKind::Unit(()),
-        ScalarValue::Boolean(v) => ScalarKind::Boolean(*v),
-        ScalarValue::Int32(v) => ScalarKind::Int32(*v),
-        ScalarValue::Int64(v) => ScalarKind::Int64(*v),
-        ScalarValue::UInt64(v) => ScalarKind::UInt64(*v),
-        ScalarValue::Float32(v) => ScalarKind::Float32(*v),
-        ScalarValue::Float64(v) => ScalarKind::Float64(*v),
-        ScalarValue::WeakFloat(v) => ScalarKind::WeakFloat(*v),
-        ScalarValue::Text(v) => ScalarKind::Text(v.to_string()),
-        ScalarValue::Bytes(v) => ScalarKind::Bytes(v.to_vec()),
-    };
-    Scalar { kind: Some(kind) }
+    Scalar { value: Some(value.clone()) }
 }
 
 /// A tuple whose fields are being read.
@@ -138,17 +126,5 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
 }
 
 fn read_scalar(scalar: Scalar, assembly: &Assembly<'_>) -> Result<ScalarValue, Diagnostic> {
-    Ok(match scalar.kind {
-        Some(ScalarKind::Unit(())) => ScalarValue::Unit,
-        Some(ScalarKind::Boolean(v)) => ScalarValue::Boolean(v),
-        Some(ScalarKind::Int32(v)) => ScalarValue::Int32(v),
-        Some(ScalarKind::Int64(v)) => ScalarValue::Int64(v),
-        Some(ScalarKind::UInt64(v)) => ScalarValue::UInt64(v),
-        Some(ScalarKind::Float32(v)) => ScalarValue::Float32(v),
-        Some(ScalarKind::Float64(v)) => ScalarValue::Float64(v),
-        Some(ScalarKind::WeakFloat(v)) => ScalarValue::WeakFloat(v),
-        Some(ScalarKind::Text(v)) => ScalarValue::Text(v.into()),
-        Some(ScalarKind::Bytes(v)) => ScalarValue::Bytes(v.into()),
-        None => return Err(assembly.damaged_node("its value is of no type")),
-    })
+    scalar.value.ok_or_else(|| assembly.damaged_node("its value is of no type"))
 }

@@ -4,6 +4,12 @@
 //! Nodes are kept in columns, not as a message each: a node of a long model takes a few bytes in the file and no memory
 //! of its own while it is read. Names stand once in the file, and nodes refer to them by position.
 
+use cembra_runtime::{Plain, for_each_scalar};
+use cembra_value::ScalarValue;
+use prost::DecodeError;
+use prost::bytes::{Buf, BufMut};
+use prost::encoding::{self, DecodeContext, WireType};
+
 /// What is read first, of a file of any version.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Header {
@@ -142,32 +148,86 @@ pub(super) struct FieldNames {
     pub(super) names: Vec<String>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+/// A present scalar: one field, whose number says of which type it is. Numbers and codecs are those of the table of scalar
+/// types.
+#[derive(Clone, PartialEq, Default, Debug)]
 pub(super) struct Scalar {
-    #[prost(oneof = "ScalarKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
-    pub(super) kind: Option<ScalarKind>,
+    pub(super) value: Option<ScalarValue>,
 }
 
-#[derive(Clone, PartialEq, prost::Oneof)]
-pub(super) enum ScalarKind {
-    #[prost(message, tag = "1")]
-    Unit(()),
-    #[prost(bool, tag = "2")]
-    Boolean(bool),
-    #[prost(sint32, tag = "3")]
-    Int32(i32),
-    #[prost(sint64, tag = "4")]
-    Int64(i64),
-    #[prost(uint64, tag = "5")]
-    UInt64(u64),
-    #[prost(float, tag = "6")]
-    Float32(f32),
-    #[prost(double, tag = "7")]
-    Float64(f64),
-    #[prost(double, tag = "8")]
-    WeakFloat(f64),
-    #[prost(string, tag = "9")]
-    Text(String),
-    #[prost(bytes = "vec", tag = "10")]
-    Bytes(Vec<u8>),
+macro_rules! scalar_messages {
+    (
+        []
+        unit { $(#[$unit_doc:meta])* $unit:ident { $un:tt, $us:tt, $uk:tt, $um:tt, message = $unit_tag:literal } }
+        plain { $($(#[$doc:meta])* $plain:ident($rust:ty) {
+            $n:tt, $s:tt, $k:ident $(like $l:ident)?, $m:expr, $codec:ident = $tag:literal
+        })* }
+        weak { $($(#[$weak_doc:meta])* $weak:ident($weak_rust:ty) {
+            $wn:tt, $ws:tt, $wk:ident $(like $wl:ident)?, $wm:expr, $weak_codec:ident = $weak_tag:literal
+        })* }
+        view { $($(#[$view_doc:meta])* $view:ident($viewed:ty) {
+            $vn:tt, $vs:tt, $vk:ident, $vm:expr, $view_codec:ident = $view_tag:literal
+        })* }
+    ) => {
+        impl prost::Message for Scalar {
+            fn encode_raw(&self, buf: &mut impl BufMut) {
+                match &self.value {
+                    None => {}
+                    Some(ScalarValue::$unit) => encoding::message::encode($unit_tag, &(), buf),
+                    $(Some(ScalarValue::$plain(v)) => encoding::$codec::encode($tag, &v.raw(), buf),)*
+                    $(Some(ScalarValue::$weak(v)) => encoding::$weak_codec::encode($weak_tag, &v.raw(), buf),)*
+                    $(Some(ScalarValue::$view(v)) => encoding::$view_codec::encode($view_tag, &(&**v).to_owned(), buf),)*
+                }
+            }
+
+            fn merge_field(
+                &mut self,
+                tag: u32,
+                wire_type: WireType,
+                buf: &mut impl Buf,
+                ctx: DecodeContext,
+            ) -> Result<(), DecodeError> {
+                // As in any such message, the last of several fields counts.
+                self.value = Some(match tag {
+                    $unit_tag => {
+                        encoding::message::merge(wire_type, &mut (), buf, ctx)?;
+                        ScalarValue::$unit
+                    }
+                    $($tag => {
+                        let mut raw = Default::default();
+                        encoding::$codec::merge(wire_type, &mut raw, buf, ctx)?;
+                        ScalarValue::$plain(Plain::from_raw(raw))
+                    })*
+                    $($weak_tag => {
+                        let mut raw = Default::default();
+                        encoding::$weak_codec::merge(wire_type, &mut raw, buf, ctx)?;
+                        ScalarValue::$weak(Plain::from_raw(raw))
+                    })*
+                    $($view_tag => {
+                        let mut owned = <$viewed as ToOwned>::Owned::default();
+                        encoding::$view_codec::merge(wire_type, &mut owned, buf, ctx)?;
+                        ScalarValue::$view(owned.into())
+                    })*
+                    _ => return encoding::skip_field(wire_type, tag, buf, ctx),
+                });
+                Ok(())
+            }
+
+            fn encoded_len(&self) -> usize {
+                match &self.value {
+                    None => 0,
+                    Some(ScalarValue::$unit) => encoding::message::encoded_len($unit_tag, &()),
+                    $(Some(ScalarValue::$plain(v)) => encoding::$codec::encoded_len($tag, &v.raw()),)*
+                    $(Some(ScalarValue::$weak(v)) => encoding::$weak_codec::encoded_len($weak_tag, &v.raw()),)*
+                    $(Some(ScalarValue::$view(v)) => encoding::$view_codec::encoded_len($view_tag, &(&**v).to_owned()),)*
+                }
+            }
+
+            fn clear(&mut self) {
+                self.value = None;
+            }
+        }
+    };
 }
+
+for_each_scalar!(scalar_messages []);

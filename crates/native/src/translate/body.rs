@@ -5,8 +5,8 @@
 use crate::emit::{FunctionState, Held, Memory, memory, region};
 use cembra_plan::{Base, Place, Plan, ValueId};
 use cembra_record::{Datum, MachineValue, Outline, Presence, ScopedValueMap, Values};
-use cembra_runtime::QType;
-use cembra_value::{ScalarValue, Value};
+use cembra_runtime::{MachineType, QType, Scalar};
+use cembra_value::Value;
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
@@ -128,17 +128,16 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         let qtype = literal.qtype();
         match literal {
             Value::Scalar(v) | Value::Present(v) => {
-                let ins = self.builder.ins();
-                MachineValue::present(match v {
-                    ScalarValue::Unit => Datum::Nothing,
-                    ScalarValue::Boolean(v) => Datum::Flag(ins.iconst(types::I8, i64::from(*v))),
-                    ScalarValue::Int32(v) => Datum::Num(ins.iconst(types::I32, i64::from(v.cast_unsigned()))),
-                    ScalarValue::Int64(v) => Datum::Num(ins.iconst(types::I64, *v)),
-                    ScalarValue::UInt64(v) => Datum::Num(ins.iconst(types::I64, v.cast_signed())),
-                    ScalarValue::Float32(v) => Datum::Num(ins.f32const(*v)),
-                    ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => Datum::Num(ins.f64const(*v)),
+                let (bits, ins) = (v.bits(), self.builder.ins());
+                MachineValue::present(match v.scalar().machine_type() {
+                    Some(MachineType::Flag) => Datum::Flag(ins.iconst(types::I8, bits.cast_signed())),
+                    Some(MachineType::I32) => Datum::Num(ins.iconst(types::I32, bits.cast_signed())),
+                    Some(MachineType::I64) => Datum::Num(ins.iconst(types::I64, bits.cast_signed())),
+                    Some(MachineType::F32) => Datum::Num(ins.f32const(f32::from_bits(bits as u32))),
+                    Some(MachineType::F64) => Datum::Num(ins.f64const(f64::from_bits(bits))),
+                    None if v.scalar() == Scalar::Unit => Datum::Nothing,
                     // The frame's template holds a view of the text: code with an address in it could not be moved.
-                    ScalarValue::Text(_) | ScalarValue::Bytes(_) => {
+                    None => {
                         let inside = qtype.optional_value_offset().unwrap_or(0);
                         let from = self.memory(Place { offset: place.offset + inside, ..place });
                         memory::load(self.builder, &QType::TEXT, from).datum

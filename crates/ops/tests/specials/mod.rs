@@ -65,7 +65,7 @@ pub(crate) fn specials(scalar: Scalar) -> Vec<ScalarValue> {
         f32::NEG_INFINITY,
         f32::NAN,
     ];
-    match scalar {
+    let of_representation = match scalar.representation() {
         Scalar::Unit => vec![ScalarValue::Unit],
         Scalar::Boolean => vec![ScalarValue::Boolean(false), ScalarValue::Boolean(true)],
         Scalar::Int32 => [0, 1, -1, 2, -2, 3, -7, 10, 65536, 46341, i32::MAX, i32::MIN, i32::MIN + 1]
@@ -76,7 +76,6 @@ pub(crate) fn specials(scalar: Scalar) -> Vec<ScalarValue> {
             .to_vec(),
         Scalar::Float32 => f32s.map(ScalarValue::Float32).to_vec(),
         Scalar::Float64 => f64s.map(ScalarValue::Float64).to_vec(),
-        Scalar::WeakFloat => f64s.map(ScalarValue::WeakFloat).to_vec(),
         Scalar::UInt64 => [
             0,
             1,
@@ -95,5 +94,8 @@ pub(crate) fn specials(scalar: Scalar) -> Vec<ScalarValue> {
         .to_vec(),
         Scalar::Bytes => [&b""[..], b"a", b"ab", &[0xFF, 0]].map(|b| ScalarValue::Bytes(b.into())).to_vec(),
         Scalar::Text => ["", "a", "ab", "b", "\u{e9}", "\u{1f600}"].map(|t| ScalarValue::Text(t.into())).to_vec(),
-    }
+        made => unreachable!("{made} represents itself"),
+    };
+    let made = |value: ScalarValue| ScalarValue::from_bits(scalar, value.bits()).unwrap_or(value);
+    of_representation.into_iter().map(made).collect()
 }
