@@ -6,6 +6,7 @@
 
 mod arena;
 mod c_interface;
+mod calendar;
 mod cancellation;
 mod code_memory;
 pub mod compare;
@@ -27,6 +28,7 @@ mod standalone;
 mod text;
 
 pub use arena::Arena;
+pub use calendar::{Date, Misspelled, Timestamp};
 pub use cancellation::Cancellation;
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};

@@ -37,6 +37,10 @@ macro_rules! for_each_scalar {
                 Float32(f32) { "FLOAT32", "f32", Float, Some(F32), float = 6 }
                 /// IEEE 754 binary64.
                 Float64(f64) { "FLOAT64", "f64", Float, Some(F64), double = 7 }
+                /// A day of the Gregorian calendar. Arolla has no such type.
+                Date($crate::Date) { "DATE", "date", Moment like Int32, Some(I32), sint32 = 11 }
+                /// A moment, to the microsecond. Arolla has no such type.
+                Timestamp($crate::Timestamp) { "TIMESTAMP", "timestamp", Moment like Int64, Some(I64), sint64 = 12 }
             }
             weak {
                 /// The bits and arithmetic of `Float64`; takes on the float type of whatever it meets.
@@ -60,6 +64,7 @@ enum Kind {
     Integer,
     Unsigned,
     Float,
+    Moment,
     String,
 }
 

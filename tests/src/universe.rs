@@ -35,7 +35,8 @@ pub fn unlisted(listed: &[(String, SignatureCase)]) -> Vec<Unlisted> {
 
 /// The types cembra has among those that were tried for an operator of this arity.
 fn tried(name: &str, arity: usize) -> Vec<Vec<QType>> {
-    let plain: Vec<QType> = Scalar::ALL.into_iter().map(QType::Scalar).collect();
+    // Dates and timestamps are cembra's own, so nobody tried them.
+    let plain: Vec<QType> = Scalar::ALL.into_iter().filter(|s| !s.is_quoted()).map(QType::Scalar).collect();
     let all = with_optional(&plain);
     let numbers: Vec<QType> = Scalar::ALL.into_iter().filter(|s| s.is_numeric()).map(QType::Scalar).collect();
     let choices = match (name, arity) {

@@ -277,7 +277,7 @@ fn every_type_has_the_layout_that_the_header_says() {
     if !has_c_compiler() {
         return;
     }
-    let scalars = ["unit", "bool", "i32", "i64", "u64", "f32", "f64", "text", "bytes"];
+    let scalars = ["unit", "bool", "i32", "i64", "u64", "f32", "f64", "date", "timestamp", "text", "bytes"];
     let mut source = String::new();
     for (at, scalar) in scalars.iter().enumerate() {
         source += &format!("input a{at}: bool\ninput b{at}: {scalar}\ninput c{at}: {scalar}?\n");

@@ -17,7 +17,7 @@ use sealed::Sealed;
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
-    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Optional` or `Option` of these, `Mask`, `&str`, `String`, and `Option` of the two"
+    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `&str`, `String`, and `Option` of the two"
 )]
 pub trait InputValue: Sealed {
     /// Its QType.
@@ -37,7 +37,7 @@ pub trait InputValue: Sealed {
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
-    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Optional` or `Option` of these, `Mask`, `String` and `Option<String>`"
+    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `String` and `Option<String>`"
 )]
 pub trait OutputValue: Sized + Sealed {
     /// Its QType.
@@ -140,8 +140,8 @@ impl OutputField {
 
 /// A struct that a model reads. Derive it; `()` is the one without fields.
 ///
-/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are read in place, and `Option`
-/// of these, `String`, `&str` and `Option` of the two, which are moved through the frame.
+/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Optional`] of these
+/// and [`Mask`], which are read in place, and `Option` of these, `String`, `&str` and `Option` of the two, which are moved through the frame.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct.
@@ -152,8 +152,8 @@ pub unsafe trait Input {
 
 /// A struct, or a single value, that a model writes. Derive it for structs; `()` is the one without fields.
 ///
-/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Optional`] of these and [`Mask`], which are written in
-/// place, and `Option` of these, `String` and `Option<String>`, which are moved through the frame.
+/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Optional`] of
+/// these and [`Mask`], which are written in place, and `Option` of these, `String` and `Option<String>`, which are moved through the frame.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct, and every field has an entry. Types

@@ -6,11 +6,11 @@
 use crate::direct::{Register, RegisterFn, Weak, direct, next_bit};
 use crate::work::Work;
 use crate::{KernelData, Lower, OperandType, Overload};
-use cembra_runtime::{Bytes, Call, Context, Fault, FramePtr, RegisterResult, Scalar, Slot, Text};
+use cembra_runtime::{Bytes, Call, Context, Date, Fault, FramePtr, RegisterResult, Scalar, Slot, Text, Timestamp};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Text`, `Bytes`, and
+/// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Text`, `Bytes`, and
 /// `Option` of each. Implemented here for all of them and nowhere else.
 pub trait Repr: Copy + Register + Work {
     /// Its QType.
@@ -145,6 +145,8 @@ repr! {
     f64, Float64, f64, 8, |v| v, |v| v;
     Weak, WeakFloat, f64, 8, |v| Weak(v), |v| v.0;
     u64, UInt64, u64, 8, |v| v, |v| v;
+    Date, Date, Date, 4, |v| v, |v| v;
+    Timestamp, Timestamp, Timestamp, 8, |v| v, |v| v;
     Text<'static>, Text, Text<'static>, 8, |v| v, |v| v;
     Bytes<'static>, Bytes, Bytes<'static>, 8, |v| v, |v| v;
 }

@@ -45,7 +45,7 @@ impl Values<Part> for Outside {
 fn plan_of(text: &str) -> (Plan, Binding) {
     let program = parse(text, Registry::standard(), &Limits::default()).expect("a model");
     let prepared = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
-    let plan = build(&prepared, &Budget::default()).expect("a plan");
+    let plan = build(&prepared.placed().expect("every pass"), &Budget::default()).expect("a plan");
     let binding = plan.frame_binding();
     (plan, binding)
 }

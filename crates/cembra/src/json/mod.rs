@@ -352,11 +352,15 @@ impl Listener<Map<String, Object>> for Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Date, Timestamp};
     use serde_json::json;
 
     #[test]
     fn values_go_to_json_and_back() {
-        let cases: [(ValueRef<'_>, Object, Scalar); 11] = [
+        let cases: [(ValueRef<'_>, Object, Scalar); 14] = [
+            (Date(20_777).into(), json!("2026-11-20"), Scalar::Date),
+            (Date(i32::MAX).into(), json!("2147483647"), Scalar::Date),
+            (Timestamp(-1).into(), json!("1969-12-31T23:59:59.999999Z"), Scalar::Timestamp),
             (ValueRef::Unit, json!(true), Scalar::Unit),
             (false.into(), json!(false), Scalar::Boolean),
             (7_i32.into(), json!(7), Scalar::Int32),
@@ -390,6 +394,9 @@ mod tests {
             (Scalar::Bytes, json!("light!")),
             (Scalar::Unit, json!(false)),
             (Scalar::Boolean, json!(null)),
+            (Scalar::Date, json!(20_777)),
+            (Scalar::Date, json!("20777")),
+            (Scalar::Timestamp, json!("2026-11-20")),
         ];
         for (scalar, object) in cases {
             assert_eq!(Json::scalar(scalar, &object), None, "{object}");

@@ -211,7 +211,9 @@ fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
             None => out.write_all(b"null"),
             Some(ScalarValue::Unit) => out.write_all(b"true"),
             Some(ScalarValue::Text(text)) => out.write_all(json_text(text).as_bytes()),
-            Some(bytes @ ScalarValue::Bytes(_)) => out.write_all(json_text(&scalar::print(bytes)).as_bytes()),
+            Some(value) if value.scalar().is_string() || value.scalar().is_quoted() => {
+                out.write_all(json_text(&scalar::print(value)).as_bytes())
+            }
             Some(scalar) if scalar.scalar().is_float() => out.write_all(json_float(&scalar::print(scalar)).as_bytes()),
             Some(scalar) => out.write_all(scalar::print(scalar).as_bytes()),
         },

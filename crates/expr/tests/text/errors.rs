@@ -250,7 +250,7 @@ fn literals() {
 
 #[test]
 fn types() {
-    let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `bytes`, `text`, `T?` and `(A, B)`";
+    let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `bytes`, `text`, `T?` and `(A, B)`";
     let code = Code::UnknownName;
     one(
         "core.cast(x, DENSE_ARRAY_INT32)",

@@ -1,7 +1,7 @@
 //! Random values and programs, for every test that writes programs and reads them back.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
-use cembra_runtime::{Fields, Names, QType, Scalar, Shape};
+use cembra_runtime::{Date, Fields, Names, QType, Scalar, Shape, Timestamp};
 use cembra_value::{ScalarValue, Value};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
@@ -14,6 +14,11 @@ fn scalar() -> impl Strategy<Value = ScalarValue> {
         any::<i64>().prop_map(ScalarValue::Int64),
         (-3_i64..4).prop_map(ScalarValue::Int64),
         any::<u64>().prop_map(ScalarValue::UInt64),
+        any::<i32>().prop_map(|days| ScalarValue::Date(Date(days))),
+        any::<i64>().prop_map(|micros| ScalarValue::Timestamp(Timestamp(micros))),
+        // Of years that have texts.
+        any::<i16>().prop_map(|days| ScalarValue::Date(Date(days.into()))),
+        any::<i32>().prop_map(|micros| ScalarValue::Timestamp(Timestamp(micros.into()))),
         prop::collection::vec(any::<u8>(), 0..6).prop_map(|bytes| ScalarValue::Bytes(bytes.into())),
         any::<u32>().prop_map(|bits| ScalarValue::Float32(f32::from_bits(bits))),
         any::<u64>().prop_map(|bits| ScalarValue::Float64(f64::from_bits(bits))),

@@ -1,0 +1,434 @@
+//! Days and moments: the values of DATE and TIMESTAMP, how they are written, and their parts. The calendar is the Gregorian
+//! one, also for the years before there was one; there are no leap seconds and no time zones but UTC.
+//!
+//! What is here works with whole numbers only. The rules of operators state the calendar again, in another way.
+
+use crate::Plain;
+use std::fmt;
+use std::str::FromStr;
+
+/// A `DATE`: days since 1970-01-01, as Arrow has them. All of an `i32` are dates; those of the years 1 to 9999 have a text.
+///
+/// ```
+/// use cembra_runtime::Date;
+///
+/// let date: Date = "2026-11-20".parse()?;
+/// assert_eq!((date, date.civil()), (Date(20_777), (2026, 11, 20)));
+/// assert_eq!(date.to_string(), "2026-11-20");
+/// # Ok::<(), cembra_runtime::Misspelled>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct Date(pub i32);
+
+/// A `TIMESTAMP`: microseconds since 1970-01-01T00:00:00Z, as Arrow has them. All of an `i64` are timestamps; those of the
+/// years 1 to 9999 have a text.
+///
+/// ```
+/// use cembra_runtime::{Date, Timestamp};
+///
+/// let moment: Timestamp = "2026-11-20T10:15:00.5Z".parse()?;
+/// assert_eq!((moment.date(), moment.time()), (Date(20_777), (10, 15, 0, 500_000)));
+/// assert_eq!(moment.to_string(), "2026-11-20T10:15:00.5Z");
+/// # Ok::<(), cembra_runtime::Misspelled>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct Timestamp(pub i64);
+
+/// A text is no date, or no timestamp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Misspelled;
+
+impl fmt::Display for Misspelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("neither a date as 2026-11-20 nor a timestamp as 2026-11-20T10:15:00Z, of the years 0001 to 9999")
+    }
+}
+
+impl std::error::Error for Misspelled {}
+
+/// Days from 0000-03-01, where cycles of 400 years begin, to 1970-01-01.
+const SHIFT: i64 = 719_468;
+const DAYS_OF_400_YEARS: i64 = 146_097;
+
+impl Date {
+    /// 0001-01-01, the first that has a text.
+    pub const FIRST: Date = Date(-719_162);
+    /// 9999-12-31, the last that has a text.
+    pub const LAST: Date = Date(2_932_896);
+    /// The last whose midnight is a timestamp; the first is as far from 1970.
+    pub const LAST_WITH_MIDNIGHT: Date = Date(106_751_991);
+
+    /// The day of a year, a month from 1 and a day from 1; none if there is no such day, or it is more than `i32` days away.
+    #[must_use]
+    pub fn of(year: i32, month: u32, day: u32) -> Option<Date> {
+        if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+            return None;
+        }
+        // Counted from March, the day that some years lack is the last of the year.
+        let year_from_march = i64::from(year) - i64::from(month <= 2);
+        let (cycle, year_of_cycle) = (year_from_march.div_euclid(400), year_from_march.rem_euclid(400));
+        let month_from_march = i64::from((month + 9) % 12);
+        let day_of_year = (153 * month_from_march + 2) / 5 + i64::from(day) - 1;
+        let day_of_cycle = year_of_cycle * 365 + year_of_cycle / 4 - year_of_cycle / 100 + day_of_year;
+        let found = Date(i32::try_from(cycle * DAYS_OF_400_YEARS + day_of_cycle - SHIFT).ok()?);
+        // The 31st of a month of 30 days is the 1st of the next.
+        (found.civil() == (year, month.cast_signed(), day.cast_signed())).then_some(found)
+    }
+
+    /// Year, month from 1 and day from 1. The year before 1 is 0.
+    #[must_use]
+    pub fn civil(self) -> (i32, i32, i32) {
+        let days = i64::from(self.0) + SHIFT;
+        let (cycle, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
+        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+        let day_of_year = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day_of_year + 2) / 153;
+        let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        // Some six million years either way.
+        ((year + 400 * cycle + i64::from(month <= 2)) as i32, month as i32, day_of_month as i32)
+    }
+
+    /// The day of the week, as ISO 8601 has it: Monday is 1, Sunday is 7.
+    #[must_use]
+    pub fn weekday(self) -> i32 {
+        // 1970-01-01 was a Thursday.
+        (i64::from(self.0) + 3).rem_euclid(7) as i32 + 1
+    }
+
+    /// The day of the year, from 1 to 366.
+    #[must_use]
+    pub fn day_of_year(self) -> i32 {
+        const BEFORE: [i32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+        let (year, month, day) = self.civil();
+        let leaps = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        BEFORE[(month as usize + 11) % 12] + day + i32::from(leaps && month > 2)
+    }
+
+    /// Midnight, at which the day begins; none for what is too far from 1970.
+    #[must_use]
+    pub fn midnight(self) -> Option<Timestamp> {
+        i64::from(self.0).checked_mul(Timestamp::DAY).map(Timestamp)
+    }
+
+    /// True for the years that have texts.
+    #[must_use]
+    pub fn has_text(self) -> bool {
+        (Date::FIRST..=Date::LAST).contains(&self)
+    }
+
+    /// The day that is written so: four digits, two and two, of a year from 0001.
+    ///
+    /// # Errors
+    /// It is written in another way, or there is no such day.
+    pub fn from_text(text: &str) -> Result<Date, Misspelled> {
+        let &[a, b, c, d, b'-', e, f, b'-', g, h] = text.as_bytes() else { return Err(Misspelled) };
+        let (year, month, day) = (number(&[a, b, c, d])?, number(&[e, f])?, number(&[g, h])?);
+        Date::of(year.cast_signed(), month, day).filter(|date| date.has_text()).ok_or(Misspelled)
+    }
+}
+
+impl Timestamp {
+    /// Microseconds of a day.
+    pub const DAY: i64 = 86_400_000_000;
+    const SECOND: i64 = 1_000_000;
+
+    /// The day, in UTC.
+    #[must_use]
+    pub fn date(self) -> Date {
+        // Of all microseconds there are some hundred million days.
+        Date(self.0.div_euclid(Timestamp::DAY) as i32)
+    }
+
+    /// Hour, minute, second and microsecond, in UTC.
+    #[must_use]
+    pub fn time(self) -> (i32, i32, i32, i32) {
+        let micros = self.0.rem_euclid(Timestamp::DAY);
+        let seconds = micros / Timestamp::SECOND;
+        let part = |number: i64| number as i32;
+        (part(seconds / 3600), part(seconds / 60 % 60), part(seconds % 60), part(micros % Timestamp::SECOND))
+    }
+
+    /// True for the years that have texts.
+    #[must_use]
+    pub fn has_text(self) -> bool {
+        self.date().has_text()
+    }
+
+    /// The moment that is written so: a date, `T`, hours, minutes and seconds, up to six digits of a fraction, and `Z`.
+    ///
+    /// # Errors
+    /// It is written in another way, or there is no such moment.
+    pub fn from_text(text: &str) -> Result<Timestamp, Misspelled> {
+        let (date, time) = text.split_once('T').ok_or(Misspelled)?;
+        let date = Date::from_text(date)?;
+        let time = time.strip_suffix('Z').ok_or(Misspelled)?;
+        let (time, fraction) = match time.split_once('.') {
+            None => (time, 0),
+            Some((time, digits)) if (1..=6).contains(&digits.len()) => {
+                (time, number(digits.as_bytes())? * 10_u32.pow(6 - digits.len() as u32))
+            }
+            Some(_) => return Err(Misspelled),
+        };
+        let &[a, b, b':', c, d, b':', e, f] = time.as_bytes() else { return Err(Misspelled) };
+        let (hour, minute, second) = (number(&[a, b])?, number(&[c, d])?, number(&[e, f])?);
+        if hour > 23 || minute > 59 || second > 59 {
+            return Err(Misspelled);
+        }
+        let seconds = i64::from(hour * 3600 + minute * 60 + second);
+        Ok(Timestamp(i64::from(date.0) * Timestamp::DAY + seconds * Timestamp::SECOND + i64::from(fraction)))
+    }
+}
+
+/// A number of a few digits.
+fn number(digits: &[u8]) -> Result<u32, Misspelled> {
+    digits.iter().try_fold(0, |number, digit| match digit {
+        b'0'..=b'9' => Ok(10 * number + u32::from(digit - b'0')),
+        _ => Err(Misspelled),
+    })
+}
+
+impl fmt::Display for Date {
+    /// As text; what has none as the number of days, which is no text of any other date.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.has_text() {
+            return self.0.fmt(f);
+        }
+        let (year, month, day) = self.civil();
+        write!(f, "{year:04}-{month:02}-{day:02}")
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// As text, with as many digits of a fraction as there are; what has none as the number of microseconds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.has_text() {
+            return self.0.fmt(f);
+        }
+        let (hour, minute, second, micros) = self.time();
+        write!(f, "{}T{hour:02}:{minute:02}:{second:02}", self.date())?;
+        let (mut digits, mut rest) = (6, micros);
+        while rest != 0 && rest % 10 == 0 {
+            (digits, rest) = (digits - 1, rest / 10);
+        }
+        if rest != 0 {
+            write!(f, ".{rest:0digits$}")?;
+        }
+        f.write_str("Z")
+    }
+}
+
+macro_rules! made_of {
+    ($($ty:ident of $raw:ty;)*) => { $(
+        impl FromStr for $ty {
+            type Err = Misspelled;
+
+            /// Reads what `Display` writes; a number is read only where there is no text.
+            fn from_str(text: &str) -> Result<$ty, Misspelled> {
+                $ty::from_text(text).or_else(|misspelled| {
+                    let counted = text.parse().map($ty).map_err(|_| misspelled)?;
+                    if counted.has_text() || text.starts_with('+') { Err(misspelled) } else { Ok(counted) }
+                })
+            }
+        }
+
+        impl Plain for $ty {
+            type Raw = $raw;
+            type Stored = $raw;
+
+            #[inline]
+            fn from_stored(stored: $raw) -> $ty {
+                $ty(stored)
+            }
+
+            #[inline]
+            fn raw(self) -> $raw {
+                self.0
+            }
+
+            #[inline]
+            fn from_raw(raw: $raw) -> $ty {
+                $ty(raw)
+            }
+
+            #[inline]
+            fn to_word(self) -> u64 {
+                self.0.to_word()
+            }
+
+            #[inline]
+            fn from_word(bits: u64) -> $ty {
+                $ty(Plain::from_word(bits))
+            }
+        }
+    )* };
+}
+
+made_of! {
+    Date of i32;
+    Timestamp of i64;
+}
+
+#[cfg(feature = "chrono")]
+mod with_chrono {
+    use super::{Date, Misspelled, Timestamp};
+    use chrono::{DateTime, Datelike, NaiveDate, Utc};
+
+    /// Days from the first of the year 1, which is day 1 there, to 1970-01-01.
+    const EPOCH: i32 = 719_163;
+
+    impl From<NaiveDate> for Date {
+        fn from(date: NaiveDate) -> Date {
+            Date(date.num_days_from_ce() - EPOCH)
+        }
+    }
+
+    impl TryFrom<Date> for NaiveDate {
+        type Error = Misspelled;
+
+        /// Fails for what is further away than `chrono` reaches, some 262,000 years.
+        fn try_from(date: Date) -> Result<NaiveDate, Misspelled> {
+            date.0.checked_add(EPOCH).and_then(NaiveDate::from_num_days_from_ce_opt).ok_or(Misspelled)
+        }
+    }
+
+    impl From<DateTime<Utc>> for Timestamp {
+        /// What is shorter than a microsecond is cut off; a leap second is the one after it.
+        fn from(moment: DateTime<Utc>) -> Timestamp {
+            Timestamp(moment.timestamp_micros())
+        }
+    }
+
+    impl TryFrom<Timestamp> for DateTime<Utc> {
+        type Error = Misspelled;
+
+        /// Fails for what is further away than `chrono` reaches, some 262,000 years.
+        fn try_from(moment: Timestamp) -> Result<DateTime<Utc>, Misspelled> {
+            DateTime::from_timestamp_micros(moment.0).ok_or(Misspelled)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every day of 800 years, counted up by the rules that everybody learns.
+    #[test]
+    fn days_follow_each_other() {
+        let (mut year, mut month, mut day) = (1600, 1, 1);
+        let first = Date::of(1600, 1, 1).unwrap();
+        let mut weekday = first.weekday();
+        let mut day_of_year = 1;
+        for days in first.0..Date::of(2400, 3, 2).unwrap().0 {
+            let date = Date(days);
+            assert_eq!((date.civil(), date.weekday(), date.day_of_year()), ((year, month, day), weekday, day_of_year));
+            assert_eq!(Date::of(year, month as u32, day as u32), Some(date));
+            assert_eq!(date.to_string().parse(), Ok(date));
+            let leaps = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let length = match month {
+                2 => 28 + i32::from(leaps),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            weekday = weekday % 7 + 1;
+            (day, day_of_year) = (day + 1, day_of_year + 1);
+            if day > length {
+                assert_eq!(Date::of(year, month as u32, day as u32), None);
+                (day, month) = (1, month + 1);
+            }
+            if month > 12 {
+                (month, year, day_of_year) = (1, year + 1, 1);
+            }
+        }
+        assert_eq!((year, month, day), (2400, 3, 2));
+    }
+
+    #[test]
+    fn the_ends_are_exact() {
+        assert_eq!((Date::FIRST.civil(), Date::LAST.civil()), ((1, 1, 1), (9999, 12, 31)));
+        assert_eq!((Date(i32::MIN).civil(), Date(i32::MAX).civil()), ((-5_877_641, 6, 23), (5_881_580, 7, 11)));
+        assert_eq!(Date(0).civil(), (1970, 1, 1));
+        assert_eq!((Date(0).weekday(), Date::of(2026, 11, 22).unwrap().weekday()), (4, 7));
+        let last = Date::LAST_WITH_MIDNIGHT;
+        assert_eq!(
+            (last.midnight(), Date(last.0 + 1).midnight()),
+            (Some(Timestamp(last.0 as i64 * Timestamp::DAY)), None)
+        );
+        assert!(Date(-last.0).midnight().is_some() && Date(-last.0 - 1).midnight().is_none());
+        assert_eq!((Timestamp(i64::MIN).date(), Timestamp(i64::MAX).date()), (Date(-last.0 - 1), last));
+        assert_eq!(Timestamp(-1).time(), (23, 59, 59, 999_999));
+        assert_eq!(Timestamp(-1).date(), Date(-1));
+    }
+
+    #[test]
+    fn texts_have_one_form() {
+        for wrong in [
+            "",
+            "2026-1-1",
+            "26-01-01",
+            "2026-13-01",
+            "2026-00-10",
+            "2026-02-29",
+            "2100-02-29",
+            "2026-04-31",
+            "2026-01-00",
+            "0000-12-31",
+            "10000-01-01",
+            "-001-01-01",
+            "+2026-01-01",
+            "2026/01/01",
+            " 2026-01-01",
+            "2026-01-01 ",
+            "2026-01-0\u{661}",
+            "2026",
+            "0",
+            "-719162",
+            "2932896",
+            "+2932897",
+            "2147483648",
+        ] {
+            assert_eq!(wrong.parse::<Date>(), Err(Misspelled), "{wrong}");
+        }
+        for (text, date) in [("2024-02-29", Date(19_782)), ("2932897", Date(2_932_897)), ("-719163", Date(-719_163))] {
+            assert_eq!((text.parse(), date.to_string().as_str()), (Ok(date), text));
+        }
+        assert_eq!(
+            (Date::from_text("2932897"), Timestamp::from_text("9223372036854775807")),
+            (Err(Misspelled), Err(Misspelled))
+        );
+        for wrong in [
+            "2026-11-20",
+            "2026-11-20T10:15Z",
+            "2026-11-20T10:15:00",
+            "2026-11-20 10:15:00Z",
+            "2026-11-20T24:00:00Z",
+            "2026-11-20T10:60:00Z",
+            "2026-11-20T10:15:60Z",
+            "2026-11-20T10:15:00.Z",
+            "2026-11-20T10:15:00.1234567Z",
+            "2026-11-20T10:15:00+00:00",
+            "2026-11-20t10:15:00z",
+            "2026-11-20T1:15:00Z",
+            "2026-11-20T10:15:00.-5Z",
+            "0",
+        ] {
+            assert_eq!(wrong.parse::<Timestamp>(), Err(Misspelled), "{wrong}");
+        }
+        for (text, micros) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1970-01-01T00:00:00.000001Z", 1),
+            ("1969-12-31T23:59:59.999Z", -1000),
+            ("2026-11-20T10:15:00.05Z", 1_795_169_700_050_000),
+            ("0001-01-01T00:00:00Z", -62_135_596_800_000_000),
+            ("9999-12-31T23:59:59.999999Z", 253_402_300_799_999_999),
+            ("253402300800000000", 253_402_300_800_000_000),
+            ("-62135596800000001", -62_135_596_800_000_001),
+        ] {
+            assert_eq!((text.parse(), Timestamp(micros).to_string().as_str()), (Ok(Timestamp(micros)), text));
+        }
+        assert_eq!("1970-01-01T00:00:00.500000Z".parse(), Ok(Timestamp(500_000)));
+    }
+}
