@@ -324,6 +324,8 @@ pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
         Scalar::Float64 => id::TO_FLOAT64,
         Scalar::WeakFloat => id::TO_WEAK_FLOAT,
         Scalar::UInt64 => id::TO_UINT64,
+        Scalar::Date => id::TO_DATE,
+        Scalar::Timestamp => id::TO_TIMESTAMP,
         _ => return None,
     })
 }
@@ -347,6 +349,11 @@ pub(crate) fn cast_to(
     Ok(result)
 }
 
+/// Numbers and booleans are cast among each other, dates and timestamps too.
+fn can_cast(from: Scalar, to: Scalar) -> bool {
+    from == to || (from.is_castable() && to.is_castable()) || (from.is_quoted() && to.is_quoted())
+}
+
 fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let Some(Value::Type(target)) = args[1].literal else {
         return Err(
@@ -363,7 +370,7 @@ fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if from.is_optional() && !target.is_optional() {
         return Err(refuse("").hint("use `core.get_optional_value(x)` or a default `x ?? y`"));
     }
-    if source != scalar && !(source.is_castable() && scalar.is_castable()) {
+    if !can_cast(source, scalar) {
         return Err(refuse(""));
     }
     if implicit_only && common_type(from, target).as_ref() != Some(target) {
@@ -376,7 +383,7 @@ fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 pub(crate) static CAST: OpDef = OpDef {
     name: "core.cast",
     aliases: &["cast"],
-    summary: "`x` as a value of another type: numbers and booleans among each other, and a plain value as an optional. An optional never becomes plain.",
+    summary: "`x` as a value of another type: numbers and booleans among each other, dates and timestamps, and a plain value as an optional. An optional never becomes plain.",
     params: &[param("x"), param("type"), param_or("implicit_only", Value::Scalar(ScalarValue::Boolean(false)))],
     variadic: false,
     presence: PresenceRule::Custom,
@@ -390,7 +397,11 @@ pub(crate) static CAST: OpDef = OpDef {
         _ => Err(TypeFault::mismatch("core.cast expects a type for `type`", Some(1))),
     }),
     laws: &[],
-    examples: &[ex("cast(2.5f64, i32)", "2"), ex("cast(1, f64?)", "optional_float64{1}")],
+    examples: &[
+        ex("cast(2.5f64, i32)", "2"),
+        ex("cast(1, f64?)", "optional_float64{1}"),
+        ex("cast(timestamp\"2026-11-20T10:15:00Z\", date)", "date{2026-11-20}"),
+    ],
 };
 
 fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -407,7 +418,7 @@ fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     };
     let from = args[0].qtype;
     match from.scalar() {
-        Some(source) if source == target || (source.is_castable() && target.is_castable()) => {
+        Some(source) if can_cast(source, target) => {
             Ok(Signature::unchanged(args, QType::of(target, from.is_optional())))
         }
         _ => Err(TypeFault::mismatch(format!("core.cast_values cannot cast values of {from} to {target}"), Some(0))),

@@ -1,4 +1,5 @@
-//! Derived types: `WEAK_FLOAT` is made of `FLOAT64`, its optional likewise, and a named tuple of a tuple. Here are the ways
+//! Derived types: `WEAK_FLOAT` is made of `FLOAT64`, `DATE` of `INT32`, `TIMESTAMP` of `INT64`, their optionals likewise, and a
+//! named tuple of a tuple. Here are the ways
 //! from one to the other, which change no bit; `qtype.decay_derived_qtype` says what a type is made of.
 
 use crate::compound::field;
@@ -8,7 +9,7 @@ use crate::id;
 use crate::qtype::{decayed, type_at};
 use crate::typing::TypeFault;
 use cembra_runtime::{QType, Scalar};
-use cembra_value::Value;
+use cembra_value::{ScalarValue, Value};
 
 /// The derived type that is asked for, and the value, which must be of the type that `expected` makes of it.
 fn operands(
@@ -30,6 +31,11 @@ fn fields(g: &mut dyn Instantiation, value: NodeHandle, count: usize) -> Result<
     (0..count).map(|index| field(g, value, index)).collect()
 }
 
+/// What dates and timestamps are counted from.
+fn origin(g: &mut dyn Instantiation, scalar: Scalar) -> NodeHandle {
+    g.literal(ScalarValue::from_bits(scalar, 0).map_or(Value::Nothing, Value::Scalar))
+}
+
 /// What both records share.
 const DERIVED: OpDef = OpDef { params: &[param("derived_qtype"), param("value")], ..HIGHER_ORDER };
 
@@ -40,6 +46,10 @@ pub(crate) static UPCAST: OpDef = OpDef {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
             Ok(g.apply(id::TO_FLOAT64, &args[1..])?)
         }
+        QType::Scalar(scalar) | QType::Optional(scalar) if scalar.is_quoted() => {
+            let origin = origin(g, scalar);
+            Ok(g.apply(id::SUBTRACT, &[args[1], origin])?)
+        }
         QType::Tuple(names) if names.names().is_some() => {
             let fields = fields(g, args[1], names.len())?;
             Ok(g.apply(id::MAKE_TUPLE, &fields)?)
@@ -48,6 +58,7 @@ pub(crate) static UPCAST: OpDef = OpDef {
     }),
     examples: &[
         ex("derived_qtype.upcast(WEAK_FLOAT, 1.5)", "float64{1.5}"),
+        ex("derived_qtype.upcast(date, date\"1970-01-31\")", "30"),
         ex("derived_qtype.upcast(QTYPE{{x: i32}}, {x: 1})", "(1)"),
     ],
     ..DERIVED
@@ -60,6 +71,10 @@ pub(crate) static DOWNCAST: OpDef = OpDef {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
             Ok(g.apply(id::TO_WEAK_FLOAT, &args[1..])?)
         }
+        QType::Scalar(scalar) | QType::Optional(scalar) if scalar.is_quoted() => {
+            let origin = origin(g, scalar);
+            Ok(g.apply(id::ADD, &[origin, args[1]])?)
+        }
         QType::Tuple(types) => {
             let Some(names) = types.names() else { return Ok(args[1]) };
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
@@ -71,6 +86,7 @@ pub(crate) static DOWNCAST: OpDef = OpDef {
     }),
     examples: &[
         ex("derived_qtype.downcast(WEAK_FLOAT, 1.5f64)", "weak_float{1.5}"),
+        ex("derived_qtype.downcast(date?, OPTIONAL_INT32{30})", "optional_date{1970-01-31}"),
         ex("derived_qtype.downcast(QTYPE{{x: i32}}, (1,))", "namedtuple<x=INT32>{(1)}"),
     ],
     ..DERIVED

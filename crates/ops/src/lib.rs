@@ -6,6 +6,7 @@
 
 mod annotation;
 mod bitwise;
+mod calendar;
 mod call;
 mod comparison;
 mod compound;

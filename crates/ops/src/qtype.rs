@@ -197,7 +197,7 @@ pub(crate) fn decayed(qtype: &QType) -> QType {
 pub(crate) static DECAY_DERIVED_QTYPE: OpDef = of_types!(
     "qtype.decay_derived_qtype",
     [x],
-    "The type that a type is made of: `FLOAT64` for `WEAK_FLOAT`, a tuple for a named one; every other type is itself.",
+    "The type that a type is made of: `FLOAT64` for `WEAK_FLOAT`, `INT32` for `DATE`, `INT64` for `TIMESTAMP`, a tuple for a named one; every other type is itself.",
     Value::Type(decayed(&x)),
     ["qtype.decay_derived_qtype(QTYPE{{x: f32}}) == QTYPE{(f32,)}" => "present"]
 );
@@ -464,7 +464,7 @@ pub(crate) static IS_NAMEDTUPLE: OpDef = question!(
 
 pub(crate) static IS_DERIVED: OpDef = question!(
     "qtype.is_derived_qtype",
-    "Present for a type that is made of another: `WEAK_FLOAT`, its optional, and named tuples.",
+    "Present for a type that is made of another: `WEAK_FLOAT`, `DATE`, `TIMESTAMP`, their optionals, and named tuples.",
     |x| decayed(&x) != x,
     ["qtype.is_derived_qtype(WEAK_FLOAT)" => "present", "qtype.is_derived_qtype(f64)" => "missing"]
 );

@@ -8,8 +8,8 @@ use crate::definition::{Meaning, OpDef, Structure};
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
-    annotation, bitwise, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype, random,
-    sequence, strings, structure, tuple,
+    annotation, bitwise, calendar, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype,
+    random, sequence, strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
@@ -135,6 +135,8 @@ operators! {
     TO_FLOAT32 = cast::TO_FLOAT32;
     TO_FLOAT64 = cast::TO_FLOAT64;
     TO_WEAK_FLOAT = cast::TO_WEAK_FLOAT;
+    TO_DATE = calendar::TO_DATE;
+    TO_TIMESTAMP = calendar::TO_TIMESTAMP;
     CAST = cast::CAST;
     CAST_VALUES = cast::CAST_VALUES;
     MAKE_TUPLE = structure::MAKE_TUPLE;
@@ -241,6 +243,8 @@ operators! {
     STRINGS_PARSE_INT64 = strings::parse::PARSE_INT64;
     STRINGS_PARSE_FLOAT32 = strings::parse::PARSE_FLOAT32;
     STRINGS_PARSE_FLOAT64 = strings::parse::PARSE_FLOAT64;
+    PARSE_DATE = strings::parse::PARSE_DATE;
+    PARSE_TIMESTAMP = strings::parse::PARSE_TIMESTAMP;
     STRINGS_PRINTF = strings::printf::PRINTF;
     STRINGS_PRINTF_PACKED = strings::printf::PRINTF_PACKED;
     STRINGS_PACK = strings::packed::PACK;
@@ -250,6 +254,15 @@ operators! {
     STRINGS_EXTRACT_REGEX = strings::regex::EXTRACT_REGEX;
     STRINGS_REPLACE_ALL_REGEX = strings::replace_regex::REPLACE_ALL_REGEX;
     RANDOM_CITYHASH = random::CITYHASH;
+    DATE_YEAR = calendar::YEAR;
+    DATE_MONTH = calendar::MONTH;
+    DATE_DAY = calendar::DAY;
+    DATE_WEEKDAY = calendar::WEEKDAY;
+    DATE_DAY_OF_YEAR = calendar::DAY_OF_YEAR;
+    TIMESTAMP_DATE = calendar::DATE;
+    TIMESTAMP_HOUR = calendar::HOUR;
+    TIMESTAMP_MINUTE = calendar::MINUTE;
+    TIMESTAMP_SECOND = calendar::SECOND;
 }
 
 /// A set of operators.

@@ -155,6 +155,11 @@ impl OpDef {
 
     fn resolve_typed(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         let signature = match self.typing {
+            Typing::Promote(_) if self.takes_quoted(args) => {
+                return self.first_fit(args).map_err(|fault| {
+                    fault.hint("days are of type INT32, microseconds of INT64; `cast` makes a date of a timestamp")
+                });
+            }
             Typing::Promote(promotion) => return self.promote(promotion, args),
             Typing::Overloads => return self.first_fit(args),
             Typing::Rule(rule) => rule(args)?,
@@ -170,6 +175,12 @@ impl OpDef {
             Some((index, lifted)) => Ok(Resolved { signature, overload: Some(index), lifted }),
             None => Err(self.no_overload(&signature)),
         }
+    }
+
+    /// True if an argument is of a type that is no number, but that some overload names: its operands are not of one type.
+    fn takes_quoted(&self, args: &[Argument<'_>]) -> bool {
+        args.iter().any(|arg| arg.qtype.scalar().is_some_and(Scalar::is_quoted))
+            && self.overloads().iter().any(|overload| overload.args.iter().any(|arg| arg.scalar.is_quoted()))
     }
 
     /// The first overload that takes the arguments after implicit casts; a strict one takes optionals too.

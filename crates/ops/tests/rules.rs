@@ -184,13 +184,14 @@ fn records_are_complete() {
         let (_, short) = def.name.rsplit_once('.').expect("family.name");
         assert!(
             matches!(family, "math" | "core" | "bool" | "bitwise" | "strings" | "namedtuple" | "annotation" | "seq")
-                || matches!(family, "qtype" | "derived_qtype" | "random"),
+                || matches!(family, "qtype" | "derived_qtype" | "random" | "date" | "timestamp"),
             "{family}"
         );
         // `bool` has the names of `core`, those of `strings` and `seq` mean other things elsewhere, named tuples have forms of
-        // their own, one counts more than bits, and an annotation, chance or an operator on types should be seen to be one.
+        // their own, one counts more than bits, what a year or a second is of should be seen, and that an annotation, chance or
+        // an operator on types is one.
         let shared = matches!(family, "bool" | "strings" | "namedtuple" | "annotation" | "seq")
-            || matches!(family, "qtype" | "derived_qtype" | "random")
+            || matches!(family, "qtype" | "derived_qtype" | "random" | "date" | "timestamp")
             || matches!(def.name, "core.where" | "bitwise.count");
         if !short.starts_with('_') && !shared {
             assert!(def.aliases.contains(&short) || def.params.is_empty(), "{} has no short name {short}", def.name);
@@ -273,6 +274,7 @@ fn overloads_that_are_calls_are_told_by_their_rules() {
     assert_eq!(
         calls.join(" "),
         "math.fmod math.pow math.exp math.expm1 math.log math.log1p math.log2 math.log10 \
-        math.sigmoid math.logit math.log_sigmoid math.symlog1p math.trig.sin math.trig.cos math.trig.sinh math.trig.atan"
+        math.sigmoid math.logit math.log_sigmoid math.symlog1p math.trig.sin math.trig.cos math.trig.sinh math.trig.atan \
+        date.year date.month date.day date.day_of_year"
     );
 }

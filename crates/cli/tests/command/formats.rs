@@ -114,6 +114,40 @@ fn what_is_no_u64_and_no_base64_is_said() {
 }
 
 #[test]
+fn dates_and_timestamps_go_through_csv_and_json() {
+    let json = ["--format", "jsonl"];
+    // What has no text is the number of days or microseconds.
+    let days = "2026-11-20\n0001-01-01\n2932897\n";
+    assert_eq!(pass("date", "r.csv", &format!("x\n{days}"), &[]), format!("y\n{days}"));
+    assert_eq!(pass("date?", "r.csv", "x,z\n,\n1970-01-01,\n", &[]), "y\n\"\"\n1970-01-01\n");
+    let moments = "2026-11-20T10:15:00.5Z\n1969-12-31T23:59:59Z\n-9223372036854775808\n";
+    assert_eq!(pass("timestamp", "r.csv", &format!("x\n{moments}"), &[]), format!("y\n{moments}"));
+    assert_eq!(
+        pass("(date?, timestamp)", "r.jsonl", "{\"x\": [null, \"1970-01-01T00:00:00.000001Z\"]}\n", &json),
+        "{\"y\":[null,\"1970-01-01T00:00:00.000001Z\"]}\n"
+    );
+    assert_eq!(pass("date", "r.jsonl", "{\"x\": \"2932897\"}\n", &json), "{\"y\":\"2932897\"}\n");
+    let shell = Shell::new()
+        .file("visits.csv", "name,born,seen\nAnn,1990-02-28,2026-11-20T23:30:00Z\nBob,2000-02-29,\n")
+        .file("wrong.csv", "born\n1990-02-30\n")
+        .file("wrong.jsonl", "{\"born\": 7}\n");
+    let model = "input born: date; input seen: timestamp?
+        output year = date.year(born); output days = to_date(seen) - born; output next = born + 366; output \"name\" = name";
+    assert_eq!(
+        shell.stdout(&["eval", "-e", model, "visits.csv"]),
+        "year,days,next,name\n1990,13414,1991-03-01,Ann\n2000,,2001-03-01,Bob\n"
+    );
+    let typed = ["eval", "-e", "date.weekday(born)", "visits.csv", "--types", "born=date"];
+    assert_eq!(shell.stdout(&typed), "result\n3\n2\n");
+    assert_eq!(shell.stdout(&["eval", "-e", "d - 1", "-s", "d=date\"2024-03-01\""]), "result\n2024-02-29\n");
+    for (file, found) in [("wrong.csv", "`1990-02-30`"), ("wrong.jsonl", "`7`")] {
+        let outcome = shell.run(&["eval", "-e", "input born: date; born", file]);
+        assert_eq!(outcome.status, Some(1));
+        assert!(outcome.stderr.contains(&format!("expected DATE, found {found}")), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn undeclared_inputs_take_their_types_from_the_data() {
     let shell = Shell::new()
         .file("r.csv", "n,b,t\n1,true,x\n2,,\n")

@@ -3,6 +3,7 @@
 use crate::definition::{BINARY, Law, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::{Promotion, Rule};
+use cembra_runtime::{Date, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 
 const fn binary(
@@ -41,12 +42,16 @@ const ADD_RULE: Rule = |t, a| two(t, Bin::Add, a);
 pub(crate) static ADD: OpDef = binary(
     "math.add",
     &["add"],
-    "The sum of two numbers. Integers wrap around.",
+    "The sum of two numbers, of a DATE and days, an INT32, or of a TIMESTAMP and microseconds, an INT64. Integers wrap around, dates too.",
     Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_add(y) }, ADD_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_add(y) }, ADD_RULE),
         strict!(|x: f32, y: f32| -> f32 { x + y }, ADD_RULE),
         strict!(|x: f64, y: f64| -> f64 { x + y }, ADD_RULE),
+        strict!(|x: Date, y: i32| -> Date { Date(x.0.wrapping_add(y)) }, ADD_RULE),
+        strict!(|x: i32, y: Date| -> Date { Date(x.wrapping_add(y.0)) }, ADD_RULE),
+        strict!(|x: Timestamp, y: i64| -> Timestamp { Timestamp(x.0.wrapping_add(y)) }, ADD_RULE),
+        strict!(|x: i64, y: Timestamp| -> Timestamp { Timestamp(x.wrapping_add(y.0)) }, ADD_RULE),
     ]),
     &[Law::Commutative],
     &[
@@ -54,6 +59,8 @@ pub(crate) static ADD: OpDef = binary(
         ex("2147483647 + 1", "-2147483648"),
         ex("1 + 0.5", "1.5"),
         ex("1 + missing[i32]", "optional_int32{NA}"),
+        ex("date\"2024-02-28\" + 2", "date{2024-03-01}"),
+        ex("timestamp\"2026-11-20T10:15:00Z\" + 1", "timestamp{2026-11-20T10:15:00.000001Z}"),
     ],
 );
 
@@ -61,15 +68,24 @@ const SUBTRACT_RULE: Rule = |t, a| two(t, Bin::Sub, a);
 pub(crate) static SUBTRACT: OpDef = binary(
     "math.subtract",
     &["subtract"],
-    "The difference of two numbers. Integers wrap around.",
+    "The difference of two numbers; of two dates, in days, an INT32; of two timestamps, in microseconds, an INT64; the DATE so many days earlier, the TIMESTAMP so many microseconds earlier. Integers wrap around, dates too.",
     Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: f32, y: f32| -> f32 { x - y }, SUBTRACT_RULE),
         strict!(|x: f64, y: f64| -> f64 { x - y }, SUBTRACT_RULE),
+        strict!(|x: Date, y: i32| -> Date { Date(x.0.wrapping_sub(y)) }, SUBTRACT_RULE),
+        strict!(|x: Date, y: Date| -> i32 { x.0.wrapping_sub(y.0) }, SUBTRACT_RULE),
+        strict!(|x: Timestamp, y: i64| -> Timestamp { Timestamp(x.0.wrapping_sub(y)) }, SUBTRACT_RULE),
+        strict!(|x: Timestamp, y: Timestamp| -> i64 { x.0.wrapping_sub(y.0) }, SUBTRACT_RULE),
     ]),
     &[],
-    &[ex("5 - 7", "-2"), ex("1f64 - 0.5", "float64{0.5}")],
+    &[
+        ex("5 - 7", "-2"),
+        ex("1f64 - 0.5", "float64{0.5}"),
+        ex("date\"2026-11-20\" - date\"2026-01-01\"", "323"),
+        ex("timestamp\"1970-01-02T00:00:00Z\" - timestamp\"1970-01-01T00:00:00Z\"", "int64{86400000000}"),
+    ],
 );
 
 const MULTIPLY_RULE: Rule = |t, a| two(t, Bin::Mul, a);

@@ -7,10 +7,10 @@ use crate::id;
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
+use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, QType, Scalar, Text, Timestamp};
 use cembra_value::Value;
 use smallvec::smallvec;
-use std::fmt::{LowerExp, Write};
+use std::fmt::{Display, LowerExp, Write};
 use std::str::Utf8Chunk;
 
 /// Bytes as a text, if they are UTF-8.
@@ -19,7 +19,7 @@ pub(super) fn utf8(bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
 }
 
 /// Calls `then` with an integer in decimal digits.
-pub(crate) fn with_integer<T>(number: impl std::fmt::Display, then: impl FnOnce(&str) -> T) -> T {
+pub(crate) fn with_integer<T>(number: impl Display, then: impl FnOnce(&str) -> T) -> T {
     let mut digits = StackText::<24>::new();
     // There is room for the digits of 64 bits and a sign.
     let _ = write!(digits, "{number}");
@@ -29,6 +29,17 @@ pub(crate) fn with_integer<T>(number: impl std::fmt::Display, then: impl FnOnce(
 /// Calls `then` with a float in the fewest digits that read back as the same number.
 pub(crate) fn with_float<T>(number: impl LowerExp + Into<f64> + Copy, then: impl FnOnce(&str) -> T) -> T {
     then(number::shortest(number).as_str())
+}
+
+/// A date or timestamp as text, if it is of a year that has texts.
+fn moment(context: &mut Context, moment: impl Display, has_text: bool, number: i64) -> Result<Text<'static>, Fault> {
+    if !has_text {
+        return Err(Fault::with(FaultKind::CastRange, number.cast_unsigned()));
+    }
+    let mut text = StackText::<32>::new();
+    // There is room for a date, a time and six digits of a fraction.
+    let _ = write!(text, "{moment}");
+    copied(context, text.as_str())
 }
 
 /// How a byte is written in `b'..'`: C's escapes, and hexadecimal ones for ASCII that cannot be printed. A hexadecimal digit
@@ -116,8 +127,8 @@ fn decoded(
 pub(crate) static AS_TEXT: OpDef = OpDef {
     name: "strings.as_text",
     aliases: &["as_text"],
-    summary: "The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes in the form `b'..'` if they are UTF-8.",
-    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    summary: "The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes in the form `b'..'` if they are UTF-8, a date as `2026-11-20`, a timestamp as `2026-11-20T10:15:00Z`, both of the years 0001 to 9999.",
+    faults: &[FaultKind::Invalid, FaultKind::CastRange, FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| match args[0].qtype.scalar() {
         Some(_) => {
             let qtype = args[0].qtype;
@@ -135,11 +146,14 @@ pub(crate) static AS_TEXT: OpDef = OpDef {
         strict!(try in context |x: u64| -> Text<'static> { with_integer(x, |text| copied(context, text)) }),
         strict!(try in context |x: f32| -> Text<'static> { with_float(x, |text| copied(context, text)) }),
         strict!(try in context |x: f64| -> Text<'static> { with_float(x, |text| copied(context, text)) }),
+        strict!(try in context |x: Date| -> Text<'static> { moment(context, x, x.has_text(), x.0.into()) }),
+        strict!(try in context |x: Timestamp| -> Text<'static> { moment(context, x, x.has_text(), x.0) }),
     ]),
     examples: &[
         ex("strings.as_text(1.10)", "'1.1'"),
         ex("strings.as_text(1e300)", "'1e300'"),
         ex("strings.as_text(-7)", "'-7'"),
+        ex("strings.as_text(date\"2026-11-20\")", "'2026-11-20'"),
         ex("strings.as_text(b\"a\\n\")", "'b\\'a\\\\n\\''"),
     ],
     ..UNARY

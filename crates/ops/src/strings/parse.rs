@@ -1,10 +1,10 @@
-//! Numbers from strings. The whole string must be a number in decimal digits: no white space, no other bases.
+//! Numbers, dates and timestamps from strings. The whole string must be one: no white space, no other bases.
 
 use super::convert::utf8;
 use super::text_fault;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
-use cembra_runtime::{Bytes, Fault, FaultKind, Text};
+use cembra_runtime::{Bytes, Date, Fault, FaultKind, Misspelled, Text, Timestamp};
 use std::str::FromStr;
 
 /// The standard library's grammar is the one wanted: a sign of either kind, digits, for floats also a fraction, an
@@ -12,6 +12,11 @@ use std::str::FromStr;
 /// infinite.
 fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
     text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
+}
+
+/// A date or timestamp. That a number stands for one where there is no text is the way of data, not of this.
+fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Misspelled>) -> Result<T, Fault> {
+    parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
 const FAULTS: &[FaultKind] = &[FaultKind::Parse, FaultKind::Invalid];
@@ -69,10 +74,38 @@ pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     ..UNARY
 };
 
+pub(crate) static PARSE_DATE: OpDef = OpDef {
+    name: "strings.parse_date",
+    aliases: &["parse_date"],
+    summary: "The DATE that the string spells, as `2026-11-20`; an error if it spells none of the years 0001 to 9999.",
+    faults: FAULTS,
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[
+        strict!(try |x: Text<'static>| -> Date { of_text(x, Date::from_text) }),
+        strict!(try |x: Bytes<'static>| -> Date { of_text(utf8(x)?, Date::from_text) }),
+    ]),
+    examples: &[ex("strings.parse_date(\"2026-11-20\")", "date{2026-11-20}")],
+    ..UNARY
+};
+
+pub(crate) static PARSE_TIMESTAMP: OpDef = OpDef {
+    name: "strings.parse_timestamp",
+    aliases: &["parse_timestamp"],
+    summary: "The TIMESTAMP that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction; an error if it spells none of the years 0001 to 9999.",
+    faults: FAULTS,
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[
+        strict!(try |x: Text<'static>| -> Timestamp { of_text(x, Timestamp::from_text) }),
+        strict!(try |x: Bytes<'static>| -> Timestamp { of_text(utf8(x)?, Timestamp::from_text) }),
+    ]),
+    examples: &[ex("strings.parse_timestamp(\"1970-01-01T00:00:01.5Z\")", "timestamp{1970-01-01T00:00:01.5Z}")],
+    ..UNARY
+};
+
 #[cfg(test)]
 mod tests {
     use super::super::eager::{bytes, call, fault, missing_text, some_text, text};
-    use cembra_runtime::FaultKind;
+    use cembra_runtime::{Date, FaultKind, Timestamp};
     use cembra_value::Value;
 
     #[test]
@@ -144,6 +177,27 @@ mod tests {
         let float32 = call("strings.parse_float32", &[text("1.000000059604644775390625000001")]);
         assert_eq!(float32, Ok(Value::from(1.000_000_1_f32)));
         assert_eq!(call("strings.parse_float32", &[text("1e39")]), Ok(Value::from(f32::INFINITY)));
+    }
+
+    #[test]
+    fn dates_are_of_the_years_that_have_texts() {
+        let date = |string| call("strings.parse_date", &[text(string)]);
+        assert_eq!(date("2024-02-29"), Ok(Value::from(Date(19_782))));
+        for wrong in ["2023-02-29", "10000-01-01", "0000-12-31", "2932897", "2024-2-29", "2024-02-29T00:00:00Z"] {
+            assert_eq!(date(wrong), fault(FaultKind::Parse), "{wrong}");
+        }
+        let moment = |string: &str| call("strings.parse_timestamp", &[bytes(string.as_bytes())]);
+        assert_eq!(moment("1969-12-31T23:59:59.999999Z"), Ok(Value::from(Timestamp(-1))));
+        assert_eq!(moment("1969-12-31T23:59:59.9999999Z"), fault(FaultKind::Parse));
+        assert_eq!(moment("253402300800000000"), fault(FaultKind::Parse));
+        for (value, expected) in
+            [(Date(19_782), Ok(text("2024-02-29"))), (Date(2_932_897), fault(FaultKind::CastRange))]
+        {
+            assert_eq!(call("strings.as_text", &[Value::from(value)]), expected);
+        }
+        let last = Timestamp(253_402_300_799_999_999);
+        assert_eq!(call("strings.as_text", &[Value::from(last)]), Ok(text("9999-12-31T23:59:59.999999Z")));
+        assert_eq!(call("strings.as_text", &[Value::from(Timestamp(last.0 + 1))]), fault(FaultKind::CastRange));
     }
 
     #[test]

@@ -1,0 +1,200 @@
+//! The calendar against that of a library: interpreted, in native code and with its rules played on bits, on dates of all
+//! years that have texts and on any others.
+
+use cembra::{Backend, Cell, Date, Input, Model, Options, Output, Registry, Tape, Timestamp, Value};
+use cembra_ops::{Argument, call, lower};
+use cembra_runtime::QType;
+use cembra_tape::Outcome;
+use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
+use fastrand::Rng;
+
+const OF_DATES: [&str; 5] = ["date.year", "date.month", "date.day", "date.weekday", "date.day_of_year"];
+const OF_TIMESTAMPS: [&str; 4] = ["timestamp.date", "timestamp.hour", "timestamp.minute", "timestamp.second"];
+
+/// What operators give for each value: interpreted, by native code, and by their rules on bits, which must be the same.
+fn parts(operators: &[&str], qtype: &str, values: &[Value]) -> Vec<Vec<Value>> {
+    let calls: Vec<String> = operators.iter().map(|name| format!("{name}(x)")).collect();
+    let model = Model::parse(&format!("input x: {qtype}; ({},)", calls.join(", "))).expect("a model");
+    let run = |backend| {
+        let executor = model.compile(&Options::default().backend(backend)).expect("an executor");
+        let mut session = executor.session();
+        let fields = |value: &Value| match session.evaluate(std::slice::from_ref(value)).expect("no fault").remove(0) {
+            Value::Tuple(fields) => fields.to_vec(),
+            other => panic!("{other} is no tuple"),
+        };
+        values.iter().map(fields).collect::<Vec<_>>()
+    };
+    let interpreted = run(Backend::Interpreter);
+    assert_eq!(interpreted, run(Backend::Native));
+    for (value, expected) in values.iter().zip(&interpreted) {
+        let on_bits: Vec<Value> = operators.iter().map(|name| by_rule(name, value)).collect();
+        assert_eq!(on_bits, *expected, "of {value}");
+    }
+    interpreted
+}
+
+/// The rule of an operator, played on bits; its kernel must agree.
+fn by_rule(name: &str, value: &Value) -> Value {
+    let registry = Registry::standard();
+    let def = registry.get(registry.find(name).expect("an operator"));
+    let qtype = value.qtype();
+    let resolved = def.resolve(&[Argument { qtype: &qtype, literal: None }]).expect("a call");
+    let mut tape = Tape::new();
+    let machine = qtype.scalar().and_then(cembra::Scalar::machine_type).expect("a number");
+    let x = Cell::num(tape.input(machine));
+    let overload = &def.overloads()[usize::from(resolved.overload.expect("an overload"))];
+    let result = lower(&mut tape, def.presence, overload, &[x]).val(&mut tape);
+    let bits = value.as_scalar().expect("a scalar").bits();
+    // SAFETY: STRING-VIEW: there are no strings.
+    let Outcome::Done(results) = (unsafe { tape.run_on_bits(&[bits]) }) else { panic!("{name} of {value} fails") };
+    let scalar = resolved.signature.ret.scalar().expect("a scalar");
+    let found = Value::Scalar(cembra::ScalarValue::from_bits(scalar, results[result.index()]).expect("a number"));
+    let kernel = call(def, &resolved, std::slice::from_ref(value)).expect("values of these types").expect("no fault");
+    assert_eq!(found, kernel, "{name} of {value}");
+    found
+}
+
+fn ints<const N: usize>(parts: [u32; N]) -> Vec<Value> {
+    parts.map(|part| Value::from(part.cast_signed())).into()
+}
+
+#[test]
+fn parts_of_dates_are_those_of_a_library() {
+    let mut random = Rng::with_seed(20);
+    let mut dates: Vec<Date> = (0..2000).map(|_| Date(random.i32(Date::FIRST.0..=Date::LAST.0))).collect();
+    for year in [1, 4, 100, 400, 1582, 1600, 1900, 1970, 2000, 2024, 2100, 9999] {
+        for (month, day) in [(1, 1), (2, 28), (2, 29), (3, 1), (12, 31)] {
+            dates.extend(Date::of(year, month, day));
+        }
+    }
+    let values: Vec<Value> = dates.iter().copied().map(Value::from).collect();
+    for (date, found) in dates.into_iter().zip(parts(&OF_DATES, "date", &values)) {
+        let theirs = NaiveDate::try_from(date).expect("a date of theirs");
+        let (year, weekday) = (theirs.year().cast_unsigned(), theirs.weekday().number_from_monday());
+        assert_eq!(found, ints([year, theirs.month(), theirs.day(), weekday, theirs.ordinal()]), "{theirs}");
+        assert_eq!((date.to_string(), Date::from(theirs)), (theirs.to_string(), date));
+        assert_eq!(theirs.to_string().parse(), Ok(date));
+    }
+}
+
+#[test]
+fn parts_of_timestamps_are_those_of_a_library() {
+    let mut random = Rng::with_seed(11);
+    let (first, last) = (i64::from(Date::FIRST.0) * Timestamp::DAY, i64::from(Date::LAST.0 + 1) * Timestamp::DAY - 1);
+    let mut moments: Vec<Timestamp> = (0..2000).map(|_| Timestamp(random.i64(first..=last))).collect();
+    moments.extend([first, last, 0, -1, 1, -Timestamp::DAY, Timestamp::DAY - 1, 1_000_000, 999_999].map(Timestamp));
+    let values: Vec<Value> = moments.iter().copied().map(Value::from).collect();
+    for (moment, found) in moments.into_iter().zip(parts(&OF_TIMESTAMPS, "timestamp", &values)) {
+        let theirs = DateTime::<Utc>::try_from(moment).expect("a moment of theirs");
+        let mut expected = vec![Value::from(Date::from(theirs.date_naive()))];
+        expected.extend(ints([theirs.hour(), theirs.minute(), theirs.second()]));
+        assert_eq!(found, expected, "{theirs}");
+        assert_eq!(Timestamp::from(theirs), moment);
+        let micros = format!("{}T{}Z", theirs.date_naive(), theirs.time());
+        assert_eq!((micros.parse(), moment.to_string().parse()), (Ok(moment), Ok(moment)));
+    }
+}
+
+/// Whatever bits there are, also of years that have no text, at which texts end and at which kernels and rules may.
+#[test]
+fn every_number_is_a_date() {
+    let mut random = Rng::with_seed(5);
+    let mut days: Vec<i32> = (0..20_000).map(|_| random.i32(..)).collect();
+    days.extend([
+        i32::MIN,
+        i32::MAX,
+        i32::MIN + 1,
+        i32::MAX - 1,
+        Date::FIRST.0 - 1,
+        Date::LAST.0 + 1,
+        -719_468,
+        -719_469,
+    ]);
+    // Where centuries and cycles of 400 years begin and end, near and far.
+    for cycle in [-14_000, -5, -4, -1, 0, 1, 4, 14_000] {
+        let start = cycle * 146_097 - 719_468;
+        days.extend([0, 36_524, 73_048, 109_572, 146_097].iter().flat_map(|day| [start + day - 1, start + day]));
+    }
+    let values: Vec<Value> = days.iter().map(|days| Value::from(Date(*days))).collect();
+    for (days, found) in days.into_iter().zip(parts(&OF_DATES, "date", &values)) {
+        let (year, month, day) = Date(days).civil();
+        assert_eq!(found[..3], [year, month, day].map(Value::from));
+        assert_eq!(Date::of(year, month.cast_unsigned(), day.cast_unsigned()), Some(Date(days)));
+    }
+    let mut micros: Vec<i64> = (0..20_000).map(|_| random.i64(..)).collect();
+    micros.extend([i64::MIN, i64::MAX, i64::MIN + 1, -Timestamp::DAY - 1, -Timestamp::DAY, -1, 0, Timestamp::DAY - 1]);
+    let values: Vec<Value> = micros.iter().map(|micros| Value::from(Timestamp(*micros))).collect();
+    for (micros, found) in micros.into_iter().zip(parts(&OF_TIMESTAMPS, "timestamp", &values)) {
+        let of_day = micros.rem_euclid(Timestamp::DAY) / 1_000_000;
+        let expected = [of_day / 3600, of_day / 60 % 60, of_day % 60].map(|part| Value::from(part as i32));
+        assert_eq!(found[1..], expected);
+        assert_eq!(found[0], Value::from(Date(micros.div_euclid(Timestamp::DAY) as i32)));
+    }
+}
+
+#[derive(Input)]
+struct Visit {
+    born: Date,
+    seen: cembra::Optional<Timestamp>,
+    until: Option<Date>,
+}
+
+#[derive(Output, Debug, PartialEq)]
+struct Found {
+    age: Option<i32>,
+    next: Date,
+    begins: cembra::Optional<Timestamp>,
+    left: Option<i32>,
+}
+
+#[test]
+fn structs_have_fields_of_them() {
+    let model = Model::parse(
+        "input born: date, seen: timestamp?, until: date?
+         output age = timestamp.date(seen) - born
+         output next = born + 1
+         output begins = to_timestamp(until)
+         output left = until - to_date(seen)",
+    )
+    .expect("a model");
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let mut run = model.executor::<Visit, Found>(&Options::default().backend(backend)).expect("an executor");
+        let born = Date::from(NaiveDate::from_ymd_opt(2024, 2, 28).expect("a day"));
+        let noon = Timestamp(i64::from(born.0 + 10) * Timestamp::DAY + Timestamp::DAY / 2);
+        let visit = Visit { born, seen: Some(noon).into(), until: Some(Date(0)) };
+        let expected = Found {
+            age: Some(10),
+            next: Date::of(2024, 2, 29).expect("a day"),
+            begins: Some(Timestamp(0)).into(),
+            left: Some(-born.0 - 10),
+        };
+        assert_eq!(run.run(&visit).expect("no fault"), expected);
+        let visit = Visit { born, seen: None.into(), until: None };
+        let expected = Found { age: None, begins: None.into(), left: None, ..expected };
+        assert_eq!(run.run(&visit).expect("no fault"), expected);
+    }
+}
+
+/// Which operators take them is a decision: a new operator on any scalar must say what it does with a date.
+#[test]
+fn operators_that_take_a_date_are_known() {
+    let date = QType::Scalar(cembra::Scalar::Date);
+    let takes = |count: usize| {
+        let all = Registry::standard().iter().map(|(_, def)| def);
+        let args = vec![Argument { qtype: &date, literal: None }; count];
+        // What is hidden is only reached through what is not.
+        let open = all.filter(|def| !def.overloads().is_empty() && !def.name.contains("._"));
+        let fits = open.filter(|def| def.resolve(&args).is_ok());
+        fits.map(|def| def.name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        takes(1),
+        "core.has core.presence_not core.to_optional core.get_optional_value core.to_date core.to_timestamp \
+         date.year date.month date.day date.weekday date.day_of_year strings.as_text"
+    );
+    assert_eq!(
+        takes(2),
+        "math.subtract core.equal core.not_equal core.less core.less_equal core.greater core.greater_equal \
+         bool.equal bool.not_equal bool.less bool.less_equal bool.greater bool.greater_equal core.presence_or"
+    );
+}
