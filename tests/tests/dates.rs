@@ -190,7 +190,7 @@ fn operators_that_take_a_date_are_known() {
     assert_eq!(
         takes(1),
         "core.has core.presence_not core.to_optional core.get_optional_value core.to_date core.to_timestamp \
-         date.year date.month date.day date.weekday date.day_of_year strings.as_text"
+         strings.as_text date.year date.month date.day date.weekday date.day_of_year"
     );
     assert_eq!(
         takes(2),

@@ -140,25 +140,22 @@ fn number(random: &mut fastrand::Rng, scalar: Scalar) -> u64 {
         1 => random.u64(0..20).wrapping_sub(10),
         _ => return of_float(scalar, (random.f64() - 0.5) * 2.0_f64.powi(random.i32(-8..40))),
     };
-    if matches!(scalar, Scalar::Int32 | Scalar::Float32) { any & 0xFFFF_FFFF } else { any }
+    if matches!(machine_type(scalar), MachineType::I32 | MachineType::F32) { any & 0xFFFF_FFFF } else { any }
 }
 
 fn of_float(scalar: Scalar, value: f64) -> u64 {
-    match scalar {
-        Scalar::Int32 => u64::from((value as i32).cast_unsigned()),
-        Scalar::Float32 => u64::from((value as f32).to_bits()),
-        Scalar::Float64 | Scalar::WeakFloat => value.to_bits(),
-        _ => (value as i64).cast_unsigned(),
+    match machine_type(scalar) {
+        MachineType::I32 => u64::from((value as i32).cast_unsigned()),
+        MachineType::F32 => u64::from((value as f32).to_bits()),
+        MachineType::F64 => value.to_bits(),
+        MachineType::I64 | MachineType::Flag => (value as i64).cast_unsigned(),
     }
 }
 
 const fn machine_type(scalar: Scalar) -> MachineType {
-    match scalar {
-        Scalar::Int32 => MachineType::I32,
-        Scalar::Float32 => MachineType::F32,
-        Scalar::Float64 | Scalar::WeakFloat => MachineType::F64,
-        Scalar::Boolean => MachineType::Flag,
-        _ => MachineType::I64,
+    match scalar.machine_type() {
+        Some(ty) => ty,
+        None => MachineType::I64,
     }
 }
 

@@ -69,7 +69,8 @@ fn rows_that_are_read_ahead_take_little_memory() {
     let read = json(&text, &[("x", None)]).expect("rows");
     assert_eq!((read.len(), &read[7]), (rows, &vec![Value::from(7)]));
     // The text was copied once.
-    let taken = most_memory() - before;
+    // The kernel counts what each thread has taken only now and then.
+    let taken = most_memory().saturating_sub(before);
     assert!(taken < 6 * size, "{} MiB for {} MiB", taken >> 20, size >> 20);
 }
 
