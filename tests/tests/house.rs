@@ -411,7 +411,7 @@ fn offsets_are_part_of_the_agreement() {
             let library = text.split("#[cfg(test)]").next().unwrap_or_default();
             // How far the rows of one call have come is known to nobody else.
             let known = ["runtime/src/interface.rs", "crates/native/src/lanes/strips.rs"].contains(&name.as_str());
-            assert_eq!(code(library).any(|line| line.contains(&word)), known, "{name}: use `layout!`");
+            assert!(known || !code(library).any(|line| line.contains(&word)), "{name}: use `layout!`");
         }
     }
 }
