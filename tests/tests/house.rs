@@ -370,6 +370,30 @@ fn only_one_file_measures_how_far_names_are() {
     }
 }
 
+/// Strict operators are written for bare scalars; what a missing argument does to them is said for kernels and functions on
+/// registers in one file, and for rules in another.
+#[test]
+fn presence_is_applied_in_two_files() {
+    for (word, file) in [("load_lifted(frame", "kernel.rs"), ("present & required", "kernel.rs"), (".set_active(", "lift.rs")] {
+        let mut found: Vec<String> = Vec::new();
+        for (name, text) in sources() {
+            let Some(name) = name.strip_prefix("crates/ops/src/") else { continue };
+            let library = text.split("#[cfg(test)]").next().unwrap_or_default();
+            if code(library).any(|line| line.contains(word)) {
+                found.push(name.to_owned());
+            }
+        }
+        found.retain(|name| name != file);
+        assert_eq!(found, Vec::<String>::new(), "`{word}` belongs into {file}");
+    }
+    let rules = ["kernel.rs", "lift.rs", "typing.rs", "definition.rs"];
+    for (name, text) in sources() {
+        let Some(name) = name.strip_prefix("crates/ops/src/") else { continue };
+        let asks = code(&text).any(|line| line.contains("== PresenceRule::") || line.contains("B::STRICT"));
+        assert!(!asks || rules.contains(&name), "{name} asks how missing arguments are treated");
+    }
+}
+
 #[test]
 fn every_package_says_version_and_licence() {
     for package in packages() {
