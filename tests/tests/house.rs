@@ -374,7 +374,9 @@ fn only_one_file_measures_how_far_names_are() {
 /// registers in one file, and for rules in another.
 #[test]
 fn presence_is_applied_in_two_files() {
-    for (word, file) in [("load_lifted(frame", "kernel.rs"), ("present & required", "kernel.rs"), (".set_active(", "lift.rs")] {
+    for (word, file) in
+        [("load_lifted(frame", "kernel.rs"), ("present & required", "kernel.rs"), (".set_active(", "lift.rs")]
+    {
         let mut found: Vec<String> = Vec::new();
         for (name, text) in sources() {
             let Some(name) = name.strip_prefix("crates/ops/src/") else { continue };

@@ -46,12 +46,6 @@ pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args:
 }
 
 impl Overload {
-    /// How many instructions its rule is, its inputs and constants included; 0 without a rule.
-    #[must_use]
-    pub fn rule_length(&self) -> usize {
-        self.tape().map_or(0, |tape| tape.instrs().len())
-    }
-
     /// Its rule on a tape of its own, if it has one.
     pub(crate) fn tape(&self) -> Option<Tape> {
         if matches!(self.lower, Lower::Kernel) {

@@ -4,6 +4,7 @@
 
 use crate::registry::OpId;
 use crate::typing::{Argument, Resolved};
+use cembra_runtime::Scalar;
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
 
@@ -24,6 +25,7 @@ impl Key {
     /// What a call is remembered by. Only if all operands are scalars, bare or optional, and there are few of them.
     pub(crate) fn of(op: OpId, args: &[Argument<'_>]) -> Option<Key> {
         const BITS: usize = 5;
+        const { assert!(Scalar::ALL.len() <= 1 << (BITS - 1), "a type and whether it is optional do not fit") };
         if args.len() >= u32::BITS as usize / BITS {
             return None;
         }

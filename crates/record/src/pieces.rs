@@ -3,7 +3,6 @@
 //! pieces of its own, which the piece around it calls; pieces that only call others run stretches one after the other.
 //! Nothing is decided here about values: see `locations.rs`.
 
-use cembra_ops::OpId;
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId};
 use cembra_runtime::{Extent, QType};
 use cembra_value::{Budget, Diagnostic};
@@ -242,11 +241,6 @@ impl Weights {
             large: most / 2,
             total: 0,
         };
-        let mut lengths: FxHashMap<(OpId, u16), usize> = FxHashMap::default();
-        let mut length = |op: OpId, overload: u16| {
-            let overloads = plan.registry().get(op).overloads();
-            *lengths.entry((op, overload)).or_insert_with(|| overloads[usize::from(overload)].rule_length())
-        };
         // Blocks after the blocks that they are in.
         let mut order = vec![BlockId::TOP];
         let mut at = 0;
@@ -262,7 +256,7 @@ impl Weights {
                 let step = plan.step(*id);
                 let mut weight = 1 + fields(plan, step.out, usize::MAX);
                 if let Action::Operator { op, overload, .. } = step.action {
-                    weight += length(op, overload) / INSTRUCTIONS_OF_A_STEP;
+                    weight += plan.registry().effects(op, overload).rule_length / INSTRUCTIONS_OF_A_STEP;
                 }
                 weights.total = weights.total.saturating_add(weight);
                 for inner in inner_blocks(&step.action).into_iter().flatten() {
