@@ -68,7 +68,9 @@ fn of_foreign_kinds(listed: &[(String, SignatureCase)]) -> Vec<Unlisted> {
             kinds.insert(kind(operand));
         }
     }
-    let types: Vec<QType> = Scalar::ALL.into_iter().flat_map(|s| [QType::Scalar(s), QType::Optional(s)]).collect();
+    // Arolla has no dates; which operators take them is in `dates.rs`.
+    let scalars = Scalar::ALL.into_iter().filter(|scalar| !scalar.is_quoted());
+    let types: Vec<QType> = scalars.flat_map(|s| [QType::Scalar(s), QType::Optional(s)]).collect();
     let mut found = Vec::new();
     for ((name, arity), Listed { signatures, kinds }) in operators {
         for (signature, at) in signatures.into_iter().flat_map(|one| (0..arity).map(move |at| (one, at))) {
