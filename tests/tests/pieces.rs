@@ -245,3 +245,17 @@ fn conditionals_with_one_condition_in_loops() {
     let outcomes = agreed(source, &rows, Limits::default());
     assert!(outcomes.iter().any(Result::is_err) && outcomes.iter().any(Result::is_ok), "{outcomes:?}");
 }
+
+#[test]
+fn parts_cross_of_what_nothing_else_needs() {
+    // The sum is made and asked for its presence in one line; only the presence is needed elsewhere, and lies in the sum's slot.
+    let mut source = String::from("input a, b: f64?\nlet h = core.has(a * b + a)\nlet t0 = a ?? 1.0\n");
+    for n in 1..30 {
+        source.push_str(&format!("let t{n} = t{} * {n}.5 - t{} / ((b ?? 2.0) + {n})\n", n - 1, n / 2));
+    }
+    source.push_str("output y = (t29 & h) ?? -1.0\noutput z = h");
+    let rows = [values([Some(0.5), Some(0.25)]), values([Some(0.5), None::<f64>]), values([None::<f64>, None])];
+    let outcomes = agreed(&source, &[&rows[0], &rows[1], &rows[2]], Limits::default());
+    assert_ne!(outcomes[0], outcomes[1]);
+    assert_eq!(outcomes[1].as_ref().expect("values")[0], Value::from(-1.0));
+}

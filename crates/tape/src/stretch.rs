@@ -163,6 +163,16 @@ mod tests {
             tape.select(mask, zero, root);
         });
         assert_eq!(swapped.check_stretches(), Err(StretchFault::Used(7)));
+        let wider = tape(|tape, mask, root, _| {
+            let (zero, other) = (tape.konst(MachineType::F64, 0), tape.input_mask());
+            let either = tape.mor(mask, other);
+            tape.select(either, root, zero);
+        });
+        assert_eq!(
+            wider.check_stretches(),
+            Err(StretchFault::Used(9)),
+            "the mask may hold where the stretch's does not"
+        );
         let stated = tape(|tape, _, root, _| tape.output(Output::Number(root)));
         assert_eq!(stated.check_stretches(), Err(StretchFault::Output(0)));
     }
