@@ -3,11 +3,12 @@
 
 use cembra_expr::parse;
 use cembra_ops::Registry;
-use cembra_plan::{Binding, Plan, StepId, ValueId, build};
+use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId, build};
 use cembra_prepare::{Options, prepare};
 use cembra_record::{
     Datum, Line, MachineValue, Outline, Presence, ScopedValueMap, Segment, Values, gather, part_types,
 };
+use cembra_runtime::QType;
 use cembra_tape::{Instr, Outcome};
 use cembra_value::{Budget, Limits};
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ struct Outside {
     bits: HashMap<Part, u64>,
     /// The values that were brought in, in order.
     brought: Vec<ValueId>,
-    types: Vec<cembra_runtime::QType>,
+    types: Vec<QType>,
 }
 
 impl Values<Part> for Outside {
@@ -42,6 +43,26 @@ impl Values<Part> for Outside {
     }
 }
 
+impl Outside {
+    /// Nothing yet, for the values of a plan.
+    fn of(plan: &Plan) -> Self {
+        let types = (0..plan.value_count()).map(|at| plan.value(ValueId::from_index(at)).qtype.clone()).collect();
+        let mut outside = Outside { types, ..Outside::default() };
+        outside.held.reset(plan);
+        outside
+    }
+}
+
+/// The first line of a plan, and what it brought in.
+fn first_line(outline: &Outline<'_>) -> (Line<Part>, Outside) {
+    let plan = outline.plan;
+    let Some(Segment::Line(steps)) = Segment::first(plan, &plan.block(BlockId::TOP).steps) else { panic!("a line") };
+    let (mut line, mut outside) = (Line::default(), Outside::of(plan));
+    line.reset(plan, true);
+    line.record(outline, steps, &mut outside);
+    (line, outside)
+}
+
 fn plan_of(text: &str) -> (Plan, Binding) {
     let program = parse(text, Registry::standard(), &Limits::default()).expect("a model");
     let prepared = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
@@ -54,9 +75,7 @@ fn plan_of(text: &str) -> (Plan, Binding) {
 /// first output's parts, none for a part that is not needed, and what was left outside.
 fn play(plan: &Plan, binding: &Binding, inputs: &[&[u64]]) -> (MachineValue<u64>, Outside) {
     let outline = Outline::of(plan, binding, false, &Budget::default()).expect("within the limits");
-    let mut outside = Outside::default();
-    outside.held.reset(plan);
-    outside.types = (0..plan.value_count()).map(|at| plan.value(ValueId::from_index(at)).qtype.clone()).collect();
+    let mut outside = Outside::of(plan);
     for (input, bits) in plan.inputs().iter().zip(inputs) {
         for (number, bits) in bits.iter().enumerate() {
             outside.bits.insert((input.value, number), *bits);
@@ -64,7 +83,7 @@ fn play(plan: &Plan, binding: &Binding, inputs: &[&[u64]]) -> (MachineValue<u64>
     }
     let mut line = Line::default();
     line.reset(plan, true);
-    let mut steps = &plan.block(cembra_plan::BlockId::TOP).steps[..];
+    let mut steps = &plan.block(BlockId::TOP).steps[..];
     while let Some(segment) = Segment::first(plan, steps) {
         steps = &steps[segment.step_count()..];
         let Segment::Line(these) = segment else { panic!("{segment:?} is no line") };
@@ -142,16 +161,7 @@ fn a_field_of_a_tuple_brings_in_no_other() {
     assert_eq!(types.len(), 3);
     // Taken out of what is in memory, the field is a value of its own, with parts of its own.
     let outline = Outline::of(&plan, &binding, false, &Budget::default()).expect("within the limits");
-    let steps = &plan.block(cembra_plan::BlockId::TOP).steps;
-    let Some(Segment::Line(these)) = Segment::first(&plan, steps) else { panic!("a line") };
-    let mut outside = Outside {
-        types: (0..plan.value_count()).map(|at| plan.value(ValueId::from_index(at)).qtype.clone()).collect(),
-        ..Outside::default()
-    };
-    outside.held.reset(&plan);
-    let mut line = Line::default();
-    line.reset(&plan, true);
-    line.record(&outline, these, &mut outside);
+    let (line, outside) = first_line(&outline);
     assert_eq!(line.inputs().len(), 1, "{}", line.tape());
     assert_eq!(outside.brought.len(), 1);
     assert!(outline.locations.lies_in_slot(outside.brought[0]), "it is read from inside of the tuple");
@@ -162,7 +172,7 @@ fn lines_end_at_calls_conditionals_and_loops() {
     let (plan, _) = plan_of(
         "input s: text; input x: f64\nlet n = strings.length(s)\nlet e = where(x > 0.0, math.log(x) * math.exp(x) * math.exp(-x), math.exp(x) * math.exp(x * 2.0))\noutput y = math.float(n) + e + 1.0",
     );
-    let mut steps: &[StepId] = &plan.block(cembra_plan::BlockId::TOP).steps;
+    let mut steps: &[StepId] = &plan.block(BlockId::TOP).steps;
     let mut kinds = Vec::new();
     while let Some(segment) = Segment::first(&plan, steps) {
         steps = &steps[segment.step_count()..];
@@ -177,7 +187,7 @@ fn lines_end_at_calls_conditionals_and_loops() {
     assert_eq!(kinds.iter().filter(|kind| **kind == "where").count(), 1, "{kinds:?}\n{plan}");
     assert!(!kinds.windows(2).any(|two| two == ["line", "line"]), "{kinds:?}");
     let (plan, _) = plan_of("input n: i64\noutput y = core.while_loop(n, fn(x) = x < 100, fn(x) = x * 2)");
-    let has_loop = |at: usize| matches!(plan.step(StepId::from_index(at)).action, cembra_plan::Action::Loop { .. });
+    let has_loop = |at: usize| matches!(plan.step(StepId::from_index(at)).action, Action::Loop { .. });
     assert!((0..plan.step_count()).any(has_loop));
 }
 
@@ -187,17 +197,7 @@ fn only_what_is_needed_is_live() {
     let (found, _) = play(&plan, &binding, &[&[1, f(1.0)], &[0, f(2.0)]]);
     assert_eq!(found.presence, Presence::Flag(0));
     let outline = Outline::of(&plan, &binding, false, &Budget::default()).expect("within the limits");
-    let Some(Segment::Line(these)) = Segment::first(&plan, &plan.block(cembra_plan::BlockId::TOP).steps) else {
-        panic!("a line")
-    };
-    let mut outside = Outside {
-        types: (0..plan.value_count()).map(|at| plan.value(ValueId::from_index(at)).qtype.clone()).collect(),
-        ..Outside::default()
-    };
-    outside.held.reset(&plan);
-    let mut line = Line::default();
-    line.reset(&plan, true);
-    line.record(&outline, these, &mut outside);
+    let (line, _) = first_line(&outline);
     let live = |instr: &Instr, live: &bool| *live && matches!(instr, Instr::Bin(..));
     let sums =
         line.tape().instrs().iter().zip(line.tape().live()).filter(|(instr, needed)| live(instr, needed)).count();

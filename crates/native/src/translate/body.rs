@@ -44,6 +44,8 @@ pub(super) struct Body<'a, 'b, 'f> {
     pub(super) memories: Memories,
     /// The machine values of the plan's values; what a branch computed or loaded is not there behind it.
     pub(super) held: &'a mut ScopedValueMap<Held>,
+    /// True where a branch has just ended because the conditional at its end has.
+    pub(super) has_joined: bool,
 }
 
 impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
@@ -63,7 +65,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         let regions = [(0, "input"), (1, "output"), (2, "frame")].map(|(number, name)| region(builder, number, name));
         let memories = Memories { addresses: [input, output, frame], regions };
         let state = FunctionState::new(builder, isa, context, marks_steps);
-        Body { outline, builder, state, memories, held }
+        Body { outline, builder, state, memories, held, has_joined: false }
     }
 
     pub(super) fn plan(&self) -> &'a Plan {

@@ -84,9 +84,10 @@ struct Translation<'a, 'b, 'f> {
 
 /// What is left to do of a piece.
 enum Todo {
-    Block(BlockId),
-    /// Some of a block's steps.
-    Steps(BlockId, Range<usize>),
+    /// A block, and where its result goes if that is a join.
+    Block(BlockId, Option<ir::Block>),
+    /// Some of a block's steps, likewise.
+    Steps(BlockId, Range<usize>, Option<ir::Block>),
     /// The branch for a present condition is done; the other comes.
     Else(Branch, [BlockId; 2]),
     /// Both branches are done.
@@ -129,22 +130,29 @@ impl Translation<'_, '_, '_> {
     fn steps(&mut self, block: BlockId, steps: Range<usize>) {
         let outline = self.body.outline;
         let plan = outline.plan;
-        let mut stack = vec![Todo::Steps(block, steps)];
+        let mut stack = vec![Todo::Steps(block, steps, None)];
         while let Some(todo) = stack.pop() {
             match todo {
-                Todo::Block(block) => match outline.pieces.of_block(block) {
+                Todo::Block(block, join) => match outline.pieces.of_block(block) {
                     // A block that is a piece of its own is called.
                     Some(piece) => self.calls.piece(&mut self.body, &mut self.exits, piece),
-                    None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len())),
+                    None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len(), join)),
                 },
-                Todo::Steps(block, range) => {
+                Todo::Steps(block, range, join) => {
                     let Some(segment) = Segment::first(plan, &plan.block(block).steps[range.clone()]) else { continue };
-                    stack.push(Todo::Steps(block, range.start + segment.step_count()..range.end));
-                    self.segment(segment, &mut stack);
+                    let rest = range.start + segment.step_count()..range.end;
+                    // What ends a branch meets where the branch does.
+                    let ends = |id: StepId| {
+                        let out = plan.step(id).out;
+                        rest.is_empty() && plan.block(block).result == Some(out) && !outline.locations.is_stored(out)
+                    };
+                    let outer = join.filter(|_| matches!(segment, Segment::Where(id) if ends(id)));
+                    stack.push(Todo::Steps(block, rest, join));
+                    self.segment(segment, outer, &mut stack);
                 }
                 Todo::Else(branch, [on, off]) => {
                     self.body.begin_other_branch(branch, on);
-                    stack.extend([Todo::Join(branch, off), Todo::Block(off)]);
+                    stack.extend([Todo::Join(branch, off), Todo::Block(off, Some(branch.join))]);
                 }
                 Todo::Join(branch, off) => self.body.end_branches(branch, off),
                 Todo::Known(step, branch) => self.body.end_only_branch(step, branch),
@@ -158,8 +166,8 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// A line or a call, or the beginning of a conditional or loop.
-    fn segment(&mut self, segment: Segment<'_>, stack: &mut Vec<Todo>) {
+    /// A line or a call, or the beginning of a conditional or loop. The result of a conditional goes to `outer` if that is there.
+    fn segment(&mut self, segment: Segment<'_>, outer: Option<ir::Block>, stack: &mut Vec<Todo>) {
         let plan = self.body.outline.plan;
         match segment {
             Segment::Line(steps) => self.line(steps),
@@ -172,11 +180,11 @@ impl Translation<'_, '_, '_> {
                 let step = plan.step(id);
                 let Action::Where { on, off } = step.action else { return };
                 match self.body.value(plan.args(step)[0]).presence {
-                    Presence::Present => stack.extend([Todo::Known(id, on), Todo::Block(on)]),
-                    Presence::Missing => stack.extend([Todo::Known(id, off), Todo::Block(off)]),
+                    Presence::Present => stack.extend([Todo::Known(id, on), Todo::Block(on, None)]),
+                    Presence::Missing => stack.extend([Todo::Known(id, off), Todo::Block(off, None)]),
                     Presence::Flag(flag) => {
-                        let branch = self.body.begin_branch(id, flag);
-                        stack.extend([Todo::Else(branch, [on, off]), Todo::Block(on)]);
+                        let branch = self.body.begin_branch(id, flag, outer);
+                        stack.extend([Todo::Else(branch, [on, off]), Todo::Block(on, Some(branch.join))]);
                     }
                 }
             }
@@ -185,7 +193,7 @@ impl Translation<'_, '_, '_> {
                 let step = plan.step(id);
                 let Action::Loop { round, state } = step.action else { return };
                 let start = begin_rounds(&mut self.body, plan.args(step)[0], state);
-                stack.extend([Todo::Again(id, start), Todo::Block(round)]);
+                stack.extend([Todo::Again(id, start), Todo::Block(round, None)]);
             }
         }
     }
