@@ -102,7 +102,9 @@ struct Builder<'p> {
 impl<'p> Builder<'p> {
     fn new_value(&mut self, node: Id) -> ValueId {
         let id = ValueId::from_index(self.plan.values.len());
-        self.plan.values.push(PlanValue { qtype: self.model.graph.qtype(node).clone(), slot: 0, owner: None });
+        // A type that is cloned on the stack and then copied stalls the processor: it was written in parts.
+        self.plan.values.push(PlanValue { qtype: QType::Nothing, slot: 0, owner: None });
+        self.plan.values[id.index()].qtype = self.model.graph.qtype(node).clone();
         self.values[node.index()] = Some(id);
         id
     }
