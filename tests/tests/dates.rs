@@ -2,7 +2,7 @@
 //! years that have texts and on any others.
 
 use cembra::{Backend, Cell, Date, Input, Model, Options, Output, Registry, Tape, Timestamp, Value};
-use cembra_ops::{Argument, call, lower};
+use cembra_ops::{Argument, call, record};
 use cembra_runtime::QType;
 use cembra_tape::Outcome;
 use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
@@ -43,7 +43,7 @@ fn by_rule(name: &str, value: &Value) -> Value {
     let machine = qtype.scalar().and_then(cembra::Scalar::machine_type).expect("a number");
     let x = Cell::num(tape.input(machine));
     let overload = &def.overloads()[usize::from(resolved.overload.expect("an overload"))];
-    let result = lower(&mut tape, def.presence, overload, &[x]).val(&mut tape);
+    let result = record(&mut tape, def.presence, overload, &[x]).val(&mut tape);
     let bits = value.as_scalar().expect("a scalar").bits();
     // SAFETY: STRING-VIEW: there are no strings.
     let Outcome::Done(results) = (unsafe { tape.run_on_bits(&[bits]) }) else { panic!("{name} of {value} fails") };

@@ -208,7 +208,7 @@ fn passes_can_be_left_out_and_stopped_after() {
     assert!(all.starts_with(&stopped), "{stopped}");
     assert_eq!(stopped.matches("\n# ").count() + 1, 3);
     let model = Model::parse(QUADRATIC).expect("a model");
-    for pass in ["types", "lower", "fold", "optimise", "extensions"] {
+    for pass in ["types", "expand", "fold", "optimise", "extensions"] {
         let error = model.explain(&Options::default().stop_after(pass), Stage::Plan).expect_err("no regions yet");
         assert!(error.to_string().contains("not fully prepared"), "{error}");
     }

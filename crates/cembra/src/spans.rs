@@ -1,4 +1,4 @@
-//! Spans of `tracing` around the stages of compiling a model: `prepare`, `lower` and `compile`, each with the model's name, how
+//! Spans of `tracing` around the stages of compiling a model: `prepare`, `plan` and `compile`, each with the model's name, how
 //! large is what it is given (`nodes` or `steps`) and how large what it makes. Without the feature `tracing` they are nothing.
 
 /// A stage that runs until it is dropped.
@@ -33,8 +33,8 @@ impl StageSpan {
     }
 
     /// Making a plan of so many prepared nodes.
-    pub(crate) fn lower(model: &str, nodes: usize) -> StageSpan {
-        stage!("lower", model, nodes = nodes, steps)
+    pub(crate) fn plan(model: &str, nodes: usize) -> StageSpan {
+        stage!("plan", model, nodes = nodes, steps)
     }
 
     /// Compiling a plan of so many steps.

@@ -22,7 +22,7 @@ pub(crate) fn prepare(
 }
 
 pub(crate) fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Plan, Error> {
-    let span = StageSpan::lower(options.model_name(), placed.model.graph.len());
+    let span = StageSpan::plan(options.model_name(), placed.model.graph.len());
     let plan = cembra_plan::build(placed, options.budget()).map_err(|error| match error {
         PlanError::Limit(exceeded) => exceeded.into(),
         PlanError::Compile { origin, .. } => {

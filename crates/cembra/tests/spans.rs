@@ -74,7 +74,7 @@ fn each_stage_has_a_span_with_its_sizes() {
     });
     let heard = ear.0.lock().unwrap().clone();
     let names: Vec<&str> = heard.iter().map(|span| span.name.as_str()).collect();
-    assert_eq!(names, ["prepare", "lower", "compile"]);
+    assert_eq!(names, ["prepare", "plan", "compile"]);
     for span in &heard {
         assert_eq!((span.entered, span.left), (1, 1), "{span:?}");
         assert_eq!(span.fields["model"], "\"root\"");

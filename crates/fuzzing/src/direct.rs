@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// The typed graph before anything is folded, optimised or made lazy; `None` if preparation refuses the program.
 pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
-    let options = Options { stop_after: Some("lower".to_owned()), ..Options::default() };
+    let options = Options { stop_after: Some("expand".to_owned()), ..Options::default() };
     match cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()? {
         Prepared::Typed(model) => Some(model),
         Prepared::Placed(_) => None,

@@ -6,7 +6,7 @@
 mod specials;
 
 use cembra_native::lanes::{self, Failed, Lanes};
-use cembra_ops::{Lower, OperandType, Registry, lower};
+use cembra_ops::{Lower, OperandType, Registry, record};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Output, Presence, Shift, Tape, Un, Val};
 use cembra_value::{Budget, Limits};
@@ -250,7 +250,7 @@ fn every_rule_gives_the_same_bits_in_lanes() {
                 let operands = overload.args.iter();
                 let operands = operands.map(|arg| OperandType { optional: arg.optional || lifted, ..*arg });
                 let cells: Vec<Cell> = operands.map(|operand| inputs.cell(&mut tape, operand)).collect();
-                let result = lower(&mut tape, def.presence, overload, &cells);
+                let result = record(&mut tape, def.presence, overload, &cells);
                 let types: Vec<String> =
                     cells.iter().zip(overload.args).map(|(_, arg)| arg.qtype().to_string()).collect();
                 let name = format!("{}({}) lifted: {lifted}", def.name, types.join(", "));

@@ -43,7 +43,7 @@ pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
 /// How an overload becomes machine code.
 #[derive(Clone, Copy, Debug)]
 pub enum Lower {
-    /// As instructions, recorded by a rule; strict ones are lifted by `lower`.
+    /// As instructions, recorded by a rule; strict ones are lifted by `record`.
     Rule(Rule),
     /// As instructions that a rule of the user recorded once and that were checked; strict ones are lifted likewise.
     Recording(&'static Recording),

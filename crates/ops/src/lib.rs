@@ -45,7 +45,7 @@ pub use definition::{
 };
 pub use direct::RegisterFn;
 pub use effects::Effects;
-pub use lift::lower;
+pub use lift::record;
 pub use qtype::compare_types;
 pub use registry::{OpId, Registry, id};
 pub use sequence::Sequence;

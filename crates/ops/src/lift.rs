@@ -1,4 +1,4 @@
-//! Lowering an overload: strict rules are written for present scalars; here they are lifted to optionals. The result is
+//! Recording an overload: strict rules are written for present scalars; here they are lifted to optionals. The result is
 //! present where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
 
 use crate::definition::PresenceRule;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 /// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players
 /// call its kernel instead, and a missing value is recorded here.
-pub fn lower(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
+pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
     if matches!(overload.lower, Lower::Kernel) {
         return Cell::missing(overload.ret.scalar, tape);
     }

@@ -4,7 +4,7 @@
 
 mod specials;
 
-use cembra_ops::{Argument, Lower, OpDef, Overload, PresenceRule, Registry, Resolved, Signature, call, lower};
+use cembra_ops::{Argument, Lower, OpDef, Overload, PresenceRule, Registry, Resolved, Signature, call, record};
 use cembra_runtime::{FaultKind, MachineType, QType, Scalar};
 use cembra_tape::{Cell, Datum, Outcome, Presence, Tape};
 use cembra_value::{ScalarValue, Value};
@@ -139,7 +139,7 @@ fn check(def: &OpDef, overload: &Overload, index: usize, lifted: bool) -> usize 
         let mut inputs = Vec::new();
         let cells: Vec<Cell> = args.iter().map(|arg| input(&mut tape, &mut inputs, arg)).collect();
         tape.set_site(7);
-        let result = lower(&mut tape, def.presence, overload, &cells);
+        let result = record(&mut tape, def.presence, overload, &cells);
         let expected = call(def, &resolved, &args).expect("values of these types");
         // SAFETY: STRING-VIEW: the bits are of the arguments, which live on.
         match (unsafe { tape.run_on_bits(&inputs) }, expected) {

@@ -78,7 +78,7 @@ fn weak_outputs_are_cast_unless_they_are_kept() {
 fn composite_operators_are_replaced() {
     let lowered = |expression: &str| {
         let text = format!("input x: i32?, b: bool, m: unit?\n{expression}");
-        default(&text, "lower").into_iter().filter(|line| line.contains('(')).collect::<Vec<_>>()
+        default(&text, "expand").into_iter().filter(|line| line.contains('(')).collect::<Vec<_>>()
     };
     assert_eq!(lowered("if m then x else 1"), ["%3 = core.where(%1, %0, %2) : OPTIONAL_INT32"]);
     assert_eq!(lowered("not b"), ["%1 = bool.logical_not(%0) : BOOLEAN"]);
@@ -95,10 +95,10 @@ fn composite_operators_are_replaced() {
     );
     // Only the type of the operand is used.
     assert_eq!(
-        default("input x: i32?\nones_like(x + 1)", "lower"),
+        default("input x: i32?\nones_like(x + 1)", "expand"),
         ["%0 = optional_int32{1} : OPTIONAL_INT32", "result = %0"]
     );
-    assert_eq!(default("input x: i32\ncore.identity(x)", "lower"), ["%0 = L.x : INT32", "result = %0"]);
+    assert_eq!(default("input x: i32\ncore.identity(x)", "expand"), ["%0 = L.x : INT32", "result = %0"]);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn cheap_branches_are_both_computed() {
 fn passes_run_in_order_and_can_be_stopped_after() {
     let text = "input x: f64\nwhere(x > 1.0 + 1.0, x ** 0.5)";
     let names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
-    assert_eq!(names, ["types", "lower", "fold", "optimise", "extensions", "where", "select"]);
+    assert_eq!(names, ["types", "expand", "fold", "optimise", "extensions", "where", "select"]);
     let all = stages(text, &Options::default());
     assert_eq!(all.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names);
     for (at, name) in names.iter().enumerate() {
@@ -305,7 +305,7 @@ fn options_must_name_what_there_is() {
         stop_after: Some("casts".to_owned()),
         ..Options::default()
     };
-    let known = "the passes are `types`, `lower`, `fold`, `optimise`, `extensions`, `where`, `select`";
+    let known = "the passes are `types`, `expand`, `fold`, `optimise`, `extensions`, `where`, `select`";
     assert_eq!(
         messages(&options),
         [

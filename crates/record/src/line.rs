@@ -2,7 +2,7 @@
 //! outside of the line, by the player's names for them; results are the values that something outside of the line needs.
 
 use crate::{Datum, MachineValue, Outline, Presence, ScopedValueMap};
-use cembra_ops::lower;
+use cembra_ops::record;
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
 use cembra_tape::{self as tape, Cell, Mask, Output, Tape, Val};
@@ -85,7 +85,7 @@ impl<P: Copy> Line<P> {
                     let overload = &def.overloads()[usize::from(overload)];
                     let args: SmallVec<[Cell; 4]> =
                         plan.args(step).iter().map(|arg| self.scalar(outline, *arg, outside)).collect();
-                    TapeValue::Scalar(lower(&mut self.tape, def.presence, overload, &args))
+                    TapeValue::Scalar(record(&mut self.tape, def.presence, overload, &args))
                 }
                 Action::MakeTuple => {
                     TapeValue::Tuple(plan.args(step).iter().map(|arg| self.import(outline, *arg, outside)).collect())

@@ -2,7 +2,7 @@
 //! instructions of three operands. The host has more, and the tests from outside run on the host.
 
 use super::*;
-use cembra_ops::{Lower, OperandType, Registry, lower};
+use cembra_ops::{Lower, OperandType, Registry, record};
 use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{Cell, Datum, Mask, Outcome, Output, Presence, Tape};
 use cranelift_codegen::isa::lookup;
@@ -112,7 +112,7 @@ fn rules_give_the_same_bits_without_newer_instructions() {
             let mut tape = Tape::new();
             let cells: Option<Vec<Cell>> = overload.args.iter().map(|arg| input(&mut tape, *arg)).collect();
             let Some(cells) = cells else { continue };
-            let Cell { presence, datum } = lower(&mut tape, def.presence, overload, &cells);
+            let Cell { presence, datum } = record(&mut tape, def.presence, overload, &cells);
             let within = if let Presence::When(mask) = presence { Some(mask) } else { None };
             let output = match datum {
                 Datum::Num(val) => Output::Number(val),
@@ -158,7 +158,7 @@ fn texts_are_compared_in_each_lane_that_has_them() {
                 let [ptr, len] = [(); 2].map(|()| tape.input(MachineType::I64));
                 Cell { presence, datum: Datum::Text { ptr, len } }
             });
-            let Cell { presence: Presence::When(within), datum } = lower(&mut tape, def.presence, overload, &cells)
+            let Cell { presence: Presence::When(within), datum } = record(&mut tape, def.presence, overload, &cells)
             else {
                 panic!("{} of texts that may be missing may be missing", def.name);
             };

@@ -2,9 +2,9 @@
 
 mod cast;
 mod check;
+mod expand;
 mod extend;
 mod fold;
-mod lower;
 mod optimise;
 mod options;
 mod rewrite;
@@ -75,7 +75,7 @@ pub static PASSES: &[Pass] = &[
         optional: false,
         run: Run::Graph(types::run),
     },
-    Pass { name: "lower", summary: "replace composite operators", optional: false, run: Run::Graph(lower::run) },
+    Pass { name: "expand", summary: "replace composite operators", optional: false, run: Run::Graph(expand::run) },
     Pass { name: "fold", summary: "evaluate operators on literals", optional: true, run: Run::Graph(fold::run) },
     Pass { name: "optimise", summary: "apply peephole rules", optional: true, run: Run::Graph(optimise::run) },
     Pass { name: "extensions", summary: "apply user rewrites", optional: true, run: Run::Graph(extend::run) },
