@@ -8,14 +8,14 @@
 use crate::c_interface::FaultView;
 use crate::standalone::{LiteralText, Site};
 use crate::{
-    Bytes, Context, FaultKind, KernelCall, ObjectModel, QType, RegisterResult, RuntimeFn, STATUS_FAULT, STATUS_OK,
-    Scalar, math,
+    Bytes, Column, Context, FaultKind, KernelCall, ObjectModel, QType, RegisterResult, RuntimeFn, STATUS_FAULT,
+    STATUS_OK, Scalar, math,
 };
 use std::sync::OnceLock;
 
 /// The revision of all this crate and machine code agree on, raised with every change of [`interface`]. People tell agreements
 /// apart by it, programs by [`interface_fingerprint`].
-pub const INTERFACE_REVISION: u32 = 5;
+pub const INTERFACE_REVISION: u32 = 6;
 
 /// A line of the agreement: what is numbered, and its number.
 pub(crate) type Fact = (String, u64);
@@ -69,6 +69,7 @@ pub(crate) fn facts() -> Vec<Fact> {
     ];
     let layouts = [
         Context::LAYOUT,
+        Column::LAYOUT,
         KernelCall::LAYOUT,
         RegisterResult::LAYOUT,
         Bytes::LAYOUT,

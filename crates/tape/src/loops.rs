@@ -1,0 +1,41 @@
+//! Loops: what a player makes of a tape for many rows. Every input and output of the tape is a port, an array that a loop
+//! reads or writes in place; where the arrays come from, and what to do with rows that fail, is not known here.
+
+use crate::Tape;
+use cembra_runtime::Context;
+use std::fmt::Debug;
+
+/// How an input of a loop lies in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Port {
+    /// An element for each row: numbers next to each other, at any address; masks as bits, that of the first row the lowest
+    /// of the first byte.
+    Rows,
+    /// One element for all rows: a number, or the byte of a mask, 0 or 1.
+    Shared,
+}
+
+/// A tape that plays on many rows. Outputs are an element for each row.
+///
+/// # Safety
+/// PORTS: `play` reads and writes nothing but what its contract names.
+pub unsafe trait TapeLoop: Debug + Send + Sync {
+    /// Plays the tape on so many rows, and says whether a `FaultIf` of it holds in any of them: then it may have stopped
+    /// anywhere, and what is in the outputs is unspecified.
+    ///
+    /// Bits of inputs are read no further than the byte of the last row. Bits of outputs are written in whole words of 64,
+    /// those behind the last row as zeros.
+    ///
+    /// # Safety
+    /// PORTS: there is a pointer for each input of the tape, in the order in which inputs were made, to as much as its port
+    /// says, and behind them one for each output, in the order in which they were stated, to memory for the rows (for masks,
+    /// in whole words). No output overlaps another; one overlaps an input only if both are the same array of the same
+    /// type, all rows' elements. Numbers that the tape takes for views of strings are views as in STRING-VIEW.
+    unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
+
+    /// Bytes of machine code.
+    fn code_bytes(&self) -> usize;
+}
+
+/// What a player says of a tape before anything is compiled: whether it can play the instruction at a position.
+pub type CanPlay = fn(tape: &Tape, at: usize) -> bool;
