@@ -5,6 +5,7 @@
 use crate::interface::layout;
 use crate::{Arena, Context, Frame};
 use std::fmt::Debug;
+use std::ops::Range;
 
 /// Where the values of a column are. What is there is said by its [`ColumnForm`], which code is made for.
 #[repr(C)]
@@ -76,60 +77,50 @@ pub struct ColumnForm {
     pub is_dense: bool,
 }
 
-/// Rows that are played at once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Strip {
-    /// The first one, a multiple of 64.
-    pub start: usize,
-    /// How many.
-    pub rows: usize,
+/// The rows of a strip that are to be run again by the reference, because they fail, meet a limit, or may.
+#[derive(Clone, Debug, Default)]
+pub struct FailedRows {
+    words: Vec<u64>,
+    any: bool,
 }
 
-/// The most rows of a strip.
-pub const STRIP_ROWS: usize = 1024;
-
-/// The rows of a strip that are to be run again by the reference, because they fail, meet a limit, or may.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FailedRows([u64; STRIP_ROWS / 64]);
-
 impl FailedRows {
-    /// None.
-    pub const NONE: FailedRows = FailedRows([0; STRIP_ROWS / 64]);
-
-    /// All of the first so many.
+    /// None, with room for the rows of a strip.
     #[must_use]
-    pub fn first(rows: usize) -> FailedRows {
-        let mut failed = FailedRows::NONE;
-        for (at, word) in failed.0.iter_mut().enumerate() {
-            *word = match rows.saturating_sub(64 * at) {
-                0 => 0,
-                left @ 1..64 => (1 << left) - 1,
-                _ => u64::MAX,
-            };
-        }
-        failed
+    pub fn none(rows: usize) -> FailedRows {
+        FailedRows { words: vec![0; rows.div_ceil(64)], any: false }
     }
 
-    /// Adds a row of the strip.
+    /// Adds a row.
     pub fn add(&mut self, row: usize) {
-        if let Some(word) = self.0.get_mut(row / 64) {
-            *word |= 1 << (row % 64);
+        self.add_all(row..row + 1);
+    }
+
+    /// Adds rows.
+    pub fn add_all(&mut self, rows: Range<usize>) {
+        if rows.end > 64 * self.words.len() {
+            self.words.resize(rows.end.div_ceil(64), 0);
+        }
+        self.any |= !rows.is_empty();
+        for row in rows {
+            self.words[row / 64] |= 1 << (row % 64);
         }
     }
 
-    /// True if there are none.
+    /// True if there are any.
+    #[inline]
     #[must_use]
-    pub fn is_none(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+    pub fn any(&self) -> bool {
+        self.any
     }
 
-    /// The rows in order, counted from the strip's first.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(at, word)| {
-            let mut left = *word;
+    /// Takes the rows out, in order.
+    pub fn drain(&mut self) -> impl Iterator<Item = usize> + '_ {
+        self.any = false;
+        self.words.iter_mut().enumerate().flat_map(|(at, word)| {
             std::iter::from_fn(move || {
-                let row = (left != 0).then(|| 64 * at + left.trailing_zeros() as usize)?;
-                left &= left - 1;
+                let row = (*word != 0).then(|| 64 * at + word.trailing_zeros() as usize)?;
+                *word &= *word - 1;
                 Some(row)
             })
         })
@@ -139,6 +130,8 @@ impl FailedRows {
 /// What a function needs besides its columns.
 #[derive(Clone, Debug, Default)]
 pub struct ScratchLayout {
+    /// The most rows that it takes at once, a multiple of 64.
+    pub rows: usize,
     /// The bytes of a strip's intermediate values.
     pub bytes: usize,
     /// The frame of its rows, as it starts.
@@ -152,15 +145,22 @@ pub struct Scratch {
     pub words: Vec<u64>,
     /// A frame for rows.
     pub frame: Frame,
-    /// The texts of outputs: they outlive the rows that make them.
+    /// The texts of a strip's outputs: they outlive the rows that make them.
     pub texts: Arena,
+    /// The rows that are to be run again; emptied by whoever does so.
+    pub failed: FailedRows,
 }
 
 impl Scratch {
     /// Memory of a layout, whose texts have no limit but that of memory.
     #[must_use]
     pub fn new(layout: &ScratchLayout) -> Scratch {
-        Scratch { words: vec![0; layout.bytes.div_ceil(8)], frame: layout.frame.clone(), texts: Arena::new(usize::MAX) }
+        Scratch {
+            words: vec![0; layout.bytes.div_ceil(8)],
+            frame: layout.frame.clone(),
+            texts: Arena::new(usize::MAX),
+            failed: FailedRows::none(layout.rows),
+        }
     }
 }
 
@@ -172,16 +172,39 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
     /// What it needs besides columns.
     fn scratch(&self) -> ScratchLayout;
 
-    /// Evaluates the rows of a strip. Rows it answers with are unwritten or written with anything; all others are written.
-    /// Views of strings in outputs are of inputs, of literals, or of `scratch.texts`.
+    /// Evaluates the first so many rows of the columns: a strip. Rows that it adds to `scratch.failed` are unwritten, or
+    /// written with anything; all others are written. Views of strings in outputs are of inputs, of literals, or of
+    /// `scratch.texts`.
     ///
     /// # Safety
     /// COLUMNS: `columns` are those of the model's inputs, then of its outputs, in order, of the forms that the function was
-    /// made for and of the types of the model, each with memory for all rows of the strip (bits: of inputs to the byte of the
-    /// last row, of outputs in whole words of 64). No output overlaps an input or another output, unless the function allows
-    /// it. The scratch is of this function's layout, the context of its limits; nobody else uses them, or the outputs.
-    unsafe fn run(&self, columns: &[Column], strip: Strip, scratch: &mut Scratch, context: &mut Context) -> FailedRows;
+    /// made for and of the types of the model, each with memory for all rows (bits: of inputs to the byte of the last row, of
+    /// outputs in whole words of 64). There are no more rows than the layout says. No output overlaps an input or another
+    /// output, unless the function allows it. The scratch is of this function's layout, the context of its limits; nobody
+    /// else uses them, or the outputs.
+    unsafe fn run(&self, columns: &[Column], rows: usize, scratch: &mut Scratch, context: &mut Context);
 
     /// Bytes of memory it holds, code included.
     fn memory_bytes(&self) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_rows_come_out_in_order_and_once() {
+        let mut failed = FailedRows::none(64);
+        assert!(!failed.any());
+        failed.add_all(3..3);
+        assert!(!failed.any());
+        for row in [200, 63, 64, 0, 63] {
+            failed.add(row);
+        }
+        failed.add_all(126..129);
+        assert!(failed.any());
+        assert_eq!(failed.drain().collect::<Vec<_>>(), [0, 63, 64, 126, 127, 128, 200]);
+        assert!(!failed.any());
+        assert_eq!(failed.drain().count(), 0);
+    }
 }
