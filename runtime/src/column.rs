@@ -172,6 +172,9 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
     /// What it needs besides columns.
     fn scratch(&self) -> ScratchLayout;
 
+    /// The most rows that it takes at once, as its layout says.
+    fn rows(&self) -> usize;
+
     /// Evaluates the first so many rows of the columns: a strip. Rows that it adds to `scratch.failed` are unwritten, or
     /// written with anything; all others are written. Views of strings in outputs are of inputs, of literals, or of
     /// `scratch.texts`.

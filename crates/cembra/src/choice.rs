@@ -1,4 +1,4 @@
-//! Which backend runs a model, and when a tiered one is compiled, as options say.
+//! Which backend runs a model, what plays it on many rows, and when a tiered one is compiled, as options say.
 
 /// A way to run a plan. All give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -25,6 +25,49 @@ impl Backend {
             Backend::Native => "native",
             Backend::Auto => "auto",
             Backend::Tiered => "tiered",
+        }
+    }
+}
+
+/// What plays a model on the rows of a [`Batch`](crate::Batch). All give the same bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum RowPlayer {
+    /// The best that the machine and the model allow.
+    #[default]
+    Best,
+    /// Lanes of 512 bits; an error where the machine has none.
+    Avx512,
+    /// Lanes of 256 bits; an error where the machine has none.
+    Avx2,
+    /// Lanes of 128 bits, on any machine that has code.
+    Lanes128,
+    /// Machine code that takes row after row.
+    Native,
+    /// The interpreter, row after row.
+    Interpreter,
+}
+
+impl RowPlayer {
+    /// Every choice.
+    pub const ALL: [RowPlayer; 6] = [
+        RowPlayer::Best,
+        RowPlayer::Avx512,
+        RowPlayer::Avx2,
+        RowPlayer::Lanes128,
+        RowPlayer::Native,
+        RowPlayer::Interpreter,
+    ];
+
+    /// The name used on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            RowPlayer::Best => "best",
+            RowPlayer::Avx512 => "avx512",
+            RowPlayer::Avx2 => "avx2",
+            RowPlayer::Lanes128 => "128",
+            RowPlayer::Native => "scalar",
+            RowPlayer::Interpreter => "interpreter",
         }
     }
 }

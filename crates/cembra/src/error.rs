@@ -31,7 +31,7 @@ enum Kind {
     /// The model, or how it was to be bound.
     Model(Diagnostics),
     /// An evaluation stopped at a fault.
-    Fault { kind: FaultKind, operator: Option<String>, detail: String, span: Option<Span> },
+    Fault { kind: FaultKind, operator: Option<String>, detail: String, span: Option<Span>, row: Option<usize> },
     /// Values given to a call that do not fit.
     Values(String),
 }
@@ -51,7 +51,7 @@ impl Error {
         };
         let operand = operand.as_ref().map(crate::print_value);
         let detail = kind.describe(operand.as_deref(), &result.to_string(), text);
-        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span }))
+        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, row: None }))
     }
 
     /// The fault of an evaluation whose token was cancelled.
@@ -61,7 +61,19 @@ impl Error {
 
     /// A fault of an evaluation as a whole; where it was noticed says nothing about the model.
     pub(crate) fn of_evaluation(kind: FaultKind) -> Self {
-        Error(Arc::new(Kind::Fault { kind, operator: None, detail: kind.describe(None, "", ""), span: None }))
+        let detail = kind.describe(None, "", "");
+        Error(Arc::new(Kind::Fault { kind, operator: None, detail, span: None, row: None }))
+    }
+
+    /// The same fault, of a row of a batch.
+    pub(crate) fn in_row(self, at: usize) -> Self {
+        match &*self.0 {
+            Kind::Fault { kind, operator, detail, span, .. } => {
+                let (operator, detail) = (operator.clone(), detail.clone());
+                Error(Arc::new(Kind::Fault { kind: *kind, operator, detail, span: *span, row: Some(at) }))
+            }
+            _ => self,
+        }
     }
 
     /// An error of values that do not fit, for loaders and listeners of one's own. Its code is `values`. Beyond 1,000 characters
@@ -110,6 +122,15 @@ impl Error {
         }
     }
 
+    /// For a fault in a batch, the row it happened in, counted from 0.
+    #[must_use]
+    pub fn row(&self) -> Option<usize> {
+        match &*self.0 {
+            Kind::Fault { row, .. } => *row,
+            _ => None,
+        }
+    }
+
     /// True if an evaluation failed, as opposed to the model or its binding.
     #[must_use]
     pub fn is_fault(&self) -> bool {
@@ -149,8 +170,13 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Kind::Model(diagnostics) => write!(f, "{diagnostics}"),
-            Kind::Fault { operator: Some(operator), detail, .. } => write!(f, "{operator}: {detail}"),
-            Kind::Fault { detail, .. } => f.write_str(detail),
+            Kind::Fault { operator, detail, row, .. } => {
+                if let Some(operator) = operator {
+                    write!(f, "{operator}: ")?;
+                }
+                f.write_str(detail)?;
+                row.map_or(Ok(()), |row| write!(f, ", in row {row}"))
+            }
             Kind::Values(message) => f.write_str(message),
         }
     }

@@ -10,9 +10,9 @@ use crate::sites::Sites;
 use crate::tiers::{Tiered, TieredModel};
 use cembra_expr::Program;
 use cembra_native::{Compiled, Tier};
-use cembra_plan::{Binding, Function, Plan, StepId, Template, ValueId};
-use cembra_runtime::{Cancellation, Context, FaultKind, Frame, FramePtr, QType, STATUS_OK, Text};
-use cembra_value::{Code, Diagnostic, ScalarValue, Value, ValueRun};
+use cembra_plan::{Binding, Function, Plan, Template, ValueId};
+use cembra_runtime::{Cancellation, Context, Frame, FramePtr, QType, STATUS_OK};
+use cembra_value::{Code, Diagnostic, Value, ValueRun};
 use std::sync::{Arc, OnceLock};
 
 /// A named input or output.
@@ -32,16 +32,40 @@ pub(crate) struct Inner {
     pub(crate) template: Template,
     pub(crate) runnable: Runnable,
     pub(crate) watch: Watch,
-    /// The limits of an evaluation: the bytes of its strings, and the rounds of its loops.
-    arena_bytes: usize,
-    loop_iterations: u64,
-    string_work: u64,
+    limits: EvaluationLimits,
     /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
     has_strings: bool,
     fallback: OnceLock<Box<Diagnostic>>,
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
     slots: Option<Slots>,
+}
+
+/// The limits of an evaluation: the bytes of its strings, the rounds of its loops, and the work on strings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EvaluationLimits {
+    arena_bytes: usize,
+    loop_iterations: u64,
+    string_work: u64,
+}
+
+impl EvaluationLimits {
+    pub(crate) fn of(options: &Started) -> EvaluationLimits {
+        let limits = options.budget().limits();
+        EvaluationLimits {
+            arena_bytes: limits.arena_bytes,
+            loop_iterations: limits.loop_iterations,
+            string_work: limits.string_work,
+        }
+    }
+
+    /// A context for evaluations within them.
+    pub(crate) fn context(&self) -> Context {
+        let mut context = Context::with_arena_limit(self.arena_bytes);
+        context.set_iterations(self.loop_iterations);
+        context.set_string_work(self.string_work);
+        context
+    }
 }
 
 /// The slots of the inputs and outputs of a model that is called by value.
@@ -110,16 +134,13 @@ impl Inner {
         let has_strings = plan.has_strings();
         let binding = structs.unwrap_or_else(|| plan.frame_binding());
         let (runnable, reason) = bind(options, plan, binding, &watch)?;
-        let limits = options.budget().limits();
         watch.record(&Event::ExecutorMade);
         let inner = Inner {
             sites,
             template,
             runnable,
             watch,
-            arena_bytes: limits.arena_bytes,
-            loop_iterations: limits.loop_iterations,
-            string_work: limits.string_work,
+            limits: EvaluationLimits::of(options),
             has_strings,
             fallback: OnceLock::new(),
             inputs,
@@ -137,10 +158,7 @@ impl Inner {
     }
 
     pub(crate) fn context(&self) -> Context {
-        let mut context = Context::with_arena_limit(self.arena_bytes);
-        context.set_iterations(self.loop_iterations);
-        context.set_string_work(self.string_work);
-        context
+        self.limits.context()
     }
 
     pub(crate) fn frame(&self) -> Frame {
@@ -213,30 +231,7 @@ impl Inner {
             }
         };
         let status = if self.has_strings { context.end(status) } else { status };
-        if status == STATUS_OK { Ok(()) } else { Err(self.fault(context)) }
-    }
-
-    /// The error of the fault that the context recorded.
-    #[cold]
-    fn fault(&self, context: &Context) -> Error {
-        let record = context.record();
-        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
-        if kind.is_of_evaluation() {
-            return Error::of_evaluation(kind);
-        }
-        let site = self.sites.find(StepId::from_index(record.site as usize));
-        let operator = site.map_or("", |site| &site.operator).to_owned();
-        let operand =
-            site.and_then(|site| ScalarValue::from_bits(site.operand?, record.operands[0])).map(Value::Scalar);
-        let text = match kind {
-            // SAFETY: STRING-VIEW: the message is a view of an input or a literal of the call that just stopped.
-            FaultKind::Assertion | FaultKind::Invalid | FaultKind::Parse => unsafe {
-                Text::from_raw(record.operands[0] as *const u8, record.operands[1] as usize).as_str()
-            },
-            _ => "",
-        };
-        let result = site.map_or(&QType::UNIT, |site| &site.result);
-        Error::fault(kind, operator, operand, result, text, site.and_then(|site| site.span))
+        if status == STATUS_OK { Ok(()) } else { Err(self.sites.error(context)) }
     }
 }
 

@@ -29,6 +29,7 @@
 extern crate self as cembra;
 
 mod backend;
+mod batch;
 mod binding;
 mod choice;
 mod combine;
@@ -58,6 +59,10 @@ mod stages;
 mod tiers;
 mod typed;
 
+pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
+pub use cembra_batch::{
+    Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, Keys, OnError, OutputColumn, OutputParts,
+};
 pub use cembra_derive::{Input, Output};
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
@@ -78,7 +83,7 @@ pub use cembra_runtime::{
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 pub use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, Limits, ScalarValue, Span, Value, ValueRef};
-pub use choice::{Backend, Tiering};
+pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};
 pub use error::Error;
 pub use executor::{Executor, Field, Session};

@@ -1,7 +1,7 @@
 //! Options of compiling a model.
 
 use crate::metrics::UNNAMED;
-use crate::{Backend, Metrics, Tiering};
+use crate::{Backend, Metrics, RowPlayer, Tiering};
 use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
@@ -31,6 +31,7 @@ pub struct Options {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) backend: Backend,
     pub(crate) tier: Tier,
+    pub(crate) row_player: RowPlayer,
     pub(crate) tiering: Tiering,
     pub(crate) metrics: Option<Arc<dyn Metrics>>,
     pub(crate) code_cache: Option<CodeCache>,
@@ -69,6 +70,13 @@ impl Options {
     #[must_use]
     pub fn tier(mut self, tier: Tier) -> Self {
         self.tier = tier;
+        self
+    }
+
+    /// What plays the model on many rows, where that is to be a certain one: for tests and benchmarks.
+    #[must_use]
+    pub fn row_player(mut self, player: RowPlayer) -> Self {
+        self.row_player = player;
         self
     }
 

@@ -1,10 +1,11 @@
 //! Where a model can fail: for each step that can, its operator as it was written, the place, and the types that its errors
 //! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
 
+use crate::error::Error;
 use cembra_expr::{Graph, Node, NodeId, Program};
 use cembra_plan::{Action, Plan, StepId};
-use cembra_runtime::{Excerpt, QType, Scalar};
-use cembra_value::Span;
+use cembra_runtime::{Context, Excerpt, FaultKind, QType, Scalar, Text};
+use cembra_value::{ScalarValue, Span, Value};
 use std::sync::Arc;
 
 /// A step that can fail.
@@ -48,9 +49,32 @@ impl Sites {
         &self.0
     }
 
-    pub(crate) fn find(&self, step: StepId) -> Option<&Site> {
+    fn find(&self, step: StepId) -> Option<&Site> {
         let at = self.0.binary_search_by_key(&step.index(), |site| site.step.index()).ok()?;
         self.0.get(at)
+    }
+
+    /// The error of the fault that a context recorded.
+    #[cold]
+    pub(crate) fn error(&self, context: &Context) -> Error {
+        let record = context.record();
+        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
+        if kind.is_of_evaluation() {
+            return Error::of_evaluation(kind);
+        }
+        let site = self.find(StepId::from_index(record.site as usize));
+        let operator = site.map_or("", |site| &site.operator).to_owned();
+        let operand =
+            site.and_then(|site| ScalarValue::from_bits(site.operand?, record.operands[0])).map(Value::Scalar);
+        let text = match kind {
+            // SAFETY: STRING-VIEW: the message is a view of an input or a literal of the call that just stopped.
+            FaultKind::Assertion | FaultKind::Invalid | FaultKind::Parse => unsafe {
+                Text::from_raw(record.operands[0] as *const u8, record.operands[1] as usize).as_str()
+            },
+            _ => "",
+        };
+        let result = site.map_or(&QType::UNIT, |site| &site.result);
+        Error::fault(kind, operator, operand, result, text, site.and_then(|site| site.span))
     }
 
     /// Bytes of memory, names apart: they are the program's.

@@ -1,0 +1,163 @@
+//! Bitmaps: a bit a row in bytes of the caller, from any bit on, the lowest bit of a byte first. That is Arrow's layout of
+//! truth values and of presence.
+
+/// Bits of the caller, one a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Bitmap<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+    rows: usize,
+}
+
+impl<'a> Bitmap<'a> {
+    /// So many bits from a bit on; none if there are not as many.
+    #[must_use]
+    pub fn new(bytes: &'a [u8], offset: usize, rows: usize) -> Option<Self> {
+        let end = offset.checked_add(rows)?;
+        (end.div_ceil(8) <= bytes.len()).then_some(Bitmap { bytes, offset, rows })
+    }
+
+    /// How many bits there are.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The bit of a row, which there is.
+    #[must_use]
+    pub fn get(&self, row: usize) -> bool {
+        let bit = self.offset + row;
+        self.bytes[bit / 8] >> (bit % 8) & 1 != 0
+    }
+
+    /// The byte that the bits begin with, if they begin with a byte.
+    pub(crate) fn address(&self) -> Option<*const u8> {
+        self.offset.is_multiple_of(8).then(|| self.bytes[self.offset / 8..].as_ptr())
+    }
+
+    /// The 64 bits from a row on, zeros behind the last.
+    pub(crate) fn word(&self, row: usize) -> u64 {
+        let bit = self.offset + row;
+        let bytes = &self.bytes[(bit / 8).min(self.bytes.len())..];
+        let mut low = [0; 8];
+        let count = bytes.len().min(8);
+        low[..count].copy_from_slice(&bytes[..count]);
+        let shift = bit % 8;
+        let high = if shift == 0 { 0 } else { u64::from(bytes.get(8).copied().unwrap_or(0)) << (64 - shift) };
+        let word = u64::from_le_bytes(low) >> shift | high;
+        match self.rows.saturating_sub(row) {
+            left @ 0..64 => word & ((1 << left) - 1),
+            _ => word,
+        }
+    }
+
+    /// The first row whose bit is 0.
+    #[must_use]
+    pub fn first_zero(&self) -> Option<usize> {
+        (0..self.rows).step_by(64).find_map(|row| {
+            let zero = row + self.word(row).trailing_ones() as usize;
+            (zero < self.rows && zero < row + 64).then_some(zero)
+        })
+    }
+}
+
+/// Bits of the caller to be written, one a row.
+#[derive(Debug)]
+pub struct BitmapMut<'a> {
+    bytes: &'a mut [u8],
+    offset: usize,
+    rows: usize,
+}
+
+impl<'a> BitmapMut<'a> {
+    /// So many bits from a bit on; none if there are not as many.
+    #[must_use]
+    pub fn new(bytes: &'a mut [u8], offset: usize, rows: usize) -> Option<Self> {
+        let end = offset.checked_add(rows)?;
+        (end.div_ceil(8) <= bytes.len()).then_some(BitmapMut { bytes, offset, rows })
+    }
+
+    /// How many bits there are.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Sets all bits to those of the words, the lowest first; others of the same bytes stay.
+    pub(crate) fn set(&mut self, words: &[u64]) {
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+        if self.offset.is_multiple_of(8) {
+            let whole = &mut self.bytes[self.offset / 8..][..self.rows.div_ceil(8)];
+            let last = whole.last().copied().unwrap_or(0);
+            whole.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+            if let (Some(end), kept @ 1..) = (whole.last_mut(), self.rows % 8) {
+                let mask = u8::MAX << kept;
+                *end = (*end & !mask) | (last & mask);
+            }
+            return;
+        }
+        for row in 0..self.rows {
+            let bit = self.offset + row;
+            let value = (words[row / 64] >> (row % 64) & 1) as u8;
+            let byte = &mut self.bytes[bit / 8];
+            *byte = (*byte & !(1 << (bit % 8))) | value << (bit % 8);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes() -> Vec<u8> {
+        (0..40_u8).map(|at| at.wrapping_mul(91) ^ 0x35).collect()
+    }
+
+    #[test]
+    fn words_are_the_bits_of_their_rows() {
+        let bytes = bytes();
+        for offset in 0..70 {
+            for rows in [0, 1, 7, 8, 63, 64, 65, 130, 200] {
+                let bits = Bitmap::new(&bytes, offset, rows).unwrap();
+                for row in (0..rows).step_by(64) {
+                    for at in 0..64 {
+                        let expected = row + at < rows && bits.get(row + at);
+                        assert_eq!(bits.word(row) >> at & 1 != 0, expected, "{offset} {rows} {row} {at}");
+                    }
+                }
+            }
+        }
+        assert!(Bitmap::new(&bytes, 1, 320).is_none());
+        assert!(Bitmap::new(&bytes, usize::MAX, 2).is_none());
+    }
+
+    #[test]
+    fn the_first_zero_is_found_in_any_word() {
+        for offset in [0, 3, 8] {
+            for zero in [0, 1, 63, 64, 70, 127, 128, 149] {
+                let mut bytes = vec![0xFF; 21];
+                bytes[(offset + zero) / 8] &= !(1 << ((offset + zero) % 8));
+                let found = |rows| Bitmap::new(&bytes, offset, rows).unwrap().first_zero();
+                assert_eq!((found(150), found(zero)), (Some(zero), None));
+            }
+        }
+    }
+
+    #[test]
+    fn bits_are_set_and_no_others() {
+        let words = [0x0123_4567_89AB_CDEF_u64, 0xFEDC_BA98_7654_3210];
+        for offset in 0..20 {
+            for rows in [0, 1, 5, 8, 60, 64, 77, 128] {
+                for fill in [0, 0xFF] {
+                    let mut bytes = vec![fill; 20];
+                    BitmapMut::new(&mut bytes, offset, rows).unwrap().set(&words);
+                    for bit in 0..160_usize {
+                        let row = bit.wrapping_sub(offset);
+                        let expected = if row < rows { words[row / 64] >> (row % 64) & 1 != 0 } else { fill != 0 };
+                        assert_eq!(bytes[bit / 8] >> (bit % 8) & 1 != 0, expected, "{offset} {rows} {bit}");
+                    }
+                }
+            }
+        }
+    }
+}

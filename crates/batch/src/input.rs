@@ -1,0 +1,379 @@
+//! Input columns: values of the caller for many rows, in the layouts that callers have them in. They are borrowed, compared
+//! with the model's types once, and read where they lie.
+
+use crate::strings::Strings;
+use crate::{Bitmap, Misfit};
+use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, for_each_scalar};
+use cembra_value::Value;
+use std::marker::PhantomData;
+
+/// A type whose slices are columns: it is as large as a value of the scalar type, and any bits of it may be read as one.
+///
+/// # Safety
+/// COLUMNS: a value of the type lies in memory as one of the scalar type does.
+pub unsafe trait ColumnValue: Plain {
+    /// The scalar type.
+    const SCALAR: Scalar;
+}
+
+macro_rules! column_values {
+    ([] unit $unit:tt plain { $($(#[$doc:meta])* $variant:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => { $(
+        // SAFETY: COLUMNS: `Plain` says so; a `bool` is a byte that is 0 or 1.
+        unsafe impl ColumnValue for $rust {
+            const SCALAR: Scalar = Scalar::$variant;
+        }
+    )* };
+}
+
+for_each_scalar!(column_values []);
+
+/// Which rows of a column are there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PresenceIn<'a> {
+    All,
+    Bits(Bitmap<'a>),
+    /// A byte a row, so far apart.
+    Bytes(*const u8, isize),
+}
+
+/// What writes a field of a struct to a cell in the layout of frames.
+pub type WriteField = unsafe fn(*const u8, FramePtr, u32);
+
+/// Where the values of a column are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DataIn<'a> {
+    /// Units have none.
+    Nothing,
+    /// In the layout of frames, so far apart.
+    Values(Scalar, *const u8, isize),
+    /// Truth values as bits.
+    Bits(Bitmap<'a>),
+    /// Texts, or bytes.
+    Strings(Scalar, Strings<'a>),
+    /// The numbers of values that lie elsewhere.
+    Dictionary(Keys<'a>, &'a InputColumn<'a>),
+    /// Values of any type.
+    Any(&'a [Value]),
+    /// One value for all rows.
+    Shared(&'a Value),
+    /// Fields of structs so far apart, which are written to cells one by one.
+    Fields(&'a QType, *const u8, isize, WriteField),
+}
+
+/// Numbers of values in a dictionary.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    /// Of 8 bits.
+    I8(&'a [i8]),
+    /// Of 16 bits.
+    I16(&'a [i16]),
+    /// Of 32 bits.
+    I32(&'a [i32]),
+    /// Of 64 bits.
+    I64(&'a [i64]),
+    /// Of 8 bits without a sign.
+    U8(&'a [u8]),
+    /// Of 16 bits without a sign.
+    U16(&'a [u16]),
+    /// Of 32 bits without a sign.
+    U32(&'a [u32]),
+    /// Of 64 bits without a sign.
+    U64(&'a [u64]),
+}
+
+macro_rules! with_keys {
+    ($keys:expr, $slice:ident => $result:expr) => {
+        match $keys {
+            Keys::I8($slice) => $result,
+            Keys::I16($slice) => $result,
+            Keys::I32($slice) => $result,
+            Keys::I64($slice) => $result,
+            Keys::U8($slice) => $result,
+            Keys::U16($slice) => $result,
+            Keys::U32($slice) => $result,
+            Keys::U64($slice) => $result,
+        }
+    };
+}
+
+impl Keys<'_> {
+    pub(crate) fn rows(&self) -> usize {
+        with_keys!(self, keys => keys.len())
+    }
+
+    /// The number of a row's value; none for a negative one.
+    pub(crate) fn get(&self, row: usize) -> Option<usize> {
+        with_keys!(self, keys => usize::try_from(i128::from(*keys.get(row)?)).ok())
+    }
+}
+
+/// An input column of the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct InputColumn<'a> {
+    /// How many rows it has; any, if they share one value.
+    pub(crate) rows: Option<usize>,
+    pub(crate) data: DataIn<'a>,
+    pub(crate) presence: PresenceIn<'a>,
+    lives: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: COLUMNS: what a column points to is borrowed, shared, for as long as it lives.
+unsafe impl Send for InputColumn<'_> {}
+// SAFETY: COLUMNS, likewise: nothing is written through it.
+unsafe impl Sync for InputColumn<'_> {}
+
+impl<'a> InputColumn<'a> {
+    const fn new(rows: usize, data: DataIn<'a>) -> Self {
+        InputColumn { rows: Some(rows), data, presence: PresenceIn::All, lives: PhantomData }
+    }
+
+    /// Numbers, truth values, dates or timestamps, all of them there.
+    #[must_use]
+    pub fn values<T: ColumnValue>(values: &'a [T]) -> Self {
+        let stride = size_of::<T>().cast_signed();
+        InputColumn::new(values.len(), DataIn::Values(T::SCALAR, values.as_ptr().cast(), stride))
+    }
+
+    /// Optional values next to each other.
+    #[must_use]
+    pub fn optionals<T: ColumnValue>(values: &'a [Optional<T>]) -> Self {
+        let (start, stride): (*const u8, _) = (values.as_ptr().cast(), size_of::<Optional<T>>().cast_signed());
+        // An optional has its presence first, its value at the alignment of that.
+        let data = DataIn::Values(T::SCALAR, start.wrapping_add(align_of::<T>()), stride);
+        let presence = PresenceIn::Bytes(start, stride);
+        InputColumn { presence, ..InputColumn::new(values.len(), data) }
+    }
+
+    /// Truth values as bits.
+    #[must_use]
+    pub fn bits(bits: Bitmap<'a>) -> Self {
+        InputColumn::new(bits.rows(), DataIn::Bits(bits))
+    }
+
+    /// Units: there is nothing of them but, with [`present`](InputColumn::present), whether they are there.
+    #[must_use]
+    pub fn units(rows: usize) -> Self {
+        InputColumn::new(rows, DataIn::Nothing)
+    }
+
+    /// Texts.
+    #[must_use]
+    pub fn texts(texts: &'a [&'a str]) -> Self {
+        InputColumn::strings(Scalar::Text, Strings::Texts(texts))
+    }
+
+    /// Texts that are owned.
+    #[must_use]
+    pub fn owned_texts(texts: &'a [String]) -> Self {
+        InputColumn::strings(Scalar::Text, Strings::Owned(texts))
+    }
+
+    /// Strings of bytes.
+    #[must_use]
+    pub fn bytes(bytes: &'a [&'a [u8]]) -> Self {
+        InputColumn::strings(Scalar::Bytes, Strings::Bytes(bytes))
+    }
+
+    fn strings(scalar: Scalar, strings: Strings<'a>) -> Self {
+        InputColumn::new(strings.rows(), DataIn::Strings(scalar, strings))
+    }
+
+    /// Strings between neighbouring offsets, as in Arrow's `Utf8` and `Binary`: texts if `scalar` is TEXT, else bytes.
+    ///
+    /// # Safety
+    /// STRING-VIEW: offsets do not go down, the last lies in the bytes, and those of texts are UTF-8 from one to the next.
+    #[must_use]
+    pub unsafe fn offsets_32(scalar: Scalar, offsets: &'a [i32], bytes: &'a [u8]) -> Self {
+        InputColumn::strings(scalar, Strings::Offsets32(offsets, bytes))
+    }
+
+    /// The same with offsets of 64 bits, as in `LargeUtf8` and `LargeBinary`.
+    ///
+    /// # Safety
+    /// STRING-VIEW, as for [`offsets_32`](InputColumn::offsets_32).
+    #[must_use]
+    pub unsafe fn offsets_64(scalar: Scalar, offsets: &'a [i64], bytes: &'a [u8]) -> Self {
+        InputColumn::strings(scalar, Strings::Offsets64(offsets, bytes))
+    }
+
+    /// Views in Arrow's layout, as in `Utf8View` and `BinaryView`.
+    ///
+    /// # Safety
+    /// STRING-VIEW: views lie in the buffers, and those of texts are UTF-8.
+    #[must_use]
+    pub unsafe fn views(scalar: Scalar, views: &'a [u128], buffers: &'a [&'a [u8]]) -> Self {
+        InputColumn::strings(scalar, Strings::Views(views, buffers))
+    }
+
+    /// Texts by offsets of 32 bits, looked at first.
+    #[must_use]
+    pub fn checked_offsets(offsets: &'a [i32], bytes: &'a [u8]) -> Option<Self> {
+        let strings = Strings::Offsets32(offsets, bytes);
+        strings.first_fault(true).is_none().then(|| InputColumn::strings(Scalar::Text, strings))
+    }
+
+    /// The numbers of values that lie in a column of their own: a row without presence has none, and the number there may be
+    /// anything.
+    #[must_use]
+    pub fn dictionary(keys: Keys<'a>, values: &'a InputColumn<'a>) -> Self {
+        InputColumn::new(keys.rows(), DataIn::Dictionary(keys, values))
+    }
+
+    /// Values of any type, each of exactly the input's.
+    #[must_use]
+    pub fn any(values: &'a [Value]) -> Self {
+        InputColumn::new(values.len(), DataIn::Any(values))
+    }
+
+    /// One value that all rows share, of exactly the input's type.
+    #[must_use]
+    pub fn shared(value: &'a Value) -> Self {
+        InputColumn { rows: None, ..InputColumn::new(0, DataIn::Shared(value)) }
+    }
+
+    /// Values in the layout of frames, so many bytes apart: fields of structs. With `presence`, so many bytes from a row's
+    /// value to the byte that says whether it is there, wherever that is.
+    ///
+    /// # Safety
+    /// COLUMNS: there is such a value, and such a byte, for each row as long as the column lives.
+    #[must_use]
+    pub unsafe fn strided(
+        scalar: Scalar,
+        first: *const u8,
+        stride: isize,
+        presence: Option<isize>,
+        rows: usize,
+    ) -> Self {
+        let data = if scalar == Scalar::Unit { DataIn::Nothing } else { DataIn::Values(scalar, first, stride) };
+        let presence = presence.map_or(PresenceIn::All, |at| PresenceIn::Bytes(first.wrapping_offset(at), stride));
+        InputColumn { presence, ..InputColumn::new(rows, data) }
+    }
+
+    /// Fields of structs that are no values in the layout of frames; `write` puts one of the type there.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: there is such a field for each row as long as the column lives.
+    #[must_use]
+    pub unsafe fn fields(qtype: &'a QType, first: *const u8, stride: isize, write: WriteField, rows: usize) -> Self {
+        InputColumn::new(rows, DataIn::Fields(qtype, first, stride, write))
+    }
+
+    /// The same values, those present whose bits are 1; of a dictionary, the numbers.
+    #[must_use]
+    pub fn present(self, bits: Bitmap<'a>) -> Self {
+        InputColumn { presence: PresenceIn::Bits(bits), ..self }
+    }
+
+    /// How many rows there are; none if they share one value, so that there are as many as one likes.
+    #[must_use]
+    pub const fn rows(&self) -> Option<usize> {
+        self.rows
+    }
+
+    /// True if no row is known to be missing without looking.
+    pub(crate) fn is_all_present(&self) -> bool {
+        let values = match self.data {
+            DataIn::Dictionary(_, values) => values.is_all_present(),
+            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) => false,
+            _ => true,
+        };
+        values && matches!(self.presence, PresenceIn::All)
+    }
+
+    /// The scalar type of its values; none for values of any type.
+    fn scalar(&self) -> Option<Scalar> {
+        match self.data {
+            DataIn::Nothing => Some(Scalar::Unit),
+            DataIn::Values(scalar, ..) | DataIn::Strings(scalar, _) => Some(scalar),
+            DataIn::Bits(_) => Some(Scalar::Boolean),
+            DataIn::Dictionary(_, values) => values.scalar(),
+            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) => None,
+        }
+    }
+
+    /// True if the value of a row is there.
+    pub(crate) fn is_present(&self, row: usize) -> bool {
+        let here = match self.presence {
+            PresenceIn::All => true,
+            PresenceIn::Bits(bits) => bits.get(row),
+            // SAFETY: COLUMNS: there is a byte for each row.
+            PresenceIn::Bytes(first, stride) => unsafe { *first.offset(stride * row.cast_signed()) != 0 },
+        };
+        here && match self.data {
+            DataIn::Dictionary(keys, values) => keys.get(row).is_some_and(|key| values.is_present(key)),
+            _ => true,
+        }
+    }
+
+    /// Compares the column with the type of an input, and looks for missing rows where there may be none.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(crate) fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
+        if self.rows.is_some_and(|found| found != rows)
+            || matches!(self.presence, PresenceIn::Bits(bits) if bits.rows() < rows)
+        {
+            return Err(Misfit::Rows { found: self.rows.unwrap_or(0), expected: rows });
+        }
+        let is_of = |value: &Value| value.is_of(qtype);
+        match self.data {
+            DataIn::Any(values) => {
+                if let Some(row) = values[..rows].iter().position(|value| !is_of(value)) {
+                    return Err(Misfit::Value { row, found: values[row].qtype() });
+                }
+            }
+            DataIn::Shared(value) if !is_of(value) => return Err(Misfit::Type { found: value.qtype() }),
+            DataIn::Fields(found, ..) if found != qtype => return Err(Misfit::Type { found: found.clone() }),
+            DataIn::Shared(_) | DataIn::Fields(..) => {}
+            _ => {
+                let found = self.scalar().unwrap_or(Scalar::Unit);
+                let fits = qtype.scalar().is_some_and(|scalar| scalar == found || scalar.representation() == found);
+                if !fits {
+                    return Err(Misfit::Type { found: QType::Scalar(found) });
+                }
+            }
+        }
+        if let DataIn::Dictionary(keys, values) = self.data {
+            values.check(&qtype.to_optional(), values.rows.unwrap_or(0))?;
+            let size = values.rows.unwrap_or(usize::MAX);
+            let in_place = |row: &usize| match self.presence {
+                PresenceIn::Bits(bits) if !bits.get(*row) => true,
+                _ => keys.get(*row).is_some_and(|key| key < size),
+            };
+            if let Some(row) = (0..rows).find(|row| !in_place(row)) {
+                return Err(Misfit::Key { row });
+            }
+        }
+        if !qtype.is_optional() && self.scalar().is_some() && !self.is_all_present() {
+            let missing = match (self.presence, self.data) {
+                (PresenceIn::Bits(bits), DataIn::Dictionary(..)) if bits.first_zero().is_none() => {
+                    (0..rows).find(|row| !self.is_present(*row))
+                }
+                (PresenceIn::Bits(bits), _) => bits.first_zero().filter(|row| *row < rows),
+                _ => (0..rows).find(|row| !self.is_present(*row)),
+            };
+            if let Some(row) = missing {
+                return Err(Misfit::Missing { row });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a, T: ColumnValue> From<&'a [T]> for InputColumn<'a> {
+    fn from(values: &'a [T]) -> Self {
+        InputColumn::values(values)
+    }
+}
+
+impl<'a, T: ColumnValue> From<&'a Vec<T>> for InputColumn<'a> {
+    fn from(values: &'a Vec<T>) -> Self {
+        InputColumn::values(values)
+    }
+}
+
+impl<'a, T: ColumnValue> From<&'a [Optional<T>]> for InputColumn<'a> {
+    fn from(values: &'a [Optional<T>]) -> Self {
+        InputColumn::optionals(values)
+    }
+}

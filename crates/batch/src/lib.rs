@@ -1,0 +1,64 @@
+//! Models over many rows: columns and slices of structs go in, columns come out. Rows are shared out to threads and cut into
+//! strips; whatever evaluates a strip is known by one contract (`cembra_runtime::BatchFunction`), and rows that fail there are
+//! run again by the interpreter, which says which row it was, and why.
+//!
+//! No code generator is known here, and no file format.
+
+mod bitmap;
+mod input;
+mod output;
+mod reference;
+mod run;
+mod source;
+mod strings;
+mod target;
+
+pub use bitmap::{Bitmap, BitmapMut};
+pub use input::{ColumnValue, InputColumn, Keys, WriteField};
+pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
+pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};
+
+use cembra_runtime::QType;
+
+/// Why a column is not what an input or output asks for.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// The column is of another type.
+    #[error("is {found}")]
+    Type {
+        /// The type of its values.
+        found: QType,
+    },
+    /// A value is of another type.
+    #[error("is {found} in row {row}")]
+    Value {
+        /// The row.
+        row: usize,
+        /// The value's type.
+        found: QType,
+    },
+    /// The column is of another length.
+    #[error("has {found} rows where there are {expected}")]
+    Rows {
+        /// How many rows it has.
+        found: usize,
+        /// How many there are.
+        expected: usize,
+    },
+    /// A value is missing that may not be.
+    #[error("is missing in row {row}")]
+    Missing {
+        /// The first such row.
+        row: usize,
+    },
+    /// A number is of no value of the dictionary.
+    #[error("has no value of the dictionary in row {row}")]
+    Key {
+        /// The first such row.
+        row: usize,
+    },
+    /// There is no place for what says which rows are missing.
+    #[error("has no place for which rows are present")]
+    Presence,
+}

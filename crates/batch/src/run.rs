@@ -1,0 +1,452 @@
+//! The run of a batch: rows are shared out in ranges, ranges cut into strips; each strip is evaluated by the function that was
+//! chosen, its failed rows again by the reference. Results never depend on the threads or on the cut.
+
+use crate::output::OutputColumn;
+use crate::reference::{Reference, Transfers};
+use crate::source::Source;
+use crate::target::{Made, Target};
+use crate::{ColumnMut, InputColumn, Misfit};
+use cembra_plan::Plan;
+use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, Frame, QType, Scratch};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The rows of a strip where something is written down for each: as many as stay in the first-level cache.
+const STAGED_ROWS: usize = 1024;
+
+/// The least rows that are worth a thread.
+const RANGE_ROWS: usize = 1 << 13;
+
+/// What to do with rows that fail.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum OnError {
+    /// Stop: the error is that of the first row.
+    #[default]
+    Fail,
+    /// Go on: the outputs of such a row are missing.
+    Missing,
+}
+
+/// Why a job is refused before anything runs.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There are not as many columns as inputs.
+    #[error("there are {found} input columns for {expected} inputs")]
+    Inputs {
+        /// How many columns there are.
+        found: usize,
+        /// How many inputs.
+        expected: usize,
+    },
+    /// There are not as many columns as outputs.
+    #[error("there are {found} output columns for {expected} outputs")]
+    Outputs {
+        /// How many columns there are.
+        found: usize,
+        /// How many outputs.
+        expected: usize,
+    },
+    /// An input column does not fit.
+    #[error("input {at} {misfit}")]
+    Input {
+        /// Which.
+        at: usize,
+        /// Why.
+        misfit: Misfit,
+    },
+    /// Memory for an output does not fit.
+    #[error("output {at} {misfit}")]
+    Output {
+        /// Which.
+        at: usize,
+        /// Why.
+        misfit: Misfit,
+    },
+}
+
+/// Why a run ended before its last row.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stop<E> {
+    /// A row failed, and that was to stop the run.
+    Row(usize, E),
+    /// The run was cancelled.
+    Cancelled,
+}
+
+/// The forms of a job's columns: what a function is made for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Forms(pub Vec<ColumnForm>);
+
+/// A model to be run on many rows, by whatever function.
+#[derive(Debug)]
+pub struct Batch {
+    reference: Reference,
+    inputs: Vec<QType>,
+    outputs: Vec<QType>,
+}
+
+/// Columns that fit a model.
+#[derive(Debug)]
+pub struct Job<'a> {
+    rows: usize,
+    sources: Vec<Source<'a>>,
+    targets: Vec<Target<'a>>,
+    on_error: OnError,
+}
+
+/// A function for columns of some forms, with the memory that its threads have used.
+#[derive(Debug)]
+pub struct Player {
+    function: Option<Box<dyn BatchFunction>>,
+    transfers: Transfers,
+    pool: Mutex<Vec<Workspace>>,
+}
+
+impl Player {
+    /// What evaluates strips; none if the reference does.
+    #[must_use]
+    pub fn function(&self) -> Option<&dyn BatchFunction> {
+        self.function.as_deref()
+    }
+}
+
+/// How a run goes.
+pub struct Settings<'s, E> {
+    /// How many threads work on it, where the rows are worth as many.
+    pub threads: usize,
+    /// Whose threads; the process's own pool if there is none.
+    pub pool: Option<&'s rayon::ThreadPool>,
+    /// How many of the errors of failed rows are kept.
+    pub keep: usize,
+    /// Contexts of the model's limits.
+    pub context: &'s (dyn Fn() -> Context + Sync),
+    /// Readies a context for a run: tokens, and whatever else belongs to one.
+    pub begin: &'s (dyn Fn(&mut Context) + Sync),
+    /// The error of the fault that a context recorded.
+    pub fault: &'s (dyn Fn(&Context) -> E + Sync),
+}
+
+impl<E> std::fmt::Debug for Settings<'_, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
+
+/// What one thread needs.
+#[derive(Debug)]
+struct Workspace {
+    scratch: Scratch,
+    frame: Frame,
+    context: Context,
+    staging: Vec<u64>,
+    columns: Vec<Column>,
+}
+
+/// What a run made.
+#[derive(Debug)]
+pub struct Finished<E> {
+    /// The new columns, in the order of the outputs; none for those that went into memory of the caller.
+    pub columns: Vec<Option<OutputColumn>>,
+    /// The rows that failed, in order.
+    pub failed: Vec<usize>,
+    /// The first of them, as many as were to be kept, with their errors.
+    pub failures: Vec<(usize, E)>,
+}
+
+/// What became of a range of rows.
+struct Range<E> {
+    made: Vec<Made>,
+    failed: Vec<usize>,
+    failures: Vec<(usize, E)>,
+    stop: Option<Stop<E>>,
+}
+
+impl<E> Range<E> {
+    fn empty(outputs: usize) -> Range<E> {
+        let made = (0..outputs).map(|_| Made::default()).collect();
+        Range { made, failed: Vec::new(), failures: Vec::new(), stop: None }
+    }
+}
+
+impl Batch {
+    /// A batch of a plan.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Batch {
+        Batch {
+            reference: Reference::of(plan),
+            inputs: plan.inputs().iter().map(|input| plan.value(input.value).qtype.clone()).collect(),
+            outputs: plan.outputs().iter().map(|output| plan.value(output.value).qtype.clone()).collect(),
+        }
+    }
+
+    /// Bytes of memory besides itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.reference.memory_bytes()
+    }
+
+    /// Compares columns with the model. There is a place for each output, or none, where a new column is to be made.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn job<'a>(
+        &self,
+        inputs: &[InputColumn<'a>],
+        outputs: Vec<Option<ColumnMut<'a>>>,
+        rows: usize,
+        on_error: OnError,
+    ) -> Result<Job<'a>, Refused> {
+        let (found, expected) = (inputs.len(), self.inputs.len());
+        if found != expected {
+            return Err(Refused::Inputs { found, expected });
+        }
+        let (found, expected) = (outputs.len(), self.outputs.len());
+        if found != expected {
+            return Err(Refused::Outputs { found, expected });
+        }
+        let mut sources = Vec::with_capacity(inputs.len());
+        for (at, (column, qtype)) in inputs.iter().zip(&self.inputs).enumerate() {
+            column.check(qtype, rows).map_err(|misfit| Refused::Input { at, misfit })?;
+            sources.push(Source::of(*column, qtype));
+        }
+        let mut targets = Vec::with_capacity(outputs.len());
+        for (at, (column, qtype)) in outputs.into_iter().zip(&self.outputs).enumerate() {
+            targets.push(match column {
+                None => Target::new(qtype, rows),
+                Some(column) => {
+                    column.check(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?;
+                    if on_error == OnError::Missing && !qtype.is_optional() {
+                        return Err(Refused::Output { at, misfit: Misfit::Presence });
+                    }
+                    Target::into(column, qtype, rows)
+                }
+            });
+        }
+        Ok(Job { rows, sources, targets, on_error })
+    }
+
+    /// A function, or the reference, as what plays jobs of these forms.
+    #[must_use]
+    pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Player {
+        Player { function, transfers: self.reference.transfers(&forms.0), pool: Mutex::default() }
+    }
+
+    /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread,
+    /// none twice.
+    ///
+    /// # Errors
+    /// The first row that fails, if such a row is to stop the run: then the caller's memory holds what it may. Or that the run
+    /// was cancelled.
+    pub fn run<E: Send>(
+        &self,
+        job: Job<'_>,
+        player: &Player,
+        settings: &Settings<'_, E>,
+    ) -> Result<Finished<E>, Stop<E>> {
+        let ranges = ranges(&job, player, settings.threads);
+        let failed_first = AtomicUsize::new(usize::MAX);
+        let one = |start: usize, end: usize| {
+            // Rows behind one that stops the run are of no use to anybody.
+            if failed_first.load(Ordering::Relaxed) < start {
+                return Range::empty(0);
+            }
+            let range = self.range(&job, player, settings, start, end);
+            if matches!(range.stop, Some(Stop::Row(..))) {
+                failed_first.fetch_min(start, Ordering::Relaxed);
+            }
+            range
+        };
+        let done: Vec<Range<E>> = match (&ranges[..], settings.pool) {
+            ([(start, end)], _) => vec![one(*start, *end)],
+            (several, Some(pool)) => {
+                pool.install(|| several.par_iter().map(|(start, end)| one(*start, *end)).collect())
+            }
+            (several, None) => several.par_iter().map(|(start, end)| one(*start, *end)).collect(),
+        };
+        let (mut failed, mut failures) = (Vec::new(), Vec::new());
+        let mut made: Vec<Vec<Made>> = job.targets.iter().map(|_| Vec::with_capacity(done.len())).collect();
+        for range in done {
+            if let Some(stop) = range.stop {
+                return Err(stop);
+            }
+            failed.extend(range.failed);
+            failures.extend(range.failures);
+            for (all, one) in made.iter_mut().zip(range.made) {
+                all.push(one);
+            }
+        }
+        failures.truncate(settings.keep);
+        let finish = |(target, made): (Target<'_>, Vec<Made>)| target.finish(made.into_iter(), &failed);
+        Ok(Finished { columns: job.targets.into_iter().zip(made).map(finish).collect(), failed, failures })
+    }
+
+    /// Evaluates the rows of a range.
+    fn range<E>(
+        &self,
+        job: &Job<'_>,
+        player: &Player,
+        settings: &Settings<'_, E>,
+        start: usize,
+        end: usize,
+    ) -> Range<E> {
+        let mut workspace = self.workspace(job, player, settings);
+        (settings.begin)(&mut workspace.context);
+        let mut range = Range::empty(job.targets.len());
+        let most = job.strip_rows(player);
+        let mut at = start;
+        while at < end && range.stop.is_none() {
+            let rows = most.min(end - at);
+            if workspace.context.poll_cancelled() {
+                range.stop = Some(Stop::Cancelled);
+                break;
+            }
+            // SAFETY: COLUMNS: columns were compared with the model when the job was made; ranges and strips begin at
+            // multiples of 64 rows and do not overlap; the workspace is this thread's.
+            unsafe { self.strip(job, player, settings, at, rows, &mut workspace, &mut range) };
+            at += rows;
+        }
+        let mut pool = player.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.push(workspace);
+        range
+    }
+
+    /// Memory for a thread: another's that has ended, if there is one.
+    fn workspace<E>(&self, job: &Job<'_>, player: &Player, settings: &Settings<'_, E>) -> Workspace {
+        let kept = player.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut workspace = kept.unwrap_or_else(|| {
+            let layout = player.function.as_ref().map(|function| function.scratch()).unwrap_or_default();
+            Workspace {
+                scratch: Scratch::new(&layout),
+                frame: self.reference.frame(),
+                context: (settings.context)(),
+                staging: Vec::new(),
+                columns: Vec::new(),
+            }
+        });
+        let words = job.staged_words(job.strip_rows(player));
+        if workspace.staging.len() < words {
+            workspace.staging.resize(words, 0);
+        }
+        workspace
+    }
+
+    /// Evaluates the rows of a strip.
+    ///
+    /// # Safety
+    /// COLUMNS: the job's columns have the rows, nobody else writes them, and the first is a multiple of 64.
+    #[expect(clippy::too_many_arguments, reason = "a strip is of a job, a player, a thread and a range")]
+    unsafe fn strip<E>(
+        &self,
+        job: &Job<'_>,
+        player: &Player,
+        settings: &Settings<'_, E>,
+        start: usize,
+        rows: usize,
+        workspace: &mut Workspace,
+        range: &mut Range<E>,
+    ) {
+        let Workspace { scratch, frame, context, staging, columns } = workspace;
+        columns.clear();
+        let mut words = staging.as_mut_ptr();
+        for source in &job.sources {
+            // SAFETY: COLUMNS, promised by the caller; the staging memory is as long as the job says.
+            columns.push(unsafe { source.column(start, rows, words) });
+            words = words.wrapping_add(source.staged_words(rows));
+        }
+        for target in &job.targets {
+            // SAFETY: COLUMNS, promised by the caller; the staging memory is as long as the job says.
+            columns.push(unsafe { target.column(start, words) });
+            words = words.wrapping_add(target.staged_words(rows));
+        }
+        scratch.texts.reset();
+        let fails = match &player.function {
+            Some(function) => {
+                // SAFETY: COLUMNS: the function was made for columns of these forms.
+                unsafe { function.run(columns, rows, scratch, context) };
+                scratch.failed.any()
+            }
+            None => {
+                scratch.failed.add_all(0..rows);
+                rows > 0
+            }
+        };
+        if fails {
+            let mut failed = std::mem::take(&mut scratch.failed);
+            for row in failed.drain() {
+                // SAFETY: COLUMNS, promised by the caller.
+                let succeeds =
+                    unsafe { self.reference.row(&player.transfers, columns, row, frame.ptr(), scratch, context) };
+                if succeeds {
+                    continue;
+                }
+                range.stop = match job.on_error {
+                    _ if context.poll_cancelled() => Some(Stop::Cancelled),
+                    OnError::Fail => Some(Stop::Row(start + row, (settings.fault)(context))),
+                    OnError::Missing => None,
+                };
+                if range.stop.is_none() {
+                    // SAFETY: COLUMNS, promised by the caller.
+                    unsafe { self.reference.missing(&player.transfers, columns, row) };
+                    range.failed.push(start + row);
+                    if range.failures.len() < settings.keep {
+                        range.failures.push((start + row, (settings.fault)(context)));
+                    }
+                    continue;
+                }
+                break;
+            }
+            if range.stop.is_some() {
+                failed.drain().for_each(drop);
+            }
+            scratch.failed = failed;
+        }
+        if range.stop.is_some() {
+            return;
+        }
+        let of_outputs = &columns[job.sources.len()..];
+        for ((target, column), made) in job.targets.iter().zip(of_outputs).zip(&mut range.made) {
+            // SAFETY: COLUMNS, promised by the caller: all rows were written; STRING-VIEW: the scratch keeps strings for the
+            // strip.
+            unsafe { target.finish_strip(column, start, rows, made) };
+        }
+    }
+}
+
+impl Job<'_> {
+    /// How many rows there are.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The forms of the columns: of the inputs, then of the outputs.
+    #[must_use]
+    pub fn forms(&self) -> Forms {
+        let inputs = self.sources.iter().map(|source| source.form);
+        Forms(inputs.chain(self.targets.iter().map(|target| target.form)).collect())
+    }
+
+    fn strip_rows(&self, player: &Player) -> usize {
+        let most = player.function.as_ref().map_or(STAGED_ROWS, |function| function.rows());
+        let is_staged = self.sources.iter().any(Source::is_staged) || self.targets.iter().any(Target::is_staged);
+        if is_staged { most.min(STAGED_ROWS) } else { most }
+    }
+
+    fn staged_words(&self, rows: usize) -> usize {
+        let sources: usize = self.sources.iter().map(|source| source.staged_words(rows)).sum();
+        sources + self.targets.iter().map(|target| target.staged_words(rows)).sum::<usize>()
+    }
+}
+
+/// The rows in ranges of whole strips, one for each thread that they are worth.
+fn ranges(job: &Job<'_>, player: &Player, threads: usize) -> Vec<(usize, usize)> {
+    let threads = if player.function.is_some() { threads.min(job.rows / RANGE_ROWS).max(1) } else { 1 };
+    // A few for each, so that none waits long for another.
+    let parts = if threads == 1 { 1 } else { 4 * threads };
+    let each = job.rows.div_ceil(parts).next_multiple_of(job.strip_rows(player)).max(1);
+    let starts = (0..job.rows).step_by(each);
+    let ranges: Vec<_> = starts.map(|start| (start, (start + each).min(job.rows))).collect();
+    if ranges.is_empty() { vec![(0, 0)] } else { ranges }
+}

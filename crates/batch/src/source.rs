@@ -1,0 +1,248 @@
+//! Where a strip's inputs come from: columns that code can read where they lie, and others that are written down for a strip
+//! at a time in the memory of whoever runs it.
+
+use crate::input::{DataIn, InputColumn, PresenceIn};
+use cembra_runtime::{Column, ColumnForm, DataForm, Frame, FramePtr, PresenceForm, QType};
+use std::mem::MaybeUninit;
+
+/// How the data of an input get to code.
+#[derive(Debug)]
+enum Data<'a> {
+    /// In place: the first, and how far apart.
+    At(*const u8, isize),
+    /// Bits in place, from a byte on.
+    BitsAt(*const u8),
+    /// All that code needs is written down.
+    Staged(InputColumn<'a>),
+}
+
+/// How the presence of an input gets to code.
+#[derive(Debug)]
+enum Presence<'a> {
+    All,
+    BitsAt(*const u8),
+    BytesAt(*const u8, isize),
+    /// Bits are moved to where a byte begins, or asked for one by one.
+    Staged(InputColumn<'a>),
+    /// With the data, in cells of the type.
+    InCells,
+}
+
+/// An input of a batch.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    data: Data<'a>,
+    presence: Presence<'a>,
+    qtype: QType,
+    pub(crate) form: ColumnForm,
+    /// The bytes of a cell, where values are staged.
+    cell: usize,
+    /// Memory of one value that all rows share.
+    #[expect(dead_code, reason = "the value lies in it")]
+    shared: Option<Frame>,
+}
+
+// SAFETY: COLUMNS: what an input points to is borrowed, shared, for the run.
+unsafe impl Send for Source<'_> {}
+// SAFETY: COLUMNS, likewise: nothing is written through it.
+unsafe impl Sync for Source<'_> {}
+
+/// Where bits are staged: for up to so many rows.
+fn bit_bytes(rows: usize) -> usize {
+    rows.div_ceil(64) * 8
+}
+
+impl<'a> Source<'a> {
+    /// The way of a column, which fits the type.
+    pub(crate) fn of(column: InputColumn<'a>, qtype: &QType) -> Source<'a> {
+        let layout = qtype.layout();
+        let cell = (layout.size as usize).max(1);
+        let optional = qtype.is_optional();
+        let mut shared = None;
+        let (data, form) = match column.data {
+            DataIn::Nothing => (Data::At(std::ptr::null(), 0), DataForm::Nothing),
+            DataIn::Values(_, first, stride) => (Data::At(first, stride), DataForm::Values),
+            DataIn::Bits(bits) => match bits.address() {
+                Some(first) => (Data::BitsAt(first), DataForm::Bits),
+                None => (Data::Staged(column), DataForm::Bits),
+            },
+            DataIn::Shared(value) => {
+                let mut frame = Frame::zeroed(cell);
+                // SAFETY: FRAME-SLOT: a frame of one value of the type, which was compared; its texts are borrowed for the run.
+                unsafe { value.write_to(frame.ptr(), 0) };
+                let first = frame.ptr().as_ptr();
+                shared = Some(frame);
+                (Data::At(first.wrapping_add(qtype.optional_value_offset().unwrap_or(0) as usize), 0), DataForm::Values)
+            }
+            DataIn::Strings(..) | DataIn::Dictionary(..) | DataIn::Any(_) | DataIn::Fields(..) => {
+                (Data::Staged(column), DataForm::Values)
+            }
+        };
+        let is_unit = qtype.scalar() == Some(cembra_runtime::Scalar::Unit);
+        let form = if is_unit { DataForm::Nothing } else { form };
+        let in_cells = matches!(column.data, DataIn::Any(_) | DataIn::Fields(..));
+        let presence = match (optional, column.data, column.presence) {
+            (false, ..) => Presence::All,
+            _ if in_cells => Presence::InCells,
+            (_, DataIn::Shared(_), _) => {
+                let first = shared.as_mut().map_or(std::ptr::null(), |frame| frame.ptr().as_ptr().cast_const());
+                Presence::BytesAt(first, 0)
+            }
+            _ if column.is_all_present() => Presence::All,
+            (_, DataIn::Dictionary(..), _) => Presence::Staged(column),
+            (.., PresenceIn::Bits(bits)) => bits.address().map_or(Presence::Staged(column), Presence::BitsAt),
+            (.., PresenceIn::Bytes(first, stride)) => Presence::BytesAt(first, stride),
+            (.., PresenceIn::All) => Presence::All,
+        };
+        let size = qtype.scalar().map_or(cell, |scalar| QType::Scalar(scalar).layout().size as usize);
+        let is_dense = match (&data, in_cells) {
+            (Data::At(_, stride), _) => *stride == size.cast_signed(),
+            (Data::BitsAt(_), _) => true,
+            (Data::Staged(_), in_cells) => !in_cells || cell == size,
+        };
+        let form = ColumnForm {
+            data: form,
+            presence: match presence {
+                Presence::All => PresenceForm::All,
+                Presence::BitsAt(_) | Presence::Staged(_) => PresenceForm::Bits,
+                Presence::BytesAt(..) | Presence::InCells => PresenceForm::Bytes,
+            },
+            is_shared: matches!(column.data, DataIn::Shared(_)),
+            is_dense,
+        };
+        // Cells hold a value with its presence only where both are staged together.
+        let cell = if in_cells { cell } else { size };
+        Source { data, presence, qtype: qtype.clone(), form, cell, shared }
+    }
+
+    /// True if rows are written down strip by strip.
+    pub(crate) fn is_staged(&self) -> bool {
+        matches!(self.data, Data::Staged(_)) || matches!(self.presence, Presence::Staged(_))
+    }
+
+    /// How many words of memory the rows of a strip are written down in.
+    pub(crate) fn staged_words(&self, rows: usize) -> usize {
+        let data = match (&self.data, self.form.data) {
+            (Data::Staged(_), DataForm::Bits) => bit_bytes(rows),
+            (Data::Staged(_), _) => rows * self.cell,
+            _ => 0,
+        };
+        let presence = if matches!(self.presence, Presence::Staged(_)) { bit_bytes(rows) } else { 0 };
+        data.div_ceil(8) + presence.div_ceil(8)
+    }
+
+    /// The column of some rows, from a multiple of 64 on; what is staged is written down first.
+    ///
+    /// # Safety
+    /// COLUMNS: the column was compared with the type and has these rows; there are as many words as `staged_words` says of
+    /// them, and nobody else uses them.
+    pub(crate) unsafe fn column(&self, start: usize, rows: usize, words: *mut u64) -> Column {
+        let at = |first: *const u8, stride: isize| first.wrapping_offset(stride * start.cast_signed()).cast_mut();
+        let (mut stride, mut used) = (self.cell.cast_signed(), 0);
+        let mut data: *mut u8 = match &self.data {
+            Data::At(first, apart) => {
+                stride = *apart;
+                at(*first, *apart)
+            }
+            Data::BitsAt(first) => first.wrapping_add(start / 8).cast_mut(),
+            Data::Staged(column) => {
+                let bytes = if self.form.data == DataForm::Bits { bit_bytes(rows) } else { rows * self.cell };
+                used = bytes.div_ceil(8);
+                // SAFETY: COLUMNS, promised by the caller.
+                unsafe { self.write_data(column, start, rows, words) };
+                words.cast()
+            }
+        };
+        let (mut presence, mut presence_stride) = (std::ptr::null_mut(), 0);
+        match &self.presence {
+            Presence::All => {}
+            Presence::BitsAt(first) => presence = first.wrapping_add(start / 8).cast_mut(),
+            Presence::BytesAt(first, apart) => (presence, presence_stride) = (at(*first, *apart), *apart),
+            Presence::InCells => {
+                (presence, presence_stride) = (data, stride);
+                data = data.wrapping_add(self.qtype.optional_value_offset().unwrap_or(0) as usize);
+            }
+            Presence::Staged(column) => {
+                presence = words.wrapping_add(used).cast();
+                // SAFETY: COLUMNS, promised by the caller: room for a bit a row.
+                let to = unsafe { std::slice::from_raw_parts_mut(words.add(used), rows.div_ceil(64)) };
+                match (column.presence, column.data) {
+                    (PresenceIn::Bits(bits), data) if !matches!(data, DataIn::Dictionary(..)) => {
+                        to.iter_mut().enumerate().for_each(|(at, word)| *word = bits.word(start + 64 * at));
+                    }
+                    _ => {
+                        to.fill(0);
+                        for row in (0..rows).filter(|row| column.is_present(start + row)) {
+                            to[row / 64] |= 1 << (row % 64);
+                        }
+                    }
+                }
+            }
+        }
+        Column { data, stride, presence, presence_stride }
+    }
+
+    /// Writes down the data of some rows.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `column`.
+    unsafe fn write_data(&self, column: &InputColumn<'a>, start: usize, rows: usize, words: *mut u64) {
+        match column.data {
+            DataIn::Bits(bits) => {
+                // SAFETY: COLUMNS, promised by the caller: room for a bit a row.
+                let to = unsafe { std::slice::from_raw_parts_mut(words, rows.div_ceil(64)) };
+                to.iter_mut().enumerate().for_each(|(at, word)| *word = bits.word(start + 64 * at));
+            }
+            DataIn::Strings(_, strings) => {
+                // SAFETY: COLUMNS, promised by the caller: room for an address and a length a row.
+                let to =
+                    unsafe { std::slice::from_raw_parts_mut(words.cast::<MaybeUninit<(*const u8, usize)>>(), rows) };
+                strings.write(start, to);
+            }
+            DataIn::Fields(_, first, stride, write) => {
+                let cells = FramePtr::from_raw(words.cast());
+                for row in 0..rows {
+                    let field = first.wrapping_offset(stride * (start + row).cast_signed());
+                    // SAFETY: FIELD-TABLE: there is a field for each row. COLUMNS, promised by the caller: room for a cell.
+                    unsafe { write(field, cells, (row * self.cell) as u32) };
+                }
+            }
+            DataIn::Any(values) => {
+                for (row, value) in values[start..start + rows].iter().enumerate() {
+                    // SAFETY: COLUMNS, promised by the caller: room for a cell; the value was compared with the type.
+                    unsafe { value.write_to(FramePtr::from_raw(words.cast()), (row * self.cell) as u32) };
+                }
+            }
+            DataIn::Dictionary(keys, values) => {
+                for row in 0..rows {
+                    let key = keys.get(start + row).filter(|key| values.rows.is_none_or(|rows| *key < rows));
+                    // SAFETY: COLUMNS, promised by the caller: room for a value.
+                    unsafe { self.write_one(values, key, words.cast::<u8>().add(row * self.cell)) };
+                }
+            }
+            DataIn::Nothing | DataIn::Values(..) | DataIn::Shared(_) => {}
+        }
+    }
+
+    /// Writes down one value of a dictionary; zeros, or an empty string, for none.
+    ///
+    /// # Safety
+    /// COLUMNS: there is room for a value of the scalar type.
+    unsafe fn write_one(&self, values: &InputColumn<'a>, key: Option<usize>, to: *mut u8) {
+        // SAFETY: COLUMNS, promised by the caller; the values were compared with the type, and have one for the key.
+        unsafe {
+            match (values.data, key) {
+                (DataIn::Values(_, first, stride), Some(key)) => {
+                    let from = first.offset(stride * key.cast_signed());
+                    std::ptr::copy_nonoverlapping(from, to, self.cell);
+                }
+                (DataIn::Strings(_, strings), Some(key)) => {
+                    let bytes = strings.get(key).unwrap_or_default();
+                    to.cast::<(*const u8, usize)>().write_unaligned((bytes.as_ptr(), bytes.len()));
+                }
+                (DataIn::Bits(bits), Some(key)) => *to = u8::from(bits.get(key)),
+                _ => std::ptr::write_bytes(to, 0, self.cell),
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Strings of many rows, in the layouts that callers have them in. Code wants an address and a length for each; these are
+//! written down strip by strip, the bytes stay where they are.
+
+use std::mem::MaybeUninit;
+
+/// Strings of the caller, one a row. Whether they are texts or bytes is said by whoever has them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Strings<'a> {
+    Texts(&'a [&'a str]),
+    Owned(&'a [String]),
+    Bytes(&'a [&'a [u8]]),
+    /// Row `n` is what lies between two neighbours.
+    Offsets32(&'a [i32], &'a [u8]),
+    Offsets64(&'a [i64], &'a [u8]),
+    /// Arrow's views.
+    Views(&'a [u128], &'a [&'a [u8]]),
+}
+
+/// The most bytes that a view of Arrow's layout holds itself.
+pub(crate) const INLINE: usize = 12;
+
+impl<'a> Strings<'a> {
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Strings::Texts(all) => all.len(),
+            Strings::Owned(all) => all.len(),
+            Strings::Bytes(all) => all.len(),
+            Strings::Offsets32(offsets, _) => offsets.len().saturating_sub(1),
+            Strings::Offsets64(offsets, _) => offsets.len().saturating_sub(1),
+            Strings::Views(views, _) => views.len(),
+        }
+    }
+
+    /// The bytes of a row; none where its place is not in memory that was given.
+    pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
+        Some(match *self {
+            Strings::Texts(all) => all.get(row)?.as_bytes(),
+            Strings::Owned(all) => all.get(row)?.as_bytes(),
+            Strings::Bytes(all) => all.get(row)?,
+            Strings::Offsets32(offsets, bytes) => {
+                let ends = [offsets.get(row)?, offsets.get(row + 1)?].map(|at| usize::try_from(*at));
+                between(bytes, ends)?
+            }
+            Strings::Offsets64(offsets, bytes) => {
+                let ends = [offsets.get(row)?, offsets.get(row + 1)?].map(|at| usize::try_from(*at));
+                between(bytes, ends)?
+            }
+            Strings::Views(views, buffers) => view(views.get(row)?, buffers)?,
+        })
+    }
+
+    /// True if every row's place is in the memory that was given, and is UTF-8 if it has to be.
+    pub(crate) fn first_fault(&self, is_text: bool) -> Option<usize> {
+        if matches!(self, Strings::Texts(_) | Strings::Owned(_)) {
+            return None;
+        }
+        let is_right = |bytes: &[u8]| !is_text || std::str::from_utf8(bytes).is_ok();
+        (0..self.rows()).find(|row| !self.get(*row).is_some_and(is_right))
+    }
+
+    /// Writes where the strings of rows lie.
+    pub(crate) fn write(&self, start: usize, to: &mut [MaybeUninit<(*const u8, usize)>]) {
+        // What to do is decided once, and not for each row.
+        fn each<'a>(to: &mut [MaybeUninit<(*const u8, usize)>], get: impl Fn(usize) -> Option<&'a [u8]>) {
+            for (at, to) in to.iter_mut().enumerate() {
+                let bytes = get(at).unwrap_or_default();
+                to.write((bytes.as_ptr(), bytes.len()));
+            }
+        }
+        match *self {
+            Strings::Texts(all) => each(to, |at| all.get(start + at).map(|text| text.as_bytes())),
+            Strings::Owned(all) => each(to, |at| all.get(start + at).map(String::as_bytes)),
+            Strings::Bytes(all) => each(to, |at| all.get(start + at).copied()),
+            Strings::Offsets32(..) | Strings::Offsets64(..) | Strings::Views(..) => each(to, |at| self.get(start + at)),
+        }
+    }
+}
+
+fn between<E>(bytes: &[u8], [from, to]: [Result<usize, E>; 2]) -> Option<&[u8]> {
+    bytes.get(from.ok()?..to.ok()?)
+}
+
+/// The bytes of a view: its length, then they themselves, or four of them, the number of their buffer, and where they begin.
+fn view<'a>(view: &'a u128, buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let [len, _, buffer, offset] = words(*view).map(|word| word as usize);
+    if len > INLINE {
+        return buffers.get(buffer)?.get(offset..offset.checked_add(len)?);
+    }
+    // SAFETY: RAW-PARTS: the view is 16 bytes, and the string in it lies behind the first four, little-endian as it is in Arrow.
+    let bytes: &'a [u8] = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(view).cast(), 16) };
+    bytes.get(4..4 + len)
+}
+
+fn words(view: u128) -> [u32; 4] {
+    [0, 32, 64, 96].map(|shift| (view >> shift) as u32)
+}
+
+/// Strings that were made, in Arrow's layout of views.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StringsMade {
+    pub(crate) views: Vec<u128>,
+    pub(crate) buffers: Vec<Vec<u8>>,
+}
+
+/// When a buffer is full: offsets are 32 bits wide.
+const BUFFER: usize = 1 << 30;
+
+impl StringsMade {
+    /// Adds a string.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let len = bytes.len();
+        if len <= INLINE {
+            let mut view = [0; 16];
+            view[..4].copy_from_slice(&(len as u32).to_le_bytes());
+            view[4..4 + len].copy_from_slice(bytes);
+            self.views.push(u128::from_le_bytes(view));
+            return;
+        }
+        if self.buffers.last().is_none_or(|last| last.len() + len > BUFFER) {
+            self.buffers.push(Vec::new());
+        }
+        let (number, offset) = match self.buffers.last_mut() {
+            Some(last) => {
+                let offset = last.len();
+                last.extend_from_slice(bytes);
+                (self.buffers.len() - 1, offset)
+            }
+            None => return,
+        };
+        let prefix = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let parts = [len as u32, prefix, number as u32, offset as u32];
+        self.views.push(parts.iter().rev().fold(0, |view, part| view << 32 | u128::from(*part)));
+    }
+
+    /// Adds the strings of others behind its own.
+    pub(crate) fn append(&mut self, other: StringsMade) {
+        let before = (self.buffers.len() as u128) << 64;
+        let moved = |view: u128| if view as u32 as usize > INLINE { view + before } else { view };
+        self.views.extend(other.views.into_iter().map(moved));
+        self.buffers.extend(other.buffers);
+    }
+
+    /// The bytes of a row.
+    pub(crate) fn get(&self, row: usize) -> Option<&[u8]> {
+        let found = self.views.get(row)?;
+        let [len, _, buffer, offset] = words(*found).map(|word| word as usize);
+        if len > INLINE { self.buffers.get(buffer)?.get(offset..offset + len) } else { view(found, &[]) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_come_back_from_every_layout() {
+        let texts = ["", "a", "twelve bytes", "thirteen byte", "a text that is too long for a view", "é"];
+        let owned: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let slices: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        let (mut bytes, mut ends) = (Vec::new(), vec![0_i32]);
+        for text in texts {
+            bytes.extend_from_slice(text.as_bytes());
+            ends.push(bytes.len() as i32);
+        }
+        let wide: Vec<i64> = ends.iter().map(|end| i64::from(*end)).collect();
+        let mut made = StringsMade::default();
+        texts[..2].iter().for_each(|text| made.push(text.as_bytes()));
+        // Behind others with buffers of their own.
+        let mut rest = StringsMade::default();
+        texts[2..].iter().for_each(|text| rest.push(text.as_bytes()));
+        made.push(texts[4].as_bytes());
+        made.append(rest);
+        made.views.remove(2);
+        let buffers: Vec<&[u8]> = made.buffers.iter().map(Vec::as_slice).collect();
+        let all = [
+            Strings::Texts(&texts),
+            Strings::Owned(&owned),
+            Strings::Bytes(&slices),
+            Strings::Offsets32(&ends, &bytes),
+            Strings::Offsets64(&wide, &bytes),
+            Strings::Views(&made.views, &buffers),
+        ];
+        for strings in all {
+            assert_eq!((strings.rows(), strings.first_fault(true)), (texts.len(), None));
+            let mut places = vec![MaybeUninit::uninit(); 4];
+            strings.write(2, &mut places);
+            for (row, text) in texts.iter().enumerate() {
+                assert_eq!((strings.get(row), made.get(row)), (Some(text.as_bytes()), Some(text.as_bytes())));
+            }
+            for (place, text) in places.iter().zip(&texts[2..]) {
+                // SAFETY: RAW-PARTS: `write` wrote it, and the strings are alive.
+                let found = unsafe {
+                    let (start, len) = place.assume_init();
+                    std::slice::from_raw_parts(start, len)
+                };
+                assert_eq!(found, text.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn places_outside_of_the_memory_are_found() {
+        assert_eq!(Strings::Offsets32(&[0, 2, 5, -1], b"abcd").first_fault(false), Some(1));
+        assert_eq!(Strings::Offsets64(&[0, 2, 1, 4], b"abcd").first_fault(false), Some(1));
+        assert_eq!(Strings::Offsets32(&[0, 1, 2], b"a\xFF").first_fault(true), Some(1));
+        assert_eq!(Strings::Offsets32(&[0, 1, 2], b"a\xFF").first_fault(false), None);
+        let far = 13 | 1_u128 << 96;
+        assert_eq!(Strings::Views(&[far], &[&[0; 13]]).first_fault(false), Some(0));
+        assert_eq!(Strings::Views(&[13], &[&[0; 13]]).first_fault(false), None);
+    }
+}

@@ -1,0 +1,279 @@
+//! Where a strip's outputs go: memory that code writes in place, and values that code leaves in the memory of whoever runs
+//! it, to be put where they belong once the strip is done.
+
+use crate::BitmapMut;
+use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
+use crate::strings::StringsMade;
+use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, PresenceForm, QType, Scalar};
+use cembra_value::Value;
+
+/// Words of a new column, which threads write while it is built.
+#[derive(Debug)]
+struct Words {
+    list: Vec<u64>,
+    first: *mut u64,
+}
+
+impl Words {
+    fn zeroed(count: usize) -> Words {
+        let mut list = vec![0; count];
+        // It stays where it is when the list is moved.
+        let first = list.as_mut_ptr();
+        Words { list, first }
+    }
+}
+
+/// How the data of an output get to their place.
+#[derive(Debug)]
+enum Data<'a> {
+    Nothing,
+    /// In place: the first, and how far apart.
+    At(*mut u8, isize),
+    /// Numbers of a new column.
+    Numbers(Words),
+    /// Bits of a new column, or of memory of the caller at the end.
+    Bits(Words, Option<BitmapMut<'a>>),
+    /// Strings of a new column, written down strip by strip as views.
+    Strings,
+    /// Cells, read one by one into values or fields.
+    Values,
+    Fields(*mut u8, isize, ReadField),
+}
+
+/// How the presence of an output gets to its place.
+#[derive(Debug)]
+enum Presence<'a> {
+    All,
+    Bits(Words, Option<BitmapMut<'a>>),
+    BytesAt(*mut u8, isize),
+    InCells,
+}
+
+/// An output of a batch.
+#[derive(Debug)]
+pub(crate) struct Target<'a> {
+    qtype: QType,
+    rows: usize,
+    is_new: bool,
+    data: Data<'a>,
+    presence: Presence<'a>,
+    pub(crate) form: ColumnForm,
+    cell: usize,
+}
+
+// SAFETY: COLUMNS: what an output points to is borrowed, alone, for the run; threads write different rows of it.
+unsafe impl Send for Target<'_> {}
+// SAFETY: COLUMNS, likewise: rows are shared out in whole words of bits.
+unsafe impl Sync for Target<'_> {}
+
+/// What a range of rows made besides what it wrote in place.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    strings: StringsMade,
+    values: Vec<Value>,
+}
+
+impl<'a> Target<'a> {
+    /// A new column of a type.
+    pub(crate) fn new(qtype: &QType, rows: usize) -> Target<'a> {
+        let words = || Words::zeroed(rows.div_ceil(64));
+        let data = match qtype.scalar() {
+            None => Data::Values,
+            Some(Scalar::Unit) => Data::Nothing,
+            Some(Scalar::Boolean) => Data::Bits(words(), None),
+            Some(scalar) if scalar.is_string() => Data::Strings,
+            Some(scalar) => {
+                let bytes = rows * QType::Scalar(scalar).layout().size as usize;
+                Data::Numbers(Words::zeroed(bytes.div_ceil(8)))
+            }
+        };
+        let presence = if qtype.is_optional() { Presence::Bits(words(), None) } else { Presence::All };
+        Target::with(qtype, rows, true, data, presence)
+    }
+
+    /// Memory of the caller, which fits the type.
+    pub(crate) fn into(column: ColumnMut<'a>, qtype: &QType, rows: usize) -> Target<'a> {
+        let words = || Words::zeroed(rows.div_ceil(64));
+        let mut in_cells = false;
+        let data = match column.data {
+            DataTo::Nothing => Data::Nothing,
+            DataTo::Values(_, first, stride) => Data::At(first, stride),
+            DataTo::Bits(bits) => Data::Bits(words(), Some(bits)),
+            DataTo::Fields(_, first, stride, read) => {
+                in_cells = qtype.is_optional();
+                Data::Fields(first, stride, read)
+            }
+        };
+        let presence = match column.presence {
+            _ if in_cells => Presence::InCells,
+            _ if !qtype.is_optional() => Presence::All,
+            PresenceTo::Bits(bits) => Presence::Bits(words(), Some(bits)),
+            PresenceTo::Bytes(first, stride) => Presence::BytesAt(first, stride),
+            PresenceTo::Nowhere => Presence::All,
+        };
+        Target::with(qtype, rows, false, data, presence)
+    }
+
+    fn with(qtype: &QType, rows: usize, is_new: bool, data: Data<'a>, presence: Presence<'a>) -> Target<'a> {
+        let cell = (qtype.layout().size as usize).max(1);
+        let size = qtype.scalar().map_or(cell, |scalar| QType::Scalar(scalar).layout().size as usize);
+        let form = ColumnForm {
+            data: match (&data, qtype.scalar()) {
+                (_, Some(Scalar::Unit)) | (Data::Nothing, _) => DataForm::Nothing,
+                (Data::Bits(..), _) => DataForm::Bits,
+                _ => DataForm::Values,
+            },
+            presence: match presence {
+                Presence::All => PresenceForm::All,
+                Presence::Bits(..) => PresenceForm::Bits,
+                Presence::BytesAt(..) | Presence::InCells => PresenceForm::Bytes,
+            },
+            is_shared: false,
+            is_dense: match &data {
+                Data::At(_, stride) => *stride == size.cast_signed(),
+                Data::Fields(..) => cell == size,
+                _ => true,
+            },
+        };
+        let cell = if matches!(data, Data::Fields(..)) { cell } else { size };
+        Target { qtype: qtype.clone(), rows, is_new, data, presence, form, cell }
+    }
+
+    /// True if rows are put into their place strip by strip.
+    pub(crate) fn is_staged(&self) -> bool {
+        matches!(self.data, Data::Strings | Data::Values | Data::Fields(..))
+    }
+
+    /// How many words of memory the rows of a strip are left in.
+    pub(crate) fn staged_words(&self, rows: usize) -> usize {
+        if self.is_staged() { (rows * self.cell).div_ceil(8) } else { 0 }
+    }
+
+    /// The column of some rows, from a multiple of 64 on.
+    ///
+    /// # Safety
+    /// COLUMNS: the memory has these rows; there are as many words as `staged_words` says of them, and nobody else uses them.
+    pub(crate) unsafe fn column(&self, start: usize, words: *mut u64) -> Column {
+        let at = |first: *mut u8, stride: isize| first.wrapping_offset(stride * start.cast_signed());
+        // The words of bits are shared out by ranges of rows that begin with a word.
+        let bits = |words: &Words| words.first.wrapping_add(start / 64).cast();
+        let mut stride = self.cell.cast_signed();
+        let data: *mut u8 = match &self.data {
+            Data::Nothing => std::ptr::null_mut(),
+            Data::At(first, apart) => {
+                stride = *apart;
+                at(*first, *apart)
+            }
+            Data::Numbers(numbers) => at(numbers.first.cast(), stride),
+            Data::Bits(words, _) => bits(words),
+            Data::Strings | Data::Values | Data::Fields(..) => words.cast(),
+        };
+        let (presence, presence_stride) = match &self.presence {
+            Presence::All => (std::ptr::null_mut(), 0),
+            Presence::Bits(words, _) => (bits(words), 0),
+            Presence::BytesAt(first, apart) => (at(*first, *apart), *apart),
+            Presence::InCells => (data, stride),
+        };
+        let inside = if matches!(self.presence, Presence::InCells) { self.qtype.optional_value_offset() } else { None };
+        let data = data.wrapping_add(inside.unwrap_or(0) as usize);
+        Column { data, stride, presence, presence_stride }
+    }
+
+    /// Puts the values that a strip left behind into their place.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `column`; the rows were written. STRING-VIEW: the strings that they view are alive.
+    pub(crate) unsafe fn finish_strip(&self, column: &Column, start: usize, rows: usize, made: &mut Made) {
+        let cells = FramePtr::from_raw(match self.presence {
+            Presence::InCells => column.presence,
+            _ => column.data,
+        });
+        match &self.data {
+            Data::Strings => {
+                for row in 0..rows {
+                    // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; of a missing row the view is not looked at.
+                    let bytes = unsafe {
+                        let is_present = self.is_present(column, row);
+                        let view = column.data.cast::<[u64; 2]>().add(row);
+                        if is_present { view.cast::<Bytes<'_>>().read_unaligned().as_slice() } else { &[] }
+                    };
+                    made.strings.push(bytes);
+                }
+            }
+            Data::Values => {
+                for row in 0..rows {
+                    // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
+                    made.values.push(unsafe { Value::read_from(&self.qtype, cells, (row * self.cell) as u32) });
+                }
+            }
+            Data::Fields(first, stride, read) => {
+                for row in 0..rows {
+                    let field = first.wrapping_offset(stride * (start + row).cast_signed());
+                    // SAFETY: FIELD-TABLE: there is a field for each row; COLUMNS, promised by the caller, for the cell.
+                    unsafe { read(field, cells, (row * self.cell) as u32) };
+                }
+            }
+            Data::Nothing | Data::At(..) | Data::Numbers(_) | Data::Bits(..) => {}
+        }
+    }
+
+    /// True if a row of a strip is present.
+    ///
+    /// # Safety
+    /// COLUMNS: the row was written.
+    unsafe fn is_present(&self, column: &Column, row: usize) -> bool {
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            match self.presence {
+                Presence::All => true,
+                Presence::Bits(..) => *column.presence.add(row / 8) >> (row % 8) & 1 != 0,
+                Presence::BytesAt(..) | Presence::InCells => {
+                    *column.presence.offset(column.presence_stride * row.cast_signed()) != 0
+                }
+            }
+        }
+    }
+
+    /// All rows are written: puts what ranges made behind each other, in their order, and bits where the caller wants them.
+    /// A column, if it is a new one: rows that failed are missing in it, whatever the output's type.
+    pub(crate) fn finish(self, made: impl Iterator<Item = Made>, failed: &[usize]) -> Option<OutputColumn> {
+        let mut all = Made::default();
+        for (at, made) in made.enumerate() {
+            if at == 0 {
+                all = made;
+            } else {
+                all.strings.append(made.strings);
+                all.values.extend(made.values);
+            }
+        }
+        let data = match self.data {
+            Data::Numbers(words) => DataOut::Numbers(words.list),
+            Data::Bits(words, None) => DataOut::Bits(words.list),
+            Data::Bits(words, Some(mut to)) => {
+                to.set(&words.list);
+                DataOut::Nothing
+            }
+            Data::Strings => DataOut::Strings(all.strings),
+            Data::Values => DataOut::Any(all.values),
+            Data::Nothing | Data::At(..) | Data::Fields(..) => DataOut::Nothing,
+        };
+        let (mut qtype, mut lost) = (self.qtype, None);
+        if !failed.is_empty() && !qtype.is_optional() && qtype.scalar().is_some() {
+            let mut present = vec![u64::MAX; self.rows.div_ceil(64)];
+            if let (Some(last), left @ 1..) = (present.last_mut(), self.rows % 64) {
+                *last = (1 << left) - 1;
+            }
+            failed.iter().for_each(|row| present[row / 64] &= !(1 << (row % 64)));
+            (qtype, lost) = (qtype.to_optional(), Some(present));
+        }
+        let presence = match self.presence {
+            Presence::Bits(words, None) => Some(words.list),
+            Presence::Bits(words, Some(mut to)) => {
+                to.set(&words.list);
+                None
+            }
+            _ => lost,
+        };
+        self.is_new.then_some(OutputColumn { qtype, rows: self.rows, data, presence })
+    }
+}
