@@ -310,10 +310,9 @@ impl<'a> InputColumn<'a> {
     /// # Errors
     /// What does not fit.
     pub(crate) fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
-        if self.rows.is_some_and(|found| found != rows)
-            || matches!(self.presence, PresenceIn::Bits(bits) if bits.rows() < rows)
-        {
-            return Err(Misfit::Rows { found: self.rows.unwrap_or(0), expected: rows });
+        let bits = if let PresenceIn::Bits(bits) = self.presence { Some(bits.rows()) } else { None };
+        if let Some(found) = self.rows.filter(|found| *found != rows).or(bits.filter(|found| *found < rows)) {
+            return Err(Misfit::Rows { found, expected: rows });
         }
         let is_of = |value: &Value| value.is_of(qtype);
         match self.data {

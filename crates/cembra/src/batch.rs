@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::executor::{EvaluationLimits, Field};
 use crate::options::Started;
 use crate::sites::Sites;
+use crate::stages::plan_of;
 use crate::{Model, Options};
 use cembra_batch::{
     ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputColumn, Player, Refused, Settings, Stop,
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// use cembra::{InputColumn, Model, Options};
 ///
 /// let batch = Model::parse("input x: f64; input y: f64?; output z = x * (y ?? 1.0)")?.batch(&Options::default())?;
-/// let (x, y) = ([1.0, 2.0, 3.0], [Some(5.0), None, Some(7.0)].map(cembra::Optional::from));
+/// let (x, y) = ([1.0, 2.0, 3.0], [Some(5.0_f64), None, Some(7.0)].map(cembra::Optional::from));
 /// let made = batch.run(&[InputColumn::values(&x), InputColumn::optionals(&y)])?;
 /// assert_eq!(made[0].values::<f64>(), Some(&[5.0, 2.0, 21.0][..]));
 /// # Ok::<(), cembra::Error>(())
@@ -62,7 +63,7 @@ impl Model {
     pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
         let options = &options.started();
         let program = self.selected(options)?;
-        let plan = self.plan_of(&program, options)?;
+        let plan = plan_of(&program, options)?;
         Ok(Batch::of(&program, plan, options))
     }
 }
@@ -218,7 +219,7 @@ impl Choice {
 /// use cembra::{InputColumn, Model, OnError, Options};
 ///
 /// let batch = Model::parse("input x: i64; 12 // x")?.batch(&Options::default())?;
-/// let x = [5, 0, -5, 0];
+/// let x = [5_i64, 0, -5, 0];
 /// let made = batch.start().on_error(OnError::Missing).run(&[InputColumn::values(&x)])?;
 /// assert_eq!(made.columns[0].presence(), Some(&[0b0101][..]));
 /// assert_eq!((made.failed, made.failures[0].error.code()), (vec![1, 3], "div_by_zero"));

@@ -7,7 +7,7 @@ use crate::listener::{Listener, Set};
 use crate::loader::{Access, Fields, Loader, Read};
 use crate::names::strange_names;
 use crate::options::Started;
-use crate::stages::prepare;
+use crate::stages::{plan_of, prepare};
 use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
@@ -164,7 +164,7 @@ pub(crate) fn bind<S>(
     if options.cast_outputs || options.require_present {
         program = fit_outputs(&program, &wanted, options)?;
     }
-    let plan = model.plan_of(&program, options)?;
+    let plan = plan_of(&program, options)?;
     check_outputs(&plan, &wanted)?;
     let (inputs, loads) = bind_inputs(&plan, source)?;
     let mut binding = Binding { inputs, outputs: plan.frame_binding().outputs };
@@ -181,7 +181,7 @@ pub(crate) fn bind<S>(
             }
         }
     }
-    let executor = Executor::from(Inner::new(&program, plan, Some(binding), options)?);
+    let executor = Executor::from(Inner::new(program, plan, Some(binding), options)?);
     let moves = Transfers { loads: loads.into(), outputs: moved.into(), tells: tells.into() };
     Ok(Bound { executor, moves })
 }

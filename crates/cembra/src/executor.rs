@@ -2,11 +2,13 @@
 //! values by name.
 
 use crate::backend::{Runnable, bind};
+use crate::batch::Batch;
 use crate::choice::Backend;
 use crate::error::Error;
 use crate::metrics::{Event, Watch};
-use crate::options::Started;
+use crate::options::{Options, Started};
 use crate::sites::Sites;
+use crate::stages::plan_of;
 use crate::tiers::{Tiered, TieredModel};
 use cembra_expr::Program;
 use cembra_native::{Compiled, Tier};
@@ -39,6 +41,15 @@ pub(crate) struct Inner {
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
     slots: Option<Slots>,
+    origin: Box<Origin>,
+}
+
+/// What a model was compiled from, to be compiled again for many rows. A plan would be several times as large.
+#[derive(Debug)]
+struct Origin {
+    program: Arc<Program>,
+    options: Options,
+    batch: OnceLock<Batch>,
 }
 
 /// The limits of an evaluation: the bytes of its strings, the rounds of its loops, and the work on strings.
@@ -113,7 +124,7 @@ impl Drop for Inner {
 impl Inner {
     /// Compiles a plan, for calls by value or for structs: then the binding says where their fields are.
     pub(crate) fn new(
-        program: &Program,
+        program: Arc<Program>,
         plan: Plan,
         structs: Option<Binding>,
         options: &Started,
@@ -129,7 +140,7 @@ impl Inner {
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
         let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
-        let (sites, template) = (Sites::of(&plan, program), plan.template().clone());
+        let (sites, template) = (Sites::of(&plan, &program), plan.template().clone());
         let slots = structs.is_none().then(|| Slots::of(&plan));
         let has_strings = plan.has_strings();
         let binding = structs.unwrap_or_else(|| plan.frame_binding());
@@ -146,6 +157,7 @@ impl Inner {
             inputs,
             outputs,
             slots,
+            origin: Box::new(Origin { program, options: Options::clone(options), batch: OnceLock::new() }),
         };
         if let Some(reason) = reason {
             inner.fall_back(reason);
@@ -368,12 +380,27 @@ impl Executor {
         let inner = &*self.0;
         let of_slots = |slots: &Slots| slots.inputs.iter().chain(&slots.outputs).map(ValueRun::memory_bytes).sum();
         size_of::<Inner>()
+            + size_of::<Origin>()
             + inner.sites.memory_bytes()
             + inner.template.memory_bytes()
             + inner.runnable.memory_bytes()
             + size_of_val(&*inner.inputs)
             + size_of_val(&*inner.outputs)
             + inner.slots.as_ref().map_or(0, of_slots)
+    }
+
+    /// The model for many rows at a time, compiled when it is first asked for.
+    ///
+    /// # Errors
+    /// As for [`Model::batch`](crate::Model::batch).
+    pub fn batch(&self) -> Result<Batch, Error> {
+        let origin = &self.0.origin;
+        if let Some(batch) = origin.batch.get() {
+            return Ok(batch.clone());
+        }
+        let options = &origin.options.started();
+        let plan = plan_of(&origin.program, options)?;
+        Ok(origin.batch.get_or_init(|| Batch::of(&origin.program, plan, options)).clone())
     }
 
     /// A session: one frame, for one thread at a time. That of a [`ModelExecutor`](crate::ModelExecutor::executor) evaluates

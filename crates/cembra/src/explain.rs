@@ -3,6 +3,7 @@
 use crate::machine_code::refusal;
 use crate::options::Started;
 use crate::sites::operator_name;
+use crate::stages::plan_of;
 use crate::stages::prepare;
 use crate::{Error, Model, Options};
 use cembra_expr::Program;
@@ -100,7 +101,7 @@ impl Model {
                 let prepared = prepare(&program, options, &mut |_, _| {})?;
                 Ok(prepared.to_string())
             }
-            Stage::Plan => Ok(self.plan_of(&program, options)?.to_string()),
+            Stage::Plan => Ok(plan_of(&program, options)?.to_string()),
             Stage::Clif => Ok(self.machine_of(&program, options)?.clif),
             Stage::Asm => Ok(self.machine_of(&program, options)?.vcode),
         }
@@ -116,7 +117,7 @@ impl Model {
     }
 
     fn machine_of(&self, program: &Program, options: &Started) -> Result<Machine, Error> {
-        let plan = self.plan_of(program, options)?;
+        let plan = plan_of(program, options)?;
         let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.tier, options.budget())
             .map_err(|error| Error::from(refusal(&error)))?;
         let origin = |(bytes, step): (Range<usize>, StepId)| {

@@ -1,6 +1,7 @@
 //! Rust structs as inputs and outputs: tables of names, types and offsets. Plain scalars and `Optional<T>` are read and
 //! written where they are; types without a guaranteed layout (`Option<T>`, texts) go through slots of the frame.
 
+use cembra_batch::{ColumnMut, InputColumn};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, Text, for_each_scalar};
 use cembra_value::Value;
 use std::hint::select_unpredictable;
@@ -88,6 +89,13 @@ pub struct InputField {
     pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
 }
 
+/// A field in the layout of frames, as a strided column finds it: the scalar type, where the value is, and how far from it
+/// the presence. Nothing for other types.
+fn in_place(qtype: &QType, offset: usize) -> Option<(Scalar, usize, Option<isize>)> {
+    let inside = qtype.optional_value_offset().unwrap_or(0) as usize;
+    Some((qtype.scalar()?, offset + inside, qtype.is_optional().then(|| -inside.cast_signed())))
+}
+
 impl InputField {
     /// The field of type `T` at `offset` bytes from the start of its struct.
     #[must_use]
@@ -98,6 +106,21 @@ impl InputField {
             unsafe { (*field.cast::<T>()).write(frame, slot) }
         }
         InputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, write: write::<T> }
+    }
+
+    /// The field in all of the structs, whose field it is.
+    pub(crate) fn column<'a, T: Input>(&'a self, rows: &'a [T]) -> InputColumn<'a> {
+        let (first, stride): (*const u8, _) = (rows.as_ptr().cast(), size_of::<T>().cast_signed());
+        match in_place(&self.qtype, self.offset).filter(|_| self.in_place) {
+            // SAFETY: FIELD-TABLE: each struct has the field there.
+            Some((scalar, offset, presence)) => unsafe {
+                InputColumn::strided(scalar, first.wrapping_add(offset), stride, presence, rows.len())
+            },
+            // SAFETY: FIELD-TABLE: each struct has the field there.
+            None => unsafe {
+                InputColumn::fields(&self.qtype, first.wrapping_add(self.offset), stride, self.write, rows.len())
+            },
+        }
     }
 }
 
@@ -135,6 +158,24 @@ impl OutputField {
             unsafe { (*field.cast::<T>()).read_into(frame, slot) }
         }
         OutputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, read: read::<T>, update: update::<T> }
+    }
+
+    /// The field in all of the structs.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: it is a field of the structs; nobody else uses it as long as the column lives.
+    pub(crate) unsafe fn column<T: Output>(&self, first: *mut T, rows: usize) -> ColumnMut<'_> {
+        let (first, stride): (*mut u8, _) = (first.cast(), size_of::<T>().cast_signed());
+        match in_place(&self.qtype, self.offset).filter(|_| self.in_place) {
+            // SAFETY: FIELD-TABLE, promised by the caller.
+            Some((scalar, offset, presence)) => unsafe {
+                ColumnMut::strided(scalar, first.wrapping_add(offset), stride, presence, rows)
+            },
+            // SAFETY: FIELD-TABLE, promised by the caller.
+            None => unsafe {
+                ColumnMut::fields(&self.qtype, first.wrapping_add(self.offset), stride, self.update, rows)
+            },
+        }
     }
 }
 

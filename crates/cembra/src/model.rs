@@ -3,12 +3,10 @@
 use crate::executor::{Field, Inner};
 use crate::exports::with_exports;
 use crate::names::unknown_name;
-use crate::options::Started;
-use crate::stages::{plan, prepare};
+use crate::stages::{plan_of, prepare};
 use crate::{Error, Executor, Options};
 use cembra_expr::Program;
 use cembra_ops::Registry;
-use cembra_plan::Plan;
 use cembra_prepare::TypedModel;
 use cembra_runtime::QType;
 use cembra_value::Limits;
@@ -172,8 +170,8 @@ impl Model {
     pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
         let options = &options.started();
         let program = self.selected(options)?;
-        let plan = self.plan_of(&program, options)?;
-        Ok(Executor::from(Inner::new(&program, plan, None, options)?))
+        let plan = plan_of(&program, options)?;
+        Ok(Executor::from(Inner::new(program, plan, None, options)?))
     }
 
     /// The types of inputs and outputs, without compiling.
@@ -221,10 +219,5 @@ impl Model {
         let mut program = Program::clone(&whole);
         program.outputs = outputs;
         Ok(Arc::new(program))
-    }
-
-    pub(crate) fn plan_of(&self, program: &Program, options: &Started) -> Result<Plan, Error> {
-        let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
-        plan(&placed, program, options)
     }
 }

@@ -21,6 +21,12 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
+/// The plan of a program for evaluation.
+pub(crate) fn plan_of(program: &Program, options: &Started) -> Result<Plan, Error> {
+    let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
+    plan(&placed, program, options)
+}
+
 pub(crate) fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Plan, Error> {
     let span = StageSpan::plan(options.model_name(), placed.model.graph.len());
     let plan = cembra_plan::build(placed, options.budget()).map_err(|error| match error {

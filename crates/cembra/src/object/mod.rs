@@ -8,6 +8,7 @@ mod structs;
 use crate::machine_code::refusal;
 use crate::options::Started;
 use crate::sites::{Sites, operator_name};
+use crate::stages::plan_of;
 use crate::{Error, Model, Options};
 use cembra_expr::Program;
 use cembra_native::{Site, Target};
@@ -77,7 +78,7 @@ impl Model {
                 .into());
         }
         let program = self.selected(options)?;
-        let plan = self.plan_of(&program, options)?;
+        let plan = plan_of(&program, options)?;
         refuse_calls(&plan, &program)?;
         let (interface, binding) = Interface::of(name, &plan);
         let bytes = compile(&plan, &binding, &program, (name, target), options)?;

@@ -1,0 +1,298 @@
+//! Batches: every layout of columns gives what a session gives row by row.
+
+use cembra::{
+    Batch, Bitmap, BitmapMut, Cancellation, ColumnMut, InputColumn, Keys, Model, OnError, Optional, Options, RowPlayer,
+    Session, Value,
+};
+
+/// The players that there are on every machine.
+const PLAYERS: [RowPlayer; 2] = [RowPlayer::Best, RowPlayer::Interpreter];
+
+fn batches(source: &str) -> (Session, Vec<Batch>) {
+    let model = Model::parse(source).expect("a model");
+    let session = model.compile(&Options::default()).expect("an executor").session();
+    let batch = |player| model.batch(&Options::default().row_player(player)).expect("a batch");
+    (session, PLAYERS.into_iter().map(batch).collect())
+}
+
+/// Numbers that repeat in no short period.
+fn numbers(rows: usize) -> Vec<f64> {
+    (0..rows).map(|row| ((row * 7919 + 13) % 1009) as f64 / 64.0 - 7.0).collect()
+}
+
+#[test]
+fn columns_in_any_layout_are_evaluated_as_rows_are() {
+    let source = "input x: f64?; input flag: bool; input name: text; input n: i32
+        output y = where(flag, x * 2.0, x + to_float64(n))
+        output long = strings.length(name) > n
+        output greeting = strings.join(name, '!')
+        output both = flag";
+    let (mut session, batches) = batches(source);
+    for rows in [0, 1, 63, 64, 65, 130, 1000, 1025, 2500] {
+        for offset in [0, 3, 8, 61] {
+            let x = numbers(rows);
+            let present: Vec<u8> = (0..(rows + offset).div_ceil(8)).map(|at| (at * 89 + 37) as u8).collect();
+            let flags: Vec<u8> = (0..(rows + offset).div_ceil(8)).map(|at| (at * 57 + 11) as u8).collect();
+            let texts: Vec<String> = (0..rows).map(|row| "né".repeat(row % 11)).collect();
+            let slices: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let n: Vec<i32> = (0..rows as i32).map(|row| row % 9 - 2).collect();
+            let presence = Bitmap::new(&present, offset, rows).unwrap();
+            let flag = Bitmap::new(&flags, offset, rows).unwrap();
+            let bools: Vec<bool> = (0..rows).map(|row| flag.get(row)).collect();
+            let optional: Vec<Optional<f64>> =
+                (0..rows).map(|row| if presence.get(row) { x[row].into() } else { Optional::missing() }).collect();
+            let expected: Vec<Vec<Value>> = (0..rows)
+                .map(|row| {
+                    let inputs =
+                        [optional[row].get().into(), bools[row].into(), texts[row].as_str().into(), n[row].into()];
+                    session.evaluate(&inputs).unwrap()
+                })
+                .collect();
+            let values: Vec<Vec<Value>> = vec![
+                optional.iter().map(|x| x.get().into()).collect(),
+                bools.iter().map(|flag| (*flag).into()).collect(),
+                texts.iter().map(|text| text.as_str().into()).collect(),
+                n.iter().map(|n| (*n).into()).collect(),
+            ];
+            let layouts: [[InputColumn<'_>; 4]; 3] = [
+                [
+                    InputColumn::values(&x).present(presence),
+                    InputColumn::bits(flag),
+                    InputColumn::texts(&slices),
+                    InputColumn::values(&n),
+                ],
+                [
+                    InputColumn::optionals(&optional),
+                    InputColumn::values(&bools),
+                    InputColumn::owned_texts(&texts),
+                    InputColumn::values(&n),
+                ],
+                [0, 1, 2, 3].map(|at| InputColumn::any(&values[at])),
+            ];
+            for batch in &batches {
+                for columns in &layouts {
+                    let made = batch.run(columns).unwrap();
+                    for (row, expected) in expected.iter().enumerate() {
+                        let found: Vec<Value> = made.iter().map(|column| column.value(row).unwrap()).collect();
+                        assert!(
+                            found.iter().zip(expected).all(|(a, b)| a.same(b)),
+                            "{batch:?} row {row} of {rows}, offset {offset}: {found:?} for {expected:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn outputs_go_where_the_caller_wants_them() {
+    let (_, batches) = batches("input x: f64; output y = x * 2.0; output z = where(x > 0.0, x); output p = x > 0.0");
+    for batch in &batches {
+        for rows in [0, 1, 64, 100, 1100] {
+            let x = numbers(rows);
+            let mut y = vec![7.0; rows];
+            let mut z = vec![7.0; rows];
+            for offset in [0, 5] {
+                let mut present = vec![0xFF; rows / 8 + 2];
+                let mut optional = vec![Optional::missing(); rows];
+                let mut masks = vec![0; rows / 8 + 2];
+                let bits = BitmapMut::new(&mut masks, offset, rows).unwrap();
+                batch
+                    .run_into(
+                        &[InputColumn::values(&x)],
+                        vec![
+                            ColumnMut::values(&mut y),
+                            ColumnMut::optionals(&mut optional),
+                            ColumnMut::units(rows).present(bits),
+                        ],
+                    )
+                    .unwrap();
+                let z_bits = BitmapMut::new(&mut present, offset, rows).unwrap();
+                let mut masks_again = vec![0; rows];
+                let more = BitmapMut::new(&mut masks_again, 0, rows).unwrap();
+                batch
+                    .run_into(
+                        &[InputColumn::values(&x)],
+                        vec![
+                            ColumnMut::values(&mut y),
+                            ColumnMut::values(&mut z).present(z_bits),
+                            ColumnMut::units(rows).present(more),
+                        ],
+                    )
+                    .unwrap();
+                let (present, masks) =
+                    (Bitmap::new(&present, offset, rows).unwrap(), Bitmap::new(&masks, offset, rows).unwrap());
+                for row in 0..rows {
+                    let positive = x[row] > 0.0;
+                    assert_eq!(y[row], 2.0 * x[row]);
+                    assert_eq!((present.get(row), masks.get(row)), (positive, positive));
+                    assert_eq!(optional[row].get(), positive.then_some(x[row]));
+                    assert!(!positive || z[row] == x[row]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dictionary_is_its_values() {
+    let (_, batches) =
+        batches("input name: text?; output upper = strings.upper(name); output n = strings.length(name)");
+    let words = ["red", "green", "blue"];
+    let values = InputColumn::texts(&words);
+    let keys: Vec<i16> = (0..500).map(|row| (row * 7 % 5) as i16 - 1).collect();
+    let present: Vec<u8> = (0..63).map(|at| (at * 37 + 90) as u8).collect();
+    let presence = Bitmap::new(&present, 2, 500).unwrap();
+    let columns = [InputColumn::dictionary(Keys::I16(&keys), &values).present(presence)];
+    for batch in &batches {
+        let strange = (0..500).find(|row| presence.get(*row) && !(0..3).contains(&keys[*row])).unwrap();
+        let error = batch.run(&columns).unwrap_err().to_string();
+        assert_eq!(error, format!("input `name` has no value of the dictionary in row {strange}"));
+    }
+    let keys: Vec<u8> = (0..500).map(|row| if presence.get(row) { (row % 3) as u8 } else { 200 }).collect();
+    let columns = [InputColumn::dictionary(Keys::U8(&keys), &values).present(presence)];
+    for batch in &batches {
+        let made = batch.run(&columns).unwrap();
+        for row in 0..500 {
+            let word = presence.get(row).then(|| words[row % 3]);
+            assert_eq!(made[0].text(row), word.map(str::to_uppercase).as_deref());
+            assert_eq!(made[1].value(row).unwrap(), Value::from(word.map(|word| word.len() as i64)));
+        }
+    }
+}
+
+#[test]
+fn the_first_failing_row_is_the_error() {
+    let (_, batches) = batches("input x, y: i64; x // y");
+    for batch in &batches {
+        for rows in [70, 3000, 50_000] {
+            let x: Vec<i64> = (0..rows as i64).collect();
+            for faults in [vec![0], vec![rows - 1], vec![65, 66, rows - 1]] {
+                let mut y = vec![3_i64; rows];
+                faults.iter().for_each(|row| y[*row] = 0);
+                let columns = [InputColumn::values(&x), InputColumn::values(&y)];
+                for threads in [1, 3] {
+                    let error = batch.start().threads(threads).run(&columns).unwrap_err();
+                    assert_eq!((error.row(), error.code()), (Some(faults[0]), "div_by_zero"));
+                    let run = batch.start().threads(threads).on_error(OnError::Missing).keep_failures(2);
+                    let made = run.run(&columns).unwrap();
+                    assert_eq!(made.failed, faults);
+                    assert_eq!(made.failures.len(), faults.len().min(2));
+                    for (row, x) in x.iter().enumerate() {
+                        let expected = Value::from((!faults.contains(&row)).then_some(x / 3));
+                        assert_eq!(made.columns[0].value(row).unwrap(), expected);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_name() {
+    let (_, batches) = batches("input x: f64; input y: i32?; output z = x * to_float64(y ?? 1)");
+    let (x, y) = (numbers(100), vec![1_i32; 100]);
+    let mut bits = [0xFF; 13];
+    bits[9] = 0xFB;
+    let holes = Bitmap::new(&bits, 0, 100).unwrap();
+    let short = Bitmap::new(&bits, 0, 99).unwrap();
+    let (good, other) = (InputColumn::values(&x), InputColumn::values(&y));
+    let mut narrow = vec![0_f32; 100];
+    for batch in &batches {
+        let refused = |columns: &[InputColumn<'_>]| batch.run(columns).unwrap_err().to_string();
+        assert_eq!(refused(&[good]), "there are 1 input columns for 2 inputs");
+        assert_eq!(refused(&[other, other]), "input `x` is FLOAT64, but the column is INT32");
+        assert_eq!(refused(&[good.present(holes), other]), "input `x` is missing in row 74");
+        assert_eq!(refused(&[good, InputColumn::values(&y[1..])]), "input `y` has 99 rows where there are 100");
+        assert_eq!(refused(&[good.present(short), other]), "input `x` has 99 rows where there are 100");
+        let output = vec![ColumnMut::values(&mut narrow)];
+        let error = batch.run_into(&[good, other], output).unwrap_err().to_string();
+        assert_eq!(error, "output `z` is FLOAT64, but the column is FLOAT32");
+        let mut plain = vec![0.0; 100];
+        let output = vec![Some(ColumnMut::values(&mut plain))];
+        let run = batch.start().on_error(OnError::Missing);
+        let error = run.run_into(&[good, other], output).unwrap_err().to_string();
+        assert_eq!(error, "output `z` has no place for which rows are present");
+    }
+}
+
+#[test]
+fn one_value_is_shared_by_all_rows() {
+    let (_, batches) = batches("input x: f64; input k: f64?; input s: text; output y = x * (k ?? 2.0); output t = s");
+    let x = numbers(200);
+    for (k, factor) in [(Value::from(Some(3.0)), 3.0), (Value::from(None::<f64>), 2.0)] {
+        let text = Value::from("shared");
+        let columns = [InputColumn::values(&x), InputColumn::shared(&k), InputColumn::shared(&text)];
+        for batch in &batches {
+            let made = batch.run(&columns).unwrap();
+            let expected: Vec<f64> = x.iter().map(|x| x * factor).collect();
+            assert_eq!(made[0].values::<f64>(), Some(&expected[..]));
+            assert!((0..200).all(|row| made[1].text(row) == Some("shared")));
+        }
+    }
+    let nothing = Model::parse("output one = 1.5").unwrap().batch(&Options::default()).unwrap();
+    let error = nothing.run(&[]).unwrap_err().to_string();
+    assert_eq!(error, "no column says how many rows there are: say so with `rows`");
+    let made = nothing.start().rows(3).run(&[]).unwrap();
+    assert_eq!(made.columns[0].rows(), 3);
+}
+
+#[test]
+fn a_cancelled_run_ends() {
+    let (_, batches) = batches("input x: f64; x + 1.0");
+    let x = numbers(5000);
+    let token = Cancellation::new();
+    token.cancel();
+    for batch in &batches {
+        let error = batch.start().cancellation(token.clone()).run(&[InputColumn::values(&x)]).unwrap_err();
+        assert_eq!(error.code(), "cancelled");
+    }
+}
+
+#[derive(cembra::Input)]
+struct Visit {
+    age: Optional<f32>,
+    name: String,
+    weight: Option<f64>,
+    known: bool,
+    id: i64,
+}
+
+#[derive(cembra::Output, Clone, Debug, Default, PartialEq)]
+struct Report {
+    label: String,
+    heavy: cembra::Mask,
+    age: Optional<f32>,
+    id: i64,
+    note: Option<String>,
+}
+
+#[test]
+fn structs_are_read_and_written_in_place() {
+    let source = "input age: f32?; input name: text; input weight: f64?; input known: bool; input id: i64
+        output label = strings.join(name, '/', strings.decode(b'x'))
+        output heavy = weight > 80.0
+        output \"age\" = where(known, age)
+        output \"id\" = id * 3
+        output note = where(weight < 60.0, name)";
+    let model = Model::parse(source).unwrap();
+    let rows: Vec<Visit> = (0..2100_i64)
+        .map(|row| Visit {
+            age: if row % 3 == 0 { Optional::missing() } else { (row as f32).into() },
+            name: format!("n{}", row % 50),
+            weight: (row % 7 != 2).then_some(40.0 + (row % 61) as f64),
+            known: row % 5 < 3,
+            id: row - 1000,
+        })
+        .collect();
+    for player in PLAYERS {
+        let mut executor = model.executor::<Visit, Report>(&Options::default().row_player(player)).unwrap();
+        let mut found = vec![Report::default(); rows.len()];
+        executor.run_many(&rows, &mut found).unwrap();
+        for (row, found) in rows.iter().zip(&found) {
+            assert_eq!(*found, executor.run(row).unwrap());
+        }
+        assert_eq!(executor.run_many(&rows, &mut found[1..]).unwrap_err().code(), "values");
+    }
+}
