@@ -243,6 +243,18 @@ impl<'b> BatchRun<'b> {
     /// How many errors of failed rows are kept, unless something else is said.
     pub const KEPT: usize = 100;
 
+    /// The model's inputs, as [`Batch::inputs`] gives them.
+    #[must_use]
+    pub fn inputs(&self) -> &'b [Field] {
+        &self.inner.inputs
+    }
+
+    /// The model's outputs, as [`Batch::outputs`] gives them.
+    #[must_use]
+    pub fn outputs(&self) -> &'b [Field] {
+        &self.inner.outputs
+    }
+
     /// How many rows there are, where no column says so: all inputs share one value, or there are none.
     #[must_use]
     pub fn rows(mut self, rows: usize) -> Self {

@@ -1,0 +1,204 @@
+//! Arrays as input columns: borrowed as they lie, offsets and validity included. Small integers, timestamps of other units
+//! than microseconds, and masks are converted first.
+
+use crate::Error;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowDictionaryKeyType, ArrowPrimitiveType, ByteArrayType, ByteViewType, Date32Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, GenericByteArray, GenericByteViewArray};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer};
+use arrow_schema::{DataType, TimeUnit};
+use cembra::{Bitmap, InputColumn, Keys, QType, Scalar, Value};
+
+/// An array on its way into a model.
+#[derive(Debug)]
+pub struct Input<'a> {
+    data: Data<'a>,
+    nulls: Option<NullBuffer>,
+    rows: usize,
+}
+
+#[derive(Debug)]
+enum Data<'a> {
+    /// Numbers, dates or timestamps where they lie.
+    Numbers(Scalar, &'a [u8], isize),
+    /// Converted ones.
+    Int32(Vec<i32>),
+    Int64(Scalar, Vec<i64>),
+    Bits(&'a BooleanBuffer),
+    /// A mask: there is nothing of it but whether it holds.
+    Units,
+    Offsets32(Scalar, &'a [i32], &'a [u8]),
+    Offsets64(Scalar, &'a [i64], &'a [u8]),
+    Views(Scalar, &'a [u128], Vec<&'a [u8]>),
+    Dictionary(Keys<'a>, Box<Input<'a>>),
+    /// All of them null.
+    Missing(Value),
+}
+
+impl<'a> Input<'a> {
+    /// An array, of a column of this name, for an input of this type.
+    ///
+    /// # Errors
+    /// No input can be of the array's type, or a moment does not fit into microseconds.
+    pub fn of(name: &str, array: &'a dyn Array, qtype: &QType) -> Result<Input<'a>, Error> {
+        let mut nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+        let data = match (array.data_type(), qtype.scalar()) {
+            (DataType::Boolean, Some(Scalar::Unit)) => {
+                let holds = array.as_boolean().values().clone();
+                // Where it is null it does not hold.
+                nulls = Some(NullBuffer::new(match &nulls {
+                    Some(nulls) => &holds & nulls.inner(),
+                    None => holds,
+                }));
+                Data::Units
+            }
+            (DataType::Null, Some(scalar)) => Data::Missing(Value::Missing(scalar)),
+            _ => data(name, array)?,
+        };
+        Ok(Input { data, nulls, rows: array.len() })
+    }
+
+    /// The column of a dictionary's values; nothing for other arrays.
+    #[must_use]
+    pub fn values(&self) -> Option<InputColumn<'_>> {
+        if let Data::Dictionary(_, values) = &self.data { Some(values.column(None)) } else { None }
+    }
+
+    /// The array as a column; that of a dictionary needs the column of its [`values`](Input::values).
+    #[must_use]
+    pub fn column<'c>(&'c self, values: Option<&'c InputColumn<'c>>) -> InputColumn<'c> {
+        let column = match &self.data {
+            // SAFETY: COLUMNS: the array has a number of this type, or one of the same bits, for each row.
+            Data::Numbers(scalar, bytes, stride) => unsafe {
+                InputColumn::strided(*scalar, bytes.as_ptr(), *stride, None, self.rows)
+            },
+            Data::Int32(numbers) => InputColumn::values(numbers),
+            // SAFETY: COLUMNS: a timestamp is its number of microseconds.
+            Data::Int64(scalar, numbers) => unsafe {
+                InputColumn::strided(*scalar, numbers.as_ptr().cast(), 8, None, self.rows)
+            },
+            Data::Bits(bits) => match Bitmap::new(bits.values(), bits.offset(), bits.len()) {
+                Some(bits) => InputColumn::bits(bits),
+                None => InputColumn::units(0),
+            },
+            Data::Units => InputColumn::units(self.rows),
+            // SAFETY: STRING-VIEW: the array was checked when it was made.
+            Data::Offsets32(scalar, offsets, bytes) => unsafe { InputColumn::offsets_32(*scalar, offsets, bytes) },
+            // SAFETY: STRING-VIEW, likewise.
+            Data::Offsets64(scalar, offsets, bytes) => unsafe { InputColumn::offsets_64(*scalar, offsets, bytes) },
+            // SAFETY: STRING-VIEW, likewise.
+            Data::Views(scalar, views, buffers) => unsafe { InputColumn::views(*scalar, views, buffers) },
+            Data::Dictionary(keys, _) => match values {
+                Some(values) => InputColumn::dictionary(*keys, values),
+                None => InputColumn::units(0),
+            },
+            Data::Missing(value) => return InputColumn::shared(value),
+        };
+        let bits = self.nulls.as_ref().and_then(|nulls| Bitmap::new(nulls.validity(), nulls.offset(), nulls.len()));
+        bits.map_or(column, |bits| column.present(bits))
+    }
+}
+
+fn data<'a>(name: &str, array: &'a dyn Array) -> Result<Data<'a>, Error> {
+    let strange = || Error::Type { name: name.to_owned(), found: array.data_type().clone() };
+    Ok(match array.data_type() {
+        DataType::Boolean => Data::Bits(array.as_boolean().values()),
+        DataType::Int32 => numbers::<Int32Type>(Scalar::Int32, array),
+        DataType::Int64 => numbers::<Int64Type>(Scalar::Int64, array),
+        DataType::UInt64 => numbers::<UInt64Type>(Scalar::UInt64, array),
+        DataType::Float32 => numbers::<Float32Type>(Scalar::Float32, array),
+        DataType::Float64 => numbers::<Float64Type>(Scalar::Float64, array),
+        DataType::Date32 => numbers::<Date32Type>(Scalar::Date, array),
+        DataType::Int8 => small::<Int8Type>(array),
+        DataType::Int16 => small::<Int16Type>(array),
+        DataType::UInt8 => small::<UInt8Type>(array),
+        DataType::UInt16 => small::<UInt16Type>(array),
+        DataType::UInt32 => {
+            let values = array.as_primitive::<UInt32Type>().values();
+            Data::Int64(Scalar::Int64, values.iter().map(|value| i64::from(*value)).collect())
+        }
+        DataType::Timestamp(unit, _) => match unit {
+            TimeUnit::Microsecond => numbers::<TimestampMicrosecondType>(Scalar::Timestamp, array),
+            TimeUnit::Second => moments::<TimestampSecondType>(name, array, |seconds| seconds.checked_mul(1_000_000))?,
+            TimeUnit::Millisecond => moments::<TimestampMillisecondType>(name, array, |ms| ms.checked_mul(1_000))?,
+            TimeUnit::Nanosecond => {
+                moments::<TimestampNanosecondType>(name, array, |nanos| Some(nanos.div_euclid(1_000)))?
+            }
+        },
+        DataType::Utf8 => offsets_32(Scalar::Text, array.as_string::<i32>()),
+        DataType::LargeUtf8 => offsets_64(Scalar::Text, array.as_string::<i64>()),
+        DataType::Utf8View => views(Scalar::Text, array.as_string_view()),
+        DataType::Binary => offsets_32(Scalar::Bytes, array.as_binary::<i32>()),
+        DataType::LargeBinary => offsets_64(Scalar::Bytes, array.as_binary::<i64>()),
+        DataType::BinaryView => views(Scalar::Bytes, array.as_binary_view()),
+        DataType::Dictionary(keys, values) if !matches!(**values, DataType::Dictionary(..)) => match **keys {
+            DataType::Int8 => dictionary::<Int8Type>(name, array, Keys::I8)?,
+            DataType::Int16 => dictionary::<Int16Type>(name, array, Keys::I16)?,
+            DataType::Int32 => dictionary::<Int32Type>(name, array, Keys::I32)?,
+            DataType::Int64 => dictionary::<Int64Type>(name, array, Keys::I64)?,
+            DataType::UInt8 => dictionary::<UInt8Type>(name, array, Keys::U8)?,
+            DataType::UInt16 => dictionary::<UInt16Type>(name, array, Keys::U16)?,
+            DataType::UInt32 => dictionary::<UInt32Type>(name, array, Keys::U32)?,
+            DataType::UInt64 => dictionary::<UInt64Type>(name, array, Keys::U64)?,
+            _ => return Err(strange()),
+        },
+        _ => return Err(strange()),
+    })
+}
+
+fn numbers<T: ArrowPrimitiveType>(scalar: Scalar, array: &dyn Array) -> Data<'_> {
+    let values = array.as_primitive::<T>().values();
+    Data::Numbers(scalar, values.inner().as_slice(), size_of::<T::Native>().cast_signed())
+}
+
+fn small<T: ArrowPrimitiveType>(array: &dyn Array) -> Data<'_>
+where
+    T::Native: Into<i32>,
+{
+    Data::Int32(array.as_primitive::<T>().values().iter().map(|value| (*value).into()).collect())
+}
+
+fn moments<'a, T: ArrowPrimitiveType<Native = i64>>(
+    name: &str,
+    array: &'a dyn Array,
+    microseconds: impl Fn(i64) -> Option<i64>,
+) -> Result<Data<'a>, Error> {
+    let array = array.as_primitive::<T>();
+    let converted = array.values().iter().enumerate().map(|(row, moment)| match microseconds(*moment) {
+        Some(converted) => Ok(converted),
+        None if array.is_null(row) => Ok(0),
+        None => Err(Error::Moment { name: name.to_owned(), row }),
+    });
+    Ok(Data::Int64(Scalar::Timestamp, converted.collect::<Result<_, _>>()?))
+}
+
+fn offsets_32<T: ByteArrayType<Offset = i32>>(scalar: Scalar, array: &GenericByteArray<T>) -> Data<'_> {
+    Data::Offsets32(scalar, array.value_offsets(), array.value_data())
+}
+
+fn offsets_64<T: ByteArrayType<Offset = i64>>(scalar: Scalar, array: &GenericByteArray<T>) -> Data<'_> {
+    Data::Offsets64(scalar, array.value_offsets(), array.value_data())
+}
+
+fn views<T: ByteViewType>(scalar: Scalar, array: &GenericByteViewArray<T>) -> Data<'_> {
+    Data::Views(scalar, array.views(), array.data_buffers().iter().map(|buffer| buffer.as_slice()).collect())
+}
+
+fn dictionary<'a, K: ArrowDictionaryKeyType>(
+    name: &str,
+    array: &'a dyn Array,
+    keys: impl Fn(&'a [K::Native]) -> Keys<'a>,
+) -> Result<Data<'a>, Error>
+where
+    K::Native: ArrowNativeType,
+{
+    let array = array.as_dictionary::<K>();
+    let values = &**array.values();
+    let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+    let values = Input { data: data(name, values)?, nulls, rows: values.len() };
+    Ok(Data::Dictionary(keys(array.keys().values()), Box::new(values)))
+}

@@ -1,0 +1,126 @@
+//! Arrow tables in and out of cembra models: arrays are read where they lie, results are arrays without being copied.
+//!
+//! ```
+//! use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, cast::AsArray, types::Float64Type};
+//! use cembra::{Model, Options};
+//! use std::sync::Arc;
+//!
+//! let price: ArrayRef = Arc::new(Float64Array::from(vec![Some(2.5), None, Some(4.0)]));
+//! let pieces: ArrayRef = Arc::new(Int64Array::from(vec![4, 5, 6]));
+//! let table = RecordBatch::try_from_iter([("price", price), ("pieces", pieces)])?;
+//!
+//! let model = Model::parse("output sum = price * to_float64(pieces)")?;
+//! let batch = model.batch(&cembra_arrow::input_types(Options::default(), &table.schema()))?;
+//! let made = cembra_arrow::run(batch.start(), &table)?;
+//! let sums: Vec<_> = made.table.column(0).as_primitive::<Float64Type>().iter().collect();
+//! assert_eq!(sums, [Some(10.0), None, Some(24.0)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod input;
+mod output;
+mod schema;
+mod stream;
+
+pub use input::Input;
+pub use output::{array, array_as};
+pub use schema::{data_type, input_types, scalar};
+pub use stream::{Evaluated, evaluated};
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use cembra::{BatchRun, RowFailure};
+use std::sync::Arc;
+
+/// Why a table could not be evaluated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The table has no column for an input.
+    #[error("the table has no column for input `{name}`")]
+    NoColumn {
+        /// The input's name.
+        name: String,
+    },
+    /// A column is of a type that no input can have.
+    #[error("column `{name}` is {found}, which no input can be")]
+    Type {
+        /// The column's name.
+        name: String,
+        /// Its type.
+        found: DataType,
+    },
+    /// An output is of a type that no array can have, or cannot be put into the array that was asked for.
+    #[error("output `{name}` is {found}, which is no {wanted}")]
+    Output {
+        /// The output's name.
+        name: String,
+        /// Its type.
+        found: cembra::QType,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// A moment does not fit into a timestamp of microseconds.
+    #[error("column `{name}` has a moment in row {row} that does not fit into microseconds")]
+    Moment {
+        /// The column's name.
+        name: String,
+        /// The row.
+        row: usize,
+    },
+    /// The model, the columns or the evaluation.
+    #[error(transparent)]
+    Model(#[from] cembra::Error),
+    /// Arrow's own.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+}
+
+/// What became of a table.
+#[derive(Debug)]
+pub struct Made {
+    /// A column for each output.
+    pub table: RecordBatch,
+    /// The rows that failed, in order; their outputs are null.
+    pub failed: Vec<usize>,
+    /// The first of them with their errors.
+    pub failures: Vec<RowFailure>,
+}
+
+/// Evaluates a model on a table, whose columns are found by name. Texts come as `Utf8View`, masks as `Boolean`.
+///
+/// # Errors
+/// A column that is missing or does not fit (null where the input is not optional, with its row); or the fault of a row.
+pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
+    run_as(run, table, None)
+}
+
+/// Evaluates a model on a table likewise, into arrays of the types that a schema asks for: the same but for the layout of
+/// texts and bytes.
+///
+/// # Errors
+/// As for [`run`]; or an output that cannot be what the schema asks for.
+pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -> Result<Made, Error> {
+    let inputs = run.inputs();
+    let input = |input: &cembra::Field| {
+        let name = &*input.name;
+        let column = table.column_by_name(name).ok_or_else(|| Error::NoColumn { name: name.to_owned() })?;
+        Input::of(name, column, &input.qtype)
+    };
+    let arrays: Vec<Input<'_>> = inputs.iter().map(input).collect::<Result<_, _>>()?;
+    let values: Vec<_> = arrays.iter().map(Input::values).collect();
+    let columns: Vec<_> = arrays.iter().zip(&values).map(|(array, values)| array.column(values.as_ref())).collect();
+    let outputs = run.outputs();
+    let made = run.rows(table.num_rows()).run(&columns)?;
+    let (mut fields, mut made_arrays) = (Vec::new(), Vec::new());
+    for (output, column) in outputs.iter().zip(made.columns) {
+        let wanted = wanted.and_then(|schema| schema.field_with_name(&output.name).ok()).map(Field::data_type);
+        let is_nullable = column.presence().is_some() && output.qtype.scalar() != Some(cembra::Scalar::Unit);
+        let array = array_as(&output.name, column, wanted)?;
+        fields.push(Field::new(&*output.name, array.data_type().clone(), is_nullable));
+        made_arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(table.num_rows()));
+    let table = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), made_arrays, &options)?;
+    Ok(Made { table, failed: made.failed, failures: made.failures })
+}

@@ -1,0 +1,57 @@
+//! Arrow's types and those of models: which is which.
+
+use arrow_schema::{DataType, Schema, TimeUnit};
+use cembra::{Options, QType, Scalar};
+
+/// The scalar type that values of an Arrow type become: small integers the next larger there is, dictionaries what their
+/// values are. Nothing for the types that no input can have.
+#[must_use]
+pub fn scalar(data_type: &DataType) -> Option<Scalar> {
+    Some(match data_type {
+        DataType::Boolean => Scalar::Boolean,
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => Scalar::Int32,
+        DataType::Int64 | DataType::UInt32 => Scalar::Int64,
+        DataType::UInt64 => Scalar::UInt64,
+        DataType::Float32 => Scalar::Float32,
+        DataType::Float64 => Scalar::Float64,
+        DataType::Date32 => Scalar::Date,
+        DataType::Timestamp(_, _) => Scalar::Timestamp,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Scalar::Text,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Scalar::Bytes,
+        DataType::Dictionary(_, values) => match &**values {
+            DataType::Dictionary(..) => return None,
+            values => return scalar(values),
+        },
+        _ => return None,
+    })
+}
+
+/// The Arrow type of an output's values; nothing for those that no array can have. Masks are truth values.
+#[must_use]
+pub fn data_type(qtype: &QType) -> Option<DataType> {
+    Some(match (qtype.scalar()?, qtype.is_optional()) {
+        (Scalar::Unit, _) | (Scalar::Boolean, _) => DataType::Boolean,
+        (Scalar::Int32, _) => DataType::Int32,
+        (Scalar::Int64, _) => DataType::Int64,
+        (Scalar::UInt64, _) => DataType::UInt64,
+        (Scalar::Float32, _) => DataType::Float32,
+        (Scalar::Float64 | Scalar::WeakFloat, _) => DataType::Float64,
+        (Scalar::Date, _) => DataType::Date32,
+        (Scalar::Timestamp, _) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        (Scalar::Text, _) => DataType::Utf8View,
+        (Scalar::Bytes, _) => DataType::BinaryView,
+    })
+}
+
+/// Options in which inputs that a model does not declare have the types of a schema's columns, optional where those may be
+/// null. A column whose type no input can have gives none.
+#[must_use]
+pub fn input_types(mut options: Options, schema: &Schema) -> Options {
+    for field in schema.fields() {
+        if let Some(scalar) = scalar(field.data_type()) {
+            let qtype = if field.is_nullable() { QType::Optional(scalar) } else { QType::Scalar(scalar) };
+            options = options.input_type(field.name(), qtype);
+        }
+    }
+    options
+}

@@ -1,0 +1,52 @@
+//! Streams of record batches: each is evaluated when the one that takes the results asks for it.
+
+use crate::{Error, Made, run};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use cembra::{Batch, OnError};
+use std::sync::Arc;
+
+/// The results of a model on a stream of tables, as a stream.
+#[derive(Debug)]
+pub struct Evaluated<R> {
+    reader: R,
+    batch: Batch,
+    schema: SchemaRef,
+}
+
+/// Evaluates a model on each table of a stream. The first row that fails ends it.
+///
+/// # Errors
+/// An output is of a type that no array can have.
+pub fn evaluated<R: RecordBatchReader>(batch: &Batch, reader: R) -> Result<Evaluated<R>, Error> {
+    let field = |output: &cembra::Field| {
+        let data_type = crate::data_type(&output.qtype).ok_or_else(|| Error::Output {
+            name: output.name.to_string(),
+            found: output.qtype.clone(),
+            wanted: "array".to_owned(),
+        })?;
+        let is_nullable = output.qtype.is_optional() && output.qtype.scalar() != Some(cembra::Scalar::Unit);
+        Ok(Field::new(&*output.name, data_type, is_nullable))
+    };
+    let fields: Vec<Field> = batch.outputs().iter().map(field).collect::<Result<_, Error>>()?;
+    Ok(Evaluated { reader, batch: batch.clone(), schema: Arc::new(Schema::new(fields)) })
+}
+
+impl<R: RecordBatchReader> Iterator for Evaluated<R> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let table = match self.reader.next()? {
+            Ok(table) => table,
+            Err(error) => return Some(Err(error)),
+        };
+        let made = run(self.batch.start().on_error(OnError::Fail), &table);
+        Some(made.map(|Made { table, .. }| table).map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl<R: RecordBatchReader> RecordBatchReader for Evaluated<R> {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}

@@ -1,0 +1,231 @@
+//! Arrays of every type go through models and come back; slices, offsets and dictionaries are read as Arrow itself reads them.
+
+use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder, StringDictionaryBuilder, StringViewBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type, UInt16Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array, Int8Array, Int16Array,
+    Int32Array, Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    StringArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
+    UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+};
+use arrow_schema::{DataType, Field, Schema};
+use cembra::{Model, Options, RowPlayer};
+use cembra_arrow::{Error, evaluated, input_types, run, run_as};
+use std::sync::Arc;
+
+fn identity(column: &ArrayRef, wanted: Option<&DataType>) -> Result<ArrayRef, Error> {
+    let table = RecordBatch::try_from_iter_with_nullable([("x", column.clone(), true)])?;
+    let model = Model::parse("output y = x")?;
+    let batch = model.batch(&input_types(Options::default(), &table.schema()))?;
+    let schema = wanted.map(|wanted| Schema::new(vec![Field::new("y", wanted.clone(), true)]));
+    let made = run_as(batch.start(), &table, schema.as_ref())?;
+    Ok(made.table.column(0).clone())
+}
+
+fn all_types(rows: usize) -> Vec<ArrayRef> {
+    let there = |row: &usize| row % 3 != 1;
+    let row = |row: usize| there(&row).then_some(row);
+    let texts: Vec<Option<String>> = (0..rows).map(|at| row(at).map(|row| "é".repeat(row % 20))).collect();
+    let (mut views, mut bytes, mut byte_views) =
+        (StringViewBuilder::new(), BinaryBuilder::new(), BinaryViewBuilder::new());
+    let mut dictionary = StringDictionaryBuilder::<Int8Type>::new();
+    for (at, text) in texts.iter().enumerate() {
+        views.append_option(text.as_deref());
+        bytes.append_option(text.as_deref());
+        byte_views.append_option(text.as_deref());
+        dictionary.append_option(row(at).map(|row| ["a", "bb", "a long text of a dictionary"][row % 3]));
+    }
+    macro_rules! numbers {
+        ($array:ident as $ty:ty) => {
+            Arc::new((0..rows).map(|at| row(at).map(|row| row as $ty)).collect::<$array>()) as ArrayRef
+        };
+    }
+    vec![
+        numbers!(Int8Array as i8),
+        numbers!(Int16Array as i16),
+        numbers!(Int32Array as i32),
+        numbers!(Int64Array as i64),
+        numbers!(UInt8Array as u8),
+        numbers!(UInt16Array as u16),
+        numbers!(UInt32Array as u32),
+        numbers!(UInt64Array as u64),
+        numbers!(Float32Array as f32),
+        numbers!(Float64Array as f64),
+        numbers!(Date32Array as i32),
+        Arc::new((0..rows).map(|at| row(at).map(|row| row % 2 == 0)).collect::<BooleanArray>()),
+        numbers!(TimestampSecondArray as i64),
+        numbers!(TimestampMillisecondArray as i64),
+        Arc::new((0..rows).map(|at| row(at).map(|row| row as i64)).collect::<TimestampMicrosecondArray>()),
+        numbers!(TimestampNanosecondArray as i64),
+        Arc::new(StringArray::from(texts.clone())),
+        Arc::new(LargeStringArray::from(texts)),
+        Arc::new(views.finish()),
+        Arc::new(bytes.finish()),
+        Arc::new(byte_views.finish()),
+        Arc::new(dictionary.finish()),
+    ]
+}
+
+/// What the values of an array are as texts, with nothing for null.
+fn shown(array: &dyn Array) -> Vec<Option<String>> {
+    let one = |row: usize| -> String {
+        macro_rules! of {
+            ($($get:expr),*) => { $(if let Some(values) = $get { return format!("{:?}", values.value(row)); })* };
+        }
+        let any = array.as_any();
+        of!(
+            any.downcast_ref::<Int8Array>(),
+            any.downcast_ref::<Int16Array>(),
+            any.downcast_ref::<Int32Array>(),
+            any.downcast_ref::<Int64Array>(),
+            any.downcast_ref::<UInt8Array>(),
+            any.downcast_ref::<UInt16Array>(),
+            any.downcast_ref::<UInt32Array>(),
+            any.downcast_ref::<UInt64Array>(),
+            any.downcast_ref::<Float32Array>(),
+            any.downcast_ref::<Float64Array>(),
+            any.downcast_ref::<Date32Array>(),
+            any.downcast_ref::<BooleanArray>(),
+            any.downcast_ref::<TimestampMicrosecondArray>(),
+            array.as_string_opt::<i32>(),
+            array.as_string_opt::<i64>(),
+            array.as_string_view_opt(),
+            array.as_binary_opt::<i32>(),
+            array.as_binary_view_opt()
+        );
+        if let Some(seconds) = any.downcast_ref::<TimestampSecondArray>() {
+            return format!("{:?}", seconds.value(row) * 1_000_000);
+        }
+        if let Some(ms) = any.downcast_ref::<TimestampMillisecondArray>() {
+            return format!("{:?}", ms.value(row) * 1_000);
+        }
+        if let Some(nanos) = any.downcast_ref::<TimestampNanosecondArray>() {
+            return format!("{:?}", nanos.value(row).div_euclid(1_000));
+        }
+        let dictionary = array.as_dictionary::<Int8Type>();
+        format!("{:?}", dictionary.values().as_string::<i32>().value(dictionary.keys().value(row) as usize))
+    };
+    (0..array.len()).map(|row| array.is_valid(row).then(|| one(row))).collect()
+}
+
+#[test]
+fn every_type_goes_through_a_model_and_back() {
+    for column in all_types(200) {
+        for (start, len) in [(0, 200), (1, 100), (7, 64), (8, 129), (64, 0), (199, 1)] {
+            let slice = column.slice(start, len);
+            let back = identity(&slice, None).unwrap();
+            assert_eq!(shown(&back), shown(&slice), "{} from {start}", column.data_type());
+        }
+    }
+}
+
+#[test]
+fn texts_come_in_the_layout_that_is_asked_for() {
+    let texts: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("short"), None, Some("a text of more than twelve bytes")]));
+    for wanted in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View] {
+        let back = identity(&texts, Some(&wanted)).unwrap();
+        assert_eq!((back.data_type(), shown(&back)), (&wanted, shown(&texts)));
+    }
+    let error = identity(&texts, Some(&DataType::Int32)).unwrap_err().to_string();
+    assert_eq!(error, "output `y` is OPTIONAL_TEXT, which is no Int32");
+}
+
+#[test]
+fn what_has_no_place_in_a_model_is_said() {
+    let times: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(1), None, Some(i64::MAX)]));
+    let error = identity(&times, None).unwrap_err().to_string();
+    assert_eq!(error, "column `x` has a moment in row 2 that does not fit into microseconds");
+    let table = RecordBatch::try_from_iter([("y", times)]).unwrap();
+    let batch = Model::parse("input x: i64; x").unwrap().batch(&Options::default()).unwrap();
+    assert_eq!(run(batch.start(), &table).unwrap_err().to_string(), "the table has no column for input `x`");
+    let halves: ArrayRef = arrow_array::new_empty_array(&DataType::Float16);
+    let table = RecordBatch::try_from_iter_with_nullable([("x", halves, true)]).unwrap();
+    assert_eq!(run(batch.start(), &table).unwrap_err().to_string(), "column `x` is Float16, which no input can be");
+}
+
+/// A column that may be null is taken where it may not, unless a null is there.
+#[test]
+fn nulls_are_refused_where_they_are() {
+    let batch = Model::parse("input x: i64; x * 2").unwrap().batch(&Options::default()).unwrap();
+    let full: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2)]));
+    let table = RecordBatch::try_from_iter_with_nullable([("x", full, true)]).unwrap();
+    let made = run(batch.start(), &table).unwrap();
+    assert_eq!(made.table.column(0).as_primitive::<Int64Type>().values(), &[2, 4]);
+    let holes: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None]));
+    let table = RecordBatch::try_from_iter_with_nullable([("x", holes, true)]).unwrap();
+    assert_eq!(run(batch.start(), &table).unwrap_err().to_string(), "input `x` is missing in row 2");
+    let none: ArrayRef = Arc::new(NullArray::new(3));
+    let table = RecordBatch::try_from_iter_with_nullable([("x", none, true)]).unwrap();
+    let optional = Model::parse("input x: i64?; x ?? 7").unwrap().batch(&Options::default()).unwrap();
+    let made = run(optional.start(), &table).unwrap();
+    assert_eq!(made.table.column(0).as_primitive::<Int64Type>().values(), &[7, 7, 7]);
+}
+
+#[test]
+fn masks_are_truth_values() {
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None, Some(false), Some(true)]));
+    let table = RecordBatch::try_from_iter_with_nullable([("m", flags, true)]).unwrap();
+    let model = Model::parse("input m: unit?; output yes = m; output no = not m").unwrap();
+    let batch = model.batch(&Options::default()).unwrap();
+    let made = run(batch.start(), &table).unwrap().table;
+    let bits = |at: usize| made.column(at).as_boolean().iter().collect::<Vec<_>>();
+    assert_eq!(bits(0), [true, false, false, true].map(Some));
+    assert_eq!(bits(1), [false, true, true, false].map(Some));
+}
+
+/// Selection by a condition, against Arrow's own kernel, on slices of random arrays with and without nulls.
+#[test]
+fn nulls_are_those_of_arrow() {
+    let source = "input c: bool?; input x: f64?; input y: f64?; output z = where(c == true, x, y)";
+    let model = Model::parse(source).unwrap();
+    let batches = RowPlayer::ALL.map(|player| model.batch(&Options::default().row_player(player)).unwrap());
+    let mut random = fastrand::Rng::with_seed(12);
+    for round in 0..1000 {
+        let rows = random.usize(..300);
+        let share = random.u8(..4);
+        let mut numbers =
+            || -> Float64Array { (0..rows).map(|_| (random.u8(..4) >= share).then(|| random.f64())).collect() };
+        let (x, y) = (numbers(), numbers());
+        let c: BooleanArray = (0..rows).map(|_| (random.u8(..4) > 0).then(|| random.bool())).collect();
+        let start = random.usize(..=rows);
+        let len = random.usize(..=rows - start);
+        let columns = [("c", Arc::new(c) as ArrayRef), ("x", Arc::new(x)), ("y", Arc::new(y))];
+        let table = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)));
+        let table = table.unwrap().slice(start, len);
+        let condition = table.column(0).as_boolean();
+        let expected = arrow_select::zip::zip(condition, table.column(1), table.column(2)).unwrap();
+        // Where the condition is null Arrow takes the second, too.
+        let expected = expected.as_primitive::<Float64Type>();
+        for batch in &batches {
+            let Ok(made) = run(batch.start(), &table) else { continue };
+            assert_eq!(made.table.column(0).as_primitive::<Float64Type>(), expected, "round {round}");
+        }
+    }
+}
+
+#[test]
+fn streams_are_evaluated_table_by_table() {
+    let table = |from: i32| {
+        let column: ArrayRef = Arc::new(Int32Array::from_iter_values(from..from + 5));
+        RecordBatch::try_from_iter([("n", column)]).unwrap()
+    };
+    let schema = table(0).schema();
+    let reader = RecordBatchIterator::new([table(0), table(10), table(20)].map(Ok), schema);
+    let batch = Model::parse("input n: i32; output m = n * n").unwrap().batch(&Options::default()).unwrap();
+    let stream = evaluated(&batch, reader).unwrap();
+    assert_eq!(*stream.schema(), Schema::new(vec![Field::new("m", DataType::Int32, false)]));
+    let squares: Vec<i32> =
+        stream.flat_map(|table| table.unwrap().column(0).as_primitive::<Int32Type>().values().to_vec()).collect();
+    assert_eq!(squares, [0..5, 10..15, 20..25].into_iter().flatten().map(|n| n * n).collect::<Vec<i32>>());
+}
+
+#[test]
+fn keys_may_be_of_any_width_and_null_twice() {
+    let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("c")]));
+    let keys = UInt16Array::from(vec![Some(2), None, Some(1), Some(0)]);
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::<UInt16Type>::try_new(keys, values).unwrap());
+    let back = identity(&dictionary, None).unwrap();
+    assert_eq!(shown(&back), [Some("\"c\"".to_owned()), None, None, Some("\"a\"".to_owned())]);
+}
