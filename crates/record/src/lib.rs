@@ -5,6 +5,7 @@
 //! player adds are the blocks between the lines, and memory.
 
 mod callee;
+mod lanes;
 mod line;
 mod lines;
 mod locations;
@@ -14,6 +15,7 @@ mod scoped;
 mod value;
 
 pub use callee::{Callee, callees};
+pub use lanes::{InputFact, NotLanes, record_lanes};
 pub use line::{Line, Values};
 pub use lines::Segment;
 pub use locations::ValueLocations;

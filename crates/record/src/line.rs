@@ -20,7 +20,7 @@ pub trait Values<P> {
 
 /// A value of the plan on a tape.
 #[derive(Clone, Debug)]
-enum TapeValue {
+pub(crate) enum TapeValue {
     Scalar(Cell),
     Tuple(Vec<TapeValue>),
 }

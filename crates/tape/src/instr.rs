@@ -261,4 +261,43 @@ impl Instr {
             }
         }
     }
+
+    /// Gives operands new positions.
+    pub(crate) fn move_operands(&mut self, moved: impl Fn(u32) -> u32) {
+        let val = |val: &mut Val| val.0 = moved(val.0);
+        let truth = |mask: &mut Mask| mask.0 = moved(mask.0);
+        match self {
+            Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) | Instr::End => {}
+            Instr::Begin(mask) => truth(mask),
+            Instr::Un(_, a) | Instr::Shift(_, a, _) => val(a),
+            Instr::Bin(_, a, b) | Instr::Cmp(_, a, b) => [a, b].into_iter().for_each(val),
+            Instr::Fma(a, b, c) => [a, b, c].into_iter().for_each(val),
+            Instr::Select { mask, on, off, .. } => {
+                truth(mask);
+                [on, off].into_iter().for_each(val);
+            }
+            Instr::MaskAnd(a, b) | Instr::MaskOr(a, b) | Instr::MaskXor(a, b) => [a, b].into_iter().for_each(truth),
+            Instr::MaskNot(a) => truth(a),
+            Instr::FaultIf { mask, operands, .. } => {
+                truth(mask);
+                operands.iter_mut().flatten().for_each(val);
+            }
+            Instr::Call(_, args) => args.iter_mut().for_each(val),
+            Instr::RareCall { mask, args, otherwise, .. } => {
+                truth(mask);
+                args.iter_mut().for_each(val);
+                val(otherwise);
+            }
+        }
+    }
+}
+
+impl Output {
+    /// The same result at a new position.
+    pub(crate) fn moved(self, moved: impl Fn(u32) -> u32) -> Output {
+        match self {
+            Output::Number(val) => Output::Number(Val(moved(val.0))),
+            Output::Mask(mask) => Output::Mask(Mask(moved(mask.0))),
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod cell;
 mod cost;
 mod expansion;
 mod instr;
+mod lanes;
 mod loops;
 mod print;
 mod stretch;
@@ -18,6 +19,10 @@ pub use bits::Outcome;
 pub use cell::{Cell, Datum, Presence};
 pub use expansion::{scaling, splitting};
 pub use instr::{Bin, Cmp, Instr, Mask, Output, Shift, Un, Val};
+pub use lanes::{
+    BitColumns, Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneFault, LaneProgram, Load, Origin, Part, Segment,
+    Source, Store, TapeSegment,
+};
 pub use loops::{CanPlay, Port, TapeLoop};
 pub use stretch::StretchFault;
 pub use tape::Tape;

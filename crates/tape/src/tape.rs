@@ -46,6 +46,12 @@ impl Tape {
         self.live.clear();
     }
 
+    /// Bytes of memory the tape holds, besides itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&self.instrs[..]) + size_of_val(&self.types[..]) + size_of_val(&self.sites[..]) + self.live.len()
+    }
+
     /// The instructions in order.
     #[must_use]
     pub fn instrs(&self) -> &[Instr] {
@@ -55,6 +61,18 @@ impl Tape {
     /// What comes from outside: the position of each input and its type, `Flag` for masks, in the order they were made.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = (usize, MachineType)> + '_ {
         self.inputs.iter().map(|at| (*at as usize, self.types[*at as usize]))
+    }
+
+    /// Which input, in the order they were made, comes in at a position.
+    #[must_use]
+    pub fn input_at(&self, position: usize) -> Option<usize> {
+        self.inputs.binary_search(&(position as u32)).ok()
+    }
+
+    /// True if a mask was made as the opposite of the other.
+    #[must_use]
+    pub fn is_not(&self, a: Mask, b: Mask) -> bool {
+        matches!(self.instrs[a.index()], Instr::MaskNot(inner) if inner == b)
     }
 
     /// States a result.
@@ -376,5 +394,68 @@ impl Tape {
     pub fn live(&self) -> &[bool] {
         debug_assert_eq!(self.live.len(), self.instrs.len(), "the tape is not finished");
         &self.live
+    }
+
+    /// Drops the instructions that are not needed, inputs among them. The tape is finished, and nothing is recorded on it
+    /// any more.
+    pub fn sweep(&mut self) {
+        if self.live().iter().all(|live| *live) {
+            return;
+        }
+        // Where each instruction goes, if it stays.
+        let mut moved: Vec<u32> = vec![0; self.instrs.len()];
+        let mut kept = 0;
+        for at in 0..self.instrs.len() {
+            if !self.live[at] {
+                continue;
+            }
+            moved[at] = kept as u32;
+            self.instrs[at].move_operands(|operand| moved[operand as usize]);
+            self.instrs.swap(at, kept);
+            (self.types[kept], self.sites[kept]) = (self.types[at], self.sites[at]);
+            kept += 1;
+        }
+        self.instrs.truncate(kept);
+        self.types.truncate(kept);
+        self.sites.truncate(kept);
+        self.inputs.retain(|at| self.live[*at as usize]);
+        self.inputs.iter_mut().for_each(|at| *at = moved[*at as usize]);
+        self.outputs.iter_mut().for_each(|output| *output = output.moved(|at| moved[at as usize]));
+        self.live.clear();
+        self.live.resize(kept, true);
+        self.constants.clear();
+        self.mask_constants = [None; 2];
+        self.active = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outcome;
+
+    #[test]
+    fn what_is_not_needed_is_swept_away() {
+        let mut tape = Tape::new();
+        let (unused, x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64), tape.input_mask());
+        tape.bin(Bin::Add, unused, x);
+        let two = tape.konst(MachineType::F64, 2_f64.to_bits());
+        tape.set_site(7);
+        let product = tape.bin(Bin::Mul, x, two);
+        let not = tape.mnot(y);
+        let chosen = tape.select(not, product, x);
+        tape.fault_if(y, FaultKind::Invalid, [Some(product), None]);
+        tape.output(Output::Number(chosen));
+        tape.finish();
+        tape.sweep();
+        assert_eq!(tape.inputs().collect::<Vec<_>>(), [(0, MachineType::F64), (1, MachineType::Flag)]);
+        assert_eq!((tape.instrs().len(), tape.live().len(), tape.site(3)), (7, 7, 7), "{tape}");
+        // SAFETY: STRING-VIEW: there are no strings.
+        let run = |inputs: &[u64]| unsafe { tape.run_on_bits(inputs) };
+        let Outcome::Done(results) = run(&[3_f64.to_bits(), 0]) else { panic!("no fault") };
+        assert_eq!(f64::from_bits(results[tape.outputs()[0].index()]), 6.0);
+        let operands = [6_f64.to_bits(), 0];
+        let fault = cembra_runtime::Fault { kind: FaultKind::Invalid, operands };
+        assert_eq!(run(&[3_f64.to_bits(), 1]), Outcome::Stopped(fault, 7));
     }
 }

@@ -1,0 +1,190 @@
+//! Segments while they are recorded. The last is a tape that is recorded on; those before it are done but for their outputs:
+//! when something behind a tape needs what it made, that becomes an output of it, a column, and an input of the later one.
+
+use cembra_runtime::MachineType;
+use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, Origin, Output, Port, Tape, Val};
+use rustc_hash::FxHashMap;
+
+/// A tape and its columns.
+#[derive(Debug, Default)]
+pub(super) struct TapeDraft {
+    pub(super) tape: Tape,
+    pub(super) inputs: Vec<ColumnId>,
+    pub(super) outputs: Vec<(Output, ColumnId)>,
+}
+
+/// A segment.
+#[derive(Debug)]
+pub(super) enum Draft {
+    Tape(TapeDraft),
+    Kernel(Box<KernelSegment>),
+}
+
+/// Something on a tape, by the number of the draft that the tape is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct On<T> {
+    pub(super) draft: u32,
+    pub(super) it: T,
+}
+
+/// The segments of a plan.
+#[derive(Debug, Default)]
+pub(super) struct Drafts {
+    /// Those that are done, and whether each is done once for all rows.
+    pub(super) done: Vec<(Draft, bool)>,
+    /// The tape that is recorded on.
+    pub(super) open: TapeDraft,
+    pub(super) columns: Vec<LaneColumn>,
+    /// The columns that instructions are outputs to, by draft and position.
+    given: FxHashMap<(u32, u32), ColumnId>,
+    /// What columns of earlier segments are on the open tape.
+    entered: FxHashMap<ColumnId, Output>,
+    /// True while what all rows share is recorded.
+    pub(super) once: bool,
+}
+
+impl Drafts {
+    /// The number of the open tape.
+    pub(super) fn current(&self) -> u32 {
+        self.done.len() as u32
+    }
+
+    /// The open tape.
+    pub(super) fn tape(&mut self) -> &mut Tape {
+        &mut self.open.tape
+    }
+
+    /// Something on the open tape.
+    pub(super) fn on<T>(&self, it: T) -> On<T> {
+        On { draft: self.current(), it }
+    }
+
+    /// Ends the open tape, and opens another. Nothing is done if nothing was recorded yet.
+    pub(super) fn cut(&mut self) {
+        if self.open.tape.instrs().is_empty() {
+            return;
+        }
+        let tape = std::mem::take(&mut self.open);
+        self.done.push((Draft::Tape(tape), self.once));
+        self.entered.clear();
+    }
+
+    /// Adds a kernel behind the open tape.
+    pub(super) fn call(&mut self, kernel: KernelSegment) {
+        self.cut();
+        self.done.push((Draft::Kernel(Box::new(kernel)), self.once));
+    }
+
+    pub(super) fn column(&mut self, ty: MachineType, port: Port, origin: Origin) -> ColumnId {
+        self.columns.push(LaneColumn { ty, port, origin });
+        ColumnId::from_index(self.columns.len() - 1)
+    }
+
+    /// A column for what the segments of this phase make.
+    pub(super) fn intermediate(&mut self, ty: MachineType, once: bool) -> ColumnId {
+        if once {
+            self.column(ty, Port::Shared, Origin::Once { offset: 0 })
+        } else {
+            self.column(ty, Port::Rows, Origin::Scratch { offset: 0 })
+        }
+    }
+
+    /// Makes a column an input of the open tape.
+    pub(super) fn input(&mut self, column: ColumnId) -> Output {
+        self.open.inputs.push(column);
+        match self.columns[column.index()].ty {
+            MachineType::Flag => Output::Mask(self.open.tape.input_mask()),
+            ty => Output::Number(self.open.tape.input(ty)),
+        }
+    }
+
+    /// A column of an earlier segment on the open tape.
+    pub(super) fn enter(&mut self, column: ColumnId) -> Output {
+        if let Some(known) = self.entered.get(&column) {
+            return *known;
+        }
+        let entered = self.input(column);
+        self.entered.insert(column, entered);
+        entered
+    }
+
+    /// What a tape is of.
+    fn draft(&self, number: u32) -> &TapeDraft {
+        match self.done.get(number as usize) {
+            Some((Draft::Tape(tape), _)) => tape,
+            // Nothing is on what is no tape.
+            Some((Draft::Kernel(_), _)) | None => &self.open,
+        }
+    }
+
+    /// The column that an instruction is an input from or an output to, if it is one.
+    pub(super) fn known_column(&self, on: On<Output>) -> Option<ColumnId> {
+        let draft = self.draft(on.draft);
+        let position = draft.tape.input_at(on.it.index());
+        position.map(|at| draft.inputs[at]).or_else(|| self.given.get(&(on.draft, on.it.index() as u32)).copied())
+    }
+
+    /// The type of a number on any tape.
+    pub(super) fn type_of(&self, val: On<Val>) -> MachineType {
+        self.draft(val.draft).tape.ty(val.it)
+    }
+
+    /// States an output of a tape.
+    pub(super) fn output(&mut self, on: On<Output>, column: ColumnId) {
+        let draft = match self.done.get_mut(on.draft as usize) {
+            Some((Draft::Tape(tape), _)) => tape,
+            _ => &mut self.open,
+        };
+        draft.outputs.push((on.it, column));
+    }
+
+    /// The column of something on a tape, that it is an input from or becomes an output to.
+    pub(super) fn column_of(&mut self, on: On<Output>) -> ColumnId {
+        if let Some(known) = self.known_column(on) {
+            return known;
+        }
+        let ty = match on.it {
+            Output::Mask(_) => MachineType::Flag,
+            Output::Number(val) => self.type_of(On { draft: on.draft, it: val }),
+        };
+        let once = self.done.get(on.draft as usize).map_or(self.once, |(_, once)| *once);
+        let column = self.intermediate(ty, once);
+        self.output(on, column);
+        self.given.insert((on.draft, on.it.index() as u32), column);
+        column
+    }
+
+    /// A mask of any tape on the open one.
+    pub(super) fn mask(&mut self, mask: On<Mask>) -> Mask {
+        if mask.draft == self.current() {
+            return mask.it;
+        }
+        if let Some(known) = self.draft(mask.draft).tape.known(mask.it) {
+            return self.open.tape.mconst(known);
+        }
+        let column = self.column_of(On { draft: mask.draft, it: Output::Mask(mask.it) });
+        match self.enter(column) {
+            Output::Mask(mask) => mask,
+            // A column of flags is entered as a mask.
+            Output::Number(_) => mask.it,
+        }
+    }
+
+    /// A number of any tape on the open one.
+    pub(super) fn number(&mut self, val: On<Val>) -> Val {
+        if val.draft == self.current() {
+            return val.it;
+        }
+        let tape = &self.draft(val.draft).tape;
+        if let Some(bits) = tape.known_bits(val.it) {
+            let ty = tape.ty(val.it);
+            return self.open.tape.konst(ty, bits);
+        }
+        let column = self.column_of(On { draft: val.draft, it: Output::Number(val.it) });
+        match self.enter(column) {
+            Output::Number(val) => val,
+            // A column of numbers is entered as a number.
+            Output::Mask(_) => val.it,
+        }
+    }
+}

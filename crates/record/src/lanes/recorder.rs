@@ -1,0 +1,477 @@
+//! The walk through a plan's blocks: every step is recorded where it stands, those of both branches of a conditional one after
+//! the other, under the mask of the rows that take them.
+
+use crate::lanes::InputFact;
+use crate::lanes::drafts::{Drafts, On};
+use crate::lanes::join::Join;
+use crate::lanes::weights::{Weights, is_kernel};
+use crate::line::TapeValue;
+use cembra_ops::record;
+use cembra_plan::{Action, BlockId, Plan, Step, StepId, ValueId};
+use cembra_runtime::{MachineType, QType, Scalar};
+use cembra_tape::{Cell, Cut, Datum, Mask, Origin, Output, Part, Port, Presence};
+use cembra_value::{ScalarValue, Value};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+/// What is known of a value of the plan.
+#[derive(Clone, Debug)]
+enum Note {
+    /// Nothing yet: its step comes later.
+    Nothing,
+    Input(u32),
+    Literal(u32),
+    /// On a tape.
+    Made(On<TapeValue>),
+}
+
+/// A conditional whose branches are being recorded.
+#[derive(Debug)]
+struct Branching {
+    step: StepId,
+    condition: On<Mask>,
+    on: On<Mask>,
+    off: On<Mask>,
+    /// The mask around it; none if all rows get here.
+    outer: Option<On<Mask>>,
+    skips_on: bool,
+    skips_off: bool,
+    /// What the stretch around it costs.
+    around: u32,
+}
+
+/// What is left to do.
+enum Todo {
+    Steps(BlockId, usize),
+    /// The first branch is done.
+    Else(Branching),
+    /// Both are.
+    Join(Branching),
+    /// The only branch that any row takes is done.
+    Only(StepId, BlockId),
+}
+
+/// A plan being recorded for many rows.
+pub(super) struct Recorder<'p> {
+    pub(super) plan: &'p Plan,
+    facts: &'p [InputFact],
+    unplayable: &'p FxHashSet<StepId>,
+    weights: Weights,
+    pub(super) drafts: Drafts,
+    notes: Vec<Note>,
+    /// By value, whether it is a literal.
+    literals: Vec<bool>,
+    /// The rows that get to where the walk is; none if all do.
+    pub(super) path: Option<On<Mask>>,
+    /// What the innermost stretch costs.
+    around: u32,
+}
+
+impl<'p> Recorder<'p> {
+    pub(super) fn of(plan: &'p Plan, facts: &'p [InputFact], unplayable: &'p FxHashSet<StepId>) -> Self {
+        let mut notes = vec![Note::Nothing; plan.value_count()];
+        let mut literals = vec![false; plan.value_count()];
+        for (at, input) in plan.inputs().iter().enumerate() {
+            notes[input.value.index()] = Note::Input(at as u32);
+        }
+        for (at, (value, _)) in plan.literals().iter().enumerate() {
+            notes[value.index()] = Note::Literal(at as u32);
+            literals[value.index()] = true;
+        }
+        let weights = Weights::of(plan, facts, unplayable);
+        let drafts = Drafts::default();
+        Recorder { plan, facts, unplayable, weights, drafts, notes, literals, path: None, around: u32::MAX }
+    }
+
+    /// Records all of it: first what all rows share, then the rest, then the outputs.
+    pub(super) fn record(&mut self) {
+        let steps = &self.plan.block(BlockId::TOP).steps;
+        self.drafts.once = true;
+        for (at, id) in steps.iter().enumerate() {
+            if self.weights.is_shared(*id) {
+                self.run(Todo::Steps(BlockId::TOP, at), 1);
+            }
+        }
+        self.drafts.cut();
+        self.drafts.once = false;
+        let mut at = 0;
+        while at < steps.len() {
+            let length = steps[at..].iter().position(|id| self.weights.is_shared(*id)).unwrap_or(steps.len() - at);
+            self.run(Todo::Steps(BlockId::TOP, at), length);
+            at += length + 1;
+        }
+        self.outputs();
+    }
+
+    /// Records so many steps of the top block and all that is inside of them.
+    fn run(&mut self, todo: Todo, length: usize) {
+        let Todo::Steps(_, first) = todo else { return };
+        let end = first + length;
+        let mut stack = vec![todo];
+        while let Some(todo) = stack.pop() {
+            match todo {
+                Todo::Steps(block, at) => {
+                    let is_over = block == BlockId::TOP && at >= end;
+                    let Some(&id) = self.plan.block(block).steps.get(at).filter(|_| !is_over) else { continue };
+                    stack.push(Todo::Steps(block, at + 1));
+                    self.step(id, &mut stack);
+                }
+                Todo::Else(branching) => {
+                    let Action::Where { off, .. } = self.plan.step(branching.step).action else { continue };
+                    if branching.skips_on {
+                        self.drafts.tape().end();
+                    }
+                    self.enter(branching.off, branching.skips_off, off, branching.around);
+                    stack.extend([Todo::Join(branching), Todo::Steps(off, 0)]);
+                }
+                Todo::Join(branching) => {
+                    if branching.skips_off {
+                        self.drafts.tape().end();
+                    }
+                    self.around = branching.around;
+                    self.set_path(branching.outer);
+                    self.join(&branching);
+                }
+                Todo::Only(id, block) => {
+                    if let Some(result) = self.plan.block(block).result {
+                        let value = self.value(result);
+                        self.note(self.plan.step(id).out, value);
+                    }
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, id: StepId, stack: &mut Vec<Todo>) {
+        let plan = self.plan;
+        let step = plan.step(id);
+        self.drafts.tape().set_site(id.index() as u32);
+        let value = match step.action {
+            Action::Operator { op, overload, .. } => {
+                if is_kernel(plan, id, self.unplayable) {
+                    let why = if self.unplayable.contains(&id) { Cut::Unplayable } else { Cut::NoRule };
+                    self.kernel(id, why);
+                    return;
+                }
+                let def = plan.registry().get(op);
+                let args = self.cells(step);
+                let overload = &def.overloads()[usize::from(overload)];
+                TapeValue::Scalar(record(self.drafts.tape(), def.presence, overload, &args))
+            }
+            Action::MakeTuple => TapeValue::Tuple(plan.args(step).iter().map(|arg| self.value(*arg)).collect()),
+            Action::Field(index) => match self.value(plan.args(step)[0]) {
+                TapeValue::Tuple(mut fields) => fields.swap_remove(index as usize),
+                scalar @ TapeValue::Scalar(_) => scalar,
+            },
+            Action::Has => {
+                let presence = self.cell(plan.args(step)[0]).presence;
+                TapeValue::Scalar(Cell { presence, datum: Datum::Unit })
+            }
+            Action::Where { on, off } => {
+                match self.cell(plan.args(step)[0]).presence {
+                    Presence::Present => stack.extend([Todo::Only(id, on), Todo::Steps(on, 0)]),
+                    Presence::Missing => stack.extend([Todo::Only(id, off), Todo::Steps(off, 0)]),
+                    Presence::When(condition) => {
+                        let branching = self.branch(id, condition, on, off);
+                        stack.extend([Todo::Else(branching), Todo::Steps(on, 0)]);
+                    }
+                }
+                return;
+            }
+            // Plans with loops are not recorded.
+            Action::Loop { .. } => return,
+        };
+        self.note(step.out, value);
+    }
+
+    /// Enters the first branch of a conditional.
+    fn branch(&mut self, step: StepId, condition: Mask, on: BlockId, off: BlockId) -> Branching {
+        let outer = self.path.map(|path| self.drafts.mask(path));
+        let tape = self.drafts.tape();
+        let opposite = tape.mnot(condition);
+        let (here, elsewhere) = match outer {
+            Some(outer) => (tape.mand(outer, condition), tape.mand(outer, opposite)),
+            None => (condition, opposite),
+        };
+        let around = self.around;
+        // A stretch and the selection from what it made are on one tape.
+        let is_whole = !self.weights.is_cut(off);
+        let skips_on = is_whole && !self.weights.is_cut(on) && self.weights.is_worth_skipping(on, around);
+        let skips_off = is_whole && self.weights.is_worth_skipping(off, around);
+        let drafts = &self.drafts;
+        let branching = Branching {
+            step,
+            condition: drafts.on(condition),
+            on: drafts.on(here),
+            off: drafts.on(elsewhere),
+            outer: self.path,
+            skips_on,
+            skips_off,
+            around,
+        };
+        self.enter(branching.on, skips_on, on, around);
+        branching
+    }
+
+    /// Enters a branch, as a stretch if it is to be.
+    fn enter(&mut self, path: On<Mask>, skips: bool, block: BlockId, around: u32) {
+        self.set_path(Some(path));
+        self.around = around;
+        if skips {
+            let mask = self.drafts.mask(path);
+            self.drafts.tape().begin(mask);
+            self.around = self.weights.cost(block);
+        }
+    }
+
+    /// Says which rows get to what is recorded next.
+    pub(super) fn set_path(&mut self, path: Option<On<Mask>>) {
+        self.path = path;
+        let active = path.map(|path| self.drafts.mask(path));
+        self.drafts.tape().set_active(active);
+    }
+
+    fn join(&mut self, branching: &Branching) {
+        let plan = self.plan;
+        let step = plan.step(branching.step);
+        let Action::Where { on, off } = step.action else { return };
+        let (Some(on), Some(off)) = (plan.block(on).result, plan.block(off).result) else { return };
+        self.drafts.tape().set_site(branching.step.index() as u32);
+        let (on, off) = (self.value(on), self.value(off));
+        let join = Join {
+            condition: self.drafts.mask(branching.condition),
+            on: self.drafts.mask(branching.on),
+            off: self.drafts.mask(branching.off),
+            skips_on: branching.skips_on,
+            skips_off: branching.skips_off,
+            is_outermost: branching.outer.is_none(),
+        };
+        let value = join.value(self.drafts.tape(), &on, &off);
+        self.note(step.out, value);
+    }
+
+    /// Notes what a value is on the open tape.
+    pub(super) fn note(&mut self, value: ValueId, is: TapeValue) {
+        self.notes[value.index()] = Note::Made(self.drafts.on(is));
+    }
+
+    /// True for a literal, whose slot holds it from the start.
+    pub(super) fn is_literal(&self, value: ValueId) -> bool {
+        self.literals[value.index()]
+    }
+
+    /// The arguments of a step on the open tape.
+    pub(super) fn cells(&mut self, step: &Step) -> SmallVec<[Cell; 4]> {
+        self.plan.args(step).iter().map(|arg| self.cell(*arg)).collect()
+    }
+
+    /// A scalar or optional on the open tape.
+    fn cell(&mut self, value: ValueId) -> Cell {
+        if let Note::Made(On { draft, it: TapeValue::Scalar(cell) }) = &self.notes[value.index()]
+            && *draft == self.drafts.current()
+        {
+            return *cell;
+        }
+        match self.value(value) {
+            TapeValue::Scalar(cell) => cell,
+            // Operators take scalars; their overloads were matched to types.
+            TapeValue::Tuple(_) => Cell::missing(Scalar::Unit, self.drafts.tape()),
+        }
+    }
+
+    /// A value on the open tape.
+    fn value(&mut self, value: ValueId) -> TapeValue {
+        let plan = self.plan;
+        let found = match &self.notes[value.index()] {
+            Note::Made(made) if made.draft == self.drafts.current() => return made.it.clone(),
+            Note::Made(made) => {
+                let made = made.clone();
+                self.cross(&made.it, made.draft)
+            }
+            Note::Input(index) => TapeValue::Scalar(self.input(*index, &plan.value(value).qtype)),
+            Note::Literal(at) => {
+                let (literal, slot) = (&plan.literals()[*at as usize].1, plan.value(value).slot);
+                self.literal(literal, slot)
+            }
+            // Values are made before they are used.
+            Note::Nothing => TapeValue::Tuple(Vec::new()),
+        };
+        self.note(value, found.clone());
+        found
+    }
+
+    /// What is on an earlier tape on the open one.
+    fn cross(&mut self, value: &TapeValue, draft: u32) -> TapeValue {
+        match value {
+            // Tuples nest only as deep as the text that spelled their type.
+            TapeValue::Tuple(fields) => TapeValue::Tuple(fields.iter().map(|field| self.cross(field, draft)).collect()),
+            TapeValue::Scalar(cell) => {
+                let drafts = &mut self.drafts;
+                let presence = match cell.presence {
+                    Presence::When(it) => Presence::When(drafts.mask(On { draft, it })),
+                    known => known,
+                };
+                let datum = match cell.datum {
+                    Datum::Unit => Datum::Unit,
+                    Datum::Flag(it) => Datum::Flag(drafts.mask(On { draft, it })),
+                    Datum::Num(it) => Datum::Num(drafts.number(On { draft, it })),
+                    Datum::Text { ptr, len } => Datum::Text {
+                        ptr: drafts.number(On { draft, it: ptr }),
+                        len: drafts.number(On { draft, it: len }),
+                    },
+                };
+                TapeValue::Scalar(Cell { presence, datum })
+            }
+        }
+    }
+
+    /// An input of the plan on the open tape.
+    fn input(&mut self, index: u32, qtype: &QType) -> Cell {
+        let fact = self.facts.get(index as usize).copied().unwrap_or_default();
+        let port = if fact.is_shared { Port::Shared } else { Port::Rows };
+        let drafts = &mut self.drafts;
+        let mut part = |part: Part, ty: MachineType| {
+            let column = drafts.column(ty, port, Origin::Input { index, part });
+            drafts.input(column)
+        };
+        let is_known = !qtype.is_optional() || fact.all_present;
+        let presence = (!is_known).then(|| part(Part::Presence, MachineType::Flag));
+        let scalar = qtype.scalar().unwrap_or(Scalar::Unit);
+        let datum = parts(scalar, |of, ty| part(of, ty));
+        cell(presence, datum)
+    }
+
+    /// A literal whose slot is there: constants of the tape, but for where strings are, which the frame knows.
+    fn literal(&mut self, literal: &Value, slot: u32) -> TapeValue {
+        let drafts = &mut self.drafts;
+        let cell = match literal {
+            // Tuples nest only as deep as the text that spelled their type.
+            Value::Tuple(fields) => {
+                let qtype = literal.qtype();
+                let fields = fields.iter().zip(qtype.field_offsets());
+                return TapeValue::Tuple(fields.map(|(field, inside)| self.literal(field, slot + inside)).collect());
+            }
+            Value::Missing(scalar) => Cell::missing(*scalar, drafts.tape()),
+            Value::Scalar(v) | Value::Present(v) => match string_bytes(v) {
+                None => Cell::present(Datum::from_bits(v.scalar(), v.bits(), drafts.tape())),
+                Some(bytes) => {
+                    let offset = slot + literal.qtype().optional_value_offset().unwrap_or(0);
+                    let column = drafts.column(MachineType::I64, Port::Shared, Origin::Frame { offset });
+                    let len = drafts.tape().konst(MachineType::I64, bytes as u64);
+                    match drafts.input(column) {
+                        Output::Number(ptr) => Cell::present(Datum::Text { ptr, len }),
+                        Output::Mask(_) => Cell::missing(v.scalar(), drafts.tape()),
+                    }
+                }
+            },
+            // Nothing that rows are made of.
+            Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => {
+                Cell::missing(Scalar::Unit, drafts.tape())
+            }
+        };
+        TapeValue::Scalar(cell)
+    }
+
+    /// States the outputs of the plan.
+    fn outputs(&mut self) {
+        let plan = self.plan;
+        for (index, output) in plan.outputs().iter().enumerate() {
+            let index = index as u32;
+            let qtype = &plan.value(output.value).qtype;
+            let is_shared = |on: &On<TapeValue>| self.drafts.done.get(on.draft as usize).is_some_and(|done| done.1);
+            let made = match &self.notes[output.value.index()] {
+                Note::Made(made) if !is_shared(made) => made.clone(),
+                _ => {
+                    let value = self.value(output.value);
+                    self.drafts.on(value)
+                }
+            };
+            let TapeValue::Scalar(cell) = made.it else { continue };
+            let draft = made.draft;
+            if qtype.is_optional() {
+                match cell.presence {
+                    Presence::When(mask) => self.output(index, Part::Presence, On { draft, it: Output::Mask(mask) }),
+                    known => {
+                        let mask = self.drafts.tape().mconst(known == Presence::Present);
+                        let on = self.drafts.on(Output::Mask(mask));
+                        self.output(index, Part::Presence, on);
+                    }
+                }
+            }
+            // What is missing in all rows is zero, wherever its datum is.
+            let (draft, datum) = match cell.presence {
+                Presence::Missing => {
+                    let scalar = qtype.scalar().unwrap_or(Scalar::Unit);
+                    let zero = Datum::from_bits(scalar, 0, self.drafts.tape());
+                    (self.drafts.current(), zero)
+                }
+                _ => (draft, cell.datum),
+            };
+            match datum {
+                Datum::Unit => {}
+                Datum::Flag(it) => self.output(index, Part::Flag, On { draft, it: Output::Mask(it) }),
+                Datum::Num(it) => self.output(index, Part::Number, On { draft, it: Output::Number(it) }),
+                Datum::Text { ptr, len } => {
+                    self.output(index, Part::Pointer, On { draft, it: Output::Number(ptr) });
+                    self.output(index, Part::Length, On { draft, it: Output::Number(len) });
+                }
+            }
+        }
+    }
+
+    /// States a part of an output of the plan. What is in a column already is in that of the output from the start; what comes in
+    /// from outside, or is an output already, is copied by a tape.
+    fn output(&mut self, index: u32, part: Part, on: On<Output>) {
+        let origin = Origin::Output { index, part };
+        if let Some(known) = self.drafts.known_column(on)
+            && let column = &mut self.drafts.columns[known.index()]
+            && matches!(column.origin, Origin::Scratch { .. })
+        {
+            column.origin = origin;
+            return;
+        }
+        let ty = match (part, on.it) {
+            (Part::Presence | Part::Flag, _) => MachineType::Flag,
+            (_, Output::Number(val)) => self.drafts.type_of(On { draft: on.draft, it: val }),
+            (_, Output::Mask(_)) => MachineType::Flag,
+        };
+        let column = self.drafts.column(ty, Port::Rows, origin);
+        self.drafts.output(on, column);
+    }
+}
+
+/// The datum of a scalar, of parts that are made one by one.
+pub(super) fn parts<P>(scalar: Scalar, mut part: impl FnMut(Part, MachineType) -> P) -> [Option<P>; 2] {
+    match scalar.machine_type() {
+        Some(MachineType::Flag) => [Some(part(Part::Flag, MachineType::Flag)), None],
+        Some(ty) => [Some(part(Part::Number, ty)), None],
+        None if scalar.is_string() => {
+            [Some(part(Part::Pointer, MachineType::I64)), Some(part(Part::Length, MachineType::I64))]
+        }
+        None => [None, None],
+    }
+}
+
+/// The cell that these parts are.
+pub(super) fn cell(presence: Option<Output>, datum: [Option<Output>; 2]) -> Cell {
+    let presence = match presence {
+        Some(Output::Mask(mask)) => Presence::When(mask),
+        _ => Presence::Present,
+    };
+    let datum = match datum {
+        [Some(Output::Number(ptr)), Some(Output::Number(len))] => Datum::Text { ptr, len },
+        [Some(Output::Number(val)), _] => Datum::Num(val),
+        [Some(Output::Mask(mask)), _] => Datum::Flag(mask),
+        [None, _] => Datum::Unit,
+    };
+    Cell { presence, datum }
+}
+
+/// The length of a string.
+fn string_bytes(scalar: &ScalarValue) -> Option<usize> {
+    match scalar {
+        ScalarValue::Text(text) => Some(text.len()),
+        ScalarValue::Bytes(bytes) => Some(bytes.len()),
+        _ => None,
+    }
+}

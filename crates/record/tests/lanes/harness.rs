@@ -1,0 +1,178 @@
+//! Lane programs against the interpreter: a plan is recorded for many rows, its program is played on bits, and every row must
+//! give what the interpreter gives, bit for bit; a strip fails exactly if the interpreter fails in one of its rows.
+
+use cembra_plan::{Function, Plan};
+use cembra_record::{InputFact, NotLanes, record_lanes};
+use cembra_runtime::{Context, FramePtr, QType, STATUS_OK, Scalar};
+use cembra_tape::{BitColumns, CanPlay, LaneProgram, Part};
+use cembra_value::{ScalarValue, Value};
+
+/// What is in a column behind a presence that is 0: no view of anything.
+const NOISE: u64 = 0x5A5A_5A5A_5A5A_5A5A;
+
+/// The outputs of a row; none if it fails.
+pub(crate) type Answer = Option<Vec<Value>>;
+
+/// What the interpreter gives.
+pub(crate) fn interpreted(plan: &Plan, rows: &[Vec<Value>]) -> Vec<Answer> {
+    let bound = cembra_interp::bind(plan, &plan.frame_binding());
+    let mut context = Context::new();
+    let answer = |row: &Vec<Value>| {
+        let mut frame = plan.template().frame();
+        context.begin();
+        // SAFETY: FRAME-SLOT and CALL: the frame is of the plan's layout, inputs are of the plan's types and outlive the
+        // call, as outputs do that are read.
+        unsafe {
+            for (input, value) in plan.inputs().iter().zip(row) {
+                value.write_to(frame.ptr(), plan.value(input.value).slot);
+            }
+            let nothing = FramePtr::from_raw(std::ptr::null_mut());
+            let status = bound.call(nothing, nothing, frame.ptr(), &mut context);
+            (context.end(status) == STATUS_OK).then(|| {
+                let mut read = |value| {
+                    let value = plan.value(value);
+                    Value::read_from(&value.qtype, frame.ptr(), value.slot)
+                };
+                plan.outputs().iter().map(|output| read(output.value)).collect()
+            })
+        }
+    };
+    rows.iter().map(answer).collect()
+}
+
+/// The bits of a part of a value.
+fn part_of(value: &Value, part: Part) -> u64 {
+    let scalar = match (part, value) {
+        (Part::Presence, _) => return u64::from(!matches!(value, Value::Missing(_))),
+        (_, Value::Scalar(scalar) | Value::Present(scalar)) => scalar,
+        _ => return if part == Part::Flag { 1 } else { NOISE },
+    };
+    let view = match scalar {
+        ScalarValue::Text(text) => text.as_bytes(),
+        ScalarValue::Bytes(bytes) => bytes,
+        other => return other.bits(),
+    };
+    match part {
+        Part::Pointer => view.as_ptr().expose_provenance() as u64,
+        _ => view.len() as u64,
+    }
+}
+
+/// An output of a row.
+fn output(program: &LaneProgram, columns: &BitColumns, index: usize, qtype: &QType, row: usize) -> Value {
+    let bits = |part: Part| {
+        let column = program.output(index, part).unwrap_or_else(|| panic!("a {part} of output {index}\n{program}"));
+        columns.bits(column, row)
+    };
+    let scalar = qtype.scalar().expect("outputs are scalars");
+    if qtype.is_optional() && bits(Part::Presence) == 0 {
+        return Value::Missing(scalar);
+    }
+    let text = || {
+        let (ptr, len) = (bits(Part::Pointer) as usize, bits(Part::Length) as usize);
+        // SAFETY: STRING-VIEW: of an input, a literal or the arena of the context, all of which are alive.
+        unsafe { if len == 0 { &[] } else { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(ptr), len) } }
+    };
+    let value = match scalar {
+        Scalar::Text => ScalarValue::Text(std::str::from_utf8(text()).expect("UTF-8").into()),
+        Scalar::Bytes => ScalarValue::Bytes(text().into()),
+        Scalar::Unit => ScalarValue::Unit,
+        Scalar::Boolean => ScalarValue::Boolean(bits(Part::Flag) != 0),
+        other => ScalarValue::from_bits(other, bits(Part::Number)).expect("a number"),
+    };
+    if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }
+}
+
+/// What the program gives for rows as one strip.
+pub(crate) fn played(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) -> Option<Vec<Vec<Value>>> {
+    let mut frame = plan.template().frame();
+    let mut context = Context::new();
+    let input = |index: u32, part: Part, row: usize| part_of(&rows[row][index as usize], part);
+    // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW: the frame is of the plan's template, which lives, as the plan's states do;
+    // views are of values that outlive the call.
+    let columns = unsafe { program.run_on_bits(rows.len(), &input, frame.ptr(), &mut context) };
+    let columns = columns.filter(|_| context.end(STATUS_OK) == STATUS_OK)?;
+    let outputs = |row: usize| {
+        let one = |(index, of): (usize, &cembra_plan::Output)| {
+            output(program, &columns, index, &plan.value(of.value).qtype, row)
+        };
+        plan.outputs().iter().enumerate().map(one).collect()
+    };
+    Some((0..rows.len()).map(outputs).collect())
+}
+
+/// What is known of inputs that have these values.
+pub(crate) fn facts(plan: &Plan, rows: &[Vec<Value>], shares: bool) -> Vec<InputFact> {
+    let fact = |at: usize| InputFact {
+        is_shared: shares && rows.iter().all(|row| row[at] == rows[0][at]),
+        all_present: rows.iter().all(|row| !matches!(row[at], Value::Missing(_))),
+    };
+    (0..plan.inputs().len()).map(fact).collect()
+}
+
+/// Everything can be played.
+pub(crate) fn everything(_: &cembra_tape::Tape, _: usize) -> bool {
+    true
+}
+
+/// Neither divisions nor calls can be played.
+pub(crate) fn little(tape: &cembra_tape::Tape, at: usize) -> bool {
+    use cembra_tape::{Bin, Instr};
+    !matches!(tape.instrs()[at], Instr::Bin(Bin::Div, ..) | Instr::Call(..) | Instr::RareCall { .. })
+}
+
+/// Compares a program with the interpreter: all rows as one strip, those that do not fail as one, and each alone.
+fn compare(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expected: &[Answer]) -> Result<(), String> {
+    program.verify().map_err(|fault| format!("{fault}\n{program}"))?;
+    let check = |rows: &[Vec<Value>], expected: &[Answer]| {
+        let found = played(plan, program, rows);
+        let expected: Option<Vec<&Vec<Value>>> = expected.iter().map(Option::as_ref).collect();
+        match (found, expected) {
+            (None, None) => Ok(()),
+            (Some(found), Some(expected)) => {
+                for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                    for (output, (found, expected)) in found.iter().zip(*expected).enumerate() {
+                        if !found.same(expected) {
+                            let row = &rows[at];
+                            return Err(format!(
+                                "output {output} of {row:?} is {found}, not {expected}\n{program}\n{plan}"
+                            ));
+                        }
+                    }
+                }
+                Ok(())
+            }
+            (found, _) => {
+                let does = if found.is_some() { "does not fail" } else { "fails" };
+                Err(format!("the strip of {} rows {does}: {rows:?}\n{program}\n{plan}", rows.len()))
+            }
+        }
+    };
+    check(rows, expected)?;
+    let done = rows.iter().zip(expected).filter(|(_, answer)| answer.is_some());
+    let (rows_done, expected_done): (Vec<_>, Vec<_>) = done.map(|(row, answer)| (row.clone(), answer.clone())).unzip();
+    check(&rows_done, &expected_done)?;
+    for (row, answer) in rows.iter().zip(expected) {
+        check(std::slice::from_ref(row), std::slice::from_ref(answer))?;
+    }
+    Ok(())
+}
+
+/// Records a plan with and without what is known of its inputs, for players that can play more and less, and compares each
+/// program with the interpreter. Gives how many rows fail.
+///
+/// # Errors
+/// What is different.
+pub(crate) fn check(plan: &Plan, rows: &[Vec<Value>]) -> Result<Result<usize, NotLanes>, String> {
+    let expected = interpreted(plan, rows);
+    for can_play in [everything as CanPlay, little] {
+        for known in [Vec::new(), facts(plan, rows, false), facts(plan, rows, true)] {
+            let program = match record_lanes(plan, &known, can_play) {
+                Ok(program) => program,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            compare(plan, &program, rows, &expected)?;
+        }
+    }
+    Ok(Ok(expected.iter().filter(|answer| answer.is_none()).count()))
+}

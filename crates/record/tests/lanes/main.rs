@@ -1,0 +1,196 @@
+//! Lane programs of models: what they compute, where they are cut, which branches are stretches, what is refused.
+
+mod harness;
+
+use cembra_expr::parse;
+use cembra_ops::Registry;
+use cembra_plan::{Plan, build};
+use cembra_prepare::{Options, prepare};
+use cembra_record::{InputFact, NotLanes, record_lanes};
+use cembra_tape::{Body, Cut, Instr, LaneProgram, Origin, Part, Port};
+use cembra_value::{Budget, Limits, ScalarValue, Value};
+use harness::{check, everything, little};
+
+fn plan_of(text: &str) -> Plan {
+    let program = parse(text, Registry::standard(), &Limits::default()).expect("a model");
+    let prepared = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
+    build(&prepared.placed().expect("every pass"), &Budget::default()).expect("a plan")
+}
+
+fn program_of(text: &str) -> LaneProgram {
+    record_lanes(&plan_of(text), &[], everything).expect("a lane program")
+}
+
+/// Values for a column of a type: ordinary ones, special ones, and missing ones where there may be.
+fn values(qtype: &cembra_runtime::QType) -> Vec<Value> {
+    use cembra_runtime::Scalar;
+    let scalar = qtype.scalar().expect("inputs are scalars");
+    let scalars: Vec<ScalarValue> = match scalar {
+        Scalar::Float64 => [1.5, 0.0, -3.25, f64::NAN, 0.3, 1e300, -0.0, 7.0].map(ScalarValue::Float64).to_vec(),
+        Scalar::Float32 => [1.5, 0.0, -3.25, f32::NAN, 0.3, 1e30, -0.0, 7.0].map(ScalarValue::Float32).to_vec(),
+        Scalar::Int32 => [7, 0, -3, i32::MIN, 1, -1, 1000, i32::MAX].map(ScalarValue::Int32).to_vec(),
+        Scalar::Int64 => [7, 0, -3, i64::MIN, 1, -1, 1000, i64::MAX].map(ScalarValue::Int64).to_vec(),
+        Scalar::Boolean => [true, false].map(ScalarValue::Boolean).to_vec(),
+        Scalar::Text => ["abc", "", "12", " x ", "äöü", "-7"].map(|text| ScalarValue::Text(text.into())).to_vec(),
+        Scalar::Unit => vec![ScalarValue::Unit],
+        other => panic!("no values of {other:?}"),
+    };
+    if !qtype.is_optional() {
+        return scalars.into_iter().map(Value::Scalar).collect();
+    }
+    std::iter::once(Value::Missing(scalar)).chain(scalars.into_iter().map(Value::Present)).collect()
+}
+
+/// Rows that mix the values of the inputs, the same in every run.
+fn rows(plan: &Plan, count: usize) -> Vec<Vec<Value>> {
+    let columns: Vec<Vec<Value>> = plan.inputs().iter().map(|input| values(&plan.value(input.value).qtype)).collect();
+    let mut state = 1_u64;
+    let mut pick = |column: &Vec<Value>| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        column[(state >> 33) as usize % column.len()].clone()
+    };
+    (0..count).map(|_| columns.iter().map(&mut pick).collect()).collect()
+}
+
+/// Compares a model with the interpreter on rows of all kinds; gives how many of 150 rows fail.
+fn agrees(text: &str) -> usize {
+    let plan = plan_of(text);
+    match check(&plan, &rows(&plan, 150)) {
+        Ok(Ok(failed)) => failed,
+        Ok(Err(refused)) => panic!("{text}\n{refused}"),
+        Err(difference) => panic!("{text}\n{difference}"),
+    }
+}
+
+/// Likewise, and no row fails.
+fn all_agree(texts: &[&str]) {
+    for text in texts {
+        assert_eq!(agrees(text), 0, "{text}");
+    }
+}
+
+/// Likewise, and some rows fail and others do not.
+fn some_fail(texts: &[&str]) {
+    for text in texts {
+        let failed = agrees(text);
+        assert!((1..150).contains(&failed), "{failed} rows of 150 fail: {text}");
+    }
+}
+
+/// How many instructions of a kind its tapes have.
+fn count(program: &LaneProgram, of: fn(&Instr) -> bool) -> usize {
+    let tapes = program.segments.iter().filter_map(|segment| match &segment.body {
+        Body::Tape(tape) => Some(&tape.tape),
+        Body::Kernel(_) => None,
+    });
+    tapes.map(|tape| tape.instrs().iter().filter(|instr| of(instr)).count()).sum()
+}
+
+fn stretches(program: &LaneProgram) -> usize {
+    count(program, |instr| matches!(instr, Instr::Begin(_)))
+}
+
+/// `t` for a tape, `k` for a kernel, in capitals if it is done once.
+fn shape(program: &LaneProgram) -> String {
+    let letter = |segment: &cembra_tape::Segment| match (&segment.body, segment.once) {
+        (Body::Tape(_), false) => 't',
+        (Body::Tape(_), true) => 'T',
+        (Body::Kernel(_), false) => 'k',
+        (Body::Kernel(_), true) => 'K',
+    };
+    program.segments.iter().map(letter).collect()
+}
+
+#[test]
+fn straight_lines() {
+    all_agree(&[
+        "input x: f64\noutput y = x * 2 + 1",
+        "input a: f32; input b, c: f64?\nlet d = b * b - 4.0 * a * c\noutput y = d\noutput z = d > 0",
+        "input x: f64?; input y: i32?\noutput a = x ?? 1.0\noutput b = core.has(y)\noutput c = y & (x > 0)",
+        "input x: bool?; input y: bool\noutput a = x and y\noutput b = x or not y\noutput c = y",
+        "input t: text; input u: text?\noutput a = t\noutput b = u\noutput c = t == u\noutput d = u ?? \"none\"",
+        "input x: f64\noutput y = x\noutput z = x\noutput l = 7\noutput m = \"text\"\noutput n = missing[f64]",
+        "input x: f64; input y: f64?\nlet t = (x + 1.0, (y, 3))\noutput a = t.0\noutput b = t.1.0",
+    ]);
+}
+
+#[test]
+fn conditionals() {
+    all_agree(&[
+        "input x: f64\noutput y = where(x > 0, x, -x)",
+        "input x: f64?; input y: f64\noutput a = where(x > y, x, y)\noutput b = where(x > y, x)",
+        "input x, y: f64\noutput z = where(x > 0, where(y > 0, x + y, x - y), where(y < 0, x * y, 1.0))",
+        "input x: f64; input t: text; input u: text?\noutput a = where(x > 0, t, \"none\")\noutput b = where(x > 0, u, t)",
+        "input x: f64; input b: bool\noutput a = where(x > 0, b, not b)\noutput c = where(x > 0, b)",
+        "input x: f64; input y: f64?\nlet t = where(x > 0, (x, y), (1.0, missing[f64]))\noutput a = t.0\noutput b = t.1",
+        "input x: f64?\noutput y = where(core.has(x), math.exp(x) * math.log(x ?? 1.0), 2.0)",
+    ]);
+}
+
+#[test]
+fn costly_branches() {
+    let on = "math.exp(x) * math.log(x + 2.0) * math.exp(y)";
+    let off = "math.log(y) + math.exp(x * 0.5) + math.log1p(x)";
+    let texts = [
+        format!("input x, y: f64\noutput z = where(x > 0, {on}, y)"),
+        format!("input x, y: f64\noutput z = where(x > 0, x, {off})"),
+        format!("input x, y: f64\noutput z = where(x > 0, {on}, {off})"),
+        format!("input x, y: f64\noutput z = where(not (x > 0), {on}, {off})"),
+        format!("input x, y: f64; input w: f64?\noutput z = where(w > 0, where(x > 0, {on}, {off}), 1.0)"),
+        format!(
+            "input x, y: f64; input w: f64?\noutput z = where(w > 0, where(x > 0, {on}, {off}), where(y > 1, {off}, 0.5))"
+        ),
+        format!("input x, y: f64?\noutput z = where(x > 0, {on})\noutput c = where(x > 0, {off} > 1.0, {on} < 2.0)"),
+        format!("input x, y: f64\noutput z = where(x > 0, {on} > 1.0, {off} < 1.0)"),
+        format!(
+            "input x, y: f64; input w: bool\noutput z = where(x > 0, where(y > 0, w, ({on}) == 1.0 == present), {off} < 1.0)"
+        ),
+    ];
+    for text in &texts[..8] {
+        assert_eq!(agrees(text), 0, "{text}");
+        let program = program_of(text);
+        assert!(stretches(&program) > 0, "{text}\n{program}");
+    }
+    assert_eq!(stretches(&program_of(&texts[0])), 1);
+    assert_eq!(stretches(&program_of(&texts[2])), 2);
+}
+
+#[test]
+fn failures_are_those_of_the_branches_that_are_taken() {
+    all_agree(&[
+        "input a, b: i64\noutput y = where(b != 0, a // b, 0)",
+        "input a, b: i64\noutput y = where(b != 0, where(a > 0, a // b, a % b), a)",
+        "input a: i64; input b: i64?\noutput y = where(b != 0, a // b)",
+        "input a: i64; input b: i64\noutput y = where(a > 5, where(b != 0, a // b, 1), where(b == 0, 2, 7 // b))",
+    ]);
+    some_fail(&[
+        "input a, b: i64\noutput y = a // b",
+        "input a: i64; input b: i64?\noutput y = a // b",
+        "input a, b: i64\noutput y = where(a > 0, a // b, 0)",
+        "input a, b: i32\nlet q = a // b\noutput y = where(a > 5, q, 0) + where(a < -1, q * 2, 1)",
+    ]);
+}
+
+#[test]
+fn workloads() {
+    for name in ["S1", "S2", "S3", "S4", "S5", "R1k", "B1", "B4f32", "B4f64", "B5"] {
+        let path = format!("{}/../../benches/workloads/{name}.cem", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("a workload");
+        let plan = plan_of(&text);
+        let found = check(&plan, &rows(&plan, 70)).unwrap_or_else(|difference| panic!("{name}: {difference}"));
+        assert_eq!(found, Ok(0), "{name}");
+        assert_eq!(shape(&program_of(&text)), "t", "{name}");
+    }
+}
+
+#[test]
+fn steps_without_a_rule_are_kernels() {
+    all_agree(&[
+        "input s: text\noutput n = strings.length(s)",
+        "input s: text?; input x: f64\noutput n = strings.length(s) + 1\noutput m = x * 2.0",
+        "input s: text?\noutput t = strings.upper(strings.lstrip(s))",
+        "input s: text; input x: f64\noutput t = where(x > 0, strings.upper(s), s)",
+        "input s: text; input x: f64\noutput t = where(x > 0, strings.length(strings.upper(s)), where(x < 0, strings.length(s) * 2, 0))",
+        "input s, t: text?; input x: f64\noutput y = where(strings.length(s) > 2, x * math.exp(x), where(s == t, 1.0, 2.0))",
+    ]);
+}

@@ -1,0 +1,200 @@
+//! The plainest player of lane programs: row by row on bits, tapes by their evaluator and kernels as they are. It uses
+//! memory as a driver does, columns in scratch at their offsets and masks in words, so that a program whose columns overlap
+//! gives wrong bits here too.
+
+use crate::Outcome;
+use crate::lanes::program::{Body, ColumnId, KernelSegment, LaneProgram, Origin, Part, Source, TapeSegment};
+use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK, Slot};
+
+/// The bits of the columns of a strip: what is in inputs, and in outputs once a program was run.
+#[derive(Clone, Debug)]
+pub struct BitColumns {
+    rows: usize,
+    scratch: Vec<u8>,
+    /// By column, the elements of those that do not lie in scratch or in the frame.
+    elements: Vec<Vec<u64>>,
+}
+
+/// What is in memory that nobody wrote.
+const NOISE: u8 = 0xA5;
+
+impl BitColumns {
+    /// The bits of a part of an output: of a column that [`LaneProgram::output`] gave.
+    #[must_use]
+    pub fn bits(&self, column: ColumnId, row: usize) -> u64 {
+        self.elements[column.index()].get(row).copied().unwrap_or_default()
+    }
+}
+
+impl LaneProgram {
+    /// Runs the program on rows whose inputs `input` gives, zero-extended, by input, part and row; a row number is given
+    /// for what all rows share too. None if a row fails: then nothing is known of any.
+    ///
+    /// # Safety
+    /// CALL: the frame is one of the plan that the program was recorded from, made from its template. OPERATOR-DATA: what its
+    /// operators are compiled to is alive. STRING-VIEW: pointers and lengths of strings that are there are views.
+    #[must_use]
+    pub unsafe fn run_on_bits(
+        &self,
+        rows: usize,
+        input: &dyn Fn(u32, Part, usize) -> u64,
+        frame: FramePtr,
+        context: &mut Context,
+    ) -> Option<BitColumns> {
+        let elements = self.columns.iter().map(|column| match column.origin {
+            Origin::Input { index, part } => (0..rows).map(|row| input(index, part, row)).collect(),
+            _ => vec![u64::from_ne_bytes([NOISE; 8]); rows],
+        });
+        let mut bits =
+            BitColumns { rows, scratch: vec![NOISE; self.scratch_bytes(rows)], elements: elements.collect() };
+        for segment in &self.segments {
+            for row in 0..if segment.once { rows.min(1) } else { rows } {
+                // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW, promised by the caller.
+                let done = match &segment.body {
+                    Body::Tape(tape) => unsafe { bits.play(self, tape, row, frame) },
+                    Body::Kernel(kernel) => unsafe { bits.call(self, kernel, row, frame, context) },
+                };
+                if !done {
+                    return None;
+                }
+            }
+        }
+        Some(bits)
+    }
+}
+
+impl BitColumns {
+    /// Plays a tape for a row; false if it stopped.
+    ///
+    /// # Safety
+    /// As [`LaneProgram::run_on_bits`].
+    unsafe fn play(&mut self, program: &LaneProgram, segment: &TapeSegment, row: usize, frame: FramePtr) -> bool {
+        // SAFETY: CALL, promised by the caller.
+        let inputs: Vec<u64> =
+            segment.inputs.iter().map(|column| unsafe { self.read(program, *column, row, frame) }).collect();
+        // SAFETY: STRING-VIEW, promised by the caller; views that cross segments are those.
+        let Outcome::Done(results) = (unsafe { segment.tape.run_on_bits(&inputs) }) else { return false };
+        for (column, output) in segment.outputs.iter().zip(segment.tape.outputs()) {
+            self.write(program, *column, row, results[output.index()]);
+        }
+        true
+    }
+
+    /// Calls a kernel for a row that it is to be called for; false if it failed.
+    ///
+    /// # Safety
+    /// As [`LaneProgram::run_on_bits`].
+    unsafe fn call(
+        &mut self,
+        program: &LaneProgram,
+        segment: &KernelSegment,
+        row: usize,
+        frame: FramePtr,
+        context: &mut Context,
+    ) -> bool {
+        // SAFETY: CALL, promised by the caller.
+        let is_asked = segment.rows.is_none_or(|rows| unsafe { self.read(program, rows, row, frame) } != 0);
+        if is_asked {
+            for load in &segment.loads {
+                let bits = match load.from {
+                    // SAFETY: CALL, promised by the caller.
+                    Source::Column(column) => unsafe { self.read(program, column, row, frame) },
+                    Source::Constant(bits) => bits,
+                };
+                // SAFETY: FRAME-SLOT: the argument's slot in the plan's layout.
+                unsafe { put(frame, load.offset, load.ty, bits) };
+            }
+            // SAFETY: KERNEL-ROW: a row of one call is at the start; its arguments are in their slots.
+            if unsafe { segment.call.call(0).run(context, frame) } != STATUS_OK {
+                return false;
+            }
+        }
+        let mut is_there = is_asked;
+        for store in &segment.stores {
+            let ty = program.column(store.column).ty;
+            // SAFETY: FRAME-SLOT: the result's slot in the plan's layout, which the kernel wrote.
+            let bits = if is_there { unsafe { get(frame, store.offset, ty) } } else { 0 };
+            if store.is_presence {
+                is_there &= bits != 0;
+            }
+            self.write(program, store.column, row, bits);
+        }
+        true
+    }
+
+    /// The element of a row.
+    ///
+    /// # Safety
+    /// CALL: the frame is of the plan's layout.
+    unsafe fn read(&self, program: &LaneProgram, id: ColumnId, row: usize, frame: FramePtr) -> u64 {
+        let column = program.column(id);
+        match (column.origin, program.scratch_offset(id, self.rows)) {
+            // SAFETY: FRAME-SLOT, promised by the caller: a view lies there.
+            (Origin::Frame { offset }, _) => unsafe { get(frame, offset, column.ty) },
+            (Origin::Once { .. }, _) => self.elements[id.index()][0],
+            (_, None) => self.elements[id.index()][row],
+            (_, Some(start)) if column.ty == MachineType::Flag => {
+                u64::from(self.scratch[start + row / 8] >> (row % 8) & 1)
+            }
+            (_, Some(start)) => {
+                let size = size(column.ty);
+                let mut bytes = [0; 8];
+                bytes[..size].copy_from_slice(&self.scratch[start + row * size..][..size]);
+                u64::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    fn write(&mut self, program: &LaneProgram, id: ColumnId, row: usize, bits: u64) {
+        let ty = program.column(id).ty;
+        match program.scratch_offset(id, self.rows) {
+            None => self.elements[id.index()][row] = bits,
+            Some(start) if ty == MachineType::Flag => {
+                let byte = &mut self.scratch[start + row / 8];
+                *byte = *byte & !(1 << (row % 8)) | (bits as u8 & 1) << (row % 8);
+            }
+            Some(start) => {
+                let size = size(ty);
+                self.scratch[start + row * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+            }
+        }
+    }
+}
+
+const fn size(ty: MachineType) -> usize {
+    match ty {
+        MachineType::Flag => 1,
+        MachineType::I32 | MachineType::F32 => 4,
+        MachineType::I64 | MachineType::F64 => 8,
+    }
+}
+
+/// Puts a value of a type into a frame.
+///
+/// # Safety
+/// FRAME-SLOT: a value of this type, or a part of a view, lies there.
+unsafe fn put(frame: FramePtr, offset: u32, ty: MachineType, bits: u64) {
+    // SAFETY: FRAME-SLOT, promised by the caller.
+    unsafe {
+        match size(ty) {
+            1 => frame.write(Slot::at(offset), bits as u8),
+            4 => frame.write(Slot::at(offset), bits as u32),
+            _ => frame.write(Slot::at(offset), bits),
+        }
+    }
+}
+
+/// The value of a type in a frame.
+///
+/// # Safety
+/// FRAME-SLOT: a value of this type, or a part of a view, lies there.
+unsafe fn get(frame: FramePtr, offset: u32, ty: MachineType) -> u64 {
+    // SAFETY: FRAME-SLOT, promised by the caller.
+    unsafe {
+        match size(ty) {
+            1 => u64::from(frame.read(Slot::<u8>::at(offset)) != 0),
+            4 => u64::from(frame.read(Slot::<u32>::at(offset))),
+            _ => frame.read(Slot::<u64>::at(offset)),
+        }
+    }
+}

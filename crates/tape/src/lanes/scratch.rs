@@ -1,0 +1,88 @@
+//! Where intermediate columns lie: each has a place from the segment that writes it to the last that reads it, and places are
+//! given again. There are places of three sizes, for numbers of 64 and 32 bits and for masks, each size next to its like; so
+//! all are aligned, and nothing is lost between them.
+
+use crate::lanes::program::{LaneColumn, LaneProgram, Origin, Segment, bytes_for_64_rows};
+use cembra_runtime::MachineType;
+
+/// The places of one size.
+#[derive(Default)]
+struct Places {
+    free: Vec<u32>,
+    made: u32,
+}
+
+impl Places {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.made += 1;
+            self.made - 1
+        })
+    }
+}
+
+fn size_class(ty: MachineType) -> usize {
+    match ty {
+        MachineType::I64 | MachineType::F64 => 0,
+        MachineType::I32 | MachineType::F32 => 1,
+        MachineType::Flag => 2,
+    }
+}
+
+impl LaneProgram {
+    /// A program of these columns and segments. Columns of scratch and of what is shared are given their offsets here.
+    #[must_use]
+    pub fn new(columns: Vec<LaneColumn>, segments: Vec<Segment>) -> LaneProgram {
+        let mut program = LaneProgram { columns, segments, scratch: 0, once: 0 };
+        lay_out(&mut program);
+        program
+    }
+}
+
+fn lay_out(program: &mut LaneProgram) {
+    let LaneProgram { columns, segments, .. } = program;
+    let mut last_read: Vec<usize> = vec![0; columns.len()];
+    for (at, segment) in segments.iter().enumerate() {
+        segment.for_each_read(|column| last_read[column.index()] = at);
+        segment.for_each_write(|column| last_read[column.index()] = last_read[column.index()].max(at));
+    }
+    let mut places: [Places; 3] = Default::default();
+    // For each segment the columns whose last reader it is.
+    let mut dying: Vec<Vec<usize>> = vec![Vec::new(); segments.len()];
+    let mut once = 0;
+    for (at, segment) in segments.iter().enumerate() {
+        segment.for_each_write(|column| {
+            let written = &mut columns[column.index()];
+            match &mut written.origin {
+                Origin::Scratch { offset } => {
+                    *offset = places[size_class(written.ty)].take();
+                    dying[last_read[column.index()]].push(column.index());
+                }
+                Origin::Once { offset } => {
+                    *offset = once;
+                    once += 8;
+                }
+                _ => {}
+            }
+        });
+        // What a segment reads keeps its place until it is done: outputs of a tape lie on no input.
+        for column in &dying[at] {
+            if let Origin::Scratch { offset } = columns[*column].origin {
+                places[size_class(columns[*column].ty)].free.push(offset);
+            }
+        }
+    }
+    let mut starts = [0; 3];
+    let mut end = 0;
+    for (class, ty) in [MachineType::F64, MachineType::F32, MachineType::Flag].into_iter().enumerate() {
+        starts[class] = end;
+        end += places[class].made * bytes_for_64_rows(ty);
+    }
+    for column in columns.iter_mut() {
+        let (start, size) = (starts[size_class(column.ty)], bytes_for_64_rows(column.ty));
+        if let Origin::Scratch { offset } = &mut column.origin {
+            *offset = start + *offset * size;
+        }
+    }
+    (program.scratch, program.once) = (end, once);
+}
