@@ -127,6 +127,9 @@ impl FailedRows {
     }
 }
 
+/// The most rows of a strip where something is kept for each: as many as stay in the first-level cache.
+pub const STRIP_ROWS: usize = 1024;
+
 /// What a function needs besides its columns.
 #[derive(Clone, Debug, Default)]
 pub struct ScratchLayout {

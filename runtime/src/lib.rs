@@ -32,7 +32,9 @@ pub use arena::Arena;
 pub use calendar::{Date, Misspelled, Timestamp};
 pub use cancellation::Cancellation;
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
-pub use column::{BatchFunction, Column, ColumnForm, DataForm, FailedRows, PresenceForm, Scratch, ScratchLayout};
+pub use column::{
+    BatchFunction, Column, ColumnForm, DataForm, FailedRows, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout,
+};
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use excerpt::Excerpt;
 pub use fields::{Fields, NameError, Names};

@@ -6,6 +6,7 @@
 
 mod bitmap;
 mod input;
+mod lanes;
 mod output;
 mod reference;
 mod run;
@@ -15,6 +16,7 @@ mod target;
 
 pub use bitmap::{Bitmap, BitmapMut};
 pub use input::{ColumnValue, InputColumn, Keys, WriteField};
+pub use lanes::{LaneFunction, facts};
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};
 

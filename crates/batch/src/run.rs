@@ -7,13 +7,10 @@ use crate::source::Source;
 use crate::target::{Made, Target};
 use crate::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
-use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, Frame, QType, Scratch};
+use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, Frame, QType, STRIP_ROWS, Scratch};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// The rows of a strip where something is written down for each: as many as stay in the first-level cache.
-const STAGED_ROWS: usize = 1024;
 
 /// The least rows that are worth a thread.
 const RANGE_ROWS: usize = 1 << 13;
@@ -429,9 +426,9 @@ impl Job<'_> {
     }
 
     fn strip_rows(&self, player: &Player) -> usize {
-        let most = player.function.as_ref().map_or(STAGED_ROWS, |function| function.rows());
+        let most = player.function.as_ref().map_or(STRIP_ROWS, |function| function.rows());
         let is_staged = self.sources.iter().any(Source::is_staged) || self.targets.iter().any(Target::is_staged);
-        if is_staged { most.min(STAGED_ROWS) } else { most }
+        if is_staged { most.min(STRIP_ROWS) } else { most }
     }
 
     fn staged_words(&self, rows: usize) -> usize {

@@ -1,0 +1,167 @@
+//! Kernel segments: an operator without a rule is called row by row, for the rows that ask for it, with its arguments from
+//! columns to the slots of a frame and its result from there to columns.
+
+use super::parts::size;
+use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK, Slot};
+use cembra_tape::{KernelSegment, LaneProgram, Port, Source};
+
+/// Calls the kernel for the rows that the segment says. False if a call fails.
+///
+/// # Safety
+/// COLUMNS: there is an address for each of the program's columns, with the rows. KERNEL-ROW and FRAME-SLOT: the frame is of the
+/// plan that the program was recorded from.
+pub(super) unsafe fn call_rows(
+    segment: &KernelSegment,
+    program: &LaneProgram,
+    addresses: &[*mut u8],
+    rows: usize,
+    frame: FramePtr,
+    context: &mut Context,
+) -> bool {
+    // SAFETY: COLUMNS and FRAME-SLOT, promised by the caller, for all that follows.
+    unsafe {
+        for store in &segment.stores {
+            let ty = program.column(store.column).ty;
+            let bytes = if ty == MachineType::Flag { rows.div_ceil(64) * 8 } else { rows * size(ty) };
+            addresses[store.column.index()].write_bytes(0, bytes);
+        }
+        let mut loads = Vec::with_capacity(segment.loads.len());
+        for load in &segment.loads {
+            match load.from {
+                Source::Constant(bits) => put(frame, load.offset, load.ty, bits),
+                Source::Column(column) => {
+                    let is_shared = program.column(column).port == Port::Shared;
+                    let address = addresses[column.index()];
+                    if is_shared {
+                        put(frame, load.offset, load.ty, shared(address, load.ty));
+                    } else {
+                        loads.push((address, load.ty, load.offset));
+                    }
+                }
+            }
+        }
+        let call = segment.call.call(0);
+        let call_row = |row: usize, context: &mut Context| {
+            for (address, ty, offset) in &loads {
+                put(frame, *offset, *ty, element(*address, *ty, row));
+            }
+            if call.run(context, frame) != STATUS_OK {
+                return false;
+            }
+            for store in &segment.stores {
+                let ty = program.column(store.column).ty;
+                let bits = get(frame, store.offset, ty);
+                set_element(addresses[store.column.index()], ty, row, bits);
+                if store.is_presence && bits == 0 {
+                    // What is behind it is not looked at.
+                    break;
+                }
+            }
+            true
+        };
+        let Some(asked) = segment.rows else { return (0..rows).all(|row| call_row(row, context)) };
+        let address = addresses[asked.index()];
+        if program.column(asked).port == Port::Shared {
+            return *address == 0 || (0..rows).all(|row| call_row(row, context));
+        }
+        for start in (0..rows).step_by(64) {
+            let mut left = word(address, start, rows);
+            while left != 0 {
+                if !call_row(start + left.trailing_zeros() as usize, context) {
+                    return false;
+                }
+                left &= left - 1;
+            }
+        }
+        true
+    }
+}
+
+/// The bits of up to 64 rows, read no further than the byte of the last.
+///
+/// # Safety
+/// COLUMNS: there is a bit for each row.
+unsafe fn word(first: *const u8, start: usize, rows: usize) -> u64 {
+    let mut word = [0; 8];
+    let bytes = (rows - start).min(64).div_ceil(8);
+    // SAFETY: COLUMNS, promised by the caller.
+    unsafe { std::ptr::copy_nonoverlapping(first.add(start / 8), word.as_mut_ptr(), bytes) };
+    let word = u64::from_le_bytes(word);
+    match rows - start {
+        left @ 0..64 => word & ((1 << left) - 1),
+        _ => word,
+    }
+}
+
+/// The element of all rows.
+///
+/// # Safety
+/// COLUMNS: it is there.
+unsafe fn shared(address: *const u8, ty: MachineType) -> u64 {
+    // SAFETY: COLUMNS, promised by the caller.
+    unsafe { if ty == MachineType::Flag { u64::from(*address) } else { element(address, ty, 0) } }
+}
+
+/// The element of a row.
+///
+/// # Safety
+/// COLUMNS: it is there.
+#[inline]
+unsafe fn element(first: *const u8, ty: MachineType, row: usize) -> u64 {
+    // SAFETY: COLUMNS, promised by the caller.
+    unsafe {
+        match size(ty) {
+            1 => u64::from(*first.add(row / 8) >> (row % 8) & 1),
+            4 => u64::from(first.cast::<u32>().add(row).read_unaligned()),
+            _ => first.cast::<u64>().add(row).read_unaligned(),
+        }
+    }
+}
+
+/// Sets the element of a row whose bits are all 0.
+///
+/// # Safety
+/// COLUMNS: it is there.
+#[inline]
+unsafe fn set_element(first: *mut u8, ty: MachineType, row: usize, bits: u64) {
+    // SAFETY: COLUMNS, promised by the caller.
+    unsafe {
+        match size(ty) {
+            1 => *first.add(row / 8) |= u8::from(bits != 0) << (row % 8),
+            4 => first.cast::<u32>().add(row).write_unaligned(bits as u32),
+            _ => first.cast::<u64>().add(row).write_unaligned(bits),
+        }
+    }
+}
+
+/// Puts a value of a type into a frame.
+///
+/// # Safety
+/// FRAME-SLOT: a value of this type, or a part of a view, lies there.
+#[inline]
+unsafe fn put(frame: FramePtr, offset: u32, ty: MachineType, bits: u64) {
+    // SAFETY: FRAME-SLOT, promised by the caller.
+    unsafe {
+        match size(ty) {
+            1 => frame.write(Slot::at(offset), bits as u8),
+            4 => frame.write(Slot::at(offset), bits as u32),
+            _ => frame.write(Slot::at(offset), bits),
+        }
+    }
+}
+
+/// The value of a type in a frame.
+///
+/// # Safety
+/// FRAME-SLOT: a value of this type, or a part of a view, lies there.
+#[inline]
+unsafe fn get(frame: FramePtr, offset: u32, ty: MachineType) -> u64 {
+    // SAFETY: FRAME-SLOT, promised by the caller.
+    unsafe {
+        match size(ty) {
+            1 => u64::from(frame.read(Slot::<u8>::at(offset)) != 0),
+            4 => u64::from(frame.read(Slot::<u32>::at(offset))),
+            _ => frame.read(Slot::<u64>::at(offset)),
+        }
+    }
+}

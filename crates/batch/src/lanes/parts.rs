@@ -1,0 +1,256 @@
+//! Where the columns of a lane program are: in columns of the strip, where those are dense, else in scratch memory, where they
+//! are gathered from before the first segment, or scattered to behind the last.
+
+use cembra_runtime::{Column, ColumnForm, DataForm, FramePtr, MachineType, PresenceForm};
+use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Part, Port};
+
+/// Where a lane column is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// In the data of a column of the strip, so many bytes from the start.
+    Data(u32, u32),
+    /// In the presence of one.
+    Presence(u32),
+    /// Bytes from the start of scratch memory.
+    Scratch(u32),
+    /// In the frame.
+    Frame(u32),
+}
+
+impl Place {
+    /// The address of the first element of rows from a multiple of 64 on.
+    #[inline]
+    pub(super) fn address(
+        self,
+        column: &LaneColumn,
+        columns: &[Column],
+        start: usize,
+        memory: *mut u8,
+        frame: FramePtr,
+    ) -> *mut u8 {
+        let ahead = match (column.port, column.ty) {
+            (Port::Shared, _) => 0,
+            (Port::Rows, MachineType::Flag) => start / 8,
+            (Port::Rows, ty) => start * size(ty),
+        };
+        match self {
+            Place::Data(at, offset) => columns[at as usize].data.wrapping_add(offset as usize + ahead),
+            Place::Presence(at) => columns[at as usize].presence.wrapping_add(ahead),
+            // What is staged is that of the rows at hand.
+            Place::Scratch(offset) => memory.wrapping_add(offset as usize),
+            Place::Frame(offset) => frame.as_ptr().wrapping_add(offset as usize),
+        }
+    }
+}
+
+/// The bytes of an element.
+pub(super) const fn size(ty: MachineType) -> usize {
+    match ty {
+        MachineType::Flag => 1,
+        MachineType::I32 | MachineType::F32 => 4,
+        MachineType::I64 | MachineType::F64 => 8,
+    }
+}
+
+/// A column of the program that is not where its values are to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stage {
+    /// The column of the strip.
+    column: u32,
+    /// True for its presence, else its data, so many bytes from the start.
+    is_presence: bool,
+    offset: u32,
+    ty: MachineType,
+    /// Where it is in scratch memory.
+    scratch: u32,
+}
+
+impl Stage {
+    /// The first element, and how far it is to the next.
+    fn elements(&self, columns: &[Column], start: usize) -> (*mut u8, isize) {
+        let column = &columns[self.column as usize];
+        let (first, stride) = if self.is_presence {
+            (column.presence, column.presence_stride)
+        } else {
+            (column.data.wrapping_add(self.offset as usize), column.stride)
+        };
+        (first.wrapping_offset(stride * start.cast_signed()), stride)
+    }
+
+    /// Brings the elements of rows together in scratch memory.
+    ///
+    /// # Safety
+    /// COLUMNS: the column has the rows, and scratch memory is that of the program.
+    pub(super) unsafe fn gather(&self, columns: &[Column], start: usize, rows: usize, memory: *mut u8) {
+        let (first, stride) = self.elements(columns, start);
+        let to = memory.wrapping_add(self.scratch as usize);
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            match size(self.ty) {
+                1 => gather_bits(first, stride, rows, to.cast()),
+                4 => gather_numbers::<u32>(first, stride, rows, to.cast()),
+                _ => gather_numbers::<u64>(first, stride, rows, to.cast()),
+            }
+        }
+    }
+
+    /// Puts the elements of rows where they belong.
+    ///
+    /// # Safety
+    /// COLUMNS: the column has the rows, and scratch memory is that of the program.
+    pub(super) unsafe fn scatter(&self, columns: &[Column], start: usize, rows: usize, memory: *const u8) {
+        let (first, stride) = self.elements(columns, start);
+        let from = memory.wrapping_add(self.scratch as usize);
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            match size(self.ty) {
+                1 => scatter_bits(first, stride, rows, from.cast()),
+                4 => scatter_numbers::<u32>(first, stride, rows, from.cast()),
+                _ => scatter_numbers::<u64>(first, stride, rows, from.cast()),
+            }
+        }
+    }
+}
+
+/// Copies numbers that are a stride apart.
+///
+/// # Safety
+/// COLUMNS: there are so many numbers there, and there is room for them.
+unsafe fn gather_numbers<T: Copy>(first: *const u8, stride: isize, rows: usize, to: *mut T) {
+    let mut from = first;
+    for row in 0..rows {
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe { to.add(row).write(from.cast::<T>().read_unaligned()) };
+        from = from.wrapping_offset(stride);
+    }
+}
+
+/// Copies bytes that are a stride apart, as bits: 1 for all but 0.
+///
+/// # Safety
+/// COLUMNS: there are so many bytes there, and room for bits in whole words.
+unsafe fn gather_bits(first: *const u8, stride: isize, rows: usize, to: *mut u64) {
+    let mut from = first;
+    for word in 0..rows.div_ceil(64) {
+        let mut bits = 0;
+        for bit in 0..64.min(rows - 64 * word) {
+            // SAFETY: COLUMNS, promised by the caller.
+            bits |= u64::from(unsafe { *from } != 0) << bit;
+            from = from.wrapping_offset(stride);
+        }
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe { to.add(word).write(bits) };
+    }
+}
+
+/// Copies numbers to where they are a stride apart.
+///
+/// # Safety
+/// COLUMNS: there are so many numbers, and there is room for them.
+unsafe fn scatter_numbers<T: Copy>(first: *mut u8, stride: isize, rows: usize, from: *const T) {
+    let mut to = first;
+    for row in 0..rows {
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe { to.cast::<T>().write_unaligned(from.add(row).read()) };
+        to = to.wrapping_offset(stride);
+    }
+}
+
+/// Copies bits to bytes that are a stride apart.
+///
+/// # Safety
+/// COLUMNS: there are so many bits, and room for bytes.
+unsafe fn scatter_bits(first: *mut u8, stride: isize, rows: usize, from: *const u64) {
+    let mut to = first;
+    for row in 0..rows {
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe { *to = (*from.add(row / 64) >> (row % 64) & 1) as u8 };
+        to = to.wrapping_offset(stride);
+    }
+}
+
+/// What of a program's columns is where, and what is staged.
+#[derive(Debug)]
+pub(super) struct Staging {
+    pub(super) places: Vec<Place>,
+    pub(super) gathered: Vec<Stage>,
+    pub(super) scattered: Vec<Stage>,
+    pub(super) bytes_for_64_rows: usize,
+    /// The columns of the program that stages are, first those that are gathered.
+    staged: Vec<ColumnId>,
+}
+
+impl Staging {
+    /// For inputs and outputs of these forms.
+    pub(super) fn of(program: &LaneProgram, inputs: &[ColumnForm], outputs: &[ColumnForm]) -> Staging {
+        let mut staging = Staging {
+            places: Vec::with_capacity(program.columns.len()),
+            gathered: Vec::new(),
+            scattered: Vec::new(),
+            bytes_for_64_rows: 0,
+            staged: Vec::new(),
+        };
+        let mut written = Vec::new();
+        for (at, column) in program.columns.iter().enumerate() {
+            let id = ColumnId::from_index(at);
+            let (place, stage) = match column.origin {
+                Origin::Input { index, part } => of_part(column.ty, inputs[index as usize], index, part),
+                Origin::Output { index, part } => {
+                    of_part(column.ty, outputs[index as usize], inputs.len() as u32 + index, part)
+                }
+                Origin::Frame { offset } => (Place::Frame(offset), None),
+                Origin::Scratch { .. } | Origin::Once { .. } => (Place::Scratch(0), None),
+            };
+            staging.places.push(place);
+            let Some(stage) = stage else { continue };
+            staging.bytes_for_64_rows += column.bytes_for_64_rows() as usize;
+            if matches!(column.origin, Origin::Input { .. }) {
+                staging.gathered.push(stage);
+                staging.staged.push(id);
+            } else {
+                staging.scattered.push(stage);
+                written.push(id);
+            }
+        }
+        staging.staged.extend(written);
+        staging
+    }
+
+    /// Gives everything its place in scratch memory for strips of so many rows; says how many bytes that takes.
+    pub(super) fn place(&mut self, program: &LaneProgram, rows: usize) -> usize {
+        let once = program.scratch_bytes(rows).next_multiple_of(8);
+        for (at, column) in program.columns.iter().enumerate() {
+            let offset = match column.origin {
+                Origin::Once { offset } => once + offset as usize,
+                _ => match program.scratch_offset(ColumnId::from_index(at), rows) {
+                    Some(offset) => offset,
+                    None => continue,
+                },
+            };
+            self.places[at] = Place::Scratch(offset as u32);
+        }
+        let mut end = once + program.once_bytes();
+        for (stage, id) in self.gathered.iter_mut().chain(&mut self.scattered).zip(&self.staged) {
+            let start = end.next_multiple_of(64);
+            stage.scratch = start as u32;
+            self.places[id.index()] = Place::Scratch(start as u32);
+            end = start + program.column(*id).bytes_for_64_rows() as usize * rows.div_ceil(64);
+        }
+        end
+    }
+}
+
+/// Where a part of a column of the strip is, or how it is staged.
+fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: Part) -> (Place, Option<Stage>) {
+    let (is_presence, offset, in_place) = match part {
+        Part::Presence => (true, 0, form.presence == PresenceForm::Bits),
+        Part::Flag => (false, 0, form.data == DataForm::Bits),
+        Part::Number => (false, 0, form.is_dense),
+        Part::Pointer => (false, 0, false),
+        Part::Length => (false, 8, false),
+    };
+    if form.is_shared || in_place {
+        return (if is_presence { Place::Presence(column) } else { Place::Data(column, offset) }, None);
+    }
+    (Place::Scratch(0), Some(Stage { column, is_presence, offset, ty, scratch: 0 }))
+}

@@ -1,0 +1,245 @@
+//! Lane programs on columns of every form, their tapes played by the evaluator on bits: what is gathered, addressed and
+//! scattered must give what the interpreter gives row by row.
+
+use cembra_batch::{Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, LaneFunction, OnError, Settings, facts};
+use cembra_expr::parse;
+use cembra_ops::Registry;
+use cembra_plan::{Plan, build};
+use cembra_prepare::{Options, prepare};
+use cembra_record::{InputFact, record_lanes};
+use cembra_runtime::{BatchFunction, Context, FaultRecord, MachineType, Optional, Scalar};
+use cembra_tape::{Body, Outcome, Output, Port, Tape, TapeLoop};
+use cembra_value::{Budget, Limits, Value};
+use std::mem::offset_of;
+
+/// The evaluator as a loop.
+#[derive(Debug)]
+struct BitLoop {
+    tape: Tape,
+    inputs: Vec<Port>,
+}
+
+impl BitLoop {
+    /// The bits of an input.
+    ///
+    /// # Safety
+    /// PORTS: there is an element for the row.
+    unsafe fn input(first: *const u8, ty: MachineType, port: Port, row: usize) -> u64 {
+        let row = if port == Port::Shared { 0 } else { row };
+        // SAFETY: PORTS, promised by the caller.
+        unsafe {
+            match (ty, port) {
+                (MachineType::Flag, Port::Shared) => u64::from(*first),
+                (MachineType::Flag, Port::Rows) => u64::from(*first.add(row / 8) >> (row % 8) & 1),
+                (MachineType::I32 | MachineType::F32, _) => u64::from(first.cast::<u32>().add(row).read_unaligned()),
+                _ => first.cast::<u64>().add(row).read_unaligned(),
+            }
+        }
+    }
+}
+
+// SAFETY: PORTS: elements are addressed as the contract says.
+unsafe impl TapeLoop for BitLoop {
+    // SAFETY: PORTS, as the trait says.
+    unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
+        let (inputs, outputs) = ports.split_at(self.inputs.len());
+        for row in 0..rows {
+            let types = self.tape.inputs().map(|(_, ty)| ty);
+            let all = inputs.iter().zip(types).zip(&self.inputs);
+            // SAFETY: PORTS and STRING-VIEW, promised by the caller.
+            unsafe {
+                let values: Vec<u64> = all.map(|((first, ty), port)| BitLoop::input(*first, ty, *port, row)).collect();
+                let Outcome::Done(made) = self.tape.run_on_bits(&values) else { return true };
+                for (output, port) in self.tape.outputs().iter().zip(outputs) {
+                    let bits = made[output.index()];
+                    let ty = if let Output::Number(val) = output { self.tape.ty(*val) } else { MachineType::Flag };
+                    match ty {
+                        MachineType::Flag => {
+                            if row % 64 == 0 {
+                                port.cast::<u64>().add(row / 64).write_unaligned(0);
+                            }
+                            *port.add(row / 8) |= (bits as u8 & 1) << (row % 8);
+                        }
+                        MachineType::I32 | MachineType::F32 => {
+                            port.cast::<u32>().add(row).write_unaligned(bits as u32);
+                        }
+                        _ => port.cast::<u64>().add(row).write_unaligned(bits),
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn code_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn plan_of(text: &str) -> Plan {
+    let program = parse(text, Registry::standard(), &Limits::default()).expect("a model");
+    let prepared = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect("types");
+    build(&prepared.placed().expect("every pass"), &Budget::default()).expect("a plan")
+}
+
+/// Runs a plan on columns, by its lane program or by the reference: the values of new columns, and the rows that failed.
+fn run(
+    plan: &Plan,
+    inputs: &[InputColumn<'_>],
+    outputs: Vec<Option<ColumnMut<'_>>>,
+    rows: usize,
+    in_lanes: bool,
+) -> (Vec<Vec<Value>>, Vec<usize>) {
+    let batch = Batch::of(plan);
+    let new = outputs.is_empty();
+    let outputs = if new { plan.outputs().iter().map(|_| None).collect() } else { outputs };
+    let on_error = if new { OnError::Missing } else { OnError::Fail };
+    let job = batch.job(inputs, outputs, rows, on_error).expect("columns that fit");
+    let forms = job.forms();
+    let function = in_lanes.then(|| {
+        let known = facts(&forms.0[..inputs.len()]);
+        let known: Vec<InputFact> =
+            known.map(|(is_shared, all_present)| InputFact { is_shared, all_present }).collect();
+        let program = record_lanes(plan, &known, |_, _| true).expect("a lane program");
+        let tape_loop = |body: &Body| match body {
+            Body::Tape(tape) => {
+                let inputs = tape.inputs.iter().map(|column| program.column(*column).port).collect();
+                Some(Box::new(BitLoop { tape: tape.tape.clone(), inputs }) as Box<dyn TapeLoop>)
+            }
+            Body::Kernel(_) => None,
+        };
+        let loops = program.segments.iter().filter_map(|segment| tape_loop(&segment.body)).collect();
+        Box::new(LaneFunction::new(plan, program, loops, &forms.0)) as Box<dyn BatchFunction>
+    });
+    let player = batch.player(&forms, function);
+    let settings = Settings {
+        threads: 2,
+        pool: None,
+        keep: 5,
+        context: &Context::new,
+        begin: &|_| {},
+        fault: &|context: &Context| -> FaultRecord { context.record() },
+    };
+    let made = batch.run(job, &player, &settings).expect("no row stops the run");
+    let value = |row: usize| made.columns.iter().flatten().map(|column| column.value(row).expect("a row")).collect();
+    ((0..rows).map(value).collect(), made.failed)
+}
+
+const MODEL: &str = "input x: f64?; input n: i32; input flag: bool?; input name: text; input k: i64?; input m: unit?
+    let long = where(strings.length(name) > 2, strings.upper(name), name)
+    output y = where(flag == true, x * to_float64(n), x + 0.5)
+    output shout = long
+    output longer = where(m, strings.length(long) + k)
+    output quotient = where(n > 3, k // to_int64(n - 5))
+    output holds = m or flag == true
+    output same = flag ?? false
+    output pass = name";
+
+#[test]
+fn columns_of_every_form_give_what_rows_give() {
+    let plan = plan_of(MODEL);
+    for rows in [0, 1, 63, 64, 65, 130, 1000, 1025, 2300] {
+        for offset in [0, 5, 8, 63] {
+            let bits = [1, 2, 3, 4, 5].map(|seed: usize| -> Vec<u8> {
+                (0..(rows + offset) / 8 + 1).map(|at| (at * 89 + seed * 37 + at * at * seed) as u8).collect()
+            });
+            let of = |at: usize| Bitmap::new(&bits[at], offset, rows).expect("enough bits");
+            let [present, flags, flags_present, k_present, masks] = [0, 1, 2, 3, 4].map(of);
+            let x: Vec<f64> = (0..rows).map(|row| row as f64 / 8.0 - 20.0).collect();
+            // Faults are rare: in a few rows n is 5.
+            let n: Vec<i32> = (0..rows).map(|row| if row % 397 == 70 { 5 } else { row as i32 % 5 }).collect();
+            let names: Vec<String> = (0..rows).map(|row| "né!".repeat(row % 4)).collect();
+            let k: Vec<i64> = (0..rows).map(|row| row as i64 * 3 - 100).collect();
+            let flag = |row: usize| flags_present.get(row).then(|| flags.get(row));
+            let flags_in_place: Vec<Optional<bool>> = (0..rows).map(|row| flag(row).into()).collect();
+            let x_in_place: Vec<Optional<f64>> = (0..rows).map(|row| present.get(row).then(|| x[row]).into()).collect();
+            let shared = Value::from(Some(7_i64));
+            let layouts = [
+                [
+                    InputColumn::values(&x).present(present),
+                    InputColumn::values(&n),
+                    InputColumn::bits(flags).present(flags_present),
+                    InputColumn::owned_texts(&names),
+                    InputColumn::values(&k).present(k_present),
+                    InputColumn::units(rows).present(masks),
+                ],
+                [
+                    InputColumn::optionals(&x_in_place),
+                    InputColumn::values(&n),
+                    InputColumn::optionals(&flags_in_place),
+                    InputColumn::owned_texts(&names),
+                    InputColumn::shared(&shared),
+                    InputColumn::units(rows),
+                ],
+            ];
+            for columns in &layouts {
+                let expected = run(&plan, columns, Vec::new(), rows, false);
+                let found = run(&plan, columns, Vec::new(), rows, true);
+                assert_eq!(found.1, expected.1, "{rows} rows from bit {offset}");
+                for (row, (found, expected)) in found.0.iter().zip(&expected.0).enumerate() {
+                    let is_same = found.iter().zip(expected).all(|(a, b)| a.same(b));
+                    assert!(is_same, "row {row} of {rows} from bit {offset}: {found:?} for {expected:?}");
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Made {
+    twice: Optional<f64>,
+    between: u16,
+    holds: u8,
+    more: Optional<i32>,
+}
+
+#[test]
+fn outputs_go_to_fields_of_structs() {
+    let plan =
+        plan_of("input x: f64; input n: i32?; output a = where(x > 0.0, x * 2.0); output b = n + 1; output c = n > 2");
+    for rows in [1, 64, 1500] {
+        let x: Vec<f64> = (0..rows).map(|row| row as f64 - 10.0).collect();
+        let n: Vec<i32> = (0..rows as i32).map(|row| row % 7).collect();
+        let empty = Made { twice: Optional::missing(), between: 77, holds: 3, more: Optional::missing() };
+        let mut made = vec![empty; rows];
+        let (first, stride): (*mut u8, _) = (made.as_mut_ptr().cast(), size_of::<Made>() as isize);
+        let field = |scalar, offset: usize, presence: isize| {
+            // SAFETY: COLUMNS: these are the fields of the structs.
+            Some(unsafe { ColumnMut::strided(scalar, first.add(offset), stride, Some(presence), rows) })
+        };
+        let columns = vec![
+            field(Scalar::Float64, offset_of!(Made, twice) + 8, -8),
+            field(Scalar::Int32, offset_of!(Made, more) + 4, -4),
+            field(Scalar::Unit, offset_of!(Made, holds), 0),
+        ];
+        run(&plan, &[InputColumn::values(&x), InputColumn::values(&n)], columns, rows, true);
+        for (row, made) in made.iter().enumerate() {
+            assert_eq!(made.twice.get(), (x[row] > 0.0).then_some(2.0 * x[row]));
+            assert_eq!((made.more.get(), made.holds), (Some(n[row] + 1), u8::from(n[row] > 2)));
+            assert_eq!(made.between, 77, "memory between fields is left alone");
+        }
+    }
+}
+
+#[test]
+fn bits_of_the_caller_are_set_and_no_others() {
+    let plan = plan_of("input x: f64; output p = x > 3.0; output q = where(x > 9.0, x)");
+    for rows in [0, 1, 64, 65, 129, 1100] {
+        let x: Vec<f64> = (0..rows).map(|row| (row * 7 % 13) as f64).collect();
+        let mut masks = vec![0xFF_u8; rows / 8 + 1];
+        let (mut q, mut present) = (vec![1.0; rows], vec![0xFF_u8; rows / 8 + 2]);
+        let columns = vec![
+            Some(ColumnMut::units(rows).present(BitmapMut::new(&mut masks, 0, rows).expect("enough"))),
+            Some(ColumnMut::values(&mut q).present(BitmapMut::new(&mut present, 3, rows).expect("enough"))),
+        ];
+        run(&plan, &[InputColumn::values(&x)], columns, rows, true);
+        for (row, x) in x.iter().enumerate() {
+            assert_eq!(masks[row / 8] >> (row % 8) & 1 != 0, *x > 3.0);
+            let bit = row + 3;
+            assert_eq!(present[bit / 8] >> (bit % 8) & 1 != 0, *x > 9.0);
+            assert!(*x <= 9.0 || q[row] == *x);
+        }
+        assert_eq!(masks[rows / 8] >> (rows % 8), 0xFF >> (rows % 8), "{rows}");
+    }
+}
