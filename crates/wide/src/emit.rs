@@ -1,0 +1,323 @@
+//! Writing a program's instructions: operands are brought to where an instruction wants them, its result is put over an operand
+//! that is not needed any more where the instruction has it so.
+
+use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
+use crate::isa::Isa;
+use crate::program::{Class, Kind, Op, Program, Value};
+use crate::rare::Site;
+use crate::registers::{ARRAYS, BYTE, PORTS, Registers, Waiting, bit_memory, row_memory};
+use cembra_runtime::RuntimeFn;
+
+/// The vector register of AVX2 that says what failed.
+pub(crate) const FAILED: u8 = 15;
+
+/// `C ? B : A` of three operands, and with the first two in the other order.
+const MERGE: [u8; 2] = [0xD8, 0xE4];
+
+/// Writes one program.
+pub(crate) struct Emission<'a> {
+    pub(crate) asm: &'a mut Assembler,
+    pub(crate) registers: &'a mut Registers,
+    pub(crate) program: &'a Program,
+    pub(crate) isa: Isa,
+    /// The calls of functions for single lanes.
+    pub(crate) sites: &'a mut Vec<Site>,
+    pub(crate) waiting: &'a mut Vec<Waiting>,
+    /// Where half a byte of each mask that is an output waits for the other.
+    pub(crate) halves: u32,
+    /// The most bytes that code may take.
+    pub(crate) most: usize,
+}
+
+impl Emission<'_> {
+    /// Writes all instructions; false if they would be too many bytes.
+    pub(crate) fn play(&mut self) -> bool {
+        // The jump over the current stretch, and how many sites there were before it.
+        let mut over: Option<(Label, usize)> = None;
+        for (at, op) in self.program.ops.iter().enumerate() {
+            self.registers.next_instruction();
+            match op.kind {
+                Kind::Plain(code) => self.plain(at, op, code),
+                Kind::Fma => self.fma(at, op),
+                Kind::Merge => self.merge(at, op),
+                Kind::Store(port) => self.store(at, op, port),
+                Kind::StoreMask(port) => self.store_mask(at, op, port),
+                Kind::Fault => self.fault(at, op),
+                Kind::Rare(function) => self.rare(at, op, function),
+                Kind::Begin => {
+                    let mask = self.fetch(op.mask);
+                    self.used(at, op);
+                    self.registers.begin_stretch(at, self.asm.position());
+                    self.test(mask, op.mask);
+                    over = Some((self.asm.jump_if(Condition::Equal), self.sites.len()));
+                }
+                Kind::End => {
+                    let (position, bytes) = self.registers.end_stretch(self.asm, self.program);
+                    if let Some((Label(jump), sites)) = over.take() {
+                        self.asm.bind(Label(jump + bytes), self.asm.position());
+                        debug_assert!(jump >= position, "the jump is a part of its stretch");
+                        for site in &mut self.sites[sites..] {
+                            site.jump.0 += bytes;
+                            site.back += bytes;
+                        }
+                    }
+                }
+            }
+            self.registers.made(op, self.program);
+            if self.asm.position() > self.most {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn prefix(&self) -> Prefix {
+        self.registers.prefix()
+    }
+
+    fn fetch(&mut self, value: Value) -> u8 {
+        self.registers.fetch(self.asm, value, self.program)
+    }
+
+    fn used(&mut self, at: usize, op: &Op) {
+        self.registers.used(at, op, self.program);
+    }
+
+    fn in_memory(&self, at: usize, value: Value, code: Code, op: &Op) -> bool {
+        self.registers.in_memory(at, value, code, op, self.program)
+    }
+
+    fn memory(&mut self, value: Value) -> Rm {
+        self.registers.memory(self.asm, value, self.program)
+    }
+
+    fn define(&mut self, op: &Op) -> u8 {
+        self.registers.define(self.asm, op.result, self.program)
+    }
+
+    fn write(&mut self, op: &Op, code: Code, operands: Operands) {
+        self.asm.vector(self.prefix(), code, op.length, operands);
+    }
+
+    /// Sets the flag of zero if a mask holds in no lane.
+    fn test(&mut self, register: u8, mask: Value) {
+        let info = self.program.info(mask);
+        if info.class == Class::Mask {
+            let code = if self.program.rows == 8 { Code::MaskTest8 } else { Code::MaskTest16 };
+            self.asm.vector(Prefix::Vex, code, Length::X, Operands::new(register, 0, Rm::Register(register)));
+        } else {
+            self.lanes(register, mask, Gpr::Rax);
+            self.asm.test_eax();
+        }
+    }
+
+    /// The lanes in which a mask holds, as bits of a general register.
+    pub(crate) fn lanes(&mut self, register: u8, mask: Value, to: Gpr) {
+        let info = self.program.info(mask);
+        let (code, length) = match (info.class, info.element) {
+            (Class::Mask, _) => (Code::IntegerFromMask, Length::X),
+            (Class::Vector, 8) => (Code::SignsOf64, info.length),
+            (Class::Vector, _) => (Code::SignsOf32, info.length),
+        };
+        self.asm.vector(Prefix::Vex, code, length, Operands::new(to as u8, 0, Rm::Register(register)));
+    }
+
+    fn plain(&mut self, at: usize, op: &Op, code: Code) {
+        let form = code.form();
+        let [mut a, mut b, c, _] = op.operands;
+        if form.shape == Shape::Mr {
+            let from = self.fetch(a);
+            self.used(at, op);
+            let to = self.define(op);
+            self.write(op, code, Operands::new(from, 0, Rm::Register(to)));
+            if form.immediate {
+                self.asm.byte(op.immediate);
+            }
+        } else {
+            let read = |this: &Self, value: Value| {
+                this.registers.register(value).is_none() && this.in_memory(at, value, code, op)
+            };
+            if form.commutes && a != b && read(self, a) && !read(self, b) {
+                (a, b) = (b, a);
+            }
+            let reads = b != a && b != c && read(self, b);
+            let first = if a.is_some() { self.fetch(a) } else { 0 };
+            let rm = if reads { Rm::Register(0) } else { Rm::Register(self.fetch(b)) };
+            let third = if c.is_some() { self.fetch(c) } else { 0 };
+            let mask = if op.mask.is_some() { self.fetch(op.mask) } else { 0 };
+            let rm = if reads { self.memory(b) } else { rm };
+            self.used(at, op);
+            let result = self.define(op);
+            self.write(op, code, Operands { result, first, rm, mask, zeroing: op.zeroing });
+            if form.immediate {
+                self.asm.byte(if c.is_some() { third << 4 } else { op.immediate });
+            }
+        }
+    }
+
+    fn fma(&mut self, at: usize, op: &Op) {
+        let [a, b, c, _] = op.operands;
+        let double = self.program.info(a).element == 8;
+        let pick = |codes: [Code; 2]| codes[usize::from(double)];
+        let by_132 = pick([Code::Fma132x32, Code::Fma132x64]);
+        let by_213 = pick([Code::Fma213x32, Code::Fma213x64]);
+        let by_231 = pick([Code::Fma231x32, Code::Fma231x64]);
+        let reads = |this: &Self, value: Value, others: [Value; 2]| {
+            !others.contains(&value)
+                && this.registers.register(value).is_none()
+                && this.in_memory(at, value, by_231, op)
+        };
+        let (code, tie, first, last) = if reads(self, c, [a, b]) {
+            // a * b + memory
+            let [tie, other] = self.preferred(at, op, [a, b]);
+            (by_213, tie, other, c)
+        } else if reads(self, b, [a, c]) {
+            let [tie, other] = self.preferred(at, op, [c, a]);
+            (if tie == c { by_231 } else { by_132 }, tie, other, b)
+        } else if reads(self, a, [b, c]) {
+            let [tie, other] = self.preferred(at, op, [c, b]);
+            (if tie == c { by_231 } else { by_132 }, tie, other, a)
+        } else if self.can_overwrite(at, op, c) {
+            (by_231, c, a, b)
+        } else if self.can_overwrite(at, op, a) {
+            (by_213, a, b, c)
+        } else if self.can_overwrite(at, op, b) {
+            (by_213, b, a, c)
+        } else {
+            (by_231, c, a, b)
+        };
+        let in_memory = ![tie, first].contains(&last) && reads(self, last, [tie, first]);
+        self.overwriting(at, op, code, [tie, first, last], in_memory);
+    }
+
+    /// Two operands, first the one that may be overwritten.
+    fn preferred(&self, at: usize, op: &Op, [a, b]: [Value; 2]) -> [Value; 2] {
+        if !self.can_overwrite(at, op, a) && self.can_overwrite(at, op, b) { [b, a] } else { [a, b] }
+    }
+
+    fn can_overwrite(&self, at: usize, op: &Op, value: Value) -> bool {
+        self.registers.can_overwrite(at, value, op, self.program)
+    }
+
+    fn merge(&mut self, at: usize, op: &Op) {
+        let [a, b, c, _] = op.operands;
+        let code = if self.program.info(a).element == 8 { Code::Ternary64 } else { Code::Ternary32 };
+        let [tie, other] = self.preferred(at, op, [a, b]);
+        let in_memory = c != a && c != b && self.registers.register(c).is_none() && self.in_memory(at, c, code, op);
+        self.overwriting(at, op, code, [tie, other, c], in_memory);
+        self.asm.byte(MERGE[usize::from(tie != a)]);
+    }
+
+    /// An instruction that overwrites its first operand.
+    fn overwriting(&mut self, at: usize, op: &Op, code: Code, [tie, first, last]: [Value; 3], in_memory: bool) {
+        let overwrites = self.can_overwrite(at, op, tie);
+        let tied = self.fetch(tie);
+        let other = self.fetch(first);
+        let rm = if in_memory { Rm::Register(0) } else { Rm::Register(self.fetch(last)) };
+        let result = if overwrites {
+            self.registers.rename(tie, op.result, self.program)
+        } else {
+            let result = self.define(op);
+            let copied = Operands::new(result, 0, Rm::Register(tied));
+            self.write(op, Code::Move, copied);
+            result
+        };
+        let rm = if in_memory { self.memory(last) } else { rm };
+        self.used(at, op);
+        self.write(op, code, Operands::new(result, other, rm));
+    }
+
+    fn store(&mut self, at: usize, op: &Op, port: u32) {
+        let value = op.operands[0];
+        let register = self.fetch(value);
+        self.used(at, op);
+        let rows = u32::from(op.step) * self.program.rows;
+        let element = self.program.info(value).element;
+        let to = row_memory(self.asm, port, element, rows);
+        self.write(op, Code::Store32, Operands::new(register, 0, Rm::Memory(to)));
+    }
+
+    fn store_mask(&mut self, at: usize, op: &Op, port: u32) {
+        let register = self.fetch(op.mask);
+        self.used(at, op);
+        let rows = u32::from(op.step) * self.program.rows;
+        if self.isa == Isa::Avx512 {
+            let code = if self.program.rows == 8 { Code::MaskStore8 } else { Code::MaskStore16 };
+            let to = bit_memory(self.asm, port, rows);
+            let operands = Operands::new(register, 0, Rm::Memory(to));
+            return self.asm.vector(Prefix::Vex, code, Length::X, operands);
+        }
+        self.lanes(register, op.mask, Gpr::Rax);
+        if self.program.rows == 4 {
+            let half = self.half(port);
+            if op.step.is_multiple_of(2) {
+                return self.asm.store_al(half);
+            }
+            self.asm.shift_eax(4);
+            self.asm.or_al(half);
+        }
+        let to = self.bits_beside_rax(port, rows);
+        self.asm.store_al(to);
+    }
+
+    /// Where the lower half of a byte of an output waits for the upper.
+    fn half(&self, port: u32) -> Memory {
+        self.registers.slot(Class::Mask, self.halves + port)
+    }
+
+    /// Bits of a port, of which `rax` has what goes there.
+    fn bits_beside_rax(&mut self, port: u32, rows: u32) -> Memory {
+        if PORTS.get(port as usize).is_some() {
+            return bit_memory(self.asm, port, rows);
+        }
+        self.asm.load(Gpr::R11, Memory::at(ARRAYS, 8 * port.cast_signed()));
+        Memory { base: Gpr::R11, index: Some((BYTE, 0)), offset: (rows / 8).cast_signed() }
+    }
+
+    fn fault(&mut self, at: usize, op: &Op) {
+        let register = self.fetch(op.mask);
+        self.used(at, op);
+        if self.isa == Isa::Avx512 {
+            let code = if self.program.rows == 8 { Code::MaskOr8 } else { Code::MaskOr16 };
+            let operands = Operands::new(0, 0, Rm::Register(register));
+            return self.asm.vector(Prefix::Vex, code, Length::Y, operands);
+        }
+        let operands = Operands::new(FAILED, FAILED, Rm::Register(register));
+        self.asm.vector(Prefix::Vex, Code::OrVector, Length::Y, operands);
+    }
+
+    fn rare(&mut self, at: usize, op: &Op, function: RuntimeFn) {
+        let otherwise = op.operands[0];
+        let mask = self.fetch(op.mask);
+        let otherwise_in = self.fetch(otherwise);
+        let mut arguments = [0; 3];
+        for (place, argument) in arguments.iter_mut().zip(&op.operands[1..]) {
+            if argument.is_some() {
+                *place = self.fetch(*argument);
+            }
+        }
+        let result = if self.registers.dies(at, otherwise, op) {
+            self.registers.rename(otherwise, op.result, self.program)
+        } else {
+            let result = self.define(op);
+            self.write(op, Code::Move, Operands::new(result, 0, Rm::Register(otherwise_in)));
+            result
+        };
+        self.used(at, op);
+        self.test(mask, op.mask);
+        let jump = self.asm.jump_if(Condition::NotEqual);
+        let back = self.asm.position();
+        let first = self.waiting.len();
+        self.registers.waiting(op.result, self.program, self.waiting);
+        self.sites.push(Site {
+            jump,
+            back,
+            function,
+            mask: (mask, *self.program.info(op.mask)),
+            arguments,
+            result: (result, self.program.info(op.result).length),
+            waiting: first..self.waiting.len(),
+            rows: self.program.rows,
+        });
+    }
+}

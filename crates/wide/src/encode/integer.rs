@@ -1,0 +1,245 @@
+//! Instructions on general registers: what counts rows, holds addresses, jumps and calls.
+
+use super::{Assembler, Memory, Rm};
+
+/// A general register of 64 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Gpr {
+    Rax,
+    Rcx,
+    Rdx,
+    Rbx,
+    Rsp,
+    Rbp,
+    Rsi,
+    Rdi,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+}
+
+/// When a jump is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Condition {
+    Below = 2,
+    AboveOrEqual = 3,
+    Equal = 4,
+    NotEqual = 5,
+    BelowOrEqual = 6,
+    Above = 7,
+}
+
+/// Where the four bytes of a distance are that is still to be filled in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Label(pub(crate) usize);
+
+impl Assembler {
+    /// Where the next instruction goes.
+    pub(crate) fn position(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn with_rex(&mut self, wide: bool, reg: u8, rm: Rm, opcode: &[u8]) {
+        let (b, x) = match rm {
+            Rm::Register(r) => (r >> 3, 0),
+            Rm::Memory(m) | Rm::Broadcast(m) => (m.base as u8 >> 3, m.index.map_or(0, |(r, _)| r as u8 >> 3)),
+        };
+        let rex = 0x40 | u8::from(wide) << 3 | (reg >> 3) << 2 | x << 1 | b;
+        if rex != 0x40 {
+            self.bytes.push(rex);
+        }
+        self.bytes.extend_from_slice(opcode);
+        self.rm(reg & 7, rm, 1);
+    }
+
+    pub(crate) fn push(&mut self, r: Gpr) {
+        if r as u8 >= 8 {
+            self.bytes.push(0x41);
+        }
+        self.bytes.push(0x50 | r as u8 & 7);
+    }
+
+    pub(crate) fn pop(&mut self, r: Gpr) {
+        if r as u8 >= 8 {
+            self.bytes.push(0x41);
+        }
+        self.bytes.push(0x58 | r as u8 & 7);
+    }
+
+    /// `to = from`.
+    pub(crate) fn copy(&mut self, to: Gpr, from: Gpr) {
+        self.with_rex(true, from as u8, Rm::Register(to as u8), &[0x89]);
+    }
+
+    /// Loads 64 bits.
+    pub(crate) fn load(&mut self, to: Gpr, from: Memory) {
+        self.with_rex(true, to as u8, Rm::Memory(from), &[0x8B]);
+    }
+
+    /// Loads a byte, zeros above it.
+    pub(crate) fn load_byte(&mut self, to: Gpr, from: Memory) {
+        self.with_rex(false, to as u8, Rm::Memory(from), &[0x0F, 0xB6]);
+    }
+
+    /// Stores the low byte of `rax`.
+    pub(crate) fn store_al(&mut self, to: Memory) {
+        self.with_rex(false, 0, Rm::Memory(to), &[0x88]);
+    }
+
+    /// `al |= memory`.
+    pub(crate) fn or_al(&mut self, from: Memory) {
+        self.with_rex(false, 0, Rm::Memory(from), &[0x0A]);
+    }
+
+    /// `eax <<= by`.
+    pub(crate) fn shift_eax(&mut self, by: u8) {
+        self.bytes.extend_from_slice(&[0xC1, 0xE0, by]);
+    }
+
+    /// `eax = -eax`.
+    pub(crate) fn negate_eax(&mut self) {
+        self.bytes.extend_from_slice(&[0xF7, 0xD8]);
+    }
+
+    /// Sets the flags of `eax & eax`.
+    pub(crate) fn test_eax(&mut self) {
+        self.bytes.extend_from_slice(&[0x85, 0xC0]);
+    }
+
+    /// `eax = 1` if the last result was not zero, else 0.
+    pub(crate) fn set_not_zero(&mut self) {
+        self.bytes.extend_from_slice(&[0x0F, 0x95, 0xC0, 0x0F, 0xB6, 0xC0]);
+    }
+
+    /// The address of a place.
+    pub(crate) fn address(&mut self, to: Gpr, of: Memory) {
+        self.with_rex(true, to as u8, Rm::Memory(of), &[0x8D]);
+    }
+
+    /// The address of a place in the code.
+    pub(crate) fn address_of_label(&mut self, to: Gpr) -> Label {
+        self.bytes.extend_from_slice(&[0x48 | (to as u8 >> 3) << 2, 0x8D, 5 | (to as u8 & 7) << 3, 0, 0, 0, 0]);
+        Label(self.position() - 4)
+    }
+
+    /// `r += by`.
+    pub(crate) fn add(&mut self, r: Gpr, by: i32) {
+        self.immediate(r, 0, by);
+    }
+
+    /// `r &= with`, sign-extended.
+    pub(crate) fn and(&mut self, r: Gpr, with: i32) {
+        self.immediate(r, 4, with);
+    }
+
+    fn immediate(&mut self, r: Gpr, operation: u8, value: i32) {
+        match i8::try_from(value) {
+            Ok(short) => {
+                self.with_rex(true, operation, Rm::Register(r as u8), &[0x83]);
+                self.bytes.push(short.cast_unsigned());
+            }
+            Err(_) => {
+                self.with_rex(true, operation, Rm::Register(r as u8), &[0x81]);
+                self.bytes.extend_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+
+    /// `rsp -= ` something of four bytes that is still to be filled in.
+    pub(crate) fn take_stack(&mut self) -> Label {
+        self.bytes.extend_from_slice(&[0x48, 0x81, 0xEC, 0, 0, 0, 0]);
+        Label(self.position() - 4)
+    }
+
+    /// Touches the memory at a place without changing it.
+    pub(crate) fn touch(&mut self, at: Memory) {
+        self.with_rex(true, 1, Rm::Memory(at), &[0x83]);
+        self.bytes.push(0);
+    }
+
+    /// `r = 0`.
+    pub(crate) fn clear(&mut self, r: Gpr) {
+        self.with_rex(false, r as u8, Rm::Register(r as u8), &[0x31]);
+    }
+
+    /// `r = value`, of 32 bits.
+    pub(crate) fn set(&mut self, r: Gpr, value: u32) {
+        if r as u8 >= 8 {
+            self.bytes.push(0x41);
+        }
+        self.bytes.push(0xB8 | r as u8 & 7);
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// `r = value`, of 64 bits.
+    pub(crate) fn set_wide(&mut self, r: Gpr, value: u64) {
+        self.bytes.extend_from_slice(&[0x48 | r as u8 >> 3, 0xB8 | r as u8 & 7]);
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Sets the flags of `a - b`.
+    pub(crate) fn compare(&mut self, a: Gpr, b: Gpr) {
+        self.with_rex(true, b as u8, Rm::Register(a as u8), &[0x39]);
+    }
+
+    pub(crate) fn jump_if(&mut self, condition: Condition) -> Label {
+        self.bytes.extend_from_slice(&[0x0F, 0x80 | condition as u8, 0, 0, 0, 0]);
+        Label(self.position() - 4)
+    }
+
+    pub(crate) fn jump(&mut self) -> Label {
+        self.bytes.extend_from_slice(&[0xE9, 0, 0, 0, 0]);
+        Label(self.position() - 4)
+    }
+
+    pub(crate) fn call(&mut self, r: Gpr) {
+        self.with_rex(false, 2, Rm::Register(r as u8), &[0xFF]);
+    }
+
+    pub(crate) fn zero_upper(&mut self) {
+        self.bytes.extend_from_slice(&[0xC5, 0xF8, 0x77]);
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.bytes.push(0xC3);
+    }
+
+    /// Fills in a distance: to a position of the code from behind its four bytes.
+    pub(crate) fn bind(&mut self, label: Label, target: usize) {
+        let distance = target as i64 - (label.0 as i64 + 4);
+        self.fill(label, distance as u32);
+    }
+
+    /// Fills in four bytes.
+    pub(crate) fn fill(&mut self, label: Label, value: u32) {
+        self.bytes[label.0..label.0 + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Fills up to a multiple of a power of two with instructions that do nothing.
+    pub(crate) fn align(&mut self, to: usize) {
+        const NOTHING: [&[u8]; 9] = [
+            &[0x90],
+            &[0x66, 0x90],
+            &[0x0F, 0x1F, 0],
+            &[0x0F, 0x1F, 0x40, 0],
+            &[0x0F, 0x1F, 0x44, 0, 0],
+            &[0x66, 0x0F, 0x1F, 0x44, 0, 0],
+            &[0x0F, 0x1F, 0x80, 0, 0, 0, 0],
+            &[0x0F, 0x1F, 0x84, 0, 0, 0, 0, 0],
+            &[0x66, 0x0F, 0x1F, 0x84, 0, 0, 0, 0, 0],
+        ];
+        let mut missing = self.position().next_multiple_of(to) - self.position();
+        while missing > 0 {
+            let length = missing.min(NOTHING.len());
+            self.bytes.extend_from_slice(NOTHING[length - 1]);
+            missing -= length;
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Machine code of x86-64, byte by byte: the vector and mask instructions of the table with EVEX and VEX prefixes, and the few
+//! others that a loop is held together with. Nothing here chooses an instruction or a register.
+
+mod integer;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use integer::{Condition, Gpr, Label};
+pub(crate) use table::{Code, Shape, Tuple};
+
+/// The length of a vector.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Length {
+    /// 128 bits, `xmm`.
+    X,
+    /// 256 bits, `ymm`.
+    Y,
+    /// 512 bits, `zmm`.
+    Z,
+}
+
+impl Length {
+    /// In bytes.
+    pub(crate) const fn bytes(self) -> u32 {
+        16 << self as u8
+    }
+
+    /// The shortest vector with so many bytes.
+    pub(crate) const fn of_bytes(bytes: u32) -> Length {
+        match bytes {
+            0..=16 => Length::X,
+            17..=32 => Length::Y,
+            _ => Length::Z,
+        }
+    }
+}
+
+/// A place in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Memory {
+    pub(crate) base: Gpr,
+    /// A register, and what it is multiplied by as a power of two.
+    pub(crate) index: Option<(Gpr, u8)>,
+    pub(crate) offset: i32,
+}
+
+impl Memory {
+    pub(crate) const fn at(base: Gpr, offset: i32) -> Memory {
+        Memory { base, index: None, offset }
+    }
+}
+
+/// The operand that may be in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rm {
+    /// A register.
+    Register(u8),
+    /// As much memory as the instruction takes.
+    Memory(Memory),
+    /// One element of memory for all lanes.
+    Broadcast(Memory),
+}
+
+/// Which prefix vector instructions get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Prefix {
+    Evex,
+    Vex,
+}
+
+/// The registers of an instruction; which of them there are, its shape says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operands {
+    /// The result (a store's operand).
+    pub(crate) result: u8,
+    /// The operand that is always in a register.
+    pub(crate) first: u8,
+    pub(crate) rm: Rm,
+    /// The mask register that restricts the instruction; 0 for none.
+    pub(crate) mask: u8,
+    /// True if the lanes where the mask does not hold become zero.
+    pub(crate) zeroing: bool,
+}
+
+impl Operands {
+    pub(crate) const fn new(result: u8, first: u8, rm: Rm) -> Operands {
+        Operands { result, first, rm, mask: 0, zeroing: false }
+    }
+}
+
+/// Code that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Assembler {
+    /// Writes an instruction of the table; one with an immediate wants [`Assembler::byte`] after it.
+    pub(crate) fn vector(&mut self, prefix: Prefix, code: Code, length: Length, operands: Operands) {
+        let form = code.form();
+        let Operands { result, first, rm, mask, zeroing } = operands;
+        let (reg, vvvv) = match form.shape {
+            Shape::Rvm => (result, first),
+            Shape::Rm | Shape::Mr => (result, 0),
+            Shape::Vm(more) => (more, result),
+        };
+        match (prefix, form.evex, form.vex) {
+            (Prefix::Evex, Some(w), _) => {
+                debug_assert!(form.lengths >> length as u8 & 1 == 1, "{code:?} {length:?}");
+                let (b, x) = match rm {
+                    Rm::Register(r) => (r >> 3 & 1, r >> 4 & 1),
+                    Rm::Memory(m) | Rm::Broadcast(m) => (m.base as u8 >> 3, m.index.map_or(0, |(r, _)| r as u8 >> 3)),
+                };
+                let broadcasts = u8::from(matches!(rm, Rm::Broadcast(_)));
+                self.bytes.extend_from_slice(&[
+                    0x62,
+                    (!reg >> 3 & 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | (!reg >> 4 & 1) << 4 | form.map,
+                    u8::from(w) << 7 | (!vvvv & 15) << 3 | 4 | form.prefix,
+                    u8::from(zeroing) << 7 | (length as u8) << 5 | broadcasts << 4 | (!vvvv >> 4 & 1) << 3 | mask,
+                    form.opcode,
+                ]);
+                let whole = length.bytes();
+                let scale = match (form.tuple, rm) {
+                    (Tuple::Full(element) | Tuple::Half(element), Rm::Broadcast(_)) => u32::from(element),
+                    (Tuple::Full(_) | Tuple::Whole, _) => whole,
+                    (Tuple::Half(_) | Tuple::HalfWhole, _) => whole / 2,
+                    (Tuple::Scalar(element), _) => u32::from(element),
+                    (Tuple::None, _) => 1,
+                };
+                self.rm(reg & 7, rm, scale);
+            }
+            (_, _, Some(w)) => {
+                debug_assert!(mask == 0 && (form.evex.is_none() || prefix == Prefix::Vex), "{code:?}");
+                debug_assert!(reg < 16 && vvvv < 16, "{code:?}");
+                let (b, x) = match rm {
+                    Rm::Register(r) => (r >> 3 & 1, 0),
+                    Rm::Memory(m) | Rm::Broadcast(m) => (m.base as u8 >> 3, m.index.map_or(0, |(r, _)| r as u8 >> 3)),
+                };
+                let r = !reg >> 3 & 1;
+                let rest = (!vvvv & 15) << 3 | u8::from(length == Length::Y) << 2 | form.prefix;
+                if b == 0 && x == 0 && !w && form.map == 1 {
+                    self.bytes.extend_from_slice(&[0xC5, r << 7 | rest]);
+                } else {
+                    let second = r << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | form.map;
+                    self.bytes.extend_from_slice(&[0xC4, second, u8::from(w) << 7 | rest]);
+                }
+                self.bytes.push(form.opcode);
+                self.rm(reg & 7, rm, 1);
+            }
+            _ => debug_assert!(false, "{code:?} has no {prefix:?} form"),
+        }
+    }
+
+    /// Writes an immediate byte.
+    pub(crate) fn byte(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
+    /// Writes the operands `reg` and `rm`; displacements of a byte count in units of `scale`.
+    fn rm(&mut self, reg: u8, rm: Rm, scale: u32) {
+        let reg = reg << 3;
+        let memory = match rm {
+            Rm::Register(r) => return self.bytes.push(0xC0 | reg | r & 7),
+            Rm::Memory(memory) | Rm::Broadcast(memory) => memory,
+        };
+        let base = memory.base as u8 & 7;
+        let scale = scale.cast_signed();
+        let short = (memory.offset % scale == 0).then(|| i8::try_from(memory.offset / scale).ok()).flatten();
+        let mode = match short {
+            Some(0) if base != 5 => 0,
+            Some(_) => 0x40,
+            None => 0x80,
+        };
+        match memory.index {
+            Some((index, by)) => {
+                self.bytes.extend_from_slice(&[mode | reg | 4, by << 6 | (index as u8 & 7) << 3 | base]);
+            }
+            None if base == 4 => self.bytes.extend_from_slice(&[mode | reg | 4, 0x24]),
+            None => self.bytes.push(mode | reg | base),
+        }
+        match short {
+            Some(_) if mode == 0 => {}
+            Some(short) => self.bytes.push(short.cast_unsigned()),
+            None => self.bytes.extend_from_slice(&memory.offset.to_le_bytes()),
+        }
+    }
+}

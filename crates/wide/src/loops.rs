@@ -1,0 +1,273 @@
+//! Loops: a program's instructions with what walks the rows around them, whole steps only, and the memory they run in. What is left
+//! behind the last whole step is for `tail`.
+
+use crate::emit::{Emission, FAILED};
+use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
+use crate::error::Reason;
+use crate::isa::Isa;
+use crate::program::{Class, Home, Kind, Preset, Program};
+use crate::rare::{Calls, STACK, Site};
+use crate::registers::{ARRAYS, BYTE, POOL, PORTS, ROW, Registers, Waiting, port_base};
+use crate::select::Selection;
+use crate::wide::Limits;
+use cembra_tape::{Port, Tape};
+
+/// The row that the loop ends before.
+const END: Gpr = Gpr::R12;
+
+/// What code saves of its caller's, below the frame pointer.
+const SAVED: [Gpr; 5] = [Gpr::Rbx, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
+
+/// The size of the pages that the operating system adds to a stack one by one.
+const PAGE: u32 = 4096;
+
+/// A loop of at most so many instructions is worth more than one step in each iteration.
+const SHORT: usize = 12;
+
+/// And that many steps then.
+const STEPS: u8 = 4;
+
+/// What a thread keeps from one compilation to the next.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    selection: Selection,
+    program: Program,
+    single: Program,
+    registers: Registers,
+    asm: Assembler,
+    sites: Vec<Site>,
+    waiting: Vec<Waiting>,
+}
+
+/// Code that was made.
+pub(crate) struct Made<'a> {
+    pub(crate) code: &'a [u8],
+    /// Where it is entered.
+    pub(crate) entry: usize,
+    /// How much of it is instructions; behind them are constants.
+    pub(crate) instructions: usize,
+    /// It takes rows in multiples of so many.
+    pub(crate) rows: u32,
+}
+
+impl Workspace {
+    pub(crate) fn new() -> Workspace {
+        Workspace {
+            selection: Selection::default(),
+            program: Program::default(),
+            single: Program::default(),
+            registers: Registers::new(),
+            asm: Assembler::default(),
+            sites: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// How many instructions it has memory for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.program.ops.capacity()
+    }
+
+    /// True if an instruction of the tape whose code was made is played.
+    pub(crate) fn is_played(&self, at: usize) -> bool {
+        self.selection.is_played(at)
+    }
+
+    /// Makes the code of a loop.
+    ///
+    /// # Errors
+    /// An instruction cannot be played, or a limit is exceeded.
+    pub(crate) fn make(&mut self, tape: &Tape, inputs: &[Port], isa: Isa, limits: &Limits) -> Result<Made<'_>, Reason> {
+        let rows = self.selection.look(tape, isa)?;
+        // Bits come in bytes: four rows alone would be half of one.
+        let pairs = if rows == 4 { 2 } else { 1 };
+        self.selection.choose(tape, inputs, isa, (rows, pairs), &mut self.program);
+        let short = self.program.ops.len() <= SHORT * usize::from(pairs) && pairs == 1;
+        if short {
+            std::mem::swap(&mut self.program, &mut self.single);
+            self.selection.choose(tape, inputs, isa, (rows, STEPS), &mut self.program);
+        }
+        self.asm.bytes.clear();
+        self.sites.clear();
+        self.waiting.clear();
+        self.registers.clear(isa);
+        let ports = inputs.len() + tape.outputs().len();
+        let entry = self.write(isa, ports, short, limits)?;
+        let instructions = self.asm.position();
+        Ok(Made { code: self.finish(entry.1, limits)?, entry: entry.0, instructions, rows: rows * u32::from(pairs) })
+    }
+
+    /// Writes all instructions. The result is where the code is entered, and what is to be the address of the constants.
+    fn write(&mut self, isa: Isa, ports: usize, short: bool, limits: &Limits) -> Result<(usize, Label), Reason> {
+        let Workspace { program, single, registers, asm, sites, waiting, .. } = self;
+        let presets = program.presets.len() as u32;
+        // Slots that are filled before the loop are the first, by number.
+        registers.reserve(if isa == Isa::Avx512 { Class::Mask } else { Class::Vector }, presets);
+        let halves = registers.reserve(Class::Mask, if program.rows == 4 { ports as u32 } else { 0 });
+        let walks_bits = uses_bits(program);
+        let mut body = |program: &Program, asm: &mut Assembler, first: bool, registers: &mut Registers| {
+            registers.begin(program, first);
+            let most = limits.code_bytes;
+            let mut emission = Emission { asm, registers, program, isa, sites, waiting, halves, most };
+            if !emission.play() {
+                return Err(Reason::Code(limits.code_bytes));
+            }
+            let rows = program.rows * u32::from(program.steps);
+            asm.add(ROW, rows.cast_signed());
+            if walks_bits {
+                asm.add(BYTE, (rows / 8).cast_signed());
+            }
+            Ok(())
+        };
+        if short {
+            let rows = (program.rows * u32::from(program.steps)).cast_signed();
+            let next = Memory::at(ROW, rows);
+            asm.address(Gpr::Rax, next);
+            asm.compare(Gpr::Rax, END);
+            let over = asm.jump_if(Condition::Above);
+            asm.align(32);
+            let top = asm.position();
+            body(program, asm, true, registers)?;
+            asm.address(Gpr::Rax, next);
+            asm.compare(Gpr::Rax, END);
+            let again = asm.jump_if(Condition::BelowOrEqual);
+            asm.bind(again, top);
+            asm.bind(over, asm.position());
+        }
+        asm.compare(ROW, END);
+        let over = asm.jump_if(Condition::AboveOrEqual);
+        asm.align(32);
+        let top = asm.position();
+        body(if short { single } else { program }, asm, !short, registers)?;
+        asm.compare(ROW, END);
+        let again = asm.jump_if(Condition::Below);
+        asm.bind(again, top);
+        asm.bind(over, asm.position());
+        leave(asm, isa, program.faults);
+
+        let vectors = registers.vector_stack();
+        let calls_stack = if sites.is_empty() { 0 } else { STACK };
+        let stack = registers.stack().saturating_add(calls_stack).next_multiple_of(64);
+        if stack as usize > limits.stack_bytes {
+            return Err(Reason::Stack(limits.stack_bytes));
+        }
+        let calls = Calls { registers, isa, stack: vectors, ports, faults: program.faults, waiting };
+        for site in sites.iter() {
+            calls.write(asm, site);
+            if asm.position() > limits.code_bytes {
+                return Err(Reason::Code(limits.code_bytes));
+            }
+        }
+        asm.align(16);
+        let entry = asm.position();
+        let pool = enter(asm, registers, program, isa, (ports, stack));
+        let back = asm.jump();
+        asm.bind(back, 0);
+        Ok((entry, pool))
+    }
+
+    /// Puts the constants behind the code.
+    fn finish(&mut self, pool: Label, limits: &Limits) -> Result<&[u8], Reason> {
+        let Workspace { program, asm, .. } = self;
+        asm.align(64);
+        let constants = asm.position();
+        if constants + 8 * program.pool.len() > limits.code_bytes {
+            return Err(Reason::Code(limits.code_bytes));
+        }
+        asm.bind(pool, constants);
+        for word in &program.pool {
+            asm.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        Ok(&asm.bytes)
+    }
+}
+
+/// True if a program reads or writes bits.
+fn uses_bits(program: &Program) -> bool {
+    program.infos.iter().any(|info| matches!(info.home, Home::Bits(..)))
+        || program.ops.iter().any(|op| matches!(op.kind, Kind::StoreMask(_)))
+}
+
+/// Writes what comes before the loop. The result is what is to be the address of the constants.
+fn enter(
+    asm: &mut Assembler,
+    registers: &Registers,
+    program: &Program,
+    isa: Isa,
+    (ports, stack): (usize, u32),
+) -> Label {
+    asm.push(Gpr::Rbp);
+    asm.copy(Gpr::Rbp, Gpr::Rsp);
+    for register in SAVED {
+        asm.push(register);
+    }
+    asm.and(Gpr::Rsp, -64);
+    if stack > 0 {
+        let taken = asm.take_stack();
+        asm.fill(taken, stack);
+        let mut from = stack;
+        while from > PAGE {
+            from -= PAGE;
+            asm.touch(Memory::at(Gpr::Rsp, from.cast_signed()));
+        }
+        if stack > PAGE {
+            asm.touch(Memory::at(Gpr::Rsp, 0));
+        }
+    }
+    asm.copy(ARRAYS, Gpr::Rdi);
+    asm.copy(END, Gpr::Rsi);
+    let pool = asm.address_of_label(POOL);
+    for (number, register) in PORTS.iter().take(ports).enumerate() {
+        asm.load(*register, Memory::at(ARRAYS, 8 * number as i32));
+    }
+    asm.clear(ROW);
+    asm.clear(BYTE);
+    for (slot, preset) in program.presets.iter().enumerate() {
+        match preset {
+            Preset::Shared(port) => {
+                let base = port_base(asm, *port);
+                asm.load_byte(Gpr::Rax, Memory::at(base, 0));
+            }
+            Preset::Constant(holds) => asm.set(Gpr::Rax, u32::from(*holds)),
+        }
+        asm.negate_eax();
+        let eax = Rm::Register(Gpr::Rax as u8);
+        let class = if isa == Isa::Avx512 {
+            asm.vector(Prefix::Vex, Code::MaskFromInteger, Length::X, Operands::new(1, 0, eax));
+            Class::Mask
+        } else {
+            asm.vector(Prefix::Vex, Code::FromInteger, Length::X, Operands::new(0, 0, eax));
+            asm.vector(Prefix::Vex, Code::Broadcast32, Length::Y, Operands::new(0, 0, Rm::Register(0)));
+            Class::Vector
+        };
+        let to = registers.slot(class, slot as u32);
+        registers.move_slot(asm, class, u8::from(class == Class::Mask), to, true);
+    }
+    for (info, register) in registers.fixed() {
+        registers.load_home(asm, info, program.rows, *register);
+    }
+    if program.faults {
+        let (code, register) = if isa == Isa::Avx512 { (Code::MaskXor16, 0) } else { (Code::XorVector, FAILED) };
+        asm.vector(Prefix::Vex, code, Length::Y, Operands::new(register, register, Rm::Register(register)));
+    }
+    pool
+}
+
+/// Writes the end of the code: it says whether anything failed.
+fn leave(asm: &mut Assembler, isa: Isa, faults: bool) {
+    if !faults {
+        asm.clear(Gpr::Rax);
+    } else if isa == Isa::Avx512 {
+        asm.vector(Prefix::Vex, Code::MaskTest16, Length::X, Operands::new(0, 0, Rm::Register(0)));
+        asm.set_not_zero();
+    } else {
+        asm.vector(Prefix::Vex, Code::SignsOf32, Length::Y, Operands::new(0, 0, Rm::Register(FAILED)));
+    }
+    asm.zero_upper();
+    asm.address(Gpr::Rsp, Memory::at(Gpr::Rbp, -8 * SAVED.len() as i32));
+    for register in SAVED.into_iter().rev() {
+        asm.pop(register);
+    }
+    asm.pop(Gpr::Rbp);
+    asm.leave();
+}

@@ -1,0 +1,139 @@
+//! Machine programs: what a step of a loop does, in machine instructions on values that have no registers yet. A value that can
+//! be had from memory at any time (an input, a constant) says from where; instructions read it there if they can.
+
+use crate::encode::{Code, Length};
+use cembra_runtime::RuntimeFn;
+
+/// A vector or a mask of a step, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Value(pub(crate) u32);
+
+impl Value {
+    /// Stands where there is none.
+    pub(crate) const NONE: Value = Value(u32::MAX);
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) fn is_some(self) -> bool {
+        self != Value::NONE
+    }
+}
+
+/// The registers that a value goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Class {
+    Vector,
+    Mask,
+}
+
+/// Where a value can be had from at any time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Home {
+    /// Nowhere: an instruction makes it.
+    None,
+    /// The constants behind the code, at this offset in bytes.
+    Pool(u32),
+    /// The array of a port, at the rows of the step and as many steps after it.
+    Rows(u32, u8),
+    /// The bits of a port: the mask itself, or for players without masks the byte with it in all bytes of a vector.
+    Bits(u32, u8),
+    /// The one element of a port.
+    Shared(u32),
+    /// A slot of the stack that is filled before the loop.
+    Slot(u32),
+}
+
+/// What is known of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Info {
+    pub(crate) home: Home,
+    pub(crate) class: Class,
+    pub(crate) length: Length,
+    /// The bytes of an element.
+    pub(crate) element: u8,
+}
+
+/// What an instruction is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// One of the table. Its operands are the one that is always in a register, the one that may be in memory, and for
+    /// blends with vectors the one that the immediate has.
+    Plain(Code),
+    /// The product of two operands and the third, rounded once.
+    Fma,
+    /// The second operand where the bits of the third hold, else the first.
+    Merge,
+    /// Puts an operand into the array of a port.
+    Store(u32),
+    /// Puts a mask into the bits of a port.
+    StoreMask(u32),
+    /// Adds a mask to what failed.
+    Fault,
+    /// The first operand, but a function of the others where the mask holds.
+    Rare(RuntimeFn),
+    /// Begins a stretch that is jumped over if the mask holds nowhere.
+    Begin,
+    /// Ends it.
+    End,
+}
+
+/// An instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op {
+    pub(crate) kind: Kind,
+    pub(crate) length: Length,
+    pub(crate) immediate: u8,
+    /// True if lanes where the mask does not hold become zero.
+    pub(crate) zeroing: bool,
+    /// Which step of an iteration it belongs to.
+    pub(crate) step: u8,
+    pub(crate) result: Value,
+    pub(crate) operands: [Value; 4],
+    pub(crate) mask: Value,
+}
+
+/// How a slot of the stack is filled before the loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Preset {
+    /// With the mask whose byte is at a port, 0 or 1.
+    Shared(u32),
+    /// With a constant mask.
+    Constant(bool),
+}
+
+/// The steps of an iteration.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) infos: Vec<Info>,
+    /// The constants behind the code.
+    pub(crate) pool: Vec<u64>,
+    /// The slots that are filled before the loop, by number.
+    pub(crate) presets: Vec<Preset>,
+    /// The rows of a step.
+    pub(crate) rows: u32,
+    /// The steps of an iteration.
+    pub(crate) steps: u8,
+    pub(crate) faults: bool,
+}
+
+impl Program {
+    pub(crate) fn clear(&mut self) {
+        self.ops.clear();
+        self.infos.clear();
+        self.pool.clear();
+        self.presets.clear();
+        self.faults = false;
+    }
+
+    pub(crate) fn value(&mut self, info: Info) -> Value {
+        self.infos.push(info);
+        Value(self.infos.len() as u32 - 1)
+    }
+
+    pub(crate) fn info(&self, value: Value) -> &Info {
+        &self.infos[value.index()]
+    }
+}

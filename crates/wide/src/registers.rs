@@ -1,0 +1,626 @@
+//! Giving out registers: values of a program get them in the order of its instructions, and where there are too few, the one whose
+//! next use is farthest goes to the stack, or back to where it can be had from. Also what an iteration keeps in registers
+//! throughout. Instructions are written elsewhere; here are only loads, stores and moves.
+
+use crate::encode::{Assembler, Code, Gpr, Length, Memory, Operands, Prefix, Rm, Shape, Tuple};
+use crate::isa::Isa;
+use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
+
+/// No further use.
+pub(crate) const NEVER: u32 = u32::MAX;
+
+/// In no register.
+const NOWHERE: u8 = u8::MAX;
+
+/// The general registers that hold the first ports; what is called may overwrite them.
+pub(crate) const PORTS: [Gpr; 7] = [Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, Gpr::R10];
+
+/// The row that an iteration begins with.
+pub(crate) const ROW: Gpr = Gpr::Rbx;
+
+/// The byte of bits that it begins with.
+pub(crate) const BYTE: Gpr = Gpr::R14;
+
+/// The constants.
+pub(crate) const POOL: Gpr = Gpr::R13;
+
+/// The array of ports.
+pub(crate) const ARRAYS: Gpr = Gpr::R15;
+
+/// Where the masks on the stack end, before the frame pointer.
+const SAVED_REGISTERS: i32 = 40;
+
+/// Where a value is while code is written.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    register: u8,
+    /// True if it stays there for all iterations.
+    fixed: bool,
+    slot: u32,
+    /// The instruction that uses it next.
+    next: u32,
+    /// The instruction that makes it; 0 for those that need none.
+    born: u32,
+}
+
+/// The registers of a class.
+#[derive(Clone, Copy, Debug)]
+struct File {
+    /// What is in each.
+    holds: [Value; 32],
+    free: u32,
+    /// Those that the current instruction uses.
+    pinned: u32,
+    fixed: u32,
+    /// Those that hold what they held when the stretch began.
+    kept: u32,
+}
+
+impl File {
+    fn new(usable: u32) -> File {
+        File { holds: [Value::NONE; 32], free: usable, pinned: 0, fixed: 0, kept: 0 }
+    }
+}
+
+/// The slots of the stack for a class.
+#[derive(Debug, Default)]
+struct Slots {
+    free: Vec<u32>,
+    count: u32,
+}
+
+impl Slots {
+    fn fresh(&mut self) -> u32 {
+        self.count += 1;
+        self.count - 1
+    }
+}
+
+/// What waits in a register that a call overwrites, and where to have it from then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) register: u8,
+    pub(crate) info: Info,
+    pub(crate) back: Back,
+}
+
+/// Where to have a value from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Back {
+    /// From its home.
+    Home,
+    /// From a slot that has it already.
+    Slot(u32),
+    /// It has to be saved.
+    Saved,
+}
+
+/// A stretch that is being written.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// The instruction that begins it.
+    begin: u32,
+    /// Where in the code it begins, before the jump.
+    position: usize,
+}
+
+/// Registers and the stack while a program is written.
+#[derive(Debug)]
+pub(crate) struct Registers {
+    isa: Isa,
+    places: Vec<Place>,
+    /// The next use of each operand of each instruction, and of its mask.
+    uses: Vec<[u32; 5]>,
+    files: [File; 2],
+    slots: [Slots; 2],
+    stretch: Option<Stretch>,
+    /// Slots that are free from the next instruction on: this one may still read them.
+    released: Vec<(Class, u32)>,
+    /// Stores that a stretch needs before it begins.
+    early: Assembler,
+    /// What stays in registers throughout: homes, with their registers.
+    fixed: Vec<(Info, u8)>,
+    weights: Vec<(u32, Value)>,
+}
+
+impl Registers {
+    pub(crate) fn new() -> Registers {
+        Registers {
+            isa: Isa::Avx512,
+            places: Vec::new(),
+            uses: Vec::new(),
+            files: [File::new(0); 2],
+            slots: [Slots::default(), Slots::default()],
+            stretch: None,
+            released: Vec::new(),
+            early: Assembler::default(),
+            fixed: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// Forgets all, for another loop.
+    pub(crate) fn clear(&mut self, isa: Isa) {
+        self.isa = isa;
+        self.fixed.clear();
+        for slots in &mut self.slots {
+            slots.free.clear();
+            slots.count = 0;
+        }
+    }
+
+    pub(crate) fn prefix(&self) -> Prefix {
+        if self.isa == Isa::Avx512 { Prefix::Evex } else { Prefix::Vex }
+    }
+
+    /// The length of registers.
+    pub(crate) fn whole(&self) -> Length {
+        if self.isa == Isa::Avx512 { Length::Z } else { Length::Y }
+    }
+
+    /// Takes slots that nobody else will have.
+    pub(crate) fn reserve(&mut self, class: Class, count: u32) -> u32 {
+        let slots = &mut self.slots[class as usize];
+        slots.count += count;
+        slots.count - count
+    }
+
+    /// The bytes of stack that slots take.
+    pub(crate) fn stack(&self) -> u32 {
+        let [vectors, masks] = [Class::Vector, Class::Mask].map(|class| self.slots[class as usize].count);
+        (vectors * self.whole().bytes()).saturating_add(8 * masks)
+    }
+
+    /// The bytes of stack that slots of vectors take.
+    pub(crate) fn vector_stack(&self) -> u32 {
+        self.slots[Class::Vector as usize].count * self.whole().bytes()
+    }
+
+    /// What stays in registers.
+    pub(crate) fn fixed(&self) -> &[(Info, u8)] {
+        &self.fixed
+    }
+
+    /// The vector registers there are; one of AVX2 says what failed.
+    fn vectors(&self, program: &Program) -> u32 {
+        match self.isa {
+            Isa::Avx512 => u32::MAX,
+            Isa::Avx2 if program.faults => 0x7FFF,
+            Isa::Avx2 => 0xFFFF,
+        }
+    }
+
+    /// Finds the uses of all values, and before the first program what is kept in registers.
+    pub(crate) fn begin(&mut self, program: &Program, first: bool) {
+        let ops = &program.ops;
+        let place = Place { register: NOWHERE, fixed: false, slot: NEVER, next: NEVER, born: 0 };
+        self.places.clear();
+        self.places.resize(program.infos.len(), place);
+        self.uses.clear();
+        self.uses.resize(ops.len(), [NEVER; 5]);
+        for (at, op) in ops.iter().enumerate().rev() {
+            if op.result.is_some() {
+                self.places[op.result.index()].born = at as u32;
+            }
+            let uses = &mut self.uses[at];
+            for (operand, next) in operands(op).zip(uses.iter_mut()) {
+                if operand.is_some() {
+                    *next = self.places[operand.index()].next;
+                }
+            }
+            for operand in operands(op).filter(|operand| operand.is_some()) {
+                self.places[operand.index()].next = at as u32;
+            }
+        }
+        let vectors = self.vectors(program);
+        if first {
+            self.keep(program, vectors);
+        }
+        self.files = [File::new(vectors), File::new(0xFE)];
+        for slots in &mut self.slots {
+            slots.free.clear();
+        }
+        self.released.clear();
+        self.stretch = None;
+        let file = &mut self.files[Class::Vector as usize];
+        for (_, register) in &self.fixed {
+            file.free &= !(1 << register);
+            file.fixed |= 1 << register;
+        }
+        for (at, info) in program.infos.iter().enumerate() {
+            if !matches!(info.home, Home::Pool(_) | Home::Shared(_)) || self.fixed.is_empty() {
+                continue;
+            }
+            let same = |fixed: &&(Info, u8)| fixed.0.home == info.home && fixed.0.element == info.element;
+            if let Some((_, register)) = self.fixed.iter().find(same) {
+                self.places[at].register = *register;
+                self.places[at].fixed = true;
+                file.holds[*register as usize] = Value(at as u32);
+            }
+        }
+    }
+
+    /// Chooses what stays in registers: what is used most and most needs to be, as far as registers are left at any time.
+    fn keep(&mut self, program: &Program, usable: u32) {
+        let mut most = 0_u32;
+        let mut live = 0_u32;
+        self.weights.clear();
+        self.weights.extend(program.infos.iter().zip(0..).map(|(_, at)| (0, Value(at))));
+        let waits = |info: &Info| info.class == Class::Vector && !matches!(info.home, Home::Pool(_) | Home::Shared(_));
+        for (op, uses) in program.ops.iter().zip(&self.uses) {
+            for (number, operand) in operands(op).enumerate().filter(|(_, operand)| operand.is_some()) {
+                let info = program.info(operand);
+                let repeated = operands(op).take(number).any(|other| other == operand);
+                let foldable = match op.kind {
+                    Kind::Plain(code) => number == 1 || number == 0 && code.form().commutes,
+                    Kind::Fma => true,
+                    Kind::Merge => number == 2,
+                    _ => false,
+                };
+                let weight = &mut self.weights[operand.index()].0;
+                if matches!(info.home, Home::Rows(..)) && *weight == 0 && uses[number] != NEVER {
+                    live += 1;
+                }
+                if uses[number] == NEVER && !repeated && waits(info) && (info.home == Home::None || *weight > 0) {
+                    live = live.saturating_sub(1);
+                }
+                *weight += if foldable { 1 } else { 8 };
+            }
+            if op.result.is_some() && program.info(op.result).class == Class::Vector {
+                live += 1;
+            }
+            most = most.max(live);
+        }
+        let left = usable.count_ones().saturating_sub(most + 2) as usize;
+        self.weights.retain(|(weight, value)| {
+            *weight > 0 && matches!(program.info(*value).home, Home::Pool(_) | Home::Shared(_))
+        });
+        self.weights.sort_unstable_by_key(|(weight, value)| (std::cmp::Reverse(*weight), value.0));
+        let register = |number: usize| usable.count_ones() as u8 - 1 - number as u8;
+        let kept = self.weights.iter().take(left).enumerate();
+        self.fixed.extend(kept.map(|(number, (_, value))| (*program.info(*value), register(number))));
+    }
+
+    /// Says that an instruction is begun: no register is in use by it yet.
+    pub(crate) fn next_instruction(&mut self) {
+        for (class, slot) in self.released.drain(..) {
+            self.slots[class as usize].free.push(slot);
+        }
+        for file in &mut self.files {
+            file.pinned = 0;
+        }
+    }
+
+    /// The register that a value is in.
+    pub(crate) fn register(&self, value: Value) -> Option<u8> {
+        let register = self.places[value.index()].register;
+        (register != NOWHERE).then_some(register)
+    }
+
+    /// True if the register of an operand may be overwritten: it is not used after the instruction, or was just loaded from
+    /// where it can be had again.
+    pub(crate) fn can_overwrite(&self, at: usize, value: Value, op: &Op, program: &Program) -> bool {
+        let fresh = self.register(value).is_none() && program.info(value).home != Home::None;
+        fresh || self.dies(at, value, op)
+    }
+
+    /// True if an operand of an instruction is not used after it, and its register is not kept for the next iteration.
+    pub(crate) fn dies(&self, at: usize, value: Value, op: &Op) -> bool {
+        let place = &self.places[value.index()];
+        !place.fixed && operands(op).zip(self.uses[at]).any(|(operand, next)| operand == value && next == NEVER)
+    }
+
+    /// Where an operand is in memory, if an instruction may read it there: it is in no register, and loading it would not
+    /// serve another instruction.
+    pub(crate) fn in_memory(&self, at: usize, value: Value, code: Code, op: &Op, program: &Program) -> bool {
+        let place = &self.places[value.index()];
+        let form = code.form();
+        if place.register != NOWHERE || (self.isa == Isa::Avx2 && matches!(form.shape, Shape::Vm(_))) {
+            return false;
+        }
+        let info = program.info(value);
+        let whole = !matches!(form.tuple, Tuple::Scalar(_) | Tuple::None) && form.shape != Shape::Mr;
+        let last = operands(op).zip(self.uses[at]).any(|(operand, next)| operand == value && next == NEVER);
+        match info.home {
+            Home::Pool(_) | Home::Shared(_) if self.isa == Isa::Avx512 => {
+                matches!(form.tuple, Tuple::Full(element) | Tuple::Half(element) if element == info.element)
+            }
+            Home::Pool(_) | Home::Slot(_) => whole && info.class == Class::Vector,
+            Home::Rows(..) => whole && last,
+            Home::None => whole && last && info.class == Class::Vector && place.slot != NEVER,
+            Home::Shared(_) | Home::Bits(..) => false,
+        }
+    }
+
+    /// The memory operand of a value. It may be relative to `rax`, until that is used again.
+    pub(crate) fn memory(&self, asm: &mut Assembler, value: Value, program: &Program) -> Rm {
+        let (info, place) = (program.info(value), &self.places[value.index()]);
+        match info.home {
+            Home::None => Rm::Memory(self.slot(info.class, place.slot)),
+            _ => self.home(asm, info, program.rows),
+        }
+    }
+
+    /// The slot of the stack with this number.
+    pub(crate) fn slot(&self, class: Class, slot: u32) -> Memory {
+        match class {
+            Class::Vector => Memory::at(Gpr::Rsp, (slot * self.whole().bytes()).cast_signed()),
+            Class::Mask => Memory::at(Gpr::Rbp, -SAVED_REGISTERS - 8 * (slot.cast_signed() + 1)),
+        }
+    }
+
+    /// Where a value can be had from at any time.
+    pub(crate) fn home(&self, asm: &mut Assembler, info: &Info, rows: u32) -> Rm {
+        match info.home {
+            Home::Pool(offset) => {
+                let memory = Memory::at(POOL, offset.cast_signed());
+                if self.isa == Isa::Avx512 { Rm::Broadcast(memory) } else { Rm::Memory(memory) }
+            }
+            Home::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port), 0)),
+            Home::Rows(port, step) => Rm::Memory(row_memory(asm, port, info.element, u32::from(step) * rows)),
+            Home::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
+            Home::Slot(slot) => Rm::Memory(self.slot(info.class, slot)),
+            Home::None => {
+                debug_assert!(false, "a value without a home is asked for");
+                Rm::Memory(self.slot(info.class, 0))
+            }
+        }
+    }
+
+    /// Loads what has a home into a register.
+    pub(crate) fn load_home(&self, asm: &mut Assembler, info: &Info, rows: u32, register: u8) {
+        let from = self.home(asm, info, rows);
+        let at_length = |code: Code, length: Length, from: Rm| (code, length, from);
+        let memory = |from: Rm| match from {
+            Rm::Broadcast(memory) => Rm::Memory(memory),
+            other => other,
+        };
+        let (code, length, from) = match (info.class, info.home) {
+            (Class::Mask, Home::Bits(..)) if rows == 8 => at_length(Code::MaskLoad8, Length::X, from),
+            (Class::Mask, Home::Bits(..)) => at_length(Code::MaskLoad16, Length::X, from),
+            (Class::Mask, _) => at_length(Code::MaskLoad64, Length::X, from),
+            (Class::Vector, Home::Bits(..)) => at_length(Code::BroadcastByte, Length::Y, from),
+            (Class::Vector, Home::Rows(..) | Home::Slot(_) | Home::None) => at_length(Code::Load32, info.length, from),
+            (Class::Vector, Home::Pool(_)) if self.isa == Isa::Avx2 => at_length(Code::Load32, info.length, from),
+            (Class::Vector, Home::Pool(_) | Home::Shared(_)) => {
+                let code = if info.element == 8 { Code::Broadcast64 } else { Code::Broadcast32 };
+                at_length(code, info.length, memory(from))
+            }
+        };
+        asm.vector(self.prefix(), code, length, Operands::new(register, 0, from));
+    }
+
+    /// Loads a slot into a register, or stores a register in it.
+    pub(crate) fn move_slot(&self, asm: &mut Assembler, class: Class, register: u8, memory: Memory, stores: bool) {
+        let (code, length) = match (class, stores) {
+            (Class::Vector, false) => (Code::Load32, self.whole()),
+            (Class::Vector, true) => (Code::Store32, self.whole()),
+            (Class::Mask, false) => (Code::MaskLoad64, Length::X),
+            (Class::Mask, true) => (Code::MaskStore64, Length::X),
+        };
+        asm.vector(self.prefix(), code, length, Operands::new(register, 0, Rm::Memory(memory)));
+    }
+
+    /// A register with a value, for the current instruction; it is loaded if need be.
+    pub(crate) fn fetch(&mut self, asm: &mut Assembler, value: Value, program: &Program) -> u8 {
+        let info = *program.info(value);
+        let place = self.places[value.index()];
+        let register = if place.register != NOWHERE {
+            place.register
+        } else {
+            let register = self.take(asm, info.class, program);
+            if info.home == Home::None {
+                debug_assert!(place.slot != NEVER, "{value:?} is nowhere");
+                self.move_slot(asm, info.class, register, self.slot(info.class, place.slot), false);
+            } else {
+                self.load_home(asm, &info, program.rows, register);
+            }
+            self.put(value, info.class, register);
+            register
+        };
+        self.files[info.class as usize].pinned |= 1 << register;
+        register
+    }
+
+    fn put(&mut self, value: Value, class: Class, register: u8) {
+        self.places[value.index()].register = register;
+        self.files[class as usize].holds[register as usize] = value;
+    }
+
+    /// A register for the result of the current instruction.
+    pub(crate) fn define(&mut self, asm: &mut Assembler, value: Value, program: &Program) -> u8 {
+        let class = program.info(value).class;
+        let register = self.take(asm, class, program);
+        self.put(value, class, register);
+        self.files[class as usize].pinned |= 1 << register;
+        register
+    }
+
+    /// Lets the result of the current instruction have the register of an operand.
+    pub(crate) fn rename(&mut self, from: Value, to: Value, program: &Program) -> u8 {
+        let class = program.info(to).class;
+        let register = self.places[from.index()].register;
+        self.places[from.index()].register = NOWHERE;
+        self.files[class as usize].kept &= !(1 << register);
+        self.put(to, class, register);
+        register
+    }
+
+    /// Says that the operands of an instruction have been read: those that nobody needs any more give up what they have.
+    pub(crate) fn used(&mut self, at: usize, op: &Op, program: &Program) {
+        for (number, operand) in operands(op).enumerate() {
+            if !operand.is_some() {
+                continue;
+            }
+            self.places[operand.index()].next = self.uses[at][number];
+            if self.uses[at][number] == NEVER {
+                self.release(operand, program);
+            }
+        }
+    }
+
+    /// Gives up the result of an instruction that nobody needs.
+    pub(crate) fn made(&mut self, op: &Op, program: &Program) {
+        if op.result.is_some() && self.places[op.result.index()].next == NEVER {
+            self.release(op.result, program);
+        }
+    }
+
+    fn release(&mut self, value: Value, program: &Program) {
+        let info = program.info(value);
+        let place = &mut self.places[value.index()];
+        if place.fixed {
+            return;
+        }
+        if place.register != NOWHERE {
+            let file = &mut self.files[info.class as usize];
+            file.free |= 1 << place.register;
+            file.kept &= !(1 << place.register);
+            file.holds[place.register as usize] = Value::NONE;
+            place.register = NOWHERE;
+        }
+        if place.slot != NEVER {
+            self.released.push((info.class, place.slot));
+            place.slot = NEVER;
+        }
+    }
+
+    /// A register that is free, or becomes it.
+    fn take(&mut self, asm: &mut Assembler, class: Class, program: &Program) -> u8 {
+        let file = &self.files[class as usize];
+        if file.free != 0 {
+            let register = file.free.trailing_zeros() as u8;
+            self.files[class as usize].free &= !(1 << register);
+            return register;
+        }
+        let (mut chosen, mut farthest) = (NOWHERE, 0);
+        for register in 0..32_u8 {
+            let held = file.holds[register as usize];
+            if (file.pinned | file.fixed) >> register & 1 == 1 || !held.is_some() {
+                continue;
+            }
+            let place = &self.places[held.index()];
+            // What need not be stored is a little cheaper to do without.
+            let cheap = place.slot != NEVER || program.info(held).home != Home::None;
+            let distance = place.next.saturating_add(if cheap { 8 } else { 0 });
+            if chosen == NOWHERE || distance > farthest {
+                (chosen, farthest) = (register, distance);
+            }
+        }
+        debug_assert!(chosen != NOWHERE, "an instruction uses more registers than there are");
+        let chosen = if chosen == NOWHERE { 0 } else { chosen };
+        self.evict(asm, class, chosen, program);
+        self.files[class as usize].free &= !(1 << chosen);
+        chosen
+    }
+
+    /// Empties a register. What is in it and nowhere else goes to the stack; if it was there before the current stretch, it is
+    /// stored before that, as those who jump over the stretch need it too.
+    fn evict(&mut self, asm: &mut Assembler, class: Class, register: u8, program: &Program) {
+        let held = self.files[class as usize].holds[register as usize];
+        if held.is_some() {
+            let place = self.places[held.index()];
+            if program.info(held).home == Home::None && place.slot == NEVER {
+                let slots = &mut self.slots[class as usize];
+                let early = self.stretch.is_some_and(|stretch| place.born < stretch.begin);
+                let slot = if early { slots.fresh() } else { slots.free.pop().unwrap_or_else(|| slots.fresh()) };
+                self.places[held.index()].slot = slot;
+                let memory = self.slot(class, slot);
+                if early {
+                    let mut stores = std::mem::take(&mut self.early);
+                    self.move_slot(&mut stores, class, register, memory, true);
+                    self.early = stores;
+                } else {
+                    self.move_slot(asm, class, register, memory, true);
+                }
+            }
+            self.places[held.index()].register = NOWHERE;
+        }
+        let file = &mut self.files[class as usize];
+        file.holds[register as usize] = Value::NONE;
+        file.kept &= !(1 << register);
+        file.free |= 1 << register;
+    }
+
+    /// Begins a stretch that may be jumped over, at a position of the code.
+    pub(crate) fn begin_stretch(&mut self, at: usize, position: usize) {
+        self.stretch = Some(Stretch { begin: at as u32, position });
+        self.early.bytes.clear();
+        for file in &mut self.files {
+            file.kept = !file.free;
+        }
+    }
+
+    /// Ends it: what registers got in it is not there for those who jumped. Says where it began, and how many bytes were put
+    /// there.
+    pub(crate) fn end_stretch(&mut self, asm: &mut Assembler, program: &Program) -> (usize, usize) {
+        let Some(stretch) = self.stretch.take() else { return (asm.position(), 0) };
+        for class in [Class::Vector, Class::Mask] {
+            for register in 0..32_u8 {
+                let file = &self.files[class as usize];
+                let held = file.holds[register as usize];
+                if !held.is_some() || (file.fixed | file.kept) >> register & 1 == 1 {
+                    continue;
+                }
+                let place = &self.places[held.index()];
+                if program.info(held).home != Home::None || place.born < stretch.begin {
+                    self.evict(asm, class, register, program);
+                }
+            }
+        }
+        let early = std::mem::take(&mut self.early);
+        let length = early.bytes.len();
+        asm.bytes.splice(stretch.position..stretch.position, early.bytes.iter().copied());
+        self.early = early;
+        (stretch.position, length)
+    }
+
+    /// What waits in registers while an instruction calls something, but for its result.
+    pub(crate) fn waiting(&self, result: Value, program: &Program, out: &mut Vec<Waiting>) {
+        for class in [Class::Vector, Class::Mask] {
+            let file = &self.files[class as usize];
+            for register in 0..32_u8 {
+                let held = file.holds[register as usize];
+                if !held.is_some() || held == result {
+                    continue;
+                }
+                let (info, place) = (*program.info(held), &self.places[held.index()]);
+                let back = match (info.home, place.slot) {
+                    (Home::None, NEVER) => Back::Saved,
+                    (Home::None, slot) => Back::Slot(slot),
+                    _ => Back::Home,
+                };
+                out.push(Waiting { register, info, back });
+            }
+        }
+    }
+}
+
+/// The operands of an instruction and its mask.
+fn operands(op: &Op) -> impl Iterator<Item = Value> + Clone {
+    op.operands.into_iter().chain([op.mask])
+}
+
+/// The address of a port's array, in a register.
+pub(crate) fn port_base(asm: &mut Assembler, port: u32) -> Gpr {
+    match PORTS.get(port as usize) {
+        Some(register) => *register,
+        None => {
+            asm.load(Gpr::Rax, Memory::at(ARRAYS, 8 * port.cast_signed()));
+            Gpr::Rax
+        }
+    }
+}
+
+/// The elements of a port so many rows behind the iteration's first.
+pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32) -> Memory {
+    let base = port_base(asm, port);
+    let scale = element.trailing_zeros() as u8;
+    Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
+}
+
+/// The bits of a port so many rows behind the iteration's first.
+pub(crate) fn bit_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
+    let base = port_base(asm, port);
+    Memory { base, index: Some((BYTE, 0)), offset: (rows / 8).cast_signed() }
+}

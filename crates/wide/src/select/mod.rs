@@ -1,0 +1,282 @@
+//! Choosing instructions: from a tape to a machine program, for one of the instruction sets. Which registers its values are in
+//! is not known here; nor is how rows are walked.
+
+mod masks;
+mod needs;
+mod numbers;
+
+use crate::encode::{Code, Length};
+use crate::error::Reason;
+use crate::isa::{Isa, element, plays};
+use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
+use cembra_runtime::MachineType;
+use cembra_tape::{Instr, Output, Port, Tape};
+use needs::Needs;
+use rustc_hash::FxHashMap;
+
+/// What a thread keeps from one selection to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Selection {
+    needs: Needs,
+    /// The values of each instruction: a number or a mask; a mask in vectors has one for each width of its lanes.
+    values: Vec<[Value; 2]>,
+    constants: FxHashMap<(u64, u8), Value>,
+    /// Masks that were made when they were asked for: inside of a stretch nobody else may use them.
+    late: Vec<(u32, usize)>,
+    /// Mantissas that were made, by their operands.
+    mantissas: Vec<(Value, Value)>,
+    /// The values of an expansion.
+    expanded: Vec<Value>,
+}
+
+/// Chooses the instructions of a tape.
+struct Selector<'a> {
+    tape: &'a Tape,
+    isa: Isa,
+    program: &'a mut Program,
+    selection: &'a mut Selection,
+    /// The step of the iteration.
+    step: u8,
+}
+
+impl Selection {
+    /// Finds out what of a tape is played, and how many rows a step of it has.
+    ///
+    /// # Errors
+    /// An instruction cannot be played.
+    pub(crate) fn look(&mut self, tape: &Tape, isa: Isa) -> Result<u32, Reason> {
+        self.needs.find(tape);
+        let refused = |at: &usize| self.needs.played[*at] && !plays(tape, *at, isa);
+        if let Some(at) = (0..tape.instrs().len()).find(refused) {
+            return Err(Reason::Instruction(at));
+        }
+        let bytes = if isa == Isa::Avx512 { 64 } else { 32 };
+        Ok(bytes / if self.needs.has_double(tape) { 8 } else { 4 })
+    }
+
+    /// True if the tape that was looked at needs the instruction.
+    pub(crate) fn is_played(&self, at: usize) -> bool {
+        self.needs.played[at]
+    }
+
+    /// Chooses the instructions of so many steps on so many rows each. The tape was looked at.
+    pub(crate) fn choose(
+        &mut self,
+        tape: &Tape,
+        inputs: &[Port],
+        isa: Isa,
+        (rows, steps): (u32, u8),
+        program: &mut Program,
+    ) {
+        program.clear();
+        (program.rows, program.steps) = (rows, steps);
+        self.constants.clear();
+        for step in 0..steps {
+            self.values.clear();
+            self.values.resize(tape.instrs().len(), [Value::NONE; 2]);
+            self.late.clear();
+            self.mantissas.clear();
+            Selector { tape, isa, program, selection: self, step }.play(inputs);
+        }
+    }
+}
+
+impl Selector<'_> {
+    fn play(&mut self, inputs: &[Port]) {
+        let mut number = 0;
+        let mut skipping = 0_usize;
+        let mut late = 0;
+        for (at, instr) in self.tape.instrs().iter().enumerate() {
+            if let Instr::Input(_) | Instr::InputMask = instr {
+                if self.selection.needs.played[at] {
+                    self.input(at, instr, number, inputs[number as usize]);
+                }
+                number += 1;
+                continue;
+            }
+            if !self.selection.needs.played[at] {
+                continue;
+            }
+            match instr {
+                // A stretch inside of another that is jumped over is not worth one more jump.
+                Instr::Begin(mask) => {
+                    if skipping == 0 {
+                        let mask = self.mask_of_any_width(mask.index());
+                        let op = Op { mask, ..self.op(Kind::Begin, self.whole()) };
+                        self.program.ops.push(op);
+                        self.selection.mantissas.clear();
+                        late = self.selection.late.len();
+                    }
+                    skipping += 1;
+                }
+                Instr::End => {
+                    skipping = skipping.saturating_sub(1);
+                    if skipping == 0 {
+                        self.program.ops.push(self.op(Kind::End, self.whole()));
+                        self.selection.mantissas.clear();
+                        while self.selection.late.len() > late {
+                            if let Some((at, width)) = self.selection.late.pop() {
+                                self.selection.values[at as usize][width] = Value::NONE;
+                            }
+                        }
+                    }
+                }
+                _ => self.instr(at, instr),
+            }
+        }
+        for (position, output) in self.tape.outputs().iter().enumerate() {
+            let port = inputs.len() as u32 + position as u32;
+            match output {
+                Output::Number(val) => {
+                    let number = self.number(val.index());
+                    let length = self.program.info(number).length;
+                    let op = self.op(Kind::Store(port), length);
+                    self.program.ops.push(Op { operands: [number, Value::NONE, Value::NONE, Value::NONE], ..op });
+                }
+                Output::Mask(mask) => {
+                    let mask = self.mask_of_any_width(mask.index());
+                    let length = self.program.info(mask).length;
+                    let op = self.op(Kind::StoreMask(port), length);
+                    self.program.ops.push(Op { mask, ..op });
+                }
+            }
+        }
+    }
+
+    fn input(&mut self, at: usize, instr: &Instr, number: u32, port: Port) {
+        if let Instr::Input(ty) = instr {
+            let home = match port {
+                Port::Rows => Home::Rows(number, self.step),
+                Port::Shared => Home::Shared(number),
+            };
+            let value = self.vector(home, element(*ty));
+            self.selection.values[at] = [value; 2];
+        } else {
+            self.input_mask(at, number, port);
+        }
+    }
+
+    fn is_avx512(&self) -> bool {
+        self.isa == Isa::Avx512
+    }
+
+    /// The length of vectors with so many bytes in each lane.
+    fn length(&self, element: u8) -> Length {
+        Length::of_bytes(self.program.rows * u32::from(element))
+    }
+
+    /// The length of the registers.
+    fn whole(&self) -> Length {
+        if self.is_avx512() { Length::Z } else { Length::Y }
+    }
+
+    /// A vector with elements of so many bytes.
+    fn vector(&mut self, home: Home, element: u8) -> Value {
+        let length = self.length(element);
+        self.program.value(Info { home, class: Class::Vector, length, element })
+    }
+
+    fn op(&self, kind: Kind, length: Length) -> Op {
+        Op {
+            kind,
+            length,
+            immediate: 0,
+            zeroing: false,
+            step: self.step,
+            result: Value::NONE,
+            operands: [Value::NONE; 4],
+            mask: Value::NONE,
+        }
+    }
+
+    /// An instruction with a vector for its result.
+    fn plain(&mut self, code: Code, element: u8, length: Length, [a, b]: [Value; 2], immediate: u8) -> Value {
+        let result = self.vector(Home::None, element);
+        let op = self.op(Kind::Plain(code), length);
+        self.program.ops.push(Op { result, operands: [a, b, Value::NONE, Value::NONE], immediate, ..op });
+        result
+    }
+
+    /// A constant in all lanes.
+    fn constant(&mut self, bits: u64, element: u8) -> Value {
+        if let Some(known) = self.selection.constants.get(&(bits, element)) {
+            return *known;
+        }
+        let whole = if element == 4 { bits << 32 | bits & 0xFFFF_FFFF } else { bits };
+        let value = self.pooled([whole; 4], element);
+        self.selection.constants.insert((bits, element), value);
+        value
+    }
+
+    /// A constant from its words. Where memory is not broadcast as it is read, all of them are kept.
+    fn pooled(&mut self, words: [u64; 4], element: u8) -> Value {
+        let offset = 8 * self.program.pool.len() as u32;
+        let kept = if self.is_avx512() { 1 } else { words.len() };
+        self.program.pool.extend_from_slice(&words[..kept]);
+        self.vector(Home::Pool(offset), element)
+    }
+
+    fn number(&self, at: usize) -> Value {
+        self.selection.values[at][0]
+    }
+
+    fn instr(&mut self, at: usize, instr: &Instr) {
+        let value = match instr {
+            Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
+            Instr::Un(op, a) => self.unary(*op, self.tape.ty(*a), self.number(a.index())),
+            Instr::Bin(op, a, b) => {
+                let ty = self.tape.ty(*a);
+                self.binary(*op, ty, self.number(a.index()), self.number(b.index()))
+            }
+            Instr::Shift(op, a, by) => self.shift(*op, element(self.tape.ty(*a)), self.number(a.index()), *by),
+            Instr::Fma(a, b, c) => {
+                let [a, b, c] = [a, b, c].map(|val| self.number(val.index()));
+                let element = self.program.info(a).element;
+                let result = self.vector(Home::None, element);
+                let op = self.op(Kind::Fma, self.length(element));
+                self.program.ops.push(Op { result, operands: [a, b, c, Value::NONE], ..op });
+                result
+            }
+            Instr::Select { mask, on, off, .. } => {
+                let (mut mask, mut on, mut off) = (mask.index(), self.number(on.index()), self.number(off.index()));
+                if let Instr::MaskNot(inner) = &self.tape.instrs()[mask] {
+                    (mask, on, off) = (inner.index(), off, on);
+                }
+                let mask = self.mask(mask, self.program.info(on).element);
+                self.blend(mask, on, off)
+            }
+            Instr::RareCall { mask, function, args, otherwise } => {
+                let otherwise = self.number(otherwise.index());
+                let mask = self.mask_of_any_width(mask.index());
+                let mut operands = [otherwise, Value::NONE, Value::NONE, Value::NONE];
+                for (place, arg) in operands[1..].iter_mut().zip(args) {
+                    *place = self.number(arg.index());
+                }
+                let info = *self.program.info(otherwise);
+                let result = self.vector(Home::None, info.element);
+                let op = self.op(Kind::Rare(*function), info.length);
+                self.program.ops.push(Op { result, operands, mask, ..op });
+                result
+            }
+            Instr::FaultIf { mask, .. } => {
+                let mask = self.mask_of_any_width(mask.index());
+                let op = Op { mask, ..self.op(Kind::Fault, self.whole()) };
+                self.program.ops.push(op);
+                self.program.faults = true;
+                return;
+            }
+            _ => return self.mask_instr(at, instr),
+        };
+        self.selection.values[at] = [value; 2];
+    }
+}
+
+/// The type's instruction, of one for 32 bits and one for 64.
+fn by_element(element: u8, codes: [Code; 2]) -> Code {
+    codes[usize::from(element == 8)]
+}
+
+/// The same of the type's floats and integers.
+fn by_type(ty: MachineType, floats: [Code; 2], integers: [Code; 2]) -> Code {
+    by_element(element(ty), if ty.is_float() { floats } else { integers })
+}

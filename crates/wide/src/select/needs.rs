@@ -1,0 +1,92 @@
+//! What of a tape is played: the instructions that outputs and faults need, how often each is used, and which stretches are
+//! worth a jump. The operands that a fault reports are not needed: who fails is played again elsewhere.
+
+use cembra_runtime::MachineType;
+use cembra_tape::{Bin, Instr, Tape, Un};
+
+/// A stretch is jumped over if it costs as much as so many plain instructions.
+const WORTH_A_JUMP: u32 = 20;
+
+/// One for each instruction of a tape.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// How many instructions and outputs use it; those that nobody needs do not count.
+    pub(super) uses: Vec<u32>,
+    /// The last of them.
+    pub(super) user: Vec<u32>,
+    /// True for what is played.
+    pub(super) played: Vec<bool>,
+    /// The stretches that are open while the tape is walked from behind: the end, and the cost of what is behind it.
+    open: Vec<(usize, u32)>,
+}
+
+impl Needs {
+    pub(super) fn find(&mut self, tape: &Tape) {
+        let length = tape.instrs().len();
+        self.uses.clear();
+        self.uses.resize(length, 0);
+        self.user.clear();
+        self.user.resize(length, u32::MAX);
+        self.played.clear();
+        self.played.resize(length, false);
+        self.open.clear();
+        for output in tape.outputs() {
+            self.uses[output.index()] += 1;
+        }
+        let mut cost = 0;
+        for (at, instr) in tape.instrs().iter().enumerate().rev() {
+            let played = match instr {
+                Instr::FaultIf { .. } => true,
+                Instr::End => {
+                    self.open.push((at, cost));
+                    false
+                }
+                Instr::Begin(_) => match self.open.pop() {
+                    Some((end, before)) if cost - before >= WORTH_A_JUMP => {
+                        self.played[end] = true;
+                        true
+                    }
+                    _ => false,
+                },
+                _ => self.uses[at] > 0,
+            };
+            if !played {
+                continue;
+            }
+            self.played[at] = true;
+            cost += price(instr);
+            let mut using = |operand: usize| {
+                if operand < at {
+                    self.uses[operand] += 1;
+                    self.user[operand] = at as u32;
+                }
+            };
+            match instr {
+                Instr::FaultIf { mask, .. } => using(mask.index()),
+                _ => instr.for_each_operand(using),
+            }
+        }
+    }
+
+    /// True if a number of 64 bits is among what is played.
+    pub(super) fn has_double(&self, tape: &Tape) -> bool {
+        let double = |ty: MachineType| matches!(ty, MachineType::I64 | MachineType::F64);
+        let is_double = |instr: &Instr| match instr {
+            Instr::Input(ty) | Instr::Const(ty, _) | Instr::Un(Un::Convert(ty) | Un::Bitcast(ty), _) => double(*ty),
+            Instr::RareCall { function, .. } => double(function.signature().1),
+            _ => false,
+        };
+        tape.instrs().iter().zip(&self.played).any(|(instr, played)| *played && is_double(instr))
+    }
+}
+
+/// What an instruction costs, in plain ones.
+fn price(instr: &Instr) -> u32 {
+    match instr {
+        _ if instr.is_shared() => 0,
+        Instr::Begin(_) | Instr::End | Instr::Un(Un::Bitcast(_), _) => 0,
+        Instr::Un(Un::Sqrt, _) | Instr::Bin(Bin::Div, ..) => 8,
+        Instr::RareCall { .. } => 4,
+        _ => 1,
+    }
+}

@@ -1,0 +1,244 @@
+//! Numbers: arithmetic, conversions and selections. What an instruction set has no instruction for is made of others, by the
+//! expansions of the tape where they are of use to more than one player.
+
+use super::{Selector, by_element, by_type};
+use crate::encode::{Code, Length};
+use crate::isa::element;
+use crate::program::{Home, Kind, Op, Value};
+use cembra_runtime::MachineType;
+use cembra_tape::{Bin, Instr, Shift, Tape, Un, scaling, splitting};
+
+/// Mantissas from 3/4 to below 3/2, of the operand's sign.
+const FROM_THREE_QUARTERS: u8 = 3;
+
+impl Selector<'_> {
+    /// An instruction of one operand, whose result is as wide.
+    fn one(&mut self, code: Code, a: Value, immediate: u8) -> Value {
+        let element = self.program.info(a).element;
+        let length = self.length(element);
+        self.plain(code, element, length, [Value::NONE, a], immediate)
+    }
+
+    /// An instruction of two operands, whose result is as wide.
+    fn two(&mut self, code: Code, a: Value, b: Value) -> Value {
+        let element = self.program.info(a).element;
+        let length = self.length(element);
+        self.plain(code, element, length, [a, b], 0)
+    }
+
+    /// The sign bit of an element.
+    fn sign(&mut self, element: u8) -> Value {
+        self.constant(1 << (8 * element - 1), element)
+    }
+
+    pub(super) fn unary(&mut self, op: Un, ty: MachineType, a: Value) -> Value {
+        let element = element(ty);
+        match op {
+            Un::Neg if ty.is_float() => {
+                let sign = self.sign(element);
+                self.two(by_element(element, [Code::Xor32, Code::Xor64]), a, sign)
+            }
+            Un::Neg => {
+                let zero = self.constant(0, element);
+                self.two(by_element(element, [Code::SubInt32, Code::SubInt64]), zero, a)
+            }
+            Un::Abs if ty.is_float() => {
+                let rest = self.constant(u64::MAX >> (65 - 8 * u32::from(element)), element);
+                self.two(by_element(element, [Code::And32, Code::And64]), a, rest)
+            }
+            Un::Abs if element == 8 && !self.is_avx512() => {
+                let zero = self.constant(0, element);
+                let negative = self.two(Code::Greater64, zero, a);
+                let flipped = self.two(Code::XorVector, a, negative);
+                self.two(Code::SubInt64, flipped, negative)
+            }
+            Un::Abs => self.one(by_element(element, [Code::AbsInt32, Code::AbsInt64]), a, 0),
+            Un::Sqrt => self.one(by_element(element, [Code::Sqrt32, Code::Sqrt64]), a, 0),
+            // Without an exception for what is not exact.
+            Un::Floor => self.round(element, a, 9),
+            Un::Ceil => self.round(element, a, 10),
+            Un::Trunc => self.round(element, a, 11),
+            Un::Bitcast(_) => a,
+            Un::Convert(to) => self.convert(ty, to, a),
+            Un::Mantissa | Un::Exponent if !self.is_avx512() => {
+                self.expand(splitting(ty), &[a], usize::from(op == Un::Exponent))
+            }
+            Un::Mantissa => self.mantissa(element, a),
+            Un::Exponent => {
+                let exponents = by_element(element, [Code::Exponent32, Code::Exponent64]);
+                let mantissa = self.mantissa(element, a);
+                let exponent = self.one(exponents, a, 0);
+                // That of a mantissa below one is -1: the number was doubled.
+                let doubled = self.one(exponents, mantissa, 0);
+                self.two(by_element(element, [Code::Sub32, Code::Sub64]), exponent, doubled)
+            }
+        }
+    }
+
+    fn round(&mut self, element: u8, a: Value, how: u8) -> Value {
+        let codes =
+            if self.is_avx512() { [Code::Round32, Code::Round64] } else { [Code::RoundVector32, Code::RoundVector64] };
+        self.one(by_element(element, codes), a, how)
+    }
+
+    fn mantissa(&mut self, element: u8, a: Value) -> Value {
+        if let Some((_, known)) = self.selection.mantissas.iter().rev().take(4).find(|(operand, _)| *operand == a) {
+            return *known;
+        }
+        let made = self.one(by_element(element, [Code::Mantissa32, Code::Mantissa64]), a, FROM_THREE_QUARTERS);
+        self.selection.mantissas.push((a, made));
+        made
+    }
+
+    fn convert(&mut self, from: MachineType, to: MachineType, a: Value) -> Value {
+        use MachineType::{F32, F64, I32, I64};
+        let code = match (from, to) {
+            (I32, I64) => Code::WidenInt,
+            (I32, F32) => Code::IntToFloat32,
+            (I32, F64) => Code::IntToFloat32x64,
+            (I64, I32) if !self.is_avx512() => return self.even_words(a),
+            (I64, I32) => {
+                let length = self.length(8);
+                return self.plain(Code::NarrowInt, 4, length, [a, Value::NONE], 0);
+            }
+            (I64, F32) => Code::IntToFloat64x32,
+            (I64, F64) => Code::IntToFloat64,
+            (F32, F64) => Code::Widen,
+            (F64, F32) => Code::Narrow,
+            (F32, I32) => Code::FloatToInt32,
+            (F32, I64) => Code::FloatToInt32x64,
+            (F64, I32) => Code::FloatToInt64x32,
+            (F64, I64) => Code::FloatToInt64,
+            _ => return a,
+        };
+        let length: Length = self.length(element(from).max(element(to)));
+        self.plain(code, element(to), length, [Value::NONE, a], 0)
+    }
+
+    pub(super) fn binary(&mut self, op: Bin, ty: MachineType, a: Value, b: Value) -> Value {
+        let element = element(ty);
+        let (a, b) = match op {
+            Bin::Mul if self.is_two(ty, a) => (b, a),
+            _ => (a, b),
+        };
+        let code = match op {
+            // A sum takes no constant.
+            Bin::Mul if self.is_two(ty, b) => {
+                let code = by_type(ty, [Code::Add32, Code::Add64], [Code::AddInt32, Code::AddInt64]);
+                return self.two(code, a, a);
+            }
+            Bin::Add => by_type(ty, [Code::Add32, Code::Add64], [Code::AddInt32, Code::AddInt64]),
+            Bin::Sub => by_type(ty, [Code::Sub32, Code::Sub64], [Code::SubInt32, Code::SubInt64]),
+            Bin::Mul if ty == MachineType::I64 && !self.is_avx512() => return self.long_product(a, b),
+            Bin::Mul => by_type(ty, [Code::Mul32, Code::Mul64], [Code::MulInt32, Code::MulInt64]),
+            Bin::Div => by_element(element, [Code::Div32, Code::Div64]),
+            Bin::FMin => by_element(element, [Code::Min32, Code::Min64]),
+            Bin::FMax => by_element(element, [Code::Max32, Code::Max64]),
+            Bin::And if !self.is_avx512() => Code::AndVector,
+            Bin::Or if !self.is_avx512() => Code::OrVector,
+            Bin::Xor if !self.is_avx512() => Code::XorVector,
+            Bin::And => by_element(element, [Code::AndInt32, Code::AndInt64]),
+            Bin::Or => by_element(element, [Code::OrInt32, Code::OrInt64]),
+            Bin::Xor => by_element(element, [Code::XorInt32, Code::XorInt64]),
+            Bin::Scale if self.is_avx512() => by_element(element, [Code::Scale32, Code::Scale64]),
+            Bin::Scale => return self.expand(scaling(ty), &[a, b], 0),
+            Bin::Copysign => return self.copysign(element, a, b),
+        };
+        self.two(code, a, b)
+    }
+
+    /// True for the constant 2 of a float type.
+    fn is_two(&self, ty: MachineType, value: Value) -> bool {
+        let Home::Pool(offset) = self.program.info(value).home else { return false };
+        let bits = self.program.pool[offset as usize / 8];
+        match ty {
+            MachineType::F32 => bits as u32 == 2_f32.to_bits(),
+            MachineType::F64 => bits == 2_f64.to_bits(),
+            _ => false,
+        }
+    }
+
+    fn copysign(&mut self, element: u8, a: Value, b: Value) -> Value {
+        let sign = self.sign(element);
+        let length = self.length(element);
+        if self.is_avx512() {
+            let result = self.vector(Home::None, element);
+            let op = self.op(Kind::Merge, length);
+            self.program.ops.push(Op { result, operands: [a, b, sign, Value::NONE], ..op });
+            return result;
+        }
+        let sign_of_b = self.two(by_element(element, [Code::And32, Code::And64]), b, sign);
+        let size_of_a = self.two(by_element(element, [Code::AndNot32, Code::AndNot64]), sign, a);
+        self.two(by_element(element, [Code::Or32, Code::Or64]), size_of_a, sign_of_b)
+    }
+
+    /// The low half of a product of 64 bits, of products of 32 by 32 bits.
+    fn long_product(&mut self, a: Value, b: Value) -> Value {
+        let [a_high, b_high] = [a, b].map(|value| self.shift(Shift::Right, 8, value, 32));
+        let (one, other) = (self.two(Code::MulHalves, a, b_high), self.two(Code::MulHalves, a_high, b));
+        let crossed = self.two(Code::AddInt64, one, other);
+        let crossed = self.shift(Shift::Left, 8, crossed, 32);
+        let low = self.two(Code::MulHalves, a, b);
+        self.two(Code::AddInt64, low, crossed)
+    }
+
+    pub(super) fn shift(&mut self, op: Shift, element: u8, a: Value, by: u8) -> Value {
+        let code = match op {
+            Shift::Left => by_element(element, [Code::Left32, Code::Left64]),
+            Shift::Right => by_element(element, [Code::Right32, Code::Right64]),
+        };
+        self.one(code, a, by)
+    }
+
+    /// The first number where the mask holds, else the second.
+    pub(super) fn blend(&mut self, mask: Value, on: Value, off: Value) -> Value {
+        let element = self.program.info(on).element;
+        let length = self.length(element);
+        let result = self.vector(Home::None, element);
+        let op = if !self.is_avx512() {
+            let code = by_element(element, [Code::BlendVector32, Code::BlendVector64]);
+            Op { operands: [off, on, mask, Value::NONE], ..self.op(Kind::Plain(code), length) }
+        } else if self.is_zero(off) {
+            let code = by_element(element, [Code::Load32, Code::Load64]);
+            let op = self.op(Kind::Plain(code), length);
+            Op { operands: [Value::NONE, on, Value::NONE, Value::NONE], mask, zeroing: true, ..op }
+        } else {
+            let code = by_element(element, [Code::Blend32, Code::Blend64]);
+            Op { operands: [off, on, Value::NONE, Value::NONE], mask, ..self.op(Kind::Plain(code), length) }
+        };
+        self.program.ops.push(Op { result, ..op });
+        result
+    }
+
+    fn is_zero(&self, value: Value) -> bool {
+        matches!(self.program.info(value).home, Home::Pool(offset) if self.program.pool[offset as usize / 8] == 0)
+    }
+
+    /// One output of an expansion.
+    fn expand(&mut self, tape: &Tape, inputs: &[Value], output: usize) -> Value {
+        let mut inputs = inputs.iter().copied();
+        let mut made = std::mem::take(&mut self.selection.expanded);
+        made.clear();
+        for instr in tape.instrs() {
+            let value = match instr {
+                Instr::Input(_) => inputs.next().unwrap_or(Value::NONE),
+                Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
+                Instr::Un(op, a) => self.unary(*op, tape.ty(*a), made[a.index()]),
+                Instr::Bin(op, a, b) => self.binary(*op, tape.ty(*a), made[a.index()], made[b.index()]),
+                Instr::Shift(op, a, by) => self.shift(*op, element(tape.ty(*a)), made[a.index()], *by),
+                Instr::Cmp(op, a, b) => self.compared(*op, [made[a.index()], made[b.index()]], tape.ty(*a).is_float()),
+                Instr::Select { mask, on, off, .. } => {
+                    self.blend(made[mask.index()], made[on.index()], made[off.index()])
+                }
+                _ => {
+                    debug_assert!(false, "an expansion has none of `{instr:?}`");
+                    Value::NONE
+                }
+            };
+            made.push(value);
+        }
+        let result = made[tape.outputs()[output].index()];
+        self.selection.expanded = made;
+        result
+    }
+}

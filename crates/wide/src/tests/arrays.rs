@@ -1,0 +1,99 @@
+//! Arrays whose memory faults right before or right behind them, and is otherwise filled with a pattern: nothing beyond them can be
+//! read or written unseen.
+
+use cembra_runtime::MachineType;
+use memmap2::MmapMut;
+use region::Protection;
+
+const CANARY: u8 = 0xA7;
+
+pub(super) struct Guarded {
+    memory: MmapMut,
+    /// The pages that can be used.
+    usable: std::ops::Range<usize>,
+    start: usize,
+    size: usize,
+    is_output: bool,
+}
+
+impl Guarded {
+    /// Memory for so many bytes, at one of the ends of its pages or somewhere between.
+    fn new(size: usize, is_output: bool, random: &mut fastrand::Rng) -> Guarded {
+        let page = region::page::size();
+        let room = (size + 128).next_multiple_of(page);
+        let mut memory = MmapMut::map_anon(room + 2 * page).expect("pages");
+        memory.fill(CANARY);
+        let start = page
+            + match random.u8(..5) {
+                0 => 0,
+                1..=3 => room - size,
+                _ => random.usize(..=room - size),
+            };
+        for guard in [0, page + room] {
+            // SAFETY: GUARD-PAGES: whole pages of this mapping, which nobody uses.
+            unsafe { region::protect(memory.as_ptr().add(guard), page, Protection::NONE) }.expect("protected");
+        }
+        Guarded { memory, usable: page..page + room, start, size, is_output }
+    }
+
+    pub(super) fn column(ty: MachineType, values: &[u64], random: &mut fastrand::Rng) -> Guarded {
+        let size = crate::isa::element(ty) as usize;
+        if size == 0 {
+            let mut array = Guarded::new(values.len().div_ceil(8), false, random);
+            // What is behind the last row is anything.
+            let start = array.start;
+            array.memory[start..start + values.len().div_ceil(8)].fill(random.u8(..));
+            for (row, value) in values.iter().enumerate() {
+                let byte = &mut array.memory[start + row / 8];
+                *byte = *byte & !(1 << (row % 8)) | (*value as u8 & 1) << (row % 8);
+            }
+            return array;
+        }
+        let mut array = Guarded::new(values.len() * size, false, random);
+        for (row, value) in values.iter().enumerate() {
+            let at = array.start + row * size;
+            array.memory[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        array
+    }
+
+    pub(super) fn shared(ty: MachineType, value: u64, random: &mut fastrand::Rng) -> Guarded {
+        let size = (crate::isa::element(ty) as usize).max(1);
+        let mut array = Guarded::new(size, false, random);
+        let at = array.start;
+        array.memory[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        array
+    }
+
+    pub(super) fn output(ty: MachineType, rows: usize, random: &mut fastrand::Rng) -> Guarded {
+        let size = match crate::isa::element(ty) as usize {
+            0 => 8 * rows.div_ceil(64),
+            size => size * rows,
+        };
+        Guarded::new(size, true, random)
+    }
+
+    pub(super) fn start(&self) -> *mut u8 {
+        self.memory.as_ptr().wrapping_add(self.start).cast_mut()
+    }
+
+    /// The value of a row.
+    pub(super) fn value(&self, ty: MachineType, row: usize) -> u64 {
+        match crate::isa::element(ty) as usize {
+            0 => u64::from(self.memory[self.start + row / 8] >> (row % 8) & 1),
+            size => {
+                let mut bytes = [0; 8];
+                bytes[..size].copy_from_slice(&self.memory[self.start + row * size..][..size]);
+                u64::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    /// Checks that nothing was written around the array.
+    pub(super) fn check_surroundings(&self, name: &str) {
+        let (before, behind) = (self.usable.start..self.start, self.start + self.size..self.usable.end);
+        for at in before.chain(behind) {
+            assert_eq!(self.memory[at], CANARY, "{name}: written {at} of {:?} ({})", self.usable, self.is_output);
+        }
+    }
+}

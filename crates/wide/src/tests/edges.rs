@@ -1,0 +1,236 @@
+//! Edges: rare calls in few and many lanes, outputs over inputs, operators' own rules, tapes that are wrong or too large.
+
+use super::{Case, bits, check, columns, random, sets};
+use crate::{ErrorKind, Isa, Limits, compile};
+use cembra_ops::{Lower, OperandType, Registry, record};
+use cembra_runtime::{Context, MachineType, RuntimeFn};
+use cembra_tape::{Bin, Cell, Cmp, Datum, Output, Port, Presence, Tape, TapeLoop, Un, Val};
+
+#[test]
+fn rare_calls_in_few_and_many_lanes() {
+    for ty in [MachineType::F32, MachineType::F64] {
+        let functions = if ty == MachineType::F32 {
+            [RuntimeFn::LogF32, RuntimeFn::SinF32]
+        } else {
+            [RuntimeFn::LogF64, RuntimeFn::SinF64]
+        };
+        for share in [0, 10, 100] {
+            let mut tape = Tape::new();
+            let (x, y) = (tape.input(ty), tape.input(ty));
+            let (one, shared) = (tape.konst_like(x, 1.0), tape.input(ty));
+            let rare = tape.cmp(Cmp::Gt, x, one);
+            let mut sum = tape.bin(Bin::Mul, y, shared);
+            // Many numbers wait meanwhile, and constants.
+            let waiting: Vec<Val> = (0..40)
+                .map(|number| {
+                    let factor = tape.konst_like(x, f64::from(number) + 0.5);
+                    tape.fma(y, factor, x)
+                })
+                .collect();
+            for function in functions {
+                let called = tape.call_where(rare, function, &[x], y);
+                sum = tape.bin(Bin::Add, sum, called);
+            }
+            let power = if ty == MachineType::F32 { RuntimeFn::PowF32 } else { RuntimeFn::PowF64 };
+            let called = tape.call_where(rare, power, &[x, y], x);
+            sum = tape.bin(Bin::Sub, sum, called);
+            for (number, other) in waiting.into_iter().enumerate() {
+                let factor = tape.konst_like(x, number as f64 + 0.25);
+                sum = tape.fma(other, factor, sum);
+            }
+            tape.output(Output::Number(sum));
+            tape.output(Output::Mask(rare));
+            tape.finish();
+            let mut random = random(share);
+            let mut column = |of: &mut dyn FnMut(&mut fastrand::Rng) -> f64| -> Vec<u64> {
+                let bits = |x: f64| if ty == MachineType::F32 { (x as f32).to_bits().into() } else { x.to_bits() };
+                (0..300).map(|_| bits(of(&mut random))).collect()
+            };
+            let columns = [
+                column(&mut |random| if random.u64(..100) < share { 1.5 + random.f64() } else { random.f64() }),
+                column(&mut |random| random.f64() * 3.0),
+                column(&mut |_| 2.0),
+            ];
+            let ports = [Port::Rows, Port::Rows, Port::Shared];
+            check(&format!("{share} % rare"), &tape, &ports, &columns, &[300, 16, 5]);
+        }
+    }
+}
+
+#[test]
+fn an_output_may_be_an_input() {
+    for ty in [MachineType::F32, MachineType::F64] {
+        let mut tape = Tape::new();
+        let (x, mask) = (tape.input(ty), tape.input_mask());
+        let root = tape.un(Un::Sqrt, x);
+        let sum = tape.bin(Bin::Add, root, x);
+        let chosen = tape.select(mask, sum, x);
+        let less = tape.cmp(Cmp::Lt, root, x);
+        let other = tape.mxor(less, mask);
+        tape.output(Output::Number(chosen));
+        tape.output(Output::Mask(other));
+        tape.finish();
+        let columns = columns(&tape, 150, 5);
+        let ports = [Port::Rows; 2];
+        let case = Case::new("in place", &tape, &ports, &columns, 150);
+        for isa in sets() {
+            let played = compile(&tape, &ports, isa, &Limits::default()).expect("compiles");
+            for rows in [1, 8, 63, 64, 150] {
+                let size = usize::from(crate::isa::element(ty));
+                let mut numbers: Vec<u8> =
+                    columns[0][..rows].iter().flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect();
+                let mut words = vec![0_u64; rows.div_ceil(64)];
+                for (row, bit) in columns[1][..rows].iter().enumerate() {
+                    words[row / 64] |= bit << (row % 64);
+                }
+                let arrays = [numbers.as_mut_ptr(), words.as_mut_ptr().cast()];
+                // SAFETY: PORTS: both outputs are an input of their type, for this many rows.
+                let failed =
+                    unsafe { played.play(&[arrays[0], arrays[1], arrays[0], arrays[1]], rows, &mut Context::new()) };
+                assert!(!failed);
+                for row in 0..rows {
+                    let expected = case.expected[row].as_ref().expect("no row fails");
+                    let mut bytes = [0; 8];
+                    bytes[..size].copy_from_slice(&numbers[row * size..][..size]);
+                    let found = u64::from_le_bytes(bytes);
+                    assert!(found == expected[0] || super::is_nan(ty, found) && super::is_nan(ty, expected[0]));
+                    assert_eq!(words[row / 64] >> (row % 64) & 1, expected[1]);
+                }
+            }
+        }
+    }
+}
+
+/// An argument of an operator, with its presence, as inputs.
+fn argument(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
+    let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
+    let datum = match operand.scalar.machine_type() {
+        Some(MachineType::Flag) => Datum::Flag(tape.input_mask()),
+        Some(ty) => Datum::Num(tape.input(ty)),
+        None if operand.scalar.is_string() => return None,
+        None => Datum::Unit,
+    };
+    Some(Cell { presence, datum })
+}
+
+/// Values that are missing are unspecified: so they are made zero.
+#[test]
+fn the_rules_of_all_operators() {
+    let (mut tapes, mut refused) = (0, 0);
+    for (_, def) in Registry::standard().iter() {
+        for overload in def.overloads().iter().filter(|overload| matches!(overload.lower, Lower::Rule(_))) {
+            let mut tape = Tape::new();
+            let cells: Option<Vec<Cell>> = overload.args.iter().map(|arg| argument(&mut tape, *arg)).collect();
+            let Some(cells) = cells else { continue };
+            let Cell { presence, datum } = record(&mut tape, def.presence, overload, &cells);
+            let present = match presence {
+                Presence::When(mask) => mask,
+                Presence::Present => tape.mconst(true),
+                Presence::Missing => tape.mconst(false),
+            };
+            tape.output(Output::Mask(present));
+            match datum {
+                Datum::Num(val) => {
+                    let ty = tape.ty(val);
+                    let zero = tape.konst(ty, 0);
+                    let chosen = tape.select(present, val, zero);
+                    tape.output(Output::Number(chosen));
+                }
+                Datum::Flag(mask) => {
+                    let both = tape.mand(present, mask);
+                    tape.output(Output::Mask(both));
+                }
+                Datum::Unit | Datum::Text { .. } => {}
+            }
+            tape.finish();
+            let ports = vec![Port::Rows; tape.inputs().len()];
+            let columns = columns(&tape, 100, tapes);
+            if !super::can_play(&tape, Isa::Avx512) {
+                refused += 1;
+                continue;
+            }
+            // One row that fails hides what the others come to.
+            let case = Case::new(def.name, &tape, &ports, &columns, 100);
+            let kept: Vec<usize> = (0..100).filter(|row| case.expected[*row].is_some()).collect();
+            let kept: Vec<Vec<u64>> =
+                columns.iter().map(|column| kept.iter().map(|row| column[*row]).collect()).collect();
+            let rows = kept.first().map_or(0, Vec::len);
+            check(def.name, &tape, &ports, &columns, &[100]);
+            check(def.name, &tape, &ports, &kept, &[rows, rows / 2]);
+            tapes += 1;
+        }
+    }
+    assert!(tapes > 150, "only {tapes} tapes, {refused} refused");
+}
+
+#[test]
+fn wrong_tapes_are_refused() {
+    let isa = Isa::Avx512;
+    if !isa.is_supported() {
+        return;
+    }
+    let refused = |tape: &Tape, ports: &[Port], limits: &Limits| {
+        compile(tape, ports, isa, limits).map(|_| ()).map_err(|error| error.kind())
+    };
+    let fine = Limits::default();
+    let mut tape = Tape::new();
+    let x = tape.input(MachineType::F64);
+    let called = tape.call(RuntimeFn::ExpF64, &[x]);
+    tape.output(Output::Number(called));
+    assert_eq!(refused(&tape, &[Port::Rows], &fine), Err(ErrorKind::Instruction(1)));
+    assert_eq!(refused(&tape, &[], &fine), Err(ErrorKind::Ports(1)));
+    // Not finished, with marks of stretches that have no other, and types that do not go together: all of no use to anybody.
+    let mut tape = Tape::new();
+    let x = tape.input(MachineType::F64);
+    let mask = tape.cmp(Cmp::Lt, x, x);
+    tape.end();
+    tape.begin(mask);
+    tape.output(Output::Number(x));
+    assert_eq!(refused(&tape, &[Port::Rows], &fine), Ok(()));
+    let y = tape.input(MachineType::F32);
+    let sum = tape.bin(Bin::Add, x, y);
+    tape.output(Output::Number(sum));
+    assert_eq!(refused(&tape, &[Port::Rows; 2], &fine), Err(ErrorKind::Instruction(sum.index())));
+    assert_eq!(refused(&Tape::new(), &[], &fine), Ok(()));
+}
+
+/// A tape of so many instructions, many of whose results are needed much later.
+fn giant(instructions: usize, waiting: usize) -> Tape {
+    let mut tape = Tape::new();
+    let x = tape.input(MachineType::F64);
+    let mut vals = vec![x];
+    let mut random = random(9);
+    while tape.instrs().len() < instructions {
+        let a = vals[random.usize(vals.len().saturating_sub(waiting)..vals.len())];
+        let constant = tape.konst(MachineType::F64, bits(&mut random, MachineType::F64) & !(0x7FF << 52) | 1023 << 52);
+        let last = vals[vals.len() - 1];
+        let next = tape.fma(a, constant, last);
+        vals.push(next);
+    }
+    tape.output(Output::Number(vals[vals.len() - 1]));
+    tape.finish();
+    tape
+}
+
+#[test]
+fn giant_tapes_compile_or_say_what_they_exceed() {
+    for isa in sets() {
+        let tape = giant(100_000, 60);
+        let played = compile(&tape, &[Port::Rows], isa, &Limits::default()).expect("compiles");
+        assert!(played.code().len() > 200_000);
+        let columns = columns(&tape, 9, 1);
+        let case = Case::new("giant", &tape, &[Port::Rows], &columns, 9);
+        case.check(isa, &played, 9, 1);
+        let few = Limits { code_bytes: 100_000, ..Limits::default() };
+        let error = compile(&tape, &[Port::Rows], isa, &few).expect_err("too long");
+        assert_eq!(error.kind(), ErrorKind::Code(100_000));
+        let tape = giant(40_000, 15_000);
+        let error = compile(&tape, &[Port::Rows], isa, &Limits::default()).expect_err("too deep");
+        assert_eq!(error.kind(), ErrorKind::Stack(64 << 10));
+        let deep = Limits { stack_bytes: 1 << 20, ..Limits::default() };
+        let tape = giant(6_000, 1_500);
+        let played = compile(&tape, &[Port::Rows], isa, &deep).expect("compiles");
+        let case = Case::new("deep", &tape, &[Port::Rows], &columns, 9);
+        case.check(isa, &played, 9, 1);
+    }
+}

@@ -1,0 +1,291 @@
+//! Every instruction with every type: a player says that it cannot play it, or gives what the evaluator does, of operands that the
+//! instruction is specified for.
+
+use super::{bits, can_play, check, random, sets};
+use crate::Isa;
+use cembra_runtime::{MachineType, RuntimeFn};
+use cembra_tape::{Bin, Cmp, Mask, Output, Port, Shift, Tape, Un, Val};
+use std::collections::BTreeSet;
+
+const TYPES: [MachineType; 4] = [MachineType::I32, MachineType::I64, MachineType::F32, MachineType::F64];
+
+const UNARY: [Un; 16] = [
+    Un::Neg,
+    Un::Abs,
+    Un::Sqrt,
+    Un::Floor,
+    Un::Ceil,
+    Un::Trunc,
+    Un::Convert(MachineType::I32),
+    Un::Convert(MachineType::I64),
+    Un::Convert(MachineType::F32),
+    Un::Convert(MachineType::F64),
+    Un::Bitcast(MachineType::I32),
+    Un::Bitcast(MachineType::I64),
+    Un::Bitcast(MachineType::F32),
+    Un::Bitcast(MachineType::F64),
+    Un::Mantissa,
+    Un::Exponent,
+];
+
+const BINARY: [Bin; 11] = [
+    Bin::Add,
+    Bin::Sub,
+    Bin::Mul,
+    Bin::Div,
+    Bin::And,
+    Bin::Or,
+    Bin::Xor,
+    Bin::FMin,
+    Bin::FMax,
+    Bin::Copysign,
+    Bin::Scale,
+];
+
+const COMPARISONS: [Cmp; 6] = [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge];
+
+const COUNTS: [usize; 5] = [1, 7, 16, 64, 300];
+
+/// A float's value.
+fn value(ty: MachineType, bits: u64) -> f64 {
+    if ty == MachineType::F32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) }
+}
+
+fn of_value(ty: MachineType, value: f64) -> u64 {
+    if ty == MachineType::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
+}
+
+/// Columns for inputs of these types that `suits`.
+fn suiting(types: &[MachineType], seed: u64, suits: impl Fn(&[u64]) -> bool) -> Vec<Vec<u64>> {
+    let mut random = random(seed);
+    let mut columns = vec![Vec::new(); types.len()];
+    while columns[0].len() < 300 {
+        let row: Vec<u64> = types.iter().map(|ty| bits(&mut random, *ty)).collect();
+        if suits(&row) {
+            columns.iter_mut().zip(row).for_each(|(column, bits)| column.push(bits));
+        }
+    }
+    columns
+}
+
+/// Plays one instruction on inputs of these types, alone and beside a number of the other width, which changes how many rows
+/// there are in a step.
+fn play(
+    name: &str,
+    types: &[MachineType],
+    columns: &[Vec<u64>],
+    record: impl Fn(&mut Tape, &[Val]) -> Output,
+) -> BTreeSet<Isa2> {
+    let mut played = BTreeSet::new();
+    for beside in [None, Some(MachineType::F32), Some(MachineType::F64)] {
+        let mut tape = Tape::new();
+        let inputs: Vec<Val> = types.iter().map(|ty| tape.input(*ty)).collect();
+        let output = record(&mut tape, &inputs);
+        tape.output(output);
+        let mut columns = columns.to_vec();
+        if let Some(ty) = beside {
+            let other = tape.input(ty);
+            let root = tape.un(Un::Sqrt, other);
+            tape.output(Output::Number(root));
+            columns.push(vec![of_value(ty, 2.0); 300]);
+        }
+        tape.finish();
+        for isa in sets().filter(|isa| can_play(&tape, *isa)) {
+            played.insert(isa as Isa2);
+        }
+        let ports = vec![Port::Rows; columns.len()];
+        check(name, &tape, &ports, &columns, &COUNTS);
+    }
+    played
+}
+
+/// The number of an instruction set.
+type Isa2 = u8;
+
+fn both() -> BTreeSet<Isa2> {
+    sets().map(|isa| isa as Isa2).collect()
+}
+
+#[test]
+fn operations_on_one_number() {
+    let mut count = 0;
+    for op in UNARY {
+        for ty in TYPES {
+            let name = format!("{op:?} of {ty:?}");
+            let columns = suiting(&[ty], count, |row| match op {
+                Un::Convert(MachineType::I32) if ty.is_float() => value(ty, row[0]).abs() < 2_147_483_000.0,
+                Un::Convert(MachineType::I64) if ty.is_float() => value(ty, row[0]).abs() < 9.2e18,
+                Un::Mantissa | Un::Exponent if ty.is_float() => {
+                    value(ty, row[0]) > 0.0 && value(ty, row[0]).is_finite()
+                }
+                _ => true,
+            });
+            let played = play(&name, &[ty], &columns, |tape, inputs| Output::Number(tape.un(op, inputs[0])));
+            let double = |ty: MachineType| matches!(ty, MachineType::I64 | MachineType::F64);
+            let refused = match op {
+                Un::Sqrt | Un::Floor | Un::Ceil | Un::Trunc | Un::Mantissa | Un::Exponent => !ty.is_float(),
+                Un::Bitcast(to) => double(to) != double(ty),
+                _ => false,
+            };
+            let long = match op {
+                Un::Convert(to) if ty.is_float() => to == MachineType::I64,
+                Un::Convert(to) => ty == MachineType::I64 && to.is_float(),
+                _ => false,
+            };
+            let expected: BTreeSet<Isa2> =
+                both().into_iter().filter(|isa| !(refused || long && *isa == Isa::Avx2 as Isa2)).collect();
+            assert_eq!(played, expected, "{name}");
+            count += 1;
+        }
+    }
+}
+
+#[test]
+fn operations_on_two_numbers() {
+    let mut count = 100;
+    for op in BINARY {
+        for ty in TYPES {
+            let name = format!("{op:?} of {ty:?}");
+            let columns = suiting(&[ty, ty], count, |row| {
+                if op != Bin::Scale || !ty.is_float() {
+                    // The sign of a NaN is nobody's business.
+                    return op != Bin::Copysign || !ty.is_float() || !value(ty, row[1]).is_nan();
+                }
+                let a = value(ty, row[0]);
+                a == 0.0 || !a.is_finite() || a.abs() >= f64::from(Bin::least_scaled(ty)).exp2()
+            });
+            let mut columns = columns;
+            if op == Bin::Scale && ty.is_float() {
+                let most = Bin::most_scale(ty);
+                let mut random = random(count);
+                columns[1] = (0..300).map(|_| of_value(ty, (random.f64() * 2.0 * most - most).round())).collect();
+            }
+            let played =
+                play(&name, &[ty, ty], &columns, |tape, inputs| Output::Number(tape.bin(op, inputs[0], inputs[1])));
+            let plays = match op {
+                Bin::Add | Bin::Sub | Bin::Mul => true,
+                Bin::And | Bin::Or | Bin::Xor => !ty.is_float(),
+                _ => ty.is_float(),
+            };
+            assert_eq!(played, if plays { both() } else { BTreeSet::new() }, "{name}");
+            // With constants, which may be read from memory, on either side.
+            if plays && op != Bin::Scale {
+                for bits in [of_value(ty, 2.0), of_value(ty, -0.75), 0, 3] {
+                    play(&name, &[ty], &columns[..1], |tape, inputs| {
+                        let constant = tape.konst(ty, bits);
+                        Output::Number(tape.bin(op, inputs[0], constant))
+                    });
+                    play(&name, &[ty], &columns[1..], |tape, inputs| {
+                        let constant = tape.konst(ty, bits);
+                        Output::Number(tape.bin(op, constant, inputs[0]))
+                    });
+                }
+            }
+            count += 1;
+        }
+    }
+}
+
+#[test]
+fn the_rest() {
+    for ty in TYPES {
+        let width = if matches!(ty, MachineType::I64 | MachineType::F64) { 64 } else { 32 };
+        for op in [Shift::Left, Shift::Right] {
+            for by in [0, 1, 17, 31, 32, 63] {
+                let columns = suiting(&[ty], u64::from(by), |_| true);
+                let plays = !ty.is_float() && by < width;
+                if !plays {
+                    let mut tape = Tape::new();
+                    let x = tape.input(ty);
+                    let shifted = tape.shift(op, x, by);
+                    assert!(!Isa::ALL.iter().any(|isa| isa.can_play()(&tape, shifted.index())));
+                    continue;
+                }
+                let played =
+                    play("a shift", &[ty], &columns, |tape, inputs| Output::Number(tape.shift(op, inputs[0], by)));
+                assert_eq!(played, both(), "{op:?} of {ty:?} by {by}");
+            }
+        }
+        for op in COMPARISONS {
+            let columns = suiting(&[ty, ty], 200, |_| true);
+            let mut near = columns.clone();
+            near[1].iter_mut().zip(&columns[0]).step_by(2).for_each(|(b, a)| *b = *a);
+            let name = format!("{op:?} of {ty:?}");
+            type Made = fn(&mut Tape, Mask) -> Mask;
+            let made: [Made; 3] = [
+                |_, mask| mask,
+                |tape, mask| tape.mnot(mask),
+                |tape, mask| {
+                    let not = tape.mnot(mask);
+                    tape.mxor(mask, not)
+                },
+            ];
+            for make in made {
+                let played = play(&name, &[ty, ty], &near, |tape, inputs| {
+                    let mask = tape.cmp(op, inputs[0], inputs[1]);
+                    Output::Mask(make(tape, mask))
+                });
+                assert_eq!(played, both());
+            }
+        }
+        let columns = suiting(&[ty, ty, ty], 300, |_| true);
+        if ty.is_float() {
+            let fma = play("fma", &[ty, ty, ty], &columns, |tape, x| Output::Number(tape.fma(x[0], x[1], x[2])));
+            assert_eq!(fma, both());
+        }
+        let select = play("select", &[ty, ty, ty], &columns, |tape, x| {
+            let mask = tape.cmp(Cmp::Lt, x[0], x[1]);
+            Output::Number(tape.select(mask, x[1], x[2]))
+        });
+        assert_eq!(select, both());
+        let constant = play("constant", &[ty], &columns[..1], |tape, _| Output::Number(tape.konst(ty, 0x3F80_1234)));
+        assert_eq!(constant, both());
+        let itself = play("itself", &[ty], &columns[..1], |_, x| Output::Number(x[0]));
+        assert_eq!(itself, both());
+    }
+    // Products and sums in all orders, with operands that are used again and constants.
+    let ty = MachineType::F64;
+    let columns = suiting(&[ty, ty, ty], 400, |_| true);
+    for order in 0..27 {
+        let pick = |place: usize| order / 3_usize.pow(place as u32) % 3;
+        for constants in 0..8 {
+            for again in 0..8 {
+                play("fma", &[ty, ty, ty], &columns, |tape, x| {
+                    let two = tape.konst(ty, 2.5_f64.to_bits());
+                    let operand = |place: usize| if constants >> place & 1 == 1 { two } else { x[pick(place)] };
+                    let mut sum = tape.fma(operand(0), operand(1), operand(2));
+                    for place in (0..3).filter(|place| again >> place & 1 == 1) {
+                        sum = tape.bin(Bin::Add, sum, x[place]);
+                    }
+                    Output::Number(sum)
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn every_function_that_may_be_rare() {
+    let mut played = 0;
+    for function in RuntimeFn::ALL {
+        let (takes, gives) = function.signature();
+        if function.takes_context() {
+            let mut tape = Tape::new();
+            let args: Vec<Val> = takes.iter().map(|ty| tape.input(*ty)).collect();
+            let (mask, otherwise) = (tape.input_mask(), tape.input(gives));
+            let called = tape.call_where(mask, *function, &args, otherwise);
+            assert!(!Isa::ALL.iter().any(|isa| isa.can_play()(&tape, called.index())), "{}", function.symbol());
+            continue;
+        }
+        let columns = suiting(&[takes, &[gives]].concat(), 500, |_| true);
+        let types = [takes, &[gives]].concat();
+        let sets = play(function.symbol(), &types, &columns, |tape, inputs| {
+            let mask = tape.cmp(Cmp::Le, inputs[0], inputs[0]);
+            let (args, otherwise) = inputs.split_at(takes.len());
+            Output::Number(tape.call_where(mask, *function, args, otherwise[0]))
+        });
+        assert_eq!(sets, both(), "{}", function.symbol());
+        played += 1;
+    }
+    assert!(played > 30);
+}

@@ -1,0 +1,250 @@
+//! Compiled loops: a tape's code, published, and what is left behind the last whole step.
+
+use crate::error::{Error, Reason};
+use crate::isa::{Isa, element};
+use crate::loops::Workspace;
+use cembra_runtime::{CodeMemory, CodePages, Context, MachineType};
+use cembra_tape::{Output, Port, Tape, TapeLoop};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// How much a loop may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes of machine code, its constants included. Default 64 MiB.
+    pub code_bytes: usize,
+    /// Bytes of stack. Default 64 KiB.
+    pub stack_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { code_bytes: 64 << 20, stack_bytes: 64 << 10 }
+    }
+}
+
+/// The most machine instructions that a thread keeps the memory of when it has compiled them.
+const MOST_KEPT: usize = 1 << 13;
+
+thread_local! {
+    /// What the thread's last compilation left; none while there is one, and none again once the thread is ending.
+    static WORKSPACE: RefCell<Option<Box<Workspace>>> = const { RefCell::new(None) };
+}
+
+/// Plays whole steps: of the ports in this array, so many rows. Not 0 if a row failed.
+#[cfg(target_arch = "x86_64")]
+type Entry = unsafe extern "sysv64" fn(*const *mut u8, usize) -> u32;
+
+/// A port as the tail sees it.
+#[derive(Clone, Copy, Debug)]
+struct Plug {
+    /// The bytes of an element; 0 for bits.
+    element: u8,
+    /// True for an array that rows are not read from: all share an element, or the code does not look at it.
+    untouched: bool,
+}
+
+/// The bytes that a step has at most of a port.
+const STEP_BYTES: usize = 64;
+
+/// A step's part of an array.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Part([u8; STEP_BYTES]);
+
+/// A tape as a loop over many rows. Its code lives as long as it does.
+#[derive(Debug)]
+pub struct WideLoop {
+    pages: Arc<CodePages>,
+    entry: usize,
+    instructions: usize,
+    /// The rows that the code takes multiples of.
+    rows: usize,
+    plugs: Vec<Plug>,
+    inputs: usize,
+}
+
+/// Compiles a tape to a loop over many rows; `inputs` says how each input lies in memory. Instructions that no output and no fault
+/// needs are left out.
+///
+/// # Errors
+/// The machine does not have the instructions, the tape has one that cannot be played or another number of inputs, a limit is
+/// exceeded, or there is no memory for the code.
+pub fn compile(tape: &Tape, inputs: &[Port], isa: Isa, limits: &Limits) -> Result<WideLoop, Error> {
+    if !isa.is_supported() {
+        return Err(Reason::Unsupported.into());
+    }
+    if tape.inputs().len() != inputs.len() {
+        return Err(Reason::Ports(tape.inputs().len()).into());
+    }
+    let kept = WORKSPACE.try_with(RefCell::take).unwrap_or_default();
+    let mut workspace = kept.unwrap_or_else(|| Box::new(Workspace::new()));
+    let made = publish(&mut workspace, tape, inputs, isa, limits);
+    if workspace.capacity() <= MOST_KEPT {
+        // An error says that the thread keeps nothing any more.
+        let _ = WORKSPACE.try_with(|place| place.replace(Some(workspace)));
+    }
+    Ok(made?)
+}
+
+fn publish(
+    workspace: &mut Workspace,
+    tape: &Tape,
+    inputs: &[Port],
+    isa: Isa,
+    limits: &Limits,
+) -> Result<WideLoop, Reason> {
+    let made = workspace.make(tape, inputs, isa, limits)?;
+    let mut memory = CodeMemory::allocate(made.code.len())?;
+    memory.write(made.code);
+    let pages = memory.publish()?;
+    let (entry, instructions, rows) = (made.entry, made.instructions, made.rows as usize);
+    let mut plugs = Vec::with_capacity(inputs.len() + tape.outputs().len());
+    plugs.extend(tape.inputs().zip(inputs).map(|((at, ty), port)| {
+        let untouched = *port == Port::Shared || !workspace.is_played(at);
+        Plug { element: element(ty), untouched }
+    }));
+    plugs.extend(tape.outputs().iter().map(|output| {
+        let ty = match output {
+            Output::Number(val) => tape.ty(*val),
+            Output::Mask(_) => MachineType::Flag,
+        };
+        Plug { element: element(ty), untouched: false }
+    }));
+    Ok(WideLoop { pages, entry, instructions, rows, plugs, inputs: inputs.len() })
+}
+
+impl WideLoop {
+    /// The instructions, without the constants behind them.
+    #[must_use]
+    pub fn code(&self) -> &[u8] {
+        &self.pages.bytes()[..self.instructions]
+    }
+
+    /// Plays whole steps.
+    ///
+    /// # Safety
+    /// PORTS: of so many rows, a multiple of a step's.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn enter(&self, ports: &[*mut u8], rows: usize) -> bool {
+        // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(self.pages.as_ptr().wrapping_add(self.entry)) };
+        // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
+        unsafe { entry(ports.as_ptr(), rows) != 0 }
+    }
+
+    /// There is no code for other machines.
+    ///
+    /// # Safety
+    /// PORTS: of so many rows, a multiple of a step's.
+    #[cfg(not(target_arch = "x86_64"))]
+    unsafe fn enter(&self, _: &[*mut u8], _: usize) -> bool {
+        true
+    }
+
+    /// Plays the rows behind the last whole step, as one step on copies whose last row is repeated: what is not a row does what
+    /// a row does, so it can neither fail nor be rare by itself.
+    ///
+    /// # Safety
+    /// PORTS: from `first` on, a multiple of a step's rows, there are so many rows, fewer than a step has.
+    unsafe fn tail(&self, ports: &[*mut u8], first: usize, rows: usize) -> bool {
+        let mut parts: SmallVec<[Part; 32]> = SmallVec::from_elem(Part([0; STEP_BYTES]), self.plugs.len());
+        let mut copies: SmallVec<[*mut u8; 32]> = SmallVec::with_capacity(self.plugs.len());
+        for (number, plug) in self.plugs.iter().enumerate() {
+            let part = &mut parts[number].0;
+            if plug.untouched {
+                copies.push(ports[number]);
+                continue;
+            }
+            let (start, size) = plug.bytes(first, rows);
+            if number < self.inputs {
+                // SAFETY: PORTS, promised by the caller: so much belongs to the rows.
+                unsafe { ports[number].add(start).copy_to_nonoverlapping(part.as_mut_ptr(), size) };
+                plug.repeat_last(part, rows, self.rows);
+            }
+            copies.push(part.as_mut_ptr());
+        }
+        // SAFETY: PORTS: the copies are of a step's rows, and each of a port alone.
+        let failed = unsafe { self.enter(&copies, self.rows) };
+        for (number, plug) in self.plugs.iter().enumerate().skip(self.inputs) {
+            let (start, size) = plug.bytes(first, rows);
+            let part = &mut parts[number].0;
+            if plug.element == 0 {
+                clear_behind(part, rows);
+            }
+            // SAFETY: PORTS, promised by the caller: so much belongs to the rows.
+            unsafe { ports[number].add(start).copy_from_nonoverlapping(part.as_ptr(), size) };
+        }
+        failed
+    }
+}
+
+impl Plug {
+    /// Where rows begin in an array, and how many bytes they have.
+    fn bytes(self, first: usize, rows: usize) -> (usize, usize) {
+        match usize::from(self.element) {
+            0 => (first / 8, rows.div_ceil(8)),
+            size => (first * size, rows * size),
+        }
+    }
+
+    /// Repeats the last of so many rows, up to a step's.
+    fn repeat_last(self, part: &mut [u8; STEP_BYTES], rows: usize, step: usize) {
+        let last = rows - 1;
+        match usize::from(self.element) {
+            0 => {
+                let holds = part[last / 8] >> (last % 8) & 1 == 1;
+                clear_behind(part, rows);
+                if holds {
+                    for row in rows..step {
+                        part[row / 8] |= 1 << (row % 8);
+                    }
+                }
+            }
+            size => {
+                for row in rows..step {
+                    part.copy_within(last * size..rows * size, row * size);
+                }
+            }
+        }
+    }
+}
+
+/// Clears the bits behind so many.
+fn clear_behind(bits: &mut [u8], rows: usize) {
+    if !rows.is_multiple_of(8) {
+        bits[rows / 8] &= (1 << (rows % 8)) - 1;
+    }
+    bits[rows.div_ceil(8)..].fill(0);
+}
+
+// SAFETY: PORTS: the code reads and writes whole steps of the arrays, the tail as much as is left.
+unsafe impl TapeLoop for WideLoop {
+    // SAFETY: PORTS, promised by the caller.
+    unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
+        let left = rows % self.rows;
+        let whole = rows - left;
+        let mut failed = false;
+        if whole > 0 {
+            // SAFETY: PORTS, promised by the caller.
+            failed = unsafe { self.enter(ports, whole) };
+        }
+        if left > 0 {
+            // SAFETY: PORTS, promised by the caller: these rows are left.
+            failed |= unsafe { self.tail(ports, whole, left) };
+        }
+        let (bytes, words) = (rows.div_ceil(8), 8 * rows.div_ceil(64));
+        for (number, plug) in self.plugs.iter().enumerate().skip(self.inputs) {
+            if plug.element == 0 && bytes < words {
+                // SAFETY: PORTS, promised by the caller: outputs of bits have whole words.
+                unsafe { ports[number].add(bytes).write_bytes(0, words - bytes) };
+            }
+        }
+        failed
+    }
+
+    fn code_bytes(&self) -> usize {
+        self.pages.size()
+    }
+}
