@@ -67,6 +67,15 @@ const fn bits(ty: MachineType) -> u8 {
     }
 }
 
+/// True if there is an instruction at a position that makes a mask.
+pub(crate) fn is_mask(tape: &Tape, at: usize) -> bool {
+    use Instr::{Cmp, InputMask, MaskAnd, MaskConst, MaskNot, MaskOr, MaskXor};
+    matches!(
+        tape.instrs().get(at),
+        Some(InputMask | MaskConst(_) | Cmp(..) | MaskAnd(..) | MaskOr(..) | MaskXor(..) | MaskNot(_))
+    )
+}
+
 /// True if an instruction is well formed and can be played.
 pub(crate) fn plays(tape: &Tape, at: usize, isa: Isa) -> bool {
     use MachineType::{F32, F64, Flag, I32, I64};
@@ -76,13 +85,7 @@ pub(crate) fn plays(tape: &Tape, at: usize, isa: Isa) -> bool {
     if !earlier {
         return false;
     }
-    let is_mask = |operand: usize| {
-        use Instr::{Cmp, InputMask, MaskAnd, MaskConst, MaskNot, MaskOr, MaskXor};
-        matches!(
-            tape.instrs()[operand],
-            InputMask | MaskConst(_) | Cmp(..) | MaskAnd(..) | MaskOr(..) | MaskXor(..) | MaskNot(_)
-        )
-    };
+    let is_mask = |operand: usize| is_mask(tape, operand);
     match instr {
         Instr::Input(ty) | Instr::Const(ty, _) => *ty != Flag,
         Instr::InputMask | Instr::MaskConst(_) | Instr::End => true,

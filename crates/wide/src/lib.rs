@@ -1,7 +1,7 @@
 //! The wide assembler: plays a tape on many rows with AVX-512 or AVX2, in machine code of its own. It makes a loop of a tape in
 //! some microseconds; where rows come from, and what to do with those that fail, is for others to know.
 //!
-//! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), `registers` gives out
+//! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), `schedule` puts them in order, `registers` gives out
 //! registers while `emit` writes the instructions (`encode`), `loops` puts the walk over rows around them, `rare` the calls
 //! of scalar functions beside them, and `wide` publishes the code and plays what is left behind the last whole step.
 
@@ -13,6 +13,7 @@ mod loops;
 mod program;
 mod rare;
 mod registers;
+mod schedule;
 mod select;
 #[cfg(test)]
 mod tests;

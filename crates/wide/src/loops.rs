@@ -8,6 +8,7 @@ use crate::isa::Isa;
 use crate::program::{Class, Home, Kind, Preset, Program};
 use crate::rare::{Calls, STACK, Site};
 use crate::registers::{ARRAYS, BYTE, POOL, PORTS, ROW, Registers, Waiting, port_base};
+use crate::schedule::Schedule;
 use crate::select::Selection;
 use crate::wide::Limits;
 use cembra_tape::{Port, Tape};
@@ -31,6 +32,7 @@ const STEPS: u8 = 4;
 #[derive(Debug)]
 pub(crate) struct Workspace {
     selection: Selection,
+    schedule: Schedule,
     program: Program,
     single: Program,
     registers: Registers,
@@ -54,6 +56,7 @@ impl Workspace {
     pub(crate) fn new() -> Workspace {
         Workspace {
             selection: Selection::default(),
+            schedule: Schedule::default(),
             program: Program::default(),
             single: Program::default(),
             registers: Registers::new(),
@@ -80,13 +83,14 @@ impl Workspace {
     pub(crate) fn make(&mut self, tape: &Tape, inputs: &[Port], isa: Isa, limits: &Limits) -> Result<Made<'_>, Reason> {
         let rows = self.selection.look(tape, isa)?;
         // Bits come in bytes: four rows alone would be half of one.
-        let pairs = if rows == 4 { 2 } else { 1 };
+        let pairs = if rows == 4 && self.selection.has_bits(tape, inputs) { 2 } else { 1 };
         self.selection.choose(tape, inputs, isa, (rows, pairs), &mut self.program);
         let short = self.program.ops.len() <= SHORT * usize::from(pairs) && pairs == 1;
         if short {
             std::mem::swap(&mut self.program, &mut self.single);
             self.selection.choose(tape, inputs, isa, (rows, STEPS), &mut self.program);
         }
+        self.schedule.order(&mut self.program, isa);
         self.asm.bytes.clear();
         self.sites.clear();
         self.waiting.clear();

@@ -7,12 +7,15 @@ mod numbers;
 
 use crate::encode::{Code, Length};
 use crate::error::Reason;
-use crate::isa::{Isa, element, plays};
+use crate::isa::{Isa, element, is_mask, plays};
 use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 use cembra_runtime::MachineType;
 use cembra_tape::{Instr, Output, Port, Tape};
 use needs::Needs;
 use rustc_hash::FxHashMap;
+
+/// How far back an instruction is looked for that does the same.
+const REPEATED: usize = 6;
 
 /// What a thread keeps from one selection to the next.
 #[derive(Debug, Default)]
@@ -45,6 +48,13 @@ impl Selection {
     /// # Errors
     /// An instruction cannot be played.
     pub(crate) fn look(&mut self, tape: &Tape, isa: Isa) -> Result<u32, Reason> {
+        let is_whole = |output: &&Output| match output {
+            Output::Number(val) => val.index() < tape.instrs().len() && tape.ty(*val) != MachineType::Flag,
+            Output::Mask(mask) => is_mask(tape, mask.index()),
+        };
+        if let Some(output) = tape.outputs().iter().find(|output| !is_whole(output)) {
+            return Err(Reason::Instruction(output.index()));
+        }
         self.needs.find(tape);
         let refused = |at: &usize| self.needs.played[*at] && !plays(tape, *at, isa);
         if let Some(at) = (0..tape.instrs().len()).find(refused) {
@@ -52,6 +62,14 @@ impl Selection {
         }
         let bytes = if isa == Isa::Avx512 { 64 } else { 32 };
         Ok(bytes / if self.needs.has_double(tape) { 8 } else { 4 })
+    }
+
+    /// True if the tape that was looked at reads or writes bits of rows.
+    pub(crate) fn has_bits(&self, tape: &Tape, inputs: &[Port]) -> bool {
+        let reads = |((at, ty), port): ((usize, MachineType), &Port)| {
+            ty == MachineType::Flag && *port == Port::Rows && self.needs.played[at]
+        };
+        tape.inputs().zip(inputs).any(reads) || tape.outputs().iter().any(|output| matches!(output, Output::Mask(_)))
     }
 
     /// True if the tape that was looked at needs the instruction.
@@ -191,6 +209,13 @@ impl Selector<'_> {
 
     /// An instruction with a vector for its result.
     fn plain(&mut self, code: Code, element: u8, length: Length, [a, b]: [Value; 2], immediate: u8) -> Value {
+        // Texts of functions say some things twice, one after the other.
+        let recent = self.program.ops.iter().rev().take(REPEATED).take_while(|op| !matches!(op.kind, Kind::End));
+        let mut same =
+            recent.filter(|op| op.kind == Kind::Plain(code) && op.operands == [a, b, Value::NONE, Value::NONE]);
+        if let Some(same) = same.find(|op| op.immediate == immediate && !op.mask.is_some()) {
+            return same.result;
+        }
         let result = self.vector(Home::None, element);
         let op = self.op(Kind::Plain(code), length);
         self.program.ops.push(Op { result, operands: [a, b, Value::NONE, Value::NONE], immediate, ..op });

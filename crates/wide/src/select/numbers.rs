@@ -117,9 +117,13 @@ impl Selector<'_> {
 
     pub(super) fn binary(&mut self, op: Bin, ty: MachineType, a: Value, b: Value) -> Value {
         let element = element(ty);
-        let (a, b) = match op {
-            Bin::Mul if self.is_two(ty, a) => (b, a),
-            _ => (a, b),
+        let (op, a, b) = match op {
+            Bin::Mul if self.is_two(ty, a) => (Bin::Mul, b, a),
+            Bin::Div => match self.reciprocal(ty, b) {
+                Some(reciprocal) => (Bin::Mul, a, reciprocal),
+                None => (Bin::Div, a, b),
+            },
+            _ => (op, a, b),
         };
         let code = match op {
             // A sum takes no constant.
@@ -156,6 +160,22 @@ impl Selector<'_> {
             MachineType::F64 => bits == 2_f64.to_bits(),
             _ => false,
         }
+    }
+
+    /// The reciprocal of a constant, if that is exact: a quotient is a product then.
+    fn reciprocal(&mut self, ty: MachineType, value: Value) -> Option<Value> {
+        let Home::Pool(offset) = self.program.info(value).home else { return None };
+        let bits = self.program.pool[offset as usize / 8];
+        if ty == MachineType::F32 {
+            let number = f32::from_bits(bits as u32);
+            let reciprocal = 1.0 / number;
+            let exact = number.to_bits() << 9 == 0 && number.is_normal() && reciprocal.is_normal();
+            return exact.then(|| self.constant(reciprocal.to_bits().into(), 4));
+        }
+        let number = f64::from_bits(bits);
+        let reciprocal = 1.0 / number;
+        let exact = number.to_bits() << 12 == 0 && number.is_normal() && reciprocal.is_normal();
+        exact.then(|| self.constant(reciprocal.to_bits(), 8))
     }
 
     fn copysign(&mut self, element: u8, a: Value, b: Value) -> Value {

@@ -191,6 +191,20 @@ fn wrong_tapes_are_refused() {
     let sum = tape.bin(Bin::Add, x, y);
     tape.output(Output::Number(sum));
     assert_eq!(refused(&tape, &[Port::Rows; 2], &fine), Err(ErrorKind::Instruction(sum.index())));
+    // Results that are no numbers, no masks or not there.
+    for output in [Output::Number(sum), Output::Mask(mask)] {
+        let mut tape = Tape::new();
+        tape.output(output);
+        assert_eq!(refused(&tape, &[], &fine), Err(ErrorKind::Instruction(output.index())));
+        while tape.instrs().len() <= output.index() {
+            match output {
+                Output::Number(_) => drop(tape.input_mask()),
+                Output::Mask(_) => drop(tape.input(MachineType::F64)),
+            }
+        }
+        let ports = vec![Port::Rows; tape.inputs().len()];
+        assert_eq!(refused(&tape, &ports, &fine), Err(ErrorKind::Instruction(output.index())));
+    }
     assert_eq!(refused(&Tape::new(), &[], &fine), Ok(()));
 }
 

@@ -170,7 +170,7 @@ fn operations_on_two_numbers() {
             assert_eq!(played, if plays { both() } else { BTreeSet::new() }, "{name}");
             // With constants, which may be read from memory, on either side.
             if plays && op != Bin::Scale {
-                for bits in [of_value(ty, 2.0), of_value(ty, -0.75), 0, 3] {
+                for bits in [of_value(ty, 2.0), of_value(ty, -0.125), of_value(ty, -0.75), of_value(ty, 3e-39), 0, 3] {
                     play(&name, &[ty], &columns[..1], |tape, inputs| {
                         let constant = tape.konst(ty, bits);
                         Output::Number(tape.bin(op, inputs[0], constant))
@@ -248,18 +248,18 @@ fn the_rest() {
     let columns = suiting(&[ty, ty, ty], 400, |_| true);
     for order in 0..27 {
         let pick = |place: usize| order / 3_usize.pow(place as u32) % 3;
-        for constants in 0..8 {
-            for again in 0..8 {
-                play("fma", &[ty, ty, ty], &columns, |tape, x| {
-                    let two = tape.konst(ty, 2.5_f64.to_bits());
-                    let operand = |place: usize| if constants >> place & 1 == 1 { two } else { x[pick(place)] };
-                    let mut sum = tape.fma(operand(0), operand(1), operand(2));
-                    for place in (0..3).filter(|place| again >> place & 1 == 1) {
-                        sum = tape.bin(Bin::Add, sum, x[place]);
-                    }
-                    Output::Number(sum)
-                });
+        for (constants, again) in (0..64).map(|number| (number % 8, number / 8)) {
+            let mut tape = Tape::new();
+            let x = [(); 3].map(|()| tape.input(ty));
+            let constant = tape.konst(ty, 2.5_f64.to_bits());
+            let operand = |place: usize| if constants >> place & 1 == 1 { constant } else { x[pick(place)] };
+            let mut sum = tape.fma(operand(0), operand(1), operand(2));
+            for place in (0..3).filter(|place| again >> place & 1 == 1) {
+                sum = tape.bin(Bin::Add, sum, x[place]);
             }
+            tape.output(Output::Number(sum));
+            tape.finish();
+            check("fma", &tape, &[Port::Rows; 3], &columns, &[9, 16]);
         }
     }
 }

@@ -1,0 +1,239 @@
+//! The order of a program's instructions: what others wait for longest comes first, as far as registers are enough. A processor
+//! looks some hundred instructions ahead by itself: of long programs that is one step or two, so chains that do not need each
+//! other have to lie side by side. Instructions do not move across the marks of stretches, nor across stores: an array that
+//! is written may be one that is read.
+
+use crate::encode::Code;
+use crate::isa::Isa;
+use crate::program::{Class, Home, Kind, Op, Program, Value};
+
+/// How far from the first instruction that is left others are looked for. It bounds the time that is taken, too.
+const WINDOW: usize = 64;
+
+/// Shorter runs of instructions are left as they are: the processor sees them at once.
+const SHORT: usize = 64;
+
+/// How many vectors may wait, of the registers that there are: the rest is for constants.
+const fn most_waiting(isa: Isa) -> i32 {
+    match isa {
+        Isa::Avx512 => 20,
+        Isa::Avx2 => 11,
+    }
+}
+
+/// No instruction.
+const NOBODY: u32 = u32::MAX;
+
+/// What a thread keeps from one program to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    ordered: Vec<Op>,
+    /// The instruction that makes each value, in the current run, and how many uses of it are left.
+    makers: Vec<u32>,
+    uses: Vec<u32>,
+    /// Of each instruction of the run: how many it waits for, where those that wait for it are, and the time until the last
+    /// of them and of those that wait for them is done.
+    waits: Vec<u32>,
+    first: Vec<u32>,
+    followers: Vec<u32>,
+    heights: Vec<u32>,
+    /// When its operands are there.
+    times: Vec<u32>,
+    done: Vec<bool>,
+    ready: Vec<u32>,
+}
+
+impl Schedule {
+    /// Puts the instructions of a program in order.
+    pub(crate) fn order(&mut self, program: &mut Program, isa: Isa) {
+        if program.ops.len() < SHORT {
+            return;
+        }
+        self.makers.clear();
+        self.makers.resize(program.infos.len(), NOBODY);
+        self.uses.clear();
+        self.uses.resize(program.infos.len(), 0);
+        for op in &program.ops {
+            operands(op).for_each(|operand| self.uses[operand.index()] += 1);
+        }
+        self.ordered.clear();
+        let mut live = 0;
+        let mut start = 0;
+        while start < program.ops.len() {
+            let is_mark = |op: &Op| matches!(op.kind, Kind::Begin | Kind::End | Kind::Store(_) | Kind::StoreMask(_));
+            let length = program.ops[start..].iter().position(is_mark).unwrap_or(program.ops.len() - start);
+            if length >= SHORT {
+                self.run(program, start..start + length, &mut live, most_waiting(isa));
+            } else {
+                for op in &program.ops[start..start + length] {
+                    account(op, program, &mut self.uses, &mut live);
+                    self.ordered.push(*op);
+                }
+            }
+            start += length;
+            if let Some(mark) = program.ops.get(start) {
+                account(mark, program, &mut self.uses, &mut live);
+                self.ordered.push(*mark);
+                start += 1;
+            }
+        }
+        std::mem::swap(&mut program.ops, &mut self.ordered);
+    }
+
+    /// Finds who waits for whom in a run of instructions.
+    fn connect(&mut self, ops: &[Op]) {
+        let count = ops.len();
+        for (list, value) in [(&mut self.waits, 0), (&mut self.first, 0), (&mut self.heights, 0), (&mut self.times, 0)]
+        {
+            list.clear();
+            list.resize(count + 1, value);
+        }
+        for (at, op) in ops.iter().enumerate() {
+            if op.result.is_some() {
+                self.makers[op.result.index()] = at as u32;
+            }
+            for operand in operands(op) {
+                let maker = self.makers[operand.index()];
+                if maker != NOBODY {
+                    self.waits[at] += 1;
+                    self.first[maker as usize + 1] += 1;
+                }
+            }
+        }
+        for at in 0..count {
+            self.first[at + 1] += self.first[at];
+        }
+        self.followers.clear();
+        self.followers.resize(self.first[count] as usize, 0);
+        // Filled from the back: afterwards `first` is where the followers of each begin.
+        for (at, op) in ops.iter().enumerate().rev() {
+            let mut height = 0;
+            for follower in self.first[at]..self.first[at + 1] {
+                height = height.max(self.heights[self.followers[follower as usize] as usize]);
+            }
+            self.heights[at] = height + latency(op);
+            for operand in operands(op) {
+                let maker = self.makers[operand.index()];
+                if maker != NOBODY {
+                    let place = &mut self.times[maker as usize];
+                    self.followers[(self.first[maker as usize] + *place) as usize] = at as u32;
+                    *place += 1;
+                }
+            }
+        }
+        self.times.fill(0);
+    }
+
+    fn run(&mut self, program: &Program, range: std::ops::Range<usize>, live: &mut i32, most: i32) {
+        let ops = &program.ops[range];
+        self.connect(ops);
+        self.done.clear();
+        self.done.resize(ops.len(), false);
+        self.ready.clear();
+        let (mut head, mut seen, mut clock) = (0, 0, 0);
+        for _ in 0..ops.len() {
+            while head < ops.len() && self.done[head] {
+                head += 1;
+            }
+            while seen < ops.len().min(head + WINDOW) {
+                if self.waits[seen] == 0 {
+                    self.ready.push(seen as u32);
+                }
+                seen += 1;
+            }
+            let Some(place) = self.choose(ops, program, clock, *live >= most) else { break };
+            let at = self.ready.swap_remove(place) as usize;
+            let op = &ops[at];
+            let start = self.times[at].max(clock);
+            // Two vector instructions begin in a cycle.
+            clock = start + 1;
+            self.done[at] = true;
+            for place in self.first[at]..self.first[at + 1] {
+                let follower = self.followers[place as usize] as usize;
+                self.times[follower] = self.times[follower].max(start + latency(op));
+                self.waits[follower] -= 1;
+                if self.waits[follower] == 0 && follower < seen {
+                    self.ready.push(follower as u32);
+                }
+            }
+            account(op, program, &mut self.uses, live);
+            self.ordered.push(*op);
+        }
+        for op in ops.iter().filter(|op| op.result.is_some()) {
+            self.makers[op.result.index()] = NOBODY;
+        }
+    }
+
+    /// Which of those that are ready comes next. While too many vectors wait, one that frees a register, or else the first.
+    fn choose(&self, ops: &[Op], program: &Program, clock: u32, full: bool) -> Option<usize> {
+        let order = |at: u32| {
+            let index = at as usize;
+            if full {
+                let growth = growth(&ops[index], program, &self.uses).max(0);
+                return u64::from(growth.cast_unsigned()) << 32 | u64::from(at);
+            }
+            let begins = self.times[index].max(clock);
+            u64::from(begins) << 32 | u64::from(u32::MAX - self.heights[index])
+        };
+        self.ready.iter().enumerate().min_by_key(|(_, at)| order(**at)).map(|(place, _)| place)
+    }
+}
+
+/// How many vectors more wait after an instruction.
+fn growth(op: &Op, program: &Program, uses: &[u32]) -> i32 {
+    let made = op.result.is_some() && program.info(op.result).class == Class::Vector;
+    let mut growth = i32::from(made);
+    for operand in operands(op) {
+        if uses[operand.index()] == 1 && waits(program, operand) {
+            growth -= 1;
+        }
+    }
+    growth
+}
+
+/// Counts an instruction's operands as used and its result as made.
+fn account(op: &Op, program: &Program, uses: &mut [u32], live: &mut i32) {
+    for operand in operands(op) {
+        let left = &mut uses[operand.index()];
+        *left -= 1;
+        if *left == 0 && waits(program, operand) {
+            *live -= 1;
+        }
+    }
+    if op.result.is_some() && waits(program, op.result) {
+        *live += 1;
+    }
+}
+
+/// True for a value that has to wait in a vector register.
+fn waits(program: &Program, value: Value) -> bool {
+    let info = program.info(value);
+    info.class == Class::Vector && info.home == Home::None
+}
+
+/// The operands of an instruction and its mask.
+fn operands(op: &Op) -> impl Iterator<Item = Value> {
+    op.operands.into_iter().chain([op.mask]).filter(|operand| operand.is_some())
+}
+
+/// How long an instruction takes, in half cycles of usual processors.
+fn latency(op: &Op) -> u32 {
+    use Code::{
+        AddInt32, AddInt64, AndInt32, AndInt64, AndVector, Div32, Div64, MulInt64, OrInt32, OrInt64, OrVector, Sqrt32,
+        Sqrt64, SubInt32, SubInt64, XorInt32, XorInt64, XorVector,
+    };
+    match op.kind {
+        Kind::Plain(Div32 | Sqrt32) => 34,
+        Kind::Plain(Div64 | Sqrt64) => 48,
+        Kind::Plain(MulInt64) => 30,
+        Kind::Plain(
+            AddInt32 | AddInt64 | SubInt32 | SubInt64 | AndInt32 | AndInt64 | AndVector | OrInt32 | OrInt64 | OrVector
+            | XorInt32 | XorInt64 | XorVector,
+        ) => 2,
+        Kind::Plain(Code::And32 | Code::And64 | Code::Or32 | Code::Or64 | Code::Xor32 | Code::Xor64) => 2,
+        Kind::Plain(Code::Left32 | Code::Left64 | Code::Right32 | Code::Right64) => 2,
+        // A processor takes the ordinary way to go on with what it has.
+        Kind::Rare(_) | Kind::Merge => 2,
+        _ => 8,
+    }
+}
