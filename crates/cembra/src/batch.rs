@@ -5,6 +5,7 @@ use crate::choice::{Backend, RowPlayer};
 use crate::error::Error;
 use crate::executor::{EvaluationLimits, Field};
 use crate::options::Started;
+use crate::players::{Chosen, choose};
 use crate::sites::Sites;
 use crate::stages::plan_of;
 use crate::{Model, Options};
@@ -12,8 +13,7 @@ use cembra_batch::{
     ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputColumn, Player, Refused, Settings, Stop,
 };
 use cembra_expr::Program;
-use cembra_native::Tier;
-use cembra_plan::{Action, Plan, StepId};
+use cembra_plan::Plan;
 use cembra_runtime::{BatchFunction, Cancellation};
 use cembra_value::{Budget, Code, Diagnostic, Limits};
 use rustc_hash::FxHashMap;
@@ -33,6 +33,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Batch(Arc<Inner>);
 
+/// What plays columns of some forms.
+#[derive(Clone, Debug)]
+struct Played {
+    player: Arc<Player>,
+    name: RowPlayer,
+    because: Option<Diagnostic>,
+}
+
 #[derive(Debug)]
 struct Inner {
     plan: Plan,
@@ -41,18 +49,9 @@ struct Inner {
     limits: EvaluationLimits,
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    choice: Choice,
-    players: Mutex<FxHashMap<Forms, Arc<Player>>>,
-}
-
-/// What is to evaluate rows.
-#[derive(Debug)]
-struct Choice {
     player: RowPlayer,
-    tier: Tier,
-    limits: Limits,
-    /// True if some operator does what a user can see: then rows are evaluated in order, each once.
-    is_impure: bool,
+    evaluation: Limits,
+    players: Mutex<FxHashMap<Forms, Played>>,
 }
 
 impl Model {
@@ -91,19 +90,15 @@ pub struct BatchResult {
 impl Batch {
     pub(crate) fn of(program: &Program, plan: Plan, options: &Started) -> Batch {
         let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
-        let is_impure = (0..plan.step_count()).any(|at| match plan.step(StepId::from_index(at)).action {
-            Action::Operator { op, overload, .. } => !plan.registry().get(op).overloads()[usize::from(overload)].pure,
-            _ => false,
-        });
         let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
-        let choice = Choice { player, tier: options.tier, limits: *options.budget().limits(), is_impure };
         Batch(Arc::new(Inner {
             batch: cembra_batch::Batch::of(&plan),
             sites: Sites::of(&plan, program),
             limits: EvaluationLimits::of(options),
             inputs: plan.inputs().iter().map(|input| field(&input.name, input.value)).collect(),
             outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),
-            choice,
+            player,
+            evaluation: *options.budget().limits(),
             players: Mutex::default(),
             plan,
         }))
@@ -148,6 +143,19 @@ impl Batch {
         self.start().run_into(inputs, outputs.into_iter().map(Some).collect()).map(drop)
     }
 
+    /// Which player evaluates such columns, and why it is not the best of all; compiles what that takes.
+    ///
+    /// # Errors
+    /// Columns that do not fit, or that the player that was asked for cannot be had.
+    pub fn player(&self, inputs: &[InputColumn<'_>]) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
+        let inner = &*self.0;
+        let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
+        let outputs = inner.outputs.iter().map(|_| None).collect();
+        let job = inner.batch.job(inputs, outputs, rows, OnError::Fail).map_err(|refused| inner.misfit(&refused))?;
+        let Played { name, because, .. } = inner.played(job.forms())?;
+        Ok((name, because))
+    }
+
     /// A run, to say more of how it goes.
     #[must_use]
     pub fn start(&self) -> BatchRun<'_> {
@@ -166,22 +174,23 @@ impl Batch {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let players = self.0.players.lock().unwrap_or_else(PoisonError::into_inner);
-        let code = players.values().filter_map(|player| player.function()).map(BatchFunction::memory_bytes);
+        let code = players.values().filter_map(|played| played.player.function()).map(BatchFunction::memory_bytes);
         size_of::<Inner>() + self.0.plan.memory_bytes() + self.0.batch.memory_bytes() + code.sum::<usize>()
     }
 }
 
 impl Inner {
     /// What plays columns of the forms.
-    fn player(&self, forms: Forms) -> Result<Arc<Player>, Error> {
-        let known = |players: &FxHashMap<Forms, Arc<Player>>| players.get(&forms).cloned();
-        if let Some(player) = known(&self.players.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(player);
+    fn played(&self, forms: Forms) -> Result<Played, Error> {
+        if let Some(played) = self.players.lock().unwrap_or_else(PoisonError::into_inner).get(&forms) {
+            return Ok(played.clone());
         }
         // Two threads may both compile it: the first to have done so is right.
-        let player = Arc::new(self.batch.player(&forms, self.choice.function(&self.plan, &forms)?));
+        let Chosen { function, player, because } =
+            choose(&self.plan, &forms, self.player, &Budget::start(self.evaluation))?;
+        let played = Played { player: Arc::new(self.batch.player(&forms, function)), name: player, because };
         let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(players.entry(forms).or_insert(player).clone())
+        Ok(players.entry(forms).or_insert(played).clone())
     }
 
     /// The error that columns do not fit.
@@ -199,17 +208,6 @@ impl Inner {
             Refused::Output { at, misfit } => of("output", &self.outputs, *at, misfit),
             other => Error::values(other.to_string()),
         }
-    }
-}
-
-impl Choice {
-    /// What evaluates rows of columns of these forms; none if the reference does.
-    fn function(&self, plan: &Plan, forms: &Forms) -> Result<Option<Box<dyn BatchFunction>>, Error> {
-        if self.is_impure || self.player == RowPlayer::Interpreter {
-            return Ok(None);
-        }
-        let _ = (plan, forms, Budget::start(self.limits), self.tier);
-        Ok(None)
     }
 }
 
@@ -321,7 +319,7 @@ impl<'b> BatchRun<'b> {
         let rows = self.rows.or_else(|| inputs.iter().find_map(InputColumn::rows));
         let rows = rows.ok_or_else(|| Error::values("no column says how many rows there are: say so with `rows`"))?;
         let job = inner.batch.job(inputs, outputs, rows, self.on_error).map_err(|refused| inner.misfit(&refused))?;
-        let player = inner.player(job.forms())?;
+        let Played { player, .. } = inner.played(job.forms())?;
         let Finished { columns, failed, failures } = self.finish(job, &player)?;
         let failures =
             failures.into_iter().map(|(row, error): (usize, Error)| RowFailure { row, error: error.in_row(row) });

@@ -51,6 +51,7 @@ mod model;
 mod names;
 mod object;
 mod options;
+mod players;
 mod pool;
 mod profiling;
 mod sites;

@@ -5,14 +5,23 @@ use cembra::{
     Session, Value,
 };
 
-/// The players that there are on every machine.
-const PLAYERS: [RowPlayer; 2] = [RowPlayer::Best, RowPlayer::Interpreter];
+/// True if this machine has the player.
+fn is_there(player: RowPlayer) -> bool {
+    let model = Model::parse("input x: f64; x + 1.0").expect("a model");
+    let batch = model.batch(&Options::default().row_player(player)).expect("a batch");
+    batch.run(&[InputColumn::values(&[1.0])]).is_ok()
+}
+
+/// The players that there are on this machine.
+fn players() -> impl Iterator<Item = RowPlayer> {
+    RowPlayer::ALL.into_iter().filter(|player| is_there(*player))
+}
 
 fn batches(source: &str) -> (Session, Vec<Batch>) {
     let model = Model::parse(source).expect("a model");
     let session = model.compile(&Options::default()).expect("an executor").session();
     let batch = |player| model.batch(&Options::default().row_player(player)).expect("a batch");
-    (session, PLAYERS.into_iter().map(batch).collect())
+    (session, players().map(batch).collect())
 }
 
 /// Numbers that repeat in no short period.
@@ -286,7 +295,7 @@ fn structs_are_read_and_written_in_place() {
             id: row - 1000,
         })
         .collect();
-    for player in PLAYERS {
+    for player in players() {
         let mut executor = model.executor::<Visit, Report>(&Options::default().row_player(player)).unwrap();
         let mut found = vec![Report::default(); rows.len()];
         executor.run_many(&rows, &mut found).unwrap();
