@@ -68,6 +68,12 @@ pub fn program(config: &Config, number: u64) -> Program {
     generator::program(&mut config.random(number), config)
 }
 
+/// Rows for the program with this number.
+#[must_use]
+pub fn rows(config: &Config, number: u64, program: &Program) -> Vec<Row> {
+    generator::rows(&mut config.random(number), config, &program.inputs)
+}
+
 /// Judges text from anywhere as a program: it may be refused, but by an error, and by all backends alike.
 #[must_use]
 pub fn try_text(text: &str) -> Option<Mismatch> {

@@ -122,7 +122,6 @@ fn conditionals() {
         "input x, y: f64\noutput z = where(x > 0, where(y > 0, x + y, x - y), where(y < 0, x * y, 1.0))",
         "input x: f64; input t: text; input u: text?\noutput a = where(x > 0, t, \"none\")\noutput b = where(x > 0, u, t)",
         "input x: f64; input b: bool\noutput a = where(x > 0, b, not b)\noutput c = where(x > 0, b)",
-        "input x: f64; input y: f64?\nlet t = where(x > 0, (x, y), (1.0, missing[f64]))\noutput a = t.0\noutput b = t.1",
         "input x: f64?\noutput y = where(core.has(x), math.exp(x) * math.log(x ?? 1.0), 2.0)",
     ]);
 }
@@ -193,4 +192,118 @@ fn steps_without_a_rule_are_kernels() {
         "input s: text; input x: f64\noutput t = where(x > 0, strings.length(strings.upper(s)), where(x < 0, strings.length(s) * 2, 0))",
         "input s, t: text?; input x: f64\noutput y = where(strings.length(s) > 2, x * math.exp(x), where(s == t, 1.0, 2.0))",
     ]);
+}
+
+#[test]
+fn what_can_fail_in_a_branch_fails_there_only() {
+    all_agree(&[
+        "input x: f64\noutput y = where(x > 0, core.with_assertion(x, x > 0, \"no\"), 0.0)",
+        "input s: text; input x: f64\noutput y = where(x > 1e301, strings.parse_int32(s) + 1, 2)",
+    ]);
+    some_fail(&[
+        "input x: f64\noutput y = core.with_assertion(x, x != 0, \"no\")",
+        "input x, z: f64\noutput y = where(x > 0, core.with_assertion(z, z != 0, \"no\"), 0.0)",
+        "input s: text; input x: f64\noutput y = where(x > 0, core.with_assertion(strings.length(s), x > 1, \"no\"), 2)",
+    ]);
+}
+
+#[test]
+fn what_branches_share_is_evaluated_under_their_masks() {
+    // A guard: the quotient is needed in two branches.
+    all_agree(&[
+        "input a, b: i64\nlet q = a // b\noutput y = where(b != 0, q, 1)\noutput z = where(b != 0, q * 2, 2)",
+        "input a, b: i64; input x: f64\nlet q = a // b\nlet s = where(b != 0 and x > 0, q, 1)\noutput y = s\noutput z = where(b > 0, q * 2, s)",
+        "input s: text?; input x: f64; input y: f64\nlet u = strings.upper(s)\noutput a = where(x > 0, u)\noutput b = where(y > 0, strings.length(u), 1)",
+    ]);
+}
+
+#[test]
+fn a_kernel_runs_for_the_rows_that_need_it() {
+    let program = program_of("input s: text?; input x: f64\noutput t = where(x > 0, strings.length(s), 0)");
+    assert_eq!(shape(&program), "tkt", "{program}");
+    let Body::Kernel(kernel) = &program.segments[1].body else { panic!("{program}") };
+    // The rows of the branch whose text is there; the text is given as it is, in two parts.
+    assert!(kernel.rows.is_some(), "{program}");
+    assert_eq!((kernel.loads.len(), kernel.stores.len(), kernel.why), (2, 1, Cut::NoRule), "{program}");
+    // Every row of a plain text at the top.
+    let program = program_of("input s: text\noutput t = strings.length(s)");
+    assert_eq!(shape(&program), "k", "{program}");
+    let Body::Kernel(kernel) = &program.segments[0].body else { panic!("{program}") };
+    assert_eq!(kernel.rows, None);
+    // It writes the output itself.
+    assert_eq!(program.output(0, Part::Number), Some(kernel.stores[0].column));
+}
+
+#[test]
+fn what_a_player_lacks_becomes_a_kernel() {
+    let plan = plan_of("input a, b: i64; input x: f64\noutput y = where(b != 0, a // b, 0)\noutput z = x * 2.0");
+    let program = record_lanes(&plan, &[], everything).expect("a lane program");
+    assert_eq!(shape(&program), "t", "{program}");
+    let program = record_lanes(&plan, &[], little).expect("a lane program");
+    assert_eq!(shape(&program), "tkt", "{program}");
+    let Body::Kernel(kernel) = &program.segments[1].body else { panic!("{program}") };
+    assert_eq!((kernel.why, kernel.label), (Cut::Unplayable, "math.floordiv"));
+    assert_eq!(
+        count(&program, |instr| matches!(instr, Instr::FaultIf { .. })),
+        0,
+        "the kernel fails itself\n{program}"
+    );
+}
+
+#[test]
+fn what_rows_share_is_done_once() {
+    let plan = plan_of(
+        "input k: f64; input s: text; input x: f64\nlet e = math.exp(k) + math.float(strings.length(s))\noutput y = x * e\noutput n = strings.length(s)",
+    );
+    let facts = [0, 1, 2].map(|at| InputFact { is_shared: &*plan.inputs()[at].name != "x", all_present: true });
+    let program = record_lanes(&plan, &facts, everything).expect("a lane program");
+    assert_eq!(program.verify(), Ok(()));
+    assert_eq!(shape(&program), "TKTt", "{program}");
+    assert!(program.once_bytes() > 0 && program.scratch_bytes(1024) == 0, "{program}");
+    // Of the rows nothing is left but the product.
+    let Body::Tape(tape) = &program.segments[3].body else { panic!("{program}") };
+    assert!(tape.tape.instrs().len() <= 6, "{program}");
+    let is_shared = |at: usize| program.column(tape.inputs[at]).port == Port::Shared;
+    assert_eq!((0..tape.inputs.len()).filter(|at| is_shared(*at)).count(), 2, "{program}");
+}
+
+#[test]
+fn what_is_known_to_be_present_has_no_mask() {
+    let plan = plan_of("input a, b: f64?\noutput y = a * b + 1.0");
+    let known = InputFact { all_present: true, is_shared: false };
+    let program = record_lanes(&plan, &[known; 2], everything).expect("a lane program");
+    assert!(!program.columns.iter().any(|column| matches!(column.origin, Origin::Input { part: Part::Presence, .. })));
+    assert_eq!(count(&program, |instr| matches!(instr, Instr::MaskAnd(..))), 0, "{program}");
+    assert_eq!(count(&program_of("input a, b: f64?\noutput y = a * b + 1.0"), |i| matches!(i, Instr::MaskAnd(..))), 1);
+}
+
+#[test]
+fn what_is_not_recorded() {
+    let refused = |text: &str| record_lanes(&plan_of(text), &[], everything).err();
+    let is_loop = refused("input n: i64\noutput y = core.while_loop(n, fn(x) = x < 100, fn(x) = x * 2)");
+    assert!(matches!(is_loop, Some(NotLanes::Loop(_))), "{is_loop:?}");
+    for text in ["input t: (f64, i32)\noutput y = t.0", "input x: f64\noutput y = (x, x + 1.0)"] {
+        let found = refused(text);
+        assert!(matches!(found, Some(NotLanes::Type(_))), "{text}: {found:?}");
+    }
+    fn nothing(tape: &cembra_tape::Tape, at: usize) -> bool {
+        !matches!(tape.instrs()[at], Instr::Select { .. })
+    }
+    let plan = plan_of("input x: f64\noutput y = where(x > 0, math.exp(x) * math.log(x), x)");
+    assert!(matches!(record_lanes(&plan, &[], nothing), Err(NotLanes::Unplayable(_))));
+}
+
+#[test]
+fn scratch_is_used_again() {
+    // Each text is needed by the next step alone.
+    let mut text = "input s: text\nlet t0 = s".to_owned();
+    for at in 0..20 {
+        text += &format!("\nlet t{} = strings.upper(strings.lstrip(t{at}))", at + 1);
+    }
+    text += "\noutput y = strings.length(t20)";
+    let program = program_of(&text);
+    assert_eq!(agrees(&text), 0);
+    // Two views, each a pointer and a length, while one is read and the other is written.
+    assert_eq!(program.scratch_bytes(64), 4 * 512, "{program}");
+    assert_eq!((program.strip_rows(0), program.strip_rows(64)), (768, 256));
 }
