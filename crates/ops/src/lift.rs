@@ -80,36 +80,3 @@ pub(crate) fn input(tape: &mut Tape, operand: OperandType) -> Cell {
     };
     Cell { presence, datum }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Registry;
-    use cembra_runtime::Scalar;
-    use cembra_tape::Outcome;
-
-    /// Whether a quotient by zero stops the evaluation, of arguments that may be missing, in a branch.
-    fn stops(is_present: bool, is_taken: bool) -> bool {
-        let registry = Registry::standard();
-        let def = registry.get(registry.find("math.floordiv").expect("an operator"));
-        let is_long = |overload: &&Overload| overload.ret.scalar == Scalar::Int64;
-        let overload = def.overloads().iter().find(is_long).expect("an overload");
-        let mut tape = Tape::new();
-        let (branch, present) = (tape.input_mask(), tape.input_mask());
-        let [x, y] = [(); 2].map(|()| Datum::Num(tape.input(MachineType::I64)));
-        tape.set_active(Some(branch));
-        let args = [Cell { presence: Presence::When(present), datum: x }, Cell::present(y)];
-        record(&mut tape, def.presence, overload, &args);
-        assert_eq!(tape.active(), Some(branch), "what was in force is again");
-        // SAFETY: STRING-VIEW: there are no strings.
-        let outcome = unsafe { tape.run_on_bits(&[u64::from(is_taken), u64::from(is_present), 7, 0]) };
-        matches!(outcome, Outcome::Stopped(..))
-    }
-
-    #[test]
-    fn a_lifted_rule_fails_only_where_its_branch_is_taken() {
-        assert!(stops(true, true));
-        assert!(!stops(true, false), "the mask around it was dropped");
-        assert!(!stops(false, true));
-    }
-}

@@ -85,36 +85,33 @@ impl<'p> Recorder<'p> {
 
     /// Records all of it: first what all rows share, then the rest, then the outputs.
     pub(super) fn record(&mut self) {
-        let steps = &self.plan.block(BlockId::TOP).steps;
+        let order = self.weights.order(self.plan, self.unplayable);
+        let mut stack = Vec::new();
         self.drafts.once = true;
-        for (at, id) in steps.iter().enumerate() {
+        for id in &*order {
             if self.weights.is_shared(*id) {
-                self.run(Todo::Steps(BlockId::TOP, at), 1);
+                self.run(*id, &mut stack);
             }
         }
         self.drafts.cut();
         self.drafts.once = false;
-        let mut at = 0;
-        while at < steps.len() {
-            let length = steps[at..].iter().position(|id| self.weights.is_shared(*id)).unwrap_or(steps.len() - at);
-            self.run(Todo::Steps(BlockId::TOP, at), length);
-            at += length + 1;
+        for id in &*order {
+            if !self.weights.is_shared(*id) {
+                self.run(*id, &mut stack);
+            }
         }
         self.outputs();
     }
 
-    /// Records so many steps of the top block and all that is inside of them.
-    fn run(&mut self, todo: Todo, length: usize) {
-        let Todo::Steps(_, first) = todo else { return };
-        let end = first + length;
-        let mut stack = vec![todo];
+    /// Records a step of the top block and all that is inside of it.
+    fn run(&mut self, id: StepId, stack: &mut Vec<Todo>) {
+        self.step(id, stack);
         while let Some(todo) = stack.pop() {
             match todo {
                 Todo::Steps(block, at) => {
-                    let is_over = block == BlockId::TOP && at >= end;
-                    let Some(&id) = self.plan.block(block).steps.get(at).filter(|_| !is_over) else { continue };
+                    let Some(&id) = self.plan.block(block).steps.get(at) else { continue };
                     stack.push(Todo::Steps(block, at + 1));
-                    self.step(id, &mut stack);
+                    self.step(id, stack);
                 }
                 Todo::Else(branching) => {
                     let Action::Where { off, .. } = self.plan.step(branching.step).action else { continue };

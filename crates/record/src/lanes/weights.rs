@@ -3,8 +3,10 @@
 
 use crate::lanes::InputFact;
 use cembra_ops::Lower;
-use cembra_plan::{Action, BlockId, Plan, StepId};
+use cembra_plan::{Action, BlockId, Plan, StepId, ValueId};
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// A branch that costs less than this is evaluated for all rows: to ask whether a row of a vector needs it costs a few
 /// cycles, and twenty where the processor guesses wrong. In the units of `Tape::cost`; an exponential is about that much.
@@ -63,6 +65,43 @@ impl Weights {
     /// True if all rows share the result of a step of the top block.
     pub(super) fn is_shared(&self, step: StepId) -> bool {
         self.varies.get(step.index()).is_some_and(|varies| !varies)
+    }
+
+    /// The steps of the top block in the order in which they are recorded. Kernels that do not need each other come together,
+    /// so that there are few cuts; what no kernel needs comes behind the last one, so that little crosses them.
+    pub(super) fn order<'p>(&self, plan: &'p Plan, unplayable: &FxHashSet<StepId>) -> Cow<'p, [StepId]> {
+        let steps = &plan.block(BlockId::TOP).steps;
+        let cuts = |id: StepId| match plan.step(id).action {
+            Action::Where { on, off } => self.is_cut(on) || self.is_cut(off),
+            _ => is_kernel(plan, id, unplayable),
+        };
+        if !steps.iter().any(|id| cuts(*id)) {
+            return Cow::Borrowed(steps);
+        }
+        // How many cuts a value is behind, each needing the one before.
+        let mut depths: Vec<u32> = vec![0; plan.value_count()];
+        let mut reads: Vec<ValueId> = Vec::new();
+        let mut most = 0;
+        for id in steps {
+            find_reads(plan, *id, &mut reads);
+            let depth = reads.iter().map(|value| depths[value.index()]).max().unwrap_or(0) + u32::from(cuts(*id));
+            depths[plan.step(*id).out.index()] = depth;
+            most = most.max(depth);
+        }
+        // The number of cuts before which a step is recorded: those that cut, as early as they can, others as late.
+        let mut latest: Vec<u32> = vec![most; plan.value_count()];
+        let mut keyed: Vec<(u32, bool, StepId)> = Vec::with_capacity(steps.len());
+        for id in steps.iter().rev() {
+            let out = plan.step(*id).out.index();
+            let is_cut = cuts(*id);
+            let key = if is_cut { depths[out] - 1 } else { latest[out] };
+            find_reads(plan, *id, &mut reads);
+            reads.iter().for_each(|value| latest[value.index()] = latest[value.index()].min(key));
+            keyed.push((key, is_cut, *id));
+        }
+        keyed.reverse();
+        keyed.sort_by_key(|(key, is_cut, _)| (*key, *is_cut));
+        Cow::Owned(keyed.into_iter().map(|(_, _, id)| id).collect())
     }
 
     fn weigh(&mut self, plan: &Plan, unplayable: &FxHashSet<StepId>) {
@@ -134,4 +173,25 @@ impl Weights {
             of_value[step.out.index()] = varies;
         }
     }
+}
+
+/// Finds all values that a step reads, those of the steps inside of it included.
+fn find_reads(plan: &Plan, id: StepId, reads: &mut Vec<ValueId>) {
+    reads.clear();
+    let mut inside: SmallVec<[BlockId; 8]> = SmallVec::new();
+    let mut read = |id: StepId, inside: &mut SmallVec<[BlockId; 8]>| {
+        let step = plan.step(id);
+        reads.extend(plan.args(step));
+        if let Action::Where { on, off } = step.action {
+            inside.extend([on, off]);
+        }
+    };
+    read(id, &mut inside);
+    let mut results: SmallVec<[ValueId; 8]> = SmallVec::new();
+    while let Some(block) = inside.pop() {
+        let block = plan.block(block);
+        results.extend(block.result);
+        block.steps.iter().for_each(|id| read(*id, &mut inside));
+    }
+    reads.extend(results);
 }

@@ -258,10 +258,10 @@ fn what_rows_share_is_done_once() {
     let facts = [0, 1, 2].map(|at| InputFact { is_shared: &*plan.inputs()[at].name != "x", all_present: true });
     let program = record_lanes(&plan, &facts, everything).expect("a lane program");
     assert_eq!(program.verify(), Ok(()));
-    assert_eq!(shape(&program), "TKTt", "{program}");
+    assert_eq!(shape(&program), "KTt", "{program}");
     assert!(program.once_bytes() > 0 && program.scratch_bytes(1024) == 0, "{program}");
     // Of the rows nothing is left but the product.
-    let Body::Tape(tape) = &program.segments[3].body else { panic!("{program}") };
+    let Body::Tape(tape) = &program.segments[2].body else { panic!("{program}") };
     assert!(tape.tape.instrs().len() <= 6, "{program}");
     let is_shared = |at: usize| program.column(tape.inputs[at]).port == Port::Shared;
     assert_eq!((0..tape.inputs.len()).filter(|at| is_shared(*at)).count(), 2, "{program}");
@@ -306,4 +306,24 @@ fn scratch_is_used_again() {
     // Two views, each a pointer and a length, while one is read and the other is written.
     assert_eq!(program.scratch_bytes(64), 4 * 512, "{program}");
     assert_eq!((program.strip_rows(0), program.strip_rows(64)), (768, 256));
+}
+
+/// The model of the page on rows, and its listing there.
+#[test]
+fn the_page_on_rows_shows_a_program() {
+    let page = std::fs::read_to_string(format!("{}/../../docs/rows.md", env!("CARGO_MANIFEST_DIR"))).expect("a page");
+    let model = page.split("```cem\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a model");
+    let listing = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a listing");
+    assert_eq!(agrees(model), 0);
+    assert_eq!(program_of(model).to_string(), listing);
+}
+
+#[test]
+fn kernels_that_do_not_need_each_other_come_together() {
+    let text = "input s, t: text; input x: f64\nlet a = math.float(strings.length(s)) * x\nlet b = math.exp(x)\nlet c = math.float(strings.length(t)) + b\noutput y = a + c";
+    assert_eq!(agrees(text), 0);
+    let program = program_of(text);
+    assert_eq!(shape(&program), "kkt", "{program}");
+    // The exponential, which no kernel needs, crosses nothing.
+    assert_eq!(program.scratch_bytes(64), 2 * 512, "{program}");
 }

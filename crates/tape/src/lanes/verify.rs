@@ -183,3 +183,133 @@ fn type_of(tape: &Tape, output: Output) -> MachineType {
         Output::Number(val) => tape.ty(val),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::program::{Cut, KernelSegment, LaneColumn, Load, Part, Store, TapeSegment};
+    use crate::{Bin, Mask, Val};
+    use cembra_runtime::KernelChain;
+
+    const X: ColumnId = ColumnId::from_index(0);
+    const MIDDLE: ColumnId = ColumnId::from_index(1);
+    const OUT: ColumnId = ColumnId::from_index(2);
+    const LATE: ColumnId = ColumnId::from_index(3);
+
+    fn tape(build: impl FnOnce(&mut Tape, Val, Mask) -> Output, inputs: &[ColumnId], output: ColumnId) -> Segment {
+        let mut tape = Tape::new();
+        let x = tape.input(MachineType::F64);
+        let never = tape.mconst(false);
+        let output_of = build(&mut tape, x, never);
+        tape.output(output_of);
+        tape.finish();
+        tape.sweep();
+        let body = Body::Tape(TapeSegment { tape, inputs: inputs.to_vec(), outputs: vec![output] });
+        Segment { once: false, body }
+    }
+
+    /// The sum of a column with itself.
+    fn double(from: ColumnId, to: ColumnId) -> Segment {
+        tape(|tape, x, _| Output::Number(tape.bin(Bin::Add, x, x)), &[from], to)
+    }
+
+    fn column(origin: Origin) -> LaneColumn {
+        LaneColumn { ty: MachineType::F64, port: Port::Rows, origin }
+    }
+
+    /// A program of an input, two intermediate columns and an output.
+    fn program(segments: Vec<Segment>) -> LaneProgram {
+        let columns = vec![
+            column(Origin::Input { index: 0, part: Part::Number }),
+            column(Origin::Scratch { offset: 0 }),
+            column(Origin::Output { index: 0, part: Part::Number }),
+            column(Origin::Scratch { offset: 0 }),
+        ];
+        LaneProgram::new(columns, segments)
+    }
+
+    #[test]
+    fn columns_are_written_once_and_before_they_are_read() {
+        let fine = program(vec![double(X, MIDDLE), double(MIDDLE, LATE), double(LATE, OUT)]);
+        assert_eq!(fine.verify(), Ok(()), "{fine}");
+        assert_eq!(fine.scratch_bytes(64), 2 * 512, "what is read and what is written lie apart");
+        let faults = [
+            (vec![double(MIDDLE, OUT), double(X, MIDDLE)], LaneFault::Unwritten(0, MIDDLE)),
+            (vec![double(X, OUT), double(X, OUT)], LaneFault::Written(1, OUT)),
+            (vec![double(X, X)], LaneFault::Written(0, X)),
+            (vec![double(X, MIDDLE)], LaneFault::Output(OUT)),
+        ];
+        for (segments, fault) in faults {
+            assert_eq!(program(segments).verify(), Err(fault));
+        }
+    }
+
+    #[test]
+    fn columns_keep_their_places_until_they_are_read() {
+        let mut clobbered = program(vec![double(X, MIDDLE), double(X, LATE), double(MIDDLE, OUT)]);
+        assert_eq!(clobbered.verify(), Ok(()));
+        clobbered.columns[LATE.index()].origin = clobbered.columns[MIDDLE.index()].origin;
+        assert_eq!(clobbered.verify(), Err(LaneFault::Unwritten(2, MIDDLE)));
+        let mut in_place = program(vec![double(X, MIDDLE), double(MIDDLE, LATE), double(LATE, OUT)]);
+        in_place.columns[LATE.index()].origin = in_place.columns[MIDDLE.index()].origin;
+        assert_eq!(in_place.verify(), Err(LaneFault::Misplaced(1, LATE)));
+        let mut unaligned = program(vec![double(X, MIDDLE), double(MIDDLE, OUT)]);
+        unaligned.columns[MIDDLE.index()].origin = Origin::Scratch { offset: 8 };
+        assert_eq!(unaligned.verify(), Err(LaneFault::Misplaced(0, MIDDLE)));
+    }
+
+    #[test]
+    fn columns_fit_what_they_are_for() {
+        let mut flags = program(vec![double(X, OUT)]);
+        flags.columns[OUT.index()].ty = MachineType::Flag;
+        assert_eq!(flags.verify(), Err(LaneFault::Mistyped(0, Some(OUT))));
+        let more = tape(|tape, x, _| Output::Number(tape.bin(Bin::Add, x, x)), &[X, X], OUT);
+        assert_eq!(program(vec![more]).verify(), Err(LaneFault::Mistyped(0, None)));
+        let load = Load { from: Source::Column(X), ty: MachineType::I64, offset: 0 };
+        let kernel = KernelSegment {
+            label: "test",
+            site: 0,
+            why: Cut::NoRule,
+            call: KernelChain::default(),
+            rows: None,
+            loads: vec![load],
+            stores: vec![Store { offset: 8, column: OUT, is_presence: false }],
+        };
+        let called = program(vec![Segment { once: false, body: Body::Kernel(kernel) }]);
+        assert_eq!(called.verify(), Err(LaneFault::Mistyped(0, Some(X))));
+    }
+
+    #[test]
+    fn what_rows_share_is_made_of_what_rows_share() {
+        let mut once = double(X, OUT);
+        once.once = true;
+        assert_eq!(program(vec![once]).verify(), Err(LaneFault::Shared(0)));
+        let mut shared = program(vec![double(X, MIDDLE), double(MIDDLE, OUT)]);
+        shared.segments[0].once = true;
+        shared.columns[X.index()].port = Port::Shared;
+        shared.columns[MIDDLE.index()] = LaneColumn { port: Port::Shared, ..column(Origin::Once { offset: 0 }) };
+        assert_eq!(shared.verify(), Ok(()));
+        shared.segments.swap(0, 1);
+        assert_eq!(shared.verify(), Err(LaneFault::Unwritten(0, MIDDLE)));
+    }
+
+    #[test]
+    fn tapes_are_swept_and_their_stretches_can_be_skipped() {
+        let mut unswept = program(vec![double(X, OUT)]);
+        let Body::Tape(segment) = &mut unswept.segments[0].body else { panic!("a tape") };
+        segment.tape.konst(MachineType::F64, 0);
+        segment.tape.finish();
+        assert_eq!(unswept.verify(), Err(LaneFault::Unswept(0)));
+        let skipped = tape(
+            |tape, x, never| {
+                tape.begin(never);
+                let sum = tape.bin(Bin::Add, x, x);
+                tape.end();
+                Output::Number(sum)
+            },
+            &[X],
+            OUT,
+        );
+        assert_eq!(program(vec![skipped]).verify(), Err(LaneFault::Stretch(0, StretchFault::Output(0))));
+    }
+}
