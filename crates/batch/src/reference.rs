@@ -206,7 +206,7 @@ impl Reference {
         true
     }
 
-    /// Says that a row's outputs are missing: all of them are optional.
+    /// Says that a row's outputs are missing. Their values are zeros and empty strings: who has no place for presence may look.
     ///
     /// # Safety
     /// COLUMNS, as for `row`.
@@ -214,7 +214,17 @@ impl Reference {
         let outputs = &columns[transfers.inputs.len()..];
         for (transfer, column) in transfers.outputs.iter().zip(outputs) {
             // SAFETY: COLUMNS, promised by the caller.
-            unsafe { transfer.set_presence(column, row, 0) };
+            unsafe {
+                match transfer.form.data {
+                    DataForm::Nothing => {}
+                    DataForm::Bits => set_bit(column.data, row, 0),
+                    DataForm::Values => {
+                        let to = column.data.wrapping_offset(column.stride * row.cast_signed());
+                        to.write_bytes(0, transfer.size as usize);
+                    }
+                }
+                transfer.set_presence(column, row, 0);
+            }
         }
     }
 }

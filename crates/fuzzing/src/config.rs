@@ -56,6 +56,8 @@ pub struct Config {
     pub quick: f64,
     /// Share of programs that are also run by a tiered executor, which changes tiers in the middle of the rows.
     pub tiered: f64,
+    /// Share of programs that are also run as batches, by all players of rows.
+    pub batched: f64,
     /// How many smaller programs the shrinker may try.
     pub shrink: u32,
 }
@@ -88,6 +90,7 @@ impl Default for Config {
             cut: 0.5,
             quick: 0.3,
             tiered: 0.25,
+            batched: 0.4,
             shrink: 4000,
         }
     }

@@ -93,6 +93,8 @@ pub(crate) struct Case {
     pub(crate) tier: Tier,
     /// Also with an executor that changes tiers between rows.
     pub(crate) tiered: bool,
+    /// Also as batches, by all players of rows.
+    pub(crate) batched: bool,
 }
 
 /// Which of the judge's laws was broken.
@@ -304,7 +306,7 @@ impl Trial<'_> {
         let model = Model::from_program(self.case.program.clone());
         let reference = self.subjects.reference;
         let expected = reference.run(&model, &Options::default(), &[]);
-        for other in self.subjects.others(self.case.tiered) {
+        for other in self.subjects.others(self.case.tiered, self.case.batched) {
             let found = other.run(&model, &Options::default(), &[]);
             let is_refused =
                 |expected: &Failure| found.as_ref().is_err_and(|found| found.to_string() == expected.to_string());
@@ -324,7 +326,7 @@ impl Trial<'_> {
         let reference = self.subjects.reference;
         let refused = |said: &[(&str, String)]| finding(Law::WellTypedRuns, name, None, said);
         let expected = reference.run(model, options, &rows);
-        for other in self.subjects.others(self.case.tiered) {
+        for other in self.subjects.others(self.case.tiered, self.case.batched) {
             let names = [reference.name(), other.name()];
             let found = other.run(model, options, &rows);
             let (Ok(expected), Ok(found)) = (&expected, &found) else {

@@ -13,6 +13,7 @@
 //! assert!(report.mismatch().is_none(), "{report}");
 //! ```
 
+mod batches;
 mod catalogue;
 mod config;
 mod damage;
@@ -120,8 +121,9 @@ fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mu
     }
     let tier = if chance(random, config.quick) { Tier::Quick } else { Tier::Optimised };
     let rows = generator::rows(random, config, &program.inputs);
-    let tiered = chance(random, config.tiered);
-    try_case(config, number, Case { program, rows, variant, alone, in_place, limits, tier, tiered }, subjects, report)
+    let (tiered, batched) = (chance(random, config.tiered), chance(random, config.batched));
+    let case = Case { program, rows, variant, alone, in_place, limits, tier, tiered, batched };
+    try_case(config, number, case, subjects, report)
 }
 
 fn try_case(config: &Config, number: u64, case: Case, subjects: Subjects<'_>, report: &mut Report) -> Option<Mismatch> {
@@ -133,9 +135,9 @@ fn try_case(config: &Config, number: u64, case: Case, subjects: Subjects<'_>, re
 fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Result<Option<Case>, Finding> {
     let Some(program) = judge::read(text)? else { return Ok(None) };
     let rows = generator::rows(random, config, &program.inputs);
-    let tiered = chance(random, config.tiered);
+    let (tiered, batched) = (chance(random, config.tiered), chance(random, config.batched));
     let (limits, tier) = (Limits::default(), Tier::default());
-    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: true, limits, tier, tiered }))
+    Ok(Some(Case { program, rows, variant: None, alone: None, in_place: true, limits, tier, tiered, batched }))
 }
 
 fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {

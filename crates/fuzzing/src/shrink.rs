@@ -91,6 +91,9 @@ impl Shrinker<'_> {
         if self.case.tiered {
             self.take(Case { tiered: false, ..self.case.clone() });
         }
+        if self.case.batched {
+            self.take(Case { batched: false, ..self.case.clone() });
+        }
         if self.case.in_place {
             self.take(Case { in_place: false, ..self.case.clone() });
         }

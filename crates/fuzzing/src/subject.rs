@@ -1,11 +1,11 @@
 //! What is compared: something that runs a model on rows. The backends are subjects; a test wraps one and lies.
 
 use crate::values::fresh;
-use cembra::{Backend, Error, Model, Options, Tiering};
+use cembra::{Backend, Error, Model, Options, RowPlayer, Tiering};
 use cembra_expr::print_value;
 use cembra_value::{Span, Value};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// One value for each input of a program, by name.
 #[derive(Clone, PartialEq, Debug)]
@@ -107,7 +107,7 @@ pub(crate) fn shown(answer: &Answer) -> String {
 }
 
 /// Something that runs models.
-pub trait Subject {
+pub trait Subject: Sync {
     /// The name in reports.
     fn name(&self) -> &str;
 
@@ -166,20 +166,48 @@ pub struct Subjects<'a> {
     pub native: &'a dyn Subject,
     /// Runs a share of the programs, `Config::tiered`: it compiles them twice.
     pub tiered: &'a dyn Subject,
+    /// Run a share of the programs, `Config::batched`, as batches.
+    pub players: &'a [&'a dyn Subject],
 }
 
 impl<'a> Subjects<'a> {
     /// Those that are compared with the reference.
-    pub(crate) fn others(self, tiered: bool) -> impl Iterator<Item = &'a dyn Subject> {
-        std::iter::once(self.native).chain(tiered.then_some(self.tiered))
+    pub(crate) fn others(self, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
+        let players = if batched { self.players } else { &[] };
+        std::iter::once(self.native).chain(tiered.then_some(self.tiered)).chain(players.iter().copied())
     }
 }
 
 impl Default for Subjects<'_> {
     /// The backends.
     fn default() -> Self {
-        Subjects { reference: &Backend::Interpreter, native: &Backend::Native, tiered: &Backend::Tiered }
+        Subjects {
+            reference: &Backend::Interpreter,
+            native: &Backend::Native,
+            tiered: &Backend::Tiered,
+            players: players(),
+        }
     }
+}
+
+/// The players of rows that there are on this machine.
+fn players() -> &'static [&'static dyn Subject] {
+    const ALL: [&dyn Subject; 6] = [
+        &RowPlayer::Interpreter,
+        &RowPlayer::Native,
+        &RowPlayer::Lanes128,
+        &RowPlayer::Best,
+        &RowPlayer::Avx2,
+        &RowPlayer::Avx512,
+    ];
+    static THERE: LazyLock<Vec<&'static dyn Subject>> = LazyLock::new(|| {
+        let Ok(model) = Model::parse("input x: f64; x + 1.0") else { return Vec::new() };
+        let row = Row::new(vec![("x".into(), Value::from(1.0))]);
+        let is_there =
+            |player: &&dyn Subject| player.run(&model, &Options::default(), std::slice::from_ref(&row)).is_ok();
+        ALL.into_iter().filter(is_there).collect()
+    });
+    &THERE
 }
 
 #[cfg(test)]
