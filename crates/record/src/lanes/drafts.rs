@@ -16,7 +16,7 @@ pub(super) struct TapeDraft {
 /// A segment.
 #[derive(Debug)]
 pub(super) enum Draft {
-    Tape(TapeDraft),
+    Tape(Box<TapeDraft>),
     Kernel(Box<KernelSegment>),
 }
 
@@ -65,7 +65,7 @@ impl Drafts {
             return;
         }
         let tape = std::mem::take(&mut self.open);
-        self.done.push((Draft::Tape(tape), self.once));
+        self.done.push((Draft::Tape(Box::new(tape)), self.once));
         self.entered.clear();
     }
 

@@ -11,7 +11,7 @@ pub(super) fn finish(drafts: Drafts, can_play: CanPlay) -> (LaneProgram, Vec<Ste
     let mut needed: Vec<bool> = columns.iter().map(|column| matches!(column.origin, Origin::Output { .. })).collect();
     let mut segments: Vec<Segment> = Vec::with_capacity(done.len() + 1);
     let mut lacking: Vec<StepId> = Vec::new();
-    let last = std::iter::once((Draft::Tape(open), once));
+    let last = std::iter::once((Draft::Tape(Box::new(open)), once));
     for (draft, once) in last.chain(done.into_iter().rev()) {
         let body = match draft {
             Draft::Tape(mut draft) => {

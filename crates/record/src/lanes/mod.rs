@@ -106,10 +106,10 @@ fn check(plan: &Plan) -> Result<(), NotLanes> {
     for id in (0..plan.step_count()).map(StepId::from_index) {
         match plan.step(id).action {
             Action::Loop { .. } => return Err(NotLanes::Loop(id)),
-            Action::Operator { op, overload, .. } => {
-                if !plan.registry().get(op).overloads()[usize::from(overload)].pure {
-                    return Err(NotLanes::Impure(id));
-                }
+            Action::Operator { op, overload, .. }
+                if !plan.registry().get(op).overloads()[usize::from(overload)].pure =>
+            {
+                return Err(NotLanes::Impure(id));
             }
             _ => {}
         }

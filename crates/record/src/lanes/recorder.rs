@@ -153,7 +153,14 @@ impl<'p> Recorder<'p> {
                 let def = plan.registry().get(op);
                 let args = self.cells(step);
                 let overload = &def.overloads()[usize::from(overload)];
-                TapeValue::Scalar(record(self.drafts.tape(), def.presence, overload, &args))
+                let tape = self.drafts.tape();
+                let Cell { presence, datum } = record(tape, def.presence, overload, &args);
+                // A rule may give a mask that is a constant: what is known decides about branches and kernels.
+                let presence = match presence {
+                    Presence::When(mask) => Presence::from_mask(mask, tape),
+                    known => known,
+                };
+                TapeValue::Scalar(Cell { presence, datum })
             }
             Action::MakeTuple => TapeValue::Tuple(plan.args(step).iter().map(|arg| self.value(*arg)).collect()),
             Action::Field(index) => match self.value(plan.args(step)[0]) {
@@ -334,7 +341,7 @@ impl<'p> Recorder<'p> {
         let is_known = !qtype.is_optional() || fact.all_present;
         let presence = (!is_known).then(|| part(Part::Presence, MachineType::Flag));
         let scalar = qtype.scalar().unwrap_or(Scalar::Unit);
-        let datum = parts(scalar, |of, ty| part(of, ty));
+        let datum = parts(scalar, part);
         cell(presence, datum)
     }
 

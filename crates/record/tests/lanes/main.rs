@@ -327,3 +327,16 @@ fn kernels_that_do_not_need_each_other_come_together() {
     // The exponential, which no kernel needs, crosses nothing.
     assert_eq!(program.scratch_bytes(64), 2 * 512, "{program}");
 }
+
+#[test]
+fn a_condition_that_is_known_is_no_branch() {
+    let plan =
+        plan_of("input x: f64?; input z: f64\noutput y = where(core.has(x) | (z > 0), math.exp(z) * math.log(z), z)");
+    let stretches_if = |all_present| {
+        let program = record_lanes(&plan, &[InputFact { all_present, is_shared: false }], everything);
+        let program = program.expect("a lane program");
+        assert_eq!(program.verify(), Ok(()), "{program}");
+        stretches(&program)
+    };
+    assert_eq!((stretches_if(false), stretches_if(true)), (1, 0));
+}

@@ -49,9 +49,10 @@ impl LaneProgram {
             BitColumns { rows, scratch: vec![NOISE; self.scratch_bytes(rows)], elements: elements.collect() };
         for segment in &self.segments {
             for row in 0..if segment.once { rows.min(1) } else { rows } {
-                // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW, promised by the caller.
                 let done = match &segment.body {
+                    // SAFETY: CALL and STRING-VIEW, promised by the caller.
                     Body::Tape(tape) => unsafe { bits.play(self, tape, row, frame) },
+                    // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW, promised by the caller.
                     Body::Kernel(kernel) => unsafe { bits.call(self, kernel, row, frame, context) },
                 };
                 if !done {
@@ -67,7 +68,7 @@ impl BitColumns {
     /// Plays a tape for a row; false if it stopped.
     ///
     /// # Safety
-    /// As [`LaneProgram::run_on_bits`].
+    /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
     unsafe fn play(&mut self, program: &LaneProgram, segment: &TapeSegment, row: usize, frame: FramePtr) -> bool {
         // SAFETY: CALL, promised by the caller.
         let inputs: Vec<u64> =
@@ -83,7 +84,7 @@ impl BitColumns {
     /// Calls a kernel for a row that it is to be called for; false if it failed.
     ///
     /// # Safety
-    /// As [`LaneProgram::run_on_bits`].
+    /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
     unsafe fn call(
         &mut self,
         program: &LaneProgram,
