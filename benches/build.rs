@@ -1,6 +1,7 @@
 //! Compiles the hand-written limit (`limit/limit.rs`) into crates, `cembra_limit` for the processor at hand,
 //! `cembra_limit_inlined` with mathematical functions of its own, and `cembra_limit_baseline` for the baseline of the
-//! architecture, all fully optimised whatever the profile.
+//! architecture, all fully optimised whatever the profile. The limit over columns (`limit/columns/`) becomes a crate for
+//! each kind of lanes; those of vectors are compiled for processors that have them, whatever this one has.
 //!
 //! They are ordinary Rust libraries found by `extern crate`: one standard library, no symbol that could clash, and
 //! nothing for a linker to guess. Straight-line S4 is copied from the model's text, which is Rust but for `;`.
@@ -13,27 +14,36 @@ use std::path::Path;
 use std::process::Command;
 
 const LIMIT: &str = "limit/limit.rs";
+const COLUMNS: &str = "limit/columns";
+const COLUMNS_ROOT: &str = "limit/columns/columns.rs";
 const S4: &str = "workloads/S4.cem";
 
-/// The builds: crate name and extra options.
-const BUILDS: [(&str, &[&str]); 3] = [
-    ("cembra_limit", &["-C", "target-cpu=native"]),
-    ("cembra_limit_inlined", &["-C", "target-cpu=native", "--cfg", "inlined"]),
-    ("cembra_limit_baseline", &[]),
+const NATIVE: &str = "-Ctarget-cpu=native";
+const AVX512: &str = "-Ctarget-feature=+avx512f,+avx512dq,+avx512bw,+avx512vl,+avx2,+fma";
+const AVX2: &str = "-Ctarget-feature=+avx2,+fma,+bmi1,+bmi2,+lzcnt,+popcnt";
+
+/// The builds: crate name, source and extra options.
+const BUILDS: [(&str, &str, &[&str]); 6] = [
+    ("cembra_limit", LIMIT, &[NATIVE]),
+    ("cembra_limit_inlined", LIMIT, &[NATIVE, "--cfg", "inlined"]),
+    ("cembra_limit_baseline", LIMIT, &[]),
+    ("cembra_limit_columns_512", COLUMNS_ROOT, &[NATIVE, AVX512, "--cfg", "lanes=\"512\""]),
+    ("cembra_limit_columns_256", COLUMNS_ROOT, &[AVX2, "--cfg", "lanes=\"256\""]),
+    ("cembra_limit_columns_plain", COLUMNS_ROOT, &[NATIVE, "--cfg", "lanes=\"plain\""]),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for path in ["build.rs", LIMIT, S4] {
+    for path in ["build.rs", LIMIT, COLUMNS, S4] {
         println!("cargo::rerun-if-changed={path}");
     }
     let out_dir = env::var("OUT_DIR")?;
     fs::write(Path::new(&out_dir).join("s4.rs"), straight_line(&fs::read_to_string(S4)?)?)?;
 
     let (rustc, target) = (env::var("RUSTC")?, env::var("TARGET")?);
-    for (name, options) in BUILDS {
+    for (name, source, options) in BUILDS {
         let status = Command::new(&rustc)
             .args(["--edition", "2024", "--crate-type", "rlib", "--crate-name", name, "--target", &target])
-            .args(["-C", "opt-level=3", "-C", "codegen-units=1", "--out-dir", &out_dir, LIMIT])
+            .args(["-C", "opt-level=3", "-C", "codegen-units=1", "--out-dir", &out_dir, source])
             .args(options)
             .status()?;
         if !status.success() {

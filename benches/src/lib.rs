@@ -4,9 +4,13 @@
 
 extern crate cembra_limit;
 extern crate cembra_limit_baseline;
+extern crate cembra_limit_columns_256;
+extern crate cembra_limit_columns_512;
+extern crate cembra_limit_columns_plain;
 extern crate cembra_limit_inlined;
 
 pub mod agreement;
+pub mod batch;
 pub mod compile;
 mod error;
 pub mod large;

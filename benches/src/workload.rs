@@ -19,6 +19,8 @@ pub enum Comparison {
     Exact,
     /// At most this far apart, relative to the expected value.
     Relative(f64),
+    /// At most this far apart, relative to the expected value or to 1.
+    Near(f64),
 }
 
 impl Comparison {
@@ -30,7 +32,9 @@ impl Comparison {
                 (Some(expected), Some(found)) if expected.is_nan() => found.is_nan(),
                 (Some(expected), Some(found)) => match self {
                     Comparison::Exact => expected.to_bits() == found.to_bits(),
+                    _ if expected == found => true,
                     Comparison::Relative(share) => (expected - found).abs() <= share * expected.abs(),
+                    Comparison::Near(share) => (expected - found).abs() <= share * expected.abs().max(1.0),
                 },
                 (expected, found) => expected.is_none() && found.is_none(),
             })
@@ -86,7 +90,8 @@ pub trait Workload {
     }
 }
 
-fn read<T>(text: &str, parse: impl Fn(&mut Fields<'_>) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+/// Rows of a CSV text.
+pub(crate) fn read<T>(text: &str, parse: impl Fn(&mut Fields<'_>) -> Result<T, Error>) -> Result<Vec<T>, Error> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let names = reader.headers()?.clone();
     let mut rows = Vec::new();

@@ -1,5 +1,6 @@
 //! `versus`: cembra against the hand-written limit, in one run.
 
+use cembra_benches::batch::{self, report};
 use cembra_benches::compile::Compile;
 use cembra_benches::measure::Effort;
 use cembra_benches::record::{self, Record};
@@ -44,6 +45,8 @@ enum What {
     User(Common),
     /// Nanoseconds per call of models that compare texts.
     Texts(Common),
+    /// Nanoseconds per row of models over columns, and over structs.
+    Batch(Batch),
     /// The lives of many small models: load, first call, call, drop; the tails of their times, and their memory.
     Life(Life),
 }
@@ -58,6 +61,18 @@ struct Life {
     /// Only these subjects. Resident memory is right only of the first: others use what it gave back.
     #[arg(long, value_name = "NAME", value_parser = life::WAYS.map(|way| way.name))]
     subject: Vec<String>,
+}
+
+#[derive(Args)]
+struct Batch {
+    #[command(flatten)]
+    common: Common,
+    /// Only these workloads.
+    #[arg(long, value_name = "NAME")]
+    workload: Vec<String>,
+    /// No more rows than this: those of the largest size take gigabytes.
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    most_rows: usize,
 }
 
 #[derive(Args)]
@@ -88,6 +103,10 @@ impl Report {
         writeln!(out, "{}", record::machine())?;
         record::write_table(records, &mut out)?;
         record::write_interpreter_ratios(records, PEERS, &mut out)?;
+        self.keep(records)
+    }
+
+    fn keep(&self, records: &[Record]) -> Result<(), Error> {
         if let Some(path) = &self.json {
             let mut file = BufWriter::new(File::create(path)?);
             record::write_json(records, &mut file)?;
@@ -130,6 +149,18 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
                 |way: &Way| arguments.subject.is_empty() || arguments.subject.iter().any(|name| name == way.name);
             let ways: Vec<Way> = life::WAYS.into_iter().filter(wanted).collect();
             arguments.report.write(&life::run(arguments.models as usize, &ways)?)
+        }
+        What::Batch(arguments) => {
+            let plan = batch::Plan {
+                effort: arguments.common.effort(21, 2, Duration::from_millis(2)),
+                workloads: arguments.workload.clone(),
+                most_rows: arguments.most_rows,
+            };
+            let records = batch::run(&plan)?;
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{}", record::machine())?;
+            report::write_table(&records, &mut out)?;
+            arguments.common.report.keep(&records)
         }
         What::Texts(common) => common.report.write(&texts::run(common.effort(31, 3, Duration::from_millis(2)))?),
         What::User(common) => common.report.write(&user::run(common.effort(31, 3, Duration::from_millis(2)))?),
