@@ -146,6 +146,14 @@ impl Instructions for __m512 {
     }
 
     #[inline(always)]
+    fn scaled_from(self, k: Self, argument: Self, bound: f32) -> Self {
+        unsafe {
+            let ordinary = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(argument, Self::splat(bound));
+            _mm512_maskz_scalef_ps(ordinary, self, k)
+        }
+    }
+
+    #[inline(always)]
     fn entry(self, table: &'static [f32; 16]) -> Self {
         let table = table.as_ptr();
         unsafe { _mm512_permutexvar_ps(_mm512_castps_si512(self), _mm512_loadu_ps(table)) }
@@ -195,6 +203,14 @@ impl Instructions for __m512d {
     #[inline(always)]
     fn scaled(self, k: Self) -> Self {
         unsafe { _mm512_scalef_pd(self, k) }
+    }
+
+    #[inline(always)]
+    fn scaled_from(self, k: Self, argument: Self, bound: f64) -> Self {
+        unsafe {
+            let ordinary = _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(argument, Self::splat(bound));
+            _mm512_maskz_scalef_pd(ordinary, self, k)
+        }
     }
 
     #[inline(always)]

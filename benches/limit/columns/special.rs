@@ -152,6 +152,8 @@ pub(crate) trait Instructions: Lanes {
     fn mantissa(self) -> Self;
     /// `self * 2^k`, for `k` rounded down, itself rounded once.
     fn scaled(self, k: Self) -> Self;
+    /// The same where the argument is not below a bound, and 0 where it is: what is nearly nothing takes a processor long.
+    fn scaled_from(self, k: Self, argument: Self, bound: Self::Element) -> Self;
     /// The entry of a table whose number is in the lowest four bits.
     fn entry(self, table: &'static [Self::Element; 16]) -> Self;
     /// The first four bits behind the point, as the lowest four.
@@ -178,6 +180,11 @@ impl<L: Instructions> Instructions for Pair<L> {
     #[inline(always)]
     fn scaled(self, k: Self) -> Self {
         Pair(self.0.scaled(k.0), self.1.scaled(k.1))
+    }
+
+    #[inline(always)]
+    fn scaled_from(self, k: Self, argument: Self, bound: L::Element) -> Self {
+        Pair(self.0.scaled_from(k.0, argument.0, bound), self.1.scaled_from(k.1, argument.1, bound))
     }
 
     #[inline(always)]
@@ -229,21 +236,21 @@ pub(crate) fn reciprocal_double<L: Instructions<Element = f64>>(x: L) -> L {
 pub(crate) fn exp_single<L: Instructions<Element = f32>>(x: L) -> L {
     // The whole number of sixteenths is in the lowest bits of the sum.
     let shift = L::splat(1.5 * (1 << 19) as f32);
-    let x = L::splat(90.0).min(L::splat(-105.0).max(x));
+    let x = L::splat(90.0).min(x);
     let shifted = x.fma(L::splat(std::f32::consts::LOG2_E), shift);
     let k = shifted.sub(shift);
     let r = k.fma(L::splat(-LN_2_SINGLE[0]), x);
     let r = k.fma(L::splat(-LN_2_SINGLE[1]), r);
     let above = r.mul(r).fma(polynomial(r, [0.5000098, 0.16666862]), r);
     let power = shifted.entry(&POWERS_SINGLE);
-    power.fma(above, power).scaled(k)
+    power.fma(above, power).scaled_from(k, x, -104.0)
 }
 
 /// As in FLOAT32.
 #[inline(always)]
 pub(crate) fn exp_double<L: Instructions<Element = f64>>(x: L) -> L {
     let shift = L::splat(1.5 * (1_u64 << 48) as f64);
-    let x = L::splat(710.0).min(L::splat(-746.0).max(x));
+    let x = L::splat(710.0).min(x);
     let shifted = x.fma(L::splat(std::f64::consts::LOG2_E), shift);
     let k = shifted.sub(shift);
     let r = k.fma(L::splat(-std::f64::consts::LN_2), x);
@@ -251,7 +258,7 @@ pub(crate) fn exp_double<L: Instructions<Element = f64>>(x: L) -> L {
     let series = [0.5, 0.1666666666530169, 0.04166666666496045, 0.008333449701253456, 0.0013889034348599464];
     let above = r.mul(r).fma(polynomial(r, series), r);
     let power = shifted.entry(&POWERS);
-    power.fma(above, power).scaled(k)
+    power.fma(above, power).scaled_from(k, x, -745.2)
 }
 
 /// `e ln 2 - ln c + ln((1 + x) 2^-e c)`.
