@@ -36,18 +36,21 @@ pub const NAMES: [&str; 3] = [fasteval::Fasteval::NAME, cel::Cel::NAME, exmex::E
 
 type PeerError = Box<dyn std::error::Error>;
 
+/// A subject made of texts.
+type Compiled<W> = Result<Box<dyn Subject<W>>, Error>;
+
 /// A peer that a workload was offered to.
 pub struct Offer<W: Workload> {
     /// The name of its subject.
     pub name: &'static str,
     /// The texts of the workload in its language; or why there are none.
     pub texts: Result<Vec<String>, String>,
-    compile: fn(&[String]) -> Result<Box<dyn Subject<W>>, Error>,
+    compile: fn(&[String]) -> Compiled<W>,
 }
 
 impl<W: Workload + 'static> Offer<W> {
     fn new<P: Peer>() -> Result<Self, Error> {
-        let compile = |texts: &[String]| -> Result<Box<dyn Subject<W>>, Error> {
+        let compile = |texts: &[String]| -> Compiled<W> {
             let peer = P::compile(texts, W::Input::NAMES).map_err(peer_error::<W>)?;
             Ok(Box::new(Foreign { peer, inputs: vec![None; W::Input::NAMES.len()] }))
         };
