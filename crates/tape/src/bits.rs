@@ -101,6 +101,9 @@ fn poison(ty: MachineType) -> u64 {
 
 /// `a * 2^power`, rounded once; poison where that is not specified.
 fn scaled(ty: MachineType, a: f64, power: f64) -> Option<f64> {
+    if a.is_nan() && power.is_nan() {
+        return Some(a);
+    }
     let is_scaled = a == 0.0 || !a.is_finite() || a.abs() >= f64::from(Bin::least_scaled(ty)).exp2();
     let fits = is_scaled && power.fract() == 0.0 && power.abs() <= Bin::most_scale(ty);
     fits.then(|| libm::scalbn(a, power as i32))

@@ -24,7 +24,8 @@ impl Tape {
             Instr::Select { .. } | Instr::Un(Un::Convert(_) | Un::Floor | Un::Ceil | Un::Trunc, _) => 2,
             Instr::Bin(Bin::FMin | Bin::FMax | Bin::Copysign, ..) => 2,
             // As their expansions.
-            Instr::Bin(Bin::Scale, ..) | Instr::Un(Un::Mantissa | Un::Exponent, _) => 10,
+            Instr::Bin(Bin::Scale, ..) => 8,
+            Instr::Un(Un::Mantissa | Un::Exponent, _) => 10,
             Instr::Un(..) | Instr::Bin(..) | Instr::Shift(..) | Instr::Fma(..) | Instr::Cmp(..) => 1,
             Instr::MaskAnd(..) | Instr::MaskOr(..) | Instr::MaskXor(..) | Instr::MaskNot(_) => 1,
             Instr::FaultIf { .. } | Instr::Call(..) | Instr::RareCall { .. } => return None,

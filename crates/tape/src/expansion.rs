@@ -38,39 +38,28 @@ impl Float {
         tape.konst(self.ty, bits)
     }
 
-    /// Added to a small whole number it leaves that in the low bits of the sum; of any other number the nearest.
-    fn magic(&self) -> f64 {
-        1.5 * self.unit()
-    }
-
     /// The number whose mantissa counts in ones.
     fn unit(&self) -> f64 {
         (1_u64 << self.mantissa) as f64
     }
-
-    /// Two to a whole power for which that is an ordinary number.
-    fn power_of_two(&self, tape: &mut Tape, power: Val) -> Val {
-        let offset = self.number(tape, self.magic() + f64::from(self.bias));
-        let sum = tape.bin(Bin::Add, power, offset);
-        let bits = tape.un(Un::Bitcast(self.bits), sum);
-        let shifted = tape.shift(Shift::Left, bits, self.mantissa);
-        tape.un(Un::Bitcast(self.ty), shifted)
-    }
 }
 
-/// The power is shared out to two factors, either of which is an ordinary number. The product with the first is rounded only
-/// where the one with the second is zero whatever the first was rounded to.
+/// The power is shared out to two factors, either of which is an ordinary number: its halves, with the bias, are moved to where
+/// exponents are. The product with the first is rounded only where the one with the second is zero whatever the first was
+/// rounded to.
 fn scale(float: &Float) -> Tape {
     let mut tape = Tape::new();
     let (a, power) = (tape.input(float.ty), tape.input(float.ty));
-    let (half, magic) = (float.number(&mut tape, 0.5), float.number(&mut tape, float.magic()));
-    let half = tape.bin(Bin::Mul, power, half);
-    let rounded = tape.bin(Bin::Add, half, magic);
-    let first = tape.bin(Bin::Sub, rounded, magic);
-    let second = tape.bin(Bin::Sub, power, first);
+    // Added to a small whole number it leaves that, and twice the bias, in the low bits of the sum.
+    let offset = float.number(&mut tape, 1.5 * float.unit() + f64::from(2 * float.bias));
+    let biased = tape.bin(Bin::Add, power, offset);
+    let biased = tape.un(Un::Bitcast(float.bits), biased);
+    let half = tape.shift(Shift::Right, biased, 1);
+    let rest = tape.bin(Bin::Sub, biased, half);
     let mut result = a;
-    for part in [first, second] {
-        let factor = float.power_of_two(&mut tape, part);
+    for part in [half, rest] {
+        let exponent = tape.shift(Shift::Left, part, float.mantissa);
+        let factor = tape.un(Un::Bitcast(float.ty), exponent);
         result = tape.bin(Bin::Mul, result, factor);
     }
     tape.output(Output::Number(result));
@@ -159,6 +148,16 @@ mod tests {
             for k in -252_i16..=252 {
                 let inputs = [u64::from(p.to_bits()), u64::from(f32::from(k).to_bits())];
                 assert_eq!(run(scaling(MachineType::F32), &inputs), instruction(MachineType::F32, &inputs), "{p} {k}");
+            }
+        }
+        // NaN by NaN, with any bits.
+        for nan in [0x7FC0_0000, 0xFFC0_0000, 0x7FFF_FFFF, 0xFFFF_FFFF] {
+            for tape in [run(scaling(MachineType::F32), &[nan; 2]), instruction(MachineType::F32, &[nan; 2])] {
+                assert!(f32::from_bits(tape[0] as u32).is_nan(), "{nan:x}");
+            }
+            let nan = f64::from(f32::from_bits(nan as u32)).to_bits();
+            for tape in [run(scaling(MachineType::F64), &[nan; 2]), instruction(MachineType::F64, &[nan; 2])] {
+                assert!(f64::from_bits(tape[0]).is_nan(), "{nan:x}");
             }
         }
         // A subnormal of 51 bits: half of the last one is rounded to even, once.

@@ -79,8 +79,7 @@ pub enum Bin {
     Copysign,
     /// The first times two to the power of the second, rounded once; floats only. The second is a whole number, up to
     /// [`Bin::most_scale`] or its opposite; the first is zero, an infinity, NaN, or at least two to the power of
-    /// [`Bin::least_scaled`] in magnitude.
-    /// Of other numbers something unspecified.
+    /// [`Bin::least_scaled`] in magnitude. NaN if both are NaN. Of other numbers something unspecified.
     Scale,
 }
 
