@@ -256,6 +256,14 @@ fn registry() -> &'static Registry {
                 Cell::num(tape.bin(Bin::Div, x, ten))
             },
         ),
+        // A function of the library, which scales floats: only a rule's own scaling is refused.
+        UserOperator::new("my.growth").with_rule(
+            |x: f32| cembra_runtime::math::exp_f32(x),
+            |tape, args| {
+                let x = args[0].val(tape);
+                Cell::num(tape.function(RuntimeFn::ExpF32, &[x]))
+            },
+        ),
         // The longer of two texts; where one is missing, the other.
         UserOperator::new("my.longer").with_rule(
             |x: Option<&str>, y: Option<&str>| match (x, y) {
@@ -315,12 +323,14 @@ fn rules_that_pass_say_what_their_functions_say() {
     let registry = registry();
     let text = |text: &str| Value::from(text);
     let maybe = |text: Option<&str>| Value::optional(Scalar::Text, text.map(|text| ScalarValue::Text(text.into())));
-    let cases: [(&str, Vec<Value>, Result<Value, &str>); 13] = [
+    let cases: [(&str, Vec<Value>, Result<Value, &str>); 15] = [
         ("my.quotient(a, b)", vec![17_i64.into(), (-5_i64).into()], Ok((-3_i64).into())),
         ("my.quotient(a, b)", vec![i64::MIN.into(), (-1_i64).into()], Ok(i64::MIN.into())),
         ("my.quotient(a, b)", vec![9_i64.into(), 0_i64.into()], Ok(9_i64.into())),
         ("my.tenth(a)", vec![(-99_i32).into()], Ok((-9_i32).into())),
         ("my.tenth(a)", vec![None::<i32>.into()], Ok(None::<i32>.into())),
+        ("my.growth(a)", vec![88.0_f32.into()], Ok(cembra_runtime::math::exp_f32(88.0).into())),
+        ("my.growth(a)", vec![(-90.0_f32).into()], Ok(cembra_runtime::math::exp_f32(-90.0).into())),
         ("my.longer(a, b)", vec![maybe(Some("one")), maybe(Some("three"))], Ok(maybe(Some("three")))),
         ("my.longer(a, b)", vec![maybe(None), maybe(Some("b"))], Ok(maybe(Some("b")))),
         ("my.longer(a, b)", vec![maybe(Some("a")), maybe(None)], Ok(maybe(Some("a")))),
@@ -344,11 +354,9 @@ fn rules_that_pass_say_what_their_functions_say() {
     }
 }
 
-/// The mathematical texts of the runtime can be recorded on any tape. A rare call of a function of three floats has no room
-/// where rare calls of one or two keep their operands.
+/// A rare call of a function of three floats has no room where rare calls of one or two keep their operands.
 #[test]
 fn rare_calls_take_as_many_operands_as_their_functions() {
-    use cembra_runtime::math::Arithmetic;
     let mut registry = Registry::standard().clone();
     let rare = UserOperator::new("my.rare").with_rule(
         |x: f64| if x > 100.0 { x.mul_add(x, 1.0) } else { x },
@@ -356,7 +364,7 @@ fn rare_calls_take_as_many_operands_as_their_functions() {
             let x = args[0].val(tape);
             let [limit, one] = [100.0, 1.0].map(|value| tape.konst_like(x, value));
             let large = tape.cmp(Cmp::Gt, x, limit);
-            Cell::num(tape.rare_double(large, RuntimeFn::FmaF64, &[x, x, one], x))
+            Cell::num(tape.call_where(large, RuntimeFn::FmaF64, &[x, x, one], x))
         },
     );
     registry.register(rare).expect("a good rule");

@@ -38,6 +38,8 @@ impl Recording {
         rule: impl FnOnce(&mut Tape, &[Cell]) -> Cell,
     ) -> Result<Recording, Refusal> {
         let mut tape = Tape::new();
+        // The instructions of a mathematical function are right for all of its arguments, which cannot be seen one by one.
+        tape.set_inlining(false);
         let args: Box<[Cell]> = operands.iter().map(|operand| lift::input(&mut tape, *operand)).collect();
         let inputs = tape.instrs().to_vec();
         let result = rule(&mut tape, &args);
@@ -177,7 +179,7 @@ impl Playing<'_> {
             }
             Instr::Call(function, ref args) => {
                 let args = self.vals(args);
-                Made::Val(self.tape.call(function, &args))
+                Made::Val(self.tape.function(function, &args))
             }
             Instr::RareCall { mask, function, ref args, otherwise } => {
                 let (mask, args, otherwise) = (self.mask(mask), self.vals(args), self.val(otherwise));
