@@ -171,49 +171,50 @@ fn ln_1p(x: f32) -> f32 {
     x.ln_1p()
 }
 
-/// `2^k e^r`, with a polynomial for `e^r`, in binary64. The bounds keep `2^k` an ordinary number; a NaN passes.
+/// `2^k e^r`, with a polynomial for `e^r`; `2^k` in two factors, because it may be no ordinary number. A NaN passes.
 #[cfg(inlined)]
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    use std::f64::consts::{LN_2, LOG2_E};
-    const SHIFT: f64 = 6_755_399_441_055_744.0 + 1023.0;
-    let x = f64::from(x);
-    let x = if 130.0 < x { 130.0 } else { x };
-    let x = if -150.0 > x { -150.0 } else { x };
-    let shifted = x.mul_add(LOG2_E, SHIFT);
-    let r = (shifted - SHIFT).mul_add(-LN_2, x);
-    let p = 0.001_381_463_701_157_712_5_f64
-        .mul_add(r, 0.008_368_724_056_004_419)
-        .mul_add(r, 0.041_668_387_713_547_74)
-        .mul_add(r, 0.166_665_205_722_311_67)
-        .mul_add(r, 0.499_999_934_484_838_65)
+    use std::f32::consts::{LN_2, LOG2_E};
+    const SHIFT: f32 = 12_582_912.0;
+    let x = if 89.0 < x { 89.0 } else { x };
+    let x = if -104.0 > x { -104.0 } else { x };
+    let k = x.mul_add(LOG2_E, SHIFT) - SHIFT;
+    let r = k.mul_add(1.904_654_3e-9, k.mul_add(-LN_2, x));
+    let p = 0.001_381_458_5_f32
+        .mul_add(r, 0.008_368_694)
+        .mul_add(r, 0.041_668_326)
+        .mul_add(r, 0.166_665_21)
+        .mul_add(r, 0.499_999_94)
         .mul_add(r, 1.0)
         .mul_add(r, 1.0);
-    (p * f64::from_bits(shifted.to_bits() << 52)) as f32
+    let biased = (k + (SHIFT + 254.0)).to_bits();
+    let half = biased >> 1;
+    p * f32::from_bits(half << 23) * f32::from_bits(biased.wrapping_sub(half) << 23)
 }
 
-/// `e ln 2 + 2 artanh s` where `1 + x = 2^e m` and `s = (m-1) / (m+1)`, in binary64.
+/// `e ln 2 + ln(1 + f)` where `1 + x = 2^e (1 + f)`, with a polynomial of even and odd powers.
 #[cfg(inlined)]
 #[inline(always)]
 fn ln_1p(x: f32) -> f32 {
-    use std::f64::consts::LN_2;
-    const BIASED: u64 = 0x433 << 52;
-    // What the mantissa's bits of the square root of 2 lack to the next power.
-    const STEP: u64 = (1 << 52) - 0x6_A09E_667F_3BCD;
-    let wide = f64::from(x);
-    let biased = (1.0 + wide).to_bits().wrapping_add(STEP) >> 52;
-    let minus = f64::from_bits(BIASED | 1023) - f64::from_bits(BIASED | biased);
+    use std::f32::consts::LN_2;
+    const PLACE: f32 = 8_388_608.0;
+    let minus = (0.75_f32.to_bits() + 0x7F_FFFF).wrapping_sub((1.0 + x).to_bits()) & 0xFF80_0000;
+    let exponent = minus.cast_signed() as f32;
     // Zero, negative and infinite sums.
-    if minus.abs() > 1000.0 {
+    if exponent.abs() > 125.5 * PLACE {
         return x.ln_1p();
     }
-    let inverse = f64::from_bits((2046_u64 << 52).wrapping_sub(biased << 52));
-    let f = wide.mul_add(inverse, -(1.0 - inverse));
-    let s = f / (f + 2.0);
-    let z = s * s;
-    let series = 0.303_605_724_821_736_53_f64
-        .mul_add(z, 0.399_578_252_405_783_93)
-        .mul_add(z, 0.666_669_473_527_268_1)
-        .mul_add(z, 2.0);
-    s.mul_add(series, minus * -LN_2) as f32
+    let inverse = f32::from_bits(1.0_f32.to_bits().wrapping_add(minus));
+    let f = x.mul_add(inverse, -(1.0 - inverse));
+    let square = f * f;
+    let even = (-0.045_074_433_f32)
+        .mul_add(square, -0.131_611_3)
+        .mul_add(square, -0.166_472_61)
+        .mul_add(square, -0.250_000_98)
+        .mul_add(square, -0.5);
+    let odd =
+        0.104_629_576_f32.mul_add(square, 0.144_783_42).mul_add(square, 0.199_908_44).mul_add(square, 0.333_334_5);
+    let series = f.mul_add(odd, even);
+    exponent.mul_add(-LN_2 / PLACE, square.mul_add(series, f))
 }

@@ -2,7 +2,7 @@
 //! to inline them; a tape may be told to call them instead, which gives the same bits and less code.
 
 use crate::{Bin, Cmp, Mask, Shift, Tape, Un, Val};
-use cembra_runtime::math::{self, Arithmetic};
+use cembra_runtime::math::{self, Arithmetic, Narrowing};
 use cembra_runtime::{MachineType, RuntimeFn};
 
 impl Tape {
@@ -40,83 +40,100 @@ macro_rules! operations {
     };
 }
 
-impl Arithmetic for Tape {
+macro_rules! arithmetic {
+    ($float:ident: $number:ident, $word:ident) => {
+        impl Arithmetic<$float> for Tape {
+            type Number = Val;
+            type Word = Val;
+            type Truth = Mask;
+
+            operations! {
+                one {
+                    bits: Un::Bitcast(MachineType::$word);
+                    number: Un::Bitcast(MachineType::$number);
+                    count: Un::Convert(MachineType::$number);
+                    neg: Un::Neg;
+                    abs: Un::Abs;
+                }
+                two {
+                    add: Bin::Add;
+                    sub: Bin::Sub;
+                    mul: Bin::Mul;
+                    div: Bin::Div;
+                    scale: Bin::Scale;
+                    min: Bin::FMin;
+                    max: Bin::FMax;
+                    copysign: Bin::Copysign;
+                    plus: Bin::Add;
+                    minus: Bin::Sub;
+                    and: Bin::And;
+                    or: Bin::Or;
+                    xor: Bin::Xor;
+                }
+                by {
+                    left: Shift::Left;
+                    right: Shift::Right;
+                }
+            }
+
+            fn constant(&mut self, value: $float) -> Val {
+                self.konst(MachineType::$number, value.to_bits().into())
+            }
+
+            fn word(&mut self, bits: u64) -> Val {
+                self.konst(MachineType::$word, bits)
+            }
+
+            fn fma(&mut self, x: Val, y: Val, z: Val) -> Val {
+                Tape::fma(self, x, y, z)
+            }
+
+            fn less(&mut self, x: Val, y: Val) -> Mask {
+                self.cmp(Cmp::Lt, x, y)
+            }
+
+            fn equal(&mut self, x: Val, y: Val) -> Mask {
+                self.cmp(Cmp::Eq, x, y)
+            }
+
+            fn not_zero(&mut self, x: Val) -> Mask {
+                let zero = self.konst(MachineType::$word, 0);
+                self.cmp(Cmp::Ne, x, zero)
+            }
+
+            fn not(&mut self, a: Mask) -> Mask {
+                self.mnot(a)
+            }
+
+            fn either(&mut self, a: Mask, b: Mask) -> Mask {
+                self.mor(a, b)
+            }
+
+            fn select(&mut self, mask: Mask, on: Val, off: Val) -> Val {
+                Tape::select(self, mask, on, off)
+            }
+
+            fn rare(&mut self, mask: Mask, function: RuntimeFn, arguments: &[Val], ordinary: Val) -> Val {
+                self.call_where(mask, function, arguments, ordinary)
+            }
+        }
+    };
+}
+
+arithmetic!(f32: F32, I32);
+arithmetic!(f64: F64, I64);
+
+impl Narrowing for Tape {
     type Single = Val;
-    type Double = Val;
-    type Word = Val;
-    type Truth = Mask;
 
     operations! {
         one {
             widen: Un::Convert(MachineType::F64);
             narrow: Un::Convert(MachineType::F32);
-            bits: Un::Bitcast(MachineType::I64);
-            number: Un::Bitcast(MachineType::F64);
-            neg: Un::Neg;
-            abs: Un::Abs;
         }
-        two {
-            add: Bin::Add;
-            sub: Bin::Sub;
-            mul: Bin::Mul;
-            div: Bin::Div;
-            min: Bin::FMin;
-            max: Bin::FMax;
-            copysign: Bin::Copysign;
-            plus: Bin::Add;
-            minus: Bin::Sub;
-            and: Bin::And;
-            or: Bin::Or;
-            xor: Bin::Xor;
-        }
-        by {
-            left: Shift::Left;
-            right: Shift::Right;
-        }
-    }
-
-    fn double(&mut self, value: f64) -> Val {
-        self.konst(MachineType::F64, value.to_bits())
-    }
-
-    fn word(&mut self, bits: u64) -> Val {
-        self.konst(MachineType::I64, bits)
-    }
-
-    fn fma(&mut self, x: Val, y: Val, z: Val) -> Val {
-        Tape::fma(self, x, y, z)
-    }
-
-    fn less(&mut self, x: Val, y: Val) -> Mask {
-        self.cmp(Cmp::Lt, x, y)
-    }
-
-    fn equal(&mut self, x: Val, y: Val) -> Mask {
-        self.cmp(Cmp::Eq, x, y)
-    }
-
-    fn not_zero(&mut self, x: Val) -> Mask {
-        let zero = self.word(0);
-        self.cmp(Cmp::Ne, x, zero)
-    }
-
-    fn not(&mut self, a: Mask) -> Mask {
-        self.mnot(a)
-    }
-
-    fn either(&mut self, a: Mask, b: Mask) -> Mask {
-        self.mor(a, b)
-    }
-
-    fn select(&mut self, mask: Mask, on: Val, off: Val) -> Val {
-        Tape::select(self, mask, on, off)
     }
 
     fn rare_single(&mut self, mask: Mask, function: RuntimeFn, arguments: &[Val], ordinary: Val) -> Val {
-        self.call_where(mask, function, arguments, ordinary)
-    }
-
-    fn rare_double(&mut self, mask: Mask, function: RuntimeFn, arguments: &[Val], ordinary: Val) -> Val {
         self.call_where(mask, function, arguments, ordinary)
     }
 }

@@ -1,42 +1,47 @@
-//! What the mathematical functions are written in: the operations of IEEE 754 on binary64, bits as whole numbers, and
-//! choices instead of branches. An algorithm is one text over [`Arithmetic`]; it runs on plain numbers here, and a tape of
-//! the lowering rules records it, so interpreter and native code do the same operations in the same order.
+//! What the mathematical functions are written in: the operations of IEEE 754 on binary32 or binary64, bits as whole
+//! numbers, and choices instead of branches. An algorithm is one text over [`Arithmetic`]; it runs on plain numbers here, and
+//! a tape of the lowering rules records it, so interpreter and native code do the same operations in the same order.
 
 use super::{fused, rare};
 use crate::RuntimeFn;
 
-/// A machine that algorithms run on, or are recorded by. Its operations round once, to nearest; nothing is reordered.
+/// A machine that algorithms run on, or are recorded by, with numbers of the format `F`: `f32` or `f64`. Its operations round
+/// once, to nearest; nothing is reordered.
 ///
-/// `Single` and `Double` are binary32 and binary64 numbers, `Word` is 64 bits, `Truth` a truth value. An algorithm cannot
-/// ask for a number's value: it sees no lanes and takes no branches.
+/// `Number` is a number of that format, `Word` whole numbers of as many bits, `Truth` a truth value. An algorithm cannot ask
+/// for a number's value: it sees no lanes and takes no branches.
 #[expect(missing_docs, reason = "operations are named after what they do")]
-pub trait Arithmetic {
-    type Single: Copy;
-    type Double: Copy;
+pub trait Arithmetic<F> {
+    type Number: Copy;
     type Word: Copy;
     type Truth: Copy;
 
-    fn double(&mut self, value: f64) -> Self::Double;
+    fn constant(&mut self, value: F) -> Self::Number;
+    /// The low bits of `bits`.
     fn word(&mut self, bits: u64) -> Self::Word;
 
-    fn widen(&mut self, x: Self::Single) -> Self::Double;
-    fn narrow(&mut self, x: Self::Double) -> Self::Single;
-    fn bits(&mut self, x: Self::Double) -> Self::Word;
-    fn number(&mut self, bits: Self::Word) -> Self::Double;
+    fn bits(&mut self, x: Self::Number) -> Self::Word;
+    fn number(&mut self, bits: Self::Word) -> Self::Number;
+    /// A whole number with a sign as a number, rounded. Processors do it for many binary32 numbers at once, but few for
+    /// binary64.
+    fn count(&mut self, x: Self::Word) -> Self::Number;
 
-    fn neg(&mut self, x: Self::Double) -> Self::Double;
-    fn abs(&mut self, x: Self::Double) -> Self::Double;
-    fn add(&mut self, x: Self::Double, y: Self::Double) -> Self::Double;
-    fn sub(&mut self, x: Self::Double, y: Self::Double) -> Self::Double;
-    fn mul(&mut self, x: Self::Double, y: Self::Double) -> Self::Double;
-    fn div(&mut self, x: Self::Double, y: Self::Double) -> Self::Double;
+    fn neg(&mut self, x: Self::Number) -> Self::Number;
+    fn abs(&mut self, x: Self::Number) -> Self::Number;
+    fn add(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
+    fn sub(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
+    fn mul(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
+    fn div(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
     /// `x * y + z`, rounded once.
-    fn fma(&mut self, x: Self::Double, y: Self::Double, z: Self::Double) -> Self::Double;
+    fn fma(&mut self, x: Self::Number, y: Self::Number, z: Self::Number) -> Self::Number;
+    /// `x * 2^power`, rounded once, overflow and subnormal results included. The power is a whole number up to 252 in
+    /// binary32, 2044 in binary64, or the opposite; `x` is zero, infinite, or at least 2^-100 or 2^-960. NaN if both are NaN.
+    fn scale(&mut self, x: Self::Number, power: Self::Number) -> Self::Number;
     /// `x < y ? x : y`: the second where one is NaN.
-    fn min(&mut self, x: Self::Double, y: Self::Double) -> Self::Double;
+    fn min(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
     /// `x > y ? x : y`: the second where one is NaN.
-    fn max(&mut self, x: Self::Double, y: Self::Double) -> Self::Double;
-    fn copysign(&mut self, x: Self::Double, sign: Self::Double) -> Self::Double;
+    fn max(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
+    fn copysign(&mut self, x: Self::Number, sign: Self::Number) -> Self::Number;
 
     fn plus(&mut self, x: Self::Word, y: Self::Word) -> Self::Word;
     fn minus(&mut self, x: Self::Word, y: Self::Word) -> Self::Word;
@@ -46,15 +51,34 @@ pub trait Arithmetic {
     fn left(&mut self, x: Self::Word, by: u8) -> Self::Word;
     fn right(&mut self, x: Self::Word, by: u8) -> Self::Word;
 
-    fn less(&mut self, x: Self::Double, y: Self::Double) -> Self::Truth;
-    fn equal(&mut self, x: Self::Double, y: Self::Double) -> Self::Truth;
+    fn less(&mut self, x: Self::Number, y: Self::Number) -> Self::Truth;
+    fn equal(&mut self, x: Self::Number, y: Self::Number) -> Self::Truth;
     fn not_zero(&mut self, x: Self::Word) -> Self::Truth;
     fn not(&mut self, a: Self::Truth) -> Self::Truth;
     fn either(&mut self, a: Self::Truth, b: Self::Truth) -> Self::Truth;
-    fn select(&mut self, mask: Self::Truth, on: Self::Double, off: Self::Double) -> Self::Double;
+    fn select(&mut self, mask: Self::Truth, on: Self::Number, off: Self::Number) -> Self::Number;
 
     /// `ordinary`, but the value of `function` where the mask holds: on arguments that the branch-free text cannot do, and
     /// that are rare enough for a call.
+    fn rare(
+        &mut self,
+        mask: Self::Truth,
+        function: RuntimeFn,
+        arguments: &[Self::Number],
+        ordinary: Self::Number,
+    ) -> Self::Number;
+}
+
+/// A machine of binary64 numbers that takes and gives numbers of binary32, for functions that compute in binary64 and round
+/// at the end.
+#[expect(missing_docs, reason = "operations are named after what they do")]
+pub trait Narrowing: Arithmetic<f64> {
+    type Single: Copy;
+
+    fn widen(&mut self, x: Self::Single) -> Self::Number;
+    fn narrow(&mut self, x: Self::Number) -> Self::Single;
+
+    /// As [`Arithmetic::rare`], for a function of binary32 numbers.
     fn rare_single(
         &mut self,
         mask: Self::Truth,
@@ -62,81 +86,88 @@ pub trait Arithmetic {
         arguments: &[Self::Single],
         ordinary: Self::Single,
     ) -> Self::Single;
-    /// The same in binary64.
-    fn rare_double(
-        &mut self,
-        mask: Self::Truth,
-        function: RuntimeFn,
-        arguments: &[Self::Double],
-        ordinary: Self::Double,
-    ) -> Self::Double;
 }
 
 /// `x + c`.
 #[inline(always)]
-pub(super) fn add<A: Arithmetic>(m: &mut A, x: A::Double, c: f64) -> A::Double {
-    let c = m.double(c);
+pub(super) fn add<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, c: F) -> A::Number {
+    let c = m.constant(c);
     m.add(x, c)
 }
 
 /// `x - c`.
 #[inline(always)]
-pub(super) fn sub<A: Arithmetic>(m: &mut A, x: A::Double, c: f64) -> A::Double {
-    let c = m.double(c);
+pub(super) fn sub<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, c: F) -> A::Number {
+    let c = m.constant(c);
     m.sub(x, c)
 }
 
 /// `c - x`.
 #[inline(always)]
-pub(super) fn less_from<A: Arithmetic>(m: &mut A, c: f64, x: A::Double) -> A::Double {
-    let c = m.double(c);
+pub(super) fn less_from<F, A: Arithmetic<F>>(m: &mut A, c: F, x: A::Number) -> A::Number {
+    let c = m.constant(c);
     m.sub(c, x)
 }
 
 /// `x * c`.
 #[inline(always)]
-pub(super) fn mul<A: Arithmetic>(m: &mut A, x: A::Double, c: f64) -> A::Double {
-    let c = m.double(c);
+pub(super) fn mul<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, c: F) -> A::Number {
+    let c = m.constant(c);
     m.mul(x, c)
 }
 
 /// `x * c + z`, rounded once.
 #[inline(always)]
-pub(super) fn times_plus<A: Arithmetic>(m: &mut A, x: A::Double, c: f64, z: A::Double) -> A::Double {
-    let c = m.double(c);
+pub(super) fn times_plus<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, c: F, z: A::Number) -> A::Number {
+    let c = m.constant(c);
     m.fma(x, c, z)
 }
 
 /// `x * y + c`, rounded once.
 #[inline(always)]
-pub(super) fn fma<A: Arithmetic>(m: &mut A, x: A::Double, y: A::Double, c: f64) -> A::Double {
-    let c = m.double(c);
+pub(super) fn fma<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, y: A::Number, c: F) -> A::Number {
+    let c = m.constant(c);
     m.fma(x, y, c)
 }
 
 /// `x` no further from zero than the bounds; a NaN stays one.
 #[inline(always)]
-pub(super) fn clamp<A: Arithmetic>(m: &mut A, x: A::Double, low: f64, high: f64) -> A::Double {
-    let (low, high) = (m.double(low), m.double(high));
+pub(super) fn clamp<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, low: F, high: F) -> A::Number {
+    let (low, high) = (m.constant(low), m.constant(high));
     let x = m.min(high, x);
     m.max(low, x)
 }
 
 /// True where `|x| < bound`; false for NaN.
 #[inline(always)]
-pub(super) fn within<A: Arithmetic>(m: &mut A, x: A::Double, bound: f64) -> A::Truth {
-    let (magnitude, bound) = (m.abs(x), m.double(bound));
+pub(super) fn within<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, bound: F) -> A::Truth {
+    let (magnitude, bound) = (m.abs(x), m.constant(bound));
     m.less(magnitude, bound)
 }
 
 /// The polynomial with these coefficients, lowest first. Long ones are done as two, of the even and of the odd powers:
 /// one multiplication more, and half the time where nothing else is to be done meanwhile.
 #[inline(always)]
-pub(super) fn polynomial<A: Arithmetic, const N: usize>(m: &mut A, x: A::Double, c: [f64; N]) -> A::Double {
+pub(super) fn polynomial<F: Copy + Default, A: Arithmetic<F>, const N: usize>(
+    m: &mut A,
+    x: A::Number,
+    c: [F; N],
+) -> A::Number {
     if N < 6 {
         return horner(m, x, c.iter().rev().copied());
     }
     let square = m.mul(x, x);
+    by_halves(m, x, square, c)
+}
+
+/// The polynomial as one of the even and one of the odd powers, with the square of `x`.
+#[inline(always)]
+pub(super) fn by_halves<F: Copy + Default, A: Arithmetic<F>, const N: usize>(
+    m: &mut A,
+    x: A::Number,
+    square: A::Number,
+    c: [F; N],
+) -> A::Number {
     let even = horner(m, square, c.iter().step_by(2).rev().copied());
     let odd = horner(m, square, c.iter().skip(1).step_by(2).rev().copied());
     m.fma(x, odd, even)
@@ -144,176 +175,87 @@ pub(super) fn polynomial<A: Arithmetic, const N: usize>(m: &mut A, x: A::Double,
 
 /// The polynomial with these coefficients, highest first.
 #[inline(always)]
-fn horner<A: Arithmetic>(m: &mut A, x: A::Double, mut c: impl Iterator<Item = f64>) -> A::Double {
-    let mut sum = m.double(c.next().unwrap_or(0.0));
+fn horner<F: Default, A: Arithmetic<F>>(m: &mut A, x: A::Number, mut c: impl Iterator<Item = F>) -> A::Number {
+    let mut sum = m.constant(c.next().unwrap_or_default());
     for c in c {
         sum = fma(m, sum, x, c);
     }
     sum
 }
 
-/// Plain numbers. `FUSED` says that `f64::mul_add` is one instruction where this is compiled; elsewhere it would be a
-/// call of the host's library, and our own exact rule takes its place.
+/// Plain numbers. `FUSED` says that `mul_add` is one instruction where this is compiled; elsewhere it would be a call of the
+/// host's library, and our own exact rule takes its place.
 pub(super) struct Plain<const FUSED: bool>;
 
-impl<const FUSED: bool> Arithmetic for Plain<FUSED> {
+macro_rules! plain {
+    ($float:ident, $word:ident = |$low:ident| $cut:expr, mantissa $mantissa:literal, bias $bias:literal, $fma:path, $rare:path) => {
+        impl<const FUSED: bool> Arithmetic<$float> for Plain<FUSED> {
+            type Number = $float;
+            type Word = $word;
+            type Truth = bool;
+
+            plain! {
+                constant(value: $float) -> $float { value }
+                word($low: u64) -> $word { $cut }
+                bits(x: $float) -> $word { x.to_bits() }
+                number(bits: $word) -> $float { $float::from_bits(bits) }
+                count(x: $word) -> $float { x.cast_signed() as $float }
+                neg(x: $float) -> $float { -x }
+                abs(x: $float) -> $float { x.abs() }
+                add(x: $float, y: $float) -> $float { x + y }
+                sub(x: $float, y: $float) -> $float { x - y }
+                mul(x: $float, y: $float) -> $float { x * y }
+                div(x: $float, y: $float) -> $float { x / y }
+                fma(x: $float, y: $float, z: $float) -> $float { if FUSED { x.mul_add(y, z) } else { $fma(x, y, z) } }
+                scale(x: $float, power: $float) -> $float {
+                    // In two factors, either of which is an ordinary number.
+                    const WHOLE: $float = (3_u64 << ($mantissa - 1)) as $float;
+                    let biased = (power + (WHOLE + 2.0 * $bias)).to_bits();
+                    let half = biased >> 1;
+                    let [first, second] = [half, biased.wrapping_sub(half)].map(|k| $float::from_bits(k << $mantissa));
+                    x * first * second
+                }
+                min(x: $float, y: $float) -> $float { if x < y { x } else { y } }
+                max(x: $float, y: $float) -> $float { if x > y { x } else { y } }
+                copysign(x: $float, sign: $float) -> $float { x.copysign(sign) }
+                plus(x: $word, y: $word) -> $word { x.wrapping_add(y) }
+                minus(x: $word, y: $word) -> $word { x.wrapping_sub(y) }
+                and(x: $word, y: $word) -> $word { x & y }
+                or(x: $word, y: $word) -> $word { x | y }
+                xor(x: $word, y: $word) -> $word { x ^ y }
+                left(x: $word, by: u8) -> $word { x << by }
+                right(x: $word, by: u8) -> $word { x >> by }
+                less(x: $float, y: $float) -> bool { x < y }
+                equal(x: $float, y: $float) -> bool { x == y }
+                not_zero(x: $word) -> bool { x != 0 }
+                not(a: bool) -> bool { !a }
+                either(a: bool, b: bool) -> bool { a | b }
+                select(mask: bool, on: $float, off: $float) -> $float { if mask { on } else { off } }
+                rare(mask: bool, function: RuntimeFn, arguments: &[$float], ordinary: $float) -> $float {
+                    if mask { $rare(function, arguments) } else { ordinary }
+                }
+            }
+        }
+    };
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty $body:block)*) => {
+        $(
+            #[inline(always)]
+            fn $name(&mut self, $($arg: $ty),*) -> $ret $body
+        )*
+    };
+}
+
+plain!(f32, u32 = |bits| bits as u32, mantissa 23, bias 127.0, fused::in_software_f32, rare::single);
+plain!(f64, u64 = |bits| bits, mantissa 52, bias 1023.0, fused::in_software_f64, rare::double);
+
+impl<const FUSED: bool> Narrowing for Plain<FUSED> {
     type Single = f32;
-    type Double = f64;
-    type Word = u64;
-    type Truth = bool;
 
-    #[inline(always)]
-    fn double(&mut self, value: f64) -> f64 {
-        value
-    }
-
-    #[inline(always)]
-    fn word(&mut self, bits: u64) -> u64 {
-        bits
-    }
-
-    #[inline(always)]
-    fn widen(&mut self, x: f32) -> f64 {
-        f64::from(x)
-    }
-
-    #[inline(always)]
-    fn narrow(&mut self, x: f64) -> f32 {
-        x as f32
-    }
-
-    #[inline(always)]
-    fn bits(&mut self, x: f64) -> u64 {
-        x.to_bits()
-    }
-
-    #[inline(always)]
-    fn number(&mut self, bits: u64) -> f64 {
-        f64::from_bits(bits)
-    }
-
-    #[inline(always)]
-    fn neg(&mut self, x: f64) -> f64 {
-        -x
-    }
-
-    #[inline(always)]
-    fn abs(&mut self, x: f64) -> f64 {
-        x.abs()
-    }
-
-    #[inline(always)]
-    fn add(&mut self, x: f64, y: f64) -> f64 {
-        x + y
-    }
-
-    #[inline(always)]
-    fn sub(&mut self, x: f64, y: f64) -> f64 {
-        x - y
-    }
-
-    #[inline(always)]
-    fn mul(&mut self, x: f64, y: f64) -> f64 {
-        x * y
-    }
-
-    #[inline(always)]
-    fn div(&mut self, x: f64, y: f64) -> f64 {
-        x / y
-    }
-
-    #[inline(always)]
-    fn fma(&mut self, x: f64, y: f64, z: f64) -> f64 {
-        if FUSED { x.mul_add(y, z) } else { fused::in_software_f64(x, y, z) }
-    }
-
-    #[inline(always)]
-    fn min(&mut self, x: f64, y: f64) -> f64 {
-        if x < y { x } else { y }
-    }
-
-    #[inline(always)]
-    fn max(&mut self, x: f64, y: f64) -> f64 {
-        if x > y { x } else { y }
-    }
-
-    #[inline(always)]
-    fn copysign(&mut self, x: f64, sign: f64) -> f64 {
-        x.copysign(sign)
-    }
-
-    #[inline(always)]
-    fn plus(&mut self, x: u64, y: u64) -> u64 {
-        x.wrapping_add(y)
-    }
-
-    #[inline(always)]
-    fn minus(&mut self, x: u64, y: u64) -> u64 {
-        x.wrapping_sub(y)
-    }
-
-    #[inline(always)]
-    fn and(&mut self, x: u64, y: u64) -> u64 {
-        x & y
-    }
-
-    #[inline(always)]
-    fn or(&mut self, x: u64, y: u64) -> u64 {
-        x | y
-    }
-
-    #[inline(always)]
-    fn xor(&mut self, x: u64, y: u64) -> u64 {
-        x ^ y
-    }
-
-    #[inline(always)]
-    fn left(&mut self, x: u64, by: u8) -> u64 {
-        x << by
-    }
-
-    #[inline(always)]
-    fn right(&mut self, x: u64, by: u8) -> u64 {
-        x >> by
-    }
-
-    #[inline(always)]
-    fn less(&mut self, x: f64, y: f64) -> bool {
-        x < y
-    }
-
-    #[inline(always)]
-    fn equal(&mut self, x: f64, y: f64) -> bool {
-        x == y
-    }
-
-    #[inline(always)]
-    fn not_zero(&mut self, x: u64) -> bool {
-        x != 0
-    }
-
-    #[inline(always)]
-    fn not(&mut self, a: bool) -> bool {
-        !a
-    }
-
-    #[inline(always)]
-    fn either(&mut self, a: bool, b: bool) -> bool {
-        a | b
-    }
-
-    #[inline(always)]
-    fn select(&mut self, mask: bool, on: f64, off: f64) -> f64 {
-        if mask { on } else { off }
-    }
-
-    #[inline(always)]
-    fn rare_single(&mut self, mask: bool, function: RuntimeFn, arguments: &[f32], ordinary: f32) -> f32 {
-        if mask { rare::single(function, arguments) } else { ordinary }
-    }
-
-    #[inline(always)]
-    fn rare_double(&mut self, mask: bool, function: RuntimeFn, arguments: &[f64], ordinary: f64) -> f64 {
-        if mask { rare::double(function, arguments) } else { ordinary }
+    plain! {
+        widen(x: f32) -> f64 { f64::from(x) }
+        narrow(x: f64) -> f32 { x as f32 }
+        rare_single(mask: bool, function: RuntimeFn, arguments: &[f32], ordinary: f32) -> f32 {
+            if mask { rare::single(function, arguments) } else { ordinary }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The exponential, less 1, and the hyperbolic sine: `e^x = 2^k e^r` with `|r|` at most half of `ln 2`, and polynomials
-//! for `r`. Arguments are rare only where a result is about to overflow.
+//! for `r`. Arguments are rare only where a result is about to overflow. `single.rs` has the binary32 ones.
 
-use super::arithmetic::{Arithmetic, add, clamp, fma, polynomial, sub, times_plus, within};
+use super::arithmetic::{Arithmetic, Narrowing, add, clamp, fma, polynomial, sub, times_plus, within};
 use crate::RuntimeFn;
 use std::f64::consts::LOG2_E;
 
@@ -42,36 +42,17 @@ pub(super) const EXPM1: [f64; 11] = [
     2.092_447_351_681_969_8e-9,
 ];
 
-/// The same to 2^-28 of `e^r`.
-const EXP_SINGLE: [f64; 5] = [
-    0.499_999_934_484_838_65,
-    0.166_665_205_722_311_67,
-    0.041_668_387_713_547_74,
-    0.008_368_724_056_004_419,
-    0.001_381_463_701_157_712_5,
-];
-
-/// The same to 2^-32 of `e^r - 1`.
-const EXPM1_SINGLE: [f64; 6] = [
-    0.500_000_004_642_878_3,
-    0.166_666_668_179_222_6,
-    0.041_666_354_561_253_8,
-    0.008_333_272_857_782_532,
-    0.001_394_101_778_248_182_7,
-    0.000_199_142_722_109_993_46,
-];
-
 /// `x / ln 2` as a whole number: itself, and in the low bits of a number, moved up by `bias`.
 #[inline(always)]
-fn halves<A: Arithmetic>(m: &mut A, x: A::Double, bias: f64) -> (A::Double, A::Word) {
-    let shift = m.double(WHOLE + bias);
+fn halves<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Number, A::Word) {
+    let shift = m.constant(WHOLE + bias);
     let shifted = times_plus(m, x, LOG2_E, shift);
     (m.sub(shifted, shift), m.bits(shifted))
 }
 
 /// `x - k ln 2` in two parts, with `k` in the low bits, moved up by `bias`.
 #[inline(always)]
-fn reduced<A: Arithmetic>(m: &mut A, x: A::Double, bias: f64) -> (A::Word, A::Double, A::Double) {
+fn reduced<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Word, A::Number, A::Number) {
     let (k, biased) = halves(m, x, bias);
     let high = times_plus(m, k, -LN_2[0], x);
     let r = times_plus(m, k, -LN_2[1], high);
@@ -81,7 +62,12 @@ fn reduced<A: Arithmetic>(m: &mut A, x: A::Double, bias: f64) -> (A::Word, A::Do
 
 /// `scale * r + base` and what its rounding loses, for a `base` that is at least `|scale * r|`, or zero.
 #[inline(always)]
-fn sum_in_two<A: Arithmetic>(m: &mut A, scale: A::Double, r: A::Double, base: A::Double) -> (A::Double, A::Double) {
+fn sum_in_two<A: Arithmetic<f64>>(
+    m: &mut A,
+    scale: A::Number,
+    r: A::Number,
+    base: A::Number,
+) -> (A::Number, A::Number) {
     let sum = m.fma(scale, r, base);
     let lost = m.sub(base, sum);
     (sum, m.fma(scale, r, lost))
@@ -89,7 +75,7 @@ fn sum_in_two<A: Arithmetic>(m: &mut A, scale: A::Double, r: A::Double, base: A:
 
 /// `2^k` from `k + 1023` in the low bits, between 1 and 2046.
 #[inline(always)]
-pub(super) fn power_of_two<A: Arithmetic>(m: &mut A, biased: A::Word) -> A::Double {
+pub(super) fn power_of_two<A: Arithmetic<f64>>(m: &mut A, biased: A::Word) -> A::Number {
     let bits = m.left(biased, 52);
     m.number(bits)
 }
@@ -97,7 +83,7 @@ pub(super) fn power_of_two<A: Arithmetic>(m: &mut A, biased: A::Word) -> A::Doub
 /// `2^k` as two factors, either of which is an ordinary number, from `k + 2046` in the low bits. A product with the first
 /// and then the second overflows, or becomes subnormal, in the second multiplication only: it is rounded once.
 #[inline(always)]
-fn two_factors<A: Arithmetic>(m: &mut A, biased: A::Word) -> (A::Double, A::Double) {
+fn two_factors<A: Arithmetic<f64>>(m: &mut A, biased: A::Word) -> (A::Number, A::Number) {
     let half = m.right(biased, 1);
     let rest = m.minus(biased, half);
     (power_of_two(m, half), power_of_two(m, rest))
@@ -105,7 +91,7 @@ fn two_factors<A: Arithmetic>(m: &mut A, biased: A::Word) -> (A::Double, A::Doub
 
 /// `e^x` in binary64.
 #[inline(always)]
-pub(super) fn exp_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn exp_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     // Beyond these the result is infinite, or zero, anyway.
     let x = clamp(m, x, -746.0, 710.0);
     let (k, biased) = halves(m, x, 2.0 * BIAS);
@@ -125,26 +111,11 @@ pub(super) fn exp_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     m.mul(part, second)
 }
 
-/// `e^x` in binary32: what binary64 makes of it neither overflows nor underflows before the rounding.
-#[inline(always)]
-pub(super) fn exp_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
-    let x = m.widen(x);
-    let x = clamp(m, x, -150.0, 130.0);
-    let (k, biased) = halves(m, x, BIAS);
-    let r = times_plus(m, k, -LN_2[0], x);
-    let series = polynomial(m, r, EXP_SINGLE);
-    let series = fma(m, series, r, 1.0);
-    let power = fma(m, series, r, 1.0);
-    let scale = power_of_two(m, biased);
-    let result = m.mul(power, scale);
-    m.narrow(result)
-}
-
 /// `e^x - 1` in binary64: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in two parts each.
 #[inline(always)]
-pub(super) fn expm1_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn expm1_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     // Below this it is -1.
-    let bound = m.double(-40.0);
+    let bound = m.constant(-40.0);
     let bounded = m.max(bound, x);
     let (biased, r, low) = reduced(m, bounded, BIAS);
     let (square, series) = (m.mul(r, r), polynomial(m, r, EXPM1));
@@ -161,28 +132,9 @@ pub(super) fn expm1_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double 
     let result = m.add(sum, rest);
     let result = m.copysign(result, x);
     // Soon 2^k overflows.
-    let most = m.double(709.0);
+    let most = m.constant(709.0);
     let rare = m.less(most, x);
-    m.rare_double(rare, RuntimeFn::Expm1F64, &[x], result)
-}
-
-/// `e^x - 1` in binary32.
-#[inline(always)]
-pub(super) fn expm1_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
-    let x = m.widen(x);
-    let x = clamp(m, x, -40.0, 130.0);
-    let (k, biased) = halves(m, x, BIAS);
-    let r = times_plus(m, k, -LN_2[0], x);
-    let series = polynomial(m, r, EXPM1_SINGLE);
-    let series = fma(m, series, r, 1.0);
-    let above = m.mul(series, r);
-    let scale = power_of_two(m, biased);
-    // Taking zero away, not adding it, leaves a minus zero as it is.
-    let one = m.double(1.0);
-    let below = m.sub(one, scale);
-    let base = m.neg(below);
-    let result = m.fma(above, scale, base);
-    m.narrow(result)
+    m.rare(rare, RuntimeFn::Expm1F64, &[x], result)
 }
 
 /// `(sinh r - r) / r^3` and `(cosh r - 1) / r^2` in powers of `r^2`.
@@ -206,7 +158,7 @@ const COSH_SINGLE: [f64; 3] = [0.500_000_007_918_346, 0.041_666_266_918_133_826,
 
 /// `2^(k-1)` and `2^(-k-1)` from `k + 1022` in the low bits.
 #[inline(always)]
-fn half_powers<A: Arithmetic>(m: &mut A, biased: A::Word) -> (A::Double, A::Double) {
+fn half_powers<A: Arithmetic<f64>>(m: &mut A, biased: A::Word) -> (A::Number, A::Number) {
     let twice = m.word(2 * 1022);
     let opposite = m.minus(twice, biased);
     (power_of_two(m, biased), power_of_two(m, opposite))
@@ -214,7 +166,7 @@ fn half_powers<A: Arithmetic>(m: &mut A, biased: A::Word) -> (A::Double, A::Doub
 
 /// `sinh x` in binary64: `sinh(k ln 2) cosh r + cosh(k ln 2) sinh r`, the leading terms with what their rounding loses.
 #[inline(always)]
-pub(super) fn sinh_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn sinh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let magnitude = m.abs(x);
     let (biased, r, low) = reduced(m, magnitude, BIAS - 1.0);
     let (up, down) = half_powers(m, biased);
@@ -237,12 +189,12 @@ pub(super) fn sinh_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     let result = m.copysign(result, x);
     let ordinary = within(m, x, 700.0);
     let rare = m.not(ordinary);
-    m.rare_double(rare, RuntimeFn::SinhF64, &[x], result)
+    m.rare(rare, RuntimeFn::SinhF64, &[x], result)
 }
 
 /// `sinh x` in binary32.
 #[inline(always)]
-pub(super) fn sinh_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+pub(super) fn sinh_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     let x = m.widen(x);
     let x = clamp(m, x, -130.0, 130.0);
     let (k, biased) = halves(m, x, BIAS - 1.0);
@@ -273,7 +225,7 @@ const EXP2_SINGLE: [f64; 6] = [
 
 /// `2^x` for a result in binary32; not for NaN.
 #[inline(always)]
-pub(super) fn exp2_for_single<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn exp2_for_single<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let x = clamp(m, x, -200.0, 200.0);
     let shifted = add(m, x, WHOLE + BIAS);
     let k = sub(m, shifted, WHOLE + BIAS);

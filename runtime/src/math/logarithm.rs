@@ -1,8 +1,8 @@
 //! Logarithms: `x = 2^e m` with the mantissa `m` from sqrt 1/2 to sqrt 2, and `ln m = 2 artanh s` with `s = (m-1) / (m+1)`: one
-//! division and a short series. Zeros, infinities, NaNs, negative and subnormal numbers are rare.
+//! division and a short series. Zeros, infinities, NaNs, negative and subnormal numbers are rare. `single.rs` has the
+//! binary32 ones.
 
 use super::arithmetic::{Arithmetic, add, fma, less_from, mul, polynomial, times_plus};
-use super::exponential::LN_2;
 use crate::RuntimeFn;
 use std::f64::consts::{LOG2_E, LOG10_E};
 
@@ -16,8 +16,7 @@ const SERIES: [f64; 7] = [
     0.153_140_841_800_846_08,
     0.147_956_392_104_538_68,
 ];
-/// The same to 2^-28, and to 2^-42.
-const SINGLE: [f64; 3] = [0.666_669_473_527_268_1, 0.399_578_252_405_783_93, 0.303_605_724_821_736_53];
+/// The same to 2^-42.
 pub(super) const LONG_SINGLE: [f64; 5] = [
     0.666_666_667_103_093_4,
     0.399_999_846_322_374_23,
@@ -34,17 +33,17 @@ const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
 const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
 
 /// The exponent of a number `2^e m`.
-pub(super) struct Exponent<A: Arithmetic> {
+pub(super) struct Exponent<A: Arithmetic<f64>> {
     /// `-e`: times a negative constant, that of 1 is -0, which is lost in any sum.
-    pub(super) minus: A::Double,
+    pub(super) minus: A::Number,
     /// `2^-e`.
-    pub(super) inverse: A::Double,
+    pub(super) inverse: A::Number,
 }
 
 /// The exponent of a positive normal number. That of others (zero, subnormal, negative, infinite, NaN) is at least 1022 off
 /// zero, and the inverse is of no use.
 #[inline(always)]
-pub(super) fn exponent<A: Arithmetic>(m: &mut A, x: A::Double) -> Exponent<A> {
+pub(super) fn exponent<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Exponent<A> {
     /// What the mantissa's bits of the square root of 2 lack to the next power.
     const STEP: u64 = (1 << 52) - 0x6_A09E_667F_3BCD;
     const TWO_52: u64 = 0x433 << 52;
@@ -61,7 +60,7 @@ pub(super) fn exponent<A: Arithmetic>(m: &mut A, x: A::Double) -> Exponent<A> {
 
 /// `s` and its square, from `m - 1`.
 #[inline(always)]
-pub(super) fn ratio<A: Arithmetic>(m: &mut A, above: A::Double) -> (A::Double, A::Double) {
+pub(super) fn ratio<A: Arithmetic<f64>>(m: &mut A, above: A::Number) -> (A::Number, A::Number) {
     let sum = add(m, above, 2.0);
     let s = m.div(above, sum);
     (s, m.mul(s, s))
@@ -69,8 +68,8 @@ pub(super) fn ratio<A: Arithmetic>(m: &mut A, above: A::Double) -> (A::Double, A
 
 /// True where the exponent, which is no NaN, is not near zero.
 #[inline(always)]
-pub(super) fn beyond<A: Arithmetic>(m: &mut A, exponent: A::Double, bound: f64) -> A::Truth {
-    let (magnitude, bound) = (m.abs(exponent), m.double(bound));
+pub(super) fn beyond<F, A: Arithmetic<F>>(m: &mut A, exponent: A::Number, bound: F) -> A::Truth {
+    let (magnitude, bound) = (m.abs(exponent), m.constant(bound));
     m.less(bound, magnitude)
 }
 
@@ -79,76 +78,24 @@ pub(super) const SINGLE_EXPONENTS: f64 = 1000.0;
 /// The exponents of binary64 numbers that are surely normal.
 pub(super) const DOUBLE_EXPONENTS: f64 = 1021.5;
 
-/// A logarithm in binary32: `e * unit + s (leading + z series)`.
-#[inline(always)]
-fn single<A: Arithmetic, const N: usize>(
-    m: &mut A,
-    x: A::Single,
-    function: RuntimeFn,
-    [unit, scale]: [f64; 2],
-    series: [f64; N],
-) -> A::Single {
-    let wide = m.widen(x);
-    let exponent = exponent(m, wide);
-    let above = fma(m, wide, exponent.inverse, -1.0);
-    let (s, z) = ratio(m, above);
-    let series = polynomial(m, z, series.map(|c| c * scale));
-    let series = fma(m, series, z, 2.0 * scale);
-    let base = mul(m, exponent.minus, -unit);
-    let result = m.fma(s, series, base);
-    let result = m.narrow(result);
-    let rare = beyond(m, exponent.minus, SINGLE_EXPONENTS);
-    m.rare_single(rare, function, &[x], result)
-}
-
-/// The natural logarithm in binary32.
-#[inline(always)]
-pub(super) fn log_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
-    single(m, x, RuntimeFn::LogF32, [LN_2[0], 1.0], SINGLE)
-}
-
-/// The logarithm to base 2 in binary32.
-#[inline(always)]
-pub(super) fn log2_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
-    single(m, x, RuntimeFn::Log2F32, [1.0, LOG2_E], SINGLE)
-}
-
-/// The logarithm to base 10 in binary32.
-#[inline(always)]
-pub(super) fn log10_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
-    single(m, x, RuntimeFn::Log10F32, [std::f64::consts::LOG10_2, LOG10_E], SINGLE)
-}
-
 /// `m - 1` where `1 + x = 2^e m`, rounded once: a tiny `x` is kept, and the sign of a zero. With it comes `2^-e - 1`.
 #[inline(always)]
-fn above_one<A: Arithmetic>(m: &mut A, x: A::Double, inverse: A::Double) -> (A::Double, A::Double) {
+fn above_one<A: Arithmetic<f64>>(m: &mut A, x: A::Number, inverse: A::Number) -> (A::Number, A::Number) {
     let less = less_from(m, 1.0, inverse);
     let base = m.neg(less);
     (m.fma(x, inverse, base), base)
-}
-
-/// `ln(1 + x)` in binary32.
-#[inline(always)]
-pub(super) fn log1p_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
-    let wide = m.widen(x);
-    let sum = add(m, wide, 1.0);
-    let exponent = exponent(m, sum);
-    let (above, _) = above_one(m, wide, exponent.inverse);
-    let (s, z) = ratio(m, above);
-    let series = polynomial(m, z, SINGLE);
-    let series = fma(m, series, z, 2.0);
-    let base = mul(m, exponent.minus, -LN_2[0]);
-    let result = m.fma(s, series, base);
-    let result = m.narrow(result);
-    let rare = beyond(m, exponent.minus, SINGLE_EXPONENTS);
-    m.rare_single(rare, RuntimeFn::Log1pF32, &[x], result)
 }
 
 /// `e ln 2 + ln(1 + f)` in binary64, for a mantissa `1 + f` and what `f` lacks.
 ///
 /// `ln(1 + f) = f - f^2/2 + s (f^2/2 + z series)`: the first two terms and the exponent's are nearly exact, the others small.
 #[inline(always)]
-fn natural<A: Arithmetic>(m: &mut A, f: A::Double, lacking: Option<A::Double>, minus_exponent: A::Double) -> A::Double {
+fn natural<A: Arithmetic<f64>>(
+    m: &mut A,
+    f: A::Number,
+    lacking: Option<A::Number>,
+    minus_exponent: A::Number,
+) -> A::Number {
     let (s, z) = ratio(m, f);
     let series = polynomial(m, z, SERIES);
     let minus_half = mul(m, f, -0.5);
@@ -172,17 +119,17 @@ fn natural<A: Arithmetic>(m: &mut A, f: A::Double, lacking: Option<A::Double>, m
 
 /// The natural logarithm in binary64.
 #[inline(always)]
-pub(super) fn log_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn log_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let exponent = exponent(m, x);
     let f = fma(m, x, exponent.inverse, -1.0);
     let result = natural(m, f, None, exponent.minus);
     let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
-    m.rare_double(rare, RuntimeFn::LogF64, &[x], result)
+    m.rare(rare, RuntimeFn::LogF64, &[x], result)
 }
 
 /// `ln(1 + x)` in binary64. The rounded sum is good for the exponent only.
 #[inline(always)]
-pub(super) fn log1p_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn log1p_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let sum = add(m, x, 1.0);
     let exponent = exponent(m, sum);
     let (f, base) = above_one(m, x, exponent.inverse);
@@ -192,13 +139,19 @@ pub(super) fn log1p_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double 
     let result = natural(m, f, Some(lacking), exponent.minus);
     let result = m.copysign(result, x);
     let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
-    m.rare_double(rare, RuntimeFn::Log1pF64, &[x], result)
+    m.rare(rare, RuntimeFn::Log1pF64, &[x], result)
 }
 
 /// A logarithm to another base in binary64: that of the mantissa in two parts, times the logarithm of e in two parts, plus
 /// the exponent's share, of which the larger part is exact.
 #[inline(always)]
-fn scaled<A: Arithmetic>(m: &mut A, x: A::Double, function: RuntimeFn, unit: [f64; 2], scale: [f64; 2]) -> A::Double {
+fn scaled<A: Arithmetic<f64>>(
+    m: &mut A,
+    x: A::Number,
+    function: RuntimeFn,
+    unit: [f64; 2],
+    scale: [f64; 2],
+) -> A::Number {
     let exponent = exponent(m, x);
     let f = fma(m, x, exponent.inverse, -1.0);
     let (s, z) = ratio(m, f);
@@ -229,17 +182,17 @@ fn scaled<A: Arithmetic>(m: &mut A, x: A::Double, function: RuntimeFn, unit: [f6
     let rest = m.add(rest, lost);
     let result = m.add(sum, rest);
     let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
-    m.rare_double(rare, function, &[x], result)
+    m.rare(rare, function, &[x], result)
 }
 
 /// The logarithm to base 2 in binary64.
 #[inline(always)]
-pub(super) fn log2_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn log2_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     scaled(m, x, RuntimeFn::Log2F64, [1.0, 0.0], [LOG2_E, LOG2_E_LOW])
 }
 
 /// The logarithm to base 10 in binary64.
 #[inline(always)]
-pub(super) fn log10_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn log10_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     scaled(m, x, RuntimeFn::Log10F64, LOG10_2_CUT, [LOG10_E, LOG10_E_LOW])
 }

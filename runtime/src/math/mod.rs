@@ -1,6 +1,7 @@
 //! The mathematical functions of the language: one algorithm each, shared by all backends, so that every backend and
 //! every machine gives the same bits: the exact value rounded or the number next to it. `docs/language.md` says how often
-//! and how far off. The binary32 functions compute in binary64 and round once.
+//! and how far off. Exponentials and logarithms of binary32 numbers compute in binary32, the other binary32 functions in
+//! binary64, where they round once.
 //!
 //! An algorithm is a text over [`Arithmetic`], without branches. The functions here run it on plain numbers, with the
 //! processor's fused multiply-add or with an exact rule in its place; [`record`] runs it on whatever records operations.
@@ -14,9 +15,10 @@ mod fused;
 mod logarithm;
 mod power;
 mod rare;
+mod single;
 mod trigonometric;
 
-pub use arithmetic::Arithmetic;
+pub use arithmetic::{Arithmetic, Narrowing};
 pub use fused::{in_software_f32, in_software_f64};
 
 use crate::RuntimeFn;
@@ -24,7 +26,7 @@ use arithmetic::Plain;
 
 /// The number of what the functions here come to, raised with every change of any function's bits: machine code has their
 /// texts in it, and files of it outlive the process. `runtime/tests/interface.rs` notices a change.
-pub const MATHEMATICS: u32 = 1;
+pub const MATHEMATICS: u32 = 2;
 
 macro_rules! functions {
     ($($(#[$doc:meta])* $variant:ident: $name:ident($($arg:ident),*: $ty:ty) = $text:path;)*) => {
@@ -50,12 +52,12 @@ macro_rules! functions {
             }
         )*
 
-        /// Runs a function's text on a machine of one kind of number. Nothing for the other functions of the table.
-        pub fn record<V: Copy, A: Arithmetic<Single = V, Double = V>>(
-            machine: &mut A,
-            function: RuntimeFn,
-            arguments: &[V],
-        ) -> Option<V> {
+        /// Runs a function's text on a machine that tells no formats apart. Nothing for the other functions of the table.
+        pub fn record<V, A>(machine: &mut A, function: RuntimeFn, arguments: &[V]) -> Option<V>
+        where
+            V: Copy,
+            A: Arithmetic<f32, Number = V> + Arithmetic<f64, Number = V> + Narrowing<Single = V>,
+        {
             match (function, arguments) {
                 $((RuntimeFn::$variant, [$($arg),*]) => Some($text(machine, $(*$arg),*)),)*
                 _ => None,
@@ -66,27 +68,27 @@ macro_rules! functions {
 
 functions! {
     /// e to the power of `x`; overflows to infinity, underflows to 0.
-    ExpF32: exp_f32(x: f32) = exponential::exp_single;
+    ExpF32: exp_f32(x: f32) = single::exp;
     /// e to the power of `x`; overflows to infinity, underflows to 0.
     ExpF64: exp_f64(x: f64) = exponential::exp_double;
     /// e to the power of `x`, less 1, without cancellation near 0.
-    Expm1F32: expm1_f32(x: f32) = exponential::expm1_single;
+    Expm1F32: expm1_f32(x: f32) = single::expm1;
     /// e to the power of `x`, less 1, without cancellation near 0.
     Expm1F64: expm1_f64(x: f64) = exponential::expm1_double;
     /// Natural logarithm: -inf at 0, NaN below.
-    LogF32: log_f32(x: f32) = logarithm::log_single;
+    LogF32: log_f32(x: f32) = single::log;
     /// Natural logarithm: -inf at 0, NaN below.
     LogF64: log_f64(x: f64) = logarithm::log_double;
     /// Natural logarithm of `1 + x`, without cancellation near 0.
-    Log1pF32: log1p_f32(x: f32) = logarithm::log1p_single;
+    Log1pF32: log1p_f32(x: f32) = single::log1p;
     /// Natural logarithm of `1 + x`, without cancellation near 0.
     Log1pF64: log1p_f64(x: f64) = logarithm::log1p_double;
     /// Logarithm to base 2.
-    Log2F32: log2_f32(x: f32) = logarithm::log2_single;
+    Log2F32: log2_f32(x: f32) = single::log2;
     /// Logarithm to base 2.
     Log2F64: log2_f64(x: f64) = logarithm::log2_double;
     /// Logarithm to base 10.
-    Log10F32: log10_f32(x: f32) = logarithm::log10_single;
+    Log10F32: log10_f32(x: f32) = single::log10;
     /// Logarithm to base 10.
     Log10F64: log10_f64(x: f64) = logarithm::log10_double;
     /// `x` to the power of `y`, with C's special cases: `pow(NaN, 0) = pow(1, NaN) = 1`.

@@ -1,7 +1,7 @@
 //! Powers: `x^y = e^(y ln x)`, the logarithm and the product in two numbers each, so that an exponent of hundreds leaves
 //! the result within an ulp. Only positive ordinary bases, and results that are ordinary numbers, are done here.
 
-use super::arithmetic::{Arithmetic, add, fma, less_from, mul, polynomial, sub, times_plus, within};
+use super::arithmetic::{Arithmetic, Narrowing, add, fma, less_from, mul, polynomial, sub, times_plus, within};
 use super::exponential::{BIAS, EXPM1, LN_2, WHOLE, exp2_for_single, power_of_two};
 use super::logarithm::{DOUBLE_EXPONENTS, LN_2_CUT, LONG_SINGLE, SINGLE_EXPONENTS, beyond, exponent, ratio};
 use crate::RuntimeFn;
@@ -10,17 +10,17 @@ use std::f64::consts::LOG2_E;
 /// Where a power is not left to logarithms: where the base is not positive and normal, where the product of exponent and
 /// logarithm is out of bounds or NaN, and at one half, a root, which is rounded correctly.
 #[inline(always)]
-fn unusual<A: Arithmetic>(
+fn unusual<A: Arithmetic<f64>>(
     m: &mut A,
-    base_exponent: A::Double,
+    base_exponent: A::Number,
     most: f64,
-    exponent: A::Double,
-    product: A::Double,
+    exponent: A::Number,
+    product: A::Number,
     bound: f64,
 ) -> A::Truth {
     let (odd, ordinary) = (beyond(m, base_exponent, most), within(m, product, bound));
     let extreme = m.not(ordinary);
-    let half = m.double(0.5);
+    let half = m.constant(0.5);
     let root = m.equal(exponent, half);
     let rare = m.either(odd, extreme);
     m.either(root, rare)
@@ -28,7 +28,7 @@ fn unusual<A: Arithmetic>(
 
 /// `x^y` in binary32: the logarithm to base 2 and the product in binary64 are more than good enough.
 #[inline(always)]
-pub(super) fn pow_single<A: Arithmetic>(m: &mut A, x: A::Single, y: A::Single) -> A::Single {
+pub(super) fn pow_single<A: Narrowing>(m: &mut A, x: A::Single, y: A::Single) -> A::Single {
     let (base, power) = (m.widen(x), m.widen(y));
     let exponent = exponent(m, base);
     let above = fma(m, base, exponent.inverse, -1.0);
@@ -59,11 +59,11 @@ const TAIL: [f64; 8] = [
 const TWO_THIRDS: [f64; 2] = [0.666_666_666_666_666_6, 3.700_743_415_417_188e-17];
 
 /// A number in two parts, the second below the last place of the first.
-type Pair<A> = [<A as Arithmetic>::Double; 2];
+type Pair<A> = [<A as Arithmetic<f64>>::Number; 2];
 
 /// The sum of `a` and a `b` that is not larger, or of zero and `b`; what is lost comes second.
 #[inline(always)]
-fn sum<A: Arithmetic>(m: &mut A, a: A::Double, b: A::Double) -> Pair<A> {
+fn sum<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
     let high = m.add(a, b);
     let rest = m.sub(a, high);
     [high, m.add(rest, b)]
@@ -71,7 +71,7 @@ fn sum<A: Arithmetic>(m: &mut A, a: A::Double, b: A::Double) -> Pair<A> {
 
 /// The product, exactly.
 #[inline(always)]
-fn product<A: Arithmetic>(m: &mut A, a: A::Double, b: A::Double) -> Pair<A> {
+fn product<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
     let high = m.mul(a, b);
     let minus = m.neg(high);
     [high, m.fma(a, b, minus)]
@@ -79,7 +79,7 @@ fn product<A: Arithmetic>(m: &mut A, a: A::Double, b: A::Double) -> Pair<A> {
 
 /// The product of pairs.
 #[inline(always)]
-fn pair_product<A: Arithmetic>(m: &mut A, a: Pair<A>, b: Pair<A>) -> Pair<A> {
+fn pair_product<A: Arithmetic<f64>>(m: &mut A, a: Pair<A>, b: Pair<A>) -> Pair<A> {
     let [high, low] = product::<A>(m, a[0], b[0]);
     let low = m.fma(a[0], b[1], low);
     [high, m.fma(a[1], b[0], low)]
@@ -87,11 +87,11 @@ fn pair_product<A: Arithmetic>(m: &mut A, a: Pair<A>, b: Pair<A>) -> Pair<A> {
 
 /// The natural logarithm in two parts, to 2^-65.
 #[inline(always)]
-fn long_log<A: Arithmetic>(m: &mut A, above: A::Double, minus_exponent: A::Double) -> Pair<A> {
+fn long_log<A: Arithmetic<f64>>(m: &mut A, above: A::Number, minus_exponent: A::Number) -> Pair<A> {
     let divisor = add(m, above, 2.0);
     let kept = sub(m, divisor, 2.0);
     let divisor_low = m.sub(above, kept);
-    let one = m.double(1.0);
+    let one = m.constant(1.0);
     let inverse = m.div(one, divisor);
     let s = m.mul(above, inverse);
     let minus_s = m.neg(s);
@@ -120,13 +120,13 @@ fn long_log<A: Arithmetic>(m: &mut A, above: A::Double, minus_exponent: A::Doubl
 
 /// `x^y` in binary64.
 #[inline(always)]
-pub(super) fn pow_double<A: Arithmetic>(m: &mut A, x: A::Double, y: A::Double) -> A::Double {
+pub(super) fn pow_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number, y: A::Number) -> A::Number {
     let exponent = exponent(m, x);
     let above = fma(m, x, exponent.inverse, -1.0);
     let logarithm = long_log(m, above, exponent.minus);
     let [power, low] = product(m, logarithm[0], y);
     let low = m.fma(logarithm[1], y, low);
-    let shift = m.double(WHOLE + BIAS);
+    let shift = m.constant(WHOLE + BIAS);
     let shifted = times_plus(m, power, LOG2_E, shift);
     let k = m.sub(shifted, shift);
     let r = times_plus(m, k, -LN_2[0], power);
@@ -136,7 +136,7 @@ pub(super) fn pow_double<A: Arithmetic>(m: &mut A, x: A::Double, y: A::Double) -
     let above = m.fma(square, series, r);
     let low = m.fma(low, above, low);
     let rest = m.fma(square, series, low);
-    let one = m.double(1.0);
+    let one = m.constant(1.0);
     let [result, lost] = sum(m, one, r);
     let rest = m.add(lost, rest);
     let result = m.add(result, rest);
@@ -144,5 +144,5 @@ pub(super) fn pow_double<A: Arithmetic>(m: &mut A, x: A::Double, y: A::Double) -
     let scale = power_of_two(m, biased);
     let result = m.mul(result, scale);
     let rare = unusual(m, exponent.minus, DOUBLE_EXPONENTS, y, power, 708.0);
-    m.rare_double(rare, RuntimeFn::PowF64, &[x, y], result)
+    m.rare(rare, RuntimeFn::PowF64, &[x, y], result)
 }

@@ -13,7 +13,7 @@ pub(super) fn double(function: RuntimeFn, x: &[f64]) -> f64 {
         (F::Log1pF32 | F::Log1pF64, [x]) => libm::log1p(*x),
         (F::Log2F32 | F::Log2F64, [x]) => libm::log2(*x),
         (F::Log10F32 | F::Log10F64, [x]) => libm::log10(*x),
-        (F::Expm1F64, [x]) => libm::expm1(*x),
+        (F::Expm1F32 | F::Expm1F64, [x]) => libm::expm1(*x),
         (F::SinF32 | F::SinF64, [x]) => libm::sin(*x),
         (F::CosF32 | F::CosF64, [x]) => libm::cos(*x),
         (F::SinhF64, [x]) => libm::sinh(*x),

@@ -1,7 +1,7 @@
 //! Sine, cosine and arc tangent. An angle is reduced to an eighth of a turn on either side of a quarter's multiple, with
 //! pi/2 in three numbers; angles of a billion and more are rare, and so are infinities and NaNs.
 
-use super::arithmetic::{Arithmetic, add, fma, mul, polynomial, sub, times_plus, within};
+use super::arithmetic::{Arithmetic, Narrowing, add, fma, mul, polynomial, sub, times_plus, within};
 use super::exponential::WHOLE;
 use crate::RuntimeFn;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4};
@@ -36,17 +36,17 @@ const SIN_SINGLE: [f64; 3] = [-0.166_666_545_946_419_86, 0.008_332_159_805_918_1
 const COS_SINGLE: [f64; 3] = [0.041_666_645_657_529_64, -0.001_388_731_498_773_281_8, 2.443_300_932_269_531_4e-5];
 
 /// An angle less a whole number of quarter turns.
-struct Reduced<A: Arithmetic> {
-    rest: A::Double,
+struct Reduced<A: Arithmetic<f64>> {
+    rest: A::Number,
     /// What the rest lacks.
-    low: A::Double,
+    low: A::Number,
     /// The number of quarters, in the low bits.
     quarters: A::Word,
 }
 
 #[inline(always)]
-fn reduce<A: Arithmetic>(m: &mut A, x: A::Double) -> Reduced<A> {
-    let shift = m.double(WHOLE);
+fn reduce<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Reduced<A> {
+    let shift = m.constant(WHOLE);
     let shifted = times_plus(m, x, FRAC_2_PI, shift);
     let k = m.sub(shifted, shift);
     let high = times_plus(m, k, -QUARTER[0], x);
@@ -59,10 +59,10 @@ fn reduce<A: Arithmetic>(m: &mut A, x: A::Double) -> Reduced<A> {
 
 /// The polynomial of the sine by pairs of its terms: everything waits for it.
 #[inline(always)]
-fn sine_series<A: Arithmetic>(m: &mut A, z: A::Double, square: A::Double) -> A::Double {
+fn sine_series<A: Arithmetic<f64>>(m: &mut A, z: A::Number, square: A::Number) -> A::Number {
     let fourth = m.mul(square, square);
     let mut pair = |low: usize| {
-        let c = m.double(SIN[low + 1]);
+        let c = m.constant(SIN[low + 1]);
         fma(m, z, c, SIN[low])
     };
     let (first, second, third) = (pair(0), pair(2), pair(4));
@@ -73,7 +73,7 @@ fn sine_series<A: Arithmetic>(m: &mut A, z: A::Double, square: A::Double) -> A::
 
 /// Sine and cosine of a reduced angle in binary64.
 #[inline(always)]
-fn sine_and_cosine<A: Arithmetic>(m: &mut A, angle: &Reduced<A>) -> (A::Double, A::Double) {
+fn sine_and_cosine<A: Arithmetic<f64>>(m: &mut A, angle: &Reduced<A>) -> (A::Number, A::Number) {
     let (r, low) = (angle.rest, angle.low);
     let square = m.mul(r, r);
     let (minus_half, minus_half_r) = (mul(m, square, -0.5), mul(m, r, -0.5));
@@ -89,7 +89,7 @@ fn sine_and_cosine<A: Arithmetic>(m: &mut A, angle: &Reduced<A>) -> (A::Double, 
     let share = m.fma(sixth, square_low, share);
     let rest = m.fma(cube, odd, share);
     let sine = m.add(r, rest);
-    let one = m.double(1.0);
+    let one = m.constant(1.0);
     // 1 - r^2/2 in two numbers, the square not rounded before.
     let near = m.fma(minus_half_r, r, one);
     let lost = m.sub(one, near);
@@ -102,7 +102,7 @@ fn sine_and_cosine<A: Arithmetic>(m: &mut A, angle: &Reduced<A>) -> (A::Double, 
 
 /// Sine and cosine of a reduced angle, for results in binary32.
 #[inline(always)]
-fn short_sine_and_cosine<A: Arithmetic>(m: &mut A, r: A::Double) -> (A::Double, A::Double) {
+fn short_sine_and_cosine<A: Arithmetic<f64>>(m: &mut A, r: A::Number) -> (A::Number, A::Number) {
     let square = m.mul(r, r);
     let (odd, even) = (polynomial(m, square, SIN_SINGLE), polynomial(m, square, COS_SINGLE));
     let cube = m.mul(square, r);
@@ -114,13 +114,13 @@ fn short_sine_and_cosine<A: Arithmetic>(m: &mut A, r: A::Double) -> (A::Double, 
 /// The one for even numbers of quarters or the one for odd ones, negated after half a turn, that is after two quarters
 /// more than `ahead`.
 #[inline(always)]
-fn turned<A: Arithmetic>(
+fn turned<A: Arithmetic<f64>>(
     m: &mut A,
-    [even, odd]: [A::Double; 2],
+    [even, odd]: [A::Number; 2],
     quarters: A::Word,
     ahead: u64,
-    sign: Option<A::Double>,
-) -> A::Double {
+    sign: Option<A::Number>,
+) -> A::Number {
     let one = m.word(1);
     let lowest = m.and(quarters, one);
     let is_odd = m.not_zero(lowest);
@@ -143,35 +143,35 @@ fn turned<A: Arithmetic>(
 }
 
 #[inline(always)]
-fn is_huge<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Truth {
+fn is_huge<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Truth {
     let ordinary = within(m, x, HUGE);
     m.not(ordinary)
 }
 
 /// The sine in binary64: that of the magnitude, with the sign, which a zero keeps.
 #[inline(always)]
-pub(super) fn sin_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn sin_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let magnitude = m.abs(x);
     let angle = reduce(m, magnitude);
     let (sine, cosine) = sine_and_cosine(m, &angle);
     let result = turned(m, [sine, cosine], angle.quarters, 0, Some(x));
     let rare = is_huge(m, x);
-    m.rare_double(rare, RuntimeFn::SinF64, &[x], result)
+    m.rare(rare, RuntimeFn::SinF64, &[x], result)
 }
 
 /// The cosine in binary64.
 #[inline(always)]
-pub(super) fn cos_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn cos_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let angle = reduce(m, x);
     let (sine, cosine) = sine_and_cosine(m, &angle);
     let result = turned(m, [cosine, sine], angle.quarters, 1, None);
     let rare = is_huge(m, x);
-    m.rare_double(rare, RuntimeFn::CosF64, &[x], result)
+    m.rare(rare, RuntimeFn::CosF64, &[x], result)
 }
 
 /// The sine in binary32.
 #[inline(always)]
-pub(super) fn sin_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+pub(super) fn sin_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     let wide = m.widen(x);
     let magnitude = m.abs(wide);
     let angle = reduce(m, magnitude);
@@ -184,7 +184,7 @@ pub(super) fn sin_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
 
 /// The cosine in binary32.
 #[inline(always)]
-pub(super) fn cos_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+pub(super) fn cos_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     let wide = m.widen(x);
     let angle = reduce(m, wide);
     let (sine, cosine) = short_sine_and_cosine(m, angle.rest);
@@ -221,21 +221,21 @@ const EIGHTH_LOW: f64 = 3.061_616_997_868_383e-17;
 
 /// `atan x = base + atan(above / below)`, the ratio at most the tangent of pi/8; for `x` from zero on. The base is a
 /// multiple of pi/4.
-struct Eighths<A: Arithmetic> {
-    number: A::Double,
-    above: A::Double,
-    below: A::Double,
+struct Eighths<A: Arithmetic<f64>> {
+    number: A::Number,
+    above: A::Number,
+    below: A::Number,
     /// True where the ratio is `(x-1) / (x+1)`, or there is another.
     beyond: [A::Truth; 2],
 }
 
 #[inline(always)]
-fn eighths<A: Arithmetic>(m: &mut A, x: A::Double) -> Eighths<A> {
+fn eighths<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Eighths<A> {
     const TAN_PI_8: f64 = 0.414_213_562_373_095_03;
     const TAN_3_PI_8: f64 = 2.414_213_562_373_095;
-    let (low, high) = (m.double(TAN_PI_8), m.double(TAN_3_PI_8));
+    let (low, high) = (m.constant(TAN_PI_8), m.constant(TAN_3_PI_8));
     let beyond = [m.less(low, x), m.less(high, x)];
-    let (zero, one, two, minus_one) = (m.double(0.0), m.double(1.0), m.double(2.0), m.double(-1.0));
+    let (zero, one, two, minus_one) = (m.constant(0.0), m.constant(1.0), m.constant(2.0), m.constant(-1.0));
     let (less, more) = (m.sub(x, one), m.add(x, one));
     let mut choice = |near, middle, far| {
         let value = m.select(beyond[0], middle, near);
@@ -246,13 +246,13 @@ fn eighths<A: Arithmetic>(m: &mut A, x: A::Double) -> Eighths<A> {
 
 /// The arc tangent in binary64.
 #[inline(always)]
-pub(super) fn atan_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
+pub(super) fn atan_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     // Beyond this it is pi/2; infinities would not divide.
     let magnitude = m.abs(x);
-    let far = m.double(1e60);
+    let far = m.constant(1e60);
     let magnitude = m.min(far, magnitude);
     let Eighths { number, above, below, beyond } = eighths(m, magnitude);
-    let one = m.double(1.0);
+    let one = m.constant(1.0);
     let inverse = m.div(one, below);
     let q = m.mul(above, inverse);
     let minus_q = m.neg(q);
@@ -260,7 +260,7 @@ pub(super) fn atan_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
     let (less, more) = (add(m, above, 1.0), sub(m, below, 1.0));
     let (above_low, below_low) = (m.sub(magnitude, less), m.sub(magnitude, more));
     let lost = m.fma(minus_q, below_low, above_low);
-    let zero = m.double(0.0);
+    let zero = m.constant(0.0);
     let lost = m.select(beyond[0], lost, zero);
     let lost = m.select(beyond[1], zero, lost);
     let low = m.fma(minus_q, below, above);
@@ -286,7 +286,7 @@ pub(super) fn atan_double<A: Arithmetic>(m: &mut A, x: A::Double) -> A::Double {
 
 /// The arc tangent in binary32.
 #[inline(always)]
-pub(super) fn atan_single<A: Arithmetic>(m: &mut A, x: A::Single) -> A::Single {
+pub(super) fn atan_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     let wide = m.widen(x);
     let magnitude = m.abs(wide);
     let Eighths { number, above, below, .. } = eighths(m, magnitude);

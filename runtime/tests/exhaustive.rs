@@ -1,0 +1,87 @@
+//! The functions that compute in binary32, on every argument there is: never further off than one unit in the last place, and
+//! infinite, zero and NaN exactly where the correctly rounded function is. The report is the table in `docs/language.md`.
+//!
+//! ```text
+//! cargo test --release -p cembra-runtime --test exhaustive -- --ignored --nocapture
+//! ```
+#![expect(clippy::print_stdout, reason = "the report")]
+
+use cembra_runtime::math;
+use std::thread;
+
+type Single = fn(f32) -> f32;
+
+/// A function, the correctly rounded one, and one that is far more exact.
+const FUNCTIONS: [(&str, Single, Single, fn(f64) -> f64); 6] = [
+    ("exp", math::exp_f32, core_math::expf, core_math::exp),
+    ("expm1", math::expm1_f32, core_math::expm1f, core_math::expm1),
+    ("log", math::log_f32, core_math::logf, core_math::log),
+    ("log1p", math::log1p_f32, core_math::log1pf, core_math::log1p),
+    ("log2", math::log2_f32, core_math::log2f, core_math::log2),
+    ("log10", math::log10_f32, core_math::log10f, core_math::log10),
+];
+
+/// How many arguments a thread takes at a time.
+const BATCH: u64 = 1 << 28;
+
+/// How results compare with the correct ones.
+#[derive(Clone, Copy, Default)]
+struct Report {
+    off: u64,
+    /// In units of the last place of the exact value, among the results that are not the exact value rounded.
+    furthest: f64,
+}
+
+/// The place of the last bit of numbers of the size of `exact`.
+fn unit(exact: f64) -> f64 {
+    let exponent = ((exact.abs().to_bits() >> 52) as i32 - 1023).max(-126);
+    f64::from(exponent - 23).exp2()
+}
+
+fn compare(
+    name: &str,
+    ours: Single,
+    correct: Single,
+    exact: fn(f64) -> f64,
+    arguments: std::ops::Range<u64>,
+) -> Report {
+    let mut report = Report::default();
+    for bits in arguments {
+        let x = f32::from_bits(bits as u32);
+        let (found, wanted) = (ours(x), correct(x));
+        if found.to_bits() == wanted.to_bits() || (found.is_nan() && wanted.is_nan()) {
+            continue;
+        }
+        report.off += 1;
+        let alike = found.is_sign_negative() == wanted.is_sign_negative()
+            && found.is_finite() == wanted.is_finite()
+            && (found == 0.0) == (wanted == 0.0);
+        let apart = found.to_bits().abs_diff(wanted.to_bits());
+        assert!(alike && apart == 1, "{name}({x:e}) = {found:e}, correctly {wanted:e}");
+        let exact = exact(f64::from(x));
+        report.furthest = report.furthest.max((f64::from(found) - exact).abs() / unit(exact));
+    }
+    report
+}
+
+#[test]
+#[ignore = "takes minutes in a release build"]
+fn binary32_functions_are_within_an_ulp_everywhere() {
+    for (name, ours, correct, exact) in FUNCTIONS {
+        let mut total = Report::default();
+        for start in (0..1 << 32).step_by(2 * BATCH as usize) {
+            let reports = thread::scope(|scope| {
+                let halves = [start, start + BATCH];
+                let threads =
+                    halves.map(|start| scope.spawn(move || compare(name, ours, correct, exact, start..start + BATCH)));
+                threads.map(|thread| thread.join().expect("every result is near"))
+            });
+            for report in reports {
+                total.off += report.off;
+                total.furthest = total.furthest.max(report.furthest);
+            }
+        }
+        let share = 100.0 * total.off as f64 / 2f64.powi(32);
+        println!("{name}: at most {:.2} units off, {share:.2} % not the exact value rounded", total.furthest);
+    }
+}
