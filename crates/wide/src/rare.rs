@@ -136,6 +136,7 @@ impl Calls<'_> {
 
 #[cfg(target_arch = "x86_64")]
 fn address() -> u64 {
+    // WIDE-CODE: only the code calls it.
     let function: unsafe extern "sysv64" fn(*mut u8, u32, u32, u32) = call_lanes;
     function as usize as u64
 }

@@ -227,15 +227,20 @@ impl Registers {
             file.free &= !(1 << register);
             file.fixed |= 1 << register;
         }
-        for (at, info) in program.infos.iter().enumerate() {
-            if !matches!(info.home, Home::Pool(_) | Home::Shared(_)) || self.fixed.is_empty() {
-                continue;
-            }
+        let mut fix = |value: Value, register: u8| {
+            let place = &mut self.places[value.index()];
+            (place.register, place.fixed) = (register, true);
+            file.holds[register as usize] = value;
+        };
+        if first {
+            let chosen = self.weights.iter().zip(&self.fixed);
+            chosen.for_each(|((_, value), (_, register))| fix(*value, *register));
+            return;
+        }
+        for (info, at) in program.infos.iter().zip(0..) {
             let same = |fixed: &&(Info, u8)| fixed.0.home == info.home && fixed.0.element == info.element;
             if let Some((_, register)) = self.fixed.iter().find(same) {
-                self.places[at].register = *register;
-                self.places[at].fixed = true;
-                file.holds[*register as usize] = Value(at as u32);
+                fix(Value(at), *register);
             }
         }
     }

@@ -175,7 +175,14 @@ impl Schedule {
             let begins = self.times[index].max(clock);
             u64::from(begins) << 32 | u64::from(u32::MAX - self.heights[index])
         };
-        self.ready.iter().enumerate().min_by_key(|(_, at)| order(**at)).map(|(place, _)| place)
+        let (mut best, mut least) = (None, u64::MAX);
+        for (place, at) in self.ready.iter().enumerate() {
+            let order = order(*at);
+            if order < least || best.is_none() {
+                (best, least) = (Some(place), order);
+            }
+        }
+        best
     }
 }
 

@@ -33,6 +33,9 @@ thread_local! {
 }
 
 /// Plays whole steps: of the ports in this array, so many rows. Not 0 if a row failed.
+///
+/// # Safety
+/// WIDE-CODE, and PORTS for so many rows.
 #[cfg(target_arch = "x86_64")]
 type Entry = unsafe extern "sysv64" fn(*const *mut u8, usize) -> u32;
 
@@ -202,13 +205,17 @@ impl Plug {
                     }
                 }
             }
-            size => {
-                for row in rows..step {
-                    part.copy_within(last * size..rows * size, row * size);
-                }
-            }
+            4 => repeat_element::<4>(part, last, step),
+            _ => repeat_element::<8>(part, last, step),
         }
     }
+}
+
+/// Repeats an element of so many bytes up to a step's.
+fn repeat_element<const SIZE: usize>(part: &mut [u8; STEP_BYTES], last: usize, step: usize) {
+    let (elements, _) = part.as_chunks_mut::<SIZE>();
+    let element = elements[last];
+    elements[last..step].fill(element);
 }
 
 /// Clears the bits behind so many.
