@@ -56,7 +56,7 @@ impl Selection {
             return Err(Reason::Instruction(output.index()));
         }
         self.needs.find(tape);
-        let refused = |at: &usize| self.needs.played[*at] && !plays(tape, *at, isa);
+        let refused = |at: &usize| self.needs.played[*at] && !plays(tape, *at);
         if let Some(at) = (0..tape.instrs().len()).find(refused) {
             return Err(Reason::Instruction(at));
         }

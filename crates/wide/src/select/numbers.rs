@@ -6,7 +6,7 @@ use crate::encode::{Code, Length};
 use crate::isa::element;
 use crate::program::{Home, Kind, Op, Value};
 use cembra_runtime::MachineType;
-use cembra_tape::{Bin, Instr, Shift, Tape, Un, scaling, splitting};
+use cembra_tape::{Bin, Cmp, Instr, Shift, Tape, Un, scaling, splitting};
 
 /// Mantissas from 3/4 to below 3/2, of the operand's sign.
 const FROM_THREE_QUARTERS: u8 = 3;
@@ -92,6 +92,17 @@ impl Selector<'_> {
 
     fn convert(&mut self, from: MachineType, to: MachineType, a: Value) -> Value {
         use MachineType::{F32, F64, I32, I64};
+        if !self.is_avx512() {
+            match (from, to) {
+                (I64, F64 | F32) => return self.long_to_float(a, to),
+                (F64, I64) => return self.float_to_long(a),
+                (F32, I64) => {
+                    let wide = self.convert(F32, F64, a);
+                    return self.float_to_long(wide);
+                }
+                _ => {}
+            }
+        }
         let code = match (from, to) {
             (I32, I64) => Code::WidenInt,
             (I32, F32) => Code::IntToFloat32,
@@ -113,6 +124,58 @@ impl Selector<'_> {
         };
         let length: Length = self.length(element(from).max(element(to)));
         self.plain(code, element(to), length, [Value::NONE, a], 0)
+    }
+
+    /// An integer of 64 bits as a float, without an instruction for it: its halves are floats with an exponent of their own,
+    /// exactly, and their sum is rounded once.
+    fn long_to_float(&mut self, a: Value, to: MachineType) -> Value {
+        // 2^52, in whose low bits the lower half goes; 2^84, for the upper one with its sign turned, and what both add.
+        let [low, unit] = [0xFFFF_FFFF, 0x4330_0000_0000_0000].map(|bits| self.constant(bits, 8));
+        let [turned, both] = [0x4530_0000_8000_0000, 0x4530_0000_8010_0000].map(|bits| self.constant(bits, 8));
+        let lower = self.two(Code::AndVector, a, low);
+        let lower = self.two(Code::OrVector, lower, unit);
+        let upper = self.shift(Shift::Right, 8, a, 32);
+        let upper = self.two(Code::XorVector, upper, turned);
+        let upper = self.two(Code::Sub64, upper, both);
+        let sum = self.two(Code::Add64, upper, lower);
+        if to == MachineType::F64 {
+            return sum;
+        }
+        // A sum that was rounded is made odd, which no rounding to fewer digits can tell from the exact one: where it is even,
+        // the other neighbour of what is exact is taken.
+        let rounded = self.two(Code::Sub64, sum, upper);
+        let lost = self.two(Code::Sub64, lower, rounded);
+        let [zero, one] = [0, 1].map(|bits| self.constant(bits, 8));
+        let digit = self.two(Code::AndVector, sum, one);
+        let is_even = self.two(Code::Equal64, digit, zero);
+        let is_inexact = self.compared(Cmp::Ne, [lost, zero], true);
+        let changes = self.two(Code::AndVector, is_even, is_inexact);
+        // All ones where what was lost points away from the sum: then the neighbour is nearer to zero.
+        let signs = self.two(Code::XorVector, sum, lost);
+        let nearer = self.two(Code::Greater64, zero, signs);
+        let step = self.two(Code::OrVector, nearer, one);
+        let step = self.two(Code::AndVector, step, changes);
+        let odd = self.two(Code::AddInt64, sum, step);
+        self.convert(MachineType::F64, MachineType::F32, odd)
+    }
+
+    /// The whole part of a float below 2^63 as an integer of 64 bits: its halves are exact, and in the low bits of floats with an
+    /// exponent of their own.
+    fn float_to_long(&mut self, a: Value) -> Value {
+        let [down, up] = [(-32_f64).exp2(), -(32_f64.exp2())].map(|value| self.constant(value.to_bits(), 8));
+        // For a half with a sign, and one without.
+        let [signed, unit] = [0x4338_0000_0000_0000, 0x4330_0000_0000_0000].map(|bits| self.constant(bits, 8));
+        let whole = self.round(8, a, 11);
+        let upper = self.two(Code::Mul64, whole, down);
+        let upper = self.round(8, upper, 9);
+        let lower = self.vector(Home::None, 8);
+        let op = self.op(Kind::Fma, self.length(8));
+        self.program.ops.push(Op { result: lower, operands: [upper, up, whole, Value::NONE], ..op });
+        let upper = self.two(Code::Add64, upper, signed);
+        let upper = self.shift(Shift::Left, 8, upper, 32);
+        let lower = self.two(Code::Add64, lower, unit);
+        let lower = self.two(Code::XorVector, lower, unit);
+        self.two(Code::OrVector, upper, lower)
     }
 
     pub(super) fn binary(&mut self, op: Bin, ty: MachineType, a: Value, b: Value) -> Value {

@@ -17,8 +17,6 @@ struct Style {
     outputs: usize,
     /// One of so many instructions fails in some rows; 0 for none.
     faults: usize,
-    /// True if conversions between floats and integers of 64 bits may be made.
-    long: bool,
 }
 
 struct Maker {
@@ -122,10 +120,6 @@ impl Maker {
             9 | 10 => {
                 let to = self.ty();
                 let a = self.val(ty);
-                let long = matches!((ty, to), (MachineType::I64, t) | (t, MachineType::I64) if t.is_float());
-                if long && !self.style.long {
-                    return;
-                }
                 let a = if ty.is_float() && !to.is_float() { self.between(a, -2e9, 2e9) } else { a };
                 self.tape.un(Un::Convert(to), a)
             }
@@ -259,7 +253,7 @@ fn make(style: Style, seed: u64) -> Tape {
     maker.tape
 }
 
-const MIXED: Style = Style { types: &TYPES, instructions: 60, inputs: 4, outputs: 2, faults: 0, long: true };
+const MIXED: Style = Style { types: &TYPES, instructions: 60, inputs: 4, outputs: 2, faults: 0 };
 
 fn ports(tape: &Tape, seed: u64) -> Vec<Port> {
     let mut random = random(seed);
@@ -271,7 +265,7 @@ fn ports(tape: &Tape, seed: u64) -> Vec<Port> {
 fn small_tapes_on_all_small_numbers_of_rows() {
     let counts: Vec<usize> = (0..=70).chain([127, 1000, 1025]).collect();
     for seed in 0..12 {
-        let style = Style { instructions: 12 + 8 * seed as usize, long: seed % 2 == 0, ..MIXED };
+        let style = Style { instructions: 12 + 8 * seed as usize, ..MIXED };
         let style = match seed % 3 {
             0 => Style { types: &[MachineType::F32, MachineType::I32], ..style },
             _ => style,
@@ -284,12 +278,7 @@ fn small_tapes_on_all_small_numbers_of_rows() {
 #[test]
 fn tapes_of_all_kinds() {
     for seed in 0..300 {
-        let style = Style {
-            instructions: 20 + (seed as usize * 7) % 180,
-            inputs: 1 + seed as usize % 12,
-            long: seed % 2 == 0,
-            ..MIXED
-        };
+        let style = Style { instructions: 20 + (seed as usize * 7) % 180, inputs: 1 + seed as usize % 12, ..MIXED };
         let style = match seed % 5 {
             0 => Style { types: &[MachineType::F32], ..style },
             1 => Style { types: &[MachineType::F64], ..style },
@@ -304,8 +293,7 @@ fn tapes_of_all_kinds() {
 #[test]
 fn more_values_than_registers() {
     for seed in 0..60 {
-        let style =
-            Style { instructions: 300 + 20 * seed as usize, inputs: 40, outputs: 30, long: seed % 2 == 0, ..MIXED };
+        let style = Style { instructions: 300 + 20 * seed as usize, inputs: 40, outputs: 30, ..MIXED };
         let style = if seed % 3 == 0 { Style { types: &[MachineType::F32, MachineType::I32], ..style } } else { style };
         let tape = make(style, 2000 + seed);
         check(&format!("seed {seed}"), &tape, &ports(&tape, seed), &columns(&tape, 41, seed), &[41, 32]);
@@ -316,7 +304,7 @@ fn more_values_than_registers() {
 fn some_rows_fail() {
     let mut failing = 0;
     for seed in 0..150 {
-        let style = Style { instructions: 30 + seed as usize, faults: 6, long: seed % 2 == 0, ..MIXED };
+        let style = Style { instructions: 30 + seed as usize, faults: 6, ..MIXED };
         let tape = make(style, 3000 + seed);
         let mut columns = columns(&tape, 70, seed);
         // What fails is equal to 77.
