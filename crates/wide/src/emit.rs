@@ -249,12 +249,18 @@ impl Emission<'_> {
         }
         self.lanes(register, op.mask, Gpr::Rax);
         if self.program.rows == 4 {
+            // The lower half of a byte waits for the upper: the array may be one that is still read.
             let half = self.half(port);
-            if op.step.is_multiple_of(2) {
-                return self.asm.store_al(half);
-            }
+            self.asm.test_half_of_rbx();
+            let upper = self.asm.jump_if(Condition::NotEqual);
+            self.asm.store_al(half);
+            let done = self.asm.jump();
+            self.asm.bind(upper, self.asm.position());
             self.asm.shift_eax(4);
             self.asm.or_al(half);
+            let to = self.bits_beside_rax(port, rows);
+            self.asm.store_al(to);
+            return self.asm.bind(done, self.asm.position());
         }
         let to = self.bits_beside_rax(port, rows);
         self.asm.store_al(to);

@@ -82,10 +82,10 @@ impl Workspace {
     /// An instruction cannot be played, or a limit is exceeded.
     pub(crate) fn make(&mut self, tape: &Tape, inputs: &[Port], isa: Isa, limits: &Limits) -> Result<Made<'_>, Reason> {
         let rows = self.selection.look(tape, isa)?;
-        // Bits come in bytes: four rows alone would be half of one.
-        let pairs = if rows == 4 && self.selection.has_bits(tape, inputs) { 2 } else { 1 };
-        self.selection.choose(tape, inputs, isa, (rows, pairs), &mut self.program);
-        let short = self.program.ops.len() <= SHORT * usize::from(pairs) && pairs == 1;
+        // Bits come in bytes: four rows alone are half of one, so there are two steps or none.
+        let halves = rows == 4 && self.selection.has_bits(tape, inputs);
+        self.selection.choose(tape, inputs, isa, (rows, 1), &mut self.program);
+        let short = self.program.ops.len() <= SHORT && !halves;
         if short {
             std::mem::swap(&mut self.program, &mut self.single);
             self.selection.choose(tape, inputs, isa, (rows, STEPS), &mut self.program);
@@ -98,7 +98,12 @@ impl Workspace {
         let ports = inputs.len() + tape.outputs().len();
         let entry = self.write(isa, ports, short, limits)?;
         let instructions = self.asm.position();
-        Ok(Made { code: self.finish(entry.1, limits)?, entry: entry.0, instructions, rows: rows * u32::from(pairs) })
+        Ok(Made {
+            code: self.finish(entry.1, limits)?,
+            entry: entry.0,
+            instructions,
+            rows: if halves { 8 } else { rows },
+        })
     }
 
     /// Writes all instructions. The result is where the code is entered, and what is to be the address of the constants.
@@ -118,7 +123,9 @@ impl Workspace {
             }
             let rows = program.rows * u32::from(program.steps);
             asm.add(ROW, rows.cast_signed());
-            if walks_bits {
+            if walks_bits && rows == 4 {
+                asm.byte_of_rbx();
+            } else if walks_bits {
                 asm.add(BYTE, (rows / 8).cast_signed());
             }
             Ok(())

@@ -35,6 +35,8 @@ pub(crate) enum Home {
     None,
     /// The constants behind the code, at this offset in bytes.
     Pool(u32),
+    /// The same, of two vectors: that for the lower half of a byte of bits, and behind it that for the upper.
+    Halves(u32),
     /// The array of a port, at the rows of the step and as many steps after it.
     Rows(u32, u8),
     /// The bits of a port: the mask itself, or for players without masks the byte with it in all bytes of a vector.

@@ -331,7 +331,7 @@ impl Registers {
                 matches!(form.tuple, Tuple::Full(element) | Tuple::Half(element) if element == info.element)
             }
             Home::Pool(_) | Home::Slot(_) => whole && info.class == Class::Vector,
-            Home::Rows(..) => whole && last,
+            Home::Rows(..) | Home::Halves(_) => whole && last,
             Home::None => whole && last && info.class == Class::Vector && place.slot != NEVER,
             Home::Shared(_) | Home::Bits(..) => false,
         }
@@ -361,6 +361,10 @@ impl Registers {
                 let memory = Memory::at(POOL, offset.cast_signed());
                 if self.isa == Isa::Avx512 { Rm::Broadcast(memory) } else { Rm::Memory(memory) }
             }
+            Home::Halves(offset) => {
+                asm.half_of_rbx();
+                Rm::Memory(Memory { base: POOL, index: Some((Gpr::Rax, 3)), offset: offset.cast_signed() })
+            }
             Home::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port), 0)),
             Home::Rows(port, step) => Rm::Memory(row_memory(asm, port, info.element, u32::from(step) * rows)),
             Home::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
@@ -385,7 +389,9 @@ impl Registers {
             (Class::Mask, Home::Bits(..)) => at_length(Code::MaskLoad16, Length::X, from),
             (Class::Mask, _) => at_length(Code::MaskLoad64, Length::X, from),
             (Class::Vector, Home::Bits(..)) => at_length(Code::BroadcastByte, Length::Y, from),
-            (Class::Vector, Home::Rows(..) | Home::Slot(_) | Home::None) => at_length(Code::Load32, info.length, from),
+            (Class::Vector, Home::Rows(..) | Home::Slot(_) | Home::Halves(_) | Home::None) => {
+                at_length(Code::Load32, info.length, from)
+            }
             (Class::Vector, Home::Pool(_)) if self.isa == Isa::Avx2 => at_length(Code::Load32, info.length, from),
             (Class::Vector, Home::Pool(_) | Home::Shared(_)) => {
                 let code = if info.element == 8 { Code::Broadcast64 } else { Code::Broadcast32 };

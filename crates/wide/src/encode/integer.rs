@@ -108,6 +108,21 @@ impl Assembler {
         self.bytes.extend_from_slice(&[0xF7, 0xD8]);
     }
 
+    /// `rax = rbx & 4`.
+    pub(crate) fn half_of_rbx(&mut self) {
+        self.bytes.extend_from_slice(&[0x89, 0xD8, 0x83, 0xE0, 4]);
+    }
+
+    /// Sets the flags of `rbx & 4`.
+    pub(crate) fn test_half_of_rbx(&mut self) {
+        self.bytes.extend_from_slice(&[0xF6, 0xC3, 4]);
+    }
+
+    /// `r14 = rbx / 8`.
+    pub(crate) fn byte_of_rbx(&mut self) {
+        self.bytes.extend_from_slice(&[0x49, 0x89, 0xDE, 0x49, 0xC1, 0xEE, 3]);
+    }
+
     /// Sets the flags of `eax & eax`.
     pub(crate) fn test_eax(&mut self) {
         self.bytes.extend_from_slice(&[0x85, 0xC0]);

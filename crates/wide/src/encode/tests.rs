@@ -215,6 +215,7 @@ fn instructions_on_general_registers_are_what_was_meant() {
         ("or al,[rbp-30h]", &|asm| asm.or_al(Memory::at(Gpr::Rbp, -0x30))),
         ("shl eax,4", &|asm| asm.shift_eax(4)),
         ("neg eax", &Assembler::negate_eax),
+        ("test bl,4", &Assembler::test_half_of_rbx),
         ("test eax,eax", &Assembler::test_eax),
         ("lea rax,[rbx+20h]", &|asm| asm.address(Gpr::Rax, Memory::at(Gpr::Rbx, 32))),
         ("lea rdi,[rsp+140h]", &|asm| asm.address(Gpr::Rdi, Memory::at(Gpr::Rsp, 320))),
@@ -247,12 +248,22 @@ fn instructions_on_general_registers_are_what_was_meant() {
             asm.fill(label, 0x940);
         }),
     ];
-    for (expected, write) in write {
+    let two: &[(&str, Write<'_>)] = &[
+        ("mov eax,ebx;and eax,4", &Assembler::half_of_rbx),
+        ("mov r14,rbx;shr r14,3", &Assembler::byte_of_rbx),
+        ("setne al;movzx eax,al", &Assembler::set_not_zero),
+    ];
+    for (expected, write) in write.iter().chain(two) {
         let mut asm = Assembler::default();
         write(&mut asm);
-        let mut text = String::new();
-        IntelFormatter::new().format(&decoded(&asm.bytes, expected), &mut text);
-        let text = text.replace("near ", "").replace("0000000000000100h", "100h");
+        let mut decoder = Decoder::with_ip(64, &asm.bytes, 0, DecoderOptions::NONE);
+        let mut texts = Vec::new();
+        while decoder.can_decode() {
+            let mut text = String::new();
+            IntelFormatter::new().format(&decoder.decode(), &mut text);
+            texts.push(text);
+        }
+        let text = texts.join(";").replace("near ", "").replace("0000000000000100h", "100h");
         assert_eq!(text, *expected);
     }
 }

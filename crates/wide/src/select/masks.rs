@@ -46,21 +46,7 @@ impl Selector<'_> {
             Port::Rows if self.is_avx512() => self.new_mask(Home::Bits(port, self.step), element),
             Port::Rows => {
                 let byte = self.new_mask(Home::Bits(port, self.step), element);
-                // Which bit of the byte is whose: the second step of four rows has the upper ones.
-                let first = if element == 8 { u32::from(self.step & 1) * 4 } else { 0 };
-                let words = [0, 1, 2, 3].map(|word| match element {
-                    8 => 1_u64 << (first + word),
-                    _ => 1 << (2 * word) | 1 << (2 * word + 1 + 32),
-                });
-                let key = (words[0] ^ words[1], 16 + element);
-                let bits = match self.selection.constants.get(&key) {
-                    Some(known) => *known,
-                    None => {
-                        let made = self.pooled(words, element);
-                        self.selection.constants.insert(key, made);
-                        made
-                    }
-                };
+                let bits = self.bits_of_lanes(element);
                 let whole = self.whole();
                 let found = self.plain(Code::AndVector, element, whole, [byte, bits], 0);
                 self.plain(by_element(element, [Code::Equal32, Code::Equal64]), element, whole, [found, bits], 0)
@@ -72,6 +58,23 @@ impl Selector<'_> {
         };
         let width = self.width(element);
         self.selection.values[at][width] = value;
+    }
+
+    /// Which bit of a byte is whose. Of four rows the first have the lower half of it, the next the upper.
+    fn bits_of_lanes(&mut self, element: u8) -> Value {
+        if let Some(known) = self.selection.bits_of_lanes {
+            return known;
+        }
+        let made = if element == 4 {
+            self.pooled([0, 2, 4, 6].map(|lane| 1 << lane | 1 << (lane + 1 + 32)), element)
+        } else {
+            let [lower, upper] = [0, 4].map(|first| [0, 1, 2, 3].map(|lane| 1_u64 << (first + lane)));
+            let offset = 8 * self.program.pool.len() as u32;
+            self.program.pool.extend(lower.into_iter().chain(upper));
+            self.vector(Home::Halves(offset), element)
+        };
+        self.selection.bits_of_lanes = Some(made);
+        made
     }
 
     /// The slot that is filled so before the loop.

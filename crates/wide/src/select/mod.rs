@@ -24,6 +24,8 @@ pub(crate) struct Selection {
     /// The values of each instruction: a number or a mask; a mask in vectors has one for each width of its lanes.
     values: Vec<[Value; 2]>,
     constants: FxHashMap<(u64, u8), Value>,
+    /// The bit of each lane in a byte.
+    bits_of_lanes: Option<Value>,
     /// Masks that were made when they were asked for: inside of a stretch nobody else may use them.
     late: Vec<(u32, usize)>,
     /// Mantissas that were made, by their operands.
@@ -89,6 +91,7 @@ impl Selection {
         program.clear();
         (program.rows, program.steps) = (rows, steps);
         self.constants.clear();
+        self.bits_of_lanes = None;
         for step in 0..steps {
             self.values.clear();
             self.values.resize(tape.instrs().len(), [Value::NONE; 2]);

@@ -101,6 +101,44 @@ fn an_output_may_be_an_input() {
     }
 }
 
+/// What is computed in a stretch that is jumped over, and again behind it.
+#[test]
+fn what_a_stretch_made_is_not_there_behind_it() {
+    let mut tape = Tape::new();
+    let (x, given, n) = (tape.input(MachineType::F64), tape.input_mask(), tape.input(MachineType::I32));
+    let (zero, none) = (tape.konst(MachineType::F64, 0), tape.konst(MachineType::I32, 0));
+    let positive = tape.cmp(Cmp::Gt, n, none);
+    // Made where it is asked for first, which is in the stretch.
+    let not = tape.mnot(positive);
+    tape.begin(given);
+    let mut long = x;
+    for _ in 0..30 {
+        long = tape.fma(long, x, x);
+    }
+    // A mask in the other width, a root, a mantissa: each is made again.
+    let one = tape.select(not, long, x);
+    let (mantissa, root) = (tape.un(Un::Mantissa, x), tape.un(Un::Sqrt, x));
+    let sum = tape.bin(Bin::Add, root, mantissa);
+    let sum = tape.bin(Bin::Add, sum, one);
+    tape.end();
+    let (root, mantissa, exponent) = (tape.un(Un::Sqrt, x), tape.un(Un::Mantissa, x), tape.un(Un::Exponent, x));
+    let chosen = tape.select(given, sum, zero);
+    let other = tape.select(positive, zero, x);
+    for val in [root, mantissa, exponent, chosen, other] {
+        tape.output(Output::Number(val));
+    }
+    tape.output(Output::Mask(not));
+    tape.finish();
+    let mut random = random(3);
+    let numbers = (0..200).map(|_| (random.f64() + 0.5).to_bits()).collect();
+    // Whole steps in which the mask holds nowhere, somewhere and everywhere.
+    let given = (0..200).map(|row| u64::from(row % 64 > 32 && (row % 64 < 48 || row % 3 == 0))).collect();
+    let columns = [numbers, given, (0..200).map(|row| row % 2).collect()];
+    assert_eq!(tape.check_stretches(), Ok(()));
+    let ports = [Port::Rows; 3];
+    check("behind a stretch", &tape, &ports, &columns, &[200, 64, 16]);
+}
+
 /// An argument of an operator, with its presence, as inputs.
 fn argument(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
