@@ -14,6 +14,15 @@ pub(crate) const FAILED: u8 = 15;
 /// `C ? B : A` of three operands, and with the first two in the other order.
 const MERGE: [u8; 2] = [0xD8, 0xE4];
 
+/// Fused operations: of the product and the third operand, of the opposite of the product, of that of the third, of those of both.
+/// Each overwrites the first operand of the product, which the second or the third may be multiplied with, or the third.
+const FUSED: [[[Code; 2]; 3]; 4] = [
+    [[Code::Fma132x32, Code::Fma132x64], [Code::Fma213x32, Code::Fma213x64], [Code::Fma231x32, Code::Fma231x64]],
+    [[Code::Fnma132x32, Code::Fnma132x64], [Code::Fnma213x32, Code::Fnma213x64], [Code::Fnma231x32, Code::Fnma231x64]],
+    [[Code::Fms132x32, Code::Fms132x64], [Code::Fms213x32, Code::Fms213x64], [Code::Fms231x32, Code::Fms231x64]],
+    [[Code::Fnms132x32, Code::Fnms132x64], [Code::Fnms213x32, Code::Fnms213x64], [Code::Fnms231x32, Code::Fnms231x64]],
+];
+
 /// Writes one program.
 pub(crate) struct Emission<'a> {
     pub(crate) asm: &'a mut Assembler,
@@ -158,10 +167,7 @@ impl Emission<'_> {
     fn fma(&mut self, at: usize, op: &Op) {
         let [a, b, c, _] = op.operands;
         let double = self.program.info(a).element == 8;
-        let pick = |codes: [Code; 2]| codes[usize::from(double)];
-        let by_132 = pick([Code::Fma132x32, Code::Fma132x64]);
-        let by_213 = pick([Code::Fma213x32, Code::Fma213x64]);
-        let by_231 = pick([Code::Fma231x32, Code::Fma231x64]);
+        let [by_132, by_213, by_231] = FUSED[usize::from(op.immediate)].map(|codes| codes[usize::from(double)]);
         let reads = |this: &Self, value: Value, others: [Value; 2]| {
             !others.contains(&value)
                 && this.registers.register(value).is_none()

@@ -63,7 +63,8 @@ pub(crate) enum Kind {
     /// One of the table. Its operands are the one that is always in a register, the one that may be in memory, and for
     /// blends with vectors the one that the immediate has.
     Plain(Code),
-    /// The product of two operands and the third, rounded once.
+    /// The product of two operands and the third, rounded once. The immediate has a bit for the opposite of the product, and
+    /// one for that of the third.
     Fma,
     /// The second operand where the bits of the third hold, else the first.
     Merge,

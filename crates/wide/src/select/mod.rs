@@ -10,7 +10,7 @@ use crate::error::Reason;
 use crate::isa::{Isa, element, is_mask, plays};
 use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 use cembra_runtime::MachineType;
-use cembra_tape::{Instr, Output, Port, Tape};
+use cembra_tape::{Instr, Output, Port, Tape, Un, Val};
 use needs::Needs;
 use rustc_hash::FxHashMap;
 
@@ -248,9 +248,26 @@ impl Selector<'_> {
         self.selection.values[at][0]
     }
 
+    /// True for the opposite of a float that only a fused operation needs.
+    fn is_part_of_fma(&self, at: usize) -> bool {
+        let needs = &self.selection.needs;
+        needs.uses[at] == 1 && matches!(self.tape.instrs().get(needs.user[at] as usize), Some(Instr::Fma(..)))
+    }
+
+    /// The product of two numbers and a third, rounded once; bits say of which the opposite is meant.
+    fn fma(&mut self, [a, b, c]: [Value; 3], opposites: u8) -> Value {
+        let element = self.program.info(a).element;
+        let result = self.vector(Home::None, element);
+        let op = self.op(Kind::Fma, self.length(element));
+        self.program.ops.push(Op { result, operands: [a, b, c, Value::NONE], immediate: opposites, ..op });
+        result
+    }
+
     fn instr(&mut self, at: usize, instr: &Instr) {
         let value = match instr {
             Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
+            // Made as a part of the instruction that needs it.
+            Instr::Un(Un::Neg, _) if self.is_part_of_fma(at) => return,
             Instr::Un(op, a) => self.unary(*op, self.tape.ty(*a), self.number(a.index())),
             Instr::Bin(op, a, b) => {
                 let ty = self.tape.ty(*a);
@@ -258,12 +275,16 @@ impl Selector<'_> {
             }
             Instr::Shift(op, a, by) => self.shift(*op, element(self.tape.ty(*a)), self.number(a.index()), *by),
             Instr::Fma(a, b, c) => {
-                let [a, b, c] = [a, b, c].map(|val| self.number(val.index()));
-                let element = self.program.info(a).element;
-                let result = self.vector(Home::None, element);
-                let op = self.op(Kind::Fma, self.length(element));
-                self.program.ops.push(Op { result, operands: [a, b, c, Value::NONE], ..op });
-                result
+                let mut opposites = 0;
+                let mut operand = |val: &Val, bit: u8| match &self.tape.instrs()[val.index()] {
+                    Instr::Un(Un::Neg, inner) if self.is_part_of_fma(val.index()) => {
+                        opposites ^= bit;
+                        self.number(inner.index())
+                    }
+                    _ => self.number(val.index()),
+                };
+                let [a, b, c] = [operand(a, 1), operand(b, 1), operand(c, 2)];
+                self.fma([a, b, c], opposites)
             }
             Instr::Select { mask, on, off, .. } => {
                 let (mut mask, mut on, mut off) = (mask.index(), self.number(on.index()), self.number(off.index()));

@@ -168,9 +168,7 @@ impl Selector<'_> {
         let whole = self.round(8, a, 11);
         let upper = self.two(Code::Mul64, whole, down);
         let upper = self.round(8, upper, 9);
-        let lower = self.vector(Home::None, 8);
-        let op = self.op(Kind::Fma, self.length(8));
-        self.program.ops.push(Op { result: lower, operands: [upper, up, whole, Value::NONE], ..op });
+        let lower = self.fma([upper, up, whole], 0);
         let upper = self.two(Code::Add64, upper, signed);
         let upper = self.shift(Shift::Left, 8, upper, 32);
         let lower = self.two(Code::Add64, lower, unit);

@@ -284,7 +284,15 @@ fn the_rest() {
             let x = [(); 3].map(|()| tape.input(ty));
             let constant = tape.konst(ty, 2.5_f64.to_bits());
             let operand = |place: usize| if constants >> place & 1 == 1 { constant } else { x[pick(place)] };
-            let mut sum = tape.fma(operand(0), operand(1), operand(2));
+            let mut operands = [0, 1, 2].map(operand);
+            // Opposites, some of which others need too.
+            for place in (0..3).filter(|place| (order + constants + again) >> place & 1 == 1) {
+                operands[place] = tape.un(Un::Neg, operands[place]);
+                if again == 5 {
+                    tape.output(Output::Number(operands[place]));
+                }
+            }
+            let mut sum = tape.fma(operands[0], operands[1], operands[2]);
             for place in (0..3).filter(|place| again >> place & 1 == 1) {
                 sum = tape.bin(Bin::Add, sum, x[place]);
             }
