@@ -2,7 +2,7 @@
 //! of the runtime compute the lanes that need it, and goes back with all registers as they were.
 
 use crate::encode::{Assembler, Code, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
-use crate::isa::{Isa, MOST_ARGUMENTS, element};
+use crate::isa::{Isa, MOST_ARGUMENTS};
 use crate::program::{Class, Info};
 use crate::registers::{ARRAYS, Back, PORTS, Registers, Waiting};
 use cembra_runtime::RuntimeFn;
@@ -161,7 +161,7 @@ unsafe extern "sysv64" fn call_lanes(vectors: *mut u8, mask: u32, function: u32,
         mask &= mask - 1;
         let mut bits = [0_u64; MOST_ARGUMENTS];
         for (number, (ty, bits)) in takes.iter().zip(&mut bits).enumerate() {
-            let size = usize::from(element(*ty));
+            let size = usize::from(crate::isa::element(*ty));
             // SAFETY: WIDE-CODE: the lane is one of the vector of this argument.
             unsafe {
                 let from = vectors.add(VECTOR * number + lane * size);
@@ -170,7 +170,7 @@ unsafe extern "sysv64" fn call_lanes(vectors: *mut u8, mask: u32, function: u32,
         }
         // SAFETY: STRING-VIEW: functions that take texts are not called so.
         let result = unsafe { function.call_on_bits(&bits[..takes.len()]) };
-        let size = usize::from(element(gives));
+        let size = usize::from(crate::isa::element(gives));
         // SAFETY: WIDE-CODE: the lane is one of the vector of results.
         unsafe {
             let to = vectors.add(RESULT + lane * size);

@@ -6,6 +6,9 @@ use crate::encode::{Assembler, Code, Gpr, Length, Memory, Operands, Prefix, Rm, 
 use crate::isa::Isa;
 use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 
+/// The registers that no constant stays in: an instruction uses five at most.
+const NEEDED: u32 = 8;
+
 /// No further use.
 pub(crate) const NEVER: u32 = u32::MAX;
 
@@ -276,7 +279,7 @@ impl Registers {
             }
             most = most.max(live);
         }
-        let left = usable.count_ones().saturating_sub(most + 2) as usize;
+        let left = usable.count_ones().saturating_sub(NEEDED.max(most + 2)) as usize;
         self.weights.retain(|(weight, value)| {
             *weight > 0 && matches!(program.info(*value).home, Home::Pool(_) | Home::Shared(_))
         });

@@ -8,7 +8,7 @@ use crate::isa::Isa;
 use crate::program::{Class, Home, Kind, Op, Program, Value};
 
 /// How far from the first instruction that is left others are looked for. It bounds the time that is taken, too.
-const WINDOW: usize = 64;
+const WINDOW: usize = 128;
 
 /// Shorter runs of instructions are left as they are: the processor sees them at once.
 const SHORT: usize = 64;

@@ -143,6 +143,7 @@ impl WideLoop {
     /// PORTS: of so many rows, a multiple of a step's.
     #[cfg(not(target_arch = "x86_64"))]
     unsafe fn enter(&self, _: &[*mut u8], _: usize) -> bool {
+        debug_assert!(false, "a loop was compiled, with its entry at {}", self.entry);
         true
     }
 

@@ -57,6 +57,26 @@ fn rare_calls_in_few_and_many_lanes() {
     }
 }
 
+/// An instruction that needs many registers, of inputs that nothing else looks at, among more constants than there are.
+#[test]
+fn constants_leave_registers_for_every_instruction() {
+    let ty = MachineType::F64;
+    let mut tape = Tape::new();
+    let mut least = tape.input(ty);
+    let args = [(); 4].map(|()| tape.input(ty));
+    let mask = tape.input_mask();
+    for number in 0..40 {
+        let bound = tape.konst_like(least, 40.0 - f64::from(number) / 8.0);
+        least = tape.bin(if number % 2 == 0 { Bin::FMin } else { Bin::FMax }, bound, least);
+    }
+    tape.output(Output::Number(least));
+    let called = tape.call_where(mask, RuntimeFn::FmaF64, &args[..3], args[3]);
+    tape.output(Output::Number(called));
+    tape.finish();
+    let columns = columns(&tape, 40, 8);
+    check("constants", &tape, &[Port::Rows; 6], &columns, &[40, 16]);
+}
+
 #[test]
 fn an_output_may_be_an_input() {
     for ty in [MachineType::F32, MachineType::F64] {

@@ -78,6 +78,12 @@ impl Maker {
 
     fn one(&mut self) {
         let ty = self.ty();
+        if self.random.u8(..6) == 0 {
+            // As many constants as do not stay in registers.
+            let value = (self.random.f64() * 200.0 - 100.0).round() / 8.0;
+            let constant = self.number(ty, value);
+            self.vals.push(constant);
+        }
         let made = match self.random.u8(..30) {
             0..=2 if ty.is_float() => {
                 let (a, b, c) = (self.val(ty), self.val(ty), self.val(ty));
