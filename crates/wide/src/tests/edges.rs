@@ -57,6 +57,33 @@ fn rare_calls_in_few_and_many_lanes() {
     }
 }
 
+/// A mask of all rows may have more lanes than a step has rows.
+#[test]
+fn rare_calls_where_a_shared_mask_says() {
+    for holds in [0, 1] {
+        let ty = MachineType::F64;
+        let mut tape = Tape::new();
+        let (x, mask) = (tape.input(ty), tape.input_mask());
+        // What is in the first register can be had from nowhere else.
+        let x = tape.un(Un::Floor, x);
+        let waiting: Vec<Val> = (1..30)
+            .map(|number| {
+                let factor = tape.konst_like(x, f64::from(number));
+                tape.bin(Bin::Mul, x, factor)
+            })
+            .collect();
+        let mut sum = tape.call_where(mask, RuntimeFn::AtanF64, &[x], waiting[0]);
+        for other in waiting {
+            sum = tape.bin(Bin::Sub, other, sum);
+        }
+        sum = tape.bin(Bin::Mul, sum, x);
+        tape.output(Output::Number(sum));
+        tape.finish();
+        let columns = [columns(&tape, 40, 2)[0].clone(), vec![holds]];
+        check("shared mask", &tape, &[Port::Rows, Port::Shared], &columns, &[40, 8, 3]);
+    }
+}
+
 /// An instruction that needs many registers, of inputs that nothing else looks at, among more constants than there are.
 #[test]
 fn constants_leave_registers_for_every_instruction() {
