@@ -2,10 +2,11 @@
 //! that is not needed any more where the instruction has it so.
 
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
+use crate::homes::{ARRAYS, BYTE, PORTS, bit_memory, row_memory};
 use crate::isa::Isa;
 use crate::program::{Class, Kind, Op, Program, Value};
 use crate::rare::Site;
-use crate::registers::{ARRAYS, BYTE, PORTS, Registers, Waiting, bit_memory, row_memory};
+use crate::registers::{Registers, Waiting};
 use cembra_runtime::RuntimeFn;
 
 /// The vector register of AVX2 that says what failed.

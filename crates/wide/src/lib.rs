@@ -1,13 +1,15 @@
 //! The wide assembler: plays a tape on many rows with AVX-512 or AVX2, in machine code of its own. It makes a loop of a tape in
 //! some microseconds; where rows come from, and what to do with those that fail, is for others to know.
 //!
-//! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), `schedule` puts them in order, `registers` gives out
-//! registers while `emit` writes the instructions (`encode`), `loops` puts the walk over rows around them, `rare` the calls
-//! of scalar functions beside them, and `wide` publishes the code and plays what is left behind the last whole step.
+//! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), `schedule` puts them in
+//! order, `registers` gives out registers (`homes` says where else values are) while `emit` writes the instructions (`encode`),
+//! `loops` puts the walk over rows around them, `rare` the calls of scalar functions beside them, and `wide` publishes the code
+//! and plays what is left behind the last whole step. `docs/wide.md` says why.
 
 mod emit;
 mod encode;
 mod error;
+mod homes;
 mod isa;
 mod loops;
 mod program;

@@ -4,10 +4,11 @@
 use crate::emit::{Emission, FAILED};
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::error::Reason;
+use crate::homes::{ARRAYS, BYTE, POOL, PORTS, ROW, SAVED, port_base};
 use crate::isa::Isa;
 use crate::program::{Class, Home, Kind, Preset, Program};
 use crate::rare::{Calls, STACK, Site};
-use crate::registers::{ARRAYS, BYTE, POOL, PORTS, ROW, Registers, Waiting, port_base};
+use crate::registers::{Registers, Waiting};
 use crate::schedule::Schedule;
 use crate::select::Selection;
 use crate::wide::Limits;
@@ -15,9 +16,6 @@ use cembra_tape::{Port, Tape};
 
 /// The row that the loop ends before.
 const END: Gpr = Gpr::R12;
-
-/// What code saves of its caller's, below the frame pointer.
-const SAVED: [Gpr; 5] = [Gpr::Rbx, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
 /// The size of the pages that the operating system adds to a stack one by one.
 const PAGE: u32 = 4096;

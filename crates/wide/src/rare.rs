@@ -2,9 +2,10 @@
 //! of the runtime compute the lanes that need it, and goes back with all registers as they were.
 
 use crate::encode::{Assembler, Code, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
+use crate::homes::{ARRAYS, PORTS};
 use crate::isa::{Isa, MOST_ARGUMENTS};
 use crate::program::{Class, Info};
-use crate::registers::{ARRAYS, Back, PORTS, Registers, Waiting};
+use crate::registers::{Back, Registers, Waiting};
 use cembra_runtime::RuntimeFn;
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //! next use is farthest goes to the stack, or back to where it can be had from. Also what an iteration keeps in registers
 //! throughout. Instructions are written elsewhere; here are only loads, stores and moves.
 
-use crate::encode::{Assembler, Code, Gpr, Length, Memory, Operands, Prefix, Rm, Shape, Tuple};
+use crate::encode::{Assembler, Code, Rm, Shape, Tuple};
 use crate::isa::Isa;
 use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 
@@ -14,24 +14,6 @@ pub(crate) const NEVER: u32 = u32::MAX;
 
 /// In no register.
 const NOWHERE: u8 = u8::MAX;
-
-/// The general registers that hold the first ports; what is called may overwrite them.
-pub(crate) const PORTS: [Gpr; 7] = [Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, Gpr::R10];
-
-/// The row that an iteration begins with.
-pub(crate) const ROW: Gpr = Gpr::Rbx;
-
-/// The byte of bits that it begins with.
-pub(crate) const BYTE: Gpr = Gpr::R14;
-
-/// The constants.
-pub(crate) const POOL: Gpr = Gpr::R13;
-
-/// The array of ports.
-pub(crate) const ARRAYS: Gpr = Gpr::R15;
-
-/// Where the masks on the stack end, before the frame pointer.
-const SAVED_REGISTERS: i32 = 40;
 
 /// Where a value is while code is written.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +92,7 @@ struct Stretch {
 /// Registers and the stack while a program is written.
 #[derive(Debug)]
 pub(crate) struct Registers {
-    isa: Isa,
+    pub(crate) isa: Isa,
     places: Vec<Place>,
     /// The next use of each operand of each instruction, and of its mask.
     uses: Vec<[u32; 5]>,
@@ -150,15 +132,6 @@ impl Registers {
             slots.free.clear();
             slots.count = 0;
         }
-    }
-
-    pub(crate) fn prefix(&self) -> Prefix {
-        if self.isa == Isa::Avx512 { Prefix::Evex } else { Prefix::Vex }
-    }
-
-    /// The length of registers.
-    pub(crate) fn whole(&self) -> Length {
-        if self.isa == Isa::Avx512 { Length::Z } else { Length::Y }
     }
 
     /// Takes slots that nobody else will have.
@@ -347,72 +320,6 @@ impl Registers {
             Home::None => Rm::Memory(self.slot(info.class, place.slot)),
             _ => self.home(asm, info, program.rows),
         }
-    }
-
-    /// The slot of the stack with this number.
-    pub(crate) fn slot(&self, class: Class, slot: u32) -> Memory {
-        match class {
-            Class::Vector => Memory::at(Gpr::Rsp, (slot * self.whole().bytes()).cast_signed()),
-            Class::Mask => Memory::at(Gpr::Rbp, -SAVED_REGISTERS - 8 * (slot.cast_signed() + 1)),
-        }
-    }
-
-    /// Where a value can be had from at any time.
-    pub(crate) fn home(&self, asm: &mut Assembler, info: &Info, rows: u32) -> Rm {
-        match info.home {
-            Home::Pool(offset) => {
-                let memory = Memory::at(POOL, offset.cast_signed());
-                if self.isa == Isa::Avx512 { Rm::Broadcast(memory) } else { Rm::Memory(memory) }
-            }
-            Home::Halves(offset) => {
-                asm.half_of_rbx();
-                Rm::Memory(Memory { base: POOL, index: Some((Gpr::Rax, 3)), offset: offset.cast_signed() })
-            }
-            Home::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port), 0)),
-            Home::Rows(port, step) => Rm::Memory(row_memory(asm, port, info.element, u32::from(step) * rows)),
-            Home::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
-            Home::Slot(slot) => Rm::Memory(self.slot(info.class, slot)),
-            Home::None => {
-                debug_assert!(false, "a value without a home is asked for");
-                Rm::Memory(self.slot(info.class, 0))
-            }
-        }
-    }
-
-    /// Loads what has a home into a register.
-    pub(crate) fn load_home(&self, asm: &mut Assembler, info: &Info, rows: u32, register: u8) {
-        let from = self.home(asm, info, rows);
-        let at_length = |code: Code, length: Length, from: Rm| (code, length, from);
-        let memory = |from: Rm| match from {
-            Rm::Broadcast(memory) => Rm::Memory(memory),
-            other => other,
-        };
-        let (code, length, from) = match (info.class, info.home) {
-            (Class::Mask, Home::Bits(..)) if rows == 8 => at_length(Code::MaskLoad8, Length::X, from),
-            (Class::Mask, Home::Bits(..)) => at_length(Code::MaskLoad16, Length::X, from),
-            (Class::Mask, _) => at_length(Code::MaskLoad64, Length::X, from),
-            (Class::Vector, Home::Bits(..)) => at_length(Code::BroadcastByte, Length::Y, from),
-            (Class::Vector, Home::Rows(..) | Home::Slot(_) | Home::Halves(_) | Home::None) => {
-                at_length(Code::Load32, info.length, from)
-            }
-            (Class::Vector, Home::Pool(_)) if self.isa == Isa::Avx2 => at_length(Code::Load32, info.length, from),
-            (Class::Vector, Home::Pool(_) | Home::Shared(_)) => {
-                let code = if info.element == 8 { Code::Broadcast64 } else { Code::Broadcast32 };
-                at_length(code, info.length, memory(from))
-            }
-        };
-        asm.vector(self.prefix(), code, length, Operands::new(register, 0, from));
-    }
-
-    /// Loads a slot into a register, or stores a register in it.
-    pub(crate) fn move_slot(&self, asm: &mut Assembler, class: Class, register: u8, memory: Memory, stores: bool) {
-        let (code, length) = match (class, stores) {
-            (Class::Vector, false) => (Code::Load32, self.whole()),
-            (Class::Vector, true) => (Code::Store32, self.whole()),
-            (Class::Mask, false) => (Code::MaskLoad64, Length::X),
-            (Class::Mask, true) => (Code::MaskStore64, Length::X),
-        };
-        asm.vector(self.prefix(), code, length, Operands::new(register, 0, Rm::Memory(memory)));
     }
 
     /// A register with a value, for the current instruction; it is loaded if need be.
@@ -613,28 +520,4 @@ impl Registers {
 /// The operands of an instruction and its mask.
 fn operands(op: &Op) -> impl Iterator<Item = Value> + Clone {
     op.operands.into_iter().chain([op.mask])
-}
-
-/// The address of a port's array, in a register.
-pub(crate) fn port_base(asm: &mut Assembler, port: u32) -> Gpr {
-    match PORTS.get(port as usize) {
-        Some(register) => *register,
-        None => {
-            asm.load(Gpr::Rax, Memory::at(ARRAYS, 8 * port.cast_signed()));
-            Gpr::Rax
-        }
-    }
-}
-
-/// The elements of a port so many rows behind the iteration's first.
-pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32) -> Memory {
-    let base = port_base(asm, port);
-    let scale = element.trailing_zeros() as u8;
-    Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
-}
-
-/// The bits of a port so many rows behind the iteration's first.
-pub(crate) fn bit_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
-    let base = port_base(asm, port);
-    Memory { base, index: Some((BYTE, 0)), offset: (rows / 8).cast_signed() }
 }
