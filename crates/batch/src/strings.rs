@@ -86,7 +86,7 @@ fn view<'a>(view: &'a u128, buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
     if len > INLINE {
         return buffers.get(buffer)?.get(offset..offset.checked_add(len)?);
     }
-    // SAFETY: RAW-PARTS: the view is 16 bytes, and the string in it lies behind the first four, little-endian as it is in Arrow.
+    // SAFETY: STRING-VIEW: the view is 16 bytes, and the string in it lies behind the first four, little-endian as it is in Arrow.
     let bytes: &'a [u8] = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(view).cast(), 16) };
     bytes.get(4..4 + len)
 }
@@ -188,7 +188,7 @@ mod tests {
                 assert_eq!((strings.get(row), made.get(row)), (Some(text.as_bytes()), Some(text.as_bytes())));
             }
             for (place, text) in places.iter().zip(&texts[2..]) {
-                // SAFETY: RAW-PARTS: `write` wrote it, and the strings are alive.
+                // SAFETY: STRING-VIEW: `write` wrote it, and the strings are alive.
                 let found = unsafe {
                     let (start, len) = place.assume_init();
                     std::slice::from_raw_parts(start, len)
