@@ -3,6 +3,7 @@
 
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
+use crate::table::Format;
 use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, QType, Value};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -144,6 +145,64 @@ fn split_at_equals<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a st
     match text.split_once('=') {
         Some((name, rest)) if !name.trim().is_empty() => Ok((name.trim(), rest.trim())),
         _ => Err(Diagnostic::new(Code::Syntax, format!("expected {expected}")).into()),
+    }
+}
+
+/// How the data are written.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DataOptions {
+    /// The form of DATA; by default that of its name, else by the looks of it
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) data_format: Option<DataFormat>,
+
+    /// What stands for missing in CSV, beside an empty field; may be given several times, and the first is written too
+    #[arg(long, value_name = "STRING")]
+    pub(crate) null: Vec<String>,
+
+    /// What separates the fields of CSV, in DATA; by default what its header has most of: `,`, `;` or a tab
+    #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
+    pub(crate) delimiter: Option<u8>,
+
+    /// About how many rows are read and computed at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) batch_rows: Option<u32>,
+}
+
+/// One character that separates fields.
+fn delimiter(text: &str) -> Result<u8, Diagnostics> {
+    match text.as_bytes() {
+        br"\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err(Diagnostic::new(Code::Syntax, "expected one character, as in `;`, or `\\t` for a tab").into()),
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum, Debug)]
+pub(crate) enum DataFormat {
+    /// Comma-separated values under a header
+    Csv,
+    /// The same, separated by tabs
+    Tsv,
+    /// An array of objects
+    Json,
+    /// One object on each line
+    Jsonl,
+    /// Parquet
+    Parquet,
+    /// Arrow, as a file or a stream
+    Arrow,
+}
+
+impl From<DataFormat> for Format {
+    fn from(format: DataFormat) -> Format {
+        match format {
+            DataFormat::Csv => Format::Csv,
+            DataFormat::Tsv => Format::Tsv,
+            DataFormat::Json => Format::Json,
+            DataFormat::Jsonl => Format::JsonLines,
+            DataFormat::Parquet => Format::Parquet,
+            DataFormat::Arrow => Format::Arrow,
+        }
     }
 }
 

@@ -1,12 +1,17 @@
 //! The inputs of a model and where their values come from: constants of the command line, columns of the data, or both;
-//! a model's row after row. An input without a type gets one here: from its constant, or from the data.
+//! the way from there to the executor. An input without a type gets one here: from its constant, or from the data.
 
 use crate::arguments::Assignment;
 use crate::data::error::{DataCode, DataError};
-use crate::data::schema::{Wanted, listed, nearest, spelled};
-use crate::data::{Dataset, Rows, scalar};
+use crate::data::scalar;
+use crate::data::schema::{Column, Wanted, listed, nearest, spelled};
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
+use crate::table::cells::Cells;
+use crate::table::evaluate::Feeding;
+use crate::table::place::Places;
+use crate::table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Table, types};
+use arrow_schema::SchemaRef;
 use cembra::{Code, Diagnostic, Field, Model, Options, QType, Registry, Scalar, Value};
 use cembra_expr::{Input, Node, NodeId};
 use cembra_ops::Argument;
@@ -66,20 +71,46 @@ pub(crate) struct Sources<'a> {
     pub(crate) data: Option<Dataset>,
     /// The outputs whose inputs are wanted; all if there are none.
     pub(crate) outputs: &'a [String],
+    /// The columns of the data that are carried through.
+    pub(crate) keep: Keep,
+    /// True if a CSV's fields are carried through as they are written.
+    pub(crate) verbatim: bool,
 }
 
-/// The values of a model's inputs, row by row.
+/// The inputs of a model, and where their values come from.
 pub(crate) struct Feed {
     fields: Vec<(String, QType)>,
-    /// The values at hand, one for each field; constants stay.
-    values: Vec<Value>,
-    /// Which fields the columns of the data are.
-    from_data: Vec<usize>,
-    /// None if there is no data, and then one row only.
-    rows: Option<Rows>,
-    columns: Vec<Value>,
-    /// Without data: that the one row is done.
+    /// Where the values come from, one for each field.
+    from: Vec<Feeding>,
+    /// What is known of the data; nothing if there are none, and then there is one row only.
+    data: Option<Data>,
+    /// The rows, until somebody takes them.
+    source: Option<Box<dyn Source>>,
+}
+
+/// What is known of the data.
+struct Data {
+    name: String,
+    leaves: Vec<Column>,
+    kept: Vec<Named>,
+    numbered: bool,
+    total: Option<u64>,
+    schema: SchemaRef,
+}
+
+/// The one row that there is without data.
+struct OneRow {
     done: bool,
+}
+
+impl Source for OneRow {
+    fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(None);
+        }
+        let schema = types::schema([]);
+        Ok(Some(Box::new(Decoded::new(&schema, Vec::new(), 1, Places::consecutive(1), Vec::new(), None))))
+    }
 }
 
 impl Feed {
@@ -93,19 +124,19 @@ impl Feed {
         sources: Sources<'_>,
         command: &'static str,
     ) -> Result<Feed, Failure> {
-        let Sources { types, constants, data, outputs } = sources;
+        let Sources { types, constants, data, outputs, keep, verbatim } = sources;
         let mut constants = by_name(model, constants, command)?;
-        let (mut fields, mut values) = (Vec::new(), Vec::new());
-        let (mut wanted, mut from_data) = (Vec::new(), Vec::new());
+        let (mut fields, mut from) = (Vec::new(), Vec::new());
+        let mut wanted = Vec::new();
         let mut problems = Vec::new();
         for input in needed(model, outputs) {
             let name = input.name.to_string();
             let declared = input.qtype.as_ref().or(types.get(&*name).copied());
-            let (value, qtype) = match constants.remove(&*name) {
+            let (feeding, qtype) = match constants.remove(&*name) {
                 Some(constant) => {
                     let value = typed(constant, declared, command)?;
                     let qtype = value.qtype();
-                    (value, qtype)
+                    (Feeding::Constant(value), qtype)
                 }
                 None if data.is_none() => {
                     if problems.len() >= text.limits().problems.max(1) {
@@ -118,26 +149,85 @@ impl Feed {
                 }
                 None => {
                     wanted.push(Wanted { name: name.clone(), qtype: declared.cloned() });
-                    from_data.push(fields.len());
                     // Until the data has been looked at.
-                    (Value::Nothing, QType::Nothing)
+                    (Feeding::Column(wanted.len() - 1, QType::Nothing), QType::Nothing)
                 }
             };
             fields.push((name, qtype));
-            values.push(value);
+            from.push(feeding);
         }
         if !problems.is_empty() {
             return Err(Failure::Model { source: text.clone(), problems, notes: Vec::new() });
         }
-        let rows = data.map(|data| data.bind(&wanted)).transpose().map_err(|error| match error.code() {
+        let request = Request { leaves: wanted, keep, verbatim };
+        let table = data.map(|data| data.bind(&request)).transpose().map_err(|error| match error.code() {
             DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),
             _ => error,
         })?;
-        let columns = rows.iter().flat_map(|rows| &rows.schema().columns);
-        for (at, column) in from_data.iter().zip(columns) {
-            fields[*at].1 = column.qtype.clone();
+        let Some(Table { name, leaves, kept, schema, numbered, total, source }) = table else {
+            return Ok(Feed { fields, from, data: None, source: Some(Box::new(OneRow { done: false })) });
+        };
+        for ((_, qtype), feeding) in fields.iter_mut().zip(&mut from) {
+            if let Feeding::Column(at, of) = feeding {
+                qtype.clone_from(&leaves[*at].qtype);
+                of.clone_from(qtype);
+            }
         }
-        Ok(Feed { fields, values, from_data, rows, columns: Vec::new(), done: false })
+        Ok(Feed {
+            fields,
+            from,
+            data: Some(Data { name, leaves, kept, numbered, total, schema }),
+            source: Some(source),
+        })
+    }
+
+    /// A column of every batch, as it is stored.
+    pub(crate) fn stored(&self, column: usize) -> Option<&arrow_schema::Field> {
+        self.data.as_ref().map(|data| data.schema.field(column))
+    }
+
+    /// How many rows there are, if the data say so.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.data.as_ref().and_then(|data| data.total)
+    }
+
+    /// The columns carried through, which follow those of the inputs in every batch.
+    pub(crate) fn kept(&self) -> &[Named] {
+        self.data.as_ref().map_or(&[], |data| &data.kept)
+    }
+
+    /// Where the first column carried through is in a batch.
+    pub(crate) fn first_kept(&self) -> usize {
+        self.data.as_ref().map_or(0, |data| data.leaves.len())
+    }
+
+    /// Where the values of an executor's inputs come from.
+    pub(crate) fn feeding(&self, inputs: &[Field]) -> Vec<Feeding> {
+        self.positions(inputs).into_iter().map(|at| self.from[at].clone()).collect()
+    }
+
+    /// Where the values of a field come from.
+    pub(crate) fn from(&self, field: usize) -> &Feeding {
+        &self.from[field]
+    }
+
+    /// The rows; without data, one. They can be taken once.
+    pub(crate) fn take_rows(&mut self) -> Box<dyn Source> {
+        self.source.take().unwrap_or(Box::new(OneRow { done: true }))
+    }
+
+    /// The values of a batch's rows for some of the fields.
+    pub(crate) fn values(&self, batch: &Batch, fields: &[usize]) -> Vec<Vec<Value>> {
+        let rows = batch.rows.num_rows();
+        let columns = fields.iter().map(|at| match &self.from[*at] {
+            Feeding::Constant(value) => vec![value.clone(); rows],
+            Feeding::Column(column, qtype) => {
+                let cells = Cells::of(batch.rows.column(*column).as_ref(), qtype);
+                (0..rows).map(|row| cells.as_ref().map_or(Value::Nothing, |cells| cells.value(row))).collect()
+            }
+        });
+        let columns: Vec<Vec<Value>> = columns.collect();
+        (0..rows).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
     }
 
     /// Names and types of the inputs.
@@ -158,7 +248,7 @@ impl Feed {
 
     /// Adds to a failure which types were taken from the data, not from the model: the reason of many a mismatch.
     pub(crate) fn explain_types(&self, failure: Failure) -> Failure {
-        let columns = self.rows.iter().flat_map(|rows| &rows.schema().columns);
+        let columns = self.data.iter().flat_map(|data| &data.leaves);
         let guessed = columns.filter(|column| column.inferred).take(SHOWN_VALUES);
         let guessed: Vec<_> = guessed.map(|column| format!("{}: {}", column.name, spelled(&column.qtype))).collect();
         if guessed.is_empty() {
@@ -167,42 +257,35 @@ impl Feed {
         failure.note(format!("taken from the data: {}", guessed.join(", ")))
     }
 
-    /// Goes to the next row; false after the last.
-    ///
-    /// # Errors
-    /// The row cannot be read.
-    pub(crate) fn next(&mut self) -> Result<bool, DataError> {
-        let Some(rows) = &mut self.rows else {
-            return Ok(!std::mem::replace(&mut self.done, true));
-        };
-        let read = rows.read(&mut self.columns)?;
-        for (at, value) in self.from_data.iter().zip(self.columns.drain(..)) {
-            self.values[*at] = value;
+    /// Where a row stood: `rows.csv:17`.
+    pub(crate) fn place(&self, place: u64) -> String {
+        match &self.data {
+            Some(Data { name, numbered: false, .. }) => format!("{name}:{place}"),
+            Some(Data { name, numbered: true, .. }) => format!("{name}, row {place}"),
+            None => "the only row".to_owned(),
         }
-        Ok(read)
     }
 
-    /// The values of the row at hand, one for each field.
-    pub(crate) fn values(&self) -> &[Value] {
-        &self.values
+    /// The name of the data, and the line of a row if there are lines.
+    pub(crate) fn file_and_line(&self, place: u64) -> (&str, Option<u64>) {
+        let name = self.data.as_ref().map_or("", |data| data.name.as_str());
+        (name, self.data.as_ref().filter(|data| !data.numbered).map(|_| place))
     }
 
-    /// How many rows there were so far.
-    pub(crate) fn count(&self) -> u64 {
-        self.rows.as_ref().map_or(u64::from(self.done), Rows::count)
-    }
-
-    /// Adds the row at hand to a failure: `in the row at rows.csv:17: x = 1, y = 0`.
-    pub(crate) fn explain_row(&self, failure: Failure) -> Failure {
-        let values = self.fields.iter().zip(&self.values).take(SHOWN_VALUES);
+    /// Adds the only row of a batch to a failure: `in the row at rows.csv:17: x = 1, y = 0`.
+    pub(crate) fn explain_row(&self, failure: Failure, batch: &Batch) -> Failure {
+        let few: Vec<usize> = (0..self.fields.len().min(SHOWN_VALUES)).collect();
+        let row = self.values(batch, &few).pop().unwrap_or_default();
+        let values = self.fields.iter().zip(&row);
         let mut values: Vec<_> = values.map(|((name, _), value)| format!("{name} = {}", shown(value))).collect();
         if self.fields.len() > SHOWN_VALUES {
             values.push(format!("and {} more inputs", self.fields.len() - SHOWN_VALUES));
         }
         let values = values.join(", ");
-        match &self.rows {
-            Some(rows) if values.is_empty() => failure.note(format!("in the row at {}", rows.place())),
-            Some(rows) => failure.note(format!("in the row at {}: {values}", rows.place())),
+        let place = self.place(batch.places.at(0));
+        match &self.data {
+            Some(_) if values.is_empty() => failure.note(format!("in the row at {place}")),
+            Some(_) => failure.note(format!("in the row at {place}: {values}")),
             None if values.is_empty() => failure,
             None => failure.note(format!("with {values}")),
         }

@@ -5,12 +5,14 @@ mod command;
 mod data;
 mod diagnose;
 mod disassembly;
+mod failed_rows;
 mod failure;
 mod inputs;
 mod progress;
 mod reference;
 mod session;
 mod source;
+mod table;
 
 use clap::{Parser, Subcommand};
 use command::{bench, build, check, completions, eval, explain, fuzz, ops, repl};

@@ -4,11 +4,13 @@
 //! alike; what is told is the median of the rounds. Rows are loaded before the clock starts.
 
 use super::{options_with_types, print, print_json};
+use crate::arguments::DataOptions;
 use crate::arguments::{ModelArgs, Report};
-use crate::command::eval::{DataFormat, open, open_dataset};
+use crate::command::eval::{open, open_dataset};
 use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
 use crate::source::ModelText;
+use crate::table::{Decoded, Keep};
 use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
 use cembra_runtime::MachineType;
 use comfy_table::{CellAlignment, Table, presets};
@@ -51,13 +53,8 @@ pub(crate) struct Args {
     #[arg(value_name = "DATA")]
     data: Option<PathBuf>,
 
-    /// The form of DATA; by default that of its name, else by the looks of it
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    data_format: Option<DataFormat>,
-
-    /// What stands for missing in a CSV, instead of an empty field
-    #[arg(long, value_name = "STRING")]
-    null: Option<String>,
+    #[command(flatten)]
+    data_options: DataOptions,
 
     /// Seeds the random rows
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -76,9 +73,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let feed = match data {
         None => None,
         Some(path) => {
-            let dataset = open_dataset(open(&path)?, &path, args.data_format, args.null.as_deref())?;
+            let dataset = open_dataset(open(&path)?, &path, &args.data_options)?;
             let types = args.model.types().collect();
-            let sources = Sources { types, constants: &[], data: Some(dataset), outputs: &[] };
+            let sources =
+                Sources { types, constants: &[], data: Some(dataset), outputs: &[], keep: Keep::None, verbatim: true };
             let feed = Feed::new(&text, &model, sources, NAME)?;
             options = feed.with_types(options);
             Some(feed)
@@ -110,10 +108,22 @@ fn rows(
     let mut rows = Vec::new();
     if let Some(mut feed) = feed {
         let wanted = feed.positions(executor.inputs());
-        while rows.len() < most && feed.next()? {
-            let row: Vec<Value> = wanted.iter().map(|at| feed.values()[*at].clone()).collect();
-            session.evaluate(&row).map_err(|error| feed.explain_row(text.blame(&error)))?;
-            rows.push(row);
+        let mut source = feed.take_rows();
+        while rows.len() < most
+            && let Some(piece) = source.next()?
+        {
+            let Decoded { batch, error, .. } = piece.decode();
+            let left = most - rows.len();
+            for (at, row) in feed.values(&batch, &wanted).into_iter().take(left).enumerate() {
+                let evaluated = session.evaluate(&row);
+                evaluated.map_err(|error| feed.explain_row(text.blame(&error), &batch.slice(at, 1)))?;
+                rows.push(row);
+            }
+            if rows.len() < most
+                && let Some(error) = error
+            {
+                return Err(error.into());
+            }
         }
         return Ok(rows);
     }

@@ -1,26 +1,35 @@
 //! `cembra eval`: runs a model over rows of data, or over one row from the command line.
 
 use super::options_with_types;
-use crate::arguments::{Assignment, BackendChoice, ModelArgs};
+use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs};
+use crate::data::error::DataError;
 use crate::data::output::Output;
-use crate::data::write::RowWriter;
-use crate::data::{Dataset, Format, Input, ReadOptions};
+use crate::failed_rows::Failures;
 use crate::failure::{Failure, usage};
 use crate::inputs::{Feed, Sources, check_among};
-use crate::progress::Progress;
-use cembra::{Backend, Executor, QType};
+use crate::progress::{Progress, Summary};
+use crate::table::cells::array_of;
+use crate::table::evaluate::{Evaluator, Feeding, output_type};
+use crate::table::input::Input;
+use crate::table::pipeline::{self, OnError, Origin, Recipe, Spent, Stop};
+use crate::table::sink::{self, WriteOptions};
+use crate::table::{BATCH_ROWS, Dataset, Form, Format, Keep, Named, ReadOptions, types};
+use cembra::{Backend, Executor};
 use clap::ValueEnum;
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 const NAME: &str = "eval";
 
 /// Evaluates a model on every row of the data
 ///
-/// DATA is CSV (or TSV) with a header, an array of JSON objects, or one JSON object on each line; its columns are
-/// matched to the inputs of the model by name. Without DATA the model is evaluated once, on the values of `-s`.
+/// DATA is CSV (or TSV) with a header, an array of JSON objects, one JSON object on each line, Parquet or Arrow, and may be
+/// compressed with gzip or zstd; its columns are matched to the inputs of the model by name. It may be larger than memory.
+/// Without DATA the model is evaluated once, on the values of `-s`.
 ///
 /// Standard output carries the results and nothing else: the model's outputs in the order they are written.
 #[derive(clap::Args, Debug)]
@@ -48,13 +57,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     format: Option<OutputFormat>,
 
-    /// The form of DATA; by default that of its name, else by the looks of it
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    data_format: Option<DataFormat>,
-
-    /// What stands for missing in CSV, instead of an empty field, both in DATA and in the results
-    #[arg(long, value_name = "STRING")]
-    null: Option<String>,
+    #[command(flatten)]
+    data_options: DataOptions,
 
     /// Compute and print only these outputs, in this order
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
@@ -63,6 +67,26 @@ pub(crate) struct Args {
     /// Print the inputs too, before the outputs (one that an output has the name of is left out)
     #[arg(long)]
     keep_inputs: bool,
+
+    /// Print these columns of DATA too, before everything else, whether the model uses them or not
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', conflicts_with = "keep_all")]
+    keep: Vec<String>,
+
+    /// Print all columns of DATA too
+    #[arg(long)]
+    keep_all: bool,
+
+    /// What happens to a row that cannot be read, or whose evaluation fails
+    #[arg(long, value_enum, default_value_t)]
+    on_error: OnErrorChoice,
+
+    /// Write a CSV of the rows that failed to a file
+    #[arg(long, value_name = "FILE")]
+    errors: Option<PathBuf>,
+
+    /// How many threads compute; by default as many as there are processors
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZero<usize>>,
 
     /// Write the results to a file, which appears only when it is whole
     #[arg(short = 'o', long, value_name = "FILE")]
@@ -91,27 +115,29 @@ enum OutputFormat {
     Json,
     /// One object on each line
     Jsonl,
+    /// Parquet
+    Parquet,
+    /// Arrow, as a file
+    Arrow,
 }
 
-#[derive(Clone, Copy, ValueEnum, Debug)]
-pub(crate) enum DataFormat {
-    /// Comma-separated values under a header
-    Csv,
-    /// The same, separated by tabs
-    Tsv,
-    /// An array of objects
-    Json,
-    /// One object on each line
-    Jsonl,
+#[derive(Clone, Copy, ValueEnum, Default, Debug)]
+enum OnErrorChoice {
+    /// It ends the run
+    #[default]
+    Fail,
+    /// Its outputs are missing
+    Missing,
+    /// It is left out
+    Skip,
 }
 
-impl From<DataFormat> for Format {
-    fn from(format: DataFormat) -> Format {
-        match format {
-            DataFormat::Csv => Format::Csv,
-            DataFormat::Tsv => Format::Tsv,
-            DataFormat::Json => Format::Json,
-            DataFormat::Jsonl => Format::JsonLines,
+impl From<OnErrorChoice> for OnError {
+    fn from(choice: OnErrorChoice) -> OnError {
+        match choice {
+            OnErrorChoice::Fail => OnError::Fail,
+            OnErrorChoice::Missing => OnError::Missing,
+            OnErrorChoice::Skip => OnError::Skip,
         }
     }
 }
@@ -124,11 +150,32 @@ impl Args {
             Some(OutputFormat::Csv) => Format::Csv,
             Some(OutputFormat::Json) => Format::Json,
             Some(OutputFormat::Jsonl) => Format::JsonLines,
+            Some(OutputFormat::Parquet) => Format::Parquet,
+            Some(OutputFormat::Arrow) => Format::Arrow,
             None => match &self.output {
                 Some(path) => Format::of_path(path).unwrap_or(Format::Csv),
                 None if io::stdout().is_terminal() => Format::Table,
                 None => Format::Csv,
             },
+        }
+    }
+
+    /// Which columns of the data are carried through.
+    fn keep(&self) -> Keep {
+        match (self.keep_all, self.keep.as_slice()) {
+            (true, _) => Keep::All,
+            (false, []) => Keep::None,
+            (false, names) => Keep::These(names.to_vec()),
+        }
+    }
+
+    /// How many threads compute.
+    fn threads(&self) -> usize {
+        match self.threads.or(std::thread::available_parallelism().ok()) {
+            // The rows are counted in order.
+            _ if self.limit.is_some() => 1,
+            Some(threads) => threads.get(),
+            None => 1,
         }
     }
 }
@@ -146,20 +193,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let known = model.program().outputs.iter().map(|output| &*output.name);
         check_among(name, "output", known, "--only", NAME)?;
     }
+    if let Some(twice) = args.keep.iter().enumerate().find(|(at, name)| args.keep[..*at].contains(name)) {
+        return Err(usage(NAME, format!("`--keep` names `{}` twice", twice.1)));
+    }
+    let format = args.format();
+    let on_error = OnError::from(args.on_error);
     let results_on_terminal = args.output.is_none() && io::stdout().is_terminal();
     let input = data.as_deref().map(open).transpose()?;
-    let mut progress = Progress::new(input.as_ref().and_then(Input::size), results_on_terminal);
+    let size = input.as_ref().and_then(Input::size);
+    let mut progress = Progress::new(size, results_on_terminal);
     let dataset = match (input, &data) {
         (Some(input), Some(path)) => {
             let bar = progress.bar().clone();
             let input = input.through(|reader| bar.wrap_read(reader));
-            Some(open_dataset(input, path, args.data_format, args.null.as_deref())?)
+            Some(open_tolerant(input, path, &args.data_options, on_error != OnError::Fail)?)
         }
         _ => None,
     };
 
-    let sources =
-        Sources { types: args.model.types().collect(), constants: &args.set, data: dataset, outputs: &args.only };
+    let sources = Sources {
+        types: args.model.types().collect(),
+        constants: &args.set,
+        data: dataset,
+        outputs: &args.only,
+        keep: args.keep(),
+        verbatim: matches!(format, Format::Csv | Format::Tsv | Format::Table),
+    };
     let mut feed = Feed::new(&text, &model, sources, NAME)?;
     let mut options = feed.with_types(options.backend(args.backend.into()).compat(args.compat));
     if !args.only.is_empty() {
@@ -168,33 +227,68 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let executor = model.compile(&options).map_err(|error| feed.explain_types(text.blame(&error)))?;
     note_fallback(&executor, args.verbose);
 
-    // The inputs of the executor among the values of the feed: what was folded away is not asked for.
-    let wanted = feed.positions(executor.inputs());
-    let (columns, kept) = columns(&feed, &executor, args.keep_inputs);
+    let results = results(&feed, &executor, args.keep_inputs, on_error)?;
     let output = match &args.output {
         Some(path) => Output::create(path)?,
         None => Output::stdout(),
     };
-    let mut writer = RowWriter::new(args.format(), output, &columns, args.null.as_deref().unwrap_or_default())?;
-    let mut session = executor.session();
-    let (mut row, mut results) = (Vec::new(), Vec::new());
-    while args.limit.is_none_or(|limit| feed.count() < limit) && feed.next()? {
-        row.clear();
-        row.extend(wanted.iter().map(|at| feed.values()[*at].clone()));
-        let found = session.evaluate(&row).map_err(|error| feed.explain_row(text.blame(&error)))?;
-        results.clear();
-        results.extend(kept.iter().map(|at| feed.values()[*at].clone()));
-        results.extend(found);
-        writer.write(&results)?;
-        progress.tell(feed.count(), "rows");
+    let null = args.data_options.null.first().map(String::as_str);
+    let write = WriteOptions { format, null, delimiter: None };
+    let mut sink = sink::open(&write, output, &results.columns, &results.recipe.schema)?;
+    let mut failures = Failures::new(args.errors.as_deref())?;
+    let recipe = Recipe { limit: args.limit, ..results.recipe };
+    let goes_on = on_error != OnError::Fail;
+    let evaluator = |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on);
+    let evaluators = (0..args.threads()).map(evaluator).collect();
+    let spent = Arc::new(Spent::default());
+    let mut rows = 0;
+    let rows_of_data = feed.take_rows();
+    // Bytes are counted where they are read one after the other.
+    if let Some(total) = feed.total() {
+        progress.bar().set_length(total);
     }
+    let stop = pipeline::run(rows_of_data, evaluators, recipe, &spent, |results| {
+        rows += results.read;
+        failures.add(&results.failures, &feed)?;
+        sink.write(&results.rows)?;
+        if feed.total().is_some() {
+            progress.bar().set_position(rows);
+        }
+        progress.tell(rows, "rows");
+        Ok(())
+    })?;
     progress.finish();
-    writer.finish()?.commit()?;
+    let stopped = match stop {
+        None => None,
+        Some(Stop::Data(error)) => Some(Failure::from(in_file(error, &feed))),
+        Some(Stop::Row(row, error)) => Some(feed.explain_row(text.blame(&error), &row)),
+    };
+    if let Some(failure) = stopped {
+        // A table is printed when it is whole; of other forms everything before this is told already.
+        return Err(failure);
+    }
+    let start_of_end = Instant::now();
+    sink.finish()?.commit()?;
+    failures.finish()?;
+    let end = start_of_end.elapsed();
+    let (told, failed) = (args.verbose || !results_on_terminal && io::stderr().is_terminal(), failures.note(rows));
+    if let Some(note) = failed {
+        let _ = writeln!(io::stderr(), "{note}");
+    }
+    if told {
+        let [reading, computing, writing] = spent.all();
+        let summary = Summary { rows, bytes: size, time: start.elapsed(), spent: [reading, computing, writing + end] };
+        let _ = writeln!(io::stderr(), "{summary}");
+    }
     if args.verbose {
-        let (rows, seconds) = (feed.count(), start.elapsed().as_secs_f64());
-        let _ = writeln!(io::stderr(), "note: {rows} rows in {seconds:.3} s by {}", ran(&executor));
+        let _ = writeln!(io::stderr(), "note: computed in {:.3} s by {}", spent.all()[1].as_secs_f64(), ran(&executor));
     }
     Ok(())
+}
+
+/// The error with the name of the data, where it has none.
+fn in_file(error: DataError, feed: &Feed) -> DataError {
+    if error.file().is_some() { error } else { error.in_file(feed.file_and_line(0).0) }
 }
 
 /// Opens the file of rows.
@@ -203,29 +297,67 @@ pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
 }
 
 /// Opens the rows in the form asked for, or that of the file's name, or that it looks like.
-pub(crate) fn open_dataset(
-    input: Input,
-    path: &Path,
-    format: Option<DataFormat>,
-    null: Option<&str>,
-) -> Result<Dataset, Failure> {
-    let known = format.map(Format::from).or_else(|| Format::of_path(path));
+pub(crate) fn open_dataset(input: Input, path: &Path, options: &DataOptions) -> Result<Dataset, Failure> {
+    open_tolerant(input, path, options, false)
+}
+
+/// The same; with `tolerant`, rows that are no rows are passed over.
+fn open_tolerant(input: Input, path: &Path, options: &DataOptions, tolerant: bool) -> Result<Dataset, Failure> {
+    let known = options.data_format.map(Format::from).or_else(|| Format::of_path(path));
     let (input, format) = match known {
         Some(format) => (input, format),
         None => input.guess()?,
     };
-    Ok(Dataset::open(input, &ReadOptions { format, null: null.map(str::to_owned) })?)
+    let batch_rows = options.batch_rows.map_or(BATCH_ROWS, |rows| rows as usize);
+    let nulls = options.null.clone();
+    let read = ReadOptions { format, nulls, delimiter: options.delimiter, batch_rows, tolerant };
+    Ok(Dataset::open(input, &read)?)
 }
 
-/// Names and types of the columns of the results, and which values of the feed stand before the outputs.
-fn columns(feed: &Feed, executor: &Executor, keep_inputs: bool) -> (Vec<(String, QType)>, Vec<usize>) {
+/// What the results are made of.
+struct Made {
+    columns: Vec<Named>,
+    recipe: Recipe,
+}
+
+/// The columns of the results: those carried through, the inputs, the outputs. What has the name of one that comes later, or
+/// of a column carried through, is left out.
+fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnError) -> Result<Made, DataError> {
     let outputs = executor.outputs();
-    let hidden: HashSet<&str> = outputs.iter().map(|output| &*output.name).collect();
-    let kept: Vec<usize> =
-        (0..feed.fields().len()).filter(|at| keep_inputs && !hidden.contains(&*feed.fields()[*at].0)).collect();
-    let inputs = kept.iter().map(|at| feed.fields()[*at].clone());
-    let columns = inputs.chain(outputs.iter().map(|output| (output.name.to_string(), output.qtype.clone())));
-    (columns.collect(), kept)
+    let goes_on = on_error != OnError::Fail;
+    let mut hidden: HashSet<&str> = outputs.iter().map(|output| &*output.name).collect();
+    let (mut columns, mut origins, mut schema) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, kept) in feed.kept().iter().enumerate() {
+        if hidden.insert(&kept.name) {
+            schema.extend(feed.stored(feed.first_kept() + at).cloned());
+            origins.push(Origin::Data(feed.first_kept() + at));
+            columns.push(kept.clone());
+        }
+    }
+    for (at, (name, qtype)) in feed.fields().iter().enumerate() {
+        if keep_inputs && hidden.insert(name) {
+            match feed.from(at) {
+                Feeding::Column(column, _) => {
+                    schema.extend(feed.stored(*column).cloned());
+                    origins.push(Origin::Data(*column));
+                }
+                Feeding::Constant(value) => {
+                    let array = array_of(value).ok_or_else(|| DataError::no_data(qtype).in_column(name))?;
+                    schema.push(types::stored_field(name, qtype, false)?);
+                    origins.push(Origin::Constant(array));
+                }
+            }
+            columns.push(Named { name: name.clone(), form: Form::Values(qtype.clone()) });
+        }
+    }
+    for (at, output) in outputs.iter().enumerate() {
+        let qtype = output_type(output, goes_on);
+        schema.push(types::stored_field(&output.name, &qtype, false)?);
+        origins.push(Origin::Output(at));
+        columns.push(Named { name: output.name.to_string(), form: Form::Values(qtype) });
+    }
+    let recipe = Recipe { schema: types::schema(schema), origins, on_error, limit: None };
+    Ok(Made { columns, recipe })
 }
 
 /// Says on standard error that machine code could not be had, to a person or if asked to.

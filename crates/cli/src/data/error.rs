@@ -64,6 +64,16 @@ impl DataError {
         }))
     }
 
+    /// Bytes that are not of the form that they should be of.
+    pub(crate) fn unreadable(message: impl Into<String>) -> Self {
+        DataError::new(DataCode::Unreadable, message)
+    }
+
+    /// Data that the operating system cannot read on.
+    pub(crate) fn unread(cause: io::Error) -> Self {
+        DataError::io("cannot read", cause)
+    }
+
     /// A failure of the operating system, under a sentence that says what was tried.
     pub(crate) fn io(message: impl Into<String>, cause: io::Error) -> Self {
         let mut error = DataError::new(DataCode::Io, message);
@@ -85,6 +95,12 @@ impl DataError {
     /// Says on which line, counted from 1.
     pub(crate) fn on_line(mut self, line: u64) -> Self {
         self.0.line = Some(line);
+        self
+    }
+
+    /// Says in which row, counted from 1, where there are no lines.
+    pub(crate) fn in_row(mut self, row: u64) -> Self {
+        self.0.message = format!("in row {row}, {}", self.0.message);
         self
     }
 

@@ -2,9 +2,9 @@
 //! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `cembra` reads it.
 
 use super::error::{DataCode, DataError};
-use super::records::{RECORD_BYTES, RECORD_VALUES};
+use super::schema::{RECORD_BYTES, RECORD_VALUES};
 use cembra::JsonRow;
-use std::io::BufRead;
+use std::io::{BufRead, BufReader, Read};
 
 /// An object as text, and the line it starts on, counted from 1.
 #[derive(Debug)]
@@ -50,6 +50,13 @@ pub(crate) struct Objects<R> {
     line: u64,
     /// The bytes of the object at hand.
     bytes: Vec<u8>,
+}
+
+impl<R: Read> Objects<BufReader<R>> {
+    /// True if nothing of the next object was read yet.
+    pub(crate) fn would_wait(&self) -> bool {
+        self.input.buffer().iter().all(u8::is_ascii_whitespace)
+    }
 }
 
 impl<R: BufRead> Objects<R> {

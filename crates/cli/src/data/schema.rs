@@ -2,10 +2,15 @@
 //! column, so that CSV and JSON say the same things.
 
 use super::error::{DataCode, DataError};
-use super::records::RECORD_VALUES;
 pub(crate) use cembra_expr::print_type as spelled;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::near_names;
+
+/// The longest record in bytes. What is longer is a quote that is never closed, not a row.
+pub(crate) const RECORD_BYTES: usize = 64 << 20;
+
+/// The most fields of a record, or values of a row: each takes far more memory than the byte or two that it may be written in.
+pub(crate) const RECORD_VALUES: usize = 1 << 20;
 
 /// How many rows are looked at to find the types of undeclared leaves.
 const INFERENCE_ROWS: usize = 1_000;
@@ -62,13 +67,6 @@ pub(crate) struct Column {
     pub(crate) qtype: QType,
     /// True if the type was taken from the data.
     pub(crate) inferred: bool,
-}
-
-/// The columns of the rows, in the order wanted.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Schema {
-    /// One column for each leaf wanted.
-    pub(crate) columns: Vec<Column>,
 }
 
 /// A value's place among the columns, for messages: a whole leaf, or a field of a tuple.

@@ -47,10 +47,11 @@ fn shapes_are_no_data() {
 
 #[test]
 fn a_null_string_makes_room_for_empty_texts() {
-    assert_eq!(pass("text?", "r.csv", "x,z\nNA,\n,\nnone,\n", &["--null", "NA"]), "y\nNA\n\"\"\nnone\n");
+    // Empty fields are missing too; in quotes they are texts.
+    assert_eq!(pass("text?", "r.csv", "x,z\nNA,\n,\n\"\",\nnone,\n", &["--null", "NA"]), "y\nNA\nNA\n\"\"\nnone\n");
     assert_eq!(
-        pass("text?", "r.csv", "x,z\nNA,\n,\n", &["--null", "NA", "--format", "jsonl"]),
-        "{\"y\":null}\n{\"y\":\"\"}\n"
+        pass("text?", "r.csv", "x,z\nNA,\n-,\n\"\",\n", &["--null", "NA", "--null", "-", "--format", "jsonl"]),
+        "{\"y\":null}\n{\"y\":null}\n{\"y\":\"\"}\n"
     );
     // Results have it even if the data are JSON, which knows `null` by itself.
     assert_eq!(pass("f64?", "r.jsonl", "{\"x\": null}\n", &["--null", "NA"]), "y\nNA\n");
@@ -152,8 +153,9 @@ fn undeclared_inputs_take_their_types_from_the_data() {
     let shell = Shell::new()
         .file("r.csv", "n,b,t\n1,true,x\n2,,\n")
         .file("r.jsonl", "{\"n\": 7, \"f\": 7.0}\n{\"n\": 8, \"f\": 7e0}\n");
-    // A CSV's numbers are FLOAT64; whole numbers in JSON are integers.
-    assert_eq!(shell.stdout(&["eval", "-e", "n / 3", "r.csv", "--limit", "1"]), "result\n0.3333333333333333\n");
+    // Whole numbers are integers.
+    assert_eq!(shell.stdout(&["eval", "-e", "n // 3", "r.csv"]), "result\n0\n0\n");
+    assert_eq!(shell.stdout(&["eval", "-e", "n / 3.0f64", "r.csv", "--limit", "1"]), "result\n0.3333333333333333\n");
     assert_eq!(shell.stdout(&["eval", "-e", "n / 3", "r.jsonl", "--limit", "1"]), "result\n2.3333333\n");
     assert_eq!(
         shell.stdout(&["eval", "-e", "n // 2", "r.jsonl", "--format", "jsonl", "--limit", "1"]),

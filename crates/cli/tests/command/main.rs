@@ -8,4 +8,5 @@ mod formats;
 mod others;
 mod repl;
 mod shell;
+mod tables;
 mod usage;

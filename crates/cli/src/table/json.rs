@@ -5,28 +5,43 @@
 //! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is INT32, or INT64 if it
 //! does not fit, `7.0` and `7e0` are FLOAT64; it is optional if it is missing in one of those rows.
 
-use super::error::{DataCode, DataError};
-use super::objects::{Object, Objects};
-use super::schema::{Ahead, Column, Place, Schema, Wanted, absent_columns, quoted};
+use super::cells::Builder;
+use super::input::{Bytes, Text};
+use super::place::Places;
+use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
+use crate::data::error::{DataCode, DataError};
+use crate::data::objects::{Object, Objects};
+use crate::data::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
+use arrow_schema::SchemaRef;
 use cembra::{JsonKind, JsonText};
 use cembra_runtime::{Fields, Names, QType, Scalar};
 use cembra_value::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::io::BufRead;
+use std::io::BufReader;
+
+/// The read buffer in bytes.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// About how many bytes of objects are read at once at most.
+const MOST_BYTES: usize = 1 << 23;
 
 /// JSON of which nothing needs to have been read.
 pub(crate) struct JsonData {
-    objects: Objects<Box<dyn BufRead>>,
+    objects: Objects<BufReader<Bytes>>,
     /// Rows that were read to find keys and types, as text.
     ahead: VecDeque<Object>,
     looked_ahead: bool,
+    /// True if rows may wait for others.
+    file: bool,
+    batch_rows: usize,
+    tolerant: bool,
 }
 
-/// The rows of JSON in the columns of a schema.
-pub(crate) struct JsonRows {
+/// The rows of JSON in columns.
+struct JsonSource {
     data: JsonData,
-    schema: Schema,
-    line: u64,
+    columns: Vec<Column>,
+    schema: SchemaRef,
 }
 
 /// The literals seen in one place so far.
@@ -48,9 +63,15 @@ enum Kind {
 }
 
 impl JsonData {
-    /// Objects of `input`. Nothing is read yet.
-    pub(crate) fn open(input: Box<dyn BufRead>) -> Result<Self, DataError> {
-        Ok(JsonData { objects: Objects::new(input), ahead: VecDeque::new(), looked_ahead: false })
+    /// Objects of a text. Nothing is read yet.
+    ///
+    /// # Errors
+    /// None so far; what is no JSON is found when it is read.
+    pub(crate) fn open(text: Text, options: &ReadOptions) -> Result<Self, DataError> {
+        let objects = Objects::new(BufReader::with_capacity(BUFFER_BYTES, text.reader));
+        let ReadOptions { batch_rows, tolerant, .. } = *options;
+        let (file, batch_rows) = (text.file, batch_rows.max(1));
+        Ok(JsonData { objects, ahead: VecDeque::new(), looked_ahead: false, file, batch_rows, tolerant })
     }
 
     fn look_ahead(&mut self) -> Result<(), DataError> {
@@ -76,33 +97,50 @@ impl JsonData {
         Ok(all.filter(|key| seen.insert(*key)).map(str::to_owned).collect())
     }
 
-    /// Finds the types of the leaves wanted that have none.
-    pub(crate) fn bind(mut self, wanted: &[Wanted]) -> Result<JsonRows, DataError> {
-        let mut schema = Schema::default();
+    /// Finds the types of the leaves wanted that have none, and the columns that are carried through.
+    ///
+    /// # Errors
+    /// There is no such key, or the first rows are no rows.
+    pub(crate) fn bind(mut self, request: &Request) -> Result<Table, DataError> {
+        let names = match &request.keep {
+            Keep::None => Vec::new(),
+            Keep::These(names) => names.clone(),
+            Keep::All => self.keys()?,
+        };
+        let kept = names.into_iter().map(|name| Wanted { name, qtype: None });
+        let mut columns = Vec::new();
         let mut absent = Vec::new();
-        for leaf in wanted {
+        for (at, leaf) in request.leaves.iter().cloned().chain(kept).enumerate() {
             let inferred = leaf.qtype.is_none();
-            let qtype = match &leaf.qtype {
-                Some(qtype) if !qtype.is_data() => return Err(DataError::no_data(qtype).in_column(&leaf.name)),
-                Some(qtype) => qtype.clone(),
+            let qtype = match leaf.qtype {
+                Some(qtype) if !qtype.is_data() => return Err(DataError::no_data(&qtype).in_column(&leaf.name)),
+                Some(qtype) => qtype,
                 None => {
                     self.look_ahead()?;
                     match self.infer(&leaf.name)? {
+                        // A column that is only carried through may be missing where it likes.
+                        Some(qtype) if at >= request.leaves.len() => qtype.to_optional(),
                         Some(qtype) => qtype,
                         None => {
-                            absent.push(leaf.name.clone());
+                            absent.push(leaf.name);
                             continue;
                         }
                     }
                 }
             };
-            schema.columns.push(Column { name: leaf.name.clone(), qtype, inferred });
+            columns.push(Column { name: leaf.name, qtype, inferred });
         }
         if !absent.is_empty() {
             let keys = self.keys()?;
             return Err(absent_columns(&absent, keys.iter().map(String::as_str)));
         }
-        Ok(JsonRows { data: self, schema, line: 0 })
+        let fields = columns.iter().map(|column| types::stored_field(&column.name, &column.qtype, self.tolerant));
+        let schema = types::schema(fields.collect::<Result<Vec<_>, DataError>>()?);
+        let leaves = columns[..request.leaves.len()].to_vec();
+        let kept = columns[request.leaves.len()..].iter();
+        let kept = kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
+        let source = JsonSource { data: self, columns, schema: schema.clone() };
+        Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
     }
 
     /// The type of an undeclared leaf; `None` if there are rows, but none with such a key.
@@ -283,27 +321,21 @@ fn mismatch(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> DataError {
     place.mismatch(qtype, &quoted(&value.to_string()), better.as_ref())
 }
 
-impl JsonRows {
-    /// The columns of the rows.
-    pub(crate) fn schema(&self) -> &Schema {
-        &self.schema
+impl JsonSource {
+    /// The next object, and how many bytes it takes; none if there is none, or none yet though there are `rows` already.
+    fn read(&mut self, rows: usize) -> Result<Option<Object>, DataError> {
+        match self.data.ahead.pop_front() {
+            Some(object) => Ok(Some(object)),
+            // What is there is passed on before a pipe is waited for.
+            None if rows > 0 && !self.data.file && self.data.objects.would_wait() => Ok(None),
+            None => self.data.objects.read(),
+        }
     }
 
-    /// The line that the row read last starts on.
-    pub(crate) fn line(&self) -> u64 {
-        self.line
-    }
-
-    /// Reads the next row into `row`; false after the last.
-    pub(crate) fn read(&mut self, row: &mut Vec<Value>) -> Result<bool, DataError> {
+    /// The values of an object, into `row`.
+    fn values(&self, object: &Object, row: &mut Vec<Value>) -> Result<(), DataError> {
         row.clear();
-        let next = match self.data.ahead.pop_front() {
-            Some(object) => Some(object),
-            None => self.data.objects.read()?,
-        };
-        let Some(object) = next else { return Ok(false) };
-        self.line = object.line;
-        for column in &self.schema.columns {
+        for column in &self.columns {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
             let value = match (object.row.get(&column.name), &column.qtype) {
                 (Some(value), qtype) => value_of(qtype, value, place),
@@ -312,6 +344,46 @@ impl JsonRows {
             };
             row.push(value.map_err(|error| error.on_line(object.line))?);
         }
-        Ok(true)
+        Ok(())
+    }
+}
+
+impl Source for JsonSource {
+    fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
+        let tolerant = self.data.tolerant;
+        let stored = |qtype: &QType| if tolerant { types::all_optional(qtype) } else { qtype.clone() };
+        let builders = self.columns.iter().map(|column| Builder::new(&stored(&column.qtype), 0));
+        let mut builders: Vec<Builder> = builders.flatten().collect();
+        let (mut rows, mut bytes, mut row) = (0, 0, Vec::new());
+        let (mut places, mut failures, mut error) = (Places::default(), Vec::new(), None);
+        while rows < self.data.batch_rows && bytes < MOST_BYTES {
+            let object = match self.read(rows) {
+                Ok(Some(object)) => object,
+                Ok(None) => break,
+                Err(broken) => {
+                    error = Some(broken);
+                    break;
+                }
+            };
+            bytes += object.size();
+            match self.values(&object, &mut row) {
+                Ok(()) => builders.iter_mut().zip(&row).for_each(|(builder, value)| builder.push(value)),
+                Err(wrong) if self.data.tolerant => {
+                    failures.push((rows, wrong));
+                    builders.iter_mut().for_each(Builder::push_missing);
+                }
+                Err(wrong) => {
+                    error = Some(wrong);
+                    break;
+                }
+            }
+            places.set(rows, object.line);
+            rows += 1;
+        }
+        if rows == 0 && error.is_none() {
+            return Ok(None);
+        }
+        let columns = builders.iter_mut().map(|builder| builder.finish(rows)).collect();
+        Ok(Some(Box::new(Decoded::new(&self.schema, columns, rows, places, failures, error))))
     }
 }

@@ -1,0 +1,151 @@
+//! Reading JSON: declared and found types, absent keys, and what is said of values that do not fit.
+
+use super::*;
+
+#[test]
+fn declared_types_give_exact_values() {
+    let text = r#"{"f": 1.000000059604644775390626, "d": "-Infinity", "l": 9223372036854775807, "u": true,
+        "t": "NaN", "p": [1, [null]], "other": {"a": []}}"#;
+    let wanted = [
+        ("f", Some(QType::FLOAT32)),
+        ("d", Some(QType::FLOAT64)),
+        ("l", Some(QType::INT64)),
+        ("u", Some(QType::MASK)),
+        ("t", Some(QType::TEXT)),
+        ("p", Some(QType::tuple([QType::WEAK_FLOAT, QType::tuple([OPTIONAL_F64])]))),
+        ("absent", Some(OPTIONAL_F64)),
+    ];
+    let expected = vec![
+        Value::from(1.000_000_1_f32),
+        Value::from(f64::NEG_INFINITY),
+        Value::from(i64::MAX),
+        Value::Present(ScalarValue::Unit),
+        Value::from("NaN"),
+        Value::Tuple(
+            [Value::Scalar(ScalarValue::WeakFloat(1.0)), Value::Tuple([Value::from(None::<f64>)].into())].into(),
+        ),
+        Value::from(None::<f64>),
+    ];
+    assert_eq!(json(&format!("\u{feff}{text}\r\n"), &wanted), Ok(vec![expected.clone()]));
+    assert_eq!(json(&format!("[{text}]"), &wanted), Ok(vec![expected]));
+}
+
+#[test]
+fn undeclared_types_are_the_common_type_of_the_literals() {
+    let text = r#"
+        {"i": 1, "l": 1, "d": 1, "o": 1, "t": "a", "b": true, "n": null, "p": [1, "x"], "z": "NaN", "y": "NaN"}
+        {"i": 2147483647, "l": 2147483648, "d": 1e0, "t": "NaN", "b": false, "p": [0.5, null], "z": 1, "y": "x"}
+    "#;
+    assert_eq!(
+        inferred(Format::JsonLines, text, &["i", "l", "d", "o", "t", "b", "n", "p", "z"]),
+        Ok(["i32", "i64", "f64", "i32?", "text", "bool", "f64?", "(f64, text?)", "f64"].map(str::to_owned).to_vec())
+    );
+    assert_eq!(inferred(Format::JsonLines, text, &["y"]), Ok(vec!["text".to_owned()]));
+}
+
+#[test]
+fn literals_without_a_common_type_are_refused() {
+    assert_eq!(
+        json("{\"x\": 1}\n{\"x\": \"a\"}", &[("x", None)]),
+        Err("rows.json:2: column `x`: expected INT32, found `\"a\"`; its type was taken from the first rows, \
+             and no type holds both"
+            .to_owned())
+    );
+    assert_eq!(
+        json("{\"x\": 18446744073709551615}", &[("x", None)]),
+        Err("rows.json:1: column `x`: expected INT64, found `18446744073709551615`; its type was taken from the \
+             first rows: declare `input x: f64`"
+            .to_owned())
+    );
+    assert_eq!(
+        json("{\"x\": [1]}\n{\"x\": null}", &[("x", None)]),
+        Err("rows.json: column `x`: a tuple is missing in some rows; a tuple is always there; its fields may be \
+             missing: write `[null, null]`"
+            .to_owned())
+    );
+    assert_eq!(
+        json("{\"x\": {\"a,b\": 1}}", &[("x", None)]),
+        Err(
+            "rows.json:1: column `x`: `a,b` cannot be the name of a field: a name is not empty and has no comma in it \
+             and no white space around it"
+                .to_owned()
+        )
+    );
+}
+
+#[test]
+fn a_late_misfit_is_an_error_with_advice() {
+    let text = |last: &str| format!("{}{last}", "{\"x\": 1}\n".repeat(1_000));
+    let late = |found: &str, better: &str| {
+        Err(format!(
+            "rows.json:1001: column `x`: expected INT32, found {found}; its type was taken from the first rows: declare `input x: {better}`"
+        ))
+    };
+    assert_eq!(json(&text("{\"x\": 3000000000}"), &[("x", None)]), late("`3000000000`", "i64"));
+    assert_eq!(json(&text("{\"x\": 1.0}"), &[("x", None)]), late("`1.0`", "f64"));
+    assert_eq!(json(&text("{\"x\": null}"), &[("x", None)]), late("a missing value", "i32?"));
+}
+
+#[test]
+fn misfits_of_declared_types_are_named() {
+    let cases = [
+        ("{\"x\": 1.0}", QType::INT32, "column `x`: expected INT32, found `1.0`"),
+        ("{\"x\": \"1\"}", QType::FLOAT64, "column `x`: expected FLOAT64, found `\"1\"`"),
+        ("{\"x\": 1}", QType::TEXT, "column `x`: expected TEXT, found `1`"),
+        (
+            "{\"x\": false}",
+            QType::MASK,
+            "column `x`: expected OPTIONAL_UNIT, found `false`; a unit is written `true`, a missing one `null`",
+        ),
+        (
+            "{\"x\": null}",
+            QType::FLOAT32,
+            "column `x`: expected FLOAT32, found a missing value; declare `input x: f32?`",
+        ),
+        (
+            "{\"X\": 1}",
+            QType::FLOAT32,
+            "no column `x`; did you mean `X`?; if it may be missing, declare `input x: f32?`",
+        ),
+        (
+            "{\"x\": [1]}",
+            QType::tuple([QType::INT32, QType::INT32]),
+            "column `x`: expected tuple<INT32,INT32>, found `[1]`",
+        ),
+        (
+            "{\"x\": [1, null]}",
+            QType::tuple([QType::INT32, QType::INT32]),
+            "column `x.1`: expected INT32, found a missing value; declare `x.1` as `i32?` in the tuple type of `x`",
+        ),
+    ];
+    for (text, qtype, expected) in cases {
+        assert_eq!(json(&format!("\n{text}"), &[("x", Some(qtype))]), Err(format!("rows.json:2: {expected}")));
+    }
+}
+
+#[test]
+fn absent_keys_are_named() {
+    let text = "{\"b\": 1, \"length\": 2}\n{\"a\": 1, \"b\": 3}\n";
+    let dataset = open(Format::Json, None, text).expect("it is JSON");
+    assert_eq!(
+        rows(bind(dataset, &[("b", None)]).expect("it is there")),
+        Ok(vec![vec![Value::from(1)], vec![Value::from(3)]])
+    );
+    assert_eq!(
+        json(text, &[("lenght", None)]),
+        Err("rows.json: no column `lenght`; did you mean `length`?".to_owned())
+    );
+    assert_eq!(json("", &[("x", None)]), Ok(vec![]));
+}
+
+#[test]
+fn rows_before_broken_data_are_told() {
+    let text = "{\"x\": 1}\nbroken";
+    let wanted = [("x", Some(QType::INT32))];
+    let mut table = bind(open(Format::JsonLines, None, text).expect("open"), &wanted).expect("bound");
+    let decoded = table.source.next().expect("a row").expect("a row").decode();
+    assert_eq!(values(&decoded.batch, &[QType::INT32]), [[Value::from(1)]]);
+    assert_eq!(decoded.batch.places.at(0), 1);
+    let error = decoded.error.expect("the second line is no JSON");
+    assert_eq!((error.line(), error.message().as_str()), (Some(2), "expected an object, found `b`"));
+}

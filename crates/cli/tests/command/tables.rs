@@ -1,0 +1,229 @@
+//! `cembra eval` over tables: forms of files into each other, columns carried through, rows that fail, threads.
+
+use super::shell::{Shell, repository, snapshot};
+use std::fs;
+
+/// A table with something of everything.
+const TABLE: &str = "\
+id,code,x,flag,day,moment,name
+9007199254740993,007,1.5,true,2026-11-20,2026-11-20T10:15:00.5Z,\"a, \"\"b\"\"\"
+-1,008,-0.1,false,1969-12-31,1969-12-31T23:59:59Z,é
+3,009,,,,,
+4,010,1e300,true,0001-01-01,2000-01-01T00:00:00Z,\"two
+lines\"
+";
+
+#[test]
+fn a_table_goes_through_all_forms_and_comes_back() {
+    let shell = Shell::new().file("a.csv", TABLE);
+    let expected = TABLE.replace("id,code,x,flag,day,moment,name", "id,code,x,flag,day,moment,name,y");
+    let tail = ["\"a, \"\"b\"\"\"\n", "é\n", "3,009,,,,,\n", "lines\"\n"];
+    let doubled = ["3", "-0.2", "", "2e300"];
+    let expected = tail
+        .iter()
+        .zip(doubled)
+        .fold(expected, |text, (tail, y)| text.replace(tail, &format!("{},{y}\n", tail.trim_end_matches('\n'))));
+    let mut last = "a.csv".to_owned();
+    for (step, ending) in
+        ["parquet", "arrow", "jsonl", "parquet", "json", "arrow", "tsv", "csv"].into_iter().enumerate()
+    {
+        let next = format!("{step}.{ending}");
+        let args = ["eval", "-e", "input x: f64?; output y = x * 2", &last, "--keep-all", "-o", &next];
+        assert_eq!(shell.stdout(&args), "", "{next}");
+        last = next;
+    }
+    assert_eq!(shell.read(&last), expected);
+    // From CSV to CSV nothing is touched.
+    let args = ["eval", "-e", "input x: f64?; output y = x * 2", "a.csv", "--keep-all"];
+    assert_eq!(shell.stdout(&args), expected);
+}
+
+#[test]
+fn parquet_and_arrow_are_known_by_their_first_bytes_and_read_from_pipes() {
+    let shell = Shell::new().file("a.csv", TABLE);
+    for ending in ["parquet", "arrow"] {
+        let file = format!("a.{ending}");
+        let args = ["eval", "-e", "input id: i64; output z = id", "a.csv", "--keep", "x", "-o", &file];
+        assert_eq!(shell.stdout(&args), "");
+        fs::copy(shell.path(&file), shell.path("unnamed")).expect("copied");
+        let expected = "x,big\n1.5,9007199254740994\n-0.1,0\n,4\n1e300,5\n";
+        let model = "output big = z + 1i64";
+        assert_eq!(shell.stdout(&["eval", "-e", model, "unnamed", "--keep", "x"]), expected, "{ending}");
+        let mut command = shell.command(&["eval", "-e", model, "-", "--keep", "x"]);
+        command.stdin(fs::File::open(shell.path(&file)).expect("the file is there"));
+        let outcome = command.output().expect("the binary runs");
+        assert_eq!(String::from_utf8_lossy(&outcome.stdout), expected, "{ending}");
+    }
+    // Whole numbers of a float column may be integers, others may not.
+    let whole = shell.run(&["eval", "-e", "input z: i32?; z", "a.parquet"]);
+    assert!(
+        whole.stderr.contains("column `z`: in row 1, expected OPTIONAL_INT32, found `9007199254740993`"),
+        "{whole}"
+    );
+    let fraction = shell.run(&["eval", "-e", "input x: i64?; x", "a.parquet"]);
+    assert!(fraction.stderr.contains("column `x`: in row 1, expected OPTIONAL_INT64, found `1.5`"), "{fraction}");
+    let missing = shell.run(&["eval", "-e", "input x: f64; x", "a.arrow"]);
+    assert!(missing.stderr.contains("in row 3, expected FLOAT64, found a missing value"), "{missing}");
+    assert_eq!(missing.stdout, "result\n1.5\n-0.1\n");
+    let text = shell.run(&["eval", "-e", "input x: text; x", "a.arrow"]);
+    assert!(text.stderr.contains("column `x`: expected TEXT, found a column of Float64"), "{text}");
+    let absent = shell.run(&["eval", "-e", "zz", "a.parquet"]);
+    assert!(
+        absent.stderr.contains("no column `zz`; did you mean") || absent.stderr.contains("no column `zz`"),
+        "{absent}"
+    );
+}
+
+#[test]
+fn tuples_are_structs_and_come_back() {
+    let shell = Shell::new().file("a.csv", "p.x,p.y,q.0,q.1\n1,a,true,2026-11-20\n2,,false,\n");
+    let model = "input p: {x: i32, y: text?}; input q: (bool, date?); output \"p\" = p; output \"q\" = q";
+    for file in ["a.parquet", "a.arrow"] {
+        assert_eq!(shell.stdout(&["eval", "-e", model, "a.csv", "-o", file]), "");
+        assert_eq!(shell.stdout(&["eval", "-e", model, file]), shell.read("a.csv"), "{file}");
+        assert_eq!(
+            shell.stdout(&["eval", "-e", "input p: {y: text?, x: i64?}; p.x + 1i64", file]),
+            "result\n2\n3\n",
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn columns_carried_through_stand_first_and_give_way_to_outputs() {
+    let shell = Shell::new().file("rows.csv", "id;x;name\n007;1;a\n008;2.50;\"b;c\"\n");
+    let run = |more: &[&str]| {
+        let args: Vec<&str> =
+            ["eval", "-e", "input x: f64; output y = x * 2", "rows.csv"].iter().chain(more).copied().collect();
+        shell.stdout(&args)
+    };
+    assert_eq!(run(&["--keep", "name,id"]), "name,id,y\na,007,2\nb;c,008,5\n");
+    assert_eq!(run(&["--keep-all"]), "id,x,name,y\n007,1,a,2\n008,2.50,b;c,5\n");
+    assert_eq!(run(&["--keep", "x", "--keep-inputs"]), "x,y\n1,2\n2.50,5\n");
+    assert_eq!(run(&["--keep", "id", "--keep-inputs"]), "id,x,y\n007,1,2\n008,2.5,5\n");
+    assert_eq!(run(&["--keep", "id", "--format", "jsonl"]), "{\"id\":\"007\",\"y\":2.0}\n{\"id\":\"008\",\"y\":5.0}\n");
+    let outputs = ["eval", "-e", "input x: f64; output id = x; output z = x", "rows.csv", "--keep-all"];
+    assert_eq!(shell.stdout(&outputs), "x,name,id,z\n1,a,1,1\n2.50,b;c,2.5,2.5\n");
+    let absent = shell.run(&["eval", "-e", "input x: f64; x", "rows.csv", "--keep", "nam"]);
+    assert!(absent.stderr.contains("no column `nam`") && absent.stderr.contains("did you mean `name`?"), "{absent}");
+    assert_eq!(shell.run(&["eval", "-e", "x", "rows.csv", "--keep", "id,id"]).status, Some(2));
+}
+
+#[test]
+fn rows_that_fail_end_the_run_or_are_missing_or_are_left_out() {
+    let rows = "id,x\na,4\nb,0\nc,zero\nd\ne,2\n\nf,0\n";
+    let shell = Shell::new().file("rows.csv", rows).file("model.cem", "input x: i32; output y = 8 // x");
+    let run = |more: &[&str]| {
+        let args: Vec<&str> = ["eval", "model.cem", "rows.csv"].iter().chain(more).copied().collect();
+        shell.run(&args)
+    };
+    let fails = run(&["--keep", "id"]);
+    assert_eq!((fails.status, fails.stdout.as_str()), (Some(1), "id,y\na,2\n"));
+    for threads in ["1", "3"] {
+        let missing = run(&["--keep", "id", "--on-error", "missing", "--errors", "errors.csv", "--threads", threads]);
+        assert_eq!(
+            (missing.status, missing.stdout.as_str()),
+            (Some(0), "id,y\na,2\nb,\nc,\nd,\ne,4\nf,\n"),
+            "{missing}"
+        );
+        let note = "note: 4 of 6 rows failed; the first is rows.csv:3: math.floordiv: division by zero\n";
+        assert!(missing.stderr.starts_with("note: 4 of 6 rows failed; the first is rows.csv:3: "), "{missing} {note}");
+        let errors = shell.read("errors.csv");
+        let lines: Vec<&str> = errors.lines().collect();
+        assert_eq!(lines.len(), 5, "{errors}");
+        assert_eq!(lines[0], "file,line,row,column,code,message");
+        assert!(
+            lines[1].starts_with("rows.csv,3,2,,div_by_zero,") && lines[1].contains("division by zero"),
+            "{errors}"
+        );
+        assert_eq!(lines[2], "rows.csv,4,3,x,column-type,\"expected INT32, found `zero`\"");
+        assert_eq!(lines[3], "rows.csv,5,4,,unreadable,\"expected 2 fields, one for each column, found 1\"");
+        assert!(lines[4].starts_with("rows.csv,8,6,,div_by_zero,"), "{errors}");
+        let skipped = run(&["--keep", "id", "--on-error", "skip", "--threads", threads]);
+        assert_eq!(skipped.stdout, "id,y\na,2\ne,4\n", "{skipped}");
+    }
+    // A file is whole or not there, and with it the file of errors.
+    fs::remove_file(shell.path("errors.csv")).expect("it was there");
+    let last = Shell::new().file("rows.csv", "x\n1\n2\n0\n").file("model.cem", "input x: i32; output y = 8 // x");
+    for ending in ["csv", "jsonl", "parquet", "arrow"] {
+        let file = format!("out.{ending}");
+        let args = ["eval", "model.cem", "rows.csv", "-o", &file, "--errors", "errors.csv"];
+        assert_eq!(last.run(&args).status, Some(1));
+        assert_eq!(fs::read_dir(last.path(".")).expect("the folder").count(), 2, "{ending}");
+    }
+}
+
+#[test]
+fn a_row_that_fails_is_told_whatever_the_form_of_the_data() {
+    let shell = Shell::new().file("rows.csv", "id,x\n1,4\n2,0\n");
+    let model = "input x: i32; output y = 8 // x";
+    let parquet = ["eval", "-e", "input x: i32; output \"x\" = x", "rows.csv", "-o", "rows.parquet"];
+    assert_eq!(shell.stdout(&parquet), "");
+    snapshot!("fault_in_parquet", shell.run(&["eval", "-e", model, "rows.parquet"]));
+    let broken = Shell::new().file("rows.parquet", "x\n1\n").file("rows.arrow", "x\n1\n");
+    snapshot!("no_parquet", broken.run(&["eval", "-e", "x", "rows.parquet"]));
+    let arrow = broken.run(&["eval", "-e", "x", "rows.arrow"]);
+    assert!(arrow.status == Some(1) && arrow.stderr.starts_with("error[unreadable]: not Arrow: "), "{arrow}");
+}
+
+#[test]
+fn threads_and_batches_change_no_result() {
+    let rows: String = (0..30_000).map(|row| format!("{row},{},\"t{row}\n\"\n", f64::from(row) / 7.0)).collect();
+    let shell = Shell::new().file("rows.csv", format!("id,x,t\n{rows}"));
+    let run = |more: &[&str]| {
+        let args: Vec<&str> = ["eval", "-e", "output y = x * 2; output i = id + 1i64", "rows.csv", "--keep", "t"]
+            .iter()
+            .chain(more)
+            .copied()
+            .collect();
+        shell.stdout(&args)
+    };
+    let expected = run(&["--threads", "1"]);
+    assert_eq!(expected.lines().count(), 60_001);
+    assert!(expected.ends_with("\"t29999\n\",8571.142857142857,30000\n"), "{}", &expected[expected.len() - 60..]);
+    for threads in ["2", "5"] {
+        for batch_rows in ["1", "4096", "1000000"] {
+            assert!(run(&["--threads", threads, "--batch-rows", batch_rows]) == expected, "{threads} {batch_rows}");
+        }
+    }
+    assert_eq!(run(&["--limit", "7"]).lines().count(), 15);
+    assert!(expected.starts_with(&run(&["--limit", "20000", "--batch-rows", "1"])));
+    assert_eq!(run(&["--limit", "0"]), "t,y,i\n");
+    // With a limit, what comes behind it does not matter.
+    let broken = Shell::new().file("rows.csv", "x,y\n1,2\n3\n");
+    assert_eq!(broken.stdout(&["eval", "-e", "input x: i32; x", "rows.csv", "--limit", "1"]), "result\n1\n");
+}
+
+#[test]
+fn the_chapter_of_tables_is_what_happens() {
+    let page = fs::read_to_string(repository("docs/tables.md")).expect("the page is there");
+    let commands: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("    cembra ")).collect();
+    let shell = Shell::new();
+    let mut said = Vec::new();
+    for command in commands {
+        // The commands quote nothing but whole arguments, and only models.
+        let (front, back) = command.split_once(" '").map_or((command, None), |(front, back)| (front, Some(back)));
+        let mut args: Vec<String> = front.split(' ').map(str::to_owned).collect();
+        if let Some((model, rest)) = back.and_then(|back| back.split_once("' ")) {
+            args.push(model.to_owned());
+            args.extend(rest.split(' ').map(str::to_owned));
+        }
+        let examples = |arg: &String| match arg.strip_prefix("docs/") {
+            Some(path) => repository("docs").join(path).to_string_lossy().into_owned(),
+            None => arg.clone(),
+        };
+        let args: Vec<String> = args.iter().map(examples).collect();
+        said.push(shell.run(&args.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    assert_eq!(said.len(), 2);
+    assert_eq!((said[0].status, said[0].stdout.as_str()), (Some(0), ""));
+    assert!(said[0].stderr.starts_with("note: 1 of 4 rows failed; the first is "), "{}", said[0]);
+    assert!(said[0].stderr.contains("orders.csv:4: ") && said[0].stderr.contains("an order of nothing"), "{}", said[0]);
+    assert_eq!(
+        said[1].stdout,
+        "id,customer,total,days,each,large\n\
+         9007199254740993,01234,59.699999999999996,3,19.9,\n\
+         9007199254740994,00007,225,,225,present\n\
+         9007199254740996,00815; Köln,8.91,6,0.7425,\n"
+    );
+}
