@@ -159,7 +159,8 @@ impl Feed {
         if !problems.is_empty() {
             return Err(Failure::Model { source: text.clone(), problems, notes: Vec::new() });
         }
-        let request = Request { leaves: wanted, keep, verbatim };
+        let kept_types = types.iter().map(|(name, qtype)| ((*name).to_owned(), QType::clone(qtype))).collect();
+        let request = Request { leaves: wanted, keep, kept_types, verbatim };
         let table = data.map(|data| data.bind(&request)).transpose().map_err(|error| match error.code() {
             DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),
             _ => error,

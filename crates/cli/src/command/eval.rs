@@ -1,6 +1,6 @@
 //! `cembra eval`: runs a model over rows of data, or over one row from the command line.
 
-use super::options_with_types;
+use super::options_with_types_of;
 use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs};
 use crate::data::error::DataError;
 use crate::data::output::Output;
@@ -185,7 +185,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let start = Instant::now();
     let (text, data) = args.model.load_with(args.data.clone(), NAME)?;
     let model = text.parse()?;
-    let options = options_with_types(&text, &model, &args.model, NAME)?;
+    let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
     for (index, name) in args.only.iter().enumerate() {
         if args.only[..index].contains(name) {
             return Err(usage(NAME, format!("`--only` names `{name}` twice")));

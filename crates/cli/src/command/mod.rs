@@ -15,6 +15,7 @@ use crate::data::error::DataError;
 use crate::failure::Failure;
 use crate::inputs::check_name;
 use crate::source::ModelText;
+use crate::table::Keep;
 use cembra::{Code, Diagnostic, Model, Options};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -49,8 +50,27 @@ fn options_with_types(
     args: &ModelArgs,
     command: &'static str,
 ) -> Result<Options, Failure> {
+    options_with_types_of(text, model, args, &Keep::None, command)
+}
+
+/// The same; also types of columns that are carried through may be given.
+fn options_with_types_of(
+    text: &ModelText,
+    model: &Model,
+    args: &ModelArgs,
+    keep: &Keep,
+    command: &'static str,
+) -> Result<Options, Failure> {
     let mut options = Options::default().limits(text.limits());
+    let carried = |name: &str| match keep {
+        Keep::None => false,
+        Keep::These(names) => names.iter().any(|kept| kept == name),
+        Keep::All => true,
+    };
     for (name, qtype) in args.types() {
+        if carried(name) && !model.program().inputs.iter().any(|input| *input.name == *name) {
+            continue;
+        }
         check_name(model, name, "--types", command)?;
         let declared = model.program().inputs.iter().find(|input| *input.name == *name);
         if let Some((input, declared)) = declared.and_then(|input| Some((input, input.qtype.as_ref()?)))

@@ -107,7 +107,7 @@ impl JsonData {
             Keep::These(names) => names.clone(),
             Keep::All => self.keys()?,
         };
-        let kept = names.into_iter().map(|name| Wanted { name, qtype: None });
+        let kept = names.into_iter().map(|name| Wanted { qtype: request.kept_types.get(&name).cloned(), name });
         let mut columns = Vec::new();
         let mut absent = Vec::new();
         for (at, leaf) in request.leaves.iter().cloned().chain(kept).enumerate() {

@@ -27,6 +27,7 @@ use arrow_schema::{DataType, SchemaRef};
 use cembra_runtime::QType;
 use input::Input;
 use place::Places;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// How many rows are computed at once, if nobody says otherwise.
@@ -106,6 +107,8 @@ pub(crate) struct Request {
     pub(crate) leaves: Vec<Wanted>,
     /// The columns that are carried through.
     pub(crate) keep: Keep,
+    /// Types of some of them, in data that have none of their own.
+    pub(crate) kept_types: BTreeMap<String, QType>,
     /// True if a CSV's fields are carried through as they are written, not as values of a type found for them.
     pub(crate) verbatim: bool,
 }

@@ -107,6 +107,31 @@ fn columns_carried_through_stand_first_and_give_way_to_outputs() {
     let absent = shell.run(&["eval", "-e", "input x: f64; x", "rows.csv", "--keep", "nam"]);
     assert!(absent.stderr.contains("no column `nam`") && absent.stderr.contains("did you mean `name`?"), "{absent}");
     assert_eq!(shell.run(&["eval", "-e", "x", "rows.csv", "--keep", "id,id"]).status, Some(2));
+    // In other forms they have types: those of the first rows, or of the command line.
+    let late = Shell::new().file("rows.csv", format!("x,n\n{}2,b\n", "1,7\n".repeat(1_000)));
+    let typed = |more: &[&str]| {
+        let args: Vec<&str> =
+            ["eval", "-e", "input x: i32; x", "rows.csv", "--format", "jsonl", "--keep", "n"].to_vec();
+        late.run(&args.iter().chain(more).copied().collect::<Vec<_>>())
+    };
+    let misfit = typed(&[]);
+    let said = "column `n`: expected OPTIONAL_INT64, found `b`\n--> rows.csv:1002\n";
+    assert!(misfit.stderr.contains(said) && misfit.stderr.contains("`--types n=text?`"), "{misfit}");
+    let text = typed(&["--types", "n=text"]);
+    assert!(text.status == Some(0) && text.stdout.ends_with("{\"n\":\"b\",\"result\":2}\n"), "{text}");
+    assert_eq!(late.run(&["eval", "-e", "input x: i32; x", "rows.csv", "--types", "n=text"]).status, Some(2));
+}
+
+#[test]
+fn masks_are_truth_values_in_files() {
+    let shell = Shell::new().file("rows.csv", "x\n1\n-1\n\n".replace("\n\n", "\n\"\"\n"));
+    for file in ["m.parquet", "m.arrow"] {
+        let made = ["eval", "-e", "input x: i32?; output m = x > 0; output b = (x ?? 0) == 1", "rows.csv", "-o", file];
+        assert_eq!(shell.stdout(&made), "");
+        let back = ["eval", "-e", "input m: unit?; output y = if m then 1 else 2; output \"m\" = m", file];
+        assert_eq!(shell.stdout(&back), "y,m\n1,present\n2,\n2,\n", "{file}");
+        assert_eq!(shell.stdout(&["eval", "-e", "m", file]), "result\ntrue\n\"\"\n\"\"\n", "{file}");
+    }
 }
 
 #[test]

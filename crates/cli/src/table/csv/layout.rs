@@ -4,7 +4,7 @@
 use super::rows::Record;
 use crate::data::error::{DataCode, DataError};
 use crate::data::scalar;
-use crate::data::schema::{Place, quoted};
+use crate::data::schema::{Place, quoted, spelled};
 use crate::table::cells;
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
@@ -23,6 +23,8 @@ pub(crate) struct Target {
     pub(crate) optional: bool,
     /// True if fields are taken as they are written.
     pub(crate) verbatim: bool,
+    /// True if they are only carried through.
+    pub(crate) kept: bool,
     /// True if no number stands for missing.
     pub(crate) plain: bool,
     /// The leaf, or the column carried through.
@@ -158,8 +160,17 @@ impl Layout {
         let expected = QType::of(target.scalar, target.optional);
         let wider =
             if target.scalar == Scalar::Int64 && scalar::is_number(text) { Scalar::Float64 } else { Scalar::Text };
-        let better = place.inferred.then_some(QType::Optional(wider));
-        let mut error = place.mismatch(&expected, &quoted(text), better.as_ref());
+        let better = QType::Optional(wider);
+        let mut error = if target.kept {
+            let error = Place { inferred: false, ..place }.mismatch(&expected, &quoted(text), None);
+            error.hint(format!(
+                "a column that is carried through has the type of `--types {}={}`",
+                target.path,
+                spelled(&better)
+            ))
+        } else {
+            place.mismatch(&expected, &quoted(text), place.inferred.then_some(&better))
+        };
         if let Some(spelling) = scalar::spelling(target.scalar, text) {
             error = error.hint(spelling);
         }

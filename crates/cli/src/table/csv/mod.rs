@@ -135,13 +135,18 @@ impl CsvData {
             Keep::All => self.header.iter().filter(|name| !name.is_empty()).collect(),
         };
         for name in names {
-            let qtype = match self.index(name) {
-                Some(index) if !request.verbatim => found.get(&index).map_or(Ok(Scalar::Float64), Clone::clone),
-                _ => Ok(Scalar::Text),
+            let given = request.kept_types.get(name).filter(|_| !request.verbatim);
+            let qtype = match (given, self.index(name)) {
+                (Some(given), _) => given.clone(),
+                (None, Some(index)) if !request.verbatim => {
+                    let found = found.get(&index).map_or(Ok(Scalar::Float64), Clone::clone);
+                    QType::Optional(found.map_err(|error| error.to_error(name))?)
+                }
+                _ => QType::Optional(Scalar::Text),
             };
-            let qtype = QType::Optional(qtype.map_err(|error| error.to_error(name))?);
             let verbatim = request.verbatim;
-            let place = Target { leaf: name.clone(), path: name.clone(), verbatim, inferred: true, ..self.target() };
+            let (leaf, path) = (name.clone(), name.clone());
+            let place = Target { leaf, path, verbatim, kept: true, inferred: given.is_none(), ..self.target() };
             cells.push(self.cell(&place, &qtype, &mut targets, &mut absent)?);
             schema.push(self.field(name, &qtype)?);
             let form = if verbatim { Form::Verbatim } else { Form::Values(qtype) };
@@ -163,6 +168,7 @@ impl CsvData {
             scalar: Scalar::Text,
             optional: true,
             verbatim: false,
+            kept: false,
             plain: self.dialect.plain(),
             leaf: String::new(),
             path: String::new(),
