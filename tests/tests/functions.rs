@@ -2,9 +2,9 @@
 //! by native code, in lanes, recorded and played on bits, which takes no fused instruction. All must give the same bits.
 
 use cembra::{Backend, Model, ModelExecutor, Options, Tier};
-use cembra_native::lanes::{self, Lanes, RowFunction};
+use cembra_native::lanes::{self, LaneLoop, Lanes};
 use cembra_runtime::{Context, MachineType, RuntimeFn};
-use cembra_tape::{Outcome, Output, Tape};
+use cembra_tape::{Outcome, Output, Port, Tape, TapeLoop};
 
 /// A NaN is as good as another.
 trait Float: Copy {
@@ -165,7 +165,7 @@ const BATCH: usize = 2_503;
 struct Recorded {
     tape: Tape,
     arguments: usize,
-    in_lanes: Vec<(Lanes, RowFunction)>,
+    in_lanes: Vec<(Lanes, LaneLoop)>,
 }
 
 impl Recorded {
@@ -175,20 +175,22 @@ impl Recorded {
         let result = tape.function(function, &args);
         tape.output(Output::Number(result));
         tape.finish();
-        let compile = |lanes| lanes::compile(&tape, lanes, &cembra_value::Budget::default()).expect("compiles");
+        let ports = vec![Port::Rows; args.len()];
+        let compile = |lanes| lanes::compile_in(lanes, &tape, &ports, &cembra_value::Budget::default()).expect("compiles");
         let in_lanes = Lanes::ALL.map(|lanes| (lanes, compile(lanes))).into();
         Recorded { arguments: args.len(), in_lanes, tape }
     }
 
     /// The values at the points, for each number of lanes.
     fn in_lanes<F: Float>(&self, x: &[F], y: &[F]) -> Vec<(Lanes, Vec<F>)> {
-        let arguments = [x.as_ptr().cast(), y.as_ptr().cast()];
-        let run = |(lanes, function): &(Lanes, RowFunction)| {
+        let arguments = [x.as_ptr().cast_mut().cast(), y.as_ptr().cast_mut().cast()];
+        let run = |(lanes, function): &(Lanes, LaneLoop)| {
             let mut values = vec![F::of(0.0); x.len()];
-            let output = [values.as_mut_ptr().cast()];
-            // SAFETY: ROWS: the tape is of numbers of this type, and there are as many of each as points.
-            let done = unsafe { function.run(&arguments[..self.arguments], &output, x.len(), &mut Context::new()) };
-            done.expect("functions do not fail");
+            let output = values.as_mut_ptr().cast();
+            let ports: Vec<*mut u8> = arguments[..self.arguments].iter().copied().chain([output]).collect();
+            // SAFETY: PORTS: the tape is of numbers of this type, and there are as many of each as points.
+            let fails = unsafe { function.play(&ports, x.len(), &mut Context::new()) };
+            assert!(!fails, "functions do not fail");
             (*lanes, values)
         };
         self.in_lanes.iter().map(run).collect()

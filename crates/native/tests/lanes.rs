@@ -1,14 +1,14 @@
 //! Every rule of the registry in lanes: as code that takes one row at a time, two and four, against the evaluator of tapes on
 //! bits, on special and random values, bare and lifted to optionals. And every instruction by itself, on every type that it is
-//! for: rules do not use all of them.
+//! for: rules do not use all of them. And ports: bits at any address, shared elements, memory around outputs, any rest of rows.
 
 #[path = "../../ops/tests/specials/mod.rs"]
 mod specials;
 
-use cembra_native::lanes::{self, Failed, Lanes};
+use cembra_native::lanes::{self, Lanes};
 use cembra_ops::{Lower, OperandType, Registry, record};
 use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, Scalar};
-use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Output, Presence, Shift, Tape, Un, Val};
+use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Output, Port, Presence, Shift, Tape, TapeLoop, Un, Val};
 use cembra_value::{Budget, Limits};
 use specials::specials;
 
@@ -30,16 +30,72 @@ const fn size(ty: MachineType) -> usize {
     }
 }
 
-impl Column {
-    /// The column as an array of its type.
-    fn bytes(&self) -> Vec<u8> {
-        self.bits.iter().flat_map(|bits| bits.to_le_bytes()[..size(self.ty)].to_vec()).collect()
+/// The elements of rows as a port has them: numbers, or bits in whole words.
+fn array(ty: MachineType, rows: &[u64]) -> Vec<u8> {
+    match ty {
+        MachineType::Flag => {
+            let word = |bits: &[u64]| bits.iter().rev().fold(0, |word, bit| word << 1 | *bit);
+            rows.chunks(64).flat_map(|bits| word(bits).to_le_bytes()).collect()
+        }
+        _ => rows.iter().flat_map(|bits| bits.to_le_bytes()[..size(ty)].to_vec()).collect(),
     }
+}
 
-    fn of_bytes(ty: MachineType, bytes: &[u8]) -> Column {
-        let bits = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-        Column { ty, bits: bytes.chunks(size(ty)).map(bits).collect() }
+/// What a port has of a row.
+fn element(ty: MachineType, array: &[u8], row: usize) -> u64 {
+    match ty {
+        MachineType::Flag => u64::from(array[row / 8] >> (row % 8) & 1),
+        _ => array[row * size(ty)..][..size(ty)].iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)),
     }
+}
+
+/// Bytes around arrays that nobody may write, or may ask for.
+const MARGIN: usize = 16;
+const CANARY: u8 = 0xAA;
+
+/// Plays on these rows of the inputs, which begin at odd addresses; none if a row fails. Inputs that have one element are shared
+/// by all rows.
+fn play(
+    function: &dyn TapeLoop,
+    inputs: &[(MachineType, Vec<u64>, Port)],
+    outputs: &[MachineType],
+    rows: usize,
+) -> Option<Vec<Vec<u8>>> {
+    let mut from: Vec<Vec<u8>> = Vec::new();
+    for (ty, bits, port) in inputs {
+        let mut array = match port {
+            Port::Rows => array(*ty, bits),
+            Port::Shared => bits[0].to_le_bytes().to_vec(),
+        };
+        // Bits of inputs end with the byte of the last row; behind them others' may follow.
+        if (*ty, *port) == (MachineType::Flag, Port::Rows) {
+            array.truncate(rows.div_ceil(8));
+            if rows % 8 > 0
+                && let Some(last) = array.last_mut()
+            {
+                *last |= 0xFF << (rows % 8);
+            }
+        }
+        array.insert(0, CANARY);
+        array.shrink_to_fit();
+        from.push(array);
+    }
+    let bytes = |ty: MachineType| if ty == MachineType::Flag { 8 * rows.div_ceil(64) } else { size(ty) * rows };
+    let mut to: Vec<Vec<u8>> = outputs.iter().map(|ty| vec![CANARY; 2 * MARGIN + bytes(*ty)]).collect();
+    let ports = from.iter_mut().map(|array| array[1..].as_mut_ptr());
+    let ports: Vec<*mut u8> = ports.chain(to.iter_mut().map(|array| array[MARGIN..].as_mut_ptr())).collect();
+    // SAFETY: PORTS: the arrays have these types, with as many elements as there are rows.
+    let fails = unsafe { function.play(&ports, rows, &mut Context::new()) };
+    for (array, ty) in to.iter_mut().zip(outputs) {
+        let around = array[..MARGIN].iter().chain(&array[MARGIN + bytes(*ty)..]);
+        assert!(around.copied().all(|byte| byte == CANARY), "memory around an output is written");
+        array.drain(..MARGIN);
+        array.truncate(bytes(*ty));
+        if *ty == MachineType::Flag && !fails {
+            assert!((rows..8 * array.len()).all(|row| element(*ty, array, row) == 0), "bits behind the last row");
+        }
+    }
+    (!fails).then_some(to)
 }
 
 /// A number's bits, but one NaN for all of them.
@@ -57,7 +113,8 @@ struct Result {
     within: Option<Mask>,
 }
 
-/// Runs a tape on the rows with each number of lanes and compares with the evaluator, fault by fault.
+/// Runs a tape on the rows with each number of lanes and compares with the evaluator: on those that succeed together, and on
+/// parts of all rows whether one fails.
 fn check(name: &str, tape: &Tape, inputs: &[Column], results: &[Result]) {
     let outcomes: Vec<Outcome> = (0..ROWS)
         .map(|row| {
@@ -66,7 +123,6 @@ fn check(name: &str, tape: &Tape, inputs: &[Column], results: &[Result]) {
             unsafe { tape.run_on_bits(&bits) }
         })
         .collect();
-    let arrays: Vec<Vec<u8>> = inputs.iter().map(Column::bytes).collect();
     let outputs: Vec<Output> = results.iter().map(|result| result.output).collect();
     let types = outputs.iter().map(|output| match output {
         Output::Number(val) => tape.ty(*val),
@@ -76,54 +132,38 @@ fn check(name: &str, tape: &Tape, inputs: &[Column], results: &[Result]) {
     let mut finished = tape.clone();
     outputs.iter().for_each(|output| finished.output(*output));
     finished.finish();
+    let succeeds = |row: &usize| matches!(outcomes[*row], Outcome::Done(_));
+    let good: Vec<usize> = (0..ROWS).filter(succeeds).collect();
+    let parts = (0..ROWS).step_by(13).map(|start| (start..ROWS.min(start + 13)).collect::<Vec<usize>>());
+    let parts: Vec<Vec<usize>> = std::iter::once(good).chain(parts).collect();
     for lanes in Lanes::ALL {
         let budget = Budget::new(Limits::default());
-        let function = lanes::compile(&finished, lanes, &budget).expect("a machine with lanes");
-        let mut written: Vec<Vec<u8>> = types.iter().map(|ty| vec![0xAA; ROWS * size(*ty)]).collect();
-        let mut context = Context::new();
-        let mut start = 0;
-        while start < ROWS {
-            let from: Vec<*const u8> =
-                arrays.iter().zip(inputs).map(|(array, column)| array[start * size(column.ty)..].as_ptr()).collect();
-            let to: Vec<*mut u8> =
-                written.iter_mut().zip(&types).map(|(array, ty)| array[start * size(*ty)..].as_mut_ptr()).collect();
-            // SAFETY: ROWS: the arrays have these types and `ROWS` elements from the start on.
-            let done = unsafe { function.run(&from, &to, ROWS - start, &mut context) };
-            let stopped = (start..ROWS).find(|row| matches!(outcomes[*row], Outcome::Stopped(..)));
-            let failed = stopped.map(|row| Failed { row: row - start });
-            assert_eq!(done.err(), failed, "{name} in {lanes:?}, from row {start}\n{tape}");
-            let Some(row) = stopped else { break };
-            let Outcome::Stopped(fault, site) = &outcomes[row] else { unreachable!() };
-            let record = context.record();
-            assert_eq!(
-                (record.site, record.kind, record.operands),
-                (*site, fault.kind as u32, fault.operands),
-                "{name} in {lanes:?}"
-            );
-            for (array, ty) in written.iter().zip(&types) {
-                let after = &array[row * size(*ty)..];
-                assert!(after.iter().all(|byte| *byte == 0xAA), "{name} in {lanes:?} writes rows that fail");
-            }
-            start = row + 1;
-        }
-        for ((result, ty), array) in results.iter().zip(&types).zip(&written) {
-            let found = Column::of_bytes(*ty, array);
-            for (row, outcome) in outcomes.iter().enumerate() {
-                let Outcome::Done(values) = outcome else { continue };
-                if result.within.is_some_and(|mask| values[mask.index()] == 0) {
-                    continue;
+        let ports = vec![Port::Rows; inputs.len()];
+        let function = lanes::compile_in(lanes, &finished, &ports, &budget).expect("a machine with lanes");
+        for rows in &parts {
+            let of_rows = |column: &Column| rows.iter().map(|row| column.bits[*row]).collect();
+            let columns: Vec<_> = inputs.iter().map(|column| (column.ty, of_rows(column), Port::Rows)).collect();
+            let played = play(&function, &columns, &types, rows.len());
+            assert_eq!(played.is_some(), rows.iter().all(succeeds), "{name} in {lanes:?}, rows {rows:?}\n{tape}");
+            let Some(arrays) = played else { continue };
+            for ((result, ty), array) in results.iter().zip(&types).zip(&arrays) {
+                for (number, row) in rows.iter().enumerate() {
+                    let Outcome::Done(values) = &outcomes[*row] else { continue };
+                    if result.within.is_some_and(|mask| values[mask.index()] == 0) {
+                        continue;
+                    }
+                    let at = match result.output {
+                        Output::Number(val) => val.index(),
+                        Output::Mask(mask) => mask.index(),
+                    };
+                    let args: Vec<String> = inputs.iter().map(|column| format!("{:#x}", column.bits[*row])).collect();
+                    assert_eq!(
+                        canonical(*ty, element(*ty, array, number)),
+                        canonical(*ty, values[at]),
+                        "{name} in {lanes:?}, row {row}: {}\n{tape}",
+                        args.join(" ")
+                    );
                 }
-                let at = match result.output {
-                    Output::Number(val) => val.index(),
-                    Output::Mask(mask) => mask.index(),
-                };
-                let args: Vec<String> = inputs.iter().map(|column| format!("{:#x}", column.bits[row])).collect();
-                assert_eq!(
-                    canonical(*ty, found.bits[row]),
-                    canonical(*ty, values[at]),
-                    "{name} in {lanes:?}, row {row}: {}\n{tape}",
-                    args.join(" ")
-                );
             }
         }
     }
@@ -415,7 +455,7 @@ fn rare_calls_take_the_lanes_that_need_them() {
 }
 
 #[test]
-fn the_first_row_that_fails_is_found_whichever_site_it_fails_at() {
+fn a_row_that_fails_is_noticed_whichever_site_it_fails_at() {
     let (mut tape, mut inputs) = (Tape::new(), Inputs::new(17));
     let mut sum = None;
     for (site, scalar) in NUMBERS.into_iter().chain(NUMBERS).enumerate() {
@@ -432,24 +472,95 @@ fn the_first_row_that_fails_is_found_whichever_site_it_fails_at() {
     check("several faults", &tape, &inputs.columns, &[Result { output, within: None }]);
 }
 
-#[test]
-fn rows_that_are_no_multiple_of_the_lanes_are_all_done_and_no_more() {
+/// Two numbers, two masks, and everything that can be made of them in one type.
+fn ports_tape(scalar: Scalar) -> Tape {
     let mut tape = Tape::new();
-    let x = tape.input(MachineType::F32);
-    let doubled = tape.bin(Bin::Add, x, x);
-    tape.output(Output::Number(doubled));
+    let ty = machine_type(scalar);
+    let (x, flag, y, other) = (tape.input(ty), tape.input_mask(), tape.input(ty), tape.input_mask());
+    let less = tape.cmp(Cmp::Lt, x, y);
+    let both = tape.mand(flag, less);
+    let either = tape.mxor(both, other);
+    let chosen = tape.select(either, x, y);
+    let hundred = tape.konst_like(x, 100.0);
+    let large = tape.cmp(Cmp::Gt, x, hundred);
+    tape.fault_if(large, FaultKind::Invalid, [Some(x), None]);
+    for output in [Output::Number(chosen), Output::Mask(both), Output::Mask(other), Output::Mask(either)] {
+        tape.output(output);
+    }
     tape.finish();
-    for lanes in Lanes::ALL {
-        let budget = Budget::new(Limits::default());
-        let function = lanes::compile(&tape, lanes, &budget).expect("compiles");
-        for rows in 0..12 {
-            let numbers = [1.5_f32; 12];
-            let mut found = [0_f32; 12];
-            let (from, to) = ([numbers.as_ptr().cast()], [found.as_mut_ptr().cast()]);
-            // SAFETY: ROWS: 12 elements are not less than the rows.
-            unsafe { function.run(&from, &to, rows, &mut Context::new()) }.expect("nothing fails");
-            let expected: Vec<f32> = (0..12).map(|row| if row < rows { 3.0 } else { 0.0 }).collect();
-            assert_eq!(found[..], expected, "{lanes:?}");
+    tape
+}
+
+#[test]
+fn any_number_of_rows_and_any_ports_give_what_the_evaluator_gives() {
+    let mut random = fastrand::Rng::with_seed(31);
+    for (scalar, lanes) in NUMBERS.into_iter().flat_map(|scalar| Lanes::ALL.map(|lanes| (scalar, lanes))) {
+        let (tape, ty) = (ports_tape(scalar), machine_type(scalar));
+        for shared in 0..16_u8 {
+            let port = |at: usize| if shared >> at & 1 == 1 { Port::Shared } else { Port::Rows };
+            let ports = [0, 1, 2, 3].map(port);
+            let budget = Budget::new(Limits::default());
+            let function = lanes::compile_in(lanes, &tape, &ports, &budget).expect("compiles");
+            for rows in (0..=70).chain([1025]) {
+                let fails = rows > 0 && random.u8(..) < 30;
+                let failing = if fails { random.usize(..rows) } else { rows };
+                let kinds =
+                    [(ty, ports[0]), (MachineType::Flag, ports[1]), (ty, ports[2]), (MachineType::Flag, ports[3])];
+                let columns: Vec<_> = kinds
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, (ty, port))| {
+                        let bits = |row| match ty {
+                            MachineType::Flag => u64::from(random.bool()),
+                            _ if at == 0 && row == failing => of_float(scalar, 101.0),
+                            _ => of_float(scalar, f64::from(random.i8(-9..9))),
+                        };
+                        let mut bits: Vec<u64> = (0..rows.max(1)).map(bits).collect();
+                        if port == Port::Shared {
+                            let first = bits[0];
+                            bits.fill(first);
+                        }
+                        (ty, bits, port)
+                    })
+                    .collect();
+                let of_row = |row: usize| -> Vec<u64> { columns.iter().map(|(_, bits, _)| bits[row]).collect() };
+                // SAFETY: STRING-VIEW: the tape is of numbers.
+                let outcomes: Vec<Outcome> = (0..rows).map(|row| unsafe { tape.run_on_bits(&of_row(row)) }).collect();
+                let types = [ty, MachineType::Flag, MachineType::Flag, MachineType::Flag];
+                let played = play(&function, &columns, &types, rows);
+                let name = format!("{scalar:?} in {lanes:?}, {rows} rows, {ports:?}");
+                let succeed = outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_)));
+                assert_eq!(played.is_some(), succeed, "{name}");
+                let Some(arrays) = played else { continue };
+                for (row, outcome) in outcomes.iter().enumerate() {
+                    let Outcome::Done(values) = outcome else { continue };
+                    for ((output, ty), array) in tape.outputs().iter().zip(types).zip(&arrays) {
+                        assert_eq!(element(ty, array, row), values[output.index()], "{name}, row {row}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn outputs_may_be_the_arrays_of_inputs() {
+    let mut tape = Tape::new();
+    let (x, flag) = (tape.input(MachineType::F32), tape.input_mask());
+    let (doubled, not) = (tape.bin(Bin::Add, x, x), tape.mnot(flag));
+    tape.output(Output::Number(doubled));
+    tape.output(Output::Mask(not));
+    tape.finish();
+    let function = lanes::compile(&tape, &[Port::Rows; 2], &Budget::default()).expect("compiles");
+    for rows in [1, 4, 63, 64, 67, 130] {
+        let (mut numbers, mut bits) = (vec![1.5_f32; rows], vec![0xA5A5_5A5A_0FF0_1234_u64; rows.div_ceil(64)]);
+        let (x, flag) = (numbers.as_mut_ptr().cast(), bits.as_mut_ptr().cast());
+        // SAFETY: PORTS: inputs and outputs are the same arrays, of the rows.
+        assert!(!unsafe { function.play(&[x, flag, x, flag], rows, &mut Context::new()) });
+        assert_eq!(numbers, vec![3.0; rows]);
+        for row in 0..64 * bits.len() {
+            let expected = row < rows && 0xA5A5_5A5A_0FF0_1234_u64 >> (row % 64) & 1 == 0;
+            assert_eq!(bits[row / 64] >> (row % 64) & 1 == 1, expected, "row {row} of {rows}");
         }
     }
 }

@@ -1,12 +1,11 @@
-//! Tapes on arrays: a tape compiled to a loop over rows that plays it on one, two or four of them at a time. What columns of a
-//! batch will run on; there is no plan here, no frame and no conditional, only a tape.
+//! Tapes on arrays: a tape compiled to a loop over rows that plays it on two or four of them at a time, and on single ones at
+//! the end. There is no plan here, no frame and no conditional, only a tape and its ports.
 //!
-//! A row that fails stops the loop as it would stop one that takes row after row: the rows before it are written, it and those
-//! after it are not. Of several lanes the loop only finds out that some fail, before it stores any of them; the same tape, one
-//! row at a time, then finds the first of them and says why. So code in lanes needs no record of who failed and where.
+//! Of several lanes the loop only finds out that some fail, before it stores any of them: which, and why, is for whoever runs
+//! the rows again. So code in lanes needs no record of who failed and where.
 
 mod player;
-mod rows;
+mod ports;
 mod strips;
 #[cfg(test)]
 mod tests;
@@ -14,8 +13,8 @@ mod vectors;
 
 use crate::artifact::{Tier, check_alone, host, publish};
 use crate::error::{Error, ErrorKind};
-use cembra_runtime::{CodePages, Context, STATUS_OK};
-use cembra_tape::Tape;
+use cembra_runtime::{CodePages, Context, MachineType, STATUS_OK};
+use cembra_tape::{CanPlay, Instr, Port, Tape, TapeLoop, Un};
 use cembra_value::Budget;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -47,115 +46,93 @@ impl Lanes {
             Lanes::Four => 4,
         }
     }
-}
 
-/// The rows that are left: code reads where to begin and end, and says how far it got.
-#[repr(C)]
-#[derive(Debug)]
-struct Progress {
-    next: usize,
-    end: usize,
-}
-
-/// A loop over the rows of the arrays of its inputs and outputs.
-///
-/// # Safety
-/// ROWS: pointers to the arrays of all inputs and outputs, each as long as the rows end.
-type Loop = unsafe extern "C" fn(*const *const u8, *const *mut u8, *mut Progress, *mut Context) -> i32;
-
-/// A loop and the memory that its code lives in.
-#[derive(Debug)]
-struct Code {
-    #[expect(dead_code, reason = "the code lives in them")]
-    pages: Arc<CodePages>,
-    function: Loop,
-}
-
-/// A row failed; the context's record says which site of the tape, and why.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Failed {
-    /// The first row that fails.
-    pub row: usize,
-}
-
-/// A tape as a loop over arrays. Its code lives as long as it does.
-#[derive(Debug)]
-pub struct RowFunction {
-    /// Several rows at a time; none for one lane.
-    wide: Option<Code>,
-    /// One row at a time: what is left at the end, and rows of which some fail.
-    single: Code,
-    lanes: Lanes,
-}
-
-impl RowFunction {
-    /// Runs the tape on each of the rows, in order.
-    ///
-    /// # Errors
-    /// The first row that fails. The rows before it are written.
-    ///
-    /// # Safety
-    /// ROWS: there is an array for each input of the tape, in the order in which the inputs were made, and for each output.
-    /// Each has as many elements as there are rows, of the input's or output's type, masks being bytes that are 0 or 1. No
-    /// output's array overlaps another output's; it overlaps an input's only if both are one array of one type. Numbers that a
-    /// rule takes for views of strings are views as in STRING-VIEW.
-    // SAFETY: ROWS and STRING-VIEW, promised by the caller.
-    pub unsafe fn run(
-        &self,
-        inputs: &[*const u8],
-        outputs: &[*mut u8],
-        rows: usize,
-        context: &mut Context,
-    ) -> Result<(), Failed> {
-        let mut progress = Progress { next: 0, end: rows };
-        loop {
-            if let Some(wide) = &self.wide {
-                progress.end = rows;
-                // SAFETY: ROWS, promised by the caller; CODE-ALIVE: the pages live as long as self.
-                unsafe { (wide.function)(inputs.as_ptr(), outputs.as_ptr(), &raw mut progress, context) };
-                progress.end = rows.min(progress.next + self.lanes.count());
-            }
-            if progress.next == rows {
-                return Ok(());
-            }
-            // SAFETY: ROWS, promised by the caller; CODE-ALIVE: the pages live as long as self.
-            let status =
-                unsafe { (self.single.function)(inputs.as_ptr(), outputs.as_ptr(), &raw mut progress, context) };
-            if status != STATUS_OK {
-                return Err(Failed { row: progress.next });
-            }
-        }
+    /// As many as the widest numbers of a tape that are needed fill a vector with.
+    fn of(tape: &Tape) -> Lanes {
+        // All other numbers are as wide as their operands.
+        let made = |instr: &Instr| match instr {
+            Instr::Input(ty) | Instr::Const(ty, _) | Instr::Un(Un::Convert(ty), _) => Some(*ty),
+            Instr::Call(function, _) => Some(function.signature().1),
+            _ => None,
+        };
+        let mut live = tape.instrs().iter().zip(tape.live()).filter(|(_, live)| **live);
+        let is_wide = live.any(|(instr, _)| matches!(made(instr), Some(MachineType::I64 | MachineType::F64)));
+        if is_wide { Lanes::Two } else { Lanes::Four }
     }
 }
 
-/// Compiles a finished tape to a loop over arrays: a number goes to an array of its type, a mask to one of bytes that are 0
-/// or 1. Instructions that no output and no fault needs are left out.
+/// A loop over the rows of arrays.
+///
+/// # Safety
+/// PORTS: pointers to the arrays of all inputs, then of all outputs, as long as there are rows.
+type Loop = unsafe extern "C" fn(*const *mut u8, usize, *mut Context) -> i32;
+
+/// A tape as a loop over arrays. Its code lives as long as it does.
+#[derive(Debug)]
+pub struct LaneLoop {
+    #[expect(dead_code, reason = "the code lives in them")]
+    pages: Arc<CodePages>,
+    function: Loop,
+    bytes: usize,
+}
+
+// SAFETY: PORTS: the code loads and stores the elements of rows alone, and bits as the contract says.
+unsafe impl TapeLoop for LaneLoop {
+    // SAFETY: PORTS and STRING-VIEW, promised by the caller.
+    unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
+        // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
+        unsafe { (self.function)(ports.as_ptr(), rows, context) != STATUS_OK }
+    }
+
+    fn code_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// What can be played in lanes: everything. What the processor does one by one is done lane by lane.
+#[must_use]
+pub fn can_play() -> CanPlay {
+    |_, _| true
+}
+
+/// Compiles a finished tape to a loop over arrays, with as many lanes as suit its numbers. Instructions that no output and no
+/// fault needs are left out.
 ///
 /// # Errors
 /// The machine is not supported, the code exceeds a limit of the budget, or there is no memory for it.
-pub fn compile(tape: &Tape, lanes: Lanes, budget: &Budget) -> Result<RowFunction, Error> {
-    compile_for(&host(Tier::Optimised)?.fast, tape, lanes, budget)
+pub fn compile(tape: &Tape, inputs: &[Port], budget: &Budget) -> Result<LaneLoop, Error> {
+    let isa = host(Tier::Optimised)?.fast;
+    // Without SSE4.1 there are no lanes.
+    let lanes = if isa.has_round() { Lanes::of(tape) } else { Lanes::One };
+    compile_for(&isa, tape, inputs, lanes, budget)
 }
 
-fn compile_for(isa: &OwnedTargetIsa, tape: &Tape, lanes: Lanes, budget: &Budget) -> Result<RowFunction, Error> {
-    let wide = match lanes {
-        Lanes::One => None,
-        Lanes::Two | Lanes::Four if !isa.has_round() => {
-            return Err(Error::new(ErrorKind::Unsupported, "lanes need a processor with SSE4.1"));
-        }
-        Lanes::Two | Lanes::Four => Some(code(isa, tape, lanes, budget)?),
-    };
-    Ok(RowFunction { wide, single: code(isa, tape, Lanes::One, budget)?, lanes })
+/// The same with a number of lanes, to compare them.
+///
+/// # Errors
+/// As for `compile`, or the machine has no lanes.
+pub fn compile_in(lanes: Lanes, tape: &Tape, inputs: &[Port], budget: &Budget) -> Result<LaneLoop, Error> {
+    let isa = host(Tier::Optimised)?.fast;
+    if lanes != Lanes::One && !isa.has_round() {
+        return Err(Error::new(ErrorKind::Unsupported, "lanes need a processor with SSE4.1"));
+    }
+    compile_for(&isa, tape, inputs, lanes, budget)
 }
 
-fn code(isa: &OwnedTargetIsa, tape: &Tape, lanes: Lanes, budget: &Budget) -> Result<Code, Error> {
+fn compile_for(
+    isa: &OwnedTargetIsa,
+    tape: &Tape,
+    inputs: &[Port],
+    lanes: Lanes,
+    budget: &Budget,
+) -> Result<LaneLoop, Error> {
     let failed = |message: String| Error::new(ErrorKind::CodeGenerator, message);
     // The code generator may panic on what it does not support.
     let made = catch_unwind(AssertUnwindSafe(|| {
         let mut context = cranelift_codegen::Context::new();
         let mut scratch = FunctionBuilderContext::new();
         let mut builder = FunctionBuilder::new(&mut context.func, &mut scratch);
-        strips::build(&mut builder, &**isa, tape, lanes);
+        strips::build(&mut builder, &**isa, tape, inputs, lanes);
         builder.finalize(isa.frontend_config());
         context
             .compile(&**isa, &mut ControlPlane::default())
@@ -165,8 +142,8 @@ fn code(isa: &OwnedTargetIsa, tape: &Tape, lanes: Lanes, budget: &Budget) -> Res
     let context = made.unwrap_or_else(|_| Err(failed("the code generator failed on the tape".to_owned())))?;
     let code = context.compiled_code().ok_or_else(|| failed("no code was made".to_owned()))?;
     check_alone(code, budget)?;
-    let pages = publish(code.code_buffer())?;
+    let (pages, bytes) = (publish(code.code_buffer())?, code.code_buffer().len());
     // SAFETY: CODE-ENTRY: the pages start with a function of this signature, compiled just above.
     let function = unsafe { std::mem::transmute::<*const u8, Loop>(pages.as_ptr()) };
-    Ok(Code { pages, function })
+    Ok(LaneLoop { pages, function, bytes })
 }

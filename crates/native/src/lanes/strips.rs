@@ -1,137 +1,226 @@
 //! The loop over rows: it takes them in strips of as many as there are lanes, plays the tape on each strip, and stores its
-//! results once it is known that no lane of it fails. What is left after the last whole strip is for another loop.
+//! results once it is known that no lane of it fails. What is left after the last whole strip is taken row by row.
 
+use super::Lanes;
 use super::player::Player as LanePlayer;
-use super::rows::Rows;
-use super::vectors::{Vectors, Width};
-use super::{Lanes, Progress};
+use super::ports::{self, Rows};
+use super::vectors::Vectors;
 use crate::emit::FunctionState;
 use crate::scalar;
-use cembra_runtime::{MachineType, STATUS_OK};
-use cembra_tape::{Output, Tape};
+use cembra_runtime::{MachineType, STATUS_FAULT, STATUS_OK};
+use cembra_tape::{Output, Port, Tape};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, types};
+use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
-use std::mem::offset_of;
 
-/// Where `Progress` has the row to begin with.
-const NEXT: i32 = offset_of!(Progress, next) as i32;
+/// How many bits of an output are stored at once.
+const WORD_ROWS: i64 = 64;
 
-/// And the one to end before.
-const END: i32 = offset_of!(Progress, end) as i32;
+/// An input of the tape.
+enum Input {
+    Rows(ir::Value),
+    Shared(ir::Value),
+}
+
+/// A loop that is being built.
+struct Strips<'a> {
+    tape: &'a Tape,
+    inputs: Vec<(Input, MachineType)>,
+    /// Each output with its array.
+    outputs: Vec<(Output, ir::Value)>,
+    rows: ir::Value,
+    failed: ir::Block,
+}
+
+/// Where a strip begins, and the words of the outputs that are masks, as far as they are gathered.
+struct At {
+    row: ir::Value,
+    words: Vec<ir::Value>,
+}
 
 /// Builds a function of the type `Loop`.
-pub(super) fn build(builder: &mut FunctionBuilder<'_>, isa: &dyn TargetIsa, tape: &Tape, lanes: Lanes) {
+pub(super) fn build(
+    builder: &mut FunctionBuilder<'_>,
+    isa: &dyn TargetIsa,
+    tape: &Tape,
+    inputs: &[Port],
+    lanes: Lanes,
+) {
     let flags = MemFlagsData::trusted();
     let signature = &mut builder.func.signature;
     signature.call_conv = isa.default_call_conv();
-    signature.params.extend([AbiParam::new(types::I64); 4]);
+    signature.params.extend([AbiParam::new(types::I64); 3]);
     signature.returns.push(AbiParam::new(types::I32));
-    let [entry, start, strip, done] = [(); 4].map(|()| builder.create_block());
-
+    let [entry, failed] = [(); 2].map(|()| builder.create_block());
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
     builder.seal_block(entry);
-    let [inputs, results, progress, context] = [0, 1, 2, 3].map(|at| builder.block_params(entry)[at]);
-    let first = builder.ins().load(types::I64, flags, progress, NEXT);
-    let end = builder.ins().load(types::I64, flags, progress, END);
-    let mut arrays = |list: ir::Value, count: usize| -> Vec<ir::Value> {
-        (0..count).map(|number| builder.ins().load(types::I64, flags, list, 8 * number as i32)).collect()
+    builder.set_cold_block(failed);
+    let [list, rows, context] = [0, 1, 2].map(|at| builder.block_params(entry)[at]);
+    let mut state = FunctionState::new(builder, isa, context, false);
+
+    let mut offsets = (0..).step_by(8);
+    let mut array = |builder: &mut FunctionBuilder<'_>| {
+        let offset = offsets.next().unwrap_or_default();
+        builder.ins().load(types::I64, flags, list, offset)
     };
-    let inputs = arrays(inputs, tape.inputs().len());
-    let results = arrays(results, tape.outputs().len());
-    let row = builder.append_block_param(start, types::I64);
-    builder.ins().jump(start, &[first.into()]);
-
-    builder.switch_to_block(start);
-    let step = builder.ins().iconst(types::I64, lanes.count() as i64);
-    let next = builder.ins().iadd(row, step);
-    let fits = builder.ins().icmp(IntCC::UnsignedLessThanOrEqual, next, end);
-    builder.ins().brif(fits, strip, &[], done, &[]);
-    builder.seal_block(strip);
-
-    builder.switch_to_block(strip);
-    let state = FunctionState::new(builder, isa, context, false);
-    let strip = Strip { tape, lanes, row, inputs, results };
-    match lanes {
-        Lanes::One => strip.one_row(builder, state),
-        Lanes::Two | Lanes::Four => strip.rows(builder, state, done),
+    let inputs = tape.inputs().zip(inputs).map(|((_, ty), port)| {
+        let array = array(builder);
+        let input = match port {
+            Port::Rows => Input::Rows(array),
+            Port::Shared => Input::Shared(ports::load_shared(builder, array, ty)),
+        };
+        (input, ty)
+    });
+    let inputs = inputs.collect();
+    let outputs = tape.outputs().iter().map(|output| (*output, array(builder))).collect();
+    let strips = Strips { tape, inputs, outputs, rows, failed };
+    let zero = builder.ins().iconst(types::I64, 0);
+    let mut at = At { row: zero, words: vec![zero; strips.masks().count()] };
+    for lanes in (lanes != Lanes::One).then_some(lanes).into_iter().chain([Lanes::One]) {
+        at = strips.all(builder, &mut state, lanes, at);
     }
-    builder.ins().store(flags, next, progress, NEXT);
-    builder.ins().jump(start, &[next.into()]);
-    builder.seal_block(start);
-    builder.seal_block(done);
-
-    builder.switch_to_block(done);
-    let status = builder.ins().iconst(types::I32, i64::from(STATUS_OK));
-    builder.ins().return_(&[status]);
+    let status = |builder: &mut FunctionBuilder<'_>, status| {
+        let status = builder.ins().iconst(types::I32, i64::from(status));
+        builder.ins().return_(&[status]);
+    };
+    if !at.words.is_empty() {
+        let [rest, done] = [(); 2].map(|()| builder.create_block());
+        let left = builder.ins().band_imm_s(rows, WORD_ROWS - 1);
+        builder.ins().brif(left, rest, &[], done, &[]);
+        enter(builder, rest);
+        strips.store_words(builder, &at);
+        builder.ins().jump(done, &[]);
+        enter(builder, done);
+    }
+    status(builder, STATUS_OK);
+    enter(builder, failed);
+    status(builder, STATUS_FAULT);
 }
 
-/// The rows from `row` on.
-struct Strip<'a> {
-    tape: &'a Tape,
-    lanes: Lanes,
-    row: ir::Value,
-    /// The array of each input of the tape.
-    inputs: Vec<ir::Value>,
-    /// The array of each output.
-    results: Vec<ir::Value>,
-}
-
-impl Strip<'_> {
-    fn at(&self, array: ir::Value) -> Rows {
-        Rows { array, first: self.row }
+impl Strips<'_> {
+    /// The arrays of the outputs that are masks.
+    fn masks(&self) -> impl Iterator<Item = ir::Value> {
+        self.outputs.iter().filter(|(output, _)| matches!(output, Output::Mask(_))).map(|(_, array)| *array)
     }
 
-    /// The inputs, each with its type.
-    fn inputs(&self) -> impl Iterator<Item = (Rows, MachineType)> {
-        self.inputs.iter().map(|array| self.at(*array)).zip(self.tape.inputs().map(|(_, ty)| ty))
-    }
-
-    /// The outputs, each with where it goes.
-    fn outputs(&self) -> impl Iterator<Item = (Rows, Output)> {
-        self.results.iter().map(|array| self.at(*array)).zip(self.tape.outputs().iter().copied())
-    }
-
-    /// One row, whose fault leaves the function at once.
-    fn one_row(&self, builder: &mut FunctionBuilder<'_>, mut state: FunctionState<'_>) {
-        let inputs: Vec<ir::Value> = self.inputs().map(|(rows, ty)| rows.load_one(builder, ty)).collect();
-        let mut values = Vec::new();
-        scalar::play(builder, &mut state, self.tape, &inputs, &mut values);
-        for (rows, output) in self.outputs() {
-            if let Some(value) = values[output.index()] {
-                rows.store_one(builder, value);
-            }
+    fn store_words(&self, builder: &mut FunctionBuilder<'_>, at: &At) {
+        for (array, word) in self.masks().zip(&at.words) {
+            ports::store_word(builder, array, at.row, *word);
         }
     }
 
-    /// A row in each lane; goes to `failed` if one of them fails.
-    fn rows(&self, builder: &mut FunctionBuilder<'_>, mut state: FunctionState<'_>, failed: ir::Block) {
-        let load = |(rows, ty): (Rows, MachineType)| match ty {
-            MachineType::Flag => rows.load_mask(builder, self.lanes),
-            _ => rows.load(builder, self.lanes, ty),
+    /// A block that is given the beginning of a strip.
+    fn beginning(&self, builder: &mut FunctionBuilder<'_>) -> (ir::Block, At) {
+        let block = builder.create_block();
+        let row = builder.append_block_param(block, types::I64);
+        (block, At { row, words: self.masks().map(|_| builder.append_block_param(block, types::I64)).collect() })
+    }
+
+    /// All strips of so many lanes, from there on; says where they end.
+    fn all(&self, builder: &mut FunctionBuilder<'_>, state: &mut FunctionState<'_>, lanes: Lanes, from: At) -> At {
+        let (start, at) = self.beginning(builder);
+        let [strip, end] = [(); 2].map(|()| builder.create_block());
+        builder.ins().jump(start, &arguments(&from));
+        builder.switch_to_block(start);
+        let next = builder.ins().iadd_imm_s(at.row, lanes.count() as i64);
+        let fits = builder.ins().icmp(IntCC::UnsignedLessThanOrEqual, next, self.rows);
+        builder.ins().brif(fits, strip, &[], end, &[]);
+        enter(builder, strip);
+        let words = match lanes {
+            Lanes::One => self.one_row(builder, state, &at),
+            Lanes::Two | Lanes::Four => self.several(builder, state, lanes, &at),
         };
-        let inputs: Vec<Vectors> = self.inputs().map(load).collect();
-        let mut player = LanePlayer::play(builder, &mut state, self.tape, self.lanes, inputs);
+        let mut then = At { row: next, words };
+        if !then.words.is_empty() {
+            let full = builder.create_block();
+            let inside = builder.ins().band_imm_s(next, WORD_ROWS - 1);
+            builder.ins().brif(inside, start, &arguments(&then), full, &[]);
+            enter(builder, full);
+            self.store_words(builder, &At { row: at.row, words: then.words.clone() });
+            let zero = builder.ins().iconst(types::I64, 0);
+            then.words.fill(zero);
+        }
+        builder.ins().jump(start, &arguments(&then));
+        builder.seal_block(start);
+        enter(builder, end);
+        at
+    }
+
+    /// One row, whose fault leaves the function at once. Gives the words.
+    fn one_row(&self, builder: &mut FunctionBuilder<'_>, state: &mut FunctionState<'_>, at: &At) -> Vec<ir::Value> {
+        let inputs = self.inputs.iter().map(|(input, ty)| match input {
+            Input::Rows(array) => Rows { array: *array, first: at.row }.load_one(builder, *ty),
+            Input::Shared(element) => *element,
+        });
+        let inputs: Vec<ir::Value> = inputs.collect();
+        let mut values = Vec::new();
+        scalar::play(builder, state, self.tape, &inputs, &mut values);
+        let (mut words, mut bits) = (at.words.iter(), Vec::new());
+        for (output, array) in &self.outputs {
+            let value = values[output.index()];
+            debug_assert!(value.is_some(), "outputs are live");
+            match (output, value) {
+                (Output::Number(_), Some(value)) => Rows { array: *array, first: at.row }.store_one(builder, value),
+                (Output::Mask(_), Some(value)) => bits.extend(words.next().map(|word| {
+                    let bit = builder.ins().uextend(types::I64, value);
+                    ports::gathered(builder, *word, bit, at.row)
+                })),
+                (_, None) => {}
+            }
+        }
+        bits
+    }
+
+    /// A row in each lane; goes to `failed` if one of them fails. Gives the words.
+    fn several(
+        &self,
+        builder: &mut FunctionBuilder<'_>,
+        state: &mut FunctionState<'_>,
+        lanes: Lanes,
+        at: &At,
+    ) -> Vec<ir::Value> {
+        let inputs = self.inputs.iter().map(|(input, ty)| match input {
+            Input::Rows(array) => Rows { array: *array, first: at.row }.load(builder, lanes, *ty),
+            // Again in each strip, which is an instruction: a vector for each of many would not stay in registers.
+            Input::Shared(element) => ports::spread(builder, lanes, *ty, *element),
+        });
+        let inputs: Vec<Vectors> = inputs.collect();
+        let mut player = LanePlayer::play(builder, state, self.tape, lanes, inputs);
         if let Some(any) = player.any_failed() {
             let builder = &mut *player.builder;
             let stores = builder.create_block();
-            builder.ins().brif(any, failed, &[], stores, &[]);
-            builder.seal_block(stores);
-            builder.switch_to_block(stores);
+            builder.ins().brif(any, self.failed, &[], stores, &[]);
+            enter(builder, stores);
         }
-        for (rows, output) in self.outputs() {
+        let (mut words, mut bits) = (at.words.iter(), Vec::new());
+        for (output, array) in &self.outputs {
             match output {
                 Output::Number(val) => {
-                    let numbers = player.numbers(val);
-                    rows.store(player.builder, self.lanes, self.tape.ty(val), &numbers);
+                    let numbers = player.numbers(*val);
+                    let rows = Rows { array: *array, first: at.row };
+                    rows.store(player.builder, lanes, self.tape.ty(*val), &numbers);
                 }
                 Output::Mask(mask) => {
-                    let mask = player.mask(mask, Width::Single);
-                    rows.store_mask(player.builder, self.lanes, &mask);
+                    let mask = player.mask(*mask, ports::width_of_bits(lanes));
+                    bits.extend(words.next().map(|word| {
+                        let bits = ports::bits_of(player.builder, &mask);
+                        ports::gathered(player.builder, *word, bits, at.row)
+                    }));
                 }
             }
         }
+        bits
     }
+}
+
+fn arguments(at: &At) -> Vec<BlockArg> {
+    std::iter::once(&at.row).chain(&at.words).map(|value| BlockArg::from(*value)).collect()
+}
+
+/// Goes on in a block; all jumps to it are made.
+fn enter(builder: &mut FunctionBuilder<'_>, block: ir::Block) {
+    builder.seal_block(block);
+    builder.switch_to_block(block);
 }
