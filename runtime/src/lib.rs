@@ -27,6 +27,7 @@ pub mod quantile;
 mod scalar;
 mod standalone;
 mod text;
+mod transfer;
 
 pub use arena::Arena;
 pub use calendar::{Date, Misspelled, Timestamp};
@@ -47,3 +48,4 @@ pub use qtype::{Extent, FieldOffset, Layout, QType, Shape};
 pub use scalar::{Plain, Scalar};
 pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};
 pub use text::{Bytes, Text};
+pub use transfer::Transfer;
