@@ -3,7 +3,7 @@
 //! are given back with its last reference, and runs on the caller's structs in place.
 //!
 //! * `scalar` plays a tape for one row, `lanes` for several; `emit` is what both share.
-//! * `translate` puts lines, calls, branches and loops together to functions.
+//! * `translate` puts lines, calls, branches and loops together to functions, of one row or of a loop over rows.
 //! * `artifact` makes code that runs, is cached, or goes into object files.
 
 mod artifact;
@@ -14,8 +14,8 @@ mod scalar;
 mod translate;
 
 pub use artifact::{
-    CodeCache, CodeCacheCounts, Compiled, Listings, STACK_BYTES, Site, Target, Tier, called_steps, compile, listings,
-    object,
+    CodeCache, CodeCacheCounts, Compiled, CompiledRows, Listings, STACK_BYTES, Site, Target, Tier, called_steps,
+    compile, compile_rows, listings, object,
 };
 pub use cembra_runtime::RawFunction;
 pub use error::{Error, ErrorKind};

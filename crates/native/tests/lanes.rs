@@ -70,7 +70,7 @@ fn play(
         // Bits of inputs end with the byte of the last row; behind them others' may follow.
         if (*ty, *port) == (MachineType::Flag, Port::Rows) {
             array.truncate(rows.div_ceil(8));
-            if rows % 8 > 0
+            if !rows.is_multiple_of(8)
                 && let Some(last) = array.last_mut()
             {
                 *last |= 0xFF << (rows % 8);

@@ -5,8 +5,9 @@
 use super::isa::{Codegen, Tier};
 use crate::error::{Error, ErrorKind};
 use crate::translate::{Workspace, translate};
-use cembra_plan::{Binding, Plan, StepId};
+use cembra_plan::{Base, Binding, Place, Plan, StepId};
 use cembra_record::Outline;
+use cembra_runtime::ColumnForm;
 use cembra_value::{Budget, Limit};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -89,10 +90,45 @@ pub(crate) fn generate(
     listings: Option<&mut Listings>,
 ) -> Result<Code, Error> {
     let outline = Outline::of(plan, binding, codegen.optimising.is_some(), budget)?;
+    of_outline(&outline, tier, codegen, budget, listings, None)
+}
+
+/// The code of a plan in a loop over the rows of columns of these forms; none if the plan is not one function.
+///
+/// # Errors
+/// As for `generate`.
+pub(crate) fn generate_rows(
+    plan: &Plan,
+    columns: &[ColumnForm],
+    tier: Tier,
+    codegen: &Codegen,
+    budget: &Budget,
+) -> Result<Option<Code>, Error> {
+    // Nothing is in its slot; where everything is the forms say.
+    let elsewhere = |base, count| vec![Place { base, offset: 0 }; count];
+    let binding = Binding {
+        inputs: elsewhere(Base::Input, plan.inputs().len()),
+        outputs: elsewhere(Base::Output, plan.outputs().len()),
+    };
+    let outline = Outline::of(plan, &binding, codegen.optimising.is_some(), budget)?;
+    if !outline.pieces.is_whole() {
+        return Ok(None);
+    }
+    of_outline(&outline, tier, codegen, budget, None, Some(columns)).map(Some)
+}
+
+fn of_outline(
+    outline: &Outline<'_>,
+    tier: Tier,
+    codegen: &Codegen,
+    budget: &Budget,
+    listings: Option<&mut Listings>,
+    columns: Option<&[ColumnForm]>,
+) -> Result<Code, Error> {
     let kept = SCRATCH.try_with(RefCell::take).unwrap_or_default();
     let mut scratch = kept.unwrap_or_else(|| Box::new(Scratch::new()));
     // The code generator may panic on what it does not support; its state is thrown away then.
-    let made = catch_unwind(AssertUnwindSafe(|| all(&mut scratch, &outline, tier, codegen, budget, listings)));
+    let made = catch_unwind(AssertUnwindSafe(|| all(&mut scratch, outline, tier, codegen, budget, listings, columns)));
     let made = made.map_err(|_| generator("the code generator failed on the model"))?;
     if scratch.workspace.capacity() > MOST_KEPT {
         scratch.workspace = Workspace::default();
@@ -128,6 +164,7 @@ fn all(
     codegen: &Codegen,
     budget: &Budget,
     mut listings: Option<&mut Listings>,
+    columns: Option<&[ColumnForm]>,
 ) -> Result<Code, Error> {
     let (limits, isa) = (budget.limits(), &codegen.fast);
     let mut bytes = Vec::new();
@@ -144,7 +181,7 @@ fn all(
         func.signature = signature(&**isa);
         let mut builder = FunctionBuilder::new(func, &mut scratch.builder);
         let marks_steps = listings.is_some();
-        let improvable = translate(&mut builder, &**isa, outline, number, &mut scratch.workspace, marks_steps);
+        let improvable = translate(&mut builder, &**isa, outline, number, &mut scratch.workspace, marks_steps, columns);
         builder.finalize(isa.frontend_config());
         if let Some(listings) = &mut listings {
             listings.clif.push_str(&scratch.context.func.display().to_string());

@@ -5,6 +5,7 @@ mod code;
 mod compile;
 mod isa;
 mod object;
+mod rows;
 mod store;
 
 pub use cache::{CodeCache, CodeCacheCounts};
@@ -14,4 +15,5 @@ pub use compile::{Compiled, compile, listings};
 pub(crate) use isa::host;
 pub use isa::{Target, Tier};
 pub use object::{Site, called_steps, object};
+pub use rows::{CompiledRows, compile_rows};
 pub(crate) use store::publish;

@@ -83,6 +83,8 @@ pub(crate) struct Memory {
     pub(crate) region: AliasRegion,
     /// True if nobody writes it during the call, and it can be read from the first instruction on.
     pub(crate) constant: bool,
+    /// True if the address is aligned for what is there.
+    pub(crate) aligned: bool,
 }
 
 impl Memory {
@@ -96,15 +98,16 @@ impl Memory {
     }
 
     fn flags(self) -> MemFlagsData {
-        MemFlagsData::trusted().with_alias_region(Some(self.region))
+        let flags = if self.aligned { MemFlagsData::trusted() } else { MemFlagsData::new().with_notrap() };
+        flags.with_alias_region(Some(self.region))
     }
 
-    fn load(self, builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
+    pub(crate) fn load(self, builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
         let flags = if self.constant { self.flags().with_readonly().with_can_move() } else { self.flags() };
         builder.ins().load(ty, flags, self.base, self.offset as i32)
     }
 
-    fn store(self, builder: &mut FunctionBuilder<'_>, value: ir::Value) {
+    pub(crate) fn store(self, builder: &mut FunctionBuilder<'_>, value: ir::Value) {
         builder.ins().store(self.flags(), value, self.base, self.offset as i32);
     }
 }
@@ -137,7 +140,8 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
     }
 }
 
-fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from: Memory) -> Datum<ir::Value> {
+/// Loads what is there of a value that is present.
+pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from: Memory) -> Datum<ir::Value> {
     match scalar.machine_type() {
         Some(MachineType::Flag) => Datum::Flag(from.load(builder, types::I8)),
         Some(ty) => Datum::Num(from.load(builder, clif_type(ty))),
@@ -169,7 +173,8 @@ pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Hel
     }
 }
 
-fn store_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum<ir::Value>, to: Memory) {
+/// Stores what is there of a value that is present.
+pub(crate) fn store_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum<ir::Value>, to: Memory) {
     match datum {
         Datum::Flag(value) | Datum::Num(value) => to.store(builder, *value),
         Datum::Text(ptr, len) => {

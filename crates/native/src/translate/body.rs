@@ -2,6 +2,7 @@
 //! values. Values stay in registers; memory is touched for inputs, outputs, literal texts, and what crosses from one piece to
 //! another.
 
+use super::rows::Row;
 use crate::emit::{FunctionState, Held, Memory, memory, region};
 use cembra_plan::{Base, Place, Plan, ValueId};
 use cembra_record::{Datum, MachineValue, Outline, Presence, ScopedValueMap, Values};
@@ -16,7 +17,7 @@ use cranelift_frontend::FunctionBuilder;
 pub(super) struct Memories {
     /// Their addresses.
     pub(super) addresses: [ir::Value; 3],
-    regions: [AliasRegion; 3],
+    pub(super) regions: [AliasRegion; 3],
 }
 
 impl Memories {
@@ -27,7 +28,13 @@ impl Memories {
             Base::Output => 1,
             Base::Frame => 2,
         };
-        Memory { base: self.addresses[which], offset: place.offset, region: self.regions[which], constant: true }
+        Memory {
+            base: self.addresses[which],
+            offset: place.offset,
+            region: self.regions[which],
+            constant: true,
+            aligned: true,
+        }
     }
 
     /// The frame's address.
@@ -44,6 +51,8 @@ pub(super) struct Body<'a, 'b, 'f> {
     pub(super) memories: Memories,
     /// The machine values of the plan's values; what a branch computed or loaded is not there behind it.
     pub(super) held: &'a mut ScopedValueMap<Held>,
+    /// The row, where inputs and outputs are columns.
+    pub(super) row: Option<Row<'a>>,
     /// True where a branch has just ended because the conditional at its end has.
     pub(super) has_joined: bool,
 }
@@ -65,7 +74,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         let regions = [(0, "input"), (1, "output"), (2, "frame")].map(|(number, name)| region(builder, number, name));
         let memories = Memories { addresses: [input, output, frame], regions };
         let state = FunctionState::new(builder, isa, context, marks_steps);
-        Body { outline, builder, state, memories, held, has_joined: false }
+        Body { outline, builder, state, memories, held, row: None, has_joined: false }
     }
 
     pub(super) fn plan(&self) -> &'a Plan {
@@ -87,6 +96,10 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
             return self.literal(&plan.literals()[at].1, plan.place(value));
         }
         let (place, constant) = outline.locations.place(plan, outline.binding, value);
+        debug_assert!(
+            self.row.is_none() || place.base == Base::Frame,
+            "inputs of columns are loaded where the row begins"
+        );
         debug_assert!(constant || outline.locations.lies_in_slot(value), "{value:?} is used before it is made");
         let from = Memory { constant, ..self.memory(place) };
         let loaded = memory::load(self.builder, &plan.value(value).qtype, from);
@@ -119,6 +132,10 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
     pub(super) fn output(&mut self, at: usize) {
         let (outline, plan) = (self.outline, self.plan());
         let (value, place) = (plan.outputs()[at].value, outline.binding.outputs[at]);
+        if let Some(row) = self.row {
+            let held = self.value(value);
+            return row.store(self, at, &plan.value(value).qtype, &held);
+        }
         let lies_there = place == plan.place(value) && outline.locations.lies_in_slot(value);
         if !lies_there || self.held.get(value).is_some() {
             let held = self.value(value);

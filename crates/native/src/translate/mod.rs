@@ -7,6 +7,7 @@ mod calls;
 mod exits;
 mod joins;
 mod rounds;
+mod rows;
 
 use crate::emit::Held;
 use crate::scalar;
@@ -15,12 +16,14 @@ use branch::Branch;
 use calls::Calls;
 use cembra_plan::{Action, BlockId, Plan, StepId};
 use cembra_record::{Line, Outline, Presence, ScopedValueMap, Segment};
-use cembra_runtime::STATUS_OK;
+use cembra_runtime::{ColumnForm, STATUS_OK};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exits::Exits;
 use rounds::{Rounds, begin_rounds};
+pub(crate) use rows::Progress;
+use rows::Rows;
 use std::ops::Range;
 
 /// Memory that building functions needs, used again from one to the next.
@@ -47,7 +50,8 @@ impl Workspace {
 }
 
 /// Builds the body of a function whose parameters are input, output, frame and context: a piece of a plan. Says whether
-/// the code generator's optimisation would make it better.
+/// the code generator's optimisation would make it better. If there are forms of columns, the plan is one piece, and the
+/// function evaluates it on rows: the first two parameters are the columns and a `Progress`.
 pub(crate) fn translate(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,
@@ -55,6 +59,7 @@ pub(crate) fn translate(
     number: usize,
     workspace: &mut Workspace,
     marks_steps: bool,
+    columns: Option<&[ColumnForm]>,
 ) -> bool {
     let Workspace { held, line, played } = workspace;
     held.truncate(0);
@@ -66,7 +71,17 @@ pub(crate) fn translate(
         line,
         played,
     };
-    translation.piece(number);
+    match columns {
+        Some(forms) => {
+            let rows = Rows::begin(&mut translation.body, forms);
+            translation.piece(number);
+            rows.end(&mut translation.body);
+        }
+        None => {
+            translation.piece(number);
+            translation.body.succeed();
+        }
+    }
     let Translation { body, exits, .. } = translation;
     exits.finish(body.builder, &body.state);
     scalar::remove_unused(body.builder.func, &body.state.findings.replaced);
@@ -98,15 +113,23 @@ enum Todo {
     Again(StepId, ir::Block),
 }
 
+impl Body<'_, '_, '_> {
+    /// Leaves the function: all is done.
+    fn succeed(&mut self) {
+        let status = self.builder.ins().iconst(types::I32, i64::from(STATUS_OK));
+        self.builder.ins().return_(&[status]);
+    }
+}
+
 impl Translation<'_, '_, '_> {
-    /// A whole piece: its steps, then its calls, then its outputs.
+    /// A whole piece: its steps, then its calls, then its outputs. What happens at its end is not said.
     fn piece(&mut self, number: usize) {
         let outline = self.body.outline;
         let piece = &outline.pieces.list()[number];
         if number == 0 {
             self.rounds.begin(&mut self.body);
         }
-        if outline.pieces.is_whole() {
+        if outline.pieces.is_whole() && self.body.row.is_none() {
             for input in outline.plan.inputs() {
                 self.body.value(input.value);
             }
@@ -122,8 +145,6 @@ impl Translation<'_, '_, '_> {
         for at in piece.outputs.clone() {
             self.body.output(at);
         }
-        let status = self.body.builder.ins().iconst(types::I32, i64::from(STATUS_OK));
-        self.body.builder.ins().return_(&[status]);
     }
 
     /// Steps of a block with the blocks inside of them, without recursion.

@@ -1,0 +1,176 @@
+//! Native rows: a plan's machine code behind the contract of batches. A plan without strings that is one function is a loop in
+//! machine code. Any other goes row by row over a frame: limits of strings are a row's, and what a row makes of them is kept
+//! before the next.
+
+use super::code;
+use super::compile::{Compiled, compile, install};
+use super::isa::{self, Tier};
+use crate::error::Error;
+use crate::translate::Progress;
+use cembra_plan::{Function, Plan, Template};
+use cembra_runtime::{
+    BatchFunction, Column, ColumnForm, Context, DataForm, FramePtr, PresenceForm, STATUS_OK, Scratch, ScratchLayout,
+    Transfer,
+};
+use cembra_value::Budget;
+
+/// The most rows that are taken at once: results are read by others while they are in the first-level cache.
+const MOST_ROWS: usize = 1024;
+
+/// A plan compiled for the rows of columns. Its code lives as long as it does.
+#[derive(Debug)]
+pub struct CompiledRows {
+    code: Compiled,
+    template: Template,
+    way: Way,
+    /// The forms of the outputs.
+    outputs: Vec<ColumnForm>,
+}
+
+/// How rows are evaluated.
+#[derive(Debug)]
+enum Way {
+    /// All by one call: the code's input are the columns, its output a `Progress`.
+    Loop,
+    /// By a call each, bound to the frame.
+    Frame { inputs: Vec<Transfer>, outputs: Vec<Transfer>, has_strings: bool },
+}
+
+/// Compiles a plan for columns of these forms: of its inputs, then of its outputs.
+///
+/// # Errors
+/// The machine is not supported, a limit is exceeded, or there is no memory for the code.
+pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budget) -> Result<CompiledRows, Error> {
+    let (of_inputs, of_outputs) = forms.split_at(plan.inputs().len());
+    let whole = match plan.has_strings() {
+        false => code::generate_rows(plan, forms, tier, &isa::host(tier)?, budget)?,
+        true => None,
+    };
+    let (code, way) = match whole {
+        // SAFETY: CODE-ENTRY: the code was made of the plan just above.
+        Some(code) => (unsafe { install(plan, &code.bytes, code.stack, false)? }, Way::Loop),
+        None => {
+            let transfer = |(value, form): (_, &ColumnForm)| {
+                let value = plan.value(value);
+                Transfer::of(&value.qtype, value.slot, *form)
+            };
+            let inputs = plan.inputs().iter().map(|input| input.value).zip(of_inputs).map(transfer);
+            let outputs = plan.outputs().iter().map(|output| output.value).zip(of_outputs).map(transfer);
+            let (inputs, outputs) = (inputs.collect(), outputs.collect());
+            let code = compile(plan, &plan.frame_binding(), tier, budget)?;
+            (code, Way::Frame { inputs, outputs, has_strings: plan.has_strings() })
+        }
+    };
+    Ok(CompiledRows { code, template: plan.template().clone(), way, outputs: of_outputs.to_vec() })
+}
+
+// SAFETY: COLUMNS: machine code and transfers load inputs and store outputs of the forms that they were made for, of the rows.
+unsafe impl BatchFunction for CompiledRows {
+    fn scratch(&self) -> ScratchLayout {
+        ScratchLayout { rows: MOST_ROWS, bytes: 0, frame: self.template.frame() }
+    }
+
+    fn rows(&self) -> usize {
+        MOST_ROWS
+    }
+
+    // SAFETY: COLUMNS, as the trait says.
+    unsafe fn run(&self, columns: &[Column], rows: usize, scratch: &mut Scratch, context: &mut Context) {
+        let of_outputs = &columns[columns.len() - self.outputs.len()..];
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            for (column, form) in of_outputs.iter().zip(&self.outputs) {
+                clear_bits(column, *form, rows);
+            }
+            match &self.way {
+                Way::Loop => self.all(columns, rows, scratch, context),
+                Way::Frame { inputs, outputs, has_strings } => {
+                    let (from, to) = columns.split_at(inputs.len());
+                    for row in 0..rows {
+                        let frame = scratch.frame.ptr();
+                        for (transfer, column) in inputs.iter().zip(from) {
+                            transfer.load(column, row, frame);
+                        }
+                        if !self.one(outputs, *has_strings, frame, scratch, context) {
+                            scratch.failed.add(row);
+                            continue;
+                        }
+                        for (transfer, column) in outputs.iter().zip(to) {
+                            transfer.store(column, row, frame);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.code.memory_bytes() + self.template.memory_bytes()
+    }
+}
+
+impl CompiledRows {
+    /// Evaluates the rows in machine code, from one that fails to the next.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `run`; the bits of outputs are zeros.
+    unsafe fn all(&self, columns: &[Column], rows: usize, scratch: &mut Scratch, context: &mut Context) {
+        let frame = scratch.frame.ptr();
+        let mut progress = Progress { next: 0, end: rows };
+        while progress.next < rows {
+            // SAFETY: COLUMNS, promised by the caller: the code was made for columns of these forms, and for a progress.
+            let status = unsafe {
+                let columns = FramePtr::from_raw(columns.as_ptr().cast_mut().cast());
+                let progress = FramePtr::from_raw((&raw mut progress).cast());
+                self.code.call(columns, progress, frame, context)
+            };
+            if status == STATUS_OK {
+                return;
+            }
+            if context.poll_cancelled() {
+                scratch.failed.add_all(progress.next..rows);
+                return;
+            }
+            scratch.failed.add(progress.next);
+            progress.next += 1;
+        }
+    }
+
+    /// Evaluates the row whose inputs are in the frame, and keeps the strings of its outputs. False if it fails.
+    ///
+    /// # Safety
+    /// CALL: the frame is of the plan, with the inputs in their slots.
+    unsafe fn one(
+        &self,
+        outputs: &[Transfer],
+        has_strings: bool,
+        frame: FramePtr,
+        scratch: &mut Scratch,
+        context: &mut Context,
+    ) -> bool {
+        if has_strings {
+            context.begin();
+        }
+        // SAFETY: CALL, promised by the caller.
+        let mut status = unsafe { self.code.call(frame, frame, frame, context) };
+        if has_strings {
+            status = context.end(status);
+        }
+        // SAFETY: FRAME-SLOT and STRING-VIEW: the outputs were written, and what they view is of this row.
+        let mut keep = |transfer: &Transfer| unsafe { transfer.keep_string(frame, &mut scratch.texts) }.is_ok();
+        status == STATUS_OK && outputs.iter().all(&mut keep)
+    }
+}
+
+/// Fills the words of a column's bits with zeros.
+///
+/// # Safety
+/// COLUMNS: the column is of the form, with memory for the rows.
+unsafe fn clear_bits(column: &Column, form: ColumnForm, rows: usize) {
+    let data = (form.data == DataForm::Bits).then_some(column.data);
+    let presence = (form.presence == PresenceForm::Bits).then_some(column.presence);
+    for bits in data.into_iter().chain(presence) {
+        // SAFETY: COLUMNS, promised by the caller: outputs have whole words.
+        unsafe { bits.write_bytes(0, 8 * rows.div_ceil(64)) };
+    }
+}
