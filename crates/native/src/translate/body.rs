@@ -2,7 +2,7 @@
 //! values. Values stay in registers; memory is touched for inputs, outputs, literal texts, and what crosses from one piece to
 //! another.
 
-use super::rows::Row;
+use super::columns::Row;
 use crate::emit::{FunctionState, Held, Memory, memory, region};
 use cembra_plan::{Base, Place, Plan, ValueId};
 use cembra_record::{Datum, MachineValue, Outline, Presence, ScopedValueMap, Values};
@@ -134,7 +134,9 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         let (value, place) = (plan.outputs()[at].value, outline.binding.outputs[at]);
         if let Some(row) = self.row {
             let held = self.value(value);
-            return row.store(self, at, &plan.value(value).qtype, &held);
+            // Columns of outputs are behind those of inputs.
+            let column = plan.inputs().len() + at;
+            return row.store(self.builder, column, &plan.value(value).qtype, &held);
         }
         let lies_there = place == plan.place(value) && outline.locations.lies_in_slot(value);
         if !lies_there || self.held.get(value).is_some() {

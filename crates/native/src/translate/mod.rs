@@ -4,6 +4,7 @@
 mod body;
 mod branch;
 mod calls;
+mod columns;
 mod exits;
 mod joins;
 mod rounds;
