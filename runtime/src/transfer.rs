@@ -1,18 +1,18 @@
 //! Transfers: how a row's value gets from a column to its slot of a frame, and from there to a column. What evaluates rows by way
 //! of a frame does so with them; nothing is evaluated here.
 
-use crate::{Arena, Bytes, Column, ColumnForm, DataForm, Fault, FramePtr, PresenceForm, QType, Scalar, Slot};
+use crate::{Arena, Bytes, Column, ColumnForm, DataForm, Fault, FramePtr, PresenceForm, QType, Slot};
 
 /// How a value gets from a column to its slot, or from there to a column.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Transfer {
     form: ColumnForm,
     /// Where the value is in the frame, and, where there is one, its presence.
     slot: u32,
     presence: Option<u32>,
     size: u32,
-    /// True for a view of a string.
-    is_view: bool,
+    /// The views of strings in a value: where they are in it, behind which presence.
+    views: Vec<(Option<u32>, u32)>,
 }
 
 impl Transfer {
@@ -22,12 +22,18 @@ impl Transfer {
         let inside = qtype.optional_value_offset();
         let scalar = qtype.scalar();
         let size = scalar.map_or(qtype.layout().size, |scalar| QType::Scalar(scalar).layout().size);
+        let mut views = Vec::new();
+        match scalar {
+            Some(scalar) if scalar.is_string() => views.push((None, 0)),
+            Some(_) => {}
+            None => views_of(qtype, 0, &mut views),
+        }
         Transfer {
             form,
             slot: slot + inside.unwrap_or(0),
             presence: qtype.is_optional().then_some(slot),
             size: if form.data == DataForm::Nothing { 0 } else { size },
-            is_view: scalar.is_some_and(Scalar::is_string),
+            views,
         }
     }
 
@@ -47,14 +53,7 @@ impl Transfer {
                 }
             }
             let Some(slot) = self.presence else { return };
-            let present = match self.form.presence {
-                PresenceForm::All => 1,
-                PresenceForm::Bits => bit(column.presence, row),
-                PresenceForm::Bytes => {
-                    u8::from(*column.presence.offset(column.presence_stride * row.cast_signed()) != 0)
-                }
-            };
-            frame.write(Slot::at(slot), present);
+            frame.write(Slot::at(slot), u8::from(self.is_present(column, row)));
         }
     }
 
@@ -84,7 +83,7 @@ impl Transfer {
     ///
     /// # Safety
     /// COLUMNS, as for `store`.
-    pub unsafe fn set_presence(&self, column: &Column, row: usize, present: u8) {
+    unsafe fn set_presence(&self, column: &Column, row: usize, present: u8) {
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {
             match self.form.presence {
@@ -97,27 +96,82 @@ impl Transfer {
         }
     }
 
-    /// Moves a string from its slot to where it outlives the row; other values stay as they are.
-    ///
-    /// # Errors
-    /// There is no memory for it.
+    /// Says that a row's value is missing. It is zeros, or an empty string: who has no place for presence may look.
     ///
     /// # Safety
-    /// FRAME-SLOT: the slot was written; STRING-VIEW: what is present views memory that is alive.
-    pub unsafe fn keep_string(&self, frame: FramePtr, texts: &mut Arena) -> Result<(), Fault> {
-        if !self.is_view {
+    /// COLUMNS, as for `store`.
+    pub unsafe fn set_missing(&self, column: &Column, row: usize) {
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            match self.form.data {
+                DataForm::Nothing => {}
+                DataForm::Bits => set_bit(column.data, row, 0),
+                DataForm::Values => {
+                    let to = column.data.wrapping_offset(column.stride * row.cast_signed());
+                    to.write_bytes(0, self.size as usize);
+                }
+            }
+            self.set_presence(column, row, 0);
+        }
+    }
+
+    /// Moves the strings that a row's value in a column views to where they outlive the row.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `store`: the row was stored; STRING-VIEW: what is present views memory that is alive.
+    pub unsafe fn keep_strings(&self, column: &Column, row: usize, texts: &mut Arena) -> Result<(), Fault> {
+        if self.views.is_empty() {
             return Ok(());
         }
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        let cell = FramePtr::from_raw(column.data.wrapping_offset(column.stride * row.cast_signed()));
+        // SAFETY: COLUMNS and STRING-VIEW, promised by the caller: views are where the type has them.
         unsafe {
-            let is_there = self.presence.is_none_or(|slot| frame.read(Slot::<u8>::at(slot)) != 0);
-            let slot = Slot::<Bytes<'_>>::at(self.slot);
-            let bytes = if is_there { frame.read(slot).as_slice() } else { &[] };
-            let piece = texts.allocate(bytes.len())?;
-            piece.copy_from_slice(bytes);
-            frame.write(slot, Bytes::new(piece));
+            let is_present = self.presence.is_none() || self.is_present(column, row);
+            for (presence, offset) in &self.views {
+                let is_there = is_present && presence.is_none_or(|at| cell.read(Slot::<u8>::at(at)) != 0);
+                let view = Slot::<Bytes<'_>>::at(*offset);
+                let bytes = if is_there { cell.read(view).as_slice() } else { &[] };
+                let piece = texts.allocate(bytes.len())?;
+                piece.copy_from_slice(bytes);
+                cell.write(view, Bytes::new(piece));
+            }
         }
         Ok(())
+    }
+
+    /// True if a row's value is there.
+    ///
+    /// # Safety
+    /// COLUMNS, for a column of the form that has the row.
+    unsafe fn is_present(&self, column: &Column, row: usize) -> bool {
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            match self.form.presence {
+                PresenceForm::All => true,
+                PresenceForm::Bits => bit(column.presence, row) != 0,
+                PresenceForm::Bytes => *column.presence.offset(column.presence_stride * row.cast_signed()) != 0,
+            }
+        }
+    }
+}
+
+/// The views in a value of a type that lies at an offset.
+fn views_of(qtype: &QType, at: u32, views: &mut Vec<(Option<u32>, u32)>) {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        QType::Scalar(scalar) if scalar.is_string() => views.push((None, at)),
+        QType::Optional(scalar) if scalar.is_string() => {
+            views.push((Some(at), at + qtype.optional_value_offset().unwrap_or(0)));
+        }
+        QType::Tuple(fields) => {
+            for (field, inside) in fields.iter().zip(qtype.field_offsets()) {
+                views_of(field, at + inside, views);
+            }
+        }
+        _ => {}
     }
 }
 

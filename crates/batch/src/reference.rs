@@ -80,17 +80,21 @@ impl Reference {
             if self.has_strings {
                 status = context.end(status);
             }
-            if status != STATUS_OK || !keep_strings(transfers, frame, scratch, context) {
+            if status != STATUS_OK {
                 return false;
             }
             for (transfer, column) in transfers.outputs.iter().zip(outputs) {
                 transfer.store(column, row, frame);
+                if let Err(fault) = transfer.keep_strings(column, row, &mut scratch.texts) {
+                    context.fail(fault);
+                    return false;
+                }
             }
         }
         true
     }
 
-    /// Says that a row's outputs are missing. Their values are zeros and empty strings: who has no place for presence may look.
+    /// Says that a row's outputs are missing.
     ///
     /// # Safety
     /// COLUMNS, as for `row`.
@@ -98,32 +102,7 @@ impl Reference {
         let outputs = &columns[transfers.inputs.len()..];
         for (transfer, column) in transfers.outputs.iter().zip(outputs) {
             // SAFETY: COLUMNS, promised by the caller.
-            unsafe {
-                match transfer.form.data {
-                    DataForm::Nothing => {}
-                    DataForm::Bits => set_bit(column.data, row, 0),
-                    DataForm::Values => {
-                        let to = column.data.wrapping_offset(column.stride * row.cast_signed());
-                        to.write_bytes(0, transfer.size as usize);
-                    }
-                }
-                transfer.set_presence(column, row, 0);
-            }
+            unsafe { transfer.set_missing(column, row) };
         }
     }
-}
-
-/// Moves the strings of outputs to where they outlive the row. False if there is no memory for them.
-///
-/// # Safety
-/// FRAME-SLOT: the outputs were written to the frame.
-unsafe fn keep_strings(transfers: &Transfers, frame: FramePtr, scratch: &mut Scratch, context: &mut Context) -> bool {
-    for transfer in &transfers.outputs {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        if let Err(fault) = unsafe { transfer.keep_string(frame, &mut scratch.texts) } {
-            context.fail(fault);
-            return false;
-        }
-    }
-    true
 }

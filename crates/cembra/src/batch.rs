@@ -13,6 +13,7 @@ use cembra_batch::{
     ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputColumn, Player, Refused, Settings, Stop,
 };
 use cembra_expr::Program;
+use cembra_native::Tier;
 use cembra_plan::Plan;
 use cembra_runtime::{BatchFunction, Cancellation};
 use cembra_value::{Budget, Code, Diagnostic, Limits};
@@ -50,6 +51,7 @@ struct Inner {
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
     player: RowPlayer,
+    tier: Tier,
     evaluation: Limits,
     players: Mutex<FxHashMap<Forms, Played>>,
 }
@@ -98,6 +100,7 @@ impl Batch {
             inputs: plan.inputs().iter().map(|input| field(&input.name, input.value)).collect(),
             outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),
             player,
+            tier: options.tier,
             evaluation: *options.budget().limits(),
             players: Mutex::default(),
             plan,
@@ -187,7 +190,7 @@ impl Inner {
         }
         // Two threads may both compile it: the first to have done so is right.
         let Chosen { function, player, because } =
-            choose(&self.plan, &forms, self.player, &Budget::start(self.evaluation))?;
+            choose(&self.plan, &forms, self.player, self.tier, &Budget::start(self.evaluation))?;
         let played = Played { player: Arc::new(self.batch.player(&forms, function)), name: player, because };
         let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(players.entry(forms).or_insert(played).clone())

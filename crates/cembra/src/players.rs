@@ -2,7 +2,9 @@
 
 use crate::choice::RowPlayer;
 use crate::error::Error;
+use crate::machine_code::refusal;
 use cembra_batch::{Forms, LaneFunction, facts};
+use cembra_native::Tier;
 use cembra_plan::{Action, Plan, StepId};
 use cembra_record::{InputFact, NotLanes, record_lanes};
 use cembra_runtime::BatchFunction;
@@ -32,8 +34,14 @@ pub(crate) fn is_impure(plan: &Plan) -> bool {
 /// Chooses what evaluates the rows of columns of these forms, and makes it.
 ///
 /// # Errors
-/// The player that was asked for cannot play the model, or not on this machine.
-pub(crate) fn choose(plan: &Plan, forms: &Forms, wanted: RowPlayer, budget: &Budget) -> Result<Chosen, Error> {
+/// The machine does not have the player that was asked for.
+pub(crate) fn choose(
+    plan: &Plan,
+    forms: &Forms,
+    wanted: RowPlayer,
+    tier: Tier,
+    budget: &Budget,
+) -> Result<Chosen, Error> {
     let interpreter = |because| Chosen { function: None, player: RowPlayer::Interpreter, because };
     if wanted == RowPlayer::Interpreter {
         return Ok(interpreter(None));
@@ -41,31 +49,35 @@ pub(crate) fn choose(plan: &Plan, forms: &Forms, wanted: RowPlayer, budget: &Bud
     if is_impure(plan) {
         return Ok(interpreter(Some(row_by_row("an operator is not pure: rows are evaluated in order, each once"))));
     }
+    let isa = match wanted {
+        RowPlayer::Avx512 => Some(Isa::Avx512),
+        RowPlayer::Avx2 => Some(Isa::Avx2),
+        _ => None,
+    };
+    if isa.is_some_and(|isa| !isa.is_supported()) {
+        let message = format!("this machine has no lanes of `{}`", wanted.name());
+        return Err(Diagnostic::new(Code::Native, message).hint("leave the choice of a player to the library").into());
+    }
     let mut because = None;
     for player in order(wanted) {
         let made = match lanes(player) {
             Some(lanes) => lane_function(plan, forms, &lanes, budget),
-            None => Err(row_by_row("there is no machine code for rows")),
+            None => native_rows(plan, forms, tier, budget),
         };
         match made {
             Ok(function) => return Ok(Chosen { function: Some(function), player, because }),
-            Err(reason) if wanted != RowPlayer::Best && player == wanted => {
-                // A model that no lanes can play is no fault of the caller's.
-                because = Some(reason);
-            }
             Err(reason) => because = because.or(Some(reason)),
         }
     }
-    match (wanted, because) {
-        (RowPlayer::Avx512 | RowPlayer::Avx2, Some(reason)) if reason.code() == Code::Native => Err(reason.into()),
-        (_, because) => Ok(interpreter(because)),
-    }
+    Ok(interpreter(because))
 }
 
 /// The players to try, the best first.
 fn order(wanted: RowPlayer) -> Vec<RowPlayer> {
     match wanted {
-        RowPlayer::Best => vec![RowPlayer::Avx512, RowPlayer::Avx2],
+        RowPlayer::Best => vec![RowPlayer::Avx512, RowPlayer::Avx2, RowPlayer::Lanes128, RowPlayer::Native],
+        // What no lanes can play is played row by row.
+        RowPlayer::Avx512 | RowPlayer::Avx2 | RowPlayer::Lanes128 => vec![wanted, RowPlayer::Native],
         RowPlayer::Interpreter => Vec::new(),
         one => vec![one],
     }
@@ -74,11 +86,14 @@ fn order(wanted: RowPlayer) -> Vec<RowPlayer> {
 /// A player of lanes: what it can play, and how it compiles a tape.
 struct Lanes {
     can_play: CanPlay,
-    compile: fn(&Tape, &[Port], &Budget) -> Result<Box<dyn TapeLoop>, Diagnostic>,
+    compile: fn(&Tape, &[Port], &Budget) -> Loop,
 }
 
+/// A compiled tape, or why there is none.
+type Loop = Result<Box<dyn TapeLoop>, Diagnostic>;
+
 fn lanes(player: RowPlayer) -> Option<Lanes> {
-    fn wide(tape: &Tape, ports: &[Port], isa: Isa, budget: &Budget) -> Result<Box<dyn TapeLoop>, Diagnostic> {
+    fn wide(tape: &Tape, ports: &[Port], isa: Isa, budget: &Budget) -> Loop {
         let limits = cembra_wide::Limits { code_bytes: budget.limits().code_bytes, ..cembra_wide::Limits::default() };
         match cembra_wide::compile(tape, ports, isa, &limits) {
             Ok(played) => Ok(Box::new(played)),
@@ -94,8 +109,22 @@ fn lanes(player: RowPlayer) -> Option<Lanes> {
             can_play: Isa::Avx2.can_play(),
             compile: |tape, ports, budget| wide(tape, ports, Isa::Avx2, budget),
         },
-        _ => return None,
+        RowPlayer::Lanes128 => Lanes {
+            can_play: cembra_native::lanes::can_play(),
+            compile: |tape, ports, budget| match cembra_native::lanes::compile(tape, ports, budget) {
+                Ok(played) => Ok(Box::new(played)),
+                Err(error) => Err(refusal(&error)),
+            },
+        },
+        RowPlayer::Best | RowPlayer::Native | RowPlayer::Interpreter => return None,
     })
+}
+
+fn native_rows(plan: &Plan, forms: &Forms, tier: Tier, budget: &Budget) -> Result<Box<dyn BatchFunction>, Diagnostic> {
+    match cembra_native::compile_rows(plan, &forms.0, tier, budget) {
+        Ok(rows) => Ok(Box::new(rows)),
+        Err(error) => Err(refusal(&error)),
+    }
 }
 
 /// The lane program of a plan for columns of these forms.

@@ -305,3 +305,37 @@ fn structs_are_read_and_written_in_place() {
         assert_eq!(executor.run_many(&rows, &mut found[1..]).unwrap_err().code(), "values");
     }
 }
+
+/// Strings that rows make, literals and inputs, in tuples too, live as long as the columns; over several strips.
+#[test]
+fn strings_outlive_the_rows_that_make_them() {
+    let source = "input name: text; output made = strings.upper(name); output lit = 'literal'; output same = name
+        output both = core.make_tuple(strings.join(name, '!'), 1, 'in a tuple')";
+    let (mut session, batches) = batches(source);
+    let names: Vec<String> = (0..3000).map(|row| format!("name number {row}")).collect();
+    for batch in &batches {
+        let made = batch.run(&[InputColumn::owned_texts(&names)]).unwrap();
+        for (row, name) in names.iter().enumerate() {
+            let expected = session.evaluate(&[Value::from(name.as_str())]).unwrap();
+            let found: Vec<Value> = made.iter().map(|column| column.value(row).unwrap()).collect();
+            assert_eq!(found, expected);
+        }
+    }
+}
+
+/// The players are what they say they are: none stands in for another.
+#[test]
+fn the_player_that_is_asked_for_plays() {
+    let model =
+        Model::parse("input x: f64; input s: text; output y = x * 2.0 + 1.0; output t = strings.upper(s)").unwrap();
+    let (x, texts) = ([1.0], ["a"]);
+    for player in players() {
+        let batch = model.batch(&Options::default().row_player(player)).unwrap();
+        let (found, because) = batch.player(&[InputColumn::values(&x), InputColumn::texts(&texts)]).unwrap();
+        if player == RowPlayer::Best {
+            assert_ne!(found, RowPlayer::Interpreter);
+        } else {
+            assert_eq!((found, because), (player, None));
+        }
+    }
+}

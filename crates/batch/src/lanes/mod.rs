@@ -162,8 +162,8 @@ unsafe impl BatchFunction for LaneFunction {
     }
 }
 
-/// What is known of columns before their rows are, for the recorder: of inputs of these forms.
-#[must_use]
+/// What is known of columns of these forms before their rows are, for the recorder: whether all rows share one value, and
+/// whether all are present.
 pub fn facts(forms: &[ColumnForm]) -> impl Iterator<Item = (bool, bool)> + '_ {
     forms.iter().map(|form| (form.is_shared, form.presence == PresenceForm::All))
 }

@@ -91,12 +91,15 @@ unsafe impl BatchFunction for CompiledRows {
                         for (transfer, column) in inputs.iter().zip(from) {
                             transfer.load(column, row, frame);
                         }
-                        if !self.one(outputs, *has_strings, frame, scratch, context) {
-                            scratch.failed.add(row);
-                            continue;
-                        }
+                        let mut succeeds = self.one(*has_strings, frame, context);
                         for (transfer, column) in outputs.iter().zip(to) {
-                            transfer.store(column, row, frame);
+                            if succeeds {
+                                transfer.store(column, row, frame);
+                                succeeds = transfer.keep_strings(column, row, &mut scratch.texts).is_ok();
+                            }
+                        }
+                        if !succeeds {
+                            scratch.failed.add(row);
                         }
                     }
                 }
@@ -136,18 +139,11 @@ impl CompiledRows {
         }
     }
 
-    /// Evaluates the row whose inputs are in the frame, and keeps the strings of its outputs. False if it fails.
+    /// Evaluates the row whose inputs are in the frame. False if it fails.
     ///
     /// # Safety
     /// CALL: the frame is of the plan, with the inputs in their slots.
-    unsafe fn one(
-        &self,
-        outputs: &[Transfer],
-        has_strings: bool,
-        frame: FramePtr,
-        scratch: &mut Scratch,
-        context: &mut Context,
-    ) -> bool {
+    unsafe fn one(&self, has_strings: bool, frame: FramePtr, context: &mut Context) -> bool {
         if has_strings {
             context.begin();
         }
@@ -156,9 +152,7 @@ impl CompiledRows {
         if has_strings {
             status = context.end(status);
         }
-        // SAFETY: FRAME-SLOT and STRING-VIEW: the outputs were written, and what they view is of this row.
-        let mut keep = |transfer: &Transfer| unsafe { transfer.keep_string(frame, &mut scratch.texts) }.is_ok();
-        status == STATUS_OK && outputs.iter().all(&mut keep)
+        status == STATUS_OK
     }
 }
 
