@@ -37,6 +37,9 @@ pub(crate) enum PresenceIn<'a> {
 }
 
 /// What writes a field of a struct to a cell in the layout of frames.
+///
+/// # Safety
+/// FIELD-TABLE: the first is a field of the type that it was made for, and there is room for a cell at the offset.
 pub type WriteField = unsafe fn(*const u8, FramePtr, u32);
 
 /// Where the values of a column are.

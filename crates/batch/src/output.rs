@@ -162,6 +162,9 @@ pub(crate) fn bit(words: &[u64], row: usize) -> bool {
 }
 
 /// What moves a value from a cell in the layout of frames to a field of a struct.
+///
+/// # Safety
+/// FIELD-TABLE: the first is a field of the type that it was made for, and there is a value in the cell at the offset.
 pub type ReadField = unsafe fn(*mut u8, FramePtr, u32);
 
 /// Memory of the caller for the values of an output.

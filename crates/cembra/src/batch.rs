@@ -3,12 +3,11 @@
 
 use crate::choice::{Backend, RowPlayer};
 use crate::error::Error;
-use crate::executor::{EvaluationLimits, Field};
+use crate::evaluation::EvaluationLimits;
 use crate::options::Started;
 use crate::players::{Chosen, choose};
+use crate::signature::Field;
 use crate::sites::Sites;
-use crate::stages::plan_of;
-use crate::{Model, Options};
 use cembra_batch::{
     ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputColumn, Player, Refused, Settings, Stop,
 };
@@ -54,19 +53,6 @@ struct Inner {
     tier: Tier,
     evaluation: Limits,
     players: Mutex<FxHashMap<Forms, Played>>,
-}
-
-impl Model {
-    /// Compiles the model for many rows at a time.
-    ///
-    /// # Errors
-    /// Problems with types or limits.
-    pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
-        let options = &options.started();
-        let program = self.selected(options)?;
-        let plan = plan_of(&program, options)?;
-        Ok(Batch::of(&program, plan, options))
-    }
 }
 
 /// A row of a batch that failed.

@@ -9,6 +9,10 @@ struct Readme;
 #[doc = include_str!("../../../docs/guide.md")]
 struct Guide;
 
+/// The examples of batches.
+#[doc = include_str!("../../../docs/batches.md")]
+struct Batches;
+
 /// The blocks of the language reference. A comment in one of them that says `gives`, `fails:` or `error:` is a claim about
 /// the model above it, or on its line; values for inputs stand before the word.
 ///

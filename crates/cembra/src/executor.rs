@@ -5,26 +5,19 @@ use crate::backend::{Runnable, bind};
 use crate::batch::Batch;
 use crate::choice::Backend;
 use crate::error::Error;
+use crate::evaluation::EvaluationLimits;
 use crate::metrics::{Event, Watch};
 use crate::options::{Options, Started};
+use crate::signature::Field;
 use crate::sites::Sites;
 use crate::stages::plan_of;
 use crate::tiers::{Tiered, TieredModel};
 use cembra_expr::Program;
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, Template, ValueId};
-use cembra_runtime::{Cancellation, Context, Frame, FramePtr, QType, STATUS_OK};
+use cembra_runtime::{Cancellation, Context, Frame, FramePtr, STATUS_OK};
 use cembra_value::{Code, Diagnostic, Value, ValueRun};
 use std::sync::{Arc, OnceLock};
-
-/// A named input or output.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Field {
-    /// The name.
-    pub name: Arc<str>,
-    /// The type.
-    pub qtype: QType,
-}
 
 /// Everything a compiled model is; shared by executors and sessions. Not the plan: that is several times as large as what
 /// calls and errors need of it.
@@ -50,33 +43,6 @@ struct Origin {
     program: Arc<Program>,
     options: Options,
     batch: OnceLock<Batch>,
-}
-
-/// The limits of an evaluation: the bytes of its strings, the rounds of its loops, and the work on strings.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EvaluationLimits {
-    arena_bytes: usize,
-    loop_iterations: u64,
-    string_work: u64,
-}
-
-impl EvaluationLimits {
-    pub(crate) fn of(options: &Started) -> EvaluationLimits {
-        let limits = options.budget().limits();
-        EvaluationLimits {
-            arena_bytes: limits.arena_bytes,
-            loop_iterations: limits.loop_iterations,
-            string_work: limits.string_work,
-        }
-    }
-
-    /// A context for evaluations within them.
-    pub(crate) fn context(&self) -> Context {
-        let mut context = Context::with_arena_limit(self.arena_bytes);
-        context.set_iterations(self.loop_iterations);
-        context.set_string_work(self.string_work);
-        context
-    }
 }
 
 /// The slots of the inputs and outputs of a model that is called by value.

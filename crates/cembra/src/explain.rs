@@ -2,9 +2,9 @@
 
 use crate::machine_code::refusal;
 use crate::options::Started;
+use crate::players;
 use crate::sites::operator_name;
-use crate::stages::plan_of;
-use crate::stages::prepare;
+use crate::stages::{plan_of, prepare};
 use crate::{Error, Model, Options};
 use cembra_expr::Program;
 use cembra_plan::StepId;
@@ -23,6 +23,8 @@ pub enum Stage {
     Prepared,
     /// The plan: literals, steps, slots.
     Plan,
+    /// What the plan is for many rows at a time: columns, and segments over them.
+    Lanes,
     /// The function given to the code generator.
     Clif,
     /// The code generator's own listing of the machine code.
@@ -31,7 +33,8 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage in order.
-    pub const ALL: [Stage; 6] = [Stage::Expr, Stage::Passes, Stage::Prepared, Stage::Plan, Stage::Clif, Stage::Asm];
+    pub const ALL: [Stage; 7] =
+        [Stage::Expr, Stage::Passes, Stage::Prepared, Stage::Plan, Stage::Lanes, Stage::Clif, Stage::Asm];
 
     /// The name used on the command line.
     #[must_use]
@@ -41,6 +44,7 @@ impl Stage {
             Stage::Passes => "passes",
             Stage::Prepared => "prepared",
             Stage::Plan => "plan",
+            Stage::Lanes => "lanes",
             Stage::Clif => "clif",
             Stage::Asm => "asm",
         }
@@ -102,6 +106,7 @@ impl Model {
                 Ok(prepared.to_string())
             }
             Stage::Plan => Ok(plan_of(&program, options)?.to_string()),
+            Stage::Lanes => Ok(players::listing(&plan_of(&program, options)?)),
             Stage::Clif => Ok(self.machine_of(&program, options)?.clif),
             Stage::Asm => Ok(self.machine_of(&program, options)?.vcode),
         }

@@ -36,6 +36,7 @@ mod combine;
 #[cfg(doctest)]
 mod docs;
 mod error;
+mod evaluation;
 mod executor;
 mod explain;
 mod exports;
@@ -54,6 +55,7 @@ mod options;
 mod players;
 mod pool;
 mod profiling;
+mod signature;
 mod sites;
 mod spans;
 mod stages;
@@ -87,7 +89,7 @@ pub use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, Limits, Scal
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};
 pub use error::Error;
-pub use executor::{Executor, Field, Session};
+pub use executor::{Executor, Session};
 pub use explain::{Machine, Origin, Stage};
 pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, OutputValue};
 #[cfg(feature = "json")]
@@ -96,11 +98,12 @@ pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
 pub use loaded::LoadedRows;
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};
 pub use metrics::{Counters, Counts, Event, Metrics, install_metrics};
-pub use model::{Model, Signature};
+pub use model::Model;
 pub use object::Object;
 pub use options::Options;
 pub use pool::{Evaluator, Pool};
 pub use profiling::{Profile, profile_code};
+pub use signature::{Field, Signature};
 pub use typed::ModelExecutor;
 
 /// Which types threads may share, and which only one at a time may have.

@@ -1,8 +1,10 @@
 //! A model: a program with its source text, not yet typed. Compiling it for given input types makes an executor.
 
-use crate::executor::{Field, Inner};
+use crate::batch::Batch;
+use crate::executor::Inner;
 use crate::exports::with_exports;
 use crate::names::unknown_name;
+use crate::signature::{Field, Signature};
 use crate::stages::{plan_of, prepare};
 use crate::{Error, Executor, Options};
 use cembra_expr::Program;
@@ -32,15 +34,6 @@ use std::sync::Arc;
 pub struct Model {
     program: Arc<Program>,
     source: Option<Arc<str>>,
-}
-
-/// Names and types of what goes into a model and what comes out.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Signature {
-    /// The inputs that the outputs need, in the order of the program.
-    pub inputs: Vec<Field>,
-    /// The outputs, the main one first.
-    pub outputs: Vec<Field>,
 }
 
 impl Model {
@@ -172,6 +165,17 @@ impl Model {
         let program = self.selected(options)?;
         let plan = plan_of(&program, options)?;
         Ok(Executor::from(Inner::new(program, plan, None, options)?))
+    }
+
+    /// Compiles the model for many rows at a time.
+    ///
+    /// # Errors
+    /// Problems with types or limits.
+    pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
+        let options = &options.started();
+        let program = self.selected(options)?;
+        let plan = plan_of(&program, options)?;
+        Ok(Batch::of(&program, plan, options))
     }
 
     /// The types of inputs and outputs, without compiling.

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::machine_code::refusal;
 use cembra_batch::{Forms, LaneFunction, facts};
 use cembra_native::Tier;
-use cembra_plan::{Action, Plan, StepId};
+use cembra_plan::{Action, Input, Plan, StepId};
 use cembra_record::{InputFact, NotLanes, record_lanes};
 use cembra_runtime::BatchFunction;
 use cembra_tape::{Body, CanPlay, LaneProgram, Port, Tape, TapeLoop};
@@ -127,8 +127,20 @@ fn native_rows(plan: &Plan, forms: &Forms, tier: Tier, budget: &Budget) -> Resul
     }
 }
 
+/// The lane program of a plan as text, for the best lanes that this machine has; or why there is none.
+pub(crate) fn listing(plan: &Plan) -> String {
+    let fact =
+        |input: &Input| InputFact { is_shared: false, all_present: !plan.value(input.value).qtype.is_optional() };
+    let facts: Vec<InputFact> = plan.inputs().iter().map(fact).collect();
+    let can_play = Isa::best().map_or_else(cembra_native::lanes::can_play, Isa::can_play);
+    match record_lanes(plan, &facts, can_play) {
+        Ok(program) => program.to_string(),
+        Err(why) => format!("Rows are evaluated one by one: {why}.\n"),
+    }
+}
+
 /// The lane program of a plan for columns of these forms.
-pub(crate) fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
+fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
     let known: Vec<InputFact> = facts(&forms.0[..plan.inputs().len()])
         .map(|(is_shared, all_present)| InputFact { is_shared, all_present })
         .collect();

@@ -15,7 +15,8 @@ const NAME: &str = "explain";
 /// Shows what each stage made of a model
 ///
 /// The stages are `expr` (the model printed back), `passes` (after each pass of preparation), `prepared` (after the
-/// last), `plan` (steps and their places in the frame), `clif` (what the code generator is given) and `asm` (the machine
+/// last), `plan` (steps and their places in the frame), `lanes`
+/// (what many rows at a time are played from), `clif` (what the code generator is given) and `asm` (the machine
 /// code).
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "cembra explain [OPTIONS] <MODEL>\n       cembra explain [OPTIONS] -e <EXPR>")]

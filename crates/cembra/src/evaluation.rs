@@ -1,0 +1,31 @@
+//! What an evaluation may take, as its context is told.
+
+use crate::options::Started;
+use cembra_runtime::Context;
+
+/// The limits of an evaluation: the bytes of its strings, the rounds of its loops, and the work on strings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EvaluationLimits {
+    arena_bytes: usize,
+    loop_iterations: u64,
+    string_work: u64,
+}
+
+impl EvaluationLimits {
+    pub(crate) fn of(options: &Started) -> EvaluationLimits {
+        let limits = options.budget().limits();
+        EvaluationLimits {
+            arena_bytes: limits.arena_bytes,
+            loop_iterations: limits.loop_iterations,
+            string_work: limits.string_work,
+        }
+    }
+
+    /// A context for evaluations within them.
+    pub(crate) fn context(&self) -> Context {
+        let mut context = Context::with_arena_limit(self.arena_bytes);
+        context.set_iterations(self.loop_iterations);
+        context.set_string_work(self.string_work);
+        context
+    }
+}
