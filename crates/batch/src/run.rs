@@ -9,6 +9,7 @@ use crate::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
 use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, Frame, QType, STRIP_ROWS, Scratch};
 use rayon::prelude::*;
+use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -98,7 +99,7 @@ pub struct Job<'a> {
 pub struct Player {
     function: Option<Box<dyn BatchFunction>>,
     transfers: Transfers,
-    pool: Mutex<Vec<Workspace>>,
+    pool: Mutex<Vec<Box<Workspace>>>,
 }
 
 impl Player {
@@ -255,28 +256,27 @@ impl Batch {
             }
             range
         };
-        let done: Vec<Range<E>> = match (&ranges[..], settings.pool) {
-            ([(start, end)], _) => vec![one(*start, *end)],
+        let done: SmallVec<[Range<E>; 1]> = match (&ranges[..], settings.pool) {
+            ([(start, end)], _) => smallvec![one(*start, *end)],
             (several, Some(pool)) => {
-                pool.install(|| several.par_iter().map(|(start, end)| one(*start, *end)).collect())
+                pool.install(|| several.par_iter().map(|(start, end)| one(*start, *end)).collect::<Vec<_>>()).into()
             }
-            (several, None) => several.par_iter().map(|(start, end)| one(*start, *end)).collect(),
+            (several, None) => several.par_iter().map(|(start, end)| one(*start, *end)).collect::<Vec<_>>().into(),
         };
         let (mut failed, mut failures) = (Vec::new(), Vec::new());
-        let mut made: Vec<Vec<Made>> = job.targets.iter().map(|_| Vec::with_capacity(done.len())).collect();
+        let mut made: SmallVec<[_; 1]> = SmallVec::new();
         for range in done {
             if let Some(stop) = range.stop {
                 return Err(stop);
             }
             failed.extend(range.failed);
             failures.extend(range.failures);
-            for (all, one) in made.iter_mut().zip(range.made) {
-                all.push(one);
-            }
+            made.push(range.made.into_iter());
         }
         failures.truncate(settings.keep);
-        let finish = |(target, made): (Target<'_>, Vec<Made>)| target.finish(made.into_iter(), &failed);
-        Ok(Finished { columns: job.targets.into_iter().zip(made).map(finish).collect(), failed, failures })
+        // Of each range the part of one output after the other.
+        let finish = |target: Target<'_>| target.finish(made.iter_mut().filter_map(Iterator::next), &failed);
+        Ok(Finished { columns: job.targets.into_iter().map(finish).collect(), failed, failures })
     }
 
     /// Evaluates the rows of a range.
@@ -310,17 +310,17 @@ impl Batch {
     }
 
     /// Memory for a thread: another's that has ended, if there is one.
-    fn workspace<E>(&self, job: &Job<'_>, player: &Player, settings: &Settings<'_, E>) -> Workspace {
+    fn workspace<E>(&self, job: &Job<'_>, player: &Player, settings: &Settings<'_, E>) -> Box<Workspace> {
         let kept = player.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut workspace = kept.unwrap_or_else(|| {
             let layout = player.function.as_ref().map(|function| function.scratch()).unwrap_or_default();
-            Workspace {
+            Box::new(Workspace {
                 scratch: Scratch::new(&layout),
                 frame: self.reference.frame(),
                 context: (settings.context)(),
                 staging: Vec::new(),
                 columns: Vec::new(),
-            }
+            })
         });
         let words = job.staged_words(job.strip_rows(player));
         if workspace.staging.len() < words {
@@ -438,12 +438,12 @@ impl Job<'_> {
 }
 
 /// The rows in ranges of whole strips, one for each thread that they are worth.
-fn ranges(job: &Job<'_>, player: &Player, threads: usize) -> Vec<(usize, usize)> {
+fn ranges(job: &Job<'_>, player: &Player, threads: usize) -> SmallVec<[(usize, usize); 1]> {
     let threads = if player.function.is_some() { threads.min(job.rows / RANGE_ROWS).max(1) } else { 1 };
     // A few for each, so that none waits long for another.
     let parts = if threads == 1 { 1 } else { 4 * threads };
     let each = job.rows.div_ceil(parts).next_multiple_of(job.strip_rows(player)).max(1);
     let starts = (0..job.rows).step_by(each);
-    let ranges: Vec<_> = starts.map(|start| (start, (start + each).min(job.rows))).collect();
-    if ranges.is_empty() { vec![(0, 0)] } else { ranges }
+    let ranges: SmallVec<_> = starts.map(|start| (start, (start + each).min(job.rows))).collect();
+    if ranges.is_empty() { smallvec![(0, 0)] } else { ranges }
 }

@@ -7,23 +7,23 @@ use std::mem::MaybeUninit;
 
 /// How the data of an input get to code.
 #[derive(Debug)]
-enum Data<'a> {
+enum Data {
     /// In place: the first, and how far apart.
     At(*const u8, isize),
     /// Bits in place, from a byte on.
     BitsAt(*const u8),
     /// All that code needs is written down.
-    Staged(InputColumn<'a>),
+    Staged,
 }
 
 /// How the presence of an input gets to code.
 #[derive(Debug)]
-enum Presence<'a> {
+enum Presence {
     All,
     BitsAt(*const u8),
     BytesAt(*const u8, isize),
     /// Bits are moved to where a byte begins, or asked for one by one.
-    Staged(InputColumn<'a>),
+    Staged,
     /// With the data, in cells of the type.
     InCells,
 }
@@ -31,8 +31,9 @@ enum Presence<'a> {
 /// An input of a batch.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
-    data: Data<'a>,
-    presence: Presence<'a>,
+    column: InputColumn<'a>,
+    data: Data,
+    presence: Presence,
     qtype: QType,
     pub(crate) form: ColumnForm,
     /// The bytes of a cell, where values are staged.
@@ -64,7 +65,7 @@ impl<'a> Source<'a> {
             DataIn::Values(_, first, stride) => (Data::At(first, stride), DataForm::Values),
             DataIn::Bits(bits) => match bits.address() {
                 Some(first) => (Data::BitsAt(first), DataForm::Bits),
-                None => (Data::Staged(column), DataForm::Bits),
+                None => (Data::Staged, DataForm::Bits),
             },
             DataIn::Shared(value) => {
                 let mut frame = Frame::zeroed(cell);
@@ -75,7 +76,7 @@ impl<'a> Source<'a> {
                 (Data::At(first.wrapping_add(qtype.optional_value_offset().unwrap_or(0) as usize), 0), DataForm::Values)
             }
             DataIn::Strings(..) | DataIn::Dictionary(..) | DataIn::Any(_) | DataIn::Fields(..) => {
-                (Data::Staged(column), DataForm::Values)
+                (Data::Staged, DataForm::Values)
             }
         };
         let is_unit = qtype.scalar() == Some(cembra_runtime::Scalar::Unit);
@@ -89,8 +90,8 @@ impl<'a> Source<'a> {
                 Presence::BytesAt(first, 0)
             }
             _ if column.is_all_present() => Presence::All,
-            (_, DataIn::Dictionary(..), _) => Presence::Staged(column),
-            (.., PresenceIn::Bits(bits)) => bits.address().map_or(Presence::Staged(column), Presence::BitsAt),
+            (_, DataIn::Dictionary(..), _) => Presence::Staged,
+            (.., PresenceIn::Bits(bits)) => bits.address().map_or(Presence::Staged, Presence::BitsAt),
             (.., PresenceIn::Bytes(first, stride)) => Presence::BytesAt(first, stride),
             (.., PresenceIn::All) => Presence::All,
         };
@@ -98,13 +99,13 @@ impl<'a> Source<'a> {
         let is_dense = match (&data, in_cells) {
             (Data::At(_, stride), _) => *stride == size.cast_signed(),
             (Data::BitsAt(_), _) => true,
-            (Data::Staged(_), in_cells) => !in_cells || cell == size,
+            (Data::Staged, in_cells) => !in_cells || cell == size,
         };
         let form = ColumnForm {
             data: form,
             presence: match presence {
                 Presence::All => PresenceForm::All,
-                Presence::BitsAt(_) | Presence::Staged(_) => PresenceForm::Bits,
+                Presence::BitsAt(_) | Presence::Staged => PresenceForm::Bits,
                 Presence::BytesAt(..) | Presence::InCells => PresenceForm::Bytes,
             },
             is_shared: matches!(column.data, DataIn::Shared(_)),
@@ -112,22 +113,22 @@ impl<'a> Source<'a> {
         };
         // Cells hold a value with its presence only where both are staged together.
         let cell = if in_cells { cell } else { size };
-        Source { data, presence, qtype: qtype.clone(), form, cell, shared }
+        Source { column, data, presence, qtype: qtype.clone(), form, cell, shared }
     }
 
     /// True if rows are written down strip by strip.
     pub(crate) fn is_staged(&self) -> bool {
-        matches!(self.data, Data::Staged(_)) || matches!(self.presence, Presence::Staged(_))
+        matches!(self.data, Data::Staged) || matches!(self.presence, Presence::Staged)
     }
 
     /// How many words of memory the rows of a strip are written down in.
     pub(crate) fn staged_words(&self, rows: usize) -> usize {
         let data = match (&self.data, self.form.data) {
-            (Data::Staged(_), DataForm::Bits) => bit_bytes(rows),
-            (Data::Staged(_), _) => rows * self.cell,
+            (Data::Staged, DataForm::Bits) => bit_bytes(rows),
+            (Data::Staged, _) => rows * self.cell,
             _ => 0,
         };
-        let presence = if matches!(self.presence, Presence::Staged(_)) { bit_bytes(rows) } else { 0 };
+        let presence = if matches!(self.presence, Presence::Staged) { bit_bytes(rows) } else { 0 };
         data.div_ceil(8) + presence.div_ceil(8)
     }
 
@@ -145,11 +146,11 @@ impl<'a> Source<'a> {
                 at(*first, *apart)
             }
             Data::BitsAt(first) => first.wrapping_add(start / 8).cast_mut(),
-            Data::Staged(column) => {
+            Data::Staged => {
                 let bytes = if self.form.data == DataForm::Bits { bit_bytes(rows) } else { rows * self.cell };
                 used = bytes.div_ceil(8);
                 // SAFETY: COLUMNS, promised by the caller.
-                unsafe { self.write_data(column, start, rows, words) };
+                unsafe { self.write_data(start, rows, words) };
                 words.cast()
             }
         };
@@ -162,10 +163,11 @@ impl<'a> Source<'a> {
                 (presence, presence_stride) = (data, stride);
                 data = data.wrapping_add(self.qtype.optional_value_offset().unwrap_or(0) as usize);
             }
-            Presence::Staged(column) => {
+            Presence::Staged => {
                 presence = words.wrapping_add(used).cast();
                 // SAFETY: COLUMNS, promised by the caller: room for a bit a row.
                 let to = unsafe { std::slice::from_raw_parts_mut(words.add(used), rows.div_ceil(64)) };
+                let column = &self.column;
                 match (column.presence, column.data) {
                     (PresenceIn::Bits(bits), data) if !matches!(data, DataIn::Dictionary(..)) => {
                         to.iter_mut().enumerate().for_each(|(at, word)| *word = bits.word(start + 64 * at));
@@ -186,8 +188,8 @@ impl<'a> Source<'a> {
     ///
     /// # Safety
     /// COLUMNS, as for `column`.
-    unsafe fn write_data(&self, column: &InputColumn<'a>, start: usize, rows: usize, words: *mut u64) {
-        match column.data {
+    unsafe fn write_data(&self, start: usize, rows: usize, words: *mut u64) {
+        match self.column.data {
             DataIn::Bits(bits) => {
                 // SAFETY: COLUMNS, promised by the caller: room for a bit a row.
                 let to = unsafe { std::slice::from_raw_parts_mut(words, rows.div_ceil(64)) };

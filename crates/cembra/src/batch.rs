@@ -34,9 +34,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Batch(Arc<Inner>);
 
 /// What plays columns of some forms.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Played {
-    player: Arc<Player>,
+    player: Player,
     name: RowPlayer,
     because: Option<Diagnostic>,
 }
@@ -52,7 +52,7 @@ struct Inner {
     player: RowPlayer,
     tier: Tier,
     evaluation: Limits,
-    players: Mutex<FxHashMap<Forms, Played>>,
+    players: Mutex<FxHashMap<Forms, Arc<Played>>>,
 }
 
 /// A row of a batch that failed.
@@ -141,8 +141,8 @@ impl Batch {
         let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
         let outputs = inner.outputs.iter().map(|_| None).collect();
         let job = inner.batch.job(inputs, outputs, rows, OnError::Fail).map_err(|refused| inner.misfit(&refused))?;
-        let Played { name, because, .. } = inner.played(job.forms())?;
-        Ok((name, because))
+        let played = inner.played(job.forms())?;
+        Ok((played.name, played.because.clone()))
     }
 
     /// A run, to say more of how it goes.
@@ -170,16 +170,16 @@ impl Batch {
 
 impl Inner {
     /// What plays columns of the forms.
-    fn played(&self, forms: Forms) -> Result<Played, Error> {
+    fn played(&self, forms: Forms) -> Result<Arc<Played>, Error> {
         if let Some(played) = self.players.lock().unwrap_or_else(PoisonError::into_inner).get(&forms) {
             return Ok(played.clone());
         }
         // Two threads may both compile it: the first to have done so is right.
         let Chosen { function, player, because } =
             choose(&self.plan, &forms, self.player, self.tier, &Budget::start(self.evaluation))?;
-        let played = Played { player: Arc::new(self.batch.player(&forms, function)), name: player, because };
+        let played = Played { player: self.batch.player(&forms, function), name: player, because };
         let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(players.entry(forms).or_insert(played).clone())
+        Ok(players.entry(forms).or_insert(Arc::new(played)).clone())
     }
 
     /// The error that columns do not fit.
@@ -308,10 +308,9 @@ impl<'b> BatchRun<'b> {
         let rows = self.rows.or_else(|| inputs.iter().find_map(InputColumn::rows));
         let rows = rows.ok_or_else(|| Error::values("no column says how many rows there are: say so with `rows`"))?;
         let job = inner.batch.job(inputs, outputs, rows, self.on_error).map_err(|refused| inner.misfit(&refused))?;
-        let Played { player, .. } = inner.played(job.forms())?;
-        let Finished { columns, failed, failures } = self.finish(job, &player)?;
-        let failures =
-            failures.into_iter().map(|(row, error): (usize, Error)| RowFailure { row, error: error.in_row(row) });
+        let played = inner.played(job.forms())?;
+        let Finished { columns, failed, failures } = self.finish(job, &played.player)?;
+        let failures = failures.into_iter().map(|(row, error)| RowFailure { row, error });
         Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures: failures.collect() })
     }
 

@@ -49,12 +49,7 @@ pub(crate) fn choose(
     if is_impure(plan) {
         return Ok(interpreter(Some(row_by_row("an operator is not pure: rows are evaluated in order, each once"))));
     }
-    let isa = match wanted {
-        RowPlayer::Avx512 => Some(Isa::Avx512),
-        RowPlayer::Avx2 => Some(Isa::Avx2),
-        _ => None,
-    };
-    if isa.is_some_and(|isa| !isa.is_supported()) {
+    if !is_there(wanted) {
         let message = format!("this machine has no lanes of `{}`", wanted.name());
         return Err(Diagnostic::new(Code::Native, message).hint("leave the choice of a player to the library").into());
     }
@@ -75,11 +70,23 @@ pub(crate) fn choose(
 /// The players to try, the best first.
 fn order(wanted: RowPlayer) -> Vec<RowPlayer> {
     match wanted {
-        RowPlayer::Best => vec![RowPlayer::Avx512, RowPlayer::Avx2, RowPlayer::Lanes128, RowPlayer::Native],
+        RowPlayer::Best => {
+            let all = [RowPlayer::Avx512, RowPlayer::Avx2, RowPlayer::Lanes128, RowPlayer::Native];
+            all.into_iter().filter(|player| is_there(*player)).collect()
+        }
         // What no lanes can play is played row by row.
         RowPlayer::Avx512 | RowPlayer::Avx2 | RowPlayer::Lanes128 => vec![wanted, RowPlayer::Native],
         RowPlayer::Interpreter => Vec::new(),
         one => vec![one],
+    }
+}
+
+/// True if this machine may have the player.
+fn is_there(player: RowPlayer) -> bool {
+    match player {
+        RowPlayer::Avx512 => Isa::Avx512.is_supported(),
+        RowPlayer::Avx2 => Isa::Avx2.is_supported(),
+        _ => true,
     }
 }
 

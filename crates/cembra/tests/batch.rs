@@ -339,3 +339,19 @@ fn the_player_that_is_asked_for_plays() {
         }
     }
 }
+
+/// A plan that is cut into functions of a step each, and has no steps but literals to give.
+#[test]
+fn literals_alone_are_given_for_all_rows() {
+    let model = Model::parse("output y = 0; output t = {a: 3.0f64, b: {c: b'y', d: 2.5}, e: -8.0}").unwrap();
+    let limits = cembra::Limits { native_steps: 1, ..cembra::Limits::default() };
+    let expected = model.compile(&Options::default()).unwrap().session().evaluate(&[]).unwrap();
+    for player in players() {
+        let batch = model.batch(&Options::default().limits(limits).row_player(player)).unwrap();
+        let made = batch.start().rows(70).run(&[]).unwrap();
+        for row in 0..70 {
+            let found: Vec<Value> = made.columns.iter().map(|column| column.value(row).unwrap()).collect();
+            assert_eq!(found, expected, "{player:?}");
+        }
+    }
+}

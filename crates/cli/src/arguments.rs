@@ -4,7 +4,7 @@
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use crate::table::Format;
-use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, QType, Value};
+use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, QType, RowPlayer, Value};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -227,6 +227,35 @@ impl From<BackendChoice> for Backend {
             BackendChoice::Native => Backend::Native,
             BackendChoice::Auto => Backend::Auto,
             BackendChoice::Tiered => Backend::Tiered,
+        }
+    }
+}
+
+/// What plays a model on the rows of a table.
+#[derive(Clone, Copy, ValueEnum, Default, Debug)]
+pub(crate) enum PlayerChoice {
+    /// The best that machine and model allow
+    #[default]
+    Best,
+    /// Lanes of 512 bits, or an error where the machine has none
+    Avx512,
+    /// Lanes of 256 bits, or an error where the machine has none
+    Avx2,
+    /// Lanes of 128 bits
+    #[value(name = "128")]
+    Lanes128,
+    /// Machine code, row by row
+    Scalar,
+}
+
+impl From<PlayerChoice> for RowPlayer {
+    fn from(choice: PlayerChoice) -> RowPlayer {
+        match choice {
+            PlayerChoice::Best => RowPlayer::Best,
+            PlayerChoice::Avx512 => RowPlayer::Avx512,
+            PlayerChoice::Avx2 => RowPlayer::Avx2,
+            PlayerChoice::Lanes128 => RowPlayer::Lanes128,
+            PlayerChoice::Scalar => RowPlayer::Native,
         }
     }
 }

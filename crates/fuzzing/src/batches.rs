@@ -5,7 +5,7 @@
 use crate::config::{chance, pick};
 use crate::subject::{Answer, Failure, Row, Subject};
 use crate::values::fresh;
-use cembra::{Batch, Bitmap, Error, InputColumn, Keys, Model, OnError, Options, RowFailure, RowPlayer};
+use cembra::{Batch, Bitmap, InputColumn, Keys, Model, OnError, Options, RowFailure, RowPlayer};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -182,7 +182,7 @@ fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<V
     let made = run.keep_failures(usize::MAX).run(&columns)?;
     let mut failures = made.failures.into_iter().peekable();
     let answer = |row: usize| match failures.next_if(|failure| failure.row == row) {
-        Some(RowFailure { error, .. }) => Err(without_row(&error)),
+        Some(RowFailure { error, .. }) => Err(error.into()),
         None => Ok(made
             .columns
             .iter()
@@ -198,13 +198,4 @@ fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<V
             .collect()),
     };
     Ok((0..rows.len()).map(answer).collect())
-}
-
-/// What a session says of the same fault.
-fn without_row(error: &Error) -> Failure {
-    let mut failure = Failure::from(error.clone());
-    if let Some(row) = error.row() {
-        failure.message.truncate(failure.message.len().saturating_sub(format!(", in row {row}").len()));
-    }
-    failure
 }

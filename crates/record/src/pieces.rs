@@ -99,7 +99,8 @@ impl Pieces {
 
     /// True if the plan is one function.
     pub fn is_whole(&self) -> bool {
-        self.of_step.is_empty()
+        // Not by its steps: a plan that is cut may have none, and outputs alone.
+        self.list.len() == 1
     }
 
     /// The piece that a step is in.

@@ -1,7 +1,7 @@
 //! `cembra eval`: runs a model over rows of data, or over one row from the command line.
 
 use super::options_with_types_of;
-use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs};
+use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice};
 use crate::data::error::DataError;
 use crate::data::output::Output;
 use crate::failed_rows::Failures;
@@ -52,6 +52,10 @@ pub(crate) struct Args {
     /// What runs the model; all give the same bits
     #[arg(long, value_enum, default_value_t)]
     backend: BackendChoice,
+
+    /// What plays the rows of large tables; all give the same bits
+    #[arg(long, value_enum, default_value_t)]
+    isa: PlayerChoice,
 
     /// The form of the results; by default that of the output file's name, else a table on a terminal, else CSV
     #[arg(long, value_enum)]
@@ -220,7 +224,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         verbatim: matches!(format, Format::Csv | Format::Tsv | Format::Table),
     };
     let mut feed = Feed::new(&text, &model, sources, NAME)?;
-    let mut options = feed.with_types(options.backend(args.backend.into()).compat(args.compat));
+    let mut options =
+        feed.with_types(options.backend(args.backend.into()).row_player(args.isa.into()).compat(args.compat));
     if !args.only.is_empty() {
         options = options.outputs(args.only.iter().map(String::as_str));
     }

@@ -1,13 +1,13 @@
 //! Batches through a model: the only place of `table` that knows one. A row that fails ends the batch, or has missing outputs.
 //!
-//! Columns go through the model as they are. Where there are few rows, or tuples, or one of the rows fails, values go through
-//! it row by row: that tells which rows failed and why, and the library gives both ways the same bits.
+//! Columns go through the model as they are. Where there are few rows, or tuples, or a row fails that ends the run, values go
+//! through it row by row: the library gives both ways the same bits.
 
 use super::cells::{Builder, Cells};
 use super::types;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
-use cembra::{Batch, Error, Executor, Field, InputColumn, QType, Scalar, Session, Value};
+use cembra::{Batch, Error, Executor, Field, InputColumn, OnError, QType, Scalar, Session, Value};
 use cembra_arrow::Input;
 use std::collections::BTreeSet;
 
@@ -62,15 +62,15 @@ impl Evaluator {
         let rows = batch.num_rows();
         if rows >= LEAST_ROWS
             && passed_over.is_empty()
-            && let Some(outputs) = self.columns(batch)
+            && let Some(evaluated) = self.columns(batch)
         {
-            return Evaluated { rows, outputs, failures: Vec::new() };
+            return evaluated;
         }
         self.rows(batch, passed_over)
     }
 
-    /// The outputs of all rows at once; nothing if that cannot be had, or one of them fails.
-    fn columns(&self, batch: &RecordBatch) -> Option<Vec<ArrayRef>> {
+    /// All rows at once; nothing if that cannot be had, or if a row fails that is to end the batch.
+    fn columns(&self, batch: &RecordBatch) -> Option<Evaluated> {
         let model = self.columns.as_ref()?;
         let arrays = model.inputs().iter().zip(&self.inputs).map(|(input, feeding)| match feeding {
             Feeding::Constant(_) => Some(None),
@@ -85,7 +85,9 @@ impl Evaluator {
                 (None, Feeding::Column(..)) => None,
             });
         let columns: Vec<InputColumn<'_>> = columns.collect::<Option<_>>()?;
-        let made = model.start().rows(batch.num_rows()).run(&columns).ok()?;
+        let rows = batch.num_rows();
+        let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
+        let made = model.start().rows(rows).on_error(on_error).keep_failures(rows).run(&columns).ok()?;
         let outputs = model.outputs().iter().zip(made.columns).map(|(output, column)| {
             let array = cembra_arrow::array(&output.name, column).ok()?;
             match output.qtype.scalar() {
@@ -97,7 +99,8 @@ impl Evaluator {
                 _ => Some(array),
             }
         });
-        outputs.collect()
+        let failures = made.failures.into_iter().map(|failure| (failure.row, failure.error)).collect();
+        Some(Evaluated { rows, outputs: outputs.collect::<Option<_>>()?, failures })
     }
 
     /// The outputs of one row after the other.
