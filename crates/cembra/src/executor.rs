@@ -347,6 +347,8 @@ impl Executor {
         let of_slots = |slots: &Slots| slots.inputs.iter().chain(&slots.outputs).map(ValueRun::memory_bytes).sum();
         size_of::<Inner>()
             + size_of::<Origin>()
+            + size_of::<Program>()
+            + inner.origin.program.memory_bytes()
             + inner.sites.memory_bytes()
             + inner.template.memory_bytes()
             + inner.runnable.memory_bytes()

@@ -92,6 +92,26 @@ impl Graph {
         Graph::default()
     }
 
+    /// Bytes of memory the graph holds, besides itself; names' and literals' texts apart.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        fn held<T>(list: &Vec<T>) -> usize {
+            list.capacity() * size_of::<T>()
+        }
+        /// A table has a byte beside each of its places, of which an eighth stays empty.
+        fn table<T>(capacity: usize) -> usize {
+            capacity * 8 / 7 * (size_of::<T>() + 1)
+        }
+        held(&self.kinds)
+            + held(&self.operands)
+            + held(&self.literals)
+            + held(&self.names)
+            + table::<(Arc<str>, NameId)>(self.name_ids.capacity())
+            + self.nodes.allocation_size()
+            + table::<(NameId, u64)>(self.placeholders.capacity())
+            + self.places.memory_bytes()
+    }
+
     /// A graph with no nodes, but room for so many.
     #[must_use]
     pub fn with_capacity(nodes: usize) -> Self {

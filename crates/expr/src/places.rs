@@ -34,6 +34,11 @@ impl Places {
         Places { nodes: Vec::with_capacity(nodes), further: Vec::new() }
     }
 
+    /// Bytes of memory, besides itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Place>() + self.further.capacity() * size_of::<Further>()
+    }
+
     /// Adds a node.
     pub(crate) fn push(&mut self, first: Option<Span>) {
         self.nodes.push(Place { first, last: NONE });

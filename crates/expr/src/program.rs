@@ -43,6 +43,13 @@ pub struct Program {
 }
 
 impl Program {
+    /// Bytes of memory the program holds, besides itself; names' and literals' texts apart.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let (inputs, outputs) = (self.inputs.capacity(), self.outputs.capacity());
+        self.graph.memory_bytes() + inputs * size_of::<Input>() + outputs * size_of::<Output>()
+    }
+
     /// Which inputs some output needs, by position, as far as the expressions say; preparation may find that one of them
     /// is of no effect.
     #[must_use]

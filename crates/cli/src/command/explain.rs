@@ -112,7 +112,9 @@ fn explain(args: &Args) -> Result<Vec<(Stage, String)>, Failure> {
         options = options.stop_after(pass);
     }
     // A model whose preparation stops early may not be fit for what comes after it.
-    let reached = |stage: Stage| args.stop_after.is_none() || !matches!(stage, Stage::Plan | Stage::Clif | Stage::Asm);
+    let reached = |stage: Stage| {
+        args.stop_after.is_none() || !matches!(stage, Stage::Plan | Stage::Lanes | Stage::Clif | Stage::Asm)
+    };
     let stages: Vec<Stage> = match args.stage {
         StageChoice::All => Stage::ALL.into_iter().filter(|stage| reached(*stage)).collect(),
         StageChoice::One(stage) if reached(stage) => vec![stage],
