@@ -148,13 +148,9 @@ pub(super) fn within<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, bound: F) -> 
 /// The polynomial with these coefficients, lowest first. Long ones are done as two, of the even and of the odd powers:
 /// one multiplication more, and half the time where nothing else is to be done meanwhile.
 #[inline(always)]
-pub(super) fn polynomial<F: Copy + Default, A: Arithmetic<F>, const N: usize>(
-    m: &mut A,
-    x: A::Number,
-    c: [F; N],
-) -> A::Number {
+pub(super) fn polynomial<F: Copy, A: Arithmetic<F>, const N: usize>(m: &mut A, x: A::Number, c: [F; N]) -> A::Number {
     if N < 6 {
-        return horner(m, x, c.iter().rev().copied());
+        return every::<1, F, A, N>(m, x, c, 0);
     }
     let square = m.mul(x, x);
     by_halves(m, x, square, c)
@@ -162,23 +158,31 @@ pub(super) fn polynomial<F: Copy + Default, A: Arithmetic<F>, const N: usize>(
 
 /// The polynomial as one of the even and one of the odd powers, with the square of `x`.
 #[inline(always)]
-pub(super) fn by_halves<F: Copy + Default, A: Arithmetic<F>, const N: usize>(
+pub(super) fn by_halves<F: Copy, A: Arithmetic<F>, const N: usize>(
     m: &mut A,
     x: A::Number,
     square: A::Number,
     c: [F; N],
 ) -> A::Number {
-    let even = horner(m, square, c.iter().step_by(2).rev().copied());
-    let odd = horner(m, square, c.iter().skip(1).step_by(2).rev().copied());
+    let even = every::<2, F, A, N>(m, square, c, 0);
+    let odd = every::<2, F, A, N>(m, square, c, 1);
     m.fma(x, odd, even)
 }
 
-/// The polynomial with these coefficients, highest first.
+/// The polynomial of every coefficient of so many, from the one at `first`. Counted down by hand: of an iterator by steps the
+/// compiler makes a loop, with coefficients from memory.
 #[inline(always)]
-fn horner<F: Default, A: Arithmetic<F>>(m: &mut A, x: A::Number, mut c: impl Iterator<Item = F>) -> A::Number {
-    let mut sum = m.constant(c.next().unwrap_or_default());
-    for c in c {
-        sum = fma(m, sum, x, c);
+fn every<const STEP: usize, F: Copy, A: Arithmetic<F>, const N: usize>(
+    m: &mut A,
+    x: A::Number,
+    c: [F; N],
+    first: usize,
+) -> A::Number {
+    let mut at = first + (N - 1 - first) / STEP * STEP;
+    let mut sum = m.constant(c[at]);
+    while at >= first + STEP {
+        at -= STEP;
+        sum = fma(m, sum, x, c[at]);
     }
     sum
 }
