@@ -10,7 +10,7 @@ use crate::error::Reason;
 use crate::isa::{Isa, element, is_mask, plays};
 use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 use cembra_runtime::MachineType;
-use cembra_tape::{Instr, Output, Port, Tape, Un, Val};
+use cembra_tape::{Bin, Instr, Output, Port, Tape, Un, Val};
 use needs::Needs;
 use rustc_hash::FxHashMap;
 
@@ -254,6 +254,14 @@ impl Selector<'_> {
         needs.uses[at] == 1 && matches!(self.tape.instrs().get(needs.user[at] as usize), Some(Instr::Fma(..)))
     }
 
+    /// True for a scaled float that is only chosen or zero: one instruction does both.
+    fn is_scaled_or_zero(&self, at: usize) -> bool {
+        let needs = &self.selection.needs;
+        let Some(Instr::Select { on, off, .. }) = self.tape.instrs().get(needs.user[at] as usize) else { return false };
+        let is_zero = matches!(self.tape.instrs()[off.index()], Instr::Const(_, 0));
+        self.is_avx512() && needs.uses[at] == 1 && on.index() == at && is_zero
+    }
+
     /// The product of two numbers and a third, rounded once; bits say of which the opposite is meant.
     fn fma(&mut self, [a, b, c]: [Value; 3], opposites: u8) -> Value {
         let element = self.program.info(a).element;
@@ -268,6 +276,7 @@ impl Selector<'_> {
             Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
             // Made as a part of the instruction that needs it.
             Instr::Un(Un::Neg, _) if self.is_part_of_fma(at) => return,
+            Instr::Bin(Bin::Scale, ..) if self.is_scaled_or_zero(at) => return,
             Instr::Un(op, a) => self.unary(*op, self.tape.ty(*a), self.number(a.index())),
             Instr::Bin(op, a, b) => {
                 let ty = self.tape.ty(*a);
@@ -287,12 +296,22 @@ impl Selector<'_> {
                 self.fma([a, b, c], opposites)
             }
             Instr::Select { mask, on, off, .. } => {
-                let (mut mask, mut on, mut off) = (mask.index(), self.number(on.index()), self.number(off.index()));
-                if let Instr::MaskNot(inner) = &self.tape.instrs()[mask] {
+                let (scaled, mut mask) = (on.index(), mask.index());
+                let (mut on, mut off) = (self.number(scaled), self.number(off.index()));
+                // Zero is what masks leave.
+                if !self.is_zero(off)
+                    && let Instr::MaskNot(inner) = &self.tape.instrs()[mask]
+                {
                     (mask, on, off) = (inner.index(), off, on);
                 }
-                let mask = self.mask(mask, self.program.info(on).element);
-                self.blend(mask, on, off)
+                let mask = self.mask(mask, self.program.info(off).element);
+                match &self.tape.instrs()[scaled] {
+                    Instr::Bin(Bin::Scale, a, power) if self.is_scaled_or_zero(scaled) => {
+                        let operands = [self.number(a.index()), self.number(power.index())];
+                        self.scaled_or_zero(mask, operands)
+                    }
+                    _ => self.blend(mask, on, off),
+                }
             }
             Instr::RareCall { mask, function, args, otherwise } => {
                 let otherwise = self.number(otherwise.index());

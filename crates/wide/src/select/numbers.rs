@@ -11,6 +11,9 @@ use cembra_tape::{Bin, Cmp, Instr, Shift, Tape, Un, scaling, splitting};
 /// Mantissas from 3/4 to below 3/2, of the operand's sign.
 const FROM_THREE_QUARTERS: u8 = 3;
 
+/// How far back it is looked for what made an integer.
+const NEAR: usize = 8;
+
 impl Selector<'_> {
     /// An instruction of one operand, whose result is as wide.
     fn one(&mut self, code: Code, a: Value, immediate: u8) -> Value {
@@ -129,13 +132,18 @@ impl Selector<'_> {
     /// An integer of 64 bits as a float, without an instruction for it: its halves are floats with an exponent of their own,
     /// exactly, and their sum is rounded once.
     fn long_to_float(&mut self, a: Value, to: MachineType) -> Value {
-        // 2^52, in whose low bits the lower half goes; 2^84, for the upper one with its sign turned, and what both add.
-        let [low, unit] = [0xFFFF_FFFF, 0x4330_0000_0000_0000].map(|bits| self.constant(bits, 8));
-        let [turned, both] = [0x4530_0000_8000_0000, 0x4530_0000_8010_0000].map(|bits| self.constant(bits, 8));
-        let lower = self.two(Code::AndVector, a, low);
-        let lower = self.two(Code::OrVector, lower, unit);
+        // 2^84, for the upper half with its sign turned.
+        let turned = self.constant(0x4530_0000_8000_0000, 8);
         let upper = self.shift(Shift::Right, 8, a, 32);
         let upper = self.two(Code::XorVector, upper, turned);
+        if to == MachineType::F64 && self.has_upper_half_only(a) {
+            return self.two(Code::Sub64, upper, turned);
+        }
+        // 2^52, in whose low bits the lower half goes, and what both add.
+        let [low, unit] = [0xFFFF_FFFF, 0x4330_0000_0000_0000].map(|bits| self.constant(bits, 8));
+        let both = self.constant(0x4530_0000_8010_0000, 8);
+        let lower = self.two(Code::AndVector, a, low);
+        let lower = self.two(Code::OrVector, lower, unit);
         let upper = self.two(Code::Sub64, upper, both);
         let sum = self.two(Code::Add64, upper, lower);
         if to == MachineType::F64 {
@@ -157,6 +165,16 @@ impl Selector<'_> {
         let step = self.two(Code::AndVector, step, changes);
         let odd = self.two(Code::AddInt64, sum, step);
         self.convert(MachineType::F64, MachineType::F32, odd)
+    }
+
+    /// True if the lower half of an integer of 64 bits was just masked out, as behind the exponent of a float.
+    fn has_upper_half_only(&self, value: Value) -> bool {
+        let Some(op) = self.program.ops.iter().rev().take(NEAR).find(|op| op.result == value) else { return false };
+        let cuts = |operand: &Value| match operand.is_some().then(|| self.program.info(*operand).home) {
+            Some(Home::Pool(offset)) => self.program.pool[offset as usize / 8] << 32 == 0,
+            _ => false,
+        };
+        op.kind == Kind::Plain(Code::AndVector) && op.operands.iter().any(cuts)
     }
 
     /// The whole part of a float below 2^63 as an integer of 64 bits: its halves are exact, and in the low bits of floats with an
@@ -276,7 +294,10 @@ impl Selector<'_> {
         let element = self.program.info(on).element;
         let length = self.length(element);
         let result = self.vector(Home::None, element);
-        let op = if !self.is_avx512() {
+        let op = if !self.is_avx512() && self.is_zero(off) {
+            let op = self.op(Kind::Plain(Code::AndVector), length);
+            Op { operands: [mask, on, Value::NONE, Value::NONE], ..op }
+        } else if !self.is_avx512() {
             let code = by_element(element, [Code::BlendVector32, Code::BlendVector64]);
             Op { operands: [off, on, mask, Value::NONE], ..self.op(Kind::Plain(code), length) }
         } else if self.is_zero(off) {
@@ -291,7 +312,17 @@ impl Selector<'_> {
         result
     }
 
-    fn is_zero(&self, value: Value) -> bool {
+    /// A scaled float where the mask holds, else zero. Where it does not nothing is computed: what would be subnormal takes a
+    /// processor no time.
+    pub(super) fn scaled_or_zero(&mut self, mask: Value, [a, power]: [Value; 2]) -> Value {
+        let element = self.program.info(a).element;
+        let result = self.vector(Home::None, element);
+        let op = self.op(Kind::Plain(by_element(element, [Code::Scale32, Code::Scale64])), self.length(element));
+        self.program.ops.push(Op { result, operands: [a, power, Value::NONE, Value::NONE], mask, zeroing: true, ..op });
+        result
+    }
+
+    pub(super) fn is_zero(&self, value: Value) -> bool {
         matches!(self.program.info(value).home, Home::Pool(offset) if self.program.pool[offset as usize / 8] == 0)
     }
 

@@ -154,6 +154,13 @@ fn long_integers_as_floats_and_back() {
         let x = tape.input(MachineType::I64);
         let float = tape.un(Un::Convert(to), x);
         tape.output(Output::Number(float));
+        // Without the lower half, and with a bit of it.
+        for kept in [0xFFF0_0000_0000_0000, 0xFFFF_FFFF_0000_0000, 0xFFFF_FFFF_8000_0000] {
+            let places = tape.konst(MachineType::I64, kept);
+            let cut = tape.bin(Bin::And, x, places);
+            let cut = tape.un(Un::Convert(to), cut);
+            tape.output(Output::Number(cut));
+        }
         // Back from floats that fit.
         let bound = tape.konst_like(float, 9.2e18);
         let size = tape.un(Un::Abs, float);
@@ -213,6 +220,41 @@ fn operations_on_two_numbers() {
                 }
             }
             count += 1;
+        }
+    }
+}
+
+/// Scaled floats that are zero where a mask does not hold, and such as others need, too.
+#[test]
+fn scaled_or_zero() {
+    for ty in [MachineType::F32, MachineType::F64] {
+        let most = Bin::most_scale(ty);
+        let mut random = random(7);
+        let numbers: Vec<u64> = (0..300).map(|_| of_value(ty, random.f64() + 0.5)).collect();
+        // Every other power is past all bounds, where nothing is specified of what is scaled.
+        let powers: Vec<u64> = (0..300)
+            .map(|row| of_value(ty, (random.f64() * 2.0 * most - most).round() - f64::from(row % 2) * 1e9))
+            .collect();
+        for times in 0..4 {
+            let mut tape = Tape::new();
+            let (x, power) = (tape.input(ty), tape.input(ty));
+            let bound = tape.konst_like(power, -most);
+            let zero = tape.konst_like(x, 0.0);
+            let below = tape.cmp(Cmp::Lt, power, bound);
+            let kept = tape.mnot(below);
+            let (mask, power) = if times == 0 { (kept, power) } else { (kept, tape.select(below, zero, power)) };
+            let scaled = tape.scale(x, power);
+            let chosen = match times {
+                0 | 1 => tape.select(mask, scaled, zero),
+                2 => tape.select(below, zero, scaled),
+                _ => {
+                    tape.output(Output::Number(scaled));
+                    tape.select_rare(mask, scaled, zero)
+                }
+            };
+            tape.output(Output::Number(chosen));
+            tape.finish();
+            check("scaled or zero", &tape, &[Port::Rows; 2], &[numbers.clone(), powers.clone()], &[300; 2]);
         }
     }
 }
