@@ -113,6 +113,10 @@ macro_rules! arithmetic {
                 Tape::select(self, mask, on, off)
             }
 
+            fn select_rare(&mut self, mask: Mask, on: Val, off: Val) -> Val {
+                Tape::select_rare(self, mask, on, off)
+            }
+
             fn rare(&mut self, mask: Mask, function: RuntimeFn, arguments: &[Val], ordinary: Val) -> Val {
                 self.call_where(mask, function, arguments, ordinary)
             }

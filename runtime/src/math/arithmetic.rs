@@ -36,6 +36,7 @@ pub trait Arithmetic<F> {
     fn fma(&mut self, x: Self::Number, y: Self::Number, z: Self::Number) -> Self::Number;
     /// `x * 2^power`, rounded once, overflow and subnormal results included. The power is a whole number up to 252 in
     /// binary32, 2044 in binary64, or the opposite; `x` is zero, infinite, or at least 2^-100 or 2^-960. NaN if both are NaN.
+    /// Of others something unspecified.
     fn scale(&mut self, x: Self::Number, power: Self::Number) -> Self::Number;
     /// `x < y ? x : y`: the second where one is NaN.
     fn min(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
@@ -57,6 +58,8 @@ pub trait Arithmetic<F> {
     fn not(&mut self, a: Self::Truth) -> Self::Truth;
     fn either(&mut self, a: Self::Truth, b: Self::Truth) -> Self::Truth;
     fn select(&mut self, mask: Self::Truth, on: Self::Number, off: Self::Number) -> Self::Number;
+    /// The same, where the mask hardly ever holds, or always.
+    fn select_rare(&mut self, mask: Self::Truth, on: Self::Number, off: Self::Number) -> Self::Number;
 
     /// `ordinary`, but the value of `function` where the mask holds: on arguments that the branch-free text cannot do, and
     /// that are rare enough for a call.
@@ -136,6 +139,24 @@ pub(super) fn clamp<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, low: F, high: 
     let (low, high) = (m.constant(low), m.constant(high));
     let x = m.min(high, x);
     m.max(low, x)
+}
+
+/// `number * 2^power`, and zero where `x` is below a bound, whatever the number is there. Nothing is nearly zero by then: a
+/// processor takes long over each subnormal result, and over what is rounded to none.
+#[inline(always)]
+pub(super) fn scaled_from<F: Default, A: Arithmetic<F>>(
+    m: &mut A,
+    x: A::Number,
+    bound: F,
+    number: A::Number,
+    power: A::Number,
+) -> A::Number {
+    let (bound, zero) = (m.constant(bound), m.constant(F::default()));
+    let scaled = m.scale(number, power);
+    // A NaN is not below.
+    let below = m.less(x, bound);
+    let kept = m.not(below);
+    m.select_rare(kept, scaled, zero)
 }
 
 /// True where `|x| < bound`; false for NaN.
@@ -235,6 +256,7 @@ macro_rules! plain {
                 not(a: bool) -> bool { !a }
                 either(a: bool, b: bool) -> bool { a | b }
                 select(mask: bool, on: $float, off: $float) -> $float { if mask { on } else { off } }
+                select_rare(mask: bool, on: $float, off: $float) -> $float { if mask { on } else { off } }
                 rare(mask: bool, function: RuntimeFn, arguments: &[$float], ordinary: $float) -> $float {
                     if mask { $rare(function, arguments) } else { ordinary }
                 }

@@ -1,7 +1,7 @@
 //! The exponential, less 1, and the hyperbolic sine: `e^x = 2^k e^r` with `|r|` at most half of `ln 2`, and polynomials
 //! for `r`. Arguments are rare only where a result is about to overflow. `single.rs` has the binary32 ones.
 
-use super::arithmetic::{Arithmetic, Narrowing, add, clamp, fma, polynomial, sub, times_plus, within};
+use super::arithmetic::{Arithmetic, Narrowing, add, clamp, fma, polynomial, scaled_from, sub, times_plus, within};
 use crate::RuntimeFn;
 use std::f64::consts::LOG2_E;
 
@@ -80,21 +80,13 @@ pub(super) fn power_of_two<A: Arithmetic<f64>>(m: &mut A, biased: A::Word) -> A:
     m.number(bits)
 }
 
-/// `2^k` as two factors, either of which is an ordinary number, from `k + 2046` in the low bits. A product with the first
-/// and then the second overflows, or becomes subnormal, in the second multiplication only: it is rounded once.
-#[inline(always)]
-fn two_factors<A: Arithmetic<f64>>(m: &mut A, biased: A::Word) -> (A::Number, A::Number) {
-    let half = m.right(biased, 1);
-    let rest = m.minus(biased, half);
-    (power_of_two(m, half), power_of_two(m, rest))
-}
-
 /// `e^x` in binary64.
 #[inline(always)]
 pub(super) fn exp_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
-    // Beyond these the result is infinite, or zero, anyway.
-    let x = clamp(m, x, -746.0, 710.0);
-    let (k, biased) = halves(m, x, 2.0 * BIAS);
+    // Beyond this the result is infinite anyway.
+    let most = m.constant(710.0);
+    let x = m.min(most, x);
+    let (k, _) = halves(m, x, 0.0);
     // Exact: both are whole numbers of the last place of what is left.
     let high = times_plus(m, k, -LN_2[0], x);
     let r = times_plus(m, k, -LN_2[1], high);
@@ -106,9 +98,7 @@ pub(super) fn exp_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
     let lost = times_plus(m, k, -LN_2[1], lost);
     let rest = m.fma(square, series, lost);
     let power = m.add(near, rest);
-    let (first, second) = two_factors(m, biased);
-    let part = m.mul(power, first);
-    m.mul(part, second)
+    scaled_from(m, x, -745.2, power, k)
 }
 
 /// `e^x - 1` in binary64: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in two parts each.

@@ -2,9 +2,9 @@
 //! division and a short series. Zeros, infinities, NaNs, negative and subnormal numbers are rare. `single.rs` has the
 //! binary32 ones.
 
-use super::arithmetic::{Arithmetic, add, fma, less_from, mul, polynomial, times_plus};
+use super::arithmetic::{Arithmetic, add, less_from, mul, polynomial, sub, times_plus};
 use crate::RuntimeFn;
-use std::f64::consts::{LOG2_E, LOG10_E};
+use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, LOG10_E};
 
 /// `2 artanh s = s (2 + z series)` with `z = s^2`, to 2^-59.
 const SERIES: [f64; 7] = [
@@ -32,30 +32,30 @@ const LOG10_2_CUT: [f64; 2] = [0.301_029_995_663_839_14, 1.420_502_322_726_61e-1
 const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
 const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
 
-/// The exponent of a number `2^e m`.
-pub(super) struct Exponent<A: Arithmetic<f64>> {
-    /// `-e`: times a negative constant, that of 1 is -0, which is lost in any sum.
+/// An exponent in the bits of a number is a multiple of this.
+pub(super) const PLACE: f64 = 4_503_599_627_370_496.0;
+
+/// What a positive normal number `2^e m` consists of.
+pub(super) struct Parts<A: Arithmetic<f64>> {
+    /// `-e` where exponents are in the bits of a number.
+    pub(super) field: A::Word,
+    /// The same as a number, which is a multiple of [`PLACE`]. That of others (zero, subnormal, negative, infinite, NaN) is at
+    /// least 1022 places off zero.
     pub(super) minus: A::Number,
-    /// `2^-e`.
-    pub(super) inverse: A::Number,
+    /// `m - 1`, exactly.
+    pub(super) above: A::Number,
 }
 
-/// The exponent of a positive normal number. That of others (zero, subnormal, negative, infinite, NaN) is at least 1022 off
-/// zero, and the inverse is of no use.
+/// The parts of a positive normal number; of others the exponent is of use only.
 #[inline(always)]
-pub(super) fn exponent<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Exponent<A> {
-    /// What the mantissa's bits of the square root of 2 lack to the next power.
-    const STEP: u64 = (1 << 52) - 0x6_A09E_667F_3BCD;
-    const TWO_52: u64 = 0x433 << 52;
-    let (bits, half, tag, twice) = (m.bits(x), m.word(STEP), m.word(TWO_52), m.word((2 * 1023) << 52));
-    let shifted = m.plus(bits, half);
-    let biased = m.right(shifted, 52);
-    let tagged = m.or(biased, tag);
-    let tagged = m.number(tagged);
-    let minus = less_from(m, f64::from_bits(TWO_52 | 1023), tagged);
-    let field = m.left(biased, 52);
-    let opposite = m.minus(twice, field);
-    Exponent { minus, inverse: m.number(opposite) }
+pub(super) fn parts<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Parts<A> {
+    const LEAST: u64 = FRAC_1_SQRT_2.to_bits() + 0xF_FFFF_FFFF_FFFF;
+    let (bits, most, places) = (m.bits(x), m.word(LEAST), m.word(0xFFF << 52));
+    let below = m.minus(most, bits);
+    let field = m.and(below, places);
+    let mantissa = m.plus(bits, field);
+    let mantissa = m.number(mantissa);
+    Parts { field, minus: m.count(field), above: sub(m, mantissa, 1.0) }
 }
 
 /// `s` and its square, from `m - 1`.
@@ -74,9 +74,9 @@ pub(super) fn beyond<F, A: Arithmetic<F>>(m: &mut A, exponent: A::Number, bound:
 }
 
 /// The exponents of positive finite binary32 numbers, subnormal ones too, are well within this.
-pub(super) const SINGLE_EXPONENTS: f64 = 1000.0;
+pub(super) const SINGLE_EXPONENTS: f64 = 1000.0 * PLACE;
 /// The exponents of binary64 numbers that are surely normal.
-pub(super) const DOUBLE_EXPONENTS: f64 = 1021.5;
+pub(super) const DOUBLE_EXPONENTS: f64 = 1021.5 * PLACE;
 
 /// `m - 1` where `1 + x = 2^e m`, rounded once: a tiny `x` is kept, and the sign of a zero. With it comes `2^-e - 1`.
 #[inline(always)]
@@ -103,7 +103,7 @@ fn natural<A: Arithmetic<f64>>(
     let half_square = m.mul(half, f);
     let inner = m.fma(z, series, half_square);
     // The exponent's share is exact and the larger, or zero: with f it makes two numbers, and so do all three.
-    let base = mul(m, minus_exponent, -LN_2_CUT[0]);
+    let base = mul(m, minus_exponent, -LN_2_CUT[0] / PLACE);
     let sum = m.add(base, f);
     let kept = m.sub(sum, base);
     let lost = m.sub(f, kept);
@@ -112,7 +112,7 @@ fn natural<A: Arithmetic<f64>>(
     let low = m.fma(minus_half, f, low);
     let low = m.add(low, lost);
     let low = lacking.map_or(low, |lacking| m.add(low, lacking));
-    let low = times_plus(m, minus_exponent, -LN_2_CUT[1], low);
+    let low = times_plus(m, minus_exponent, -LN_2_CUT[1] / PLACE, low);
     let rest = m.fma(s, inner, low);
     m.add(high, rest)
 }
@@ -120,10 +120,9 @@ fn natural<A: Arithmetic<f64>>(
 /// The natural logarithm in binary64.
 #[inline(always)]
 pub(super) fn log_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
-    let exponent = exponent(m, x);
-    let f = fma(m, x, exponent.inverse, -1.0);
-    let result = natural(m, f, None, exponent.minus);
-    let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
+    let Parts { above: f, minus, .. } = parts(m, x);
+    let result = natural(m, f, None, minus);
+    let rare = beyond(m, minus, DOUBLE_EXPONENTS);
     m.rare(rare, RuntimeFn::LogF64, &[x], result)
 }
 
@@ -131,14 +130,17 @@ pub(super) fn log_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
 #[inline(always)]
 pub(super) fn log1p_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let sum = add(m, x, 1.0);
-    let exponent = exponent(m, sum);
-    let (f, base) = above_one(m, x, exponent.inverse);
+    let Parts { field, minus, .. } = parts(m, sum);
+    let one = m.word(1.0_f64.to_bits());
+    let inverse = m.plus(one, field);
+    let inverse = m.number(inverse);
+    let (f, base) = above_one(m, x, inverse);
     // For a sum from the root of 2 to 3/2, f is rounded.
     let rest = m.sub(base, f);
-    let lacking = m.fma(x, exponent.inverse, rest);
-    let result = natural(m, f, Some(lacking), exponent.minus);
+    let lacking = m.fma(x, inverse, rest);
+    let result = natural(m, f, Some(lacking), minus);
     let result = m.copysign(result, x);
-    let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
+    let rare = beyond(m, minus, DOUBLE_EXPONENTS);
     m.rare(rare, RuntimeFn::Log1pF64, &[x], result)
 }
 
@@ -152,8 +154,7 @@ fn scaled<A: Arithmetic<f64>>(
     unit: [f64; 2],
     scale: [f64; 2],
 ) -> A::Number {
-    let exponent = exponent(m, x);
-    let f = fma(m, x, exponent.inverse, -1.0);
+    let Parts { above: f, minus, .. } = parts(m, x);
     let (s, z) = ratio(m, f);
     let series = polynomial(m, z, SERIES);
     let minus_half = mul(m, f, -0.5);
@@ -173,15 +174,15 @@ fn scaled<A: Arithmetic<f64>>(
     let rest = times_plus(m, high, scale[0], minus_product);
     let rest = times_plus(m, high, scale[1], rest);
     let rest = times_plus(m, low, scale[0], rest);
-    let rest = if unit[1] == 0.0 { rest } else { times_plus(m, exponent.minus, -unit[1], rest) };
+    let rest = if unit[1] == 0.0 { rest } else { times_plus(m, minus, -unit[1] / PLACE, rest) };
     // The exponent's share is the larger, or zero.
-    let base = mul(m, exponent.minus, -unit[0]);
+    let base = mul(m, minus, -unit[0] / PLACE);
     let sum = m.add(base, product);
     let lost = m.sub(base, sum);
     let lost = m.add(lost, product);
     let rest = m.add(rest, lost);
     let result = m.add(sum, rest);
-    let rare = beyond(m, exponent.minus, DOUBLE_EXPONENTS);
+    let rare = beyond(m, minus, DOUBLE_EXPONENTS);
     m.rare(rare, function, &[x], result)
 }
 

@@ -3,7 +3,7 @@
 
 use super::arithmetic::{Arithmetic, Narrowing, add, fma, less_from, mul, polynomial, sub, times_plus, within};
 use super::exponential::{BIAS, EXPM1, LN_2, WHOLE, exp2_for_single, power_of_two};
-use super::logarithm::{DOUBLE_EXPONENTS, LN_2_CUT, LONG_SINGLE, SINGLE_EXPONENTS, beyond, exponent, ratio};
+use super::logarithm::{DOUBLE_EXPONENTS, LN_2_CUT, LONG_SINGLE, PLACE, Parts, SINGLE_EXPONENTS, beyond, parts, ratio};
 use crate::RuntimeFn;
 use std::f64::consts::LOG2_E;
 
@@ -30,18 +30,17 @@ fn unusual<A: Arithmetic<f64>>(
 #[inline(always)]
 pub(super) fn pow_single<A: Narrowing>(m: &mut A, x: A::Single, y: A::Single) -> A::Single {
     let (base, power) = (m.widen(x), m.widen(y));
-    let exponent = exponent(m, base);
-    let above = fma(m, base, exponent.inverse, -1.0);
+    let Parts { above, minus, .. } = parts(m, base);
     let (s, z) = ratio(m, above);
     let series = polynomial(m, z, LONG_SINGLE.map(|c| c * LOG2_E));
     let series = fma(m, series, z, 2.0 * LOG2_E);
-    let whole = m.neg(exponent.minus);
+    let whole = mul(m, minus, -1.0 / PLACE);
     let logarithm = m.fma(s, series, whole);
     let product = m.mul(power, logarithm);
     let result = exp2_for_single(m, product);
     let result = m.narrow(result);
     // An infinite or NaN power shows in the product.
-    let rare = unusual(m, exponent.minus, SINGLE_EXPONENTS, power, product, f64::MAX);
+    let rare = unusual(m, minus, SINGLE_EXPONENTS, power, product, f64::MAX);
     m.rare_single(rare, RuntimeFn::PowF32, &[x, y], result)
 }
 
@@ -108,22 +107,21 @@ fn long_log<A: Arithmetic<f64>>(m: &mut A, above: A::Number, minus_exponent: A::
     let cube = pair_product(m, s, z);
     let cubic = pair_product(m, cube, leading);
     let twice = [m.add(s[0], s[0]), m.add(s[1], s[1])];
-    let base = mul(m, minus_exponent, -LN_2_CUT[0]);
+    let base = mul(m, minus_exponent, -LN_2_CUT[0] / PLACE);
     let first = sum(m, base, twice[0]);
     let second = sum(m, first[0], cubic[0]);
     let low = m.add(second[1], cubic[1]);
     let low = m.add(low, first[1]);
     let low = m.add(low, twice[1]);
-    let low = times_plus(m, minus_exponent, -LN_2_CUT[1], low);
+    let low = times_plus(m, minus_exponent, -LN_2_CUT[1] / PLACE, low);
     sum(m, second[0], low)
 }
 
 /// `x^y` in binary64.
 #[inline(always)]
 pub(super) fn pow_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number, y: A::Number) -> A::Number {
-    let exponent = exponent(m, x);
-    let above = fma(m, x, exponent.inverse, -1.0);
-    let logarithm = long_log(m, above, exponent.minus);
+    let Parts { above, minus, .. } = parts(m, x);
+    let logarithm = long_log(m, above, minus);
     let [power, low] = product(m, logarithm[0], y);
     let low = m.fma(logarithm[1], y, low);
     let shift = m.constant(WHOLE + BIAS);
@@ -143,6 +141,6 @@ pub(super) fn pow_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number, y: A::Numb
     let biased = m.bits(shifted);
     let scale = power_of_two(m, biased);
     let result = m.mul(result, scale);
-    let rare = unusual(m, exponent.minus, DOUBLE_EXPONENTS, y, power, 708.0);
+    let rare = unusual(m, minus, DOUBLE_EXPONENTS, y, power, 708.0);
     m.rare(rare, RuntimeFn::PowF64, &[x, y], result)
 }

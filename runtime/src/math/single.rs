@@ -2,7 +2,7 @@
 //! binary64. What could lose more than an ulp is kept in two numbers, or is exact by the choice of intervals. Every argument
 //! there is was tried: `runtime/tests/exhaustive.rs`.
 
-use super::arithmetic::{Arithmetic, add, by_halves, clamp, fma, less_from, mul, polynomial, sub, times_plus};
+use super::arithmetic::{Arithmetic, add, by_halves, fma, less_from, mul, polynomial, scaled_from, sub, times_plus};
 use super::logarithm::beyond;
 use crate::RuntimeFn;
 use std::f32::consts::{LOG2_E, LOG10_2, LOG10_E};
@@ -24,8 +24,9 @@ const EXPM1: [f32; 5] = [0.499_999_97, 0.166_665_43, 0.041_667_35, 0.008_366_63,
 /// `e^x`: `2^k e^r`.
 #[inline(always)]
 pub(super) fn exp<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
-    // Beyond these the result is infinite, or zero, anyway.
-    let x = clamp(m, x, -104.0, 89.0);
+    // Beyond this the result is infinite anyway.
+    let most = m.constant(89.0);
+    let x = m.min(most, x);
     let shift = m.constant(WHOLE);
     let shifted = times_plus(m, x, LOG2_E, shift);
     let k = m.sub(shifted, shift);
@@ -34,7 +35,7 @@ pub(super) fn exp<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let series = polynomial(m, r, EXP);
     let series = fma(m, series, r, 1.0);
     let power = fma(m, series, r, 1.0);
-    m.scale(power, k)
+    scaled_from(m, x, -104.0, power, k)
 }
 
 /// `e^x - 1`: `2^k (e^r - 1) + (2^k - 1)`. The number that rounds most, `2^k r + (2^k - 1)` with an exact `r`, is summed first.
