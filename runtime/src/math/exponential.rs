@@ -86,7 +86,8 @@ pub(super) fn exp_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
     // Beyond this the result is infinite anyway.
     let most = m.constant(710.0);
     let x = m.min(most, x);
-    let (k, _) = halves(m, x, 0.0);
+    // Moved up as scaling does it, too.
+    let (k, _) = halves(m, x, 2.0 * BIAS);
     // Exact: both are whole numbers of the last place of what is left.
     let high = times_plus(m, k, -LN_2[0], x);
     let r = times_plus(m, k, -LN_2[1], high);

@@ -27,7 +27,8 @@ pub(super) fn exp<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     // Beyond this the result is infinite anyway.
     let most = m.constant(89.0);
     let x = m.min(most, x);
-    let shift = m.constant(WHOLE);
+    // Moved up as scaling does it, too.
+    let shift = m.constant(WHOLE + 2.0 * BIAS);
     let shifted = times_plus(m, x, LOG2_E, shift);
     let k = m.sub(shifted, shift);
     let high = times_plus(m, k, -LN_2[0], x);

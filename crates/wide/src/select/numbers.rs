@@ -11,8 +11,9 @@ use cembra_tape::{Bin, Cmp, Instr, Shift, Tape, Un, scaling, splitting};
 /// Mantissas from 3/4 to below 3/2, of the operand's sign.
 const FROM_THREE_QUARTERS: u8 = 3;
 
-/// How far back it is looked for what made an integer.
+/// How far back it is looked for what made an integer, and for what made a power.
 const NEAR: usize = 8;
+const FAR: usize = 48;
 
 impl Selector<'_> {
     /// An instruction of one operand, whose result is as wide.
@@ -326,6 +327,13 @@ impl Selector<'_> {
         matches!(self.program.info(value).home, Home::Pool(offset) if self.program.pool[offset as usize / 8] == 0)
     }
 
+    /// What a number was taken from, if another is that difference.
+    fn taken_from(&self, difference: Value, number: Value) -> Option<Value> {
+        let recent = self.program.ops.iter().rev().take(FAR).take_while(|op| op.kind != Kind::End);
+        let made = recent.filter(|op| op.result == difference).find(|op| op.operands[1] == number)?;
+        matches!(made.kind, Kind::Plain(Code::Sub32 | Code::Sub64)).then_some(made.operands[0])
+    }
+
     /// One output of an expansion.
     fn expand(&mut self, tape: &Tape, inputs: &[Value], output: usize) -> Value {
         let mut inputs = inputs.iter().copied();
@@ -336,7 +344,12 @@ impl Selector<'_> {
                 Instr::Input(_) => inputs.next().unwrap_or(Value::NONE),
                 Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
                 Instr::Un(op, a) => self.unary(*op, tape.ty(*a), made[a.index()]),
-                Instr::Bin(op, a, b) => self.binary(*op, tape.ty(*a), made[a.index()], made[b.index()]),
+                Instr::Bin(op, a, b) => {
+                    let (op, ty, a, b) = (*op, tape.ty(*a), made[a.index()], made[b.index()]);
+                    // The only sums of floats are those of powers and an offset, which are exact.
+                    let known = if op == Bin::Add && ty.is_float() { self.taken_from(a, b) } else { None };
+                    known.unwrap_or_else(|| self.binary(op, ty, a, b))
+                }
                 Instr::Shift(op, a, by) => self.shift(*op, element(tape.ty(*a)), made[a.index()], *by),
                 Instr::Cmp(op, a, b) => self.compared(*op, [made[a.index()], made[b.index()]], tape.ty(*a).is_float()),
                 Instr::Select { mask, on, off, .. } => {

@@ -243,7 +243,16 @@ fn scaled_or_zero() {
             let below = tape.cmp(Cmp::Lt, power, bound);
             let kept = tape.mnot(below);
             let (mask, power) = if times == 0 { (kept, power) } else { (kept, tape.select(below, zero, power)) };
-            let scaled = tape.scale(x, power);
+            // A power that was counted by the offset that scaling adds again.
+            let counted = if times == 0 {
+                power
+            } else {
+                let (digits, bias) = if ty == MachineType::F32 { (23, 127.0) } else { (52, 1023.0) };
+                let offset = tape.konst_like(x, 1.5 * f64::from(digits).exp2() + 2.0 * bias);
+                let shifted = tape.bin(Bin::Add, power, offset);
+                tape.bin(Bin::Sub, shifted, offset)
+            };
+            let scaled = tape.scale(x, counted);
             let chosen = match times {
                 0 | 1 => tape.select(mask, scaled, zero),
                 2 => tape.select(below, zero, scaled),
