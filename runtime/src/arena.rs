@@ -18,11 +18,14 @@ pub struct Arena {
     chunks: Vec<Memory>,
     /// The first byte of the last chunk; of nothing, while there is none.
     start: NonNull<u8>,
-    /// How many bytes may be taken from it.
+    /// How many bytes may be taken from it: within the chunk, and within the limit.
     room: usize,
     /// How many of them are taken.
     taken: usize,
-    /// How many bytes were asked for, over all chunks.
+    /// How many bytes were given out of other chunks since the last reset. So what an evaluation may take does not depend on
+    /// the chunks that others before it left.
+    before: usize,
+    /// How many bytes all chunks have.
     size: usize,
     limit: usize,
 }
@@ -43,7 +46,7 @@ impl Arena {
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         let limit = if limit < Arena::MOST { limit } else { Arena::MOST };
-        Arena { chunks: Vec::new(), start: NonNull::dangling(), room: 0, taken: 0, size: 0, limit }
+        Arena { chunks: Vec::new(), start: NonNull::dangling(), room: 0, taken: 0, before: 0, size: 0, limit }
     }
 
     /// Bytes of memory that all chunks hold.
@@ -59,7 +62,8 @@ impl Arena {
         if self.chunks.len() > 1 || (cfg!(miri) && !self.chunks.is_empty()) {
             self.join();
         }
-        self.taken = 0;
+        (self.taken, self.before) = (0, 0);
+        self.room = self.size.min(self.limit);
     }
 
     /// Puts one chunk in the place of all.
@@ -91,14 +95,14 @@ impl Arena {
     /// Adds a chunk that has room for a piece.
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), Fault> {
-        let wanted = len.max(CHUNK).max(self.size);
-        let wanted = if self.size.saturating_add(wanted) > self.limit { len } else { wanted };
-        let size = self.size.saturating_add(wanted);
-        if size > self.limit {
+        let left = self.limit.saturating_sub(self.before + self.taken);
+        if len > left {
             return Err(Fault::with(FaultKind::ArenaLimit, self.limit as u64));
         }
+        let wanted = len.max(CHUNK).max(self.size).min(left);
+        self.before += self.taken;
+        self.size += wanted;
         self.add(wanted);
-        self.size = size;
         Ok(())
     }
 
@@ -175,14 +179,16 @@ mod tests {
         assert!(arena.allocate(1000).is_ok());
         assert_eq!(arena.allocate(3000).unwrap_err(), Fault::with(FaultKind::ArenaLimit, 6000));
         assert_eq!(arena.memory_bytes(), CHUNK);
+        // What is left of the limit can be had to the last byte, whatever is left of a chunk.
         arena.reset();
         assert!(arena.allocate(4000).is_ok());
-        // What is left of the limit can be had to the last byte.
-        assert!(arena.allocate(6000 - CHUNK).is_ok());
-        assert_eq!(arena.memory_bytes(), 6000);
+        assert!(arena.allocate(2000).is_ok());
         assert!(arena.allocate(1).is_err());
+        assert!(arena.allocate(0).is_ok());
         arena.reset();
         assert!(arena.allocate(6000).is_ok());
+        assert!(arena.allocate(1).is_err());
+        assert!(arena.memory_bytes() <= 2 * 6000);
     }
 
     #[test]
