@@ -26,6 +26,9 @@ const SHORT: usize = 12;
 /// And that many steps then.
 const STEPS: u8 = 4;
 
+/// One of at most so many is worth two steps side by side.
+const MEDIUM: usize = 256;
+
 /// What a thread keeps from one compilation to the next.
 #[derive(Debug)]
 pub(crate) struct Workspace {
@@ -89,6 +92,10 @@ impl Workspace {
             self.selection.choose(tape, inputs, isa, (rows, STEPS), &mut self.program);
         }
         self.schedule.order(&mut self.program, isa);
+        let doubled = !short && !halves && pays_double(&self.program);
+        if doubled {
+            self.program.double();
+        }
         self.asm.bytes.clear();
         self.sites.clear();
         self.waiting.clear();
@@ -100,7 +107,7 @@ impl Workspace {
             code: self.finish(entry.1, limits)?,
             entry: entry.0,
             instructions,
-            rows: if halves { 8 } else { rows },
+            rows: if halves || doubled { 2 * rows } else { rows },
         })
     }
 
@@ -189,6 +196,12 @@ impl Workspace {
         }
         Ok(&asm.bytes)
     }
+}
+
+/// True if two steps side by side are worth their code: a processor sees few longer ones at once anyway, and stretches would
+/// have to be jumped over one by one.
+fn pays_double(program: &Program) -> bool {
+    program.ops.len() <= MEDIUM && program.ops.iter().all(|op| op.kind != Kind::Begin)
 }
 
 /// True if a program reads or writes bits.

@@ -120,6 +120,9 @@ pub(crate) struct Program {
     /// The steps of an iteration.
     pub(crate) steps: u8,
     pub(crate) faults: bool,
+    /// What doubling works in: the instructions of both steps, and the second's value for each of the first.
+    turns: Vec<Op>,
+    seconds: Vec<Value>,
 }
 
 impl Program {
@@ -138,5 +141,40 @@ impl Program {
 
     pub(crate) fn info(&self, value: Value) -> &Info {
         &self.infos[value.index()]
+    }
+
+    /// Makes an iteration of one step one of two, whose instructions take turns: chains that do not need each other. What they
+    /// store comes last, as an array that is written may be one that is read.
+    pub(crate) fn double(&mut self) {
+        self.steps = 2;
+        self.seconds.clear();
+        for at in 0..self.infos.len() {
+            let mut info = self.infos[at];
+            let second = match &mut info.home {
+                Home::Rows(_, step) | Home::Bits(_, step) => {
+                    *step = 1;
+                    self.value(info)
+                }
+                Home::None => self.value(info),
+                Home::Pool(_) | Home::Halves(_) | Home::Shared(_) | Home::Slot(_) => Value(at as u32),
+            };
+            self.seconds.push(second);
+        }
+        let second = |value: Value| if value.is_some() { self.seconds[value.index()] } else { value };
+        let is_store = |op: &&Op| matches!(op.kind, Kind::Store(_) | Kind::StoreMask(_));
+        let copy = |op: &Op| Op {
+            step: 1,
+            result: second(op.result),
+            operands: op.operands.map(second),
+            mask: second(op.mask),
+            ..*op
+        };
+        self.turns.clear();
+        for op in self.ops.iter().filter(|op| !is_store(op)) {
+            self.turns.extend([*op, copy(op)]);
+        }
+        self.turns.extend(self.ops.iter().filter(is_store));
+        self.turns.extend(self.ops.iter().filter(is_store).map(copy));
+        std::mem::swap(&mut self.ops, &mut self.turns);
     }
 }

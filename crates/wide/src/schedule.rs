@@ -17,7 +17,7 @@ const SHORT: usize = 64;
 const fn most_waiting(isa: Isa) -> i32 {
     match isa {
         Isa::Avx512 => 20,
-        Isa::Avx2 => 11,
+        Isa::Avx2 => 10,
     }
 }
 

@@ -49,7 +49,7 @@ struct Plug {
 }
 
 /// The bytes that a step has at most of a port.
-const STEP_BYTES: usize = 64;
+const STEP_BYTES: usize = 128;
 
 /// A step's part of an array.
 #[derive(Clone, Copy)]
