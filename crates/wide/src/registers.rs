@@ -519,5 +519,6 @@ impl Registers {
 
 /// The operands of an instruction and its mask.
 fn operands(op: &Op) -> impl Iterator<Item = Value> + Clone {
-    op.operands.into_iter().chain([op.mask])
+    let [a, b, c, d] = op.operands;
+    [a, b, c, d, op.mask].into_iter()
 }

@@ -220,7 +220,8 @@ fn waits(program: &Program, value: Value) -> bool {
 
 /// The operands of an instruction and its mask.
 fn operands(op: &Op) -> impl Iterator<Item = Value> {
-    op.operands.into_iter().chain([op.mask]).filter(|operand| operand.is_some())
+    let [a, b, c, d] = op.operands;
+    [a, b, c, d, op.mask].into_iter().filter(|operand| operand.is_some())
 }
 
 /// How long an instruction takes, in half cycles of usual processors.

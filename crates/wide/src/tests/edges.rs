@@ -106,11 +106,17 @@ fn constants_leave_registers_for_every_instruction() {
 
 #[test]
 fn an_output_may_be_an_input() {
-    for ty in [MachineType::F32, MachineType::F64] {
+    // Of four steps in an iteration, of two, of two in an order of their own, and of one.
+    for (ty, more) in
+        [MachineType::F32, MachineType::F64].into_iter().flat_map(|ty| [0, 20, 90, 300].map(|more| (ty, more)))
+    {
         let mut tape = Tape::new();
         let (x, mask) = (tape.input(ty), tape.input_mask());
         let root = tape.un(Un::Sqrt, x);
-        let sum = tape.bin(Bin::Add, root, x);
+        let mut sum = tape.bin(Bin::Add, root, x);
+        for number in 0..more {
+            sum = tape.bin(if number % 2 == 0 { Bin::Sub } else { Bin::FMax }, x, sum);
+        }
         let chosen = tape.select(mask, sum, x);
         let less = tape.cmp(Cmp::Lt, root, x);
         let other = tape.mxor(less, mask);
