@@ -22,10 +22,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A model compiled for many rows. Immutable, shared between threads, cheap to clone.
 ///
 /// ```
-/// use cembra::{InputColumn, Model, Options};
+/// use cembra::{InputColumn, Model, Optional, Options};
 ///
 /// let batch = Model::parse("input x: f64; input y: f64?; output z = x * (y ?? 1.0)")?.batch(&Options::default())?;
-/// let (x, y) = ([1.0, 2.0, 3.0], [Some(5.0_f64), None, Some(7.0)].map(cembra::Optional::from));
+/// let x = [1.0, 2.0, 3.0];
+/// let y: [Optional<f64>; 3] = [5.0.into(), Optional::missing(), 7.0.into()];
 /// let made = batch.run(&[InputColumn::values(&x), InputColumn::optionals(&y)])?;
 /// assert_eq!(made[0].values::<f64>(), Some(&[5.0, 2.0, 21.0][..]));
 /// # Ok::<(), cembra::Error>(())
