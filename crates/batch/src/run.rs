@@ -99,6 +99,7 @@ pub struct Job<'a> {
 pub struct Player {
     function: Option<Box<dyn BatchFunction>>,
     transfers: Transfers,
+    #[expect(clippy::vec_box, reason = "a workspace is large, and moved out and in by every run")]
     pool: Mutex<Vec<Box<Workspace>>>,
 }
 
