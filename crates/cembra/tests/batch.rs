@@ -355,3 +355,82 @@ fn literals_alone_are_given_for_all_rows() {
         }
     }
 }
+
+/// Rows that fail deep inside of a long strip, with truth values and presence as bits and as bytes that are not all 1.
+#[test]
+fn rows_that_fail_are_missing_and_no_others() {
+    let source = "input x: i64?; input f: bool?; output q = where(f == true, 100 // x, x); output twice = x + x";
+    let (mut session, batches) = batches(source);
+    let rows = 2000;
+    let zero = |row: usize| row % 61 == 40;
+    let x: Vec<i64> = (0..rows).map(|row| if zero(row) { 0 } else { row as i64 - 700 }).map(|x| x.max(-50)).collect();
+    let bytes: Vec<u8> = (0..rows / 8).map(|at| (at * 61 + 21) as u8 | 16).collect();
+    let (truths, known) = (Bitmap::new(&bytes, 0, rows).unwrap(), Bitmap::new(&bytes[1..], 0, rows - 8).unwrap());
+    let rows = rows - 8;
+    let truths_here = Bitmap::new(&bytes, 0, rows).unwrap();
+    // A presence byte, seven others, the value.
+    let cells: Vec<[u8; 16]> = (0..rows)
+        .map(|row| {
+            let mut cell = [0xEE; 16];
+            cell[0] = if known.get(row) { [1, 2, 128, 255][row % 4] } else { 0 };
+            cell[8..].copy_from_slice(&x[row].to_le_bytes());
+            cell
+        })
+        .collect();
+    let first = cells.as_ptr().cast::<u8>();
+    // SAFETY: COLUMNS: each cell has a value behind its presence.
+    let in_cells = unsafe { InputColumn::strided(cembra::Scalar::Int64, first.add(8), 16, Some(-8), rows) };
+    let flag = InputColumn::bits(truths_here).present(known);
+    for batch in &batches {
+        for column in [in_cells, InputColumn::values(&x[..rows]).present(known)] {
+            let made = batch.start().on_error(OnError::Missing).run(&[column, flag]).unwrap();
+            let mut failed = Vec::new();
+            for row in 0..rows {
+                let known = known.get(row);
+                let inputs = [Value::from(known.then_some(x[row])), known.then(|| truths.get(row)).into()];
+                let found: Vec<Value> = made.columns.iter().map(|column| column.value(row).unwrap()).collect();
+                match session.evaluate(&inputs) {
+                    Ok(expected) => assert_eq!(found, expected, "row {row}"),
+                    Err(error) => {
+                        assert_eq!(error.code(), "div_by_zero");
+                        failed.push(row);
+                        assert_eq!(found, [Value::from(None::<i64>), Value::from(None::<i64>)], "row {row}");
+                    }
+                }
+            }
+            assert!(failed.len() > 2, "{failed:?}");
+            assert_eq!(made.failed, failed);
+        }
+    }
+}
+
+/// The allowance is a row's: many rows that keep within it are no fault together, and one that does not is one.
+#[test]
+fn limits_are_a_rows() {
+    let model = Model::parse("input a, b: text; output same = a == b; output upper = strings.upper(a)").unwrap();
+    let limits = cembra::Limits { string_work: 2_000, arena_bytes: 1_000, ..cembra::Limits::default() };
+    let a: Vec<String> = (0..300).map(|_| "x".repeat(600)).collect();
+    for long in [None, Some(290)] {
+        let mut b = a.clone();
+        let mut a = a.clone();
+        if let Some(row) = long {
+            (a[row], b[row]) = ("y".repeat(3_000), "y".repeat(3_000));
+        }
+        for player in players() {
+            let batch = model.batch(&Options::default().limits(limits).row_player(player)).unwrap();
+            let made = batch.run(&[InputColumn::owned_texts(&a), InputColumn::owned_texts(&b)]);
+            match long {
+                None => assert_eq!(made.unwrap()[1].text(299), Some("X".repeat(600).as_str())),
+                Some(row) => assert_eq!(made.unwrap_err().row(), Some(row)),
+            }
+        }
+    }
+    // Comparisons alone, which are instructions and end nothing before the row is over.
+    let model = Model::parse("input a, b: text; output same = a == b").unwrap();
+    let long = ["z".repeat(3_000)];
+    for player in players() {
+        let batch = model.batch(&Options::default().limits(limits).row_player(player)).unwrap();
+        let error = batch.run(&[InputColumn::owned_texts(&long), InputColumn::owned_texts(&long)]).unwrap_err();
+        assert_eq!((error.code(), error.row()), ("work_limit", Some(0)), "{player:?}");
+    }
+}
