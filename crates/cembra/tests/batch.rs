@@ -385,9 +385,9 @@ fn rows_that_fail_are_missing_and_no_others() {
         for column in [in_cells, InputColumn::values(&x[..rows]).present(known)] {
             let made = batch.start().on_error(OnError::Missing).run(&[column, flag]).unwrap();
             let mut failed = Vec::new();
-            for row in 0..rows {
+            for (row, x) in x[..rows].iter().enumerate() {
                 let known = known.get(row);
-                let inputs = [Value::from(known.then_some(x[row])), known.then(|| truths.get(row)).into()];
+                let inputs = [Value::from(known.then_some(*x)), known.then(|| truths.get(row)).into()];
                 let found: Vec<Value> = made.columns.iter().map(|column| column.value(row).unwrap()).collect();
                 match session.evaluate(&inputs) {
                     Ok(expected) => assert_eq!(found, expected, "row {row}"),
@@ -400,6 +400,11 @@ fn rows_that_fail_are_missing_and_no_others() {
             }
             assert!(failed.len() > 2, "{failed:?}");
             assert_eq!(made.failed, failed);
+            // Whatever was in the caller's memory before.
+            let mut places = [(); 2].map(|()| vec![Optional::present(7_i64); rows]);
+            let outputs = places.iter_mut().map(|place| Some(ColumnMut::optionals(place))).collect();
+            batch.start().on_error(OnError::Missing).run_into(&[column, flag], outputs).unwrap();
+            assert!(failed.iter().all(|row| places.iter().all(|place| !place[*row].is_present())));
         }
     }
 }
