@@ -5,7 +5,7 @@
 //! invariant FRAME-SLOT of `docs/safety.md` is that slots are used only with frames of the layout that made them.
 
 use crate::memory::Memory;
-use crate::{Layout, QType};
+use crate::{Layout, MachineType, QType};
 use std::marker::PhantomData;
 
 /// The offset of a `T` in frames of one layout.
@@ -181,6 +181,39 @@ impl FramePtr {
     pub unsafe fn write<T: Copy>(self, slot: Slot<T>, value: T) {
         // SAFETY: FRAME-SLOT, promised by the caller; layouts align slots to their type.
         unsafe { self.base.add(slot.offset as usize).cast::<T>().write(value) }
+    }
+
+    /// The bits of a number or flag at an offset, zero-extended; any flag but 0 is 1.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: a value of this machine type, or a part of a view, lies there.
+    #[inline]
+    #[must_use]
+    pub unsafe fn read_bits(self, ty: MachineType, offset: u32) -> u64 {
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        unsafe {
+            match ty.size() {
+                1 => u64::from(self.read(Slot::<u8>::at(offset)) != 0),
+                4 => u64::from(self.read(Slot::<u32>::at(offset))),
+                _ => self.read(Slot::<u64>::at(offset)),
+            }
+        }
+    }
+
+    /// Writes the bits of a number or flag to an offset.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: there is room for a value of this machine type.
+    #[inline]
+    pub unsafe fn write_bits(self, ty: MachineType, offset: u32, bits: u64) {
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        unsafe {
+            match ty.size() {
+                1 => self.write(Slot::at(offset), bits as u8),
+                4 => self.write(Slot::at(offset), bits as u32),
+                _ => self.write(Slot::at(offset), bits),
+            }
+        }
     }
 
     /// Copies `size` bytes between two places, which may overlap.

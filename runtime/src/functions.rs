@@ -20,6 +20,16 @@ pub enum MachineType {
 }
 
 impl MachineType {
+    /// The bytes that one takes in memory.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        match self {
+            MachineType::Flag => 1,
+            MachineType::I32 | MachineType::F32 => 4,
+            MachineType::I64 | MachineType::F64 => 8,
+        }
+    }
+
     /// True for binary32 and binary64.
     #[must_use]
     pub const fn is_float(self) -> bool {

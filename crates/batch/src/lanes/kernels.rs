@@ -1,8 +1,7 @@
 //! Kernel segments: an operator without a rule is called row by row, for the rows that ask for it, with its arguments from
 //! columns to the slots of a frame and its result from there to columns.
 
-use super::parts::size;
-use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK, Slot};
+use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 use cembra_tape::{KernelSegment, LaneProgram, Port, Source};
 
 /// Calls the kernel for the rows that the segment says. False if a call fails.
@@ -22,18 +21,18 @@ pub(super) unsafe fn call_rows(
     unsafe {
         for store in &segment.stores {
             let ty = program.column(store.column).ty;
-            let bytes = if ty == MachineType::Flag { rows.div_ceil(64) * 8 } else { rows * size(ty) };
+            let bytes = if ty == MachineType::Flag { rows.div_ceil(64) * 8 } else { rows * ty.size() };
             addresses[store.column.index()].write_bytes(0, bytes);
         }
         let mut loads = Vec::with_capacity(segment.loads.len());
         for load in &segment.loads {
             match load.from {
-                Source::Constant(bits) => put(frame, load.offset, load.ty, bits),
+                Source::Constant(bits) => frame.write_bits(load.ty, load.offset, bits),
                 Source::Column(column) => {
                     let is_shared = program.column(column).port == Port::Shared;
                     let address = addresses[column.index()];
                     if is_shared {
-                        put(frame, load.offset, load.ty, shared(address, load.ty));
+                        frame.write_bits(load.ty, load.offset, shared(address, load.ty));
                     } else {
                         loads.push((address, load.ty, load.offset));
                     }
@@ -43,14 +42,14 @@ pub(super) unsafe fn call_rows(
         let call = segment.call.call(0);
         let call_row = |row: usize, context: &mut Context| {
             for (address, ty, offset) in &loads {
-                put(frame, *offset, *ty, element(*address, *ty, row));
+                frame.write_bits(*ty, *offset, element(*address, *ty, row));
             }
             if call.run(context, frame) != STATUS_OK {
                 return false;
             }
             for store in &segment.stores {
                 let ty = program.column(store.column).ty;
-                let bits = get(frame, store.offset, ty);
+                let bits = frame.read_bits(ty, store.offset);
                 set_element(addresses[store.column.index()], ty, row, bits);
                 if store.is_presence && bits == 0 {
                     // What is behind it is not looked at.
@@ -110,7 +109,7 @@ unsafe fn shared(address: *const u8, ty: MachineType) -> u64 {
 unsafe fn element(first: *const u8, ty: MachineType, row: usize) -> u64 {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe {
-        match size(ty) {
+        match ty.size() {
             1 => u64::from(*first.add(row / 8) >> (row % 8) & 1),
             4 => u64::from(first.cast::<u32>().add(row).read_unaligned()),
             _ => first.cast::<u64>().add(row).read_unaligned(),
@@ -126,42 +125,10 @@ unsafe fn element(first: *const u8, ty: MachineType, row: usize) -> u64 {
 unsafe fn set_element(first: *mut u8, ty: MachineType, row: usize, bits: u64) {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe {
-        match size(ty) {
+        match ty.size() {
             1 => *first.add(row / 8) |= u8::from(bits != 0) << (row % 8),
             4 => first.cast::<u32>().add(row).write_unaligned(bits as u32),
             _ => first.cast::<u64>().add(row).write_unaligned(bits),
-        }
-    }
-}
-
-/// Puts a value of a type into a frame.
-///
-/// # Safety
-/// FRAME-SLOT: a value of this type, or a part of a view, lies there.
-#[inline]
-unsafe fn put(frame: FramePtr, offset: u32, ty: MachineType, bits: u64) {
-    // SAFETY: FRAME-SLOT, promised by the caller.
-    unsafe {
-        match size(ty) {
-            1 => frame.write(Slot::at(offset), bits as u8),
-            4 => frame.write(Slot::at(offset), bits as u32),
-            _ => frame.write(Slot::at(offset), bits),
-        }
-    }
-}
-
-/// The value of a type in a frame.
-///
-/// # Safety
-/// FRAME-SLOT: a value of this type, or a part of a view, lies there.
-#[inline]
-unsafe fn get(frame: FramePtr, offset: u32, ty: MachineType) -> u64 {
-    // SAFETY: FRAME-SLOT, promised by the caller.
-    unsafe {
-        match size(ty) {
-            1 => u64::from(frame.read(Slot::<u8>::at(offset)) != 0),
-            4 => u64::from(frame.read(Slot::<u32>::at(offset))),
-            _ => frame.read(Slot::<u64>::at(offset)),
         }
     }
 }

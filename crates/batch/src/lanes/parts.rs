@@ -31,7 +31,7 @@ impl Place {
         let ahead = match (column.port, column.ty) {
             (Port::Shared, _) => 0,
             (Port::Rows, MachineType::Flag) => start / 8,
-            (Port::Rows, ty) => start * size(ty),
+            (Port::Rows, ty) => start * ty.size(),
         };
         match self {
             Place::Data(at, offset) => columns[at as usize].data.wrapping_add(offset as usize + ahead),
@@ -40,15 +40,6 @@ impl Place {
             Place::Scratch(offset) => memory.wrapping_add(offset as usize),
             Place::Frame(offset) => frame.as_ptr().wrapping_add(offset as usize),
         }
-    }
-}
-
-/// The bytes of an element.
-pub(super) const fn size(ty: MachineType) -> usize {
-    match ty {
-        MachineType::Flag => 1,
-        MachineType::I32 | MachineType::F32 => 4,
-        MachineType::I64 | MachineType::F64 => 8,
     }
 }
 
@@ -86,7 +77,7 @@ impl Stage {
         let to = memory.wrapping_add(self.scratch as usize);
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {
-            match size(self.ty) {
+            match self.ty.size() {
                 1 => gather_bits(first, stride, rows, to.cast()),
                 4 => gather_numbers::<u32>(first, stride, rows, to.cast()),
                 _ => gather_numbers::<u64>(first, stride, rows, to.cast()),
@@ -103,7 +94,7 @@ impl Stage {
         let from = memory.wrapping_add(self.scratch as usize);
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {
-            match size(self.ty) {
+            match self.ty.size() {
                 1 => scatter_bits(first, stride, rows, from.cast()),
                 4 => scatter_numbers::<u32>(first, stride, rows, from.cast()),
                 _ => scatter_numbers::<u64>(first, stride, rows, from.cast()),

@@ -4,7 +4,7 @@
 
 use crate::Outcome;
 use crate::lanes::program::{Body, ColumnId, KernelSegment, LaneProgram, Origin, Part, Source, TapeSegment};
-use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK, Slot};
+use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 
 /// The bits of the columns of a strip: what is in inputs, and in outputs once a program was run.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl BitColumns {
                     Source::Constant(bits) => bits,
                 };
                 // SAFETY: FRAME-SLOT: the argument's slot in the plan's layout.
-                unsafe { put(frame, load.offset, load.ty, bits) };
+                unsafe { frame.write_bits(load.ty, load.offset, bits) };
             }
             // SAFETY: KERNEL-ROW: a row of one call is at the start; its arguments are in their slots.
             if unsafe { segment.call.call(0).run(context, frame) } != STATUS_OK {
@@ -114,7 +114,7 @@ impl BitColumns {
         for store in &segment.stores {
             let ty = program.column(store.column).ty;
             // SAFETY: FRAME-SLOT: the result's slot in the plan's layout, which the kernel wrote.
-            let bits = if is_there { unsafe { get(frame, store.offset, ty) } } else { 0 };
+            let bits = if is_there { unsafe { frame.read_bits(ty, store.offset) } } else { 0 };
             if store.is_presence {
                 is_there &= bits != 0;
             }
@@ -131,14 +131,14 @@ impl BitColumns {
         let column = program.column(id);
         match (column.origin, program.scratch_offset(id, self.rows)) {
             // SAFETY: FRAME-SLOT, promised by the caller: a view lies there.
-            (Origin::Frame { offset }, _) => unsafe { get(frame, offset, column.ty) },
+            (Origin::Frame { offset }, _) => unsafe { frame.read_bits(column.ty, offset) },
             (Origin::Once { .. }, _) => self.elements[id.index()][0],
             (_, None) => self.elements[id.index()][row],
             (_, Some(start)) if column.ty == MachineType::Flag => {
                 u64::from(self.scratch[start + row / 8] >> (row % 8) & 1)
             }
             (_, Some(start)) => {
-                let size = size(column.ty);
+                let size = column.ty.size();
                 let mut bytes = [0; 8];
                 bytes[..size].copy_from_slice(&self.scratch[start + row * size..][..size]);
                 u64::from_le_bytes(bytes)
@@ -155,47 +155,9 @@ impl BitColumns {
                 *byte = *byte & !(1 << (row % 8)) | (bits as u8 & 1) << (row % 8);
             }
             Some(start) => {
-                let size = size(ty);
+                let size = ty.size();
                 self.scratch[start + row * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
             }
-        }
-    }
-}
-
-const fn size(ty: MachineType) -> usize {
-    match ty {
-        MachineType::Flag => 1,
-        MachineType::I32 | MachineType::F32 => 4,
-        MachineType::I64 | MachineType::F64 => 8,
-    }
-}
-
-/// Puts a value of a type into a frame.
-///
-/// # Safety
-/// FRAME-SLOT: a value of this type, or a part of a view, lies there.
-unsafe fn put(frame: FramePtr, offset: u32, ty: MachineType, bits: u64) {
-    // SAFETY: FRAME-SLOT, promised by the caller.
-    unsafe {
-        match size(ty) {
-            1 => frame.write(Slot::at(offset), bits as u8),
-            4 => frame.write(Slot::at(offset), bits as u32),
-            _ => frame.write(Slot::at(offset), bits),
-        }
-    }
-}
-
-/// The value of a type in a frame.
-///
-/// # Safety
-/// FRAME-SLOT: a value of this type, or a part of a view, lies there.
-unsafe fn get(frame: FramePtr, offset: u32, ty: MachineType) -> u64 {
-    // SAFETY: FRAME-SLOT, promised by the caller.
-    unsafe {
-        match size(ty) {
-            1 => u64::from(frame.read(Slot::<u8>::at(offset)) != 0),
-            4 => u64::from(frame.read(Slot::<u32>::at(offset))),
-            _ => frame.read(Slot::<u64>::at(offset)),
         }
     }
 }
