@@ -19,102 +19,126 @@ macro_rules! alike {
         const ROWS: usize = $rows;
 
         #[inline(always)]
+        // SAFETY: BARE-COLUMNS, as the trait says.
         unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $load(from.cast()) }
         }
 
         #[inline(always)]
+        // SAFETY: BARE-COLUMNS, as the trait says.
         unsafe fn load_or(from: *const u8, bits: u32, default: $element) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $select(Self::splat(default), Self::load(from), $ones(bits)) }
         }
 
         #[inline(always)]
+        // SAFETY: BARE-COLUMNS, as the trait says.
         unsafe fn store(self, to: *mut u8) {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $store(to.cast(), self) }
         }
 
         #[inline(always)]
+        // SAFETY: BARE-COLUMNS, as the trait says.
         unsafe fn stream(self, to: *mut u8) {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $stream(to.cast(), self) }
         }
 
         #[inline(always)]
         fn splat(value: $element) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $splat(value) }
         }
 
         #[inline(always)]
         fn add(self, other: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $add(self, other) }
         }
 
         #[inline(always)]
         fn sub(self, other: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $sub(self, other) }
         }
 
         #[inline(always)]
         fn mul(self, other: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $mul(self, other) }
         }
 
         #[inline(always)]
         fn div(self, other: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $div(self, other) }
         }
 
         #[inline(always)]
         fn fma(self, factor: Self, term: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $fma(self, factor, term) }
         }
 
         #[inline(always)]
         fn min(self, other: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $min(self, other) }
         }
 
         #[inline(always)]
         fn max(self, other: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $max(self, other) }
         }
 
         #[inline(always)]
         fn abs(self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $andnot(Self::splat(-0.0), self) }
         }
 
         #[inline(always)]
         fn neg(self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $xor(self, Self::splat(-0.0)) }
         }
 
         #[inline(always)]
         fn sqrt(self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $sqrt(self) }
         }
 
         #[inline(always)]
         fn less(self, other: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $compare::<_CMP_LT_OQ>(self, other) }
         }
 
         #[inline(always)]
         fn at_least(self, other: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $compare::<_CMP_GE_OQ>(self, other) }
         }
 
         #[inline(always)]
         fn both(a: Self, b: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $and(a, b) }
         }
 
         #[inline(always)]
         fn select(mask: Self, then: Self, otherwise: Self) -> Self {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $select(otherwise, then, mask) }
         }
 
         #[inline(always)]
         fn bits(mask: Self) -> u32 {
+            // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
             unsafe { $movemask(mask) as u32 }
         }
     };
@@ -123,6 +147,7 @@ macro_rules! alike {
 /// All bits of a value whose bit is set.
 #[inline(always)]
 fn single_ones(bits: u32) -> __m256 {
+    // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
     unsafe {
         let each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
         let chosen = _mm256_and_si256(_mm256_set1_epi32(bits as i32), each);
@@ -132,6 +157,7 @@ fn single_ones(bits: u32) -> __m256 {
 
 #[inline(always)]
 fn double_ones(bits: u32) -> __m256d {
+    // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
     unsafe {
         let each = _mm256_setr_epi64x(1, 2, 4, 8);
         let chosen = _mm256_and_si256(_mm256_set1_epi64x(bits.into()), each);
@@ -149,11 +175,13 @@ impl Instructions for __m256 {
     #[inline(always)]
     fn power_of_two(self) -> Self {
         let biased = self.add(Self::splat(12_582_912.0 + 127.0));
+        // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
         unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(biased))) }
     }
 
     #[inline(always)]
     fn split(self) -> (Self, Self) {
+        // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
         unsafe {
             let shifted = _mm256_add_epi32(_mm256_castps_si256(self), _mm256_set1_epi32(0x004A_FB0D));
             let mantissa = _mm256_and_si256(shifted, _mm256_set1_epi32(0x007F_FFFF));
@@ -170,6 +198,7 @@ impl Instructions for __m256 {
 
     #[inline(always)]
     fn not(mask: Self) -> Self {
+        // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
         unsafe { _mm256_xor_ps(mask, single_ones(255)) }
     }
 }
@@ -182,7 +211,9 @@ impl Lanes for __m256d {
 
 impl Widened for __m256d {
     #[inline(always)]
+    // SAFETY: BARE-COLUMNS, as the trait says.
     unsafe fn widened(from: *const u8, factor: f32) -> (Self, Self) {
+        // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
         unsafe {
             let value = _mm_loadu_ps(from.cast());
             let product = _mm_mul_ps(value, _mm_set1_ps(factor));
@@ -195,11 +226,13 @@ impl Instructions for __m256d {
     #[inline(always)]
     fn power_of_two(self) -> Self {
         let biased = self.add(Self::splat(6_755_399_441_055_744.0 + 1023.0));
+        // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
         unsafe { _mm256_castsi256_pd(_mm256_slli_epi64::<52>(_mm256_castpd_si256(biased))) }
     }
 
     #[inline(always)]
     fn split(self) -> (Self, Self) {
+        // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
         unsafe {
             let step = _mm256_set1_epi64x(0x0009_5F61_9980_C433);
             let shifted = _mm256_add_epi64(_mm256_castpd_si256(self), step);
@@ -219,6 +252,7 @@ impl Instructions for __m256d {
 
     #[inline(always)]
     fn not(mask: Self) -> Self {
+        // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
         unsafe { _mm256_xor_pd(mask, double_ones(15)) }
     }
 }
