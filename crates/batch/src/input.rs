@@ -336,8 +336,14 @@ impl<'a> InputColumn<'a> {
             }
         }
         if let DataIn::Dictionary(keys, values) = self.data {
-            values.check(&qtype.to_optional(), values.rows.unwrap_or(0))?;
-            let size = values.rows.unwrap_or(usize::MAX);
+            let size = values.rows.unwrap_or(0);
+            values.check(&qtype.to_optional(), size)?;
+            // Others have no place of their own that a key could be of.
+            let lies_in_place =
+                matches!(values.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..));
+            if !lies_in_place {
+                return Err(Misfit::Dictionary);
+            }
             let in_place = |row: &usize| match self.presence {
                 PresenceIn::Bits(bits) if !bits.get(*row) => true,
                 _ => keys.get(*row).is_some_and(|key| key < size),
@@ -348,10 +354,9 @@ impl<'a> InputColumn<'a> {
         }
         if !qtype.is_optional() && self.scalar().is_some() && !self.is_all_present() {
             let missing = match (self.presence, self.data) {
-                (PresenceIn::Bits(bits), DataIn::Dictionary(..)) if bits.first_zero().is_none() => {
-                    (0..rows).find(|row| !self.is_present(*row))
+                (PresenceIn::Bits(bits), data) if !matches!(data, DataIn::Dictionary(..)) => {
+                    bits.first_zero().filter(|row| *row < rows)
                 }
-                (PresenceIn::Bits(bits), _) => bits.first_zero().filter(|row| *row < rows),
                 _ => (0..rows).find(|row| !self.is_present(*row)),
             };
             if let Some(row) = missing {

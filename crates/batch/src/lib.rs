@@ -60,6 +60,9 @@ pub enum Misfit {
         /// The first such row.
         row: usize,
     },
+    /// The values of a dictionary are a dictionary themselves, one value for all, or values of any type.
+    #[error("is a dictionary whose values are no column of numbers or strings")]
+    Dictionary,
     /// There is no place for what says which rows are missing.
     #[error("has no place for which rows are present")]
     Presence,

@@ -172,6 +172,32 @@ fn a_dictionary_is_its_values() {
 }
 
 #[test]
+fn a_dictionary_of_no_plain_column_is_refused() {
+    let (_, batches) = batches("input n: i64; n + 1");
+    let (numbers, keys) = ([5_i64, 7], [1_u8, 0, 1]);
+    let plain = InputColumn::values(&numbers);
+    let inner = InputColumn::dictionary(Keys::U8(&keys), &plain);
+    let any = [Value::from(Some(3_i64))];
+    let value = Value::from(Some(4_i64));
+    for batch in &batches {
+        let made = batch.run(&[inner]).unwrap();
+        assert_eq!(made[0].values::<i64>(), Some(&[8, 6, 8][..]));
+        let refused = |values: InputColumn<'_>| {
+            batch.run(&[InputColumn::dictionary(Keys::U8(&[0]), &values)]).unwrap_err().to_string()
+        };
+        assert_eq!(refused(inner), "input `n` is a dictionary whose values are no column of numbers or strings");
+        for values in [InputColumn::any(&any), InputColumn::shared(&value)] {
+            assert_eq!(refused(values), "input `n` is INT64, but the column is UNIT");
+        }
+        // A value that is missing in the dictionary, behind keys that are there and one that is not looked at.
+        let holes = plain.present(Bitmap::new(&[0b01], 0, 2).unwrap());
+        let present = Bitmap::new(&[0b0111], 0, 4).unwrap();
+        let column = InputColumn::dictionary(Keys::U8(&keys), &holes).present(present);
+        assert_eq!(batch.run(&[column]).unwrap_err().to_string(), "input `n` is missing in row 0");
+    }
+}
+
+#[test]
 fn the_first_failing_row_is_the_error() {
     let (_, batches) = batches("input x, y: i64; x // y");
     for batch in &batches {
