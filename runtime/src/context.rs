@@ -39,6 +39,8 @@ pub enum FaultKind {
     /// An evaluation does more work on strings than it may; the operand is the limit. Any operator that reads strings can
     /// end with it: it is not the fault of any of them.
     WorkLimit = 11,
+    /// Arrays that belong together are of unlike sizes; the operands are two of them.
+    SizeMismatch = 12,
 }
 
 impl FaultKind {
@@ -49,7 +51,7 @@ impl FaultKind {
     }
 
     /// Every kind.
-    pub const ALL: [FaultKind; 11] = [
+    pub const ALL: [FaultKind; 12] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,
         FaultKind::MissingValue,
@@ -61,6 +63,7 @@ impl FaultKind {
         FaultKind::IterationLimit,
         FaultKind::IndexRange,
         FaultKind::WorkLimit,
+        FaultKind::SizeMismatch,
     ];
 
     /// The kind with this number, if there is one.
@@ -84,6 +87,7 @@ impl FaultKind {
             FaultKind::IterationLimit => "iteration_limit",
             FaultKind::IndexRange => "index_range",
             FaultKind::WorkLimit => "work_limit",
+            FaultKind::SizeMismatch => "size_mismatch",
         }
     }
 
@@ -110,6 +114,7 @@ impl FaultKind {
             (FaultKind::Invalid, _) => Excerpt::message(text).to_string(),
             (FaultKind::Parse, Some(operand)) => format!("cannot parse {operand}"),
             (FaultKind::Parse, None) => format!("cannot parse {:?}", Excerpt::quoted(text).to_string()),
+            (FaultKind::SizeMismatch, _) => format!("argument sizes mismatch: {text}"),
             (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
         }
     }
@@ -386,6 +391,12 @@ impl Context {
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.cancel = token.as_ref().map_or(&raw const NEVER, Cancellation::flag);
         self.token = token;
+    }
+
+    /// The token of the evaluations to come.
+    #[must_use]
+    pub const fn cancellation(&self) -> Option<&Cancellation> {
+        self.token.as_ref()
     }
 
     /// True if the evaluation has a token and that was cancelled: then it ends with `FaultKind::Cancelled`. Whatever may

@@ -1,6 +1,7 @@
 //! QTypes: the types of values, under Arolla's names, and how each is laid out in a frame.
 //!
-//! A type is a scalar, an optional scalar, a tuple, or a shape, which is all in the type. Five more kinds exist only while
+//! A type is a scalar, an optional scalar, a tuple, or a shape, which is all in the type. Arrays of scalars, their shapes, and
+//! edges between them live beside frames, in array programs. Five more kinds exist only while
 //! a model is being prepared: the types of a type literal, of an untyped `missing`, of an unspecified argument, of a function
 //! and of a sequence; none has a place in a frame.
 
@@ -32,6 +33,64 @@ impl Shape {
     }
 }
 
+/// The two forms of arrays that Arolla tells apart. Both are kept as dense ones are: a value for each element, and a bit that
+/// says whether it is there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ArrayKind {
+    /// `DENSE_ARRAY_FLOAT32` and its like.
+    Dense,
+    /// `ARRAY_FLOAT32` and its like, which Arolla may keep sparsely.
+    Sparse,
+}
+
+impl ArrayKind {
+    /// Both.
+    pub const ALL: [ArrayKind; 2] = [ArrayKind::Dense, ArrayKind::Sparse];
+
+    /// What the names of its types begin with.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ArrayKind::Dense => "DENSE_ARRAY",
+            ArrayKind::Sparse => "ARRAY",
+        }
+    }
+}
+
+/// What an edge connects: each element of its child side with at most one of its parent side.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum EdgeType {
+    /// A scalar with a scalar.
+    Scalars,
+    /// All elements of an array with a scalar.
+    ToScalar(ArrayKind),
+    /// The elements of an array with those of another: groups.
+    Arrays(ArrayKind),
+}
+
+impl EdgeType {
+    /// Every one.
+    pub const ALL: [EdgeType; 5] = [
+        EdgeType::Scalars,
+        EdgeType::ToScalar(ArrayKind::Dense),
+        EdgeType::ToScalar(ArrayKind::Sparse),
+        EdgeType::Arrays(ArrayKind::Dense),
+        EdgeType::Arrays(ArrayKind::Sparse),
+    ];
+
+    /// Arolla's name of the type.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            EdgeType::Scalars => "SCALAR_TO_SCALAR_EDGE",
+            EdgeType::ToScalar(ArrayKind::Dense) => "DENSE_ARRAY_TO_SCALAR_EDGE",
+            EdgeType::ToScalar(ArrayKind::Sparse) => "ARRAY_TO_SCALAR_EDGE",
+            EdgeType::Arrays(ArrayKind::Dense) => "DENSE_ARRAY_EDGE",
+            EdgeType::Arrays(ArrayKind::Sparse) => "ARRAY_EDGE",
+        }
+    }
+}
+
 /// The type of a value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QType {
@@ -43,6 +102,12 @@ pub enum QType {
     Tuple(Fields<QType>),
     /// The type of a shape: it has one value, which takes no space.
     Shape(Shape),
+    /// An array of a scalar type, whose elements may be missing. Lives beside frames.
+    Array(ArrayKind, Scalar),
+    /// The type of an array's shape: how many elements it has. Lives beside frames.
+    ArrayShape(ArrayKind),
+    /// An edge. Lives beside frames.
+    Edge(EdgeType),
     /// The type of a type literal such as the `f32` of `core.cast(x, f32)`. Compile time only.
     Meta,
     /// The type of an untyped `missing`: common with every scalar type. Compile time only.
@@ -108,7 +173,7 @@ impl QType {
     /// `TEXT`.
     pub const TEXT: QType = QType::Scalar(Scalar::Text);
 
-    /// Size and alignment in a frame. Shapes and compile-time types take no space.
+    /// Size and alignment in a frame. Shapes and compile-time types take no space, and neither does what lives beside frames.
     #[must_use]
     pub fn layout(&self) -> Layout {
         match self {
@@ -129,6 +194,9 @@ impl QType {
                 whole
             }
             QType::Shape(_)
+            | QType::Array(..)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
             | QType::Meta
             | QType::Nothing
             | QType::Unspecified
@@ -228,7 +296,12 @@ impl QType {
     pub fn is_run_time(&self) -> bool {
         // Types nest only as deep as the text that spelled them.
         match self {
-            QType::Scalar(_) | QType::Optional(_) | QType::Shape(_) => true,
+            QType::Scalar(_)
+            | QType::Optional(_)
+            | QType::Shape(_)
+            | QType::Array(..)
+            | QType::ArrayShape(_)
+            | QType::Edge(_) => true,
             QType::Tuple(fields) => fields.iter().all(QType::is_run_time),
             QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => false,
         }
@@ -242,11 +315,39 @@ impl QType {
             QType::Scalar(_) | QType::Optional(_) => true,
             QType::Tuple(fields) => fields.iter().all(QType::is_data),
             QType::Shape(_)
+            | QType::Array(..)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
             | QType::Meta
             | QType::Nothing
             | QType::Unspecified
             | QType::Function
             | QType::Sequence(_) => false,
+        }
+    }
+
+    /// True for types whose values live in frames, or nowhere: for those of scalar models.
+    #[must_use]
+    pub fn is_framed(&self) -> bool {
+        // Types nest only as deep as the text that spelled them.
+        match self {
+            QType::Tuple(fields) => fields.iter().all(QType::is_framed),
+            other => !other.is_beside_frames(),
+        }
+    }
+
+    /// True for what itself lives beside frames: an array, the shape of one, an edge.
+    #[must_use]
+    pub const fn is_beside_frames(&self) -> bool {
+        matches!(self, QType::Array(..) | QType::ArrayShape(_) | QType::Edge(_))
+    }
+
+    /// What an array has at each place, as an optional; of what is no array, the type itself: that is the same at each place.
+    #[must_use]
+    pub fn of_each(&self) -> QType {
+        match self {
+            QType::Array(_, scalar) => QType::Optional(*scalar),
+            other => other.clone(),
         }
     }
 
@@ -307,6 +408,9 @@ impl QType {
                 f.write_str(">")
             }
             QType::Shape(shape) => f.write_str(shape.name()),
+            QType::Array(kind, scalar) => write!(f, "{}_{}", kind.name(), scalar.name()),
+            QType::ArrayShape(kind) => write!(f, "{}_SHAPE", kind.name()),
+            QType::Edge(edge) => f.write_str(edge.name()),
             QType::Meta => f.write_str("QTYPE"),
             QType::Nothing => f.write_str("NOTHING"),
             QType::Unspecified => f.write_str("UNSPECIFIED"),

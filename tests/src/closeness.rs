@@ -69,6 +69,17 @@ impl Closeness {
             (Value::Tuple(a), Value::Tuple(b)) => {
                 a.len() == b.len() && a.names() == b.names() && a.iter().zip(b.iter()).all(|(a, b)| self.accepts(a, b))
             }
+            (Value::Array(a_kind, a), Value::Array(b_kind, b)) => {
+                let accepts = |(a, b): (Option<ScalarValue>, Option<ScalarValue>)| match (a, b) {
+                    (Some(a), Some(b)) => a.same(&b) || self.accepts_scalar(&a, &b),
+                    (None, None) => true,
+                    _ => false,
+                };
+                a_kind == b_kind
+                    && a.scalar() == b.scalar()
+                    && a.len() == b.len()
+                    && a.iter().zip(b.iter()).all(accepts)
+            }
             _ => false,
         }
     }

@@ -17,6 +17,14 @@ impl<'a> Bitmap<'a> {
         (end.div_ceil(8) <= bytes.len()).then_some(Bitmap { bytes, offset, rows })
     }
 
+    /// The first bits of words, the lowest first; none if there are not as many.
+    #[must_use]
+    pub fn of_words(words: &'a [u64], rows: usize) -> Option<Self> {
+        // SAFETY: COLUMNS: the bytes of words are bytes; bits lie in them as in words, lowest first.
+        let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
+        Bitmap::new(bytes, 0, rows)
+    }
+
     /// How many bits there are.
     #[must_use]
     pub const fn rows(&self) -> usize {

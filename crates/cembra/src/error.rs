@@ -54,6 +54,20 @@ impl Error {
         Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, row: None }))
     }
 
+    /// The fault of a row, which was the only one.
+    pub(crate) fn without_row(self) -> Self {
+        match &*self.0 {
+            Kind::Fault { kind, operator, detail, span, row: Some(_) } => Error(Arc::new(Kind::Fault {
+                kind: *kind,
+                operator: operator.clone(),
+                detail: detail.clone(),
+                span: *span,
+                row: None,
+            })),
+            _ => self,
+        }
+    }
+
     /// The fault of an evaluation whose token was cancelled.
     pub(crate) fn cancelled() -> Self {
         Error::of_evaluation(FaultKind::Cancelled)

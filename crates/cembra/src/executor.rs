@@ -1,6 +1,7 @@
 //! Executors: a compiled model, immutable and shared; and sessions, each with a frame of its own, which evaluate it on
 //! values by name.
 
+use crate::arrays::ArrayModel;
 use crate::backend::{Runnable, bind};
 use crate::batch::Batch;
 use crate::choice::Backend;
@@ -10,11 +11,12 @@ use crate::metrics::{Event, Watch};
 use crate::options::{Options, Started};
 use crate::signature::Field;
 use crate::sites::Sites;
-use crate::stages::plan_of;
+use crate::stages::{plan, plan_of};
 use crate::tiers::{Tiered, TieredModel};
 use cembra_expr::Program;
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, Template, ValueId};
+use cembra_prepare::{Placed, Regions, TypedGraph};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr, STATUS_OK};
 use cembra_value::{Code, Diagnostic, Value, ValueRun};
 use std::sync::{Arc, OnceLock};
@@ -35,6 +37,8 @@ pub(crate) struct Inner {
     outputs: Box<[Field]>,
     slots: Option<Slots>,
     origin: Box<Origin>,
+    /// What evaluates a model with arrays, in place of all that is above.
+    arrays: Option<Box<ArrayModel>>,
 }
 
 /// What a model was compiled from, to be compiled again for many rows. A plan would be several times as large.
@@ -124,10 +128,26 @@ impl Inner {
             outputs,
             slots,
             origin: Box::new(Origin { program, options: Options::clone(options), batch: OnceLock::new() }),
+            arrays: None,
         };
         if let Some(reason) = reason {
             inner.fall_back(reason);
         }
+        Ok(inner)
+    }
+
+    /// Compiles a model with arrays.
+    pub(crate) fn of_arrays(program: Arc<Program>, placed: Placed, options: &Started) -> Result<Inner, Error> {
+        let mut nothing = placed.model.clone();
+        nothing.outputs.clear();
+        nothing.graph = TypedGraph::default();
+        let plan = plan(&Placed { model: nothing, regions: Regions::default() }, &program, options)?;
+        let mut inner = Inner::new(program.clone(), plan, None, options)?;
+        let arrays = ArrayModel::of(program, placed, options)?;
+        let [inputs, outputs] = arrays.fields();
+        inner.inputs = inputs;
+        inner.outputs = outputs;
+        inner.arrays = Some(Box::new(arrays));
         Ok(inner)
     }
 
@@ -424,6 +444,10 @@ impl Session {
     /// # Errors
     /// A fault of the evaluation; or values that do not fit.
     pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
+        if self.inner.arrays.is_some() {
+            *outputs = self.run_arrays(inputs)?;
+            return Ok(());
+        }
         self.run(inputs)?;
         outputs.clear();
         let frame = self.frame.ptr();
@@ -440,6 +464,14 @@ impl Session {
     /// # Errors
     /// A fault of the evaluation; or values that do not fit.
     pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
+        if self.inner.arrays.is_some() {
+            let mut made = self.run_arrays(inputs)?.into_iter();
+            let main = made.next();
+            for (output, value) in self.inner.outputs.iter().skip(1).zip(made) {
+                listener(&output.name, value);
+            }
+            return Ok(main.unwrap_or(Value::Nothing));
+        }
         self.run(inputs)?;
         let frame = self.frame.ptr();
         // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
@@ -478,6 +510,20 @@ impl Session {
     }
 
     #[inline]
+    /// Evaluates a model with arrays.
+    #[cold]
+    fn run_arrays(&self, values: &[Value]) -> Result<Vec<Value>, Error> {
+        let fields = &self.inner.inputs;
+        if values.len() != fields.len() {
+            return Err(miscount(fields.len(), values.len()));
+        }
+        if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
+            return Err(misfit(field, value));
+        }
+        let arrays = self.inner.arrays.as_ref().map(|arrays| arrays.evaluate(values, self.context.cancellation()));
+        arrays.unwrap_or_else(|| Ok(Vec::new()))
+    }
+
     fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
         self.inner.begin(&mut self.context)?;
         let frame = self.frame.ptr();

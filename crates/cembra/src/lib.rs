@@ -28,6 +28,7 @@
 // Lets the derive macros name this crate inside of it.
 extern crate self as cembra;
 
+mod arrays;
 mod backend;
 mod batch;
 mod binding;

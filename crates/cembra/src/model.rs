@@ -5,7 +5,7 @@ use crate::executor::Inner;
 use crate::exports::with_exports;
 use crate::names::unknown_name;
 use crate::signature::{Field, Signature};
-use crate::stages::{plan_of, prepare};
+use crate::stages::{plan, plan_of, prepare};
 use crate::{Error, Executor, Options};
 use cembra_expr::Program;
 use cembra_ops::Registry;
@@ -163,7 +163,11 @@ impl Model {
     pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
         let options = &options.started();
         let program = self.selected(options)?;
-        let plan = plan_of(&program, options)?;
+        let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
+        if placed.model.has_arrays() {
+            return Ok(Executor::from(Inner::of_arrays(program, placed, options)?));
+        }
+        let plan = plan(&placed, &program, options)?;
         Ok(Executor::from(Inner::new(program, plan, None, options)?))
     }
 

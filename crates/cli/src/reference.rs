@@ -80,6 +80,7 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::Invalid => "an argument is outside of the domain",
         FaultKind::IterationLimit => "the loops of one evaluation run more rounds than allowed",
         FaultKind::WorkLimit => "one evaluation does more work on strings than allowed",
+        FaultKind::SizeMismatch => "arrays that belong together are of unlike sizes",
         FaultKind::IndexRange => "the index is not one of the sequence",
         FaultKind::Parse => "the text is not of the form it is parsed as",
         FaultKind::Cancelled => "the evaluation was cancelled",

@@ -16,6 +16,11 @@ pub(crate) const MAKE_NAMED: &str = "namedtuple.make";
 /// `t.x`; the name is a `TEXT` literal.
 pub(crate) const GET_FIELD: &str = "namedtuple.get_field";
 
+/// `[a, b]`.
+pub(crate) const MAKE_ARRAY: &str = "array.make_dense_array";
+/// `a[i]`.
+pub(crate) const AT: &str = "array.at";
+
 /// `fn(x, y) = body`; the operands are the body and the placeholders that are its parameters.
 pub(crate) const LAMBDA: &str = "core._lambda";
 /// `math.add` in the place of a value; the operand is a `TEXT` literal, the operator's canonical name.

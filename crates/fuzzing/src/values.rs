@@ -259,7 +259,14 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
         QType::Optional(of) => Value::Present(scalar(random, *of, config)),
         QType::Tuple(fields) => Value::Tuple(fields.map(|field| value(random, field, config))),
         QType::Shape(shape) => Value::Shape(*shape),
-        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
+        QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => Value::Nothing,
     }
 }
 
@@ -329,7 +336,14 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
             first.into_iter().map(|values| Value::Tuple(fields.with(values))).collect()
         }
         QType::Shape(shape) => vec![Value::Shape(*shape)],
-        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Vec::new(),
+        QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => Vec::new(),
     }
 }
 

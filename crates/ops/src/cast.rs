@@ -1,7 +1,7 @@
 //! Casts between numbers and booleans. To a float they round to nearest; to an integer they truncate and refuse what
 //! does not fit; to a boolean they ask whether the number is not 0.
 
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
 use crate::direct::Weak;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, common_type};
@@ -182,6 +182,7 @@ pub(crate) static TO_BOOLEAN: OpDef = OpDef {
     ]),
     laws: &[],
     examples: &[ex("core.to_bool(nan)", "true"), ex("core.to_bool(-0f32)", "false")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static TO_INT32: OpDef = OpDef {
@@ -207,6 +208,7 @@ pub(crate) static TO_INT32: OpDef = OpDef {
         ex("to_int32(true)", "1"),
         ex("to_int32(2147483647.9f64)", "2147483647"),
     ],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static TO_INT64: OpDef = OpDef {
@@ -228,6 +230,7 @@ pub(crate) static TO_INT64: OpDef = OpDef {
     ]),
     laws: &[],
     examples: &[ex("to_int64(1e15f64)", "int64{1000000000000000}"), ex("to_int64(false)", "int64{0}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static TO_UINT64: OpDef = OpDef {
@@ -249,6 +252,7 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
     ]),
     laws: &[],
     examples: &[ex("to_uint64(2.9f64)", "uint64{2}"), ex("to_uint64(-0f32)", "uint64{0}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static TO_FLOAT32: OpDef = OpDef {
@@ -270,6 +274,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
     ]),
     laws: &[],
     examples: &[ex("to_float32(16777217)", "16777216."), ex("to_float32(1e300)", "inf")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static TO_FLOAT64: OpDef = OpDef {
@@ -291,6 +296,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
     ]),
     laws: &[],
     examples: &[ex("to_float64(0.1f32)", "float64{0.10000000149011612}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
@@ -312,6 +318,7 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     ]),
     laws: &[],
     examples: &[ex("core._to_weak_float(1)", "weak_float{1}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 /// The operator that casts to a scalar type, for implicit casts and `core.cast`.
@@ -402,6 +409,7 @@ pub(crate) static CAST: OpDef = OpDef {
         ex("cast(1, f64?)", "optional_float64{1}"),
         ex("cast(timestamp\"2026-11-20T10:15:00Z\", date)", "date{2026-11-20}"),
     ],
+    over_arrays: OverArrays::Elementwise,
 };
 
 fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -443,4 +451,5 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
         ex("core.cast_values(2.5f64, i32)", "2"),
         ex("core.cast_values(OPTIONAL_INT32{7}, f32)", "optional_float32{7}"),
     ],
+    over_arrays: OverArrays::Own,
 };

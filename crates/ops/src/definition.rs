@@ -1,5 +1,6 @@
 //! The shape of an operator's record: everything the project knows about an operator is one static `OpDef`.
 
+use crate::array::ArrayOperator;
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
 use crate::{OpId, Recording, RegisterFn};
@@ -282,6 +283,20 @@ pub enum Typing {
     Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
 }
 
+/// What an operator is of arrays.
+#[derive(Clone, Copy)]
+pub enum OverArrays {
+    /// It is applied to each element, scalars and optionals being the same for all of them. Whatever it stands for is made in
+    /// the expression of one element.
+    Elementwise,
+    /// It is typed likewise, but what it stands for is made of whole arrays.
+    Expanded,
+    /// Its typing rule knows arrays: it stands for something, or is structure.
+    Own,
+    /// It computes on whole arrays.
+    Kernel(&'static ArrayOperator),
+}
+
 /// A law an operator obeys bit for bit (any NaN being like any other); proved by property tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Law {
@@ -327,6 +342,8 @@ pub struct OpDef {
     pub laws: &'static [Law],
     /// Examples, each run by a test in both backends.
     pub examples: &'static [Example],
+    /// What it is of arrays.
+    pub over_arrays: OverArrays,
 }
 
 impl std::fmt::Debug for OpDef {
@@ -372,6 +389,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     meaning: Meaning::Overloads(&[]),
     laws: &[],
     examples: &[],
+    over_arrays: OverArrays::Elementwise,
 };
 
 /// The same on two numbers.

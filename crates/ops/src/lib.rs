@@ -5,6 +5,7 @@
 //! No code generator and no columnar format is known here; players of tapes live in the backends.
 
 mod annotation;
+mod array;
 mod bitwise;
 mod calendar;
 mod call;
@@ -36,12 +37,13 @@ mod math;
 mod random;
 mod strings;
 
+pub use array::{ArrayForm, ArrayOperator};
 pub use call::call;
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;
 pub use definition::{
     Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, NodeHandle, OpDef,
-    OperandType, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
+    OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
 };
 pub use direct::RegisterFn;
 pub use effects::Effects;

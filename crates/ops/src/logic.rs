@@ -1,7 +1,9 @@
 //! Booleans with a third value: Kleene's and, or, not, the four-way `logical_if`, and the short forms `and`, `or`, `not`
 //! of the text language, which mean presence logic on masks and three-valued logic on booleans.
 
-use crate::definition::{BINARY, Expansion, Law, Meaning, NodeHandle, OpDef, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{
+    BINARY, Expansion, Law, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
+};
 use crate::kernel::{custom, strict};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
@@ -179,8 +181,9 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
 
 // The short forms. A mask is UNIT or OPTIONAL_UNIT; a boolean that meets a mask means `b == true`.
 
+/// True for masks, and arrays of them.
 fn is_mask(qtype: &QType) -> bool {
-    qtype.scalar() == Some(Scalar::Unit)
+    qtype.of_each().scalar() == Some(Scalar::Unit)
 }
 
 fn logic_operand(operator: &str, args: &[Argument<'_>], index: usize) -> Result<bool, TypeFault> {
@@ -254,6 +257,7 @@ pub(crate) static AND: OpDef = OpDef {
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| logic_types("and", args)),
     meaning: Meaning::Expand(|g, args| expand_logic(g, args, id::PRESENCE_AND, id::LOGICAL_AND)),
+    over_arrays: OverArrays::Expanded,
     examples: &[ex("1 < 2 and true", "present"), ex("true and false", "false")],
     ..BINARY
 };
@@ -264,6 +268,7 @@ pub(crate) static OR: OpDef = OpDef {
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| logic_types("or", args)),
     meaning: Meaning::Expand(|g, args| expand_logic(g, args, id::PRESENCE_OR, id::LOGICAL_OR)),
+    over_arrays: OverArrays::Expanded,
     examples: &[ex("1 > 2 or 1 < 2", "present"), ex("false or missing[bool]", "optional_boolean{NA}")],
     ..BINARY
 };
@@ -274,6 +279,7 @@ pub(crate) static NOT: OpDef = OpDef {
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| logic_types("not", args)),
     meaning: Meaning::Expand(|g, args| expand_logic(g, args, id::PRESENCE_NOT, id::LOGICAL_NOT)),
+    over_arrays: OverArrays::Expanded,
     examples: &[ex("not 1 < 2", "missing"), ex("not false", "true")],
     ..UNARY
 };
@@ -298,6 +304,7 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
         let condition = as_mask(g, args[0])?;
         g.apply(id::WHERE, &[condition, args[1], args[2]])
     }),
+    over_arrays: OverArrays::Expanded,
     examples: &[
         ex("where(1 < 2, 10, 20)", "10"),
         ex("if false then 1", "optional_int32{NA}"),

@@ -2,7 +2,7 @@
 //! tuples; the names are part of the type only.
 
 use crate::compound::{field, field_count, field_name, field_type, position};
-use crate::definition::{Meaning, OpDef, PresenceRule, Structure, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Structure, Typing, ex, param};
 use crate::id;
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -57,6 +57,7 @@ pub(crate) static MAKE: OpDef = OpDef {
         ex("namedtuple.make(x=1, y=2.5f32)", "namedtuple<x=INT32,y=FLOAT32>{(1, 2.5)}"),
         ex("namedtuple.make(\"x\", 1).x", "1"),
     ],
+    over_arrays: OverArrays::Own,
 };
 
 fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -125,6 +126,7 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
         ex("namedtuple.get_field(missing[f32], \"present\")", "false"),
         ex("OPTIONAL_TEXT{\"a\"}.value", "'a'"),
     ],
+    over_arrays: OverArrays::Own,
 };
 
 /// Where each field of a union is: true for one of the second tuple, and its position.
@@ -187,4 +189,5 @@ pub(crate) static UNION: OpDef = OpDef {
         "namedtuple.union({x: 1, y: 2}, {y: \"b\", z: 3})",
         "namedtuple<x=INT32,y=TEXT,z=INT32>{(1, 'b', 3)}",
     )],
+    over_arrays: OverArrays::Own,
 };

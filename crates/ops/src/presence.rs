@@ -1,7 +1,8 @@
 //! Presence: asking for it, combining it, choosing by it. Masks are optional units: a condition holds where it is present.
 
 use crate::Rule;
-use crate::definition::{Law, Meaning, OpDef, PresenceRule, Typing, ex, param, param_or};
+use crate::array::reduce;
+use crate::definition::{Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
@@ -57,6 +58,7 @@ pub(crate) static HAS: OpDef = OpDef {
     meaning: for_scalars!(unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE;)),
     laws: &[],
     examples: &[ex("has(missing[text])", "missing"), ex("has(OPTIONAL_INT32{5})", "present"), ex("has(5)", "unit")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 const PRESENCE_NOT_RULE: Rule = |t, a| {
@@ -76,6 +78,7 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     meaning: for_scalars!(unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE;)),
     laws: &[],
     examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 const TO_OPTIONAL_RULE: Rule = |_, a| a[0];
@@ -91,6 +94,7 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     meaning: for_scalars!(unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE;)),
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "optional_int32{5}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 const GET_VALUE_RULE: Rule = |t, a| {
@@ -111,6 +115,7 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     meaning: for_scalars!(unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE;)),
     laws: &[],
     examples: &[ex("get_optional_value(OPTIONAL_INT32{5})", "5"), ex("get_optional_value(5)", "5")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -156,6 +161,7 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     meaning: for_scalars!(presence_and!()),
     laws: &[],
     examples: &[ex("5 & (1 < 2)", "optional_int32{5}"), ex("5 & (1 > 2)", "optional_int32{NA}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -211,6 +217,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
         ex("missing ?? \"none\"", "'none'"),
         ex("missing[f32] | missing[f32]", "optional_float32{NA}"),
     ],
+    over_arrays: OverArrays::Elementwise,
 };
 
 fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -258,6 +265,7 @@ pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
         ex("core._presence_and_or(5, 1 > 2, 7.5f32)", "7.5"),
         ex("core._presence_and_or(missing[i32], present, missing[i32])", "optional_int32{NA}"),
     ],
+    over_arrays: OverArrays::Elementwise,
 };
 
 fn where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -316,6 +324,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     meaning: for_scalars!(wheres!()),
     laws: &[],
     examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 fn with_assertion_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -370,6 +379,7 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     meaning: for_scalars!(assertions!()),
     laws: &[],
     examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 /// The types of what takes the elements of a mask together: a scalar or an optional is its only element.
@@ -403,6 +413,7 @@ const AGGREGATE: OpDef = OpDef {
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
     laws: &[],
     examples: &[],
+    over_arrays: OverArrays::Own,
 };
 
 pub(crate) static ANY: OpDef = OpDef {
@@ -411,6 +422,7 @@ pub(crate) static ANY: OpDef = OpDef {
     summary: "Present if some element of `x` is: of one mask, the mask itself.",
     typing: Typing::Rule(|args| aggregate_types(ANY.name, args)),
     examples: &[ex("core.any(1 < 2)", "present"), ex("core.any(missing[unit], UNSPECIFIED{})", "missing")],
+    over_arrays: OverArrays::Kernel(&reduce::ANY),
     ..AGGREGATE
 };
 
@@ -420,5 +432,6 @@ pub(crate) static ALL: OpDef = OpDef {
     summary: "Present if every element of `x` is: of one mask, the mask itself.",
     typing: Typing::Rule(|args| aggregate_types(ALL.name, args)),
     examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(UNIT{})", "unit")],
+    over_arrays: OverArrays::Kernel(&reduce::ALL),
     ..AGGREGATE
 };

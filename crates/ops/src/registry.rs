@@ -8,8 +8,8 @@ use crate::definition::{Meaning, OpDef, Structure};
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
-    annotation, bitwise, calendar, cast, comparison, derived, function, logic, math, named_tuple, presence, qtype,
-    random, sequence, strings, structure, tuple,
+    annotation, array, bitwise, calendar, cast, comparison, derived, function, logic, math, named_tuple, presence,
+    qtype, random, sequence, strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
@@ -253,6 +253,16 @@ operators! {
     STRINGS_CONTAINS_REGEX = strings::regex::CONTAINS_REGEX;
     STRINGS_EXTRACT_REGEX = strings::regex::EXTRACT_REGEX;
     STRINGS_REPLACE_ALL_REGEX = strings::replace_regex::REPLACE_ALL_REGEX;
+    ARRAY_MAKE_DENSE = array::elements::MAKE_DENSE_ARRAY;
+    ARRAY_AT = array::elements::AT;
+    ARRAY_SIZE = array::elements::SIZE;
+    ARRAY_COUNT = array::reduce::COUNT;
+    MATH_SUM = array::reduce::SUM;
+    MATH_PROD = array::reduce::PROD;
+    MATH_MEAN = array::reduce::MEAN;
+    EDGE_FROM_SIZES = array::edges::FROM_SIZES;
+    EDGE_FROM_SPLIT_POINTS = array::edges::FROM_SPLIT_POINTS;
+    EDGE_TO_SCALAR = array::edges::TO_SCALAR;
     RANDOM_CITYHASH = random::CITYHASH;
     DATE_YEAR = calendar::YEAR;
     DATE_MONTH = calendar::MONTH;
@@ -266,7 +276,7 @@ operators! {
 }
 
 /// A set of operators.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Registry {
     defs: Vec<&'static OpDef>,
     resolutions: Resolutions,
@@ -378,6 +388,13 @@ impl Registry {
     #[must_use]
     pub fn cast_to(&self, scalar: Scalar) -> Option<OpId> {
         cast_operator(scalar)
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    /// How many operators there are: what they are would fill pages of whatever holds a registry.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Registry({} operators)", self.defs.len())
     }
 }
 

@@ -1,8 +1,11 @@
 //! Operators that look at types rather than values: tuples, constants in the likeness of a value, the identity.
 
+use crate::array::{edges, elements};
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
-use crate::definition::{BINARY, Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Structure, Typing, ex, param};
+use crate::definition::{
+    BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Structure, Typing, ex, param,
+};
 use crate::function::HIGHER_ORDER;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -29,6 +32,7 @@ pub(crate) static MAKE_TUPLE: OpDef = OpDef {
     meaning: Meaning::Structure(Structure::MakeTuple),
     laws: &[],
     examples: &[ex("(1, 2.5f32, \"a\")", "(1, 2.5, 'a')")],
+    over_arrays: OverArrays::Own,
 };
 
 /// What only typing takes apart has no types of its own.
@@ -44,6 +48,7 @@ const FUNCTION: OpDef = OpDef {
     meaning: Meaning::Structure(Structure::Lambda),
     laws: &[],
     examples: &[],
+    over_arrays: OverArrays::Own,
 };
 
 pub(crate) static LAMBDA: OpDef = OpDef {
@@ -98,6 +103,7 @@ pub(crate) static GET_NTH: OpDef = OpDef {
         ex("core.get_nth(OPTIONAL_INT32{7}, 0)", "true"),
         ex("core.get_nth(missing[i32], 1)", "0"),
     ],
+    over_arrays: OverArrays::Own,
 };
 
 pub(crate) static IDENTITY: OpDef = OpDef {
@@ -112,6 +118,7 @@ pub(crate) static IDENTITY: OpDef = OpDef {
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
     laws: &[],
     examples: &[ex("core.identity(5)", "5")],
+    over_arrays: OverArrays::Own,
 };
 
 fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -151,6 +158,7 @@ pub(crate) static ZEROS_LIKE: OpDef = OpDef {
     meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 0)),
     laws: &[],
     examples: &[ex("zeros_like(missing[f32])", "optional_float32{0}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static ONES_LIKE: OpDef = OpDef {
@@ -165,6 +173,7 @@ pub(crate) static ONES_LIKE: OpDef = OpDef {
     meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 1)),
     laws: &[],
     examples: &[ex("ones_like(7i64)", "int64{1}"), ex("ones_like(false)", "true")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 fn scalar_of(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Scalar, TypeFault> {
@@ -193,6 +202,7 @@ pub(crate) static SHAPE_OF: OpDef = OpDef {
     }),
     laws: &[],
     examples: &[ex("shape_of(5)", "scalar_shape"), ex("shape_of(missing[text])", "optional_scalar_shape")],
+    over_arrays: OverArrays::Kernel(&edges::SHAPE_OF),
 };
 
 fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -222,6 +232,7 @@ pub(crate) static CONST_WITH_SHAPE: OpDef = OpDef {
         ex("const_with_shape(shape_of(missing[f64]), 1)", "optional_int32{1}"),
         ex("const_with_shape(SCALAR_SHAPE{}, 'a')", "'a'"),
     ],
+    over_arrays: OverArrays::Kernel(&elements::CONST_WITH_SHAPE),
     ..BINARY
 };
 
@@ -243,6 +254,7 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
     }),
     laws: &[],
     examples: &[ex("empty_like(5)", "optional_int32{NA}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -272,6 +284,7 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
     }),
     laws: &[],
     examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "optional_float64{1}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static BROADCAST_LIKE: OpDef = OpDef {

@@ -2,7 +2,7 @@
 //! results have no names.
 
 use crate::compound::{field, field_count, field_type, literal_integer};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -62,6 +62,7 @@ const TUPLE: OpDef = OpDef {
     meaning: Meaning::Overloads(&[]),
     laws: &[],
     examples: &[],
+    over_arrays: OverArrays::Own,
 };
 
 pub(crate) static GET_FIRST: OpDef = OpDef {

@@ -1,8 +1,8 @@
 //! Types of operators: the lattice of implicit casts, the promotion rules most operators share, and how an operator and
 //! argument types become a signature and an overload. Casts themselves are inserted by preparation.
 
-use crate::definition::{OpDef, OperandType, Overload, PresenceRule, Typing};
-use cembra_runtime::{QType, Scalar};
+use crate::definition::{OpDef, OperandType, OverArrays, Overload, PresenceRule, Typing};
+use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Code, Value};
 use smallvec::SmallVec;
 
@@ -94,9 +94,23 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
             _ => None,
         },
         (
-            QType::Tuple(_) | QType::Shape(_) | QType::Meta | QType::Unspecified | QType::Function | QType::Sequence(_),
+            QType::Tuple(_)
+            | QType::Shape(_)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
+            | QType::Meta
+            | QType::Unspecified
+            | QType::Function
+            | QType::Sequence(_),
             _,
         ) => (a == b).then(|| a.clone()),
+        (QType::Array(kind, _), other) | (other, QType::Array(kind, _)) => {
+            if matches!(other, QType::Array(other, _) if other != kind) {
+                return None;
+            }
+            let scalar = common_scalar(a.of_each().scalar()?, b.of_each().scalar()?)?;
+            Some(QType::Array(*kind, scalar))
+        }
         _ => {
             let scalar = common_scalar(a.scalar()?, b.scalar()?)?;
             Some(QType::of(scalar, a.is_optional() || b.is_optional()))
@@ -123,6 +137,9 @@ impl OpDef {
     /// The operator does not take these types.
     pub fn resolve(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         self.check_count(args.len())?;
+        if args.iter().any(|arg| arg.qtype.is_beside_frames()) {
+            return self.resolve_over_arrays(args);
+        }
         if self.overloads().is_empty() || args.iter().all(|a| *a.qtype != QType::Nothing) {
             return self.resolve_typed(args);
         }
@@ -132,6 +149,35 @@ impl OpDef {
                 .hint("write its type, as in `missing[f32]`"));
         }
         self.resolve_typed(args)
+    }
+
+    /// Settles the types of a call on arrays.
+    fn resolve_over_arrays(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+        match self.over_arrays {
+            OverArrays::Own => self.resolve_typed(args),
+            OverArrays::Kernel(operator) => {
+                Ok(Resolved { signature: (operator.typing)(self.name, args)?, overload: None, lifted: false })
+            }
+            OverArrays::Elementwise | OverArrays::Expanded => {
+                let kind = array_kind(self.name, args)?;
+                let each: SmallVec<[QType; 4]> = args.iter().map(|arg| arg.qtype.of_each()).collect();
+                // What says a type of arrays says that of their elements.
+                let literals: SmallVec<[Option<Value>; 4]> =
+                    args.iter().map(|arg| arg.literal.map(Value::of_each)).collect();
+                let each: SmallVec<[Argument<'_>; 4]> = each
+                    .iter()
+                    .zip(&literals)
+                    .map(|(qtype, literal)| Argument { qtype, literal: literal.as_ref() })
+                    .collect();
+                let ret = self.resolve_typed(&each)?.signature.ret;
+                let Some(scalar) = ret.scalar() else {
+                    return Err(TypeFault::mismatch(format!("{} makes no arrays of {ret}", self.name), None));
+                };
+                // Operands are cast where there is one element of each.
+                let signature = Signature::unchanged(args, QType::Array(kind, scalar));
+                Ok(Resolved { signature, overload: None, lifted: false })
+            }
+        }
     }
 
     /// Checks the number of operands.
@@ -317,6 +363,24 @@ impl OpDef {
     fn no_common(&self, args: &[Argument<'_>]) -> TypeFault {
         no_common_type(self.name, args)
     }
+}
+
+/// The one form of the arrays among operands that are otherwise scalars, or say types.
+fn array_kind(operator: &str, args: &[Argument<'_>]) -> Result<ArrayKind, TypeFault> {
+    let mut found = None;
+    for (at, arg) in args.iter().enumerate() {
+        match arg.qtype {
+            QType::Array(kind, _) if found.is_some_and(|found| found != *kind) => {
+                return Err(no_common_type(operator, args));
+            }
+            QType::Array(kind, _) => found = Some(*kind),
+            QType::ArrayShape(_) | QType::Edge(_) | QType::Tuple(_) => {
+                return Err(TypeFault::mismatch(format!("{operator} does not take {}", arg.qtype), Some(at)));
+            }
+            _ => {}
+        }
+    }
+    found.ok_or_else(|| TypeFault::mismatch(format!("{operator} takes no arrays"), None))
 }
 
 /// The fault of arguments that have no common type.

@@ -25,6 +25,9 @@ pub enum PlanError {
         /// The node of the model.
         origin: NodeId,
     },
+    /// The model has values that live beside frames.
+    #[error("the model has arrays")]
+    Arrays,
     /// Rewrites of the user made something that the verifier refuses.
     #[error("the rewrites of the user made a plan that cannot run: {0}")]
     Unsound(String),
@@ -43,6 +46,9 @@ impl From<Diagnostic> for PlanError {
 pub fn build(placed: &Placed, budget: &Budget) -> Result<Plan, PlanError> {
     budget.check_time()?;
     let Placed { model, regions } = placed;
+    if model.has_arrays() {
+        return Err(PlanError::Arrays);
+    }
     let nodes = model.graph.len();
     let mut builder = Builder {
         model,

@@ -1,9 +1,10 @@
 //! The typed graph that passes rewrite: hash-consed like the expression graph, operands before users, every node with
 //! its type and with the expression node it came from, so that errors point at what the user wrote.
 
+use crate::pass::bind;
 use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
-use cembra_ops::{Argument, Effects, OpId, Registry, Resolved, TypeFault, id};
+use cembra_ops::{Argument, Effects, OpId, OverArrays, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::Value;
 use foldhash::fast::RandomState;
@@ -70,8 +71,15 @@ impl Kind {
 
     /// An operator that is bound to what computes it: the one place that knows which operator is the conditional.
     pub(crate) fn bound(op: OpId, resolved: &Resolved) -> Kind {
-        let Resolved { overload, lifted, .. } = *resolved;
+        let Resolved { signature, overload, lifted } = resolved;
+        let (overload, lifted) = (*overload, *lifted);
+        // One condition chooses between arrays; for a condition of each element both are computed.
+        let chooses = |operands: &[QType]| match operands {
+            [condition, on, off] => condition.scalar().is_some() && *on == signature.ret && *off == signature.ret,
+            _ => false,
+        };
         match op {
+            id::WHERE if overload.is_none() && !chooses(&signature.operands) => Kind::Operator { op, overload, lifted },
             id::WHERE => Kind::Where { overload },
             _ => Kind::Operator { op, overload, lifted },
         }
@@ -281,6 +289,25 @@ impl TypedGraph {
     #[must_use]
     pub fn made_fields(&self, id: Id) -> Option<&[Id]> {
         self.as_op(id, id::MAKE_TUPLE).or_else(|| self.as_op(id, id::MAKE_NAMED)?.get(1..))
+    }
+
+    /// True if the node is an operator on each element of arrays, all by themselves.
+    #[must_use]
+    pub fn is_elementwise(&self, registry: &Registry, id: Id) -> bool {
+        let over_arrays = match self.kind(id) {
+            Kind::Operator { op, overload: None, .. } => registry.get(op).over_arrays,
+            _ => return false,
+        };
+        matches!(over_arrays, OverArrays::Elementwise | OverArrays::Expanded)
+            && self.operands(id).iter().any(|operand| matches!(self.qtype(*operand), QType::Array(..)))
+    }
+
+    /// Adds an operator on operands of any types that it takes, with casts, bound to what computes it.
+    ///
+    /// # Errors
+    /// The operator does not take these types.
+    pub fn apply(&mut self, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Result<Id, TypeFault> {
+        bind(self, registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
 
     /// What typing knows of a node.

@@ -32,6 +32,13 @@ impl TypedModel {
         self.graph.reachable(self.outputs.iter().map(|(_, id)| *id))
     }
 
+    /// True if some value lives beside frames: then there is no one plan of the model.
+    #[must_use]
+    pub fn has_arrays(&self) -> bool {
+        let needed = self.needed();
+        self.graph.ids().any(|id| needed[id.index()] && !self.graph.qtype(id).is_framed())
+    }
+
     /// Writes the nodes that outputs need, one a line, then the outputs.
     fn write(&self, f: &mut fmt::Formatter<'_>, is_lazy: &dyn Fn(Id) -> bool) -> fmt::Result {
         self.graph.write_nodes(f, self.registry, &self.needed(), is_lazy)?;

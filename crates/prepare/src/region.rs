@@ -13,6 +13,12 @@ impl RegionId {
     /// The region that always runs.
     pub const TOP: RegionId = RegionId(0);
 
+    /// The region at this position.
+    #[must_use]
+    pub const fn from_index(index: usize) -> Self {
+        RegionId(index as u32)
+    }
+
     /// The region's position.
     #[must_use]
     pub const fn index(self) -> usize {

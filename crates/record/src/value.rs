@@ -56,7 +56,15 @@ pub fn part_types(qtype: &QType, out: &mut Vec<MachineType>) {
             datum_types(*scalar, out);
         }
         QType::Tuple(fields) => fields.iter().for_each(|field| part_types(field, out)),
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_)
+        | QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => {}
     }
 }
 
@@ -80,9 +88,15 @@ pub fn gather<P>(qtype: &QType, parts: &mut impl Iterator<Item = P>) -> MachineV
         QType::Tuple(fields) => {
             MachineValue::present(Datum::Tuple(fields.iter().map(|field| gather(field, parts)).collect()))
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
-            MachineValue::present(Datum::Nothing)
-        }
+        QType::Shape(_)
+        | QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => MachineValue::present(Datum::Nothing),
     }
 }
 

@@ -3,18 +3,24 @@
 //! There is no expression here, no operator and no text language: the form of a value that people write is the business of
 //! `cembra-expr`.
 
+mod array;
 mod diagnostic;
+mod edge;
 mod limits;
 mod near;
 mod span;
+mod strings;
 mod value;
 mod value_ref;
 mod value_run;
 
+pub use array::{Array, ArrayBuilder, ArrayData, Number};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
+pub use edge::{Edge, EdgeFault, EdgeForm};
 pub use limits::{Budget, Limit, Limits};
 pub use near::near_names;
 pub use span::Span;
+pub use strings::StringViews;
 pub use value::{ScalarValue, Value};
 pub use value_ref::ValueRef;
 pub use value_run::ValueRun;

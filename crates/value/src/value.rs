@@ -1,8 +1,8 @@
 //! Values: what literals hold, what goes into a model and what comes out. Equality is of bits: `-0.0` differs from
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
-use crate::ValueRef;
-use cembra_runtime::{Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, for_each_scalar};
+use crate::{Array, Edge, ValueRef};
+use cembra_runtime::{ArrayKind, Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, for_each_scalar};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ macro_rules! scalar_values {
             }
 
             /// The bare form of the literal: digits, `true`, `'text'`.
-            fn fmt_bare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            pub(crate) fn fmt_bare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     _ if self.is_nan() => f.write_str("nan"),
                     ScalarValue::Unit => f.write_str("unit"),
@@ -209,6 +209,12 @@ pub enum Value {
     Tuple(Fields<Value>),
     /// The value of the type of a shape.
     Shape(Shape),
+    /// An array, of one form or the other.
+    Array(ArrayKind, Arc<Array>),
+    /// The shape of an array: how many elements it has.
+    ArrayShape(ArrayKind, usize),
+    /// An edge.
+    Edge(Arc<Edge>),
     /// A type, as an operand of a cast.
     Type(QType),
     /// An untyped `missing`.
@@ -228,6 +234,9 @@ impl Value {
             Value::Missing(scalar) => QType::Optional(*scalar),
             Value::Tuple(fields) => QType::Tuple(fields.map(Value::qtype)),
             Value::Shape(shape) => QType::Shape(*shape),
+            Value::Array(kind, array) => QType::Array(*kind, array.scalar()),
+            Value::ArrayShape(kind, _) => QType::ArrayShape(*kind),
+            Value::Edge(edge) => QType::Edge(edge.edge_type()),
             Value::Type(_) => QType::Meta,
             Value::Nothing => QType::Nothing,
             Value::Unspecified => QType::Unspecified,
@@ -282,7 +291,18 @@ impl Value {
             (Value::Tuple(a), Value::Tuple(b)) => {
                 a.len() == b.len() && a.names() == b.names() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b))
             }
+            (Value::Array(a_kind, a), Value::Array(b_kind, b)) => a_kind == b_kind && a.same(b),
+            (Value::Edge(a), Value::Edge(b)) => a.same(b),
             _ => self == other,
+        }
+    }
+
+    /// What a value that all elements of arrays share is for each: a type of arrays is that of their elements.
+    #[must_use]
+    pub fn of_each(&self) -> Value {
+        match self {
+            Value::Type(qtype) => Value::Type(qtype.of_each()),
+            other => other.clone(),
         }
     }
 
@@ -290,7 +310,8 @@ impl Value {
     ///
     /// # Safety
     /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
-    /// every read of the view. Shapes and compile-time values (`Type`, `Nothing`, `Unspecified`) write nothing.
+    /// every read of the view. Shapes, compile-time values (`Type`, `Nothing`, `Unspecified`) and what lives beside frames
+    /// write nothing.
     #[inline]
     pub unsafe fn write_to(&self, frame: FramePtr, offset: u32) {
         match self {
@@ -308,7 +329,13 @@ impl Value {
             Value::Missing(_) => unsafe { frame.write(Slot::at(offset), 0_u8) },
             // SAFETY: FRAME-SLOT, promised by the caller.
             Value::Tuple(fields) => unsafe { self.write_fields(fields, frame, offset) },
-            Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => {}
+            Value::Shape(_)
+            | Value::Array(..)
+            | Value::ArrayShape(..)
+            | Value::Edge(_)
+            | Value::Type(_)
+            | Value::Nothing
+            | Value::Unspecified => {}
         }
     }
 
@@ -348,7 +375,15 @@ impl Value {
             // SAFETY: FRAME-SLOT, promised by the caller.
             QType::Tuple(fields) => unsafe { Value::read_fields(qtype, fields, frame, offset) },
             QType::Shape(shape) => Value::Shape(*shape),
-            QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
+            // None of these is in a frame.
+            QType::Array(..)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Sequence(_) => Value::Nothing,
         }
     }
 
@@ -393,6 +428,9 @@ impl fmt::Display for Value {
                 f.write_str(if named { ")}" } else { ")" })
             }
             Value::Shape(shape) => f.write_str(&shape.name().to_ascii_lowercase()),
+            Value::Array(_, array) => write!(f, "{array}"),
+            Value::ArrayShape(kind, size) => write!(f, "{}_shape{{{size}}}", kind.name().to_ascii_lowercase()),
+            Value::Edge(edge) => write!(f, "{edge}"),
             Value::Type(qtype) => write!(f, "{qtype}"),
             Value::Nothing => f.write_str("missing"),
             Value::Unspecified => f.write_str("unspecified"),

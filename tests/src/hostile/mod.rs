@@ -103,7 +103,14 @@ fn zero(qtype: &QType) -> Value {
         QType::Optional(scalar) => Value::Missing(*scalar),
         QType::Tuple(fields) => Value::Tuple(fields.iter().map(zero).collect()),
         QType::Shape(shape) => Value::Shape(*shape),
-        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
+        QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => Value::Nothing,
     }
 }
 

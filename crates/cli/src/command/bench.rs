@@ -151,7 +151,14 @@ fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
         QType::Optional(scalar) => Value::Present(random_scalar(random, *scalar)),
         QType::Tuple(fields) => Value::Tuple(fields.map(|field| random_value(random, field))),
         QType::Shape(shape) => Value::Shape(*shape),
-        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
+        QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => Value::Nothing,
     }
 }
 

@@ -214,6 +214,9 @@ impl Seen {
             QType::Scalar(scalar) | QType::Optional(scalar) => Kind::Scalar(*scalar),
             QType::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
             QType::Shape(_)
+            | QType::Array(..)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
             | QType::Meta
             | QType::Nothing
             | QType::Unspecified

@@ -22,9 +22,15 @@ pub(crate) fn of_qtype(qtype: &QType) -> Option<DataType> {
             let fields: Option<Vec<Field>> = each.map(|(at, qtype)| field(&fields.label(at), qtype)).collect();
             Some(DataType::Struct(fields?.into()))
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
-            None
-        }
+        QType::Shape(_)
+        | QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => None,
     }
 }
 

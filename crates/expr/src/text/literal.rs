@@ -9,6 +9,8 @@
 //! | masks | `present`, `missing[unit]` |
 //! | optionals | `OPTIONAL_INT64{7}` or `i64?{7}`, `missing[i64]` or `OPTIONAL_INT64{NA}` |
 //! | tuples | `TUPLE{1, "a"}`, `NAMEDTUPLE{x: 1, y: "a"}` |
+//! | arrays | `DENSE_ARRAY_INT32{1, NA, 3}` |
+//! | shapes of arrays, edges | `DENSE_ARRAY_SHAPE{3}`, `DENSE_ARRAY_EDGE{0, 2, 5}` (split points), `DENSE_ARRAY_EDGE{1, NA : 2}` (a mapping to so many) |
 //! | types | `f32`, `i64?`, `QTYPE{(f32, text)}` |
 //! | untyped missing | `missing` |
 //! | an argument that is not specified | `UNSPECIFIED{}` |
@@ -20,8 +22,8 @@ use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
 use super::{number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
-use cembra_runtime::{Excerpt, Extent, Fields, QType, Scalar};
-use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
+use cembra_runtime::{EdgeType, Excerpt, Extent, Fields, QType, Scalar};
+use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeForm, Limit, ScalarValue, Span, Value};
 use std::fmt::Write;
 
 impl<'s> Cursor<'s> {
@@ -103,7 +105,7 @@ impl<'s> Cursor<'s> {
             None if self.token.kind == TokenKind::OpenRound => (TokenKind::CloseRound, false),
             Some(TypeName::Tuple) => (TokenKind::CloseCurly, false),
             Some(TypeName::NamedTuple) => (TokenKind::CloseCurly, true),
-            Some(TypeName::Of(_) | TypeName::NotYet) | None => return Ok(None),
+            Some(TypeName::Of(_)) | None => return Ok(None),
         };
         if matches!(self.token.kind, TokenKind::Type | TokenKind::Word) {
             self.advance();
@@ -237,8 +239,8 @@ impl<'s> Cursor<'s> {
                     Ok(Some(Value::Type(qtype)))
                 }
             }
-            Some(TypeName::Tuple | TypeName::NamedTuple | TypeName::NotYet) | None => {
-                Err(self.stop(types::not_yet(self.text(word)).at(word)))
+            Some(TypeName::Tuple | TypeName::NamedTuple) | None => {
+                Err(self.stop(types::unknown(self.text(word)).at(word)))
             }
         }
     }
@@ -256,6 +258,9 @@ impl<'s> Cursor<'s> {
             QType::Optional(scalar) => self.read_scalar(*scalar)?.map(Value::Present),
             QType::Scalar(scalar) => self.read_scalar(*scalar)?.map(Value::Scalar),
             QType::Shape(shape) => Some(Value::Shape(*shape)),
+            QType::Array(kind, scalar) => self.read_elements(*scalar)?.map(|array| Value::Array(*kind, array.into())),
+            QType::ArrayShape(kind) => self.read_size()?.map(|size| Value::ArrayShape(*kind, size)),
+            QType::Edge(edge) => self.read_edge(*edge)?.map(Value::from),
             QType::Meta => Some(Value::Type(self.read_type()?)),
             QType::Unspecified => Some(Value::Unspecified),
             QType::Tuple(_) | QType::Nothing | QType::Function | QType::Sequence(_) => {
@@ -268,6 +273,68 @@ impl<'s> Cursor<'s> {
         self.advance();
         self.leave();
         Ok(value)
+    }
+
+    /// Reads elements of an array up to what cannot belong to them.
+    fn read_elements(&mut self, scalar: Scalar) -> Result<Option<Array>, Stop> {
+        let mut made = Some(ArrayBuilder::new(scalar, 0));
+        while self.token.kind != TokenKind::CloseCurly && self.token.kind != TokenKind::Colon {
+            let element = if self.text(self.token.span) == "NA" {
+                self.advance();
+                Some(None)
+            } else {
+                self.read_scalar(scalar)?.map(Some)
+            };
+            made = made.zip(element).map(|(mut made, element)| {
+                made.push(element.as_ref());
+                made
+            });
+            if !self.take(TokenKind::Comma) {
+                break;
+            }
+        }
+        Ok(made.map(ArrayBuilder::finish))
+    }
+
+    /// Reads a number of elements.
+    fn read_size(&mut self) -> Result<Option<usize>, Stop> {
+        let span = self.token.span;
+        let size = self.read_scalar(Scalar::Int64)?.map(|value| value.bits().cast_signed());
+        let known = size.and_then(|size| usize::try_from(size).ok());
+        if size.is_some() && known.is_none() {
+            self.report(Diagnostic::new(Code::Literal, "a size is not negative").at(span));
+        }
+        Ok(known)
+    }
+
+    /// Reads what an edge is made of: split points, or groups, a colon and how many there are.
+    fn read_edge(&mut self, edge: EdgeType) -> Result<Option<Edge>, Stop> {
+        let span = self.token.span;
+        let made = match edge {
+            EdgeType::Scalars => Some(Ok(Edge::scalars())),
+            EdgeType::ToScalar(kind) => self.read_size()?.map(|size| Ok(Edge::to_scalar(kind, size))),
+            EdgeType::Arrays(kind) => {
+                let numbers = self.read_elements(Scalar::Int64)?;
+                if self.take(TokenKind::Colon) {
+                    let parents = self.read_size()?;
+                    numbers.zip(parents).map(|(groups, parents)| Edge::from_mapping(kind, groups, parents))
+                } else {
+                    let points = |numbers: Array| match (numbers.presence(), numbers.numbers::<i64>()) {
+                        (None, Some(points)) => Edge::from_split_points(kind, points.to_vec()),
+                        _ => Err(EdgeFault::Missing),
+                    };
+                    numbers.map(points)
+                }
+            }
+        };
+        Ok(match made {
+            Some(Ok(edge)) => Some(edge),
+            Some(Err(fault)) => {
+                self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(span.to(self.previous)));
+                None
+            }
+            None => None,
+        })
     }
 
     /// Reads the bare form of a value of a known type.
@@ -292,7 +359,10 @@ impl<'s> Cursor<'s> {
             _ if scalar.is_quoted() => {
                 // Here it is not in quotes, and of whatever tokens it may be made.
                 let mut span = self.token.span;
-                while self.token.kind != TokenKind::CloseCurly && !ends_text(self.token.kind) && !self.at_line_end() {
+                while !matches!(self.token.kind, TokenKind::CloseCurly | TokenKind::Comma)
+                    && !ends_text(self.token.kind)
+                    && !self.at_line_end()
+                {
                     span = span.to(self.advance().span);
                 }
                 return Ok(self.spelled(scalar, self.text(span), span));
@@ -467,7 +537,36 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
             out.push_str(shape.name());
             out.push_str("{}");
         }
-        Value::Type(qtype @ QType::Tuple(_)) => {
+        Value::Array(kind, array) => {
+            out.push_str(kind.name());
+            out.push('_');
+            out.push_str(array.scalar().name());
+            write_elements(out, array);
+            out.push('}');
+        }
+        Value::ArrayShape(kind, size) => {
+            let _never_fails = write!(out, "{}_SHAPE{{{size}}}", kind.name());
+        }
+        Value::Edge(edge) => {
+            out.push_str(edge.edge_type().name());
+            match edge.form() {
+                EdgeForm::Scalars => out.push('{'),
+                EdgeForm::ToScalar(size) => {
+                    let _never_fails = write!(out, "{{{size}");
+                }
+                EdgeForm::Splits(points) => {
+                    for (at, point) in points.iter().enumerate() {
+                        let _never_fails = write!(out, "{}{point}", if at == 0 { "{" } else { ", " });
+                    }
+                }
+                EdgeForm::Mapping(groups, parents) => {
+                    write_elements(out, groups);
+                    let _never_fails = write!(out, " : {parents}");
+                }
+            }
+            out.push('}');
+        }
+        Value::Type(qtype @ (QType::Tuple(_) | QType::Array(..) | QType::Edge(_))) => {
             out.push_str("QTYPE{");
             types::write_type(out, qtype);
             out.push('}');
@@ -475,6 +574,21 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
         Value::Type(qtype) => types::write_type(out, qtype),
         Value::Nothing => out.push_str("missing"),
         Value::Unspecified => out.push_str("UNSPECIFIED{}"),
+    }
+}
+
+/// Writes the bracket before the elements of an array, and them.
+fn write_elements(out: &mut String, array: &Array) {
+    out.push('{');
+    for (at, element) in array.iter().enumerate() {
+        if at > 0 {
+            out.push_str(", ");
+        }
+        match element {
+            None => out.push_str("NA"),
+            Some(ScalarValue::Unit) => out.push_str("present"),
+            Some(element) => write_bare(out, &element),
+        }
     }
 }
 

@@ -72,7 +72,6 @@ pub fn parse_type(text: &str) -> Result<QType, Diagnostics> {
 }
 
 /// Reads a literal that stands in a larger file: `source_bytes` is not for it.
-#[cfg(feature = "json")]
 pub(crate) fn parse_value_within(text: &str, limits: &Limits) -> Result<Value, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_value())
 }

@@ -4,15 +4,13 @@
 use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
-use cembra_runtime::{Fields, NameError, Names, QType, Scalar, Shape};
+use cembra_runtime::{ArrayKind, EdgeType, Fields, NameError, Names, QType, Scalar, Shape};
 use cembra_value::{Code, Diagnostic, Limit, Span};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Names of types that a later cembra will know; reserved now, so that no model breaks then.
-const NOT_YET: &[&str] = &[];
-/// What names of array types begin with.
-const ARRAYS: &[&str] = &["DENSE_ARRAY_", "ARRAY_"];
+/// What stands for the type of edges between arrays where a type is expected; these are names elsewhere.
+const EDGES: [&str; 3] = ["edge", "mapping", "splits"];
 
 /// What a reserved name of a type stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,8 +21,6 @@ pub(super) enum TypeName {
     Tuple,
     /// `NAMEDTUPLE`, which only begins literals of named tuples.
     NamedTuple,
-    /// A type that is not known yet.
-    NotYet,
 }
 
 /// The type with this name, if the name is reserved for one.
@@ -40,13 +36,24 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
     if let Some(shape) = Shape::ALL.into_iter().find(|s| s.name() == word) {
         return Some(TypeName::Of(QType::Shape(shape)));
     }
+    if let Some(edge) = EdgeType::ALL.into_iter().find(|edge| edge.name() == word) {
+        return Some(TypeName::Of(QType::Edge(edge)));
+    }
+    for kind in ArrayKind::ALL {
+        let Some(rest) = word.strip_prefix(kind.name()).and_then(|rest| rest.strip_prefix('_')) else { continue };
+        if rest == "SHAPE" {
+            return Some(TypeName::Of(QType::ArrayShape(kind)));
+        }
+        if let Some(scalar) = Scalar::ALL.into_iter().find(|scalar| scalar.name() == rest) {
+            return Some(TypeName::Of(QType::Array(kind, scalar)));
+        }
+    }
     match word {
         "TUPLE" => Some(TypeName::Tuple),
         "NAMEDTUPLE" => Some(TypeName::NamedTuple),
         "QTYPE" => Some(TypeName::Of(QType::Meta)),
         "NOTHING" => Some(TypeName::Of(QType::Nothing)),
         "UNSPECIFIED" => Some(TypeName::Of(QType::Unspecified)),
-        _ if NOT_YET.contains(&word) || ARRAYS.iter().any(|a| word.starts_with(a)) => Some(TypeName::NotYet),
         _ => None,
     }
 }
@@ -227,14 +234,14 @@ impl<'s> Cursor<'s> {
                             .at(start)
                             .hint("a tuple type is written `(f32, text?)`, one with names `{x: f32, y: text?}`"),
                     )),
-                    Some(TypeName::NotYet) | None => Err(self.stop(not_yet(word).at(start))),
+                    None => Err(self.stop(unknown(word).at(start))),
                 }
             }
-            TokenKind::OpenSquare => Err(self.stop(
-                Diagnostic::new(Code::UnknownName, "array types are not known yet")
-                    .at(start)
-                    .hint("a model sees one row; run it over columns for many"),
-            )),
+            TokenKind::OpenSquare => self.read_array_type(),
+            TokenKind::Word if EDGES.contains(&self.text(start)) => {
+                self.advance();
+                Ok(QType::Edge(EdgeType::Arrays(ArrayKind::Dense)))
+            }
             TokenKind::Word => {
                 let word = self.text(start);
                 let mut problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).at(start);
@@ -246,6 +253,28 @@ impl<'s> Cursor<'s> {
             }
             _ => Err(self.unexpected("a type")),
         }
+    }
+
+    /// Reads the type of an array: `[f64]`, `[f64?]`.
+    fn read_array_type(&mut self) -> Result<QType, Stop> {
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let start = self.token.span;
+        let name = if self.token.kind == TokenKind::Type { named(self.text(start)) } else { None };
+        let Some(TypeName::Of(element)) = name else { return Err(self.unexpected("the type of an array's elements")) };
+        self.advance();
+        let element = self.optional_mark(element)?;
+        let Some(scalar) = element.scalar() else {
+            let problem = Diagnostic::new(Code::Syntax, format!("there are no arrays of {element}"));
+            return Err(self.stop(problem.at(start).hint("the elements of an array are scalars: `[f64?]`")));
+        };
+        if self.token.kind != TokenKind::CloseSquare {
+            return Err(self.unclosed(open, "`]`"));
+        }
+        self.advance();
+        self.leave();
+        self.optional_mark(QType::Array(ArrayKind::Dense, scalar))
     }
 
     fn at_word_and_colon(&self) -> bool {
@@ -293,6 +322,11 @@ impl<'s> Cursor<'s> {
             QType::Scalar(_) | QType::Optional(_) => {
                 Err(self.stop(Diagnostic::new(Code::Syntax, "a type is optional only once").at(mark)))
             }
+            QType::Array(..) => Err(self.stop(
+                Diagnostic::new(Code::Syntax, "an array is never missing, only its elements are")
+                    .at(mark)
+                    .hint("write `[f64?]`"),
+            )),
             _ => Err(self.stop(
                 Diagnostic::new(Code::Syntax, format!("{qtype} has no optional form"))
                     .at(mark)
@@ -302,16 +336,16 @@ impl<'s> Cursor<'s> {
     }
 }
 
-/// The problem of a type that is not known yet.
-pub(super) fn not_yet(word: &str) -> Diagnostic {
-    Diagnostic::new(Code::UnknownName, format!("the type `{word}` is not known yet")).hint(the_types())
+/// The problem of a name that is reserved for types and names none by itself.
+pub(super) fn unknown(word: &str) -> Diagnostic {
+    Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).hint(the_types())
 }
 
 /// The types there are, for a hint; a type without a short name is not for everyday use.
 fn the_types() -> String {
     let short = Scalar::ALL.into_iter().map(Scalar::short_name).filter(|name| name.starts_with(char::is_lowercase));
     let names: Vec<String> = short.map(|name| format!("`{name}`")).collect();
-    format!("the types are {}, `T?` and `(A, B)`", names.join(", "))
+    format!("the types are {}, `T?`, `[T]` and `(A, B)`", names.join(", "))
 }
 
 /// Writes a type as the text language does: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.
@@ -341,8 +375,22 @@ pub(crate) fn write_type(out: &mut String, qtype: &QType) {
             }
             out.push_str(if fields.len() == 1 { ",)" } else { ")" });
         }
+        QType::Array(ArrayKind::Dense, scalar) => {
+            out.push('[');
+            out.push_str(scalar.short_name());
+            out.push_str("?]");
+        }
+        QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => out.push_str(EDGES[0]),
         // Arolla's names are the only ones these have.
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
+        QType::Shape(_)
+        | QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => {
             let _never_fails = write!(out, "{qtype}");
         }
     }
@@ -390,10 +438,16 @@ mod tests {
             assert!(is_reserved(shape.name()));
             assert_eq!(named(shape.name()), Some(TypeName::Of(QType::Shape(shape))));
         }
-        for word in NOT_YET.iter().chain(&["DENSE_ARRAY_FLOAT32", "ARRAY_TEXT"]) {
-            assert!(is_reserved(word), "{word}");
-            assert_eq!(named(word), Some(TypeName::NotYet));
+        for kind in ArrayKind::ALL {
+            for scalar in Scalar::ALL {
+                let qtype = QType::Array(kind, scalar);
+                assert!(is_reserved(&qtype.to_string()));
+                assert_eq!(named(&qtype.to_string()), Some(TypeName::Of(qtype)));
+            }
         }
-        assert!(!is_reserved("float32") && !is_reserved("x") && !is_reserved("ARRAY"));
+        for edge in EdgeType::ALL {
+            assert_eq!(named(edge.name()), Some(TypeName::Of(QType::Edge(edge))));
+        }
+        assert!(!is_reserved("float32") && !is_reserved("x") && !is_reserved("ARRAY") && !is_reserved("edge"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::assembly::Assembly;
 use super::messages::{FieldNames, Literal, Part, PartKind, Scalar};
-use crate::text::print_type;
+use crate::text::{parse_value_within, print_type, print_value};
 use cembra_runtime::{Fields, Names, QType};
 use cembra_value::{Diagnostic, Limit, Limits, ScalarValue, Value};
 
@@ -16,6 +16,7 @@ pub(super) fn write(value: &Value) -> Literal {
             Value::Present(scalar) => PartKind::Present(write_scalar(scalar)),
             Value::Missing(scalar) => PartKind::Missing(print_type(&QType::Scalar(*scalar))),
             Value::Shape(shape) => PartKind::Shape(print_type(&QType::Shape(*shape))),
+            Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) => PartKind::Array(print_value(value)),
             Value::Type(qtype) => PartKind::Type(print_type(qtype)),
             Value::Nothing => PartKind::Nothing(()),
             Value::Unspecified => PartKind::Unspecified(()),
@@ -87,6 +88,10 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
             PartKind::Shape(text) => match assembly.qtype(&text, &place())? {
                 QType::Shape(shape) => Value::Shape(shape),
                 other => return Err(assembly.damaged_node(format_args!("{other} is the type of no shape"))),
+            },
+            PartKind::Array(text) => match parse_value_within(&text, limits) {
+                Ok(value @ (Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_))) => value,
+                _ => return Err(assembly.damaged_node("its value is no array")),
             },
             PartKind::Type(text) => Value::Type(assembly.qtype(&text, &place())?),
             PartKind::Nothing(()) => Value::Nothing,

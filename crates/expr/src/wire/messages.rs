@@ -107,7 +107,7 @@ pub(super) struct Literal {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
-    #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub(super) kind: Option<PartKind>,
 }
 
@@ -140,6 +140,9 @@ pub(super) enum PartKind {
     /// An argument that is given as not given.
     #[prost(message, tag = "9")]
     Unspecified(()),
+    /// An array, the shape of one or an edge, as the text language writes it.
+    #[prost(string, tag = "10")]
+    Array(String),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -101,7 +101,14 @@ fn literal_texts(plan: &Plan) -> Vec<(u32, &[u8])> {
             Value::Tuple(fields) => {
                 open.extend(fields.iter().zip(qtype.field_offsets()).map(|(field, inside)| (slot + inside, field)));
             }
-            Value::Missing(_) | Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => {}
+            Value::Missing(_)
+            | Value::Shape(_)
+            | Value::Array(..)
+            | Value::ArrayShape(..)
+            | Value::Edge(_)
+            | Value::Type(_)
+            | Value::Nothing
+            | Value::Unspecified => {}
         }
     }
     found.sort_unstable();

@@ -49,7 +49,15 @@ pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &He
                 }
             }
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_)
+        | QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => {}
     }
 }
 
@@ -134,9 +142,15 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
                 .collect();
             MachineValue::present(Datum::Tuple(values))
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
-            MachineValue::present(Datum::Nothing)
-        }
+        QType::Shape(_)
+        | QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => MachineValue::present(Datum::Nothing),
     }
 }
 
@@ -169,7 +183,15 @@ pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Hel
                 }
             }
         }
-        QType::Shape(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {}
+        QType::Shape(_)
+        | QType::Array(..)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Sequence(_) => {}
     }
 }
 

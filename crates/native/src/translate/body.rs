@@ -174,9 +174,13 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
                     .collect();
                 MachineValue::present(Datum::Tuple(fields))
             }
-            Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => {
-                MachineValue::present(Datum::Nothing)
-            }
+            Value::Shape(_)
+            | Value::Array(..)
+            | Value::ArrayShape(..)
+            | Value::Edge(_)
+            | Value::Type(_)
+            | Value::Nothing
+            | Value::Unspecified => MachineValue::present(Datum::Nothing),
         }
     }
 }

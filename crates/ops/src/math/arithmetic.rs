@@ -1,6 +1,6 @@
 //! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
 
-use crate::definition::{BINARY, Law, Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{BINARY, Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::{Promotion, Rule};
 use cembra_runtime::{Date, Timestamp};
@@ -160,6 +160,7 @@ pub(crate) static FLOAT: OpDef = OpDef {
     meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, POS_RULE), strict!(|x: f64| -> f64 { x }, POS_RULE)]),
     laws: &[Law::Idempotent],
     examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "float64{0.1}")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 const ADD4_RULE: Rule = |t, a| {
@@ -193,6 +194,7 @@ pub(crate) static ADD4: OpDef = OpDef {
     ]),
     laws: &[],
     examples: &[ex("math._add4(1, 2, 3, 4)", "10"), ex("math._add4(1f32, 1e20, -1e20, 1)", "1.")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 const SIGN_RULE: Rule = |t, a| {

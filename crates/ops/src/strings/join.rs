@@ -1,7 +1,7 @@
 //! Joining strings.
 
 use super::made::concatenate;
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, PresenceRule, Typing, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -86,6 +86,7 @@ pub(crate) static JOIN_FEW: OpDef = OpDef {
     ),
     laws: &[],
     examples: &[ex("strings._join(\"a\", \"b\", \"c\")", "'abc'")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static JOIN: OpDef = OpDef {
@@ -103,6 +104,7 @@ pub(crate) static JOIN: OpDef = OpDef {
         ex("strings.join(\"a\", \"b\", \"c\")", "'abc'"),
         ex("strings.join(b\"a\", missing[bytes])", "optional_bytes{NA}"),
     ],
+    over_arrays: OverArrays::Elementwise,
 };
 
 pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
@@ -122,6 +124,7 @@ pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
     }),
     laws: &[],
     examples: &[ex("strings.join_with_separator(\", \", \"a\", \"b\", \"c\")", "'a, b, c'")],
+    over_arrays: OverArrays::Elementwise,
 };
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod recording;
 pub use function::{Arguments, Fallible, UserArgument, UserFunction, UserResult};
 pub use recording::Recording;
 
-use crate::definition::{Lower, Meaning, OpDef, Overload, PresenceRule, Typing};
+use crate::definition::{Lower, Meaning, OpDef, OverArrays, Overload, PresenceRule, Typing};
 use crate::kernel::Repr;
 use crate::{Compile, CompiledLiteral, OpId, Registry};
 use cembra_expr::Parameter;
@@ -225,6 +225,7 @@ impl Registry {
             meaning: Meaning::Overloads(made.leak()),
             laws: &[],
             examples: &[],
+            over_arrays: OverArrays::Elementwise,
         })
     }
 }

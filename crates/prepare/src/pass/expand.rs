@@ -6,7 +6,7 @@ use super::rewrite::replace;
 use crate::pass::Options;
 use crate::{Id, TypedGraph, TypedModel};
 use cembra_expr::{NodeId, Program};
-use cembra_ops::{Expansion, Meaning, NodeHandle, OpId, Registry, Structure, TypeFault, optional_field};
+use cembra_ops::{Expansion, Meaning, NodeHandle, OpId, OverArrays, Registry, Structure, TypeFault, optional_field};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Value};
 use smallvec::SmallVec;
@@ -32,6 +32,9 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         })?;
         // What stands for an operator may be of a narrower type than the operator: its users were typed by the latter.
         let qtype = graph.qtype(id).clone();
+        if !qtype.is_framed() {
+            return Ok(Id::from_index(made.0 as usize));
+        }
         cast_to(graph, registry, Id::from_index(made.0 as usize), &qtype, origin).map_err(|message| {
             Diagnostics::from(Diagnostic::new(Code::TypeMismatch, message).at(program.graph.span(origin)))
         })
@@ -43,7 +46,15 @@ type Expand = fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFa
 
 /// What makes the expression that stands for an operator, if one does.
 fn expansion(registry: &Registry, op: OpId, graph: &TypedGraph, operands: &[Id]) -> Option<Expand> {
-    match registry.get(op).meaning {
+    let def = registry.get(op);
+    let has_arrays = operands.iter().any(|operand| graph.qtype(*operand).is_beside_frames());
+    match def.meaning {
+        // It is made where there is one element of each array, if at all.
+        Meaning::Expand(_)
+            if has_arrays && matches!(def.over_arrays, OverArrays::Elementwise | OverArrays::Kernel(_)) =>
+        {
+            None
+        }
         Meaning::Expand(expand) => Some(expand),
         // Plans take tuples apart, but not optionals.
         Meaning::Structure(Structure::GetNth) if matches!(graph.qtype(operands[0]), QType::Optional(_)) => {

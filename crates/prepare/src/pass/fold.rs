@@ -47,12 +47,16 @@ pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id 
 /// The most bytes of strings an operator is evaluated on, or makes.
 const STRINGS: usize = 1024;
 
-/// The bytes of a string; tuples only hold those of their fields.
+/// The bytes of a string, of an array or an edge; tuples only hold those of their fields.
 fn string_bytes(value: &Value) -> usize {
     match value.as_scalar() {
         Some(ScalarValue::Text(text)) => text.len(),
         Some(ScalarValue::Bytes(bytes)) => bytes.len(),
-        _ => 0,
+        _ => match value {
+            Value::Array(_, array) => array.memory_bytes(),
+            Value::Edge(edge) => edge.memory_bytes(),
+            _ => 0,
+        },
     }
 }
 

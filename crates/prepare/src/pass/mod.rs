@@ -126,6 +126,22 @@ pub fn prepare(
     Ok(prepared)
 }
 
+/// Prepares a part of a model that was taken apart after its types were found: what is done to one element of arrays, or to
+/// scalars among arrays.
+///
+/// # Errors
+/// Problems with what operators stand for, or limits.
+pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+    let mut prepared = Prepared::Typed(model);
+    for pass in PASSES.iter().filter(|pass| pass.name != "types" && pass.name != "extensions") {
+        options.budget.check_time()?;
+        if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {
+            prepared = pass.run(prepared, program, options)?;
+        }
+    }
+    prepared.placed()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -63,6 +63,10 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
         {
             return Ok(if matches!(condition, Value::Missing(_)) { *off } else { *on });
         }
+        // The rules are of scalars: they come to what is done to one element once there is an expression of that.
+        if graph.operands(node).iter().chain([&node]).any(|part| !graph.qtype(*part).is_framed()) {
+            return Ok(node);
+        }
         let origin = graph.origin(id);
         Ok(Site::new(graph, &mut run, origin).simplify(node))
     })

@@ -369,9 +369,13 @@ impl<'p> Recorder<'p> {
                 }
             },
             // Nothing that rows are made of.
-            Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => {
-                Cell::missing(Scalar::Unit, drafts.tape())
-            }
+            Value::Shape(_)
+            | Value::Array(..)
+            | Value::ArrayShape(..)
+            | Value::Edge(_)
+            | Value::Type(_)
+            | Value::Nothing
+            | Value::Unspecified => Cell::missing(Scalar::Unit, drafts.tape()),
         };
         TapeValue::Scalar(cell)
     }

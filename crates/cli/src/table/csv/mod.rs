@@ -207,6 +207,9 @@ impl CsvData {
                 Ok(Cell::Tuple(qtype.clone(), cells.collect::<Result<_, _>>()?))
             }
             QType::Shape(_)
+            | QType::Array(..)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
             | QType::Meta
             | QType::Nothing
             | QType::Unspecified

@@ -5,7 +5,9 @@
 use super::Parser;
 use super::call::Target;
 use crate::NodeId;
-use crate::infix::{Fixity, GET_FIELD, GET_NTH, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, Operation, WHERE};
+use crate::infix::{
+    AT, Fixity, GET_FIELD, GET_NTH, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE, Operation, WHERE,
+};
 use crate::text::cursor::{Stop, ends_text};
 use crate::text::token::TokenKind;
 use crate::text::types::FieldNames;
@@ -40,6 +42,10 @@ pub(super) enum Frame {
     If { span: Span, part: Part },
     /// A bracket: `(a)` or a tuple.
     Group { open: Span, base: usize, comma: bool },
+    /// The elements of an array.
+    Array { open: Span, base: usize },
+    /// The index behind an array, which is the operand at `base`.
+    Index { open: Span, base: usize },
     /// A named tuple; its names are those above `names`.
     Named { open: Span, base: usize, names: usize },
     /// A function without a name. Its parameters are those above `parameters`, what they hide is above `shadowed`.
@@ -53,7 +59,10 @@ pub(super) enum Frame {
 impl Frame {
     /// True for what a closing bracket ends.
     pub(super) fn is_bracket(&self) -> bool {
-        matches!(self, Frame::Group { .. } | Frame::Named { .. } | Frame::Call { .. })
+        matches!(
+            self,
+            Frame::Group { .. } | Frame::Named { .. } | Frame::Call { .. } | Frame::Array { .. } | Frame::Index { .. }
+        )
     }
 }
 
@@ -141,11 +150,13 @@ impl<'s> Parser<'s, '_> {
                 let value = self.cursor.read_number(Some(token.span), None).map(Value::Scalar);
                 self.push_literal(value, token.span)
             }
-            TokenKind::OpenSquare => Err(self.cursor.stop(
-                Diagnostic::new(Code::Syntax, "there are no array literals yet")
-                    .at(token.span)
-                    .hint("a tuple is written `(a, b)`"),
-            )),
+            TokenKind::OpenSquare => {
+                self.cursor.enter(token.span)?;
+                self.cursor.advance();
+                self.frames.push(Frame::Array { open: token.span, base: self.operands.len() });
+                Ok(Expect::Operand)
+            }
+            TokenKind::CloseSquare if matches!(self.frames.last(), Some(Frame::Array { .. })) => self.close(),
             kind => match Operation::prefix(kind) {
                 Some(operation) => {
                     self.check_prefix(operation.level(), token.span)?;
@@ -204,6 +215,7 @@ impl<'s> Parser<'s, '_> {
         self.frames.iter().rev().find_map(|frame| match frame {
             Frame::Group { open, .. } | Frame::Call { open, .. } => Some((*open, TokenKind::CloseRound)),
             Frame::Named { open, .. } => Some((*open, TokenKind::CloseCurly)),
+            Frame::Array { open, .. } | Frame::Index { open, .. } => Some((*open, TokenKind::CloseSquare)),
             _ => None,
         })
     }
@@ -268,12 +280,13 @@ impl<'s> Parser<'s, '_> {
                     .at(token.span)
                     .hint("name it with `let` and call that, or write `core.apply(f, ..)`"),
             )),
-            TokenKind::OpenSquare => Err(self.cursor.stop(
-                Diagnostic::new(Code::Syntax, "there are no arrays to index yet")
-                    .at(token.span)
-                    .hint("a field of a tuple is written `x.0`"),
-            )),
-            TokenKind::CloseRound | TokenKind::CloseCurly
+            TokenKind::OpenSquare => {
+                self.cursor.enter(token.span)?;
+                self.cursor.advance();
+                self.frames.push(Frame::Index { open: token.span, base: self.operands.len() - 1 });
+                Ok(Expect::Operand)
+            }
+            TokenKind::CloseRound | TokenKind::CloseCurly | TokenKind::CloseSquare
                 if self.innermost_bracket().is_some_and(|(_, close)| close == token.kind) =>
             {
                 self.finish()?;
@@ -285,6 +298,10 @@ impl<'s> Parser<'s, '_> {
                 match self.frames.last_mut() {
                     Some(Frame::Group { comma, .. }) => *comma = true,
                     Some(Frame::Named { .. }) => return self.field_name(),
+                    Some(Frame::Index { .. }) => {
+                        let problem = Diagnostic::new(Code::Syntax, "an array has one index");
+                        return Err(self.cursor.stop(problem.at(self.cursor.previous)));
+                    }
                     _ => {}
                 }
                 Ok(Expect::Operand)
@@ -297,6 +314,7 @@ impl<'s> Parser<'s, '_> {
     fn end(&mut self) -> Result<Expect, Stop> {
         match self.innermost_bracket() {
             Some((open, TokenKind::CloseCurly)) => Err(self.cursor.unclosed(open, "an operator, `,` or `}`")),
+            Some((open, TokenKind::CloseSquare)) => Err(self.cursor.unclosed(open, "an operator, `,` or `]`")),
             Some((open, _)) => Err(self.cursor.unclosed(open, "an operator, `,` or `)`")),
             None => self.finish().map(|()| Expect::Nothing),
         }
@@ -352,8 +370,13 @@ impl<'s> Parser<'s, '_> {
                 if self.operands.len() == base + 1 && !comma {
                     Operand::new(self.pop().node, span)
                 } else {
-                    self.make_tuple(base, span)?
+                    self.make_of(MAKE_TUPLE, base, span)?
                 }
+            }
+            Some(Frame::Array { open, base }) => self.make_of(MAKE_ARRAY, base, open.to(close))?,
+            Some(Frame::Index { base, .. }) => {
+                let start = self.operands.get(base).map_or(close, |array| array.span);
+                self.make_of(AT, base, start.to(close))?
             }
             Some(Frame::Named { open, base, names }) => self.make_named(base, names, open.to(close))?,
             Some(Frame::Call { target, name, base, keywords, .. }) => {
@@ -367,12 +390,13 @@ impl<'s> Parser<'s, '_> {
         Ok(self.push(operand))
     }
 
-    fn make_tuple(&mut self, base: usize, span: Span) -> Result<Operand, Stop> {
+    /// An operator on the operands from `base`.
+    fn make_of(&mut self, operator: &str, base: usize, span: Span) -> Result<Operand, Stop> {
         let count = self.operands.len() - base;
         let mut fields = std::mem::take(&mut self.arguments);
         fields.clear();
         fields.extend(self.operands.drain(base..).filter_map(|operand| operand.node));
-        let name = self.program.graph.intern(MAKE_TUPLE);
+        let name = self.program.graph.intern(operator);
         let made = if fields.len() == count { self.operator(name, &fields, span).map(Some) } else { Ok(None) };
         self.arguments = fields;
         Ok(Operand::new(made?, span))

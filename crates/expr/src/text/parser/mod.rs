@@ -424,7 +424,9 @@ fn bare_not_last(bare: Span) -> Diagnostic {
 pub(crate) fn literal_bytes(value: &Value) -> usize {
     match value {
         Value::Tuple(fields) => fields.iter().map(literal_bytes).sum(),
-        Value::Shape(_) | Value::Type(_) | Value::Nothing | Value::Unspecified => 0,
+        Value::Array(_, array) => array.memory_bytes(),
+        Value::Edge(edge) => edge.memory_bytes(),
+        Value::Shape(_) | Value::ArrayShape(..) | Value::Type(_) | Value::Nothing | Value::Unspecified => 0,
         Value::Scalar(v) | Value::Present(v) => match v {
             cembra_value::ScalarValue::Text(text) => text.len() + value.qtype().layout().size as usize,
             cembra_value::ScalarValue::Bytes(bytes) => bytes.len() + value.qtype().layout().size as usize,

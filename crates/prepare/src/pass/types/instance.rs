@@ -87,6 +87,9 @@ impl Instance<'_, '_, '_> {
                 Ok(cast)
             }
             QType::Shape(_)
+            | QType::Array(..)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
             | QType::Meta
             | QType::Nothing
             | QType::Unspecified

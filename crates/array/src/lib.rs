@@ -1,0 +1,13 @@
+//! Array programs: what becomes of a model with arrays. Its nodes compute on whole arrays; what is done to each element by
+//! itself is one plan like any other, over as many rows as there are elements, and so are the parts between scalars.
+//!
+//! A program names no backend: whoever runs it says how its plans are run.
+
+mod listing;
+mod program;
+mod run;
+mod split;
+
+pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Step, ValueId};
+pub use run::{Parts, run};
+pub use split::{Fusion, Unsplit, split};

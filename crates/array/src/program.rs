@@ -1,0 +1,131 @@
+//! The form of array programs: steps in a tree of blocks, each from values to values. A value is an array, an edge, a shape or
+//! anything that a scalar model has; it lies beside frames, by itself.
+
+use cembra_expr::NodeId;
+use cembra_ops::{OpId, Registry};
+use cembra_plan::Plan;
+use cembra_runtime::QType;
+use cembra_value::Value;
+use std::sync::Arc;
+
+macro_rules! positions {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The position.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )* };
+}
+
+positions! {
+    /// A value of a program.
+    ValueId;
+    /// A block of a program.
+    BlockId;
+    /// A plan of a program.
+    PartId;
+}
+
+impl BlockId {
+    /// The block that always runs.
+    pub const TOP: BlockId = BlockId(0);
+}
+
+/// What a step does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Evaluates a plan on scalars, once.
+    Scalar(PartId),
+    /// Evaluates a plan for each element of the arrays among its arguments, the others being the same for all.
+    Map(PartId),
+    /// Computes an operator on whole arrays.
+    Operator(OpId),
+    /// Gathers the arguments into a tuple.
+    MakeTuple,
+    /// A field of a tuple.
+    Field(u32),
+    /// Runs one of two blocks, as the argument is present or not; the result is that block's result.
+    Where {
+        /// The block for a present condition.
+        on: BlockId,
+        /// The block for a missing one.
+        off: BlockId,
+    },
+}
+
+/// A step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What it does.
+    pub action: Action,
+    /// What of.
+    pub args: Vec<ValueId>,
+    /// Its results: several for a plan.
+    pub outs: Vec<ValueId>,
+    /// The expression node it came from, or the first of them.
+    pub origin: NodeId,
+}
+
+/// Steps that run in order.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// The value that the block is for; none for the top block, whose values are the outputs.
+    pub result: Option<ValueId>,
+}
+
+/// A plan of a program: its inputs are the arguments of its step, by position, and its outputs the results.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The plan. Inputs that it turned out not to need are not among its own.
+    pub plan: Plan,
+    /// For each input of the plan, the position of the argument.
+    pub inputs: Vec<usize>,
+}
+
+/// A model with arrays.
+#[derive(Clone, Debug)]
+pub struct ArrayProgram {
+    /// The operators of its steps.
+    pub registry: &'static Registry,
+    /// The type of each value.
+    pub values: Vec<QType>,
+    /// The blocks, the top one first.
+    pub blocks: Vec<Block>,
+    /// The plans.
+    pub parts: Vec<Part>,
+    /// The inputs that the outputs need, in the order of the model.
+    pub inputs: Vec<(Arc<str>, ValueId)>,
+    /// The literals.
+    pub literals: Vec<(ValueId, Value)>,
+    /// The outputs, the main one first.
+    pub outputs: Vec<(Arc<str>, ValueId)>,
+}
+
+impl ArrayProgram {
+    /// The type of a value.
+    #[must_use]
+    pub fn qtype(&self, value: ValueId) -> &QType {
+        &self.values[value.index()]
+    }
+
+    /// A block.
+    #[must_use]
+    pub fn block(&self, block: BlockId) -> &Block {
+        &self.blocks[block.index()]
+    }
+
+    /// A plan.
+    #[must_use]
+    pub fn part(&self, part: PartId) -> &Part {
+        &self.parts[part.index()]
+    }
+}

@@ -1,0 +1,122 @@
+//! Running an array program: its steps in order, values in slots. How plans are run is the business of whoever owns them.
+
+use crate::{Action, ArrayProgram, Block, BlockId, PartId, Step};
+use cembra_ops::OverArrays;
+use cembra_runtime::{Fault, FaultKind};
+use cembra_value::{Array, Value};
+
+/// What runs the plans of a program.
+pub trait Parts {
+    /// Why a run ends early.
+    type Error;
+
+    /// Evaluates a plan for so many elements, its arguments being arrays of that size, or the same for all.
+    ///
+    /// # Errors
+    /// An element fails.
+    fn map(&mut self, part: PartId, args: &[&Value], elements: usize) -> Result<Vec<Array>, Self::Error>;
+
+    /// Evaluates a plan on scalars.
+    ///
+    /// # Errors
+    /// It fails.
+    fn scalar(&mut self, part: PartId, args: &[&Value]) -> Result<Vec<Value>, Self::Error>;
+
+    /// The error of a step that failed.
+    fn fault(&self, step: &Step, fault: Fault) -> Self::Error;
+
+    /// Looks whether the run was cancelled.
+    ///
+    /// # Errors
+    /// It was.
+    fn poll(&mut self) -> Result<(), Self::Error>;
+}
+
+/// Runs a program on values of exactly its inputs' types, in their order. The results are in the order of its outputs.
+///
+/// # Errors
+/// That of the first step that fails.
+pub fn run<P: Parts>(program: &ArrayProgram, parts: &mut P, inputs: &[Value]) -> Result<Vec<Value>, P::Error> {
+    let mut slots: Vec<Option<Value>> = vec![None; program.values.len()];
+    for ((_, slot), value) in program.inputs.iter().zip(inputs) {
+        slots[slot.index()] = Some(value.clone());
+    }
+    for (slot, value) in &program.literals {
+        slots[slot.index()] = Some(value.clone());
+    }
+    // Where the run is, from the outermost block inwards: a block, its next step, and where its result goes.
+    let mut open: Vec<(&Block, usize, Option<usize>)> = vec![(program.block(BlockId::TOP), 0, None)];
+    while let Some((block, next, to)) = open.last_mut() {
+        let Some(step) = block.steps.get(*next) else {
+            let result = block.result.and_then(|result| slots[result.index()].clone());
+            if let Some(to) = *to {
+                slots[to] = result;
+            }
+            open.pop();
+            continue;
+        };
+        *next += 1;
+        parts.poll()?;
+        if let Action::Where { on, off } = step.action {
+            let condition = slots[step.args[0].index()].as_ref();
+            let is_on = condition.is_some_and(|condition| condition.as_scalar().is_some());
+            open.push((program.block(if is_on { on } else { off }), 0, Some(step.outs[0].index())));
+            continue;
+        }
+        let made = evaluate(program, parts, step, &slots)?;
+        for (out, value) in step.outs.iter().zip(made) {
+            slots[out.index()] = Some(value);
+        }
+    }
+    let output = |slot: usize| slots[slot].clone().unwrap_or(Value::Nothing);
+    Ok(program.outputs.iter().map(|(_, value)| output(value.index())).collect())
+}
+
+/// The results of a step that is no conditional.
+fn evaluate<P: Parts>(
+    program: &ArrayProgram,
+    parts: &mut P,
+    step: &Step,
+    slots: &[Option<Value>],
+) -> Result<Vec<Value>, P::Error> {
+    // What a step needs was made before it, as the verifier says.
+    let nothing = Value::Nothing;
+    let args: Vec<&Value> = step.args.iter().map(|arg| slots[arg.index()].as_ref().unwrap_or(&nothing)).collect();
+    match step.action {
+        Action::Scalar(part) => parts.scalar(part, &args),
+        Action::Map(part) => {
+            let mut sizes = args.iter().filter_map(|arg| match arg {
+                Value::Array(_, array) => Some(array.len()),
+                _ => None,
+            });
+            let elements = sizes.next().unwrap_or(0);
+            if let Some(other) = sizes.find(|size| *size != elements) {
+                let operands = [elements as u64, other as u64];
+                return Err(parts.fault(step, Fault { kind: FaultKind::SizeMismatch, operands }));
+            }
+            let arrays = parts.map(part, &args, elements)?;
+            let made = step.outs.iter().zip(arrays).map(|(out, array)| match program.qtype(*out) {
+                cembra_runtime::QType::Array(kind, _) => Value::Array(*kind, array.into()),
+                _ => Value::Nothing,
+            });
+            Ok(made.collect())
+        }
+        Action::Operator(op) => {
+            let values: Vec<Value> = args.into_iter().cloned().collect();
+            let OverArrays::Kernel(operator) = program.registry.get(op).over_arrays else {
+                return Err(parts.fault(step, Fault::new(FaultKind::Invalid)));
+            };
+            let made = (operator.evaluate)(&values, program.qtype(step.outs[0]));
+            Ok(vec![made.map_err(|fault| parts.fault(step, fault))?])
+        }
+        Action::MakeTuple => {
+            let cembra_runtime::QType::Tuple(types) = program.qtype(step.outs[0]) else { return Ok(Vec::new()) };
+            Ok(vec![Value::Tuple(types.with(args.into_iter().cloned().collect()))])
+        }
+        Action::Field(field) => match args[0] {
+            Value::Tuple(fields) => Ok(fields.get(field as usize).cloned().into_iter().collect()),
+            _ => Ok(Vec::new()),
+        },
+        Action::Where { .. } => Ok(Vec::new()),
+    }
+}

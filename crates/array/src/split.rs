@@ -1,0 +1,460 @@
+//! From a typed graph with arrays to an array program. What is done to each element by itself goes into maps, as much as
+//! possible into each; what is done to scalars into plans between them; everything else is a step by itself.
+//!
+//! Nodes of one kind go together if they are in one region, no step of another kind lies between them, and they are connected:
+//! by an operand of one being the other, or by an array that both read. Levels tell what lies between: the level of a node is
+//! that of its operands, and one more where an operand is of another kind.
+
+use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Step, ValueId};
+use cembra_ops::{OverArrays, Structure, TypeFault, id};
+use cembra_plan::Plan;
+use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph, TypedModel};
+use cembra_runtime::QType;
+use cembra_value::Value;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Whether what is done to elements one by one goes together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Fusion {
+    /// As much as possible.
+    #[default]
+    Full,
+    /// Not at all: each operator is a step, in the order of the text. This is what others are compared with.
+    None,
+}
+
+/// Why there is no program.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Unsplit<E> {
+    /// The plan of a part could not be made.
+    Part(E),
+    /// An operator does not take the elements of arrays that it takes.
+    Element(Id, TypeFault),
+    /// A node is what no program can hold.
+    Unsupported(Id, &'static str),
+}
+
+/// How a node is evaluated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Class {
+    /// It is there from the start.
+    Source,
+    /// With others, by a plan on scalars.
+    Scalar,
+    /// With others, by a plan on elements.
+    Element,
+    /// By itself.
+    Step,
+}
+
+/// Splits a model with arrays. `plan` makes the plan of a part.
+///
+/// # Errors
+/// A part cannot be prepared, or a node cannot be part of a program.
+pub fn split<E>(
+    placed: &Placed,
+    fusion: Fusion,
+    plan: impl FnMut(TypedModel) -> Result<Plan, E>,
+) -> Result<ArrayProgram, Unsplit<E>> {
+    let mut splitter = Splitter::new(placed, fusion, plan);
+    splitter.classify()?;
+    splitter.group();
+    splitter.build()
+}
+
+/// A group of nodes that become one step.
+#[derive(Default)]
+struct Group {
+    members: Vec<Id>,
+}
+
+struct Splitter<'p, F> {
+    placed: &'p Placed,
+    graph: &'p TypedGraph,
+    fusion: Fusion,
+    plan: F,
+    needed: Vec<bool>,
+    classes: Vec<Class>,
+    /// The region that a node's step is in: of what belongs to a scalar conditional, that of the conditional.
+    regions: Vec<RegionId>,
+    levels: Vec<u32>,
+    /// The group of each node that is no source.
+    groups: Vec<Group>,
+    program: ArrayProgram,
+    values: Vec<Option<ValueId>>,
+}
+
+impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
+    fn new(placed: &'p Placed, fusion: Fusion, plan: F) -> Self {
+        let graph = &placed.model.graph;
+        Splitter {
+            placed,
+            graph,
+            fusion,
+            plan,
+            needed: placed.model.needed(),
+            classes: vec![Class::Source; graph.len()],
+            regions: placed.regions.of_nodes.clone(),
+            levels: vec![0; graph.len()],
+            groups: Vec::new(),
+            program: ArrayProgram {
+                registry: placed.model.registry,
+                values: Vec::new(),
+                blocks: vec![Block::default()],
+                parts: Vec::new(),
+                inputs: Vec::new(),
+                literals: Vec::new(),
+                outputs: Vec::new(),
+            },
+            values: vec![None; graph.len()],
+        }
+    }
+
+    /// Finds the class and the region of each node.
+    fn classify(&mut self) -> Result<(), Unsplit<E>> {
+        let (graph, registry) = (self.graph, self.placed.model.registry);
+        let tree = &self.placed.regions.tree;
+        for node in graph.ids().filter(|node| self.needed[node.index()]) {
+            let framed = graph.qtype(node).is_framed()
+                && graph.operands(node).iter().all(|operand| graph.qtype(*operand).is_framed());
+            self.classes[node.index()] = match graph.kind(node) {
+                Kind::Leaf(_) | Kind::Literal(_) => Class::Source,
+                _ if graph.is_elementwise(registry, node) => Class::Element,
+                Kind::Operator { op, overload: None, .. } if registry.structure(op).is_none() => {
+                    match registry.get(op).over_arrays {
+                        OverArrays::Kernel(_) => Class::Step,
+                        _ => return Err(Unsplit::Unsupported(node, "has no meaning over arrays")),
+                    }
+                }
+                Kind::CompileTime(_) => return Err(Unsplit::Unsupported(node, "is no value")),
+                _ if framed => Class::Scalar,
+                Kind::Loop(_) | Kind::State(_) => {
+                    return Err(Unsplit::Unsupported(node, "carries arrays from round to round"));
+                }
+                _ => Class::Step,
+            };
+        }
+        // A region in which something is no scalar is one of the program; others belong to the plan of what opens them.
+        let mut has_arrays = vec![false; tree.count()];
+        for node in graph.ids().filter(|node| self.needed[node.index()]) {
+            if matches!(self.classes[node.index()], Class::Element | Class::Step) {
+                has_arrays[self.regions[node.index()].index()] = true;
+            }
+        }
+        for at in (1..has_arrays.len()).rev() {
+            if has_arrays[at] {
+                has_arrays[tree.parent(RegionId::from_index(at)).index()] = true;
+            }
+        }
+        // Parents come before children.
+        let mut home: Vec<RegionId> = (0..tree.count()).map(RegionId::from_index).collect();
+        let branches = self.placed.regions.branches.iter().map(|(node, regions)| (*node, &regions[..]));
+        let loops = self.placed.regions.loops.iter().map(|(node, region)| (*node, std::slice::from_ref(region)));
+        let mut inside: Vec<bool> = vec![false; tree.count()];
+        for (node, regions) in branches.chain(loops) {
+            if regions.iter().any(|region| has_arrays[region.index()]) {
+                if matches!(graph.kind(node), Kind::Loop(_)) {
+                    return Err(Unsplit::Unsupported(node, "computes arrays in its rounds"));
+                }
+                self.classes[node.index()] = Class::Step;
+            } else if self.classes[node.index()] == Class::Scalar {
+                regions.iter().for_each(|region| inside[region.index()] = true);
+            }
+        }
+        for at in 1..home.len() {
+            if inside[at] {
+                home[at] = home[tree.parent(RegionId::from_index(at)).index()];
+            } else {
+                let around = tree.parent(RegionId::from_index(at));
+                // What is in a region of the program inside of a plan's cannot be.
+                home[at] = if home[around.index()] == around { RegionId::from_index(at) } else { home[around.index()] };
+            }
+        }
+        for node in graph.ids() {
+            self.regions[node.index()] = home[self.regions[node.index()].index()];
+        }
+        Ok(())
+    }
+
+    /// Puts nodes into groups.
+    fn group(&mut self) {
+        let graph = self.graph;
+        let mut joined = Joined::new(graph.len());
+        // The first node of a class, level and region that reads an array, which joins all that read it.
+        let mut readers: FxHashMap<(Class, u32, RegionId, Id), Id> = FxHashMap::default();
+        let mut scalars: FxHashMap<(u32, RegionId), Id> = FxHashMap::default();
+        for node in graph.ids() {
+            let class = self.classes[node.index()];
+            if !self.needed[node.index()] || class == Class::Source {
+                continue;
+            }
+            let region = self.regions[node.index()];
+            let together = class != Class::Step && (self.fusion == Fusion::Full || class == Class::Scalar);
+            let same = |operand: Id, this: &Self| {
+                together && this.classes[operand.index()] == class && this.regions[operand.index()] == region
+            };
+            let level = graph.operands(node).iter().map(|operand| {
+                let of = self.levels[operand.index()];
+                if same(*operand, self) || self.classes[operand.index()] == Class::Source { of } else { of + 1 }
+            });
+            let level = level.max().unwrap_or(0);
+            self.levels[node.index()] = level;
+            if !together {
+                continue;
+            }
+            if class == Class::Scalar {
+                joined.join(*scalars.entry((level, region)).or_insert(node), node);
+                continue;
+            }
+            for operand in graph.operands(node) {
+                if same(*operand, self) && self.levels[operand.index()] == level {
+                    joined.join(*operand, node);
+                }
+                if matches!(graph.qtype(*operand), QType::Array(..)) {
+                    let first = *readers.entry((class, level, region, *operand)).or_insert(node);
+                    joined.join(first, node);
+                }
+            }
+        }
+        let mut group_of: FxHashMap<Id, usize> = FxHashMap::default();
+        for node in graph.ids().filter(|node| self.needed[node.index()]) {
+            if self.classes[node.index()] == Class::Source {
+                continue;
+            }
+            let groups = &mut self.groups;
+            let at = *group_of.entry(joined.find(node)).or_insert_with(|| {
+                groups.push(Group::default());
+                groups.len() - 1
+            });
+            groups[at].members.push(node);
+        }
+    }
+
+    /// The value of a node, made when it is first asked for.
+    fn value(&mut self, node: Id) -> ValueId {
+        let program = &mut self.program;
+        *self.values[node.index()].get_or_insert_with(|| {
+            program.values.push(self.graph.qtype(node).clone());
+            ValueId(program.values.len() as u32 - 1)
+        })
+    }
+
+    fn build(mut self) -> Result<ArrayProgram, Unsplit<E>> {
+        let (graph, placed) = (self.graph, self.placed);
+        let mut leaves: Vec<(u32, Id)> = Vec::new();
+        for node in graph.ids() {
+            match graph.kind(node) {
+                _ if !self.needed[node.index()] => {}
+                Kind::Leaf(leaf) => leaves.push((leaf, node)),
+                Kind::Literal(_) => {
+                    if let Some(value) = graph.value(node).cloned() {
+                        let slot = self.value(node);
+                        self.program.literals.push((slot, value));
+                    }
+                }
+                _ => {}
+            }
+        }
+        leaves.sort_unstable();
+        for (leaf, node) in leaves {
+            let slot = self.value(node);
+            self.program.inputs.push((graph.leaf_name(leaf).clone(), slot));
+        }
+        // What is used outside of its group is a result of the group's step.
+        let mut group_of = vec![usize::MAX; graph.len()];
+        for (at, group) in self.groups.iter().enumerate() {
+            group.members.iter().for_each(|node| group_of[node.index()] = at);
+        }
+        let mut is_result = vec![false; graph.len()];
+        placed.model.outputs.iter().for_each(|(_, node)| is_result[node.index()] = true);
+        for node in graph.ids().filter(|node| self.needed[node.index()]) {
+            for operand in graph.operands(node) {
+                is_result[operand.index()] |= group_of[operand.index()] != group_of[node.index()];
+            }
+        }
+        // Blocks of the branches of conditionals that are steps.
+        let mut blocks: FxHashMap<RegionId, BlockId> = FxHashMap::default();
+        blocks.insert(RegionId::TOP, BlockId::TOP);
+        for (node, regions) in &placed.regions.branches {
+            if self.needed[node.index()] && self.classes[node.index()] == Class::Step {
+                for region in regions {
+                    self.program.blocks.push(Block::default());
+                    blocks.insert(*region, BlockId(self.program.blocks.len() as u32 - 1));
+                }
+            }
+        }
+        let mut groups = std::mem::take(&mut self.groups);
+        if self.fusion == Fusion::Full {
+            groups.sort_by_key(|group| self.levels[group.members[0].index()]);
+        } else {
+            // A group of scalars is complete with its last.
+            groups.sort_by_key(|group| group.members.last().copied());
+        }
+        for group in groups {
+            let region = self.regions[group.members[0].index()];
+            let step = self.step(&group.members, &is_result, &blocks)?;
+            let block = blocks.get(&region).copied().unwrap_or(BlockId::TOP);
+            self.program.blocks[block.index()].steps.push(step);
+        }
+        for (name, node) in &placed.model.outputs {
+            let value = self.value(*node);
+            self.program.outputs.push((name.clone(), value));
+        }
+        Ok(self.program)
+    }
+
+    /// The step of a group.
+    fn step(
+        &mut self,
+        members: &[Id],
+        is_result: &[bool],
+        blocks: &FxHashMap<RegionId, BlockId>,
+    ) -> Result<Step, Unsplit<E>> {
+        let (graph, node) = (self.graph, members[0]);
+        let origin = graph.origin(node);
+        if matches!(self.classes[node.index()], Class::Scalar | Class::Element) {
+            return self.part(members, is_result);
+        }
+        let registry = self.placed.model.registry;
+        let mut operands: SmallVec<[Id; 4]> = graph.operands(node).into();
+        let action = match graph.kind(node) {
+            Kind::Where { .. } => {
+                let mut branch = |at: usize| {
+                    let region = self.placed.regions.branches.get(&node).map(|branches| branches[at]);
+                    let block = region.and_then(|region| blocks.get(&region).copied());
+                    let block = block.ok_or(Unsplit::Unsupported(node, "has no branches"))?;
+                    let result = self.value(operands[1 + at]);
+                    self.program.blocks[block.index()].result = Some(result);
+                    Ok(block)
+                };
+                let (on, off) = (branch(0)?, branch(1)?);
+                operands.truncate(1);
+                Action::Where { on, off }
+            }
+            Kind::Operator { op, .. } => match registry.structure(op) {
+                Some(Structure::MakeTuple) => Action::MakeTuple,
+                Some(Structure::MakeNamed) => {
+                    operands.remove(0);
+                    Action::MakeTuple
+                }
+                Some(Structure::GetNth) => {
+                    let index = graph.value(operands[1]).and_then(Value::as_scalar).map_or(0, |index| index.bits());
+                    operands.truncate(1);
+                    Action::Field(index as u32)
+                }
+                _ => Action::Operator(op),
+            },
+            _ => return Err(Unsplit::Unsupported(node, "is no operator")),
+        };
+        let args = operands.into_iter().map(|operand| self.value(operand)).collect();
+        let outs = vec![self.value(node)];
+        Ok(Step { action, args, outs, origin })
+    }
+
+    /// The step of nodes that one plan evaluates.
+    fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, Unsplit<E>> {
+        let (graph, registry) = (self.graph, self.placed.model.registry);
+        let of_elements = self.classes[members[0].index()] == Class::Element;
+        let inside: FxHashMap<Id, ()> = members.iter().map(|member| (*member, ())).collect();
+        // What comes from outside: literals of scalars go along.
+        let mut outside: Vec<Id> = Vec::new();
+        for member in members {
+            for operand in graph.operands(*member) {
+                let goes_along = graph.value(*operand).is_some() && graph.qtype(*operand).is_framed();
+                if !inside.contains_key(operand) && !goes_along {
+                    outside.push(*operand);
+                }
+            }
+        }
+        outside.sort_unstable();
+        outside.dedup();
+        let names: Arc<[Arc<str>]> = (0..outside.len()).map(|at| Arc::from(at.to_string())).collect();
+        let mut part = TypedGraph::new(names.clone(), members.len());
+        let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
+        let mut leaves = Vec::with_capacity(outside.len());
+        for (at, operand) in outside.iter().enumerate() {
+            let qtype = graph.qtype(*operand).of_each();
+            let leaf = part.add(Kind::Leaf(at as u32), &[], &qtype, graph.origin(*operand));
+            leaves.push((names[at].clone(), qtype));
+            copies.insert(*operand, leaf);
+        }
+        for member in members {
+            let mut operands: SmallVec<[Id; 4]> = SmallVec::new();
+            for operand in graph.operands(*member) {
+                let copy = match copies.get(operand) {
+                    Some(copy) => *copy,
+                    None => {
+                        let literal = graph.value(*operand).map(Value::of_each).unwrap_or(Value::Nothing);
+                        let copy = part.literal(literal, graph.origin(*operand));
+                        copies.insert(*operand, copy);
+                        copy
+                    }
+                };
+                operands.push(copy);
+            }
+            let origin = graph.origin(*member);
+            let copy = match graph.op(*member) {
+                Some(op) if of_elements => {
+                    let made = part.apply(registry, op, &operands, origin);
+                    let made = made.map_err(|fault| Unsplit::Element(*member, fault))?;
+                    match part.kind(made) {
+                        // A condition of each element chooses between values that are both computed.
+                        Kind::Where { overload } => {
+                            let (operands, qtype) = (part.operands(made).to_vec(), part.qtype(made).clone());
+                            let kind = Kind::Operator { op: id::WHERE, overload, lifted: false };
+                            part.add(kind, &operands, &qtype, origin)
+                        }
+                        _ => made,
+                    }
+                }
+                _ => part.copy_node(graph, *member, &operands),
+            };
+            copies.insert(*member, copy);
+        }
+        let results: Vec<Id> = members.iter().copied().filter(|member| is_result[member.index()]).collect();
+        let outputs = results.iter().enumerate().map(|(at, result)| (Arc::from(at.to_string()), copies[result]));
+        let model = TypedModel {
+            registry,
+            outputs: outputs.collect(),
+            graph: part,
+            leaves,
+            rewritten: self.placed.model.rewritten,
+        };
+        let plan = (self.plan)(model).map_err(Unsplit::Part)?;
+        let position = |name: &str| names.iter().position(|known| **known == *name).unwrap_or(0);
+        let inputs = plan.inputs().iter().map(|input| position(&input.name)).collect();
+        self.program.parts.push(Part { plan, inputs });
+        let part = PartId(self.program.parts.len() as u32 - 1);
+        let action = if of_elements { Action::Map(part) } else { Action::Scalar(part) };
+        let args = outside.into_iter().map(|operand| self.value(operand)).collect();
+        let outs = results.into_iter().map(|result| self.value(result)).collect();
+        Ok(Step { action, args, outs, origin: graph.origin(members[0]) })
+    }
+}
+
+/// Nodes that belong together.
+struct Joined(Vec<u32>);
+
+impl Joined {
+    fn new(count: usize) -> Self {
+        Joined((0..count as u32).collect())
+    }
+
+    /// The node that stands for all that a node belongs to.
+    fn find(&mut self, node: Id) -> Id {
+        let mut at = node.index();
+        while self.0[at] as usize != at {
+            let over = self.0[self.0[at] as usize];
+            self.0[at] = over;
+            at = over as usize;
+        }
+        Id::from_index(at)
+    }
+
+    fn join(&mut self, a: Id, b: Id) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.0[a.index().max(b.index())] = a.index().min(b.index()) as u32;
+    }
+}

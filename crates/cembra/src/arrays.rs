@@ -1,0 +1,205 @@
+//! Models with arrays: an array program whose plans are run as batches over elements, and as scalar models between arrays. If
+//! anything fails, the reference runs the model again, operator by operator, and its error is the answer.
+
+use crate::batch::Batch;
+use crate::choice::Backend;
+use crate::error::Error;
+use crate::options::{Options, Started};
+use crate::signature::Field;
+use crate::sites::operator_name;
+use crate::stages::plan;
+use cembra_array::{ArrayProgram, Fusion, PartId, Parts, Step, Unsplit, split};
+use cembra_batch::{Bitmap, InputColumn, OutputColumn, OutputParts};
+use cembra_expr::Program;
+use cembra_prepare::{Placed, prepare_part};
+use cembra_runtime::{Cancellation, Fault, FaultKind, Scalar, Text};
+use cembra_value::{Array, ArrayData, Code, Diagnostic, StringViews, Value};
+use std::sync::{Arc, OnceLock};
+
+/// A model with arrays, compiled.
+#[derive(Debug)]
+pub(crate) struct ArrayModel {
+    compiled: Compiled,
+    placed: Placed,
+    program: Arc<Program>,
+    options: Options,
+    /// What is asked where the compiled one fails; made when it first does.
+    reference: OnceLock<Result<Compiled, Error>>,
+}
+
+/// An array program, and what runs its plans.
+#[derive(Debug)]
+struct Compiled {
+    program: ArrayProgram,
+    /// Plans between scalars are run as batches of one row.
+    parts: Vec<Batch>,
+}
+
+impl Compiled {
+    fn of(placed: &Placed, program: &Arc<Program>, fusion: Fusion, options: &Started) -> Result<Compiled, Error> {
+        let made = split(placed, fusion, |model| {
+            let part = prepare_part(model, program, &options.prepare)?;
+            plan(&part, program, options)
+        });
+        let node_span = |node| program.graph.span(placed.model.graph.origin(node));
+        let array_program = made.map_err(|unsplit| match unsplit {
+            Unsplit::Part(error) => error,
+            Unsplit::Element(node, fault) => Diagnostic::new(fault.code, fault.message).at(node_span(node)).into(),
+            Unsplit::Unsupported(node, why) => {
+                let name = operator_name(&program.graph, placed.model.graph.origin(node));
+                Error::from(Diagnostic::new(Code::TypeMismatch, format!("{name} {why}")).at(node_span(node)))
+            }
+        })?;
+        let parts = array_program.parts.iter().map(|part| Batch::of(program, part.plan.clone(), options)).collect();
+        Ok(Compiled { program: array_program, parts })
+    }
+
+    fn run(&self, program: &Program, inputs: &[Value], token: Option<&Cancellation>) -> Result<Vec<Value>, Error> {
+        let mut run = Run { compiled: self, program, token };
+        cembra_array::run(&self.program, &mut run, inputs)
+    }
+}
+
+impl ArrayModel {
+    pub(crate) fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ArrayModel, Error> {
+        let fusion = if options.backend == Backend::Interpreter { Fusion::None } else { Fusion::Full };
+        let compiled = Compiled::of(&placed, &program, fusion, options)?;
+        Ok(ArrayModel { compiled, placed, program, options: Options::clone(options), reference: OnceLock::new() })
+    }
+
+    /// Inputs and outputs with their types.
+    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
+        let program = &self.compiled.program;
+        [&program.inputs, &program.outputs].map(|all| {
+            let field =
+                |(name, value): &(Arc<str>, _)| Field { name: name.clone(), qtype: program.qtype(*value).clone() };
+            all.iter().map(field).collect()
+        })
+    }
+
+    /// Evaluates the model on values of exactly its inputs' types.
+    pub(crate) fn evaluate(&self, inputs: &[Value], token: Option<&Cancellation>) -> Result<Vec<Value>, Error> {
+        let failed = match self.compiled.run(&self.program, inputs, token) {
+            Err(failed) if self.options.backend != Backend::Interpreter => failed,
+            made => return made,
+        };
+        if failed.fault_kind() == Some(FaultKind::Cancelled) {
+            return Err(failed);
+        }
+        let reference = self.reference.get_or_init(|| {
+            let options = self.options.clone().backend(Backend::Interpreter);
+            Compiled::of(&self.placed, &self.program, Fusion::None, &options.started())
+        });
+        let again = reference.as_ref().map_err(Error::clone)?.run(&self.program, inputs, token);
+        debug_assert!(again.is_err(), "only the compiled program failed: {failed}");
+        Err(again.err().unwrap_or(failed))
+    }
+}
+
+struct Run<'r> {
+    compiled: &'r Compiled,
+    program: &'r Program,
+    token: Option<&'r Cancellation>,
+}
+
+impl Run<'_> {
+    /// Runs a plan over rows.
+    fn rows(&self, part: PartId, args: &[&Value], rows: usize) -> Result<Vec<OutputColumn>, Error> {
+        let args: Vec<&Value> = self.compiled.program.part(part).inputs.iter().map(|at| args[*at]).collect();
+        let buffers: Vec<Vec<&[u8]>> = args.iter().map(|arg| buffers(arg)).collect();
+        let columns: Option<Vec<InputColumn<'_>>> =
+            args.iter().zip(&buffers).map(|(arg, buffers)| column(arg, buffers)).collect();
+        let columns = columns.ok_or_else(|| Error::values("an array is no column"))?;
+        let mut run = self.compiled.parts[part.index()].start().rows(rows);
+        if let Some(token) = self.token {
+            run = run.cancellation(token.clone());
+        }
+        Ok(run.run(&columns)?.columns)
+    }
+}
+
+impl Parts for Run<'_> {
+    type Error = Error;
+
+    fn map(&mut self, part: PartId, args: &[&Value], elements: usize) -> Result<Vec<Array>, Error> {
+        let arrays: Option<Vec<Array>> = self.rows(part, args, elements)?.into_iter().map(array).collect();
+        arrays.ok_or_else(|| Error::values("a column is no array"))
+    }
+
+    fn scalar(&mut self, part: PartId, args: &[&Value]) -> Result<Vec<Value>, Error> {
+        let columns = self.rows(part, args, 1).map_err(Error::without_row)?;
+        Ok(columns.iter().map(|column| column.value(0).unwrap_or(Value::Nothing)).collect())
+    }
+
+    fn fault(&self, step: &Step, fault: Fault) -> Error {
+        let Fault { kind, operands } = fault;
+        let operator = operator_name(&self.program.graph, step.origin).to_string();
+        let operand = (kind == FaultKind::IndexRange).then(|| Value::from(operands[0].cast_signed()));
+        let sizes = format!("({}, {})", operands[0], operands[1]);
+        let text = match kind {
+            FaultKind::SizeMismatch => &sizes,
+            // SAFETY: STRING-VIEW: the kernels of array operators view texts that live as long as the process.
+            FaultKind::Invalid => unsafe { Text::from_raw(operands[0] as *const u8, operands[1] as usize).as_str() },
+            _ => "",
+        };
+        let result = self.compiled.program.qtype(step.outs[0]);
+        Error::fault(kind, operator, operand, result, text, self.program.graph.span(step.origin))
+    }
+
+    fn poll(&mut self) -> Result<(), Error> {
+        match self.token {
+            Some(token) if token.is_cancelled() => Err(Error::cancelled()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The buffers that the strings of an array lie in.
+fn buffers(value: &Value) -> Vec<&[u8]> {
+    match value {
+        Value::Array(_, array) => match array.data() {
+            ArrayData::Strings(strings) => strings.parts().1.iter().map(Vec::as_slice).collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// A value as a column: of its elements, or the same for all.
+fn column<'a>(value: &'a Value, buffers: &'a [&'a [u8]]) -> Option<InputColumn<'a>> {
+    let Value::Array(_, array) = value else { return Some(InputColumn::shared(value)) };
+    let len = array.len();
+    let bits = |words: &'a [u64]| Bitmap::of_words(words, len);
+    let column = match array.data() {
+        ArrayData::Units => InputColumn::units(len),
+        ArrayData::Bits(words) => InputColumn::bits(bits(words)?),
+        ArrayData::Numbers(_) => match array.scalar().representation() {
+            Scalar::Int32 => InputColumn::values(array.numbers::<i32>()?),
+            Scalar::Int64 => InputColumn::values(array.numbers::<i64>()?),
+            Scalar::UInt64 => InputColumn::values(array.numbers::<u64>()?),
+            Scalar::Float32 => InputColumn::values(array.numbers::<f32>()?),
+            Scalar::Float64 => InputColumn::values(array.numbers::<f64>()?),
+            _ => return None,
+        },
+        // SAFETY: STRING-VIEW: views of an array lie in its buffers, and those of texts were texts.
+        ArrayData::Strings(strings) => unsafe { InputColumn::views(array.scalar(), strings.parts().0, buffers) },
+    };
+    Some(match array.presence() {
+        Some(words) => column.present(bits(words)?),
+        None => column,
+    })
+}
+
+/// A column that was made as an array.
+fn array(column: OutputColumn) -> Option<Array> {
+    let (rows, scalar) = (column.rows(), column.qtype().scalar()?);
+    let (_, parts, presence) = column.into_parts();
+    let data = match parts {
+        OutputParts::Nothing => ArrayData::Units,
+        OutputParts::Numbers(words) => ArrayData::Numbers(words),
+        OutputParts::Bits(words) => ArrayData::Bits(words),
+        OutputParts::Strings(views, buffers) => ArrayData::Strings(StringViews::from_parts(views, buffers)?),
+        OutputParts::Any(_) => return None,
+    };
+    Array::from_parts(scalar, rows, data, presence)
+}

@@ -1,0 +1,130 @@
+//! Operators that move elements: where they are made into arrays, and taken out of them.
+
+use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, made, out_of_range};
+use crate::definition::{OpDef, OverArrays, Typing, ex, param};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
+use cembra_value::{ArrayBuilder, Value};
+
+/// The type of an array of these elements: they are cast to what they have in common.
+fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let mut common = Some(args[0].qtype.clone());
+    for arg in &args[1..] {
+        common = common.and_then(|common| common_type(&common, arg.qtype));
+    }
+    let common = common.ok_or_else(|| no_common_type(operator, args))?;
+    let Some(scalar) = common.scalar() else {
+        let fault = TypeFault::mismatch(format!("{operator} makes no array of {common}"), Some(0));
+        return Err(if common == QType::Nothing { fault.hint("write its type, as in `missing[f32]`") } else { fault });
+    };
+    let operands = args.iter().map(|_| QType::of(scalar, common.is_optional())).collect();
+    Ok(Signature { operands, ret: QType::Array(ArrayKind::Dense, scalar) })
+}
+
+pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
+    name: "array.make_dense_array",
+    aliases: &[],
+    summary: "An array of the operands, cast to what they have in common. Written `[a, b]`.",
+    params: &[param("x0"), param("xs")],
+    variadic: true,
+    typing: Typing::Rule(|args| of_elements(MAKE_DENSE_ARRAY.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Produce,
+        typing: of_elements,
+        evaluate: |args, ret| {
+            let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
+            let mut all = ArrayBuilder::new(scalar, args.len());
+            args.iter().for_each(|arg| all.push(arg.as_scalar()));
+            made(all.finish(), ret)
+        },
+    }),
+    examples: &[ex("[1, missing, 3]", "[1, NA, 3]"), ex("[1, 2.5f32]", "[1, 2.5]")],
+    ..ARRAY
+};
+
+/// `core.const_with_shape` of the shape of an array.
+pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
+    form: ArrayForm::Produce,
+    typing: |name, args| {
+        let QType::ArrayShape(kind) = args[0].qtype else {
+            return Err(TypeFault::mismatch(format!("{name} expects a shape, found {}", args[0].qtype), Some(0)));
+        };
+        let found = args[1].qtype;
+        let scalar = found
+            .scalar()
+            .ok_or_else(|| TypeFault::mismatch(format!("{name} expects a scalar, found {found}"), Some(1)))?;
+        Ok(Signature::unchanged(args, QType::Array(*kind, scalar)))
+    },
+    evaluate: |args, ret| {
+        let Value::ArrayShape(_, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
+        let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
+        let mut all = ArrayBuilder::new(scalar, size);
+        (0..size).for_each(|_| all.push(args[1].as_scalar()));
+        made(all.finish(), ret)
+    },
+};
+
+fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let (kind, scalar) = array_argument(operator, args, 0)?;
+    let index = args[1].qtype;
+    let ret = match index {
+        QType::Scalar(Scalar::Int32 | Scalar::Int64) | QType::Optional(Scalar::Int32 | Scalar::Int64) => {
+            QType::Optional(scalar)
+        }
+        QType::Array(of, Scalar::Int32 | Scalar::Int64) if *of == kind => QType::Array(kind, scalar),
+        found => {
+            return Err(TypeFault::mismatch(format!("{operator} expects an index, found {found}"), Some(1)));
+        }
+    };
+    Ok(Signature::unchanged(args, ret))
+}
+
+pub(crate) static AT: OpDef = OpDef {
+    name: "array.at",
+    aliases: &[],
+    summary: "The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one.",
+    params: &[param("array"), param("index")],
+    faults: &[FaultKind::IndexRange],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: at_types,
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            let place = |index: i64| {
+                let place = usize::try_from(index).ok().filter(|place| *place < array.len());
+                place.ok_or(out_of_range(index, array.len()))
+            };
+            match &args[1] {
+                Value::Array(_, indices) => {
+                    let mut all = ArrayBuilder::new(array.scalar(), indices.len());
+                    for index in indices.iter() {
+                        let index = index.map(|index| integer_of(&Value::Scalar(index))).transpose()?;
+                        all.push_from(array, index.map(place).transpose()?);
+                    }
+                    made(all.finish(), ret)
+                }
+                Value::Missing(_) => Ok(Value::Missing(array.scalar())),
+                index => Ok(array.value(place(integer_of(index)?)?)),
+            }
+        },
+    }),
+    examples: &[ex("[5, missing, 7][2]", "optional_int32{7}"), ex("[5, 6, 7][[2, missing, 0]]", "[7, NA, 5]")],
+    ..ARRAY
+};
+
+pub(crate) static SIZE: OpDef = OpDef {
+    name: "array.size",
+    aliases: &[],
+    summary: "How many elements an array has, missing ones included.",
+    params: &[param("array")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            array_argument(name, args, 0)?;
+            Ok(Signature::unchanged(args, QType::INT64))
+        },
+        evaluate: |args, _| Ok(Value::from(array_of(&args[0])?.len() as i64)),
+    }),
+    examples: &[ex("array.size([5, missing, 7])", "int64{3}")],
+    ..ARRAY
+};

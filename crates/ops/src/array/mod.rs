@@ -1,0 +1,168 @@
+//! Operators on whole arrays: aggregations, scans, what moves elements, and edges. Each is one record of the registry like any
+//! other, with a kernel on values; what is done to each element by itself is no business of this module, but lifting.
+//!
+//! The kernels here are the reference: array programs may compute the same in other pieces, in the same order.
+
+pub(crate) mod edges;
+pub(crate) mod elements;
+mod groups;
+pub(crate) mod reduce;
+
+use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, Edge, ScalarValue, Value};
+use std::sync::Arc;
+
+/// What an operator computes on whole arrays.
+#[derive(Debug)]
+pub struct ArrayOperator {
+    /// What it does with elements.
+    pub form: ArrayForm,
+    /// Its types, by its own name.
+    pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
+    /// Its value, of the type that typing found. Operands are of the types that it accepted.
+    pub evaluate: fn(&[Value], &QType) -> Result<Value, Fault>,
+}
+
+/// What an operator does with elements of arrays.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ArrayForm {
+    /// Makes one value of each group.
+    Reduce(Order),
+    /// Makes a value of each element and those before it in its group.
+    Scan,
+    /// Makes an array of all elements of each group: ranks, distributions.
+    Whole,
+    /// Moves elements.
+    Index,
+    /// Makes an array of none.
+    Produce,
+    /// Makes or asks an edge, or a shape.
+    Edge,
+}
+
+/// In which order an aggregation takes the elements of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Order {
+    /// Whole arrays and contiguous groups in 64 chains, others one by one.
+    Chains,
+    /// The first of several that are as good.
+    First,
+    /// It cannot matter.
+    Any,
+}
+
+/// What records of array operators share, to be filled in.
+pub(crate) const ARRAY: OpDef = OpDef {
+    name: "",
+    aliases: &[],
+    summary: "",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(|args| {
+        let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
+        Err(TypeFault::mismatch(format!("expects an array, found {}", crate::list_types(&types, ", ")), None))
+    }),
+    meaning: Meaning::Overloads(&[]),
+    laws: &[],
+    examples: &[],
+    over_arrays: OverArrays::Own,
+};
+
+/// The array of an operand.
+///
+/// # Errors
+/// It is something else.
+pub(crate) fn array_argument(
+    operator: &str,
+    args: &[Argument<'_>],
+    at: usize,
+) -> Result<(ArrayKind, Scalar), TypeFault> {
+    match args[at].qtype {
+        QType::Array(kind, scalar) => Ok((*kind, *scalar)),
+        found => Err(TypeFault::mismatch(format!("{operator} expects an array, found {found}"), Some(at))),
+    }
+}
+
+/// The integer of an operand, of type INT32 or INT64.
+///
+/// # Errors
+/// It is something else.
+pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
+    match args[at].qtype {
+        QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok(()),
+        found => Err(TypeFault::mismatch(format!("{operator} expects an integer, found {found}"), Some(at))),
+    }
+}
+
+/// Whether the operand `at` is an edge with groups, of arrays of this form; an edge to a scalar, or none, has but one group.
+///
+/// # Errors
+/// It is something else.
+pub(crate) fn edge_argument(
+    operator: &str,
+    args: &[Argument<'_>],
+    at: usize,
+    of: ArrayKind,
+) -> Result<bool, TypeFault> {
+    match args[at].qtype {
+        QType::Unspecified => Ok(false),
+        QType::Edge(EdgeType::ToScalar(kind)) if *kind == of => Ok(false),
+        QType::Edge(EdgeType::Arrays(kind)) if *kind == of => Ok(true),
+        found => {
+            let fault = TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at));
+            Err(fault.hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes"))
+        }
+    }
+}
+
+/// The array of a value that typing says is one.
+pub(crate) fn array_of(value: &Value) -> Result<&Arc<Array>, Fault> {
+    match value {
+        Value::Array(_, array) => Ok(array),
+        _ => Err(Fault::new(FaultKind::Invalid)),
+    }
+}
+
+/// The edge of a value that may be one.
+pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
+    match value {
+        Value::Edge(edge) => Some(edge),
+        _ => None,
+    }
+}
+
+/// The integer of a value that typing says is one.
+pub(crate) fn integer_of(value: &Value) -> Result<i64, Fault> {
+    match value.as_scalar() {
+        Some(ScalarValue::Int32(value)) => Ok(i64::from(*value)),
+        Some(ScalarValue::Int64(value)) => Ok(*value),
+        _ => Err(Fault::new(FaultKind::MissingValue)),
+    }
+}
+
+/// An array as a value of a type of arrays.
+pub(crate) fn made(array: Array, ret: &QType) -> Result<Value, Fault> {
+    match ret {
+        QType::Array(kind, scalar) if array.scalar() == *scalar => Ok(Value::Array(*kind, Arc::new(array))),
+        _ => Err(Fault::new(FaultKind::Invalid)),
+    }
+}
+
+/// The fault of arrays of unlike sizes.
+pub(crate) const fn sizes_differ(a: usize, b: usize) -> Fault {
+    Fault { kind: FaultKind::SizeMismatch, operands: [a as u64, b as u64] }
+}
+
+/// The fault of an index that is not below a size.
+pub(crate) const fn out_of_range(index: i64, size: usize) -> Fault {
+    Fault { kind: FaultKind::IndexRange, operands: [index.cast_unsigned(), size as u64] }
+}
+
+/// The fault of an argument outside of an operator's domain, in words.
+pub(crate) fn invalid(words: &'static str) -> Fault {
+    Fault { kind: FaultKind::Invalid, operands: [words.as_ptr() as u64, words.len() as u64] }
+}

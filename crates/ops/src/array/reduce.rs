@@ -1,0 +1,269 @@
+//! Aggregations: one value of each group, of the elements that are there.
+//!
+//! Sums and products of floats are kept in FLOAT64 and have one order, so that neither the width of code nor threads change a
+//! bit: a contiguous group of up to 64 positions is taken one by one; a longer one in blocks of 65,536 positions from its
+//! start, position `i` of a block in chain `i mod 64`, each chain one by one; then chain `c` gets chain `c + 32`, `c + 16`, ..,
+//! `c + 1`, and the blocks are taken one by one. Groups that elements name are taken one by one. Positions of missing elements
+//! count, their elements do not.
+
+use super::groups::Groups;
+use super::{ARRAY, ArrayForm, ArrayOperator, Order, array_argument, array_of, edge_argument, made};
+use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, ArrayBuilder, Value};
+
+/// What aggregations take.
+const AGGREGATION: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
+
+/// The types of an aggregation: `ret` of the element's type, optional for one group of all unless it is `total`.
+pub(crate) fn aggregate_types(
+    operator: &'static str,
+    args: &[Argument<'_>],
+    accepts: fn(Scalar) -> bool,
+    ret: fn(Scalar) -> Scalar,
+    total: bool,
+) -> Result<Signature, TypeFault> {
+    let (kind, scalar) = array_argument(operator, args, 0)?;
+    if !accepts(scalar) {
+        let found = args[0].qtype;
+        return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
+    }
+    let into = args.len() - 1;
+    let ret = ret(scalar);
+    let grouped = edge_argument(operator, args, into, kind)?;
+    Ok(Signature::unchanged(args, if grouped { QType::Array(kind, ret) } else { QType::of(ret, !total) }))
+}
+
+/// Integers become FLOAT32.
+pub(crate) fn float(scalar: Scalar) -> Scalar {
+    if scalar.is_integer() { Scalar::Float32 } else { scalar }
+}
+
+/// Results of groups, by bits, as a value: one of all elements, or an array.
+pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Fault> {
+    let scalar = ret.of_each().scalar().ok_or(Fault::new(FaultKind::Invalid))?;
+    let mut all = ArrayBuilder::new(scalar, bits.len());
+    for one in bits {
+        all.push_bits(one);
+    }
+    let all = all.finish();
+    match ret {
+        QType::Array(..) => made(all, ret),
+        QType::Scalar(_) => all.get(0).map(Value::Scalar).ok_or(Fault::new(FaultKind::MissingValue)),
+        _ => Ok(all.value(0)),
+    }
+}
+
+/// Positions that one block of a sum has.
+pub(crate) const BLOCK: usize = 1 << 16;
+
+/// Chains of a block.
+pub(crate) const CHAINS: usize = 64;
+
+/// The sum, or the like, of a contiguous group of so many positions, in the order that is documented above.
+pub(crate) fn in_chains(
+    len: usize,
+    start: f64,
+    element: impl Fn(usize) -> Option<f64>,
+    add: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    if len <= CHAINS {
+        return (0..len).filter_map(element).fold(start, add);
+    }
+    let mut total = None;
+    for block in (0..len).step_by(BLOCK) {
+        let mut chains = [start; CHAINS];
+        for at in block..len.min(block + BLOCK) {
+            if let Some(value) = element(at) {
+                let chain = &mut chains[(at - block) % CHAINS];
+                *chain = add(*chain, value);
+            }
+        }
+        let mut half = CHAINS / 2;
+        while half > 0 {
+            for chain in 0..half {
+                chains[chain] = add(chains[chain], chains[chain + half]);
+            }
+            half /= 2;
+        }
+        total = Some(total.map_or(chains[0], |total| add(total, chains[0])));
+    }
+    total.unwrap_or(start)
+}
+
+/// The elements of an array of numbers as FLOAT64, integers by way of FLOAT32.
+pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
+    let read: fn(&Array, usize) -> f64 = match array.scalar() {
+        Scalar::Int32 => |array, at| f64::from(array.numbers::<i32>().map_or(0, |all| all[at]) as f32),
+        Scalar::Int64 => |array, at| f64::from(array.numbers::<i64>().map_or(0, |all| all[at]) as f32),
+        Scalar::Float32 => |array, at| f64::from(array.numbers::<f32>().map_or(0.0, |all| all[at])),
+        _ => |array, at| array.numbers::<f64>().map_or(0.0, |all| all[at]),
+    };
+    move |at| array.is_present(at).then(|| read(array, at))
+}
+
+/// The elements of an array of integers, sign-extended.
+fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
+    move |at| {
+        array.is_present(at).then(|| match array.numbers::<i32>() {
+            Some(all) => i64::from(all[at]),
+            None => array.numbers::<i64>().map_or(0, |all| all[at]),
+        })
+    }
+}
+
+/// The bits of a float, in the type that it is a result of.
+pub(crate) fn float_bits(value: f64, scalar: Scalar) -> u64 {
+    if scalar == Scalar::Float32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
+}
+
+/// Folds floats of each group, and says how many there are.
+pub(crate) fn fold_floats(
+    array: &Array,
+    groups: &Groups<'_>,
+    start: f64,
+    add: fn(f64, f64) -> f64,
+) -> Vec<(f64, usize)> {
+    let element = as_doubles(array);
+    let counts = groups.fold(&0, |count, at, _| *count += usize::from(array.is_present(at)));
+    let folded: Vec<f64> = if groups.mapping().is_some() {
+        groups.fold(&start, |state, at, _| {
+            if let Some(value) = element(at) {
+                *state = add(*state, value);
+            }
+        })
+    } else {
+        let run = |run: std::ops::Range<usize>| in_chains(run.len(), start, |at| element(run.start + at), add);
+        groups.runs().map(run).collect()
+    };
+    folded.into_iter().zip(counts).collect()
+}
+
+/// A sum or product; of no elements `empty`, if that is anything.
+fn total(
+    args: &[Value],
+    ret: &QType,
+    start: i64,
+    integers: fn(i64, i64) -> i64,
+    floats: fn(f64, f64) -> f64,
+    empty: bool,
+) -> Result<Value, Fault> {
+    let array = array_of(&args[0])?;
+    let groups = Groups::of(&args[1], array.len())?;
+    let scalar = array.scalar();
+    let bits: Vec<Option<u64>> = if scalar.is_integer() {
+        let element = as_integers(array);
+        let totals = groups.fold(&(start, empty), |(total, any), at, _| {
+            if let Some(value) = element(at) {
+                (*total, *any) = (integers(*total, value), true);
+            }
+        });
+        totals
+            .into_iter()
+            .map(|(total, any)| any.then_some(total.cast_unsigned()))
+            .map(|bits| bits.map(|bits| if scalar == Scalar::Int32 { bits & 0xFFFF_FFFF } else { bits }))
+            .collect()
+    } else {
+        let totals = fold_floats(array, &groups, start as f64, floats);
+        totals.into_iter().map(|(total, count)| (empty || count > 0).then(|| float_bits(total, scalar))).collect()
+    };
+    results(bits, ret)
+}
+
+pub(crate) static SUM: OpDef = OpDef {
+    name: "math.sum",
+    aliases: &["sum"],
+    summary: "The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in FLOAT64 and rounded once.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::Chains),
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, true),
+    }),
+    examples: &[
+        ex("sum([1, missing, 3])", "4"),
+        ex("sum([1.5, 2.0, 4.0], into=edge.from_sizes([2, 0, 1]))", "[3.5, 0, 4]"),
+    ],
+    ..AGGREGATION
+};
+
+pub(crate) static PROD: OpDef = OpDef {
+    name: "math.prod",
+    aliases: &[],
+    summary: "The product of the elements that are there, of each group or of all; missing if there are none.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::Chains),
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        evaluate: |args, ret| total(args, ret, 1, i64::wrapping_mul, |a, b| a * b, false),
+    }),
+    examples: &[ex("math.prod([2, missing, 3])", "optional_int32{6}")],
+    ..AGGREGATION
+};
+
+pub(crate) static MEAN: OpDef = OpDef {
+    name: "math.mean",
+    aliases: &["mean"],
+    summary: "The mean of the elements that are there, of each group or of all; missing if there are none. Integers become FLOAT32.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::Chains),
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, float, false),
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            let groups = Groups::of(&args[1], array.len())?;
+            let narrow = ret.of_each().scalar() == Some(Scalar::Float32);
+            let mean = |(sum, count): (f64, usize)| {
+                // Both are rounded to the type of the result first.
+                (count > 0).then(|| match narrow {
+                    true => u64::from((sum as f32 / count as f32).to_bits()),
+                    false => (sum / count as f64).to_bits(),
+                })
+            };
+            results(fold_floats(array, &groups, 0.0, |a, b| a + b).into_iter().map(mean).collect(), ret)
+        },
+    }),
+    examples: &[ex("mean([1, missing, 4])", "optional_float32{2.5}")],
+    ..AGGREGATION
+};
+
+/// Whether all masks of a group, or any, are present, for a kernel.
+fn masks(args: &[Value], ret: &QType, all: bool) -> Result<Value, Fault> {
+    let array = array_of(&args[0])?;
+    let groups = Groups::of(&args[1], array.len())?;
+    let found = groups.fold(&all, |found, at, _| {
+        let here = array.is_present(at);
+        *found = if all { *found && here } else { *found || here };
+    });
+    results(found.into_iter().map(|found| found.then_some(1)).collect(), ret)
+}
+
+/// `core.any` of arrays.
+pub(crate) static ANY: ArrayOperator = ArrayOperator {
+    form: ArrayForm::Reduce(Order::Any),
+    typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
+    evaluate: |args, ret| masks(args, ret, false),
+};
+
+/// `core.all` of arrays.
+pub(crate) static ALL: ArrayOperator = ArrayOperator {
+    form: ArrayForm::Reduce(Order::Any),
+    typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
+    evaluate: |args, ret| masks(args, ret, true),
+};
+
+pub(crate) static COUNT: OpDef = OpDef {
+    name: "array.count",
+    aliases: &["count"],
+    summary: "How many elements are there, in each group or in all.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::Any),
+        typing: |name, args| aggregate_types(name, args, |_| true, |_| Scalar::Int64, true),
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            let groups = Groups::of(&args[1], array.len())?;
+            let counts = groups.fold(&0_u64, |count, at, _| *count += u64::from(array.is_present(at)));
+            results(counts.into_iter().map(Some).collect(), ret)
+        },
+    }),
+    examples: &[ex("count([1, missing, 4] > 2)", "int64{1}")],
+    ..AGGREGATION
+};

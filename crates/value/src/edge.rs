@@ -1,0 +1,255 @@
+//! Edges: which elements of an array, its child side, belong to which of another, its parent side, or to one group that is all.
+//! An edge owns what it is made of and is checked when it is made.
+
+use crate::{Array, ArrayData, Value};
+use cembra_runtime::{ArrayKind, EdgeType, Scalar};
+use std::fmt;
+
+/// An edge.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Edge {
+    kind: ArrayKind,
+    form: EdgeForm,
+}
+
+/// How an edge says which group an element belongs to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum EdgeForm {
+    /// A scalar belongs to a scalar.
+    Scalars,
+    /// All of so many elements belong to one group.
+    ToScalar(usize),
+    /// Group `g` is what lies between the points `g` and `g + 1`.
+    Splits(Vec<i64>),
+    /// Each element names its group, or none, of so many.
+    Mapping(Array, usize),
+}
+
+/// Why there is no such edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EdgeFault {
+    /// There is no first split point, or it is not 0.
+    #[error("split points begin with 0")]
+    FirstPoint,
+    /// A split point is below the one before it.
+    #[error("split points do not go down")]
+    PointsDown,
+    /// The number of a group is not one of those there are.
+    #[error("an element belongs to group {found} of {parents}")]
+    Group {
+        /// The number.
+        found: i64,
+        /// How many there are.
+        parents: usize,
+    },
+    /// A size is negative.
+    #[error("a group has {0} elements")]
+    Size(i64),
+    /// A size is missing, or a point.
+    #[error("a size or split point is missing")]
+    Missing,
+    /// The elements are not of type INT64.
+    #[error("groups are numbers of type INT64")]
+    Type,
+}
+
+impl Edge {
+    /// The edge of a scalar with a scalar.
+    #[must_use]
+    pub const fn scalars() -> Edge {
+        Edge { kind: ArrayKind::Dense, form: EdgeForm::Scalars }
+    }
+
+    /// The edge from so many elements to one group.
+    #[must_use]
+    pub const fn to_scalar(kind: ArrayKind, child: usize) -> Edge {
+        Edge { kind, form: EdgeForm::ToScalar(child) }
+    }
+
+    /// The edge of contiguous groups.
+    ///
+    /// # Errors
+    /// The points do not begin with 0, or go down.
+    pub fn from_split_points(kind: ArrayKind, points: Vec<i64>) -> Result<Edge, EdgeFault> {
+        if points.first() != Some(&0) {
+            return Err(EdgeFault::FirstPoint);
+        }
+        if !points.is_sorted() {
+            return Err(EdgeFault::PointsDown);
+        }
+        Ok(Edge { kind, form: EdgeForm::Splits(points) })
+    }
+
+    /// The edge of contiguous groups of these sizes.
+    ///
+    /// # Errors
+    /// A size is negative, or their sum too large.
+    pub fn from_sizes(kind: ArrayKind, sizes: impl IntoIterator<Item = i64>) -> Result<Edge, EdgeFault> {
+        let mut points = vec![0];
+        let mut end = 0_i64;
+        for size in sizes {
+            end = end.checked_add(size).filter(|_| size >= 0).ok_or(EdgeFault::Size(size))?;
+            points.push(end);
+        }
+        Ok(Edge { kind, form: EdgeForm::Splits(points) })
+    }
+
+    /// The edge of elements each of which names its group, of so many, or none.
+    ///
+    /// # Errors
+    /// The number of a group is not one of those there are, or not of type INT64.
+    pub fn from_mapping(kind: ArrayKind, groups: Array, parents: usize) -> Result<Edge, EdgeFault> {
+        let numbers = groups.numbers::<i64>().filter(|_| groups.scalar() == Scalar::Int64).ok_or(EdgeFault::Type)?;
+        let is_group = |group: i64| usize::try_from(group).is_ok_and(|group| group < parents);
+        for (at, group) in numbers.iter().enumerate() {
+            if !is_group(*group) && groups.is_present(at) {
+                return Err(EdgeFault::Group { found: *group, parents });
+            }
+        }
+        Ok(Edge { kind, form: EdgeForm::Mapping(groups, parents) })
+    }
+
+    /// The form of arrays that it belongs to.
+    #[must_use]
+    pub const fn kind(&self) -> ArrayKind {
+        self.kind
+    }
+
+    /// How it says which group an element belongs to.
+    #[must_use]
+    pub const fn form(&self) -> &EdgeForm {
+        &self.form
+    }
+
+    /// Its type.
+    #[must_use]
+    pub const fn edge_type(&self) -> EdgeType {
+        match self.form {
+            EdgeForm::Scalars => EdgeType::Scalars,
+            EdgeForm::ToScalar(_) => EdgeType::ToScalar(self.kind),
+            EdgeForm::Splits(_) | EdgeForm::Mapping(..) => EdgeType::Arrays(self.kind),
+        }
+    }
+
+    /// How many elements its child side has.
+    #[must_use]
+    pub fn child_size(&self) -> usize {
+        match &self.form {
+            EdgeForm::Scalars => 1,
+            EdgeForm::ToScalar(child) => *child,
+            EdgeForm::Splits(points) => points.last().map_or(0, |last| *last as usize),
+            EdgeForm::Mapping(groups, _) => groups.len(),
+        }
+    }
+
+    /// How many elements its parent side has.
+    #[must_use]
+    pub fn parent_size(&self) -> usize {
+        match &self.form {
+            EdgeForm::Scalars | EdgeForm::ToScalar(_) => 1,
+            EdgeForm::Splits(points) => points.len() - 1,
+            EdgeForm::Mapping(_, parents) => *parents,
+        }
+    }
+
+    /// The group of each element of the child side, in order; none for one that belongs to no group.
+    pub fn groups(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
+        match &self.form {
+            EdgeForm::Scalars => Box::new(std::iter::once(Some(0))),
+            EdgeForm::ToScalar(child) => Box::new(std::iter::repeat_n(Some(0), *child)),
+            EdgeForm::Splits(points) => {
+                let sizes = points.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+                Box::new(sizes.enumerate().flat_map(|(group, size)| std::iter::repeat_n(Some(group), size)))
+            }
+            EdgeForm::Mapping(groups, _) => {
+                let numbers = groups.numbers::<i64>().unwrap_or_default();
+                Box::new((0..groups.len()).map(|at| groups.is_present(at).then(|| numbers[at] as usize)))
+            }
+        }
+    }
+
+    /// The group of each element as an array of type INT64.
+    #[must_use]
+    pub fn mapping(&self) -> Array {
+        match &self.form {
+            EdgeForm::Mapping(groups, _) => groups.clone(),
+            _ => {
+                let groups: Vec<u64> = self.groups().map(|group| group.unwrap_or(0) as u64).collect();
+                let len = groups.len();
+                let made = Array::from_parts(Scalar::Int64, len, ArrayData::Numbers(groups), None);
+                made.unwrap_or_else(|| Array::from_scalars(Scalar::Int64, []))
+            }
+        }
+    }
+
+    /// Bytes of memory it holds, besides itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        match &self.form {
+            EdgeForm::Scalars | EdgeForm::ToScalar(_) => 0,
+            EdgeForm::Splits(points) => 8 * points.capacity(),
+            EdgeForm::Mapping(groups, _) => groups.memory_bytes(),
+        }
+    }
+
+    /// True if both connect the same elements, however they say so.
+    #[must_use]
+    pub fn same(&self, other: &Edge) -> bool {
+        self.edge_type() == other.edge_type()
+            && self.parent_size() == other.parent_size()
+            && self.child_size() == other.child_size()
+            && self.groups().eq(other.groups())
+    }
+}
+
+impl From<Edge> for Value {
+    fn from(edge: Edge) -> Value {
+        Value::Edge(edge.into())
+    }
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.form {
+            EdgeForm::Scalars => f.write_str("scalar_to_scalar_edge"),
+            EdgeForm::ToScalar(child) => {
+                write!(f, "{}{{{child}}}", self.edge_type().name().to_ascii_lowercase())
+            }
+            EdgeForm::Splits(points) => {
+                let shown: Vec<_> = points.iter().take(10).map(i64::to_string).collect();
+                let more = if points.len() > 10 { ", ..." } else { "" };
+                write!(f, "edge.from_split_points([{}{more}])", shown.join(", "))
+            }
+            EdgeForm::Mapping(groups, parents) => write!(f, "edge.from_mapping({groups}, {parents})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScalarValue;
+
+    #[test]
+    fn edges_say_which_group_an_element_is_in() {
+        let kind = ArrayKind::Dense;
+        let splits = Edge::from_sizes(kind, [2, 0, 1]).unwrap();
+        assert!(splits.groups().eq([Some(0), Some(0), Some(2)]));
+        assert_eq!((splits.child_size(), splits.parent_size()), (3, 3));
+        let groups =
+            |ids: &[Option<i64>]| Array::from_scalars(Scalar::Int64, ids.iter().map(|id| id.map(ScalarValue::Int64)));
+        let mapping = Edge::from_mapping(kind, groups(&[Some(0), Some(0), Some(2)]), 3).unwrap();
+        assert!(mapping.same(&splits) && mapping != splits);
+        assert_eq!(mapping.mapping(), splits.mapping());
+        let holes = Edge::from_mapping(kind, groups(&[Some(1), None]), 2).unwrap();
+        assert!(holes.groups().eq([Some(1), None]));
+        assert_eq!(Edge::from_mapping(kind, groups(&[Some(2)]), 2), Err(EdgeFault::Group { found: 2, parents: 2 }));
+        assert_eq!(Edge::from_mapping(kind, groups(&[Some(-1)]), 2), Err(EdgeFault::Group { found: -1, parents: 2 }));
+        assert_eq!(Edge::from_sizes(kind, [1, -1]), Err(EdgeFault::Size(-1)));
+        assert_eq!(Edge::from_sizes(kind, [i64::MAX, 1]), Err(EdgeFault::Size(1)));
+        assert_eq!(Edge::from_split_points(kind, vec![]), Err(EdgeFault::FirstPoint));
+        assert_eq!(Edge::from_split_points(kind, vec![0, 2, 1]), Err(EdgeFault::PointsDown));
+        assert!(Edge::to_scalar(kind, 2).groups().eq([Some(0), Some(0)]));
+    }
+}
