@@ -3,7 +3,7 @@
 use super::columns::{Columns, DOUBLE, Kind, OPTIONAL_DOUBLE, OPTIONAL_SINGLE, SINGLE};
 use crate::Error;
 use crate::row::{Answer, Fields, Row, answer, row};
-use crate::workload::{Comparison, QuadraticInput, Roots, RulesInput, ScoringInput, read};
+use crate::workload::{Comparison, LinearInput, ProductsInput, QuadraticInput, Roots, RulesInput, ScoringInput, read};
 
 /// The signature of the limit: rows, addresses of the input columns, addresses of the output columns.
 ///
@@ -198,7 +198,10 @@ workloads! {
     B4Double "B4f64", "B4f64", 0.0, NEAR_DOUBLE, limits!(b4_double), DoubleInput [DOUBLE] => f64, [DOUBLE];
     B5 "B5", "B5", 0.0, NEAR_PRICE, limits!(b5), OptionInput [DOUBLE; 3] => Price, [DOUBLE];
     B5Special "B5", "B5-special", A_TENTH, NEAR_PRICE, limits!(b5), OptionInput [DOUBLE; 3] => Price, [DOUBLE];
+    S1 "S1", "S1", 0.0, EXACT, None, LinearInput [DOUBLE] => f64, [DOUBLE];
+    S2 "S2", "S2", 0.0, EXACT, limits!(b2), QuadraticInput [SINGLE, DOUBLE, DOUBLE] => Roots, [OPTIONAL_DOUBLE; 2];
     S3 "S3", "S3", 0.0, NEAR_SINGLE, limits!(b3), ScoringInput [OPTIONAL_SINGLE; 10] => f32, [SINGLE];
+    S4 "S4", "S4", 0.0, EXACT, None, ProductsInput [DOUBLE; 32] => f64, [DOUBLE];
     S5 "S5", "S5", 0.0, EXACT, limits!(s5), RulesInput [DOUBLE; 6] => f64, [DOUBLE];
     R1k "R1k", "R1k", 0.0, EXACT, None, RulesInput [DOUBLE; 6] => f64, [DOUBLE];
 }
@@ -223,7 +226,10 @@ pub fn visit_columns(visitor: &mut impl BatchVisitor) -> Result<(), Error> {
 /// # Errors
 /// The first error of the visitor.
 pub fn visit_structs(visitor: &mut impl BatchVisitor) -> Result<(), Error> {
+    visitor.visit::<S1>()?;
+    visitor.visit::<S2>()?;
     visitor.visit::<S3>()?;
+    visitor.visit::<S4>()?;
     visitor.visit::<S5>()?;
     visitor.visit::<R1k>()
 }
