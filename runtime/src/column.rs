@@ -75,6 +75,9 @@ pub struct ColumnForm {
     pub is_shared: bool,
     /// True if values are next to each other, so that the stride is known.
     pub is_dense: bool,
+    /// Which strides are the same, of all the columns that code is made for: those of data and of bytes of presence with the
+    /// same number. Of 0 nothing is said.
+    pub paces: [u8; 2],
 }
 
 /// The rows of a strip that are to be run again by the reference, because they fail, meet a limit, or may.

@@ -412,6 +412,15 @@ impl Batch {
     }
 }
 
+/// The number of a stride among those that are known, from 1 on; 0 for one too many.
+fn pace(known: &mut Vec<isize>, stride: isize) -> u8 {
+    let at = known.iter().position(|one| *one == stride).unwrap_or(known.len());
+    if at == known.len() && at < usize::from(u8::MAX) {
+        known.push(stride);
+    }
+    u8::try_from(at + 1).unwrap_or(0)
+}
+
 impl Job<'_> {
     /// How many rows there are.
     #[must_use]
@@ -422,8 +431,14 @@ impl Job<'_> {
     /// The forms of the columns: of the inputs, then of the outputs.
     #[must_use]
     pub fn forms(&self) -> Forms {
-        let inputs = self.sources.iter().map(|source| source.form);
-        Forms(inputs.chain(self.targets.iter().map(|target| target.form)).collect())
+        let inputs = self.sources.iter().map(|source| (source.form, source.strides()));
+        let outputs = self.targets.iter().map(|target| (target.form, target.strides()));
+        let mut known = Vec::new();
+        let numbered = |(form, strides): (ColumnForm, [Option<isize>; 2])| {
+            let paces = strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));
+            ColumnForm { paces, ..form }
+        };
+        Forms(inputs.chain(outputs).map(numbered).collect())
     }
 
     fn strip_rows(&self, player: &Player) -> usize {

@@ -110,10 +110,28 @@ impl<'a> Source<'a> {
             },
             is_shared: matches!(column.data, DataIn::Shared(_)),
             is_dense,
+            paces: [0; 2],
         };
         // Cells hold a value with its presence only where both are staged together.
         let cell = if in_cells { cell } else { size };
         Source { column, data, presence, qtype: qtype.clone(), form, cell, shared }
+    }
+
+    /// The strides of the data and of bytes of presence; none where there is none, or the form tells it.
+    pub(crate) fn strides(&self) -> [Option<isize>; 2] {
+        let cell = self.cell.cast_signed();
+        let data = match self.data {
+            Data::At(_, stride) => Some(stride),
+            Data::BitsAt(_) => None,
+            Data::Staged => Some(cell),
+        };
+        let presence = match self.presence {
+            Presence::BytesAt(_, stride) => Some(stride),
+            Presence::InCells => data,
+            Presence::All | Presence::BitsAt(_) | Presence::Staged => None,
+        };
+        let is_told = self.form.is_shared || self.form.is_dense || self.form.data != DataForm::Values;
+        [data.filter(|_| !is_told), presence.filter(|_| !self.form.is_shared)]
     }
 
     /// True if rows are written down strip by strip.

@@ -134,9 +134,25 @@ impl<'a> Target<'a> {
                 Data::Fields(..) => cell == size,
                 _ => true,
             },
+            paces: [0; 2],
         };
         let cell = if matches!(data, Data::Fields(..)) { cell } else { size };
         Target { qtype: qtype.clone(), rows, is_new, data, presence, form, cell }
+    }
+
+    /// The strides of the data and of bytes of presence; none where there is none, or the form tells it.
+    pub(crate) fn strides(&self) -> [Option<isize>; 2] {
+        let data = match self.data {
+            Data::At(_, stride) => stride,
+            _ => self.cell.cast_signed(),
+        };
+        let presence = match self.presence {
+            Presence::BytesAt(_, stride) => Some(stride),
+            Presence::InCells => Some(data),
+            Presence::All | Presence::Bits(..) => None,
+        };
+        let is_told = self.form.is_dense || self.form.data != DataForm::Values;
+        [Some(data).filter(|_| !is_told), presence]
     }
 
     /// True if rows are put into their place strip by strip.

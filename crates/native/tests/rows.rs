@@ -105,32 +105,57 @@ fn random_form(random: &mut fastrand::Rng, qtype: &QType, is_input: bool) -> Col
         1 if !is_shared => PresenceForm::Bits,
         _ => PresenceForm::Bytes,
     };
-    ColumnForm { data, presence, is_shared, is_dense: data == DataForm::Values && !is_shared && random.bool() }
+    let is_dense = data == DataForm::Values && !is_shared && random.bool();
+    let mut pace = |is_there| if is_there && !is_shared { random.u8(..PACES as u8) } else { 0 };
+    let paces = [pace(data == DataForm::Values && !is_dense), pace(presence == PresenceForm::Bytes)];
+    ColumnForm { data, presence, is_shared, is_dense, paces }
+}
+
+/// How many paces there are, with that of which nothing is known.
+const PACES: usize = 7;
+
+/// The strides of paces: longer than any value.
+fn random_strides(random: &mut fastrand::Rng) -> [isize; PACES] {
+    [(); PACES].map(|()| random.isize(40..90) * if random.bool() { 1 } else { -1 })
 }
 
 impl Memory {
     /// Memory for rows, all of it canaries.
-    fn new(random: &mut fastrand::Rng, qtype: &QType, form: ColumnForm, rows: usize) -> Memory {
+    fn new(
+        random: &mut fastrand::Rng,
+        qtype: &QType,
+        form: ColumnForm,
+        rows: usize,
+        strides: &[isize; PACES],
+    ) -> Memory {
         let (size, _) = element(qtype);
         let gap = if form.is_dense { 0 } else { random.usize(..20) };
-        let step = if form.is_shared { 0 } else { size + gap };
-        let presence_step = if form.is_shared { 0 } else { 1 + random.usize(..9) };
+        let any = if !form.is_dense && random.bool() { -1 } else { 1 };
+        let stride = |pace: u8, length: usize| match pace {
+            _ if form.is_shared => 0,
+            0 => length.cast_signed() * any,
+            pace => strides[usize::from(pace)],
+        };
+        let stride_of_data = stride(form.paces[0], size + gap);
+        let stride_of_presence = stride(form.paces[1], 1 + random.usize(..9));
+        let (step, presence_step) = (stride_of_data.unsigned_abs(), stride_of_presence.unsigned_abs());
         let words = 8 * rows.div_ceil(64);
         let mut data = vec![CANARY; 2 * MARGIN + words.max(step * rows + size)];
         let mut presence = vec![CANARY; 2 * MARGIN + words.max(presence_step * rows + 1)];
-        let backwards = !form.is_dense && random.bool();
-        let place = |memory: &mut Vec<u8>, step: usize, bits: bool, odd: usize| {
+        let place = |memory: &mut Vec<u8>, stride: isize, bits: bool, odd: usize| {
             let start = memory[MARGIN + odd..].as_mut_ptr();
-            match backwards && !bits {
-                true => (start.wrapping_add(step * rows.saturating_sub(1)), -step.cast_signed()),
-                false => (start, step.cast_signed()),
+            match stride < 0 && !bits {
+                true => start.wrapping_add(stride.unsigned_abs() * rows.saturating_sub(1)),
+                false => start,
             }
         };
         let odd = random.usize(..8);
-        let (first, stride) = place(&mut data, step, form.data == DataForm::Bits, odd);
-        let (first_presence, presence_stride) =
-            place(&mut presence, presence_step, form.presence == PresenceForm::Bits, odd / 2);
-        let column = Column { data: first, stride, presence: first_presence, presence_stride };
+        let column = Column {
+            data: place(&mut data, stride_of_data, form.data == DataForm::Bits, odd),
+            stride: stride_of_data,
+            presence: place(&mut presence, stride_of_presence, form.presence == PresenceForm::Bits, odd / 2),
+            presence_stride: stride_of_presence,
+        };
         Memory { form, data, presence, column }
     }
 
@@ -282,7 +307,8 @@ impl Subject<'_> {
         name: &str,
     ) -> usize {
         let types: Vec<&QType> = self.inputs.iter().chain(&self.outputs).map(|(qtype, _)| qtype).collect();
-        let columns = types.iter().zip(forms).map(|(qtype, form)| Memory::new(random, qtype, *form, rows));
+        let strides = random_strides(random);
+        let columns = types.iter().zip(forms).map(|(qtype, form)| Memory::new(random, qtype, *form, rows, &strides));
         let memories: Vec<Memory> = columns.collect();
         let mut values: Vec<Vec<Frame>> = Vec::new();
         for row in 0..rows {

@@ -110,9 +110,17 @@ impl Memory {
         flags.with_alias_region(Some(self.region))
     }
 
+    fn load_flags(self) -> MemFlagsData {
+        if self.constant { self.flags().with_readonly().with_can_move() } else { self.flags() }
+    }
+
     pub(crate) fn load(self, builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value {
-        let flags = if self.constant { self.flags().with_readonly().with_can_move() } else { self.flags() };
-        builder.ins().load(ty, flags, self.base, self.offset as i32)
+        builder.ins().load(ty, self.load_flags(), self.base, self.offset as i32)
+    }
+
+    /// The byte that is there, as an integer of 32 bits.
+    pub(crate) fn load_byte(self, builder: &mut FunctionBuilder<'_>) -> ir::Value {
+        builder.ins().uload8(types::I32, self.load_flags(), self.base, self.offset as i32)
     }
 
     pub(crate) fn store(self, builder: &mut FunctionBuilder<'_>, value: ir::Value) {

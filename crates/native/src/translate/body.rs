@@ -132,11 +132,14 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
     pub(super) fn output(&mut self, at: usize) {
         let (outline, plan) = (self.outline, self.plan());
         let (value, place) = (plan.outputs()[at].value, outline.binding.outputs[at]);
-        if let Some(row) = self.row {
+        if self.row.is_some() {
             let held = self.value(value);
             // Columns of outputs are behind those of inputs.
             let column = plan.inputs().len() + at;
-            return row.store(self.builder, column, &plan.value(value).qtype, &held);
+            if let Some(row) = &mut self.row {
+                row.store(self.builder, column, &plan.value(value).qtype, &held);
+            }
+            return;
         }
         let lies_there = place == plan.place(value) && outline.locations.lies_in_slot(value);
         if !lies_there || self.held.get(value).is_some() {

@@ -8,6 +8,25 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
+/// How many distances from the first row are kept, each for all columns of a stride: more would not stay in registers.
+pub(super) const KEPT: usize = 3;
+
+/// How far it is from the first row to the one that is evaluated, in columns of a pace.
+#[derive(Clone, Copy)]
+pub(super) struct Distance {
+    pub(super) pace: u8,
+    pub(super) bytes: ir::Value,
+}
+
+/// Where the bit of a row is.
+#[derive(Clone, Copy)]
+struct Bit {
+    /// The number of its byte.
+    byte: ir::Value,
+    /// Its number in the byte, or more.
+    number: ir::Value,
+}
+
 /// The row that is being evaluated, and the columns.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
@@ -15,32 +34,79 @@ pub(super) struct Row<'a> {
     /// The address of the columns' descriptions.
     pub(super) columns: ir::Value,
     pub(super) number: ir::Value,
+    pub(super) distances: [Option<Distance>; KEPT],
     /// Of the memory of inputs, and of outputs.
     pub(super) regions: [AliasRegion; 2],
+    /// What columns of bits have in common: of inputs, once one was read, and the number of the word of outputs, once one was
+    /// written.
+    input_bit: Option<Bit>,
+    output_word: Option<ir::Value>,
 }
 
-impl Row<'_> {
+/// A stride that is read from a column's description.
+#[derive(Clone, Copy)]
+pub(super) struct Stride {
+    column: usize,
+    field: i32,
+    pub(super) pace: u8,
+}
+
+/// The strides whose distances are worth keeping: those of several columns. The others are multiplied.
+pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride> {
+    let fields = [Column::STRIDE_OFFSET, Column::PRESENCE_STRIDE_OFFSET];
+    let all = move || {
+        let of_form = move |(column, form): (usize, &ColumnForm)| {
+            [0, 1].map(|at| Stride { column, field: fields[at], pace: form.paces[at] })
+        };
+        forms.iter().enumerate().flat_map(of_form).filter(|stride| stride.pace > 0).enumerate()
+    };
+    let is_first = move |at: usize, pace: u8| !all().take(at).any(|(_, before)| before.pace == pace);
+    let is_shared = move |at: usize, pace: u8| all().skip(at + 1).any(|(_, after)| after.pace == pace);
+    let kept = all().filter(move |(at, stride)| is_first(*at, stride.pace) && is_shared(*at, stride.pace));
+    kept.map(|(_, stride)| stride).take(KEPT)
+}
+
+impl<'a> Row<'a> {
+    /// The row of this number.
+    pub(super) fn new(
+        forms: &'a [ColumnForm],
+        columns: ir::Value,
+        number: ir::Value,
+        distances: [Option<Distance>; KEPT],
+        regions: [AliasRegion; 2],
+    ) -> Self {
+        Row { forms, columns, number, distances, regions, input_bit: None, output_word: None }
+    }
+
     /// A field of a column's description.
-    fn field(self, builder: &mut FunctionBuilder<'_>, column: usize, field: i32) -> ir::Value {
+    fn field(&self, builder: &mut FunctionBuilder<'_>, column: usize, field: i32) -> ir::Value {
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         builder.ins().load(types::I64, flags, self.columns, Column::SIZE * column as i32 + field)
     }
 
+    /// A stride.
+    pub(super) fn stride(&self, builder: &mut FunctionBuilder<'_>, stride: Stride) -> ir::Value {
+        self.field(builder, stride.column, stride.field)
+    }
+
     /// The address of the row's element.
     fn element(
-        self,
+        &self,
         builder: &mut FunctionBuilder<'_>,
         column: usize,
         [first, stride]: [i32; 2],
         dense: Option<u32>,
+        pace: u8,
     ) -> ir::Value {
         let first = self.field(builder, column, first);
-        let offset = match dense {
+        let kept = self.distances.iter().flatten().find(|distance| distance.pace == pace);
+        let offset = match (dense, kept) {
             _ if self.forms[column].is_shared => return first,
-            Some(size) if size.is_power_of_two() => {
+            (Some(size), _) if size.is_power_of_two() => {
                 builder.ins().ishl_imm_u(self.number, i64::from(size.trailing_zeros()))
             }
-            Some(_) | None => {
+            (_, Some(distance)) => distance.bytes,
+            _ => {
                 let stride = self.field(builder, column, stride);
                 builder.ins().imul(self.number, stride)
             }
@@ -48,48 +114,41 @@ impl Row<'_> {
         builder.ins().iadd(first, offset)
     }
 
-    /// The byte with the row's bit, and which of its bits that is.
-    fn bit(
-        self,
-        builder: &mut FunctionBuilder<'_>,
-        column: usize,
-        first: i32,
-        region: AliasRegion,
-        constant: bool,
-    ) -> (Memory, ir::Value) {
+    fn load_bit(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, first: i32) -> ir::Value {
+        let row = self.number;
+        let bit = *self.input_bit.get_or_insert_with(|| {
+            let byte = builder.ins().ushr_imm_u(row, 3);
+            let number = builder.ins().ireduce(types::I32, row);
+            Bit { byte, number: builder.ins().band_imm_s(number, 7) }
+        });
         let first = self.field(builder, column, first);
-        let byte = builder.ins().ushr_imm_u(self.number, 3);
-        let base = builder.ins().iadd(first, byte);
-        let number = builder.ins().ireduce(types::I32, self.number);
-        let bit = builder.ins().band_imm_s(number, 7);
-        (Memory { base, offset: 0, region, constant, aligned: true }, bit)
-    }
-
-    fn load_bit(self, builder: &mut FunctionBuilder<'_>, column: usize, first: i32) -> ir::Value {
-        let region = self.regions[0];
-        let (from, bit) = self.bit(builder, column, first, region, true);
-        let byte = from.load(builder, types::I8);
-        let wide = builder.ins().uextend(types::I32, byte);
-        let shifted = builder.ins().ushr(wide, bit);
+        let base = builder.ins().iadd(first, bit.byte);
+        let from = Memory { base, offset: 0, region: self.regions[0], constant: true, aligned: true };
+        let byte = from.load_byte(builder);
+        let shifted = builder.ins().ushr(byte, bit.number);
         let narrow = builder.ins().ireduce(types::I8, shifted);
         builder.ins().band_imm_s(narrow, 1)
     }
 
-    /// Sets the row's bit to a flag: it is 0 before.
-    fn store_bit(self, builder: &mut FunctionBuilder<'_>, column: usize, first: i32, flag: ir::Value) {
-        let region = self.regions[1];
-        let (to, bit) = self.bit(builder, column, first, region, false);
-        let wide = builder.ins().uextend(types::I32, flag);
-        let shifted = builder.ins().ishl(wide, bit);
-        let own = builder.ins().ireduce(types::I8, shifted);
-        let others = to.load(builder, types::I8);
+    /// Sets the row's bit to a flag: it is 0 before. Outputs have whole words.
+    fn store_bit(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, first: i32, flag: ir::Value) {
+        let row = self.number;
+        let word = *self.output_word.get_or_insert_with(|| builder.ins().ushr_imm_u(row, 6));
+        let first = self.field(builder, column, first);
+        let offset = builder.ins().ishl_imm_u(word, 3);
+        let base = builder.ins().iadd(first, offset);
+        let to = Memory { base, offset: 0, region: self.regions[1], constant: false, aligned: false };
+        let wide = builder.ins().uextend(types::I64, flag);
+        // By the number of the row in its word: no more bits of it count.
+        let own = builder.ins().ishl(wide, row);
+        let others = to.load(builder, types::I64);
         let all = builder.ins().bor(others, own);
         to.store(builder, all);
     }
 
     /// Where the row's data are.
     fn data(
-        self,
+        &self,
         builder: &mut FunctionBuilder<'_>,
         column: usize,
         qtype: &QType,
@@ -98,19 +157,26 @@ impl Row<'_> {
     ) -> Memory {
         let size = qtype.scalar().map_or(qtype.layout().size, |scalar| QType::Scalar(scalar).layout().size);
         let dense = self.forms[column].is_dense.then_some(size);
-        let base = self.element(builder, column, [Column::DATA_OFFSET, Column::STRIDE_OFFSET], dense);
+        let fields = [Column::DATA_OFFSET, Column::STRIDE_OFFSET];
+        let base = self.element(builder, column, fields, dense, self.forms[column].paces[0]);
         Memory { base, offset: 0, region, constant, aligned: false }
     }
 
     /// Where the byte of the row's presence is.
-    fn presence(self, builder: &mut FunctionBuilder<'_>, column: usize, region: AliasRegion, constant: bool) -> Memory {
+    fn presence(
+        &self,
+        builder: &mut FunctionBuilder<'_>,
+        column: usize,
+        region: AliasRegion,
+        constant: bool,
+    ) -> Memory {
         let fields = [Column::PRESENCE_OFFSET, Column::PRESENCE_STRIDE_OFFSET];
-        let base = self.element(builder, column, fields, None);
+        let base = self.element(builder, column, fields, None, self.forms[column].paces[1]);
         Memory { base, offset: 0, region, constant, aligned: true }
     }
 
     /// The row's value of an input.
-    pub(super) fn load(self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType) -> Held {
+    pub(super) fn load(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType) -> Held {
         let region = self.regions[0];
         let form = self.forms[column];
         let Some(scalar) = qtype.scalar() else {
@@ -143,7 +209,7 @@ impl Row<'_> {
     }
 
     /// Puts an output into its column.
-    pub(super) fn store(self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType, held: &Held) {
+    pub(super) fn store(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType, held: &Held) {
         let region = self.regions[1];
         let form = self.forms[column];
         let Some(scalar) = qtype.scalar() else {

@@ -3,13 +3,13 @@
 //! function, whose progress says which it was; whoever called it goes on with the next.
 
 use super::body::Body;
-use super::columns::Row;
+use super::columns::{Distance, KEPT, Row, Stride, kept_strides};
 use cembra_runtime::ColumnForm;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use std::mem::offset_of;
 
-/// The rows that are left: code reads where to begin and end, and says which row it is at.
+/// The rows that are left, one at least: code reads where to begin and end, and says which row it is at.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -20,46 +20,71 @@ pub(crate) struct Progress {
 /// The loop over rows.
 pub(super) struct Rows {
     start: ir::Block,
-    done: ir::Block,
-    row: ir::Value,
+    /// The strides whose distances from the first row are kept from one row to the next.
+    strides: Vec<Stride>,
 }
 
 impl Rows {
-    /// Goes to the first row, and loads its inputs.
+    /// Loads what all rows share, goes to the first row, and loads its inputs.
     pub(super) fn begin<'a>(body: &mut Body<'a, '_, '_>, forms: &'a [ColumnForm]) -> Rows {
-        let flags = MemFlagsData::trusted();
-        let [next, end] = [offset_of!(Progress, next), offset_of!(Progress, end)].map(|offset| offset as i32);
         let [columns, progress, _] = body.memories.addresses;
-        let builder = &mut *body.builder;
-        let [start, inside, done] = [(); 3].map(|()| builder.create_block());
-        let row = builder.append_block_param(start, types::I64);
-        let first = builder.ins().load(types::I64, flags, progress, next);
-        builder.ins().jump(start, &[first.into()]);
-        builder.switch_to_block(start);
-        let end = builder.ins().load(types::I64, flags, progress, end);
-        let goes_on = builder.ins().icmp(IntCC::UnsignedLessThan, row, end);
-        builder.ins().brif(goes_on, inside, &[], done, &[]);
-        builder.seal_block(inside);
-        builder.switch_to_block(inside);
-        builder.ins().store(flags, row, progress, next);
         let [inputs, outputs, _] = body.memories.regions;
-        let row = Row { forms, columns, number: row, regions: [inputs, outputs] };
-        body.row = Some(row);
-        let plan = body.plan();
-        for (at, input) in plan.inputs().iter().enumerate() {
-            let held = row.load(body.builder, at, &plan.value(input.value).qtype);
-            body.held.set(input.value, held);
+        let regions = [inputs, outputs];
+        let flags = MemFlagsData::trusted();
+        let next = offset_of!(Progress, next) as i32;
+        let first = body.builder.ins().load(types::I64, flags, progress, next);
+        let before = Row::new(forms, columns, first, [None; KEPT], regions);
+        load(body, before, true);
+        let start = body.builder.create_block();
+        let strides: Vec<Stride> = kept_strides(forms).collect();
+        let mut entry = vec![first.into()];
+        for stride in &strides {
+            let bytes = before.stride(body.builder, *stride);
+            entry.push(body.builder.ins().imul(first, bytes).into());
         }
-        Rows { start, done, row: row.number }
+        body.builder.ins().jump(start, &entry);
+        body.builder.switch_to_block(start);
+        let number = body.builder.append_block_param(start, types::I64);
+        let mut distances = [None; KEPT];
+        for (kept, stride) in distances.iter_mut().zip(&strides) {
+            let bytes = body.builder.append_block_param(start, types::I64);
+            *kept = Some(Distance { pace: stride.pace, bytes });
+        }
+        body.builder.ins().store(flags, number, progress, next);
+        load(body, Row::new(forms, columns, number, distances, regions), false);
+        Rows { start, strides }
     }
 
     /// Goes on with the next row; leaves the function behind the last.
     pub(super) fn end(self, body: &mut Body<'_, '_, '_>) {
-        let next = body.builder.ins().iadd_imm_s(self.row, 1);
-        body.builder.ins().jump(self.start, &[next.into()]);
-        body.builder.seal_block(self.start);
-        body.builder.seal_block(self.done);
-        body.builder.switch_to_block(self.done);
+        let Some(row) = body.row else { return };
+        let builder = &mut *body.builder;
+        let number = builder.ins().iadd_imm_s(row.number, 1);
+        let mut next = vec![number.into()];
+        for (stride, distance) in self.strides.iter().zip(row.distances.iter().flatten()) {
+            let bytes = row.stride(builder, *stride);
+            next.push(builder.ins().iadd(distance.bytes, bytes).into());
+        }
+        let progress = body.memories.addresses[1];
+        let end = builder.ins().load(types::I64, MemFlagsData::trusted(), progress, offset_of!(Progress, end) as i32);
+        let goes_on = builder.ins().icmp(IntCC::UnsignedLessThan, number, end);
+        let done = builder.create_block();
+        builder.ins().brif(goes_on, self.start, &next, done, &[]);
+        builder.seal_block(self.start);
+        builder.seal_block(done);
+        builder.switch_to_block(done);
         body.succeed();
     }
+}
+
+/// Loads the inputs that all rows share, or those that they do not.
+fn load<'a>(body: &mut Body<'a, '_, '_>, mut row: Row<'a>, shared: bool) {
+    let plan = body.plan();
+    for (at, input) in plan.inputs().iter().enumerate() {
+        if row.forms[at].is_shared == shared {
+            let held = row.load(body.builder, at, &plan.value(input.value).qtype);
+            body.held.set(input.value, held);
+        }
+    }
+    body.row = Some(row);
 }
