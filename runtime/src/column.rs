@@ -3,7 +3,7 @@
 //! contract alone.
 
 use crate::interface::layout;
-use crate::{Arena, Context, Frame};
+use crate::{Arena, Context, Frame, QType, Scalar};
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -78,6 +78,25 @@ pub struct ColumnForm {
     /// Which strides are the same, of all the columns that code is made for: those of data and of bytes of presence with the
     /// same number. Of 0 nothing is said.
     pub paces: [u8; 2],
+}
+
+impl ColumnForm {
+    /// True if a column of an input, or of an output, of the type may lie so.
+    #[must_use]
+    pub fn fits(&self, qtype: &QType, is_output: bool) -> bool {
+        let has_data = match (self.data, qtype.scalar()) {
+            (DataForm::Nothing, scalar) => scalar == Some(Scalar::Unit),
+            (DataForm::Bits, scalar) => scalar == Some(Scalar::Boolean) && !self.is_shared,
+            (DataForm::Values, scalar) => scalar != Some(Scalar::Unit),
+        };
+        let has_presence = match self.presence {
+            // What an output that may be missing says of that may be left out.
+            PresenceForm::All => true,
+            PresenceForm::Bits => qtype.is_optional() && !self.is_shared,
+            PresenceForm::Bytes => qtype.is_optional(),
+        };
+        has_data && has_presence && !(is_output && self.is_shared)
+    }
 }
 
 /// The rows of a strip that are to be run again by the reference, because they fail, meet a limit, or may.
@@ -200,6 +219,39 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_form_fits_types_that_can_lie_so() {
+        use {DataForm as Data, PresenceForm as Presence};
+        let plain =
+            ColumnForm { data: Data::Values, presence: Presence::All, is_shared: false, is_dense: true, paces: [0; 2] };
+        let optional = |scalar| QType::Optional(scalar);
+        let tuple = QType::Tuple([QType::FLOAT64, QType::BOOLEAN].into_iter().collect());
+        let fits = |form: ColumnForm, qtype: &QType| [false, true].map(|is_output| form.fits(qtype, is_output));
+        // Values are of every type but UNIT, which has none.
+        for qtype in [&QType::FLOAT64, &QType::BOOLEAN, &QType::TEXT, &tuple, &optional(Scalar::Int32)] {
+            assert_eq!(fits(plain, qtype), [true; 2], "{qtype}");
+            assert_eq!(fits(ColumnForm { data: Data::Nothing, ..plain }, qtype), [false; 2], "{qtype}");
+            assert_eq!(fits(ColumnForm { is_shared: true, ..plain }, qtype), [true, false], "{qtype}");
+        }
+        assert_eq!(fits(plain, &QType::UNIT), [false; 2]);
+        assert_eq!(fits(ColumnForm { data: Data::Nothing, ..plain }, &optional(Scalar::Unit)), [true; 2]);
+        // Bits are truth values, each row's own.
+        let bits = ColumnForm { data: Data::Bits, ..plain };
+        assert_eq!(fits(bits, &optional(Scalar::Boolean)), [true; 2]);
+        assert_eq!(fits(bits, &QType::INT32), [false; 2]);
+        assert_eq!(fits(bits, &tuple), [false; 2]);
+        assert_eq!(fits(ColumnForm { is_shared: true, ..bits }, &QType::BOOLEAN), [false; 2]);
+        // What has no presence is there.
+        for presence in [Presence::Bits, Presence::Bytes] {
+            let form = ColumnForm { presence, ..plain };
+            assert_eq!(fits(form, &QType::FLOAT64), [false; 2]);
+            assert_eq!(fits(form, &tuple), [false; 2]);
+            assert_eq!(fits(form, &optional(Scalar::Float64)), [true; 2]);
+            let shared = ColumnForm { is_shared: true, ..form };
+            assert_eq!(fits(shared, &optional(Scalar::Float64)), [presence == Presence::Bytes, false]);
+        }
+    }
 
     #[test]
     fn failed_rows_come_out_in_order_and_once() {

@@ -17,6 +17,8 @@ pub enum ErrorKind {
     CodeGenerator,
     /// There was no memory for the code.
     Memory,
+    /// The columns are not as many as the plan has inputs and outputs, or one cannot hold values of its type.
+    Columns,
 }
 
 /// A plan could not be compiled.

@@ -2,7 +2,7 @@
 //! fail among others, and memory around outputs that nobody may write.
 
 use cembra_expr::parse;
-use cembra_native::{CompiledRows, Tier, compile_rows};
+use cembra_native::{CompiledRows, ErrorKind, Tier, compile_rows};
 use cembra_ops::Registry;
 use cembra_plan::{Function, Plan, ValueId, build};
 use cembra_prepare::{Options, prepare};
@@ -401,5 +401,36 @@ fn optionals_of_every_type_are_read_and_written() {
             "input x: {ty}?\ninput y: {ty}\ninput f: unit?\noutput a = x ?? y\noutput b = x\noutput c = where(f, y)\noutput d = y"
         );
         check_model(&text, &mut random, &[0, 1, 63, 64, 65, 200]);
+    }
+}
+
+#[test]
+fn forms_that_no_column_of_the_plan_has_are_refused() {
+    let plan = plan_of("input x: f64\ninput y: bool?\noutput a = x\noutput b = y");
+    let plain = ColumnForm {
+        data: DataForm::Values,
+        presence: PresenceForm::All,
+        is_shared: false,
+        is_dense: false,
+        paces: [0; 2],
+    };
+    let optional = ColumnForm { data: DataForm::Bits, presence: PresenceForm::Bits, ..plain };
+    let compile = |forms: &[ColumnForm]| compile_rows(&plan, forms, Tier::Quick, &Budget::default());
+    let forms = [plain, optional, plain, optional];
+    assert!(compile(&forms).is_ok());
+    let refused = |forms: &[ColumnForm]| {
+        let error = compile(forms).expect_err("these are no forms of its columns");
+        assert_eq!(error.kind(), ErrorKind::Columns);
+        error.to_string()
+    };
+    assert_eq!(refused(&forms[..3]), "the plan has 4 inputs and outputs, but there are 3 columns");
+    assert_eq!(refused(&[&forms[..], &[plain]].concat()), "the plan has 4 inputs and outputs, but there are 5 columns");
+    for (at, what) in ["input", "input", "output", "output"].into_iter().enumerate() {
+        let qtype = if at % 2 == 0 { "FLOAT64" } else { "OPTIONAL_BOOLEAN" };
+        let mut wrong = forms;
+        wrong[at].data = DataForm::Nothing;
+        let message = refused(&wrong);
+        assert!(message.starts_with(&format!("column {at} is ColumnForm")), "{message}");
+        assert!(message.ends_with(&format!("which no {what} of type {qtype} can be")), "{message}");
     }
 }

@@ -5,7 +5,7 @@
 use super::code;
 use super::compile::{Compiled, compile, install};
 use super::isa::{self, Tier};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::translate::Progress;
 use cembra_plan::{Function, Plan, Template};
 use cembra_runtime::{
@@ -39,8 +39,10 @@ enum Way {
 /// Compiles a plan for columns of these forms: of its inputs, then of its outputs.
 ///
 /// # Errors
-/// The machine is not supported, a limit is exceeded, or there is no memory for the code.
+/// The forms are not those of columns of the plan's inputs and outputs, the machine is not supported, a limit is exceeded, or
+/// there is no memory for the code.
 pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budget) -> Result<CompiledRows, Error> {
+    check_forms(plan, forms)?;
     let (of_inputs, of_outputs) = forms.split_at(plan.inputs().len());
     let whole = match plan.has_strings() {
         false => code::generate_rows(plan, forms, tier, &isa::host(tier)?, budget)?,
@@ -62,6 +64,26 @@ pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budg
         }
     };
     Ok(CompiledRows { code, template: plan.template().clone(), way, outputs: of_outputs.to_vec() })
+}
+
+/// Refuses forms that columns of the plan cannot have: code made for them would read and write beside the values.
+fn check_forms(plan: &Plan, forms: &[ColumnForm]) -> Result<(), Error> {
+    let inputs = plan.inputs().iter().map(|input| (input.value, false));
+    let outputs = plan.outputs().iter().map(|output| (output.value, true));
+    let count = plan.inputs().len() + plan.outputs().len();
+    if forms.len() != count {
+        let message = format!("the plan has {count} inputs and outputs, but there are {} columns", forms.len());
+        return Err(Error::new(ErrorKind::Columns, message));
+    }
+    for (at, ((value, is_output), form)) in inputs.chain(outputs).zip(forms).enumerate() {
+        let qtype = &plan.value(value).qtype;
+        if !form.fits(qtype, is_output) {
+            let what = if is_output { "output" } else { "input" };
+            let message = format!("column {at} is {form:?}, which no {what} of type {qtype} can be");
+            return Err(Error::new(ErrorKind::Columns, message));
+        }
+    }
+    Ok(())
 }
 
 // SAFETY: COLUMNS: machine code and transfers load inputs and store outputs of the forms that they were made for, of the rows.
