@@ -431,8 +431,8 @@ impl Job<'_> {
     /// The forms of the columns: of the inputs, then of the outputs.
     #[must_use]
     pub fn forms(&self) -> Forms {
-        let inputs = self.sources.iter().map(|source| (source.form, source.strides()));
-        let outputs = self.targets.iter().map(|target| (target.form, target.strides()));
+        let inputs = self.sources.iter().map(|source| (source.form, source.read_strides()));
+        let outputs = self.targets.iter().map(|target| (target.form, target.read_strides()));
         let mut known = Vec::new();
         let numbered = |(form, strides): (ColumnForm, [Option<isize>; 2])| {
             let paces = strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));

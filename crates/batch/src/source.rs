@@ -53,6 +53,13 @@ fn bit_bytes(rows: usize) -> usize {
     rows.div_ceil(64) * 8
 }
 
+/// The strides of a column of a form that code reads: others are told by the form, or there are none.
+pub(crate) fn read_strides(form: ColumnForm, [data, presence]: [isize; 2]) -> [Option<isize>; 2] {
+    let reads_data = form.data == DataForm::Values && !form.is_dense && !form.is_shared;
+    let reads_presence = form.presence == PresenceForm::Bytes && !form.is_shared;
+    [Some(data).filter(|_| reads_data), Some(presence).filter(|_| reads_presence)]
+}
+
 impl<'a> Source<'a> {
     /// The way of a column, which fits the type.
     pub(crate) fn of(column: InputColumn<'a>, qtype: &QType) -> Source<'a> {
@@ -117,21 +124,23 @@ impl<'a> Source<'a> {
         Source { column, data, presence, qtype: qtype.clone(), form, cell, shared }
     }
 
-    /// The strides of the data and of bytes of presence; none where there is none, or the form tells it.
-    pub(crate) fn strides(&self) -> [Option<isize>; 2] {
-        let cell = self.cell.cast_signed();
+    /// The strides of the data and of the presence; not used for bits.
+    fn strides(&self) -> [isize; 2] {
         let data = match self.data {
-            Data::At(_, stride) => Some(stride),
-            Data::BitsAt(_) => None,
-            Data::Staged => Some(cell),
+            Data::At(_, stride) => stride,
+            Data::BitsAt(_) | Data::Staged => self.cell.cast_signed(),
         };
         let presence = match self.presence {
-            Presence::BytesAt(_, stride) => Some(stride),
+            Presence::BytesAt(_, stride) => stride,
             Presence::InCells => data,
-            Presence::All | Presence::BitsAt(_) | Presence::Staged => None,
+            Presence::All | Presence::BitsAt(_) | Presence::Staged => 0,
         };
-        let is_told = self.form.is_shared || self.form.is_dense || self.form.data != DataForm::Values;
-        [data.filter(|_| !is_told), presence.filter(|_| !self.form.is_shared)]
+        [data, presence]
+    }
+
+    /// The same where code reads them, because the form does not tell them.
+    pub(crate) fn read_strides(&self) -> [Option<isize>; 2] {
+        read_strides(self.form, self.strides())
     }
 
     /// True if rows are written down strip by strip.
@@ -157,12 +166,10 @@ impl<'a> Source<'a> {
     /// them, and nobody else uses them.
     pub(crate) unsafe fn column(&self, start: usize, rows: usize, words: *mut u64) -> Column {
         let at = |first: *const u8, stride: isize| first.wrapping_offset(stride * start.cast_signed()).cast_mut();
-        let (mut stride, mut used) = (self.cell.cast_signed(), 0);
+        let [stride, presence_stride] = self.strides();
+        let mut used = 0;
         let mut data: *mut u8 = match &self.data {
-            Data::At(first, apart) => {
-                stride = *apart;
-                at(*first, *apart)
-            }
+            Data::At(first, _) => at(*first, stride),
             Data::BitsAt(first) => first.wrapping_add(start / 8).cast_mut(),
             Data::Staged => {
                 let bytes = if self.form.data == DataForm::Bits { bit_bytes(rows) } else { rows * self.cell };
@@ -172,13 +179,13 @@ impl<'a> Source<'a> {
                 words.cast()
             }
         };
-        let (mut presence, mut presence_stride) = (std::ptr::null_mut(), 0);
+        let mut presence = std::ptr::null_mut();
         match &self.presence {
             Presence::All => {}
             Presence::BitsAt(first) => presence = first.wrapping_add(start / 8).cast_mut(),
-            Presence::BytesAt(first, apart) => (presence, presence_stride) = (at(*first, *apart), *apart),
+            Presence::BytesAt(first, _) => presence = at(*first, presence_stride),
             Presence::InCells => {
-                (presence, presence_stride) = (data, stride);
+                presence = data;
                 data = data.wrapping_add(self.qtype.optional_value_offset().unwrap_or(0) as usize);
             }
             Presence::Staged => {

@@ -3,6 +3,7 @@
 
 use crate::BitmapMut;
 use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
+use crate::source::read_strides;
 use crate::strings::StringsMade;
 use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, PresenceForm, QType, Scalar};
 use cembra_value::Value;
@@ -140,19 +141,23 @@ impl<'a> Target<'a> {
         Target { qtype: qtype.clone(), rows, is_new, data, presence, form, cell }
     }
 
-    /// The strides of the data and of bytes of presence; none where there is none, or the form tells it.
-    pub(crate) fn strides(&self) -> [Option<isize>; 2] {
+    /// The strides of the data and of the presence; not used for bits.
+    fn strides(&self) -> [isize; 2] {
         let data = match self.data {
             Data::At(_, stride) => stride,
             _ => self.cell.cast_signed(),
         };
         let presence = match self.presence {
-            Presence::BytesAt(_, stride) => Some(stride),
-            Presence::InCells => Some(data),
-            Presence::All | Presence::Bits(..) => None,
+            Presence::BytesAt(_, stride) => stride,
+            Presence::InCells => data,
+            Presence::All | Presence::Bits(..) => 0,
         };
-        let is_told = self.form.is_dense || self.form.data != DataForm::Values;
-        [Some(data).filter(|_| !is_told), presence]
+        [data, presence]
+    }
+
+    /// The same where code reads them, because the form does not tell them.
+    pub(crate) fn read_strides(&self) -> [Option<isize>; 2] {
+        read_strides(self.form, self.strides())
     }
 
     /// True if rows are put into their place strip by strip.
@@ -173,22 +178,19 @@ impl<'a> Target<'a> {
         let at = |first: *mut u8, stride: isize| first.wrapping_offset(stride * start.cast_signed());
         // The words of bits are shared out by ranges of rows that begin with a word.
         let bits = |words: &Words| words.first.wrapping_add(start / 64).cast();
-        let mut stride = self.cell.cast_signed();
+        let [stride, presence_stride] = self.strides();
         let data: *mut u8 = match &self.data {
             Data::Nothing => std::ptr::null_mut(),
-            Data::At(first, apart) => {
-                stride = *apart;
-                at(*first, *apart)
-            }
+            Data::At(first, _) => at(*first, stride),
             Data::Numbers(numbers) => at(numbers.first.cast(), stride),
             Data::Bits(words, _) => bits(words),
             Data::Strings | Data::Values | Data::Fields(..) => words.cast(),
         };
-        let (presence, presence_stride) = match &self.presence {
-            Presence::All => (std::ptr::null_mut(), 0),
-            Presence::Bits(words, _) => (bits(words), 0),
-            Presence::BytesAt(first, apart) => (at(*first, *apart), *apart),
-            Presence::InCells => (data, stride),
+        let presence = match &self.presence {
+            Presence::All => std::ptr::null_mut(),
+            Presence::Bits(words, _) => bits(words),
+            Presence::BytesAt(first, _) => at(*first, presence_stride),
+            Presence::InCells => data,
         };
         let inside = if matches!(self.presence, Presence::InCells) { self.qtype.optional_value_offset() } else { None };
         let data = data.wrapping_add(inside.unwrap_or(0) as usize);

@@ -332,6 +332,58 @@ fn structs_are_read_and_written_in_place() {
     }
 }
 
+#[derive(cembra::Input)]
+struct Parcel {
+    weight: f64,
+    limit: Optional<f32>,
+    discount: Option<f64>,
+    fragile: bool,
+    express: Optional<bool>,
+    count: i32,
+}
+
+#[derive(cembra::Output, Clone, Debug, Default, PartialEq)]
+struct Price {
+    total: Optional<f64>,
+    over: cembra::Mask,
+    each: Option<f64>,
+    fragile: bool,
+    count: i32,
+}
+
+/// Fields in place have the stride of their struct, those that are gathered that of their cells.
+#[test]
+fn fields_of_structs_of_different_sizes_are_told_apart() {
+    let source = "input weight: f64; input limit: f32?; input discount: f64?; input fragile: bool; input express: bool?
+        input count: i32
+        output total = where((express ?? false) == true, weight * 2.5 - (discount ?? 0.25))
+        output over = weight > limit
+        output each = discount / math.float(count)
+        output \"fragile\" = if count > 7 then true else fragile
+        output \"count\" = count * 2";
+    let model = Model::parse(source).unwrap();
+    let rows: Vec<Parcel> = (0..1100_i32)
+        .map(|row| Parcel {
+            weight: f64::from(row % 83) - 0.125,
+            limit: if row % 4 == 1 { Optional::missing() } else { ((row % 57) as f32).into() },
+            discount: (row % 6 != 5).then_some(f64::from(row % 13) / 8.0),
+            fragile: row % 11 == 0,
+            express: if row % 5 == 2 { Optional::missing() } else { (row % 3 == 0).into() },
+            count: row % 10 + 1,
+        })
+        .collect();
+    for player in players() {
+        let mut executor = model.executor::<Parcel, Price>(&Options::default().row_player(player)).unwrap();
+        let mut found = vec![Price::default(); rows.len()];
+        executor.run_many(&rows, &mut found).unwrap();
+        for (row, found) in rows.iter().zip(&found) {
+            assert_eq!(*found, executor.run(row).unwrap(), "{player:?}");
+        }
+        assert_eq!(found[0].total.get(), Some(-0.3125), "{player:?}");
+        assert_eq!((found[7].total.get(), found[7].fragile, found[7].count), (None, true, 16), "{player:?}");
+    }
+}
+
 /// Strings that rows make, literals and inputs, in tuples too, live as long as the columns; over several strips.
 #[test]
 fn strings_outlive_the_rows_that_make_them() {
