@@ -18,9 +18,13 @@ const COLUMNS: &str = "limit/columns";
 const COLUMNS_ROOT: &str = "limit/columns/columns.rs";
 const S4: &str = "workloads/S4.cem";
 
+/// Left out where the machine at hand is not the one that is built for.
 const NATIVE: &str = "-Ctarget-cpu=native";
 const AVX512: &str = "-Ctarget-feature=+avx512f,+avx512dq,+avx512bw,+avx512vl,+avx2,+fma";
 const AVX2: &str = "-Ctarget-feature=+avx2,+fma,+bmi1,+bmi2,+lzcnt,+popcnt";
+
+/// The architecture that has the vectors; others are built without them.
+const VECTORS: &str = "x86_64";
 
 /// The builds: crate name, source and extra options.
 const BUILDS: [(&str, &str, &[&str]); 6] = [
@@ -40,7 +44,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(Path::new(&out_dir).join("s4.rs"), straight_line(&fs::read_to_string(S4)?)?)?;
 
     let (rustc, target) = (env::var("RUSTC")?, env::var("TARGET")?);
+    let (host, architecture) = (env::var("HOST")?, env::var("CARGO_CFG_TARGET_ARCH")?);
     for (name, source, options) in BUILDS {
+        if architecture != VECTORS && (options.contains(&AVX512) || options.contains(&AVX2)) {
+            continue;
+        }
+        let options = options.iter().filter(|option| host == target || **option != NATIVE);
         let status = Command::new(&rustc)
             .args(["--edition", "2024", "--crate-type", "rlib", "--crate-name", name, "--target", &target])
             .args(["-C", "opt-level=3", "-C", "codegen-units=1", "--out-dir", &out_dir, source])

@@ -176,10 +176,10 @@ fn ln_1p(x: f32) -> f32 {
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     use std::f32::consts::{LN_2, LOG2_E};
-    const SHIFT: f32 = 12_582_912.0;
+    const SHIFT: f32 = 12_582_912.0 + 254.0;
     let x = if 89.0 < x { 89.0 } else { x };
-    let x = if -104.0 > x { -104.0 } else { x };
-    let k = x.mul_add(LOG2_E, SHIFT) - SHIFT;
+    let shifted = x.mul_add(LOG2_E, SHIFT);
+    let k = shifted - SHIFT;
     let r = k.mul_add(1.904_654_3e-9, k.mul_add(-LN_2, x));
     let p = 0.001_381_458_5_f32
         .mul_add(r, 0.008_368_694)
@@ -188,9 +188,11 @@ fn exp(x: f32) -> f32 {
         .mul_add(r, 0.499_999_94)
         .mul_add(r, 1.0)
         .mul_add(r, 1.0);
-    let biased = (k + (SHIFT + 254.0)).to_bits();
+    let biased = shifted.to_bits();
     let half = biased >> 1;
-    p * f32::from_bits(half << 23) * f32::from_bits(biased.wrapping_sub(half) << 23)
+    let scaled = p * f32::from_bits(half << 23) * f32::from_bits(biased.wrapping_sub(half) << 23);
+    // Nothing is nearly zero by then.
+    if x < -104.0 { 0.0 } else { scaled }
 }
 
 /// `e ln 2 + ln(1 + f)` where `1 + x = 2^e (1 + f)`, with a polynomial of even and odd powers.

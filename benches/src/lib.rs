@@ -4,9 +4,16 @@
 
 extern crate cembra_limit;
 extern crate cembra_limit_baseline;
+#[cfg(target_arch = "x86_64")]
 extern crate cembra_limit_columns_256;
+#[cfg(target_arch = "x86_64")]
 extern crate cembra_limit_columns_512;
 extern crate cembra_limit_columns_plain;
+// Other machines have no such vectors, and never offer to run them.
+#[cfg(not(target_arch = "x86_64"))]
+extern crate cembra_limit_columns_plain as cembra_limit_columns_256;
+#[cfg(not(target_arch = "x86_64"))]
+extern crate cembra_limit_columns_plain as cembra_limit_columns_512;
 extern crate cembra_limit_inlined;
 
 pub mod agreement;

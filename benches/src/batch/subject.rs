@@ -108,6 +108,12 @@ pub fn has_256() -> bool {
     ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"].into_iter().all(has)
 }
 
+#[cfg(not(target_arch = "x86_64"))]
+fn has(_: &str) -> bool {
+    false
+}
+
+#[cfg(target_arch = "x86_64")]
 fn has(feature: &str) -> bool {
     match feature {
         "avx512f" => std::is_x86_feature_detected!("avx512f"),
