@@ -1,5 +1,6 @@
 //! JSON objects one at a time, each with the line it starts on: from one array of objects, or from objects one after the
-//! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `cembra` reads it.
+//! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `cembra` reads it, which may
+//! be later and on another thread.
 
 use super::error::{DataCode, DataError};
 use super::schema::{RECORD_BYTES, RECORD_VALUES};
@@ -21,6 +22,39 @@ impl Object {
     /// The bytes of its text.
     pub(crate) fn size(&self) -> usize {
         self.row.text().as_str().len()
+    }
+}
+
+/// Where an object is in the bytes that it was cut off into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// Where it ends. It begins where the one before it ends.
+    pub(crate) end: usize,
+    /// Its first line, counted from 1.
+    pub(crate) line: u64,
+    /// At least as many as there are values in it.
+    pub(crate) values: usize,
+}
+
+impl Cut {
+    /// The object with these bytes.
+    ///
+    /// # Errors
+    /// They are no JSON.
+    pub(crate) fn parse(self, bytes: &[u8]) -> Result<Object, DataError> {
+        let Cut { line, values, .. } = self;
+        let not_json =
+            |what: &str, line| DataError::new(DataCode::Unreadable, format!("not JSON: {what}")).on_line(line);
+        let text = str::from_utf8(bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            let line = line + before.iter().filter(|byte| **byte == b'\n').count() as u64;
+            not_json("invalid unicode code point", line)
+        })?;
+        match JsonRow::parse(text) {
+            Ok(row) => Ok(Object { row, line, values }),
+            // The place is counted from the start of the file.
+            Err(error) => Err(not_json(error.message(), line + (error.line() as u64).saturating_sub(1))),
+        }
     }
 }
 
@@ -48,8 +82,6 @@ pub(crate) struct Objects<R> {
     state: State,
     /// The line of the next byte.
     line: u64,
-    /// The bytes of the object at hand.
-    bytes: Vec<u8>,
 }
 
 impl<R: Read> Objects<BufReader<R>> {
@@ -62,7 +94,7 @@ impl<R: Read> Objects<BufReader<R>> {
 impl<R: BufRead> Objects<R> {
     /// Objects of `input`.
     pub(crate) fn new(input: R) -> Self {
-        Objects { input, state: State::Start, line: 1, bytes: Vec::new() }
+        Objects { input, state: State::Start, line: 1 }
     }
 
     /// The next object; `None` at the end.
@@ -70,19 +102,28 @@ impl<R: BufRead> Objects<R> {
     /// # Errors
     /// The input cannot be read, or is not JSON of the form told above.
     pub(crate) fn read(&mut self) -> Result<Option<Object>, DataError> {
+        let mut bytes = Vec::new();
+        self.cut(&mut bytes)?.map(|cut| cut.parse(&bytes)).transpose()
+    }
+
+    /// Adds the bytes of the next object to others; `None` at the end.
+    ///
+    /// # Errors
+    /// As for `read`, but for what is between the braces.
+    pub(crate) fn cut(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Cut>, DataError> {
         let next = self.next_byte()?;
         if self.state == State::Start {
             self.state = State::Sequence;
             if next == Some(b'[') {
                 self.input.consume(1);
                 self.state = State::ArrayStart;
-                return self.read_in_array();
+                return self.cut_in_array(bytes);
             }
         }
         match self.state {
-            State::ArrayStart | State::ArrayRest => self.read_in_array(),
+            State::ArrayStart | State::ArrayRest => self.cut_in_array(bytes),
             State::Start | State::Sequence => match next {
-                Some(byte) => self.read_object(byte).map(Some),
+                Some(byte) => self.cut_next(byte, bytes).map(Some),
                 None => Ok(None),
             },
             State::End => match next {
@@ -92,13 +133,13 @@ impl<R: BufRead> Objects<R> {
         }
     }
 
-    fn read_in_array(&mut self) -> Result<Option<Object>, DataError> {
+    fn cut_in_array(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Cut>, DataError> {
         let unclosed = |line| DataError::new(DataCode::Unreadable, "the array is never closed").on_line(line);
         let mut next = self.next_byte()?.ok_or_else(|| unclosed(self.line))?;
         if next == b']' {
             self.input.consume(1);
             self.state = State::End;
-            return self.read();
+            return self.cut(bytes);
         }
         if self.state == State::ArrayRest {
             if next != b',' {
@@ -108,7 +149,7 @@ impl<R: BufRead> Objects<R> {
             next = self.next_byte()?.ok_or_else(|| unclosed(self.line))?;
         }
         self.state = State::ArrayRest;
-        self.read_object(next).map(Some)
+        self.cut_next(next, bytes).map(Some)
     }
 
     /// Skips white space; the byte after it, still unread.
@@ -130,32 +171,20 @@ impl<R: BufRead> Objects<R> {
         DataError::new(DataCode::Unreadable, format!("expected {expected}, found {found}")).on_line(self.line)
     }
 
-    fn read_object(&mut self, first: u8) -> Result<Object, DataError> {
+    fn cut_next(&mut self, first: u8, bytes: &mut Vec<u8>) -> Result<Cut, DataError> {
         if first != b'{' {
             return Err(self
                 .unexpected("an object", first)
                 .hint("JSON data is an array of objects, or one object on each line; each object is a row"));
         }
         let line = self.line;
-        let values = self.cut_object()?;
-        let not_json =
-            |what: &str, line| DataError::new(DataCode::Unreadable, format!("not JSON: {what}")).on_line(line);
-        let text = str::from_utf8(&self.bytes).map_err(|error| {
-            let before = &self.bytes[..error.valid_up_to()];
-            let line = line + before.iter().filter(|byte| **byte == b'\n').count() as u64;
-            not_json("invalid unicode code point", line)
-        })?;
-        match JsonRow::parse(text) {
-            Ok(row) => Ok(Object { row, line, values }),
-            // The place is counted from the start of the file.
-            Err(error) => Err(not_json(error.message(), line + (error.line() as u64).saturating_sub(1))),
-        }
+        let values = self.cut_object(bytes)?;
+        Ok(Cut { end: bytes.len(), line, values })
     }
 
     /// Reads from an opening brace to the brace that closes it, and counts the values.
-    fn cut_object(&mut self) -> Result<usize, DataError> {
-        self.bytes.clear();
-        let first_line = self.line;
+    fn cut_object(&mut self, bytes: &mut Vec<u8>) -> Result<usize, DataError> {
+        let (first, first_line) = (bytes.len(), self.line);
         let mut values = 0;
         let unreadable = |message: &str, line| Err(DataError::new(DataCode::Unreadable, message).on_line(line));
         let (mut depth, mut in_text, mut escaped) = (0_u32, false, false);
@@ -192,7 +221,7 @@ impl<R: BufRead> Objects<R> {
                     break;
                 }
             }
-            self.bytes.extend_from_slice(&input[..used]);
+            bytes.extend_from_slice(&input[..used]);
             self.input.consume(used);
             if values > RECORD_VALUES {
                 return unreadable(&format!("an object of more than {RECORD_VALUES} values"), first_line);
@@ -200,7 +229,7 @@ impl<R: BufRead> Objects<R> {
             if done {
                 return Ok(values);
             }
-            if self.bytes.len() > RECORD_BYTES {
+            if bytes.len() - first > RECORD_BYTES {
                 return unreadable(&format!("an object of more than {} MiB", RECORD_BYTES >> 20), first_line);
             }
         }

@@ -10,7 +10,7 @@ use super::input::{Bytes, Text};
 use super::place::Places;
 use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
 use crate::data::error::{DataCode, DataError};
-use crate::data::objects::{Object, Objects};
+use crate::data::objects::{Cut, Object, Objects};
 use crate::data::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
 use arrow_schema::SchemaRef;
 use cembra::{JsonKind, JsonText};
@@ -18,6 +18,7 @@ use cembra_runtime::{Fields, Names, QType, Scalar};
 use cembra_value::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
+use std::sync::Arc;
 
 /// The read buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -37,11 +38,29 @@ pub(crate) struct JsonData {
     tolerant: bool,
 }
 
-/// The rows of JSON in columns.
+/// The rows of JSON, cut into pieces.
 struct JsonSource {
     data: JsonData,
+    form: Arc<RowForm>,
+}
+
+/// What becomes of an object.
+struct RowForm {
     columns: Vec<Column>,
     schema: SchemaRef,
+    tolerant: bool,
+}
+
+/// Objects that were cut off.
+struct JsonPiece {
+    /// The first of them, which were read to find types.
+    ahead: Vec<Object>,
+    /// The bytes of the others.
+    bytes: Vec<u8>,
+    cuts: Vec<Cut>,
+    /// Why there are no more.
+    error: Option<DataError>,
+    form: Arc<RowForm>,
 }
 
 /// The literals seen in one place so far.
@@ -139,7 +158,8 @@ impl JsonData {
         let leaves = columns[..request.leaves.len()].to_vec();
         let kept = columns[request.leaves.len()..].iter();
         let kept = kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
-        let source = JsonSource { data: self, columns, schema: schema.clone() };
+        let form = Arc::new(RowForm { columns, schema: schema.clone(), tolerant: self.tolerant });
+        let source = JsonSource { data: self, form };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
     }
 
@@ -324,17 +344,7 @@ fn mismatch(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> DataError {
     place.mismatch(qtype, &quoted(&value.to_string()), better.as_ref())
 }
 
-impl JsonSource {
-    /// The next object, and how many bytes it takes; none if there is none, or none yet though there are `rows` already.
-    fn read(&mut self, rows: usize) -> Result<Option<Object>, DataError> {
-        match self.data.ahead.pop_front() {
-            Some(object) => Ok(Some(object)),
-            // What is there is passed on before a pipe is waited for.
-            None if rows > 0 && !self.data.file && self.data.objects.would_wait() => Ok(None),
-            None => self.data.objects.read(),
-        }
-    }
-
+impl RowForm {
     /// The values of an object, into `row`.
     fn values(&self, object: &Object, row: &mut Vec<Value>) -> Result<(), DataError> {
         row.clear();
@@ -353,25 +363,57 @@ impl JsonSource {
 
 impl Source for JsonSource {
     fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
-        let tolerant = self.data.tolerant;
-        let stored = |qtype: &QType| if tolerant { types::all_optional(qtype) } else { qtype.clone() };
-        let builders = self.columns.iter().map(|column| Builder::new(&stored(&column.qtype), 0));
-        let mut builders: Vec<Builder> = builders.flatten().collect();
-        let (mut rows, mut bytes, mut row) = (0, 0, Vec::new());
-        let (mut places, mut failures, mut error) = (Places::default(), Vec::new(), None);
-        while rows < self.data.batch_rows && bytes < MOST_BYTES {
-            let object = match self.read(rows) {
-                Ok(Some(object)) => object,
+        let data = &mut self.data;
+        let (mut ahead, mut size) = (Vec::new(), 0);
+        let (mut bytes, mut cuts, mut error) = (Vec::new(), Vec::new(), None);
+        while ahead.len() + cuts.len() < data.batch_rows && size + bytes.len() < MOST_BYTES {
+            if let Some(object) = data.ahead.pop_front() {
+                size += object.size();
+                ahead.push(object);
+                continue;
+            }
+            // What is there is passed on before a pipe is waited for.
+            if ahead.len() + cuts.len() > 0 && !data.file && data.objects.would_wait() {
+                break;
+            }
+            match data.objects.cut(&mut bytes) {
+                Ok(Some(cut)) => cuts.push(cut),
                 Ok(None) => break,
                 Err(broken) => {
                     error = Some(broken);
                     break;
                 }
+            }
+        }
+        if ahead.is_empty() && cuts.is_empty() && error.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(JsonPiece { ahead, bytes, cuts, error, form: self.form.clone() })))
+    }
+}
+
+impl Piece for JsonPiece {
+    fn decode(self: Box<Self>) -> Decoded {
+        let JsonPiece { ahead, bytes, cuts, mut error, form } = *self;
+        let stored = |qtype: &QType| if form.tolerant { types::all_optional(qtype) } else { qtype.clone() };
+        let builders = form.columns.iter().map(|column| Builder::new(&stored(&column.qtype), 0));
+        let mut builders: Vec<Builder> = builders.flatten().collect();
+        let starts = std::iter::once(0).chain(cuts.iter().map(|cut| cut.end));
+        let parsed = cuts.iter().zip(starts).map(|(cut, start)| cut.parse(&bytes[start..cut.end]));
+        let (mut rows, mut row) = (0, Vec::new());
+        let (mut places, mut failures) = (Places::default(), Vec::new());
+        for object in ahead.into_iter().map(Ok).chain(parsed) {
+            let object = match object {
+                Ok(object) => object,
+                // It comes before whatever is wrong behind the objects.
+                Err(broken) => {
+                    error = Some(broken);
+                    break;
+                }
             };
-            bytes += object.size();
-            match self.values(&object, &mut row) {
+            match form.values(&object, &mut row) {
                 Ok(()) => builders.iter_mut().zip(&row).for_each(|(builder, value)| builder.push(value)),
-                Err(wrong) if self.data.tolerant => {
+                Err(wrong) if form.tolerant => {
                     failures.push((rows, wrong));
                     builders.iter_mut().for_each(Builder::push_missing);
                 }
@@ -383,10 +425,7 @@ impl Source for JsonSource {
             places.set(rows, object.line);
             rows += 1;
         }
-        if rows == 0 && error.is_none() {
-            return Ok(None);
-        }
         let columns = builders.iter_mut().map(|builder| builder.finish(rows)).collect();
-        Ok(Some(Box::new(Decoded::new(&self.schema, columns, rows, places, failures, error))))
+        Decoded::new(&form.schema, columns, rows, places, failures, error)
     }
 }
