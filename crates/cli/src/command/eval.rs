@@ -11,8 +11,8 @@ use crate::progress::{Progress, Summary};
 use crate::table::cells::array_of;
 use crate::table::evaluate::{Evaluator, Feeding, output_type};
 use crate::table::input::Input;
-use crate::table::pipeline::{self, OnError, Origin, Recipe, Spent, Stop};
-use crate::table::sink::{self, WriteOptions};
+use crate::table::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop};
+use crate::table::sink::{self, Sink, WriteOptions};
 use crate::table::{BATCH_ROWS, Dataset, Form, Format, Keep, Named, ReadOptions, types};
 use cembra::{Backend, Executor};
 use clap::ValueEnum;
@@ -252,16 +252,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(total) = feed.total() {
         progress.bar().set_length(total);
     }
-    let stop = pipeline::run(rows_of_data, evaluators, recipe, &spent, |results| {
-        rows += results.read;
-        failures.add(&results.failures, &feed)?;
-        sink.write(&results.rows)?;
+    let mut tell = |read: u64, failed: &[Failed]| {
+        rows += read;
         if feed.total().is_some() {
             progress.bar().set_position(rows);
         }
         progress.tell(rows, "rows");
-        Ok(())
-    })?;
+        failures.add(failed, &feed)
+    };
+    let stop = match &mut sink {
+        // One thread that computes would only wait where now another encodes.
+        Sink::Lines(lines) if args.threads() > 1 => {
+            let encoder = lines.encoder();
+            let encode: Finish<_> = Arc::new(move |rows| encoder.encode(&rows));
+            pipeline::run(rows_of_data, evaluators, recipe, &spent, &encode, |results| {
+                tell(results.read, &results.failures)?;
+                lines.write(&results.rows)
+            })?
+        }
+        sink => {
+            let as_they_are: Finish<_> = Arc::new(|rows| rows);
+            pipeline::run(rows_of_data, evaluators, recipe, &spent, &as_they_are, |results| {
+                tell(results.read, &results.failures)?;
+                sink.write(&results.rows)
+            })?
+        }
+    };
     progress.finish();
     let stopped = match stop {
         None => None,

@@ -1,5 +1,5 @@
-//! From a source to a sink by way of a model, all three at the same time: one thread reads, others decode and compute, and
-//! the caller's writes. Results leave in the order of the rows, and only so many batches are under way at once, so that memory
+//! From a source to a sink by way of a model, all three at the same time: one thread reads, others decode, compute and make of
+//! results what can be made of them without those before, and the caller's writes. Results leave in the order of the rows, and only so many batches are under way at once, so that memory
 //! does not grow with the data.
 
 use super::evaluate::Evaluator;
@@ -81,9 +81,9 @@ pub(crate) enum Stop {
 }
 
 /// Results of some rows.
-pub(crate) struct Results {
-    /// The results.
-    pub(crate) rows: RecordBatch,
+pub(crate) struct Results<T> {
+    /// The results, as they are to be written.
+    pub(crate) rows: T,
     /// How many rows were read for them.
     pub(crate) read: u64,
     /// Those that failed and did not end the run.
@@ -110,9 +110,12 @@ impl Spent {
     }
 }
 
+/// What makes of results what is to be written, on the threads that computed them.
+pub(crate) type Finish<T> = Arc<dyn Fn(RecordBatch) -> T + Send + Sync>;
+
 /// What came of a piece.
-struct Done {
-    results: Results,
+struct Done<T> {
+    results: Results<T>,
     stop: Option<Stop>,
     /// True if the limit was reached.
     enough: bool,
@@ -123,12 +126,13 @@ struct Done {
 ///
 /// # Errors
 /// Those of `write`, which end the run.
-pub(crate) fn run(
+pub(crate) fn run<T: Send + 'static>(
     source: Box<dyn Source>,
     evaluators: Vec<Evaluator>,
     recipe: Recipe,
     spent: &Arc<Spent>,
-    mut write: impl FnMut(Results) -> Result<(), DataError>,
+    finish: &Finish<T>,
+    mut write: impl FnMut(Results<T>) -> Result<(), DataError>,
 ) -> Result<Option<Stop>, DataError> {
     if recipe.limit == Some(0) {
         return Ok(None);
@@ -143,7 +147,8 @@ pub(crate) fn run(
     for evaluator in evaluators {
         let (pieces, to_writer) = (pieces.clone(), to_writer.clone());
         let worker = Worker { evaluator, recipe: recipe.clone(), left: recipe.limit, spent: spent.clone() };
-        threads.push(thread::spawn(move || worker.work(&pieces, &to_writer)));
+        let finish = finish.clone();
+        threads.push(thread::spawn(move || worker.work(&pieces, &finish, &to_writer)));
     }
     drop((to_writer, pieces));
     let clock = spent.clone();
@@ -162,7 +167,7 @@ pub(crate) fn run(
                 Err(_) => break,
             }
         };
-        let Done { mut results, stop, enough }: Done = done;
+        let Done { mut results, stop, enough }: Done<T> = done;
         results.failures.iter_mut().for_each(|failed| failed.number += rows);
         rows += results.read;
         let start = Instant::now();
@@ -213,18 +218,27 @@ struct Worker {
 }
 
 impl Worker {
-    fn work(mut self, pieces: &Mutex<Receiver<Numbered>>, to_writer: &SyncSender<(u64, Done)>) {
+    fn work<T>(
+        mut self,
+        pieces: &Mutex<Receiver<Numbered>>,
+        finish: &Finish<T>,
+        to_writer: &SyncSender<(u64, Done<T>)>,
+    ) {
         loop {
             let received = pieces.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((index, piece)) = received else { return };
-            let done = self.piece(piece);
+            let Done { results: Results { rows, read, failures }, stop, enough } = self.piece(piece);
+            let start = Instant::now();
+            let rows = finish(rows);
+            Spent::add(&self.spent.writing, start);
+            let done = Done { results: Results { rows, read, failures }, stop, enough };
             if to_writer.send((index, done)).is_err() {
                 return;
             }
         }
     }
 
-    fn piece(&mut self, piece: Result<Box<dyn Piece>, DataError>) -> Done {
+    fn piece(&mut self, piece: Result<Box<dyn Piece>, DataError>) -> Done<RecordBatch> {
         let start = Instant::now();
         let decoded = piece.map(|piece| piece.decode());
         Spent::add(&self.spent.reading, start);
@@ -246,7 +260,7 @@ impl Worker {
         }
     }
 
-    fn rows(&mut self, decoded: Decoded) -> Done {
+    fn rows(&mut self, decoded: Decoded) -> Done<RecordBatch> {
         let Decoded { mut batch, mut failures, error } = decoded;
         let mut stop = error.map(Stop::Data);
         let mut enough = false;

@@ -211,6 +211,23 @@ fn threads_and_batches_change_no_result() {
             assert!(run(&["--threads", threads, "--batch-rows", batch_rows]) == expected, "{threads} {batch_rows}");
         }
     }
+    // Objects too, which are read and written on the threads that compute, and the frame of an array.
+    let form = |shell: &Shell, data: &str, format: &str, threads: &str| {
+        let model = "output y = x * 2; output i = id + 1i64";
+        shell.stdout(&["eval", "-e", model, data, "--keep-all", "--format", format, "--threads", threads])
+    };
+    let lines = form(&shell, "rows.csv", "jsonl", "1");
+    let last = r#"{"id":29999,"x":4285.571428571428,"t":"t29999\n","y":8571.142857142857,"i":30000}"#;
+    assert_eq!(lines.lines().last(), Some(last));
+    let array = format!("[\n{}\n]\n", lines.trim_end().replace('\n', ",\n"));
+    let shell =
+        Shell::new().file("rows.jsonl", &lines).file("rows.json", &array).file("rows.csv", format!("id,x,t\n{rows}"));
+    for threads in ["1", "2", "5"] {
+        for data in ["rows.csv", "rows.jsonl", "rows.json"] {
+            assert!(form(&shell, data, "jsonl", threads) == lines, "{data} {threads}");
+            assert!(form(&shell, data, "json", threads) == array, "{data} {threads}");
+        }
+    }
     assert_eq!(run(&["--limit", "7"]).lines().count(), 15);
     assert!(expected.starts_with(&run(&["--limit", "20000", "--batch-rows", "1"])));
     assert_eq!(run(&["--limit", "0"]), "t,y,i\n");

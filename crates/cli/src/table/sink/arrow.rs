@@ -1,6 +1,6 @@
 //! Results in Arrow's own form, as a file.
 
-use super::Sink;
+use super::Rows;
 use crate::data::error::{DataCode, DataError};
 use crate::data::output::Output;
 use arrow_array::RecordBatch;
@@ -20,7 +20,7 @@ impl ArrowSink {
     }
 }
 
-impl Sink for ArrowSink {
+impl Rows for ArrowSink {
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
         self.writer.write(rows).map_err(failed)
     }

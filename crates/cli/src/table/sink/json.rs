@@ -1,9 +1,7 @@
 //! Results as JSON, which `json` reads: an array of objects, or an object on each line. A float always has a fraction or an
 //! exponent, so that it is read back as a float.
 
-use super::{Sink, failed};
-use crate::data::error::DataError;
-use crate::data::output::Output;
+use super::lines::{Encoder, Frame};
 use crate::data::scalar;
 use crate::table::cells::Scalars;
 use crate::table::{Form, Named};
@@ -12,43 +10,41 @@ use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use cembra_runtime::QType;
 use cembra_value::ValueRef;
-use std::io::Write;
 
-/// Writes JSON.
-pub(super) struct JsonSink {
-    output: Output,
+/// What is around the objects of an array, each of which begins with a comma.
+pub(super) const ARRAY: Frame = Frame { first: Some(b'['), end: b"\n]\n", end_of_none: b"[]\n" };
+
+/// Makes objects: on lines, or for an array.
+pub(super) struct JsonEncoder {
     columns: Vec<Named>,
     /// What stands in front of each value.
     keys: Vec<String>,
     array: bool,
-    rows: u64,
-    bytes: Vec<u8>,
 }
 
-impl JsonSink {
-    /// An array of objects, or objects on lines.
-    pub(super) fn open(output: Output, columns: &[Named], array: bool) -> Self {
+impl JsonEncoder {
+    /// Objects for an array, or on lines.
+    pub(super) fn new(columns: &[Named], array: bool) -> Self {
         let keys = columns.iter().map(|column| key(&column.name)).collect();
-        JsonSink { output, columns: columns.to_vec(), keys, array, rows: 0, bytes: Vec::new() }
+        JsonEncoder { columns: columns.to_vec(), keys, array }
     }
 }
 
-impl Sink for JsonSink {
-    fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
+impl Encoder for JsonEncoder {
+    fn encode(&self, rows: &RecordBatch) -> Vec<u8> {
         let columns = self.columns.iter().zip(rows.columns());
         let nodes: Vec<Node<'_>> =
             columns.filter_map(|(column, array)| Node::of_column(array.as_ref(), &column.form)).collect();
-        let out = &mut self.bytes;
+        let mut out = Vec::new();
         for row in 0..rows.num_rows() {
             if self.array {
-                out.extend_from_slice(if self.rows == 0 { b"[\n" } else { b",\n" });
+                out.extend_from_slice(b",\n");
             }
-            self.rows += 1;
             let mut before = b'{';
             for (key, node) in self.keys.iter().zip(&nodes) {
                 out.push(before);
                 out.extend_from_slice(key.as_bytes());
-                node.write(out, row);
+                node.write(&mut out, row);
                 before = b',';
             }
             out.extend_from_slice(if nodes.is_empty() { b"{}" } else { b"}" });
@@ -56,19 +52,7 @@ impl Sink for JsonSink {
                 out.push(b'\n');
             }
         }
-        self.output.write_all(out).map_err(failed)?;
-        out.clear();
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> Result<Output, DataError> {
-        let end: &[u8] = match (self.array, self.rows) {
-            (false, _) => b"",
-            (true, 0) => b"[]\n",
-            (true, _) => b"\n]\n",
-        };
-        self.output.write_all(end).map_err(failed)?;
-        Ok(self.output)
+        out
     }
 }
 

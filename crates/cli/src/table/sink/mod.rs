@@ -3,6 +3,7 @@
 
 mod arrow;
 mod json;
+mod lines;
 mod parquet;
 mod shown;
 mod text;
@@ -12,10 +13,45 @@ use crate::data::error::DataError;
 use crate::data::output::Output;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use lines::Frame;
+pub(crate) use lines::Lines;
 use std::io;
+use std::sync::Arc;
 
 /// Where batches of results go.
-pub(crate) trait Sink {
+pub(crate) enum Sink {
+    /// What is made of some rows is bytes of their own, which may be made on any thread.
+    Lines(Lines),
+    /// What is made of some rows depends on those before them.
+    Rows(Box<dyn Rows>),
+}
+
+impl Sink {
+    /// Writes rows.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
+        match self {
+            Sink::Lines(lines) => lines.write(&lines.encoder().encode(rows)),
+            Sink::Rows(sink) => sink.write(rows),
+        }
+    }
+
+    /// Writes what is still to be written, and gives the output back, to be committed.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn finish(self) -> Result<Output, DataError> {
+        match self {
+            Sink::Lines(lines) => lines.finish(),
+            Sink::Rows(sink) => sink.finish(),
+        }
+    }
+}
+
+/// A file of rows one by one.
+pub(crate) trait Rows {
     /// Writes rows.
     ///
     /// # Errors
@@ -48,7 +84,7 @@ pub(crate) fn open(
     output: Output,
     columns: &[Named],
     schema: &SchemaRef,
-) -> Result<Box<dyn Sink>, DataError> {
+) -> Result<Sink, DataError> {
     let no_data = columns.iter().find_map(|column| match &column.form {
         Form::Values(qtype) if !qtype.is_data() => Some(DataError::no_data(qtype).in_column(&column.name)),
         _ => None,
@@ -59,15 +95,19 @@ pub(crate) fn open(
     Ok(match options.format {
         Format::Csv | Format::Tsv => {
             let usual = if options.format == Format::Tsv { b'\t' } else { b',' };
-            let delimiter = options.delimiter.unwrap_or(usual);
-            Box::new(text::CsvSink::open(output, columns, delimiter, options.null)?)
+            let encoder = text::CsvEncoder::new(columns, options.delimiter.unwrap_or(usual), options.null);
+            let frame = Frame::default();
+            let header = encoder.header();
+            Sink::Lines(Lines::open(output, &header, Arc::new(encoder), frame)?)
         }
         Format::Json | Format::JsonLines => {
-            Box::new(json::JsonSink::open(output, columns, options.format == Format::Json))
+            let array = options.format == Format::Json;
+            let frame = if array { json::ARRAY } else { Frame::default() };
+            Sink::Lines(Lines::open(output, &[], Arc::new(json::JsonEncoder::new(columns, array)), frame)?)
         }
-        Format::Table => Box::new(shown::TableSink::open(output, columns)),
-        Format::Parquet => Box::new(parquet::ParquetSink::open(output, schema)?),
-        Format::Arrow => Box::new(arrow::ArrowSink::open(output, schema)?),
+        Format::Table => Sink::Rows(Box::new(shown::TableSink::open(output, columns))),
+        Format::Parquet => Sink::Rows(Box::new(parquet::ParquetSink::open(output, schema)?)),
+        Format::Arrow => Sink::Rows(Box::new(arrow::ArrowSink::open(output, schema)?)),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Results as Parquet: compressed with zstd, in row groups that are small enough to be kept in memory until they are whole.
 
-use super::Sink;
+use super::Rows;
 use crate::data::error::{DataCode, DataError};
 use crate::data::output::Output;
 use ::parquet::arrow::ArrowWriter;
@@ -27,7 +27,7 @@ impl ParquetSink {
     }
 }
 
-impl Sink for ParquetSink {
+impl Rows for ParquetSink {
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
         self.writer.write(rows).map_err(failed)?;
         if self.writer.memory_size() > GROUP_BYTES {

@@ -2,7 +2,7 @@
 //! header every ten thousand rows, so that it needs no more memory than those.
 
 use super::text::{flat, flat_columns};
-use super::{Sink, failed};
+use super::{Rows, failed};
 use crate::data::error::DataError;
 use crate::data::output::Output;
 use crate::data::schema::escape_controls;
@@ -40,7 +40,7 @@ impl TableSink {
     }
 }
 
-impl Sink for TableSink {
+impl Rows for TableSink {
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
         let flat = flat(&self.columns, rows);
         for row in 0..rows.num_rows() {

@@ -1,9 +1,7 @@
 //! Results as CSV, which `csv` reads. One thing is lost: a present text that looks like a missing value (an empty text, or
 //! the null string); but with a null string an empty text is written as `""`, and read as one.
 
-use super::{Sink, failed};
-use crate::data::error::DataError;
-use crate::data::output::Output;
+use super::lines::Encoder;
 use crate::data::scalar;
 use crate::table::cells::Scalars;
 use crate::table::{Form, Named};
@@ -13,6 +11,9 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::ValueRef;
 use std::io::Write;
+
+/// About as many bytes as a field has: room is made for so many at once.
+const FIELD_BYTES: usize = 12;
 
 /// A column of the flat forms: a scalar or optional is one, a tuple `p` is `p.0`, `p.1` and so on, a named one `p.x`.
 #[derive(Clone, Debug)]
@@ -116,73 +117,63 @@ impl Flat<'_> {
     }
 }
 
-/// Writes CSV.
-pub(super) struct CsvSink {
-    output: Output,
+/// Makes records of CSV.
+pub(super) struct CsvEncoder {
     columns: Vec<Named>,
     delimiter: u8,
     null: Option<String>,
-    bytes: Vec<u8>,
 }
 
-impl CsvSink {
-    /// Begins with the header.
-    pub(super) fn open(
-        mut output: Output,
-        columns: &[Named],
-        delimiter: u8,
-        null: Option<&str>,
-    ) -> Result<Self, DataError> {
+impl CsvEncoder {
+    /// Records of these columns, separated so, with this for what is missing.
+    pub(super) fn new(columns: &[Named], delimiter: u8, null: Option<&str>) -> Self {
+        let null = null.filter(|null| !null.is_empty()).map(str::to_owned);
+        CsvEncoder { columns: columns.to_vec(), delimiter, null }
+    }
+
+    /// The record of the names.
+    pub(super) fn header(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let flat = flat_columns(columns);
+        let flat = flat_columns(&self.columns);
         for (at, column) in flat.iter().enumerate() {
             if at > 0 {
-                bytes.push(delimiter);
+                bytes.push(self.delimiter);
             }
             let start = bytes.len();
             bytes.extend_from_slice(column.name.as_bytes());
-            quote(&mut bytes, start, delimiter, flat.len() == 1);
+            quote(&mut bytes, start, self.delimiter, flat.len() == 1);
         }
         bytes.push(b'\n');
-        output.write_all(&bytes).map_err(failed)?;
-        bytes.clear();
-        let null = null.filter(|null| !null.is_empty()).map(str::to_owned);
-        Ok(CsvSink { output, columns: columns.to_vec(), delimiter, null, bytes })
+        bytes
     }
 }
 
-impl Sink for CsvSink {
-    fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
+impl Encoder for CsvEncoder {
+    fn encode(&self, rows: &RecordBatch) -> Vec<u8> {
         let flat = flat(&self.columns, rows);
         let alone = flat.len() == 1;
         let null = self.null.as_deref();
         let quoting: Vec<bool> = flat.iter().map(Flat::may_need_quotes).collect();
-        let out = &mut self.bytes;
+        let mut out = Vec::with_capacity(rows.num_rows() * flat.len() * FIELD_BYTES);
         for row in 0..rows.num_rows() {
             for (at, column) in flat.iter().enumerate() {
                 if at > 0 {
                     out.push(self.delimiter);
                 }
                 let start = out.len();
-                let present = column.write(out, row);
+                let present = column.write(&mut out, row);
                 if !present {
                     out.extend_from_slice(null.unwrap_or_default().as_bytes());
                 }
                 let empty_text = present && null.is_some() && matches!(column, Flat::Scalars(_));
                 // A number needs quotes only where the field is all there is of the row, and empty.
                 if quoting[at] || !present || self.delimiter != b',' {
-                    quote(out, start, self.delimiter, alone || empty_text);
+                    quote(&mut out, start, self.delimiter, alone || empty_text);
                 }
             }
             out.push(b'\n');
         }
-        self.output.write_all(out).map_err(failed)?;
-        out.clear();
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<Output, DataError> {
-        Ok(self.output)
+        out
     }
 }
 
