@@ -1,13 +1,11 @@
 //! Multiplying and adding with one rounding: what algorithms are built on. Most processors have the instruction; for the
 //! others there is an exact rule in whole numbers, so that all machines give the same bits.
 
-/// True if the processor has the instruction.
+/// True if the processor has the instruction. Of other machines it is known before they run.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn in_hardware() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("fma");
-    #[cfg(not(target_arch = "x86_64"))]
-    return cfg!(target_arch = "aarch64");
+    std::arch::is_x86_feature_detected!("fma")
 }
 
 /// A finite number other than zero as `mantissa * 2^exponent`, the mantissa with its highest bit at 52.
