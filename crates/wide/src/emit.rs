@@ -52,6 +52,7 @@ impl Emission<'_> {
                 Kind::Merge => self.merge(at, op),
                 Kind::Store(port) => self.store(at, op, port),
                 Kind::StoreMask(port) => self.store_mask(at, op, port),
+                Kind::Keep(slot) => self.keep(at, op, slot),
                 Kind::Fault => self.fault(at, op),
                 Kind::Rare(function) => self.rare(at, op, function),
                 Kind::Begin => {
@@ -242,6 +243,14 @@ impl Emission<'_> {
         let element = self.program.info(value).element;
         let to = row_memory(self.asm, port, element, rows);
         self.write(op, Code::Store32, Operands::new(register, 0, Rm::Memory(to)));
+    }
+
+    fn keep(&mut self, at: usize, op: &Op, slot: u32) {
+        let value = op.operands[0];
+        let register = self.fetch(value);
+        self.used(at, op);
+        let class = self.program.info(value).class;
+        self.registers.move_slot(self.asm, class, register, self.registers.slot(class, slot), true);
     }
 
     fn store_mask(&mut self, at: usize, op: &Op, port: u32) {

@@ -12,6 +12,7 @@ mod error;
 mod homes;
 mod isa;
 mod loops;
+mod overlap;
 mod program;
 mod rare;
 mod registers;

@@ -6,6 +6,7 @@ use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Oper
 use crate::error::Reason;
 use crate::homes::{ARRAYS, BYTE, POOL, PORTS, ROW, SAVED, port_base};
 use crate::isa::Isa;
+use crate::overlap::Overlap;
 use crate::program::{Class, Home, Kind, Preset, Program};
 use crate::rare::{Calls, STACK, Site};
 use crate::registers::{Registers, Waiting};
@@ -26,14 +27,31 @@ const SHORT: usize = 12;
 /// And that many steps then.
 const STEPS: u8 = 4;
 
-/// One of at most so many is worth two steps side by side.
-const MEDIUM: usize = 256;
+/// One of fewer is worth two steps side by side.
+const MEDIUM: usize = 64;
+
+/// And one of at most so many parts of two steps.
+const LONG: usize = 256;
+
+/// How steps are made iterations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Iteration {
+    /// Of one step.
+    One,
+    /// Of several, and behind them a loop of one.
+    Several,
+    /// Of two whose instructions take turns.
+    Two,
+    /// Of parts of two; what is left of the first and the last is before the loop and behind it.
+    Parts,
+}
 
 /// What a thread keeps from one compilation to the next.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     selection: Selection,
     schedule: Schedule,
+    overlap: Overlap,
     program: Program,
     single: Program,
     registers: Registers,
@@ -58,6 +76,7 @@ impl Workspace {
         Workspace {
             selection: Selection::default(),
             schedule: Schedule::default(),
+            overlap: Overlap::default(),
             program: Program::default(),
             single: Program::default(),
             registers: Registers::new(),
@@ -86,37 +105,48 @@ impl Workspace {
         // Bits come in bytes: four rows alone are half of one, so there are two steps or none.
         let halves = rows == 4 && self.selection.has_bits(tape, inputs);
         self.selection.choose(tape, inputs, isa, (rows, 1), &mut self.program);
-        let short = self.program.ops.len() <= SHORT && !halves;
-        if short {
+        let iteration = if halves { Iteration::One } else { Iteration::of(&self.program) };
+        if iteration == Iteration::Several {
             std::mem::swap(&mut self.program, &mut self.single);
             self.selection.choose(tape, inputs, isa, (rows, STEPS), &mut self.program);
         }
         self.schedule.order(&mut self.program, isa);
-        let doubled = !short && !halves && pays_double(&self.program);
-        if doubled {
-            self.program.double();
+        // Slots that are filled before the loop are the first, by number.
+        let mut slots = [0, 0];
+        let class = if isa == Isa::Avx512 { Class::Mask } else { Class::Vector };
+        slots[class as usize] = self.program.presets.len() as u32;
+        match iteration {
+            Iteration::Two => self.program.double(),
+            Iteration::Parts => self.overlap.apply(&mut self.program, &mut slots),
+            Iteration::One | Iteration::Several => {}
         }
         self.asm.bytes.clear();
         self.sites.clear();
         self.waiting.clear();
         self.registers.clear(isa);
         let ports = inputs.len() + tape.outputs().len();
-        let entry = self.write(isa, ports, short, limits)?;
+        for class in [Class::Vector, Class::Mask] {
+            self.registers.reserve(class, slots[class as usize]);
+        }
+        let entry = self.write(isa, ports, iteration, limits)?;
         let instructions = self.asm.position();
         Ok(Made {
             code: self.finish(entry.1, limits)?,
             entry: entry.0,
             instructions,
-            rows: if halves || doubled { 2 * rows } else { rows },
+            rows: if halves || iteration == Iteration::Two { 2 * rows } else { rows },
         })
     }
 
     /// Writes all instructions. The result is where the code is entered, and what is to be the address of the constants.
-    fn write(&mut self, isa: Isa, ports: usize, short: bool, limits: &Limits) -> Result<(usize, Label), Reason> {
-        let Workspace { program, single, registers, asm, sites, waiting, .. } = self;
-        let presets = program.presets.len() as u32;
-        // Slots that are filled before the loop are the first, by number.
-        registers.reserve(if isa == Isa::Avx512 { Class::Mask } else { Class::Vector }, presets);
+    fn write(
+        &mut self,
+        isa: Isa,
+        ports: usize,
+        iteration: Iteration,
+        limits: &Limits,
+    ) -> Result<(usize, Label), Reason> {
+        let Workspace { overlap, program, single, registers, asm, sites, waiting, .. } = self;
         let halves = registers.reserve(Class::Mask, if program.rows == 4 { ports as u32 } else { 0 });
         let walks_bits = uses_bits(program);
         let mut body = |program: &Program, asm: &mut Assembler, first: bool, registers: &mut Registers| {
@@ -135,31 +165,49 @@ impl Workspace {
             }
             Ok(())
         };
-        if short {
-            let rows = (program.rows * u32::from(program.steps)).cast_signed();
+        let rows = (program.rows * u32::from(program.steps)).cast_signed();
+        // While there are rows for a whole iteration.
+        if matches!(iteration, Iteration::Several | Iteration::Parts) {
             let next = Memory::at(ROW, rows);
+            let [before, behind] = match iteration {
+                Iteration::Parts => [Condition::AboveOrEqual, Condition::Below],
+                _ => [Condition::Above, Condition::BelowOrEqual],
+            };
             asm.address(Gpr::Rax, next);
             asm.compare(Gpr::Rax, END);
-            let over = asm.jump_if(Condition::Above);
+            let over = asm.jump_if(before);
             asm.align(32);
             let top = asm.position();
             body(program, asm, true, registers)?;
             asm.address(Gpr::Rax, next);
             asm.compare(Gpr::Rax, END);
-            let again = asm.jump_if(Condition::BelowOrEqual);
+            let again = asm.jump_if(behind);
             asm.bind(again, top);
             asm.bind(over, asm.position());
         }
-        asm.compare(ROW, END);
-        let over = asm.jump_if(Condition::AboveOrEqual);
-        asm.align(32);
-        let top = asm.position();
-        body(if short { single } else { program }, asm, !short, registers)?;
-        asm.compare(ROW, END);
-        let again = asm.jump_if(Condition::Below);
-        asm.bind(again, top);
-        asm.bind(over, asm.position());
+        if iteration == Iteration::Parts {
+            std::mem::swap(&mut program.ops, &mut overlap.behind);
+            body(program, asm, false, registers)?;
+        } else {
+            asm.compare(ROW, END);
+            let over = asm.jump_if(Condition::AboveOrEqual);
+            asm.align(32);
+            let top = asm.position();
+            let several = iteration == Iteration::Several;
+            body(if several { single } else { program }, asm, !several, registers)?;
+            asm.compare(ROW, END);
+            let again = asm.jump_if(Condition::Below);
+            asm.bind(again, top);
+            asm.bind(over, asm.position());
+        }
         leave(asm, isa, program.faults);
+        let start = if iteration == Iteration::Parts { asm.position() } else { 0 };
+        if iteration == Iteration::Parts {
+            std::mem::swap(&mut program.ops, &mut overlap.ahead);
+            body(program, asm, false, registers)?;
+            let begins = asm.jump();
+            asm.bind(begins, 0);
+        }
 
         let vectors = registers.vector_stack();
         let calls_stack = if sites.is_empty() { 0 } else { STACK };
@@ -177,8 +225,13 @@ impl Workspace {
         asm.align(16);
         let entry = asm.position();
         let pool = enter(asm, registers, program, isa, (ports, stack));
+        if iteration == Iteration::Parts {
+            // The first part reads what is an iteration further on.
+            asm.add(ROW, -rows);
+            asm.add(BYTE, -rows / 8);
+        }
         let back = asm.jump();
-        asm.bind(back, 0);
+        asm.bind(back, start);
         Ok((entry, pool))
     }
 
@@ -198,10 +251,21 @@ impl Workspace {
     }
 }
 
-/// True if two steps side by side are worth their code: a processor sees few longer ones at once anyway, and stretches would
-/// have to be jumped over one by one.
-fn pays_double(program: &Program) -> bool {
-    program.ops.len() <= MEDIUM && program.ops.iter().all(|op| op.kind != Kind::Begin)
+impl Iteration {
+    /// What suits a program: a processor sees few steps of longer ones at once anyway, and stretches would have to be jumped
+    /// over one by one.
+    fn of(program: &Program) -> Iteration {
+        let length = program.ops.len();
+        if length <= SHORT {
+            Iteration::Several
+        } else if length > LONG || program.ops.iter().any(|op| op.kind == Kind::Begin) {
+            Iteration::One
+        } else if length < MEDIUM {
+            Iteration::Two
+        } else {
+            Iteration::Parts
+        }
+    }
 }
 
 /// True if a program reads or writes bits.

@@ -72,6 +72,8 @@ pub(crate) enum Kind {
     Store(u32),
     /// Puts a mask into the bits of a port.
     StoreMask(u32),
+    /// Puts an operand into a slot of the stack, from where the next iteration has it.
+    Keep(u32),
     /// Adds a mask to what failed.
     Fault,
     /// The first operand, but a function of the others where the mask holds.

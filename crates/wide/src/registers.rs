@@ -239,7 +239,7 @@ impl Registers {
                     _ => false,
                 };
                 let weight = &mut self.weights[operand.index()].0;
-                if matches!(info.home, Home::Rows(..)) && *weight == 0 && uses[number] != NEVER {
+                if matches!(info.home, Home::Rows(..) | Home::Slot(_)) && *weight == 0 && uses[number] != NEVER {
                     live += 1;
                 }
                 if uses[number] == NEVER && !repeated && waits(info) && (info.home == Home::None || *weight > 0) {

@@ -219,13 +219,13 @@ fn waits(program: &Program, value: Value) -> bool {
 }
 
 /// The operands of an instruction and its mask.
-fn operands(op: &Op) -> impl Iterator<Item = Value> {
+pub(crate) fn operands(op: &Op) -> impl Iterator<Item = Value> {
     let [a, b, c, d] = op.operands;
     [a, b, c, d, op.mask].into_iter().filter(|operand| operand.is_some())
 }
 
 /// How long an instruction takes, in half cycles of usual processors.
-fn latency(op: &Op) -> u32 {
+pub(crate) fn latency(op: &Op) -> u32 {
     use Code::{
         AddInt32, AddInt64, AndInt32, AndInt64, AndVector, Div32, Div64, MulInt64, OrInt32, OrInt64, OrVector, Sqrt32,
         Sqrt64, SubInt32, SubInt64, XorInt32, XorInt64, XorVector,

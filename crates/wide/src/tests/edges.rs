@@ -106,7 +106,7 @@ fn constants_leave_registers_for_every_instruction() {
 
 #[test]
 fn an_output_may_be_an_input() {
-    // Of four steps in an iteration, of two, of two in an order of their own, and of one.
+    // Of four steps in an iteration, of two, of parts of two, and of one.
     for (ty, more) in
         [MachineType::F32, MachineType::F64].into_iter().flat_map(|ty| [0, 20, 90, 300].map(|more| (ty, more)))
     {
