@@ -1,7 +1,7 @@
 //! The instruction sets, and which instructions of a tape each of them plays. Says so before anything is compiled.
 
 use cembra_runtime::{MachineType, RuntimeFn};
-use cembra_tape::{Bin, CanPlay, Instr, Tape, Un};
+use cembra_tape::{Bin, CanPlay, Instr, Output, Tape, Un, Val};
 
 /// A set of vector instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -39,6 +39,33 @@ impl Isa {
         }
     }
 
+    /// The set that plays a tape fastest, of those that machines with this one have. Divisions take two narrow vectors no longer
+    /// than a wide one, and a processor runs slower while it uses wide ones: where divisions are all that takes time, narrow ones
+    /// are better.
+    #[must_use]
+    pub fn suited(self, tape: &Tape) -> Isa {
+        if self != Isa::Avx512 || !Isa::Avx2.is_supported() {
+            return self;
+        }
+        let live = tape.live();
+        // Cycles for the rows of a wide vector, on narrow ones.
+        let (mut dividing, mut others) = (0, 0);
+        for (instr, _) in tape.instrs().iter().zip(live).filter(|(_, live)| **live) {
+            let is_double = |val: Val| bits(tape.ty(val)) == 64;
+            match instr {
+                &Instr::Bin(Bin::Div, a, b) if !is_power_of_two(tape, b) => {
+                    dividing += if is_double(a) { 16 } else { 10 }
+                }
+                &Instr::Un(Un::Sqrt, a) => dividing += if is_double(a) { 20 } else { 12 },
+                Instr::InputMask => others += BITS,
+                _ if instr.is_shared() => {}
+                _ => others += 1,
+            }
+        }
+        let masks = tape.outputs().iter().filter(|output| matches!(output, Output::Mask(_))).count();
+        if dividing > others + BITS * masks { Isa::Avx2 } else { self }
+    }
+
     /// Says of each instruction of a tape whether loops of this set play it.
     #[must_use]
     pub fn can_play(self) -> CanPlay {
@@ -46,6 +73,18 @@ impl Isa {
             // What one has no instruction for is made of others.
             Isa::Avx512 | Isa::Avx2 => plays,
         }
+    }
+}
+
+/// What a mask in memory costs narrow vectors.
+const BITS: usize = 4;
+
+/// True for a constant that is divided by with a product.
+fn is_power_of_two(tape: &Tape, val: Val) -> bool {
+    match tape.instrs()[val.index()] {
+        Instr::Const(MachineType::F32, bits) => bits as u32 & 0x007F_FFFF == 0,
+        Instr::Const(_, bits) => bits & 0x000F_FFFF_FFFF_FFFF == 0,
+        _ => false,
     }
 }
 
@@ -139,6 +178,32 @@ pub(crate) const fn element(ty: MachineType) -> u8 {
 mod tests {
     use super::*;
 
+    /// The roots of a quadratic are, a logistic function is not.
+    #[test]
+    fn what_is_little_but_divisions_suits_narrow_vectors() {
+        let mut tape = Tape::new();
+        let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64));
+        let two = tape.konst(MachineType::F64, 2_f64.to_bits());
+        let half = tape.bin(Bin::Div, x, two);
+        let root = tape.un(Un::Sqrt, half);
+        let quotient = tape.bin(Bin::Div, root, y);
+        let mut sum = quotient;
+        let mut suited = Vec::new();
+        for _ in 0..40 {
+            sum = tape.bin(Bin::Add, sum, y);
+            let mut finished = tape.clone();
+            finished.output(Output::Number(sum));
+            finished.finish();
+            suited.push(Isa::Avx512.suited(&finished));
+            assert_eq!(Isa::Avx2.suited(&finished), Isa::Avx2);
+        }
+        let narrow = suited.iter().filter(|isa| **isa == Isa::Avx2).count();
+        // A division of 16 and a root of 20, but for a product and as many sums.
+        let expected = if Isa::Avx2.is_supported() { 34 } else { 0 };
+        assert_eq!(narrow, expected);
+        assert!(suited[..narrow].iter().all(|isa| *isa == Isa::Avx2), "the shorter ones");
+    }
+
     #[test]
     fn what_needs_a_cut_is_refused() {
         let mut tape = Tape::new();
@@ -150,7 +215,7 @@ mod tests {
         let texts = tape.input_mask();
         let difference = tape.konst(MachineType::I32, 0);
         let texts = tape.call_where(texts, RuntimeFn::TextsDiffer, &[n, n, n], difference);
-        let plays = |isa: Isa, val: cembra_tape::Val| isa.can_play()(&tape, val.index());
+        let plays = |isa: Isa, val: Val| isa.can_play()(&tape, val.index());
         for isa in Isa::ALL {
             assert!(plays(isa, x) && plays(isa, n) && plays(isa, converted));
             assert!(![called, divided, mixed, texts].into_iter().any(|val| plays(isa, val)));
