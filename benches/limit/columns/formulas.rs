@@ -4,8 +4,6 @@
 pub(crate) mod b1 {
     use crate::lanes::DoubleLanes;
 
-    pub(crate) const STREAMS: bool = true;
-
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>([a, b, c]: [*const u8; 3], [y]: [*mut u8; 1]) {
         // SAFETY: a step of rows.
@@ -16,8 +14,6 @@ pub(crate) mod b1 {
 /// B2, which is S2.
 pub(crate) mod b2 {
     use crate::lanes::DoubleLanes;
-
-    pub(crate) const STREAMS: bool = false;
 
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>(
@@ -49,8 +45,6 @@ pub(crate) mod b2 {
 /// B3, which is S3.
 pub(crate) mod b3 {
     use crate::lanes::{Instructions, Lanes, Pair, SingleLanes};
-
-    pub(crate) const STREAMS: bool = false;
 
     #[inline(always)]
     fn clip<S: SingleLanes>(x: S, low: f32, high: f32) -> S {
@@ -104,8 +98,6 @@ pub(crate) mod b3 {
 pub(crate) mod b4_single {
     use crate::lanes::SingleLanes;
 
-    pub(crate) const STREAMS: bool = true;
-
     #[inline(always)]
     pub(crate) unsafe fn step<S: SingleLanes, const STREAM: bool>([x]: [*const u8; 1], [y]: [*mut u8; 1]) {
         // SAFETY: a step of rows.
@@ -117,8 +109,6 @@ pub(crate) mod b4_single {
 pub(crate) mod b4_double {
     use crate::lanes::DoubleLanes;
 
-    pub(crate) const STREAMS: bool = true;
-
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>([x]: [*const u8; 1], [y]: [*mut u8; 1]) {
         // SAFETY: a step of rows.
@@ -129,8 +119,6 @@ pub(crate) mod b4_double {
 /// B5: Black-Scholes, the normal distribution by Abramowitz and Stegun 26.2.17.
 pub(crate) mod b5 {
     use crate::lanes::{DoubleLanes, Instructions, Pair, Widened};
-
-    pub(crate) const STREAMS: bool = false;
 
     #[inline(always)]
     fn tail<D: DoubleLanes>(d: D) -> D {
@@ -168,8 +156,6 @@ pub(crate) mod b5 {
 /// S5.
 pub(crate) mod s5 {
     use crate::lanes::DoubleLanes;
-
-    pub(crate) const STREAMS: bool = false;
 
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>(x: [*const u8; 6], [y]: [*mut u8; 1]) {
