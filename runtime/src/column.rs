@@ -174,6 +174,8 @@ pub struct Scratch {
     pub texts: Arena,
     /// The rows that are to be run again; emptied by whoever does so.
     pub failed: FailedRows,
+    /// True if the run writes so much that nobody finds it in the caches: it may go past them.
+    pub past_caches: bool,
 }
 
 impl Scratch {
@@ -185,6 +187,7 @@ impl Scratch {
             frame: layout.frame.clone(),
             texts: Arena::new(usize::MAX),
             failed: FailedRows::none(layout.rows),
+            past_caches: false,
         }
     }
 }

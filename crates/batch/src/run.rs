@@ -16,6 +16,10 @@ use std::sync::{Mutex, PoisonError};
 /// The least rows that are worth a thread.
 const RANGE_ROWS: usize = 1 << 13;
 
+/// From how many bytes of outputs on, written in place, they go past the caches: with the inputs they are more than most last
+/// levels have for a few threads, and whoever reads them begins with rows that were overwritten there long ago.
+const PAST_CACHES: usize = 1 << 24;
+
 /// What to do with rows that fail.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnError {
@@ -323,6 +327,7 @@ impl Batch {
                 columns: Vec::new(),
             })
         });
+        workspace.scratch.past_caches = job.targets.iter().map(Target::bytes_in_place).sum::<usize>() >= PAST_CACHES;
         let words = job.staged_words(job.strip_rows(player));
         if workspace.staging.len() < words {
             workspace.staging.resize(words, 0);

@@ -165,6 +165,14 @@ impl<'a> Target<'a> {
         matches!(self.data, Data::Strings | Data::Values | Data::Fields(..))
     }
 
+    /// Bytes of numbers that code writes where they belong.
+    pub(crate) fn bytes_in_place(&self) -> usize {
+        match self.data {
+            Data::At(..) | Data::Numbers(_) if self.form.is_dense => self.rows * self.cell,
+            _ => 0,
+        }
+    }
+
     /// How many words of memory the rows of a strip are left in.
     pub(crate) fn staged_words(&self, rows: usize) -> usize {
         if self.is_staged() { (rows * self.cell).div_ceil(8) } else { 0 }

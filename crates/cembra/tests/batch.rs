@@ -488,6 +488,29 @@ fn rows_that_fail_are_missing_and_no_others() {
 }
 
 /// The allowance is a row's: many rows that keep within it are no fault together, and one that does not is one.
+/// So many that wide players write past the caches, to memory that begins anywhere.
+#[test]
+fn millions_of_rows_are_rows() {
+    let rows = (1 << 21) + 77;
+    let model =
+        Model::parse("input x: f64\noutput y = where(x >= 0.0, math.sqrt(x), -x)\noutput z = x * 0.5 + y").unwrap();
+    let x = numbers(rows);
+    for player in [RowPlayer::Avx512, RowPlayer::Avx2].into_iter().filter(|player| is_there(*player)) {
+        let batch = model.batch(&Options::default().row_player(player)).unwrap();
+        for start in [0, 1] {
+            let mut y = vec![f64::NAN; rows + start];
+            let mut z = vec![f64::NAN; rows + start];
+            let outputs = [&mut y, &mut z].map(|numbers| Some(ColumnMut::values(&mut numbers[start..])));
+            batch.start().threads(2).run_into(&[InputColumn::values(&x)], outputs.into()).unwrap();
+            for (row, x) in x.iter().enumerate() {
+                let expected = if *x >= 0.0 { x.sqrt() } else { -x };
+                assert_eq!((y[row + start], z[row + start]), (expected, x * 0.5 + expected), "{player:?} {row}");
+            }
+            assert!(y[..start].iter().chain(&z[..start]).all(|before| before.is_nan()));
+        }
+    }
+}
+
 #[test]
 fn limits_are_a_rows() {
     let model = Model::parse("input a, b: text; output same = a == b; output upper = strings.upper(a)").unwrap();

@@ -1,7 +1,7 @@
 //! Writing a program's instructions: operands are brought to where an instruction wants them, its result is put over an operand
 //! that is not needed any more where the instruction has it so.
 
-use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
+use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
 use crate::homes::{ARRAYS, BYTE, PORTS, bit_memory, row_memory};
 use crate::isa::Isa;
 use crate::program::{Class, Kind, Op, Program, Value};
@@ -11,6 +11,11 @@ use cembra_runtime::RuntimeFn;
 
 /// The vector register of AVX2 that says what failed.
 pub(crate) const FAILED: u8 = 15;
+
+/// The bytes of a line of the caches, and how many of a port are fetched ahead: a page's start, where the processor does
+/// not look by itself, is far enough then.
+const LINE: u32 = 64;
+const AHEAD: u32 = 2048;
 
 /// `C ? B : A` of three operands, and with the first two in the other order.
 const MERGE: [u8; 2] = [0xD8, 0xE4];
@@ -33,6 +38,8 @@ pub(crate) struct Emission<'a> {
     /// The calls of functions for single lanes.
     pub(crate) sites: &'a mut Vec<Site>,
     pub(crate) waiting: &'a mut Vec<Waiting>,
+    /// What bytes of the code are where it goes past the caches.
+    pub(crate) changes: &'a mut Vec<(u32, u8)>,
     /// Where half a byte of each mask that is an output waits for the other.
     pub(crate) halves: u32,
     /// The most bytes that code may take.
@@ -80,6 +87,17 @@ impl Emission<'_> {
             }
         }
         true
+    }
+
+    /// Makes place for what fetches the rows of a port some iterations ahead, where the code goes past the caches.
+    pub(crate) fn fetch_ahead(&mut self, port: u32, element: u8) {
+        let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
+        for line in (0..bytes).step_by(LINE as usize) {
+            let first = row_memory(self.asm, port, element, 0);
+            let at = self.asm.nothing(Memory { offset: (AHEAD + line).cast_signed(), ..first });
+            let (opcode, bits) = FETCHES;
+            self.changes.extend([(at as u32, opcode), (at as u32 + 1, self.asm.bytes[at + 1] | bits)]);
+        }
     }
 
     fn prefix(&self) -> Prefix {
@@ -242,7 +260,9 @@ impl Emission<'_> {
         let rows = u32::from(op.step) * self.program.rows;
         let element = self.program.info(value).element;
         let to = row_memory(self.asm, port, element, rows);
+        let start = self.asm.position();
         self.write(op, Code::Store32, Operands::new(register, 0, Rm::Memory(to)));
+        self.changes.push((self.asm.opcode(start) as u32, Code::Stream32.form().opcode));
     }
 
     fn keep(&mut self, at: usize, op: &Op, slot: u32) {

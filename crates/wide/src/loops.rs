@@ -5,7 +5,7 @@ use crate::emit::{Emission, FAILED};
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::error::Reason;
 use crate::homes::{ARRAYS, BYTE, POOL, PORTS, ROW, SAVED, port_base};
-use crate::isa::Isa;
+use crate::isa::{Isa, element};
 use crate::overlap::Overlap;
 use crate::program::{Class, Home, Kind, Preset, Program};
 use crate::rare::{Calls, STACK, Site};
@@ -13,6 +13,7 @@ use crate::registers::{Registers, Waiting};
 use crate::schedule::Schedule;
 use crate::select::Selection;
 use crate::wide::Limits;
+use cembra_runtime::MachineType;
 use cembra_tape::{Port, Tape};
 
 /// The row that the loop ends before.
@@ -58,6 +59,9 @@ pub(crate) struct Workspace {
     asm: Assembler,
     sites: Vec<Site>,
     waiting: Vec<Waiting>,
+    /// The numbers that are read of rows: ports, and the bytes of an element.
+    read: Vec<(u32, u8)>,
+    changes: Vec<(u32, u8)>,
 }
 
 /// Code that was made.
@@ -69,6 +73,10 @@ pub(crate) struct Made<'a> {
     pub(crate) instructions: usize,
     /// It takes rows in multiples of so many.
     pub(crate) rows: u32,
+    /// The rows of a vector.
+    pub(crate) lanes: u32,
+    /// What bytes of it are where it goes past the caches.
+    pub(crate) changes: &'a [(u32, u8)],
 }
 
 impl Workspace {
@@ -83,6 +91,8 @@ impl Workspace {
             asm: Assembler::default(),
             sites: Vec::new(),
             waiting: Vec::new(),
+            read: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
@@ -123,6 +133,12 @@ impl Workspace {
         self.asm.bytes.clear();
         self.sites.clear();
         self.waiting.clear();
+        self.changes.clear();
+        self.read.clear();
+        let is_read = |(at, ty): (usize, MachineType)| self.selection.is_played(at) && ty != MachineType::Flag;
+        let read = tape.inputs().zip(inputs).zip(0..);
+        let read = read.filter(|((input, port), _)| **port == Port::Rows && is_read(*input));
+        self.read.extend(read.map(|(((_, ty), _), number)| (number, element(ty))));
         self.registers.clear(isa);
         let ports = inputs.len() + tape.outputs().len();
         for class in [Class::Vector, Class::Mask] {
@@ -130,11 +146,14 @@ impl Workspace {
         }
         let entry = self.write(isa, ports, iteration, limits)?;
         let instructions = self.asm.position();
+        self.finish(entry.1, limits)?;
         Ok(Made {
-            code: self.finish(entry.1, limits)?,
+            code: &self.asm.bytes,
             entry: entry.0,
             instructions,
             rows: if halves || iteration == Iteration::Two { 2 * rows } else { rows },
+            lanes: rows,
+            changes: &self.changes,
         })
     }
 
@@ -146,13 +165,17 @@ impl Workspace {
         iteration: Iteration,
         limits: &Limits,
     ) -> Result<(usize, Label), Reason> {
-        let Workspace { overlap, program, single, registers, asm, sites, waiting, .. } = self;
+        let Workspace { overlap, program, single, registers, asm, sites, waiting, read, changes, .. } = self;
         let halves = registers.reserve(Class::Mask, if program.rows == 4 { ports as u32 } else { 0 });
         let walks_bits = uses_bits(program);
         let mut body = |program: &Program, asm: &mut Assembler, first: bool, registers: &mut Registers| {
             registers.begin(program, first);
             let most = limits.code_bytes;
-            let mut emission = Emission { asm, registers, program, isa, sites, waiting, halves, most };
+            let mut emission = Emission { asm, registers, program, isa, sites, waiting, changes, halves, most };
+            // A processor sees the next rows of short bodies by itself.
+            if first && iteration != Iteration::Several {
+                read.iter().for_each(|(port, element)| emission.fetch_ahead(*port, *element));
+            }
             if !emission.play() {
                 return Err(Reason::Code(limits.code_bytes));
             }
@@ -236,7 +259,7 @@ impl Workspace {
     }
 
     /// Puts the constants behind the code.
-    fn finish(&mut self, pool: Label, limits: &Limits) -> Result<&[u8], Reason> {
+    fn finish(&mut self, pool: Label, limits: &Limits) -> Result<(), Reason> {
         let Workspace { program, asm, .. } = self;
         asm.align(64);
         let constants = asm.position();
@@ -247,7 +270,7 @@ impl Workspace {
         for word in &program.pool {
             asm.bytes.extend_from_slice(&word.to_le_bytes());
         }
-        Ok(&asm.bytes)
+        Ok(())
     }
 }
 

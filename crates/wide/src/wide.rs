@@ -7,7 +7,7 @@ use cembra_runtime::{CodeMemory, CodePages, Context, MachineType};
 use cembra_tape::{Output, Port, Tape, TapeLoop};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How much a loop may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,10 +60,17 @@ struct Part([u8; STEP_BYTES]);
 #[derive(Debug)]
 pub struct WideLoop {
     pages: Arc<CodePages>,
+    /// The same code but for some bytes: stores go past the caches, and rows are fetched ahead. Made when it is first wanted;
+    /// none if there is no memory for it.
+    streaming: OnceLock<Option<Arc<CodePages>>>,
+    /// These bytes.
+    changes: Box<[(u32, u8)]>,
     entry: usize,
     instructions: usize,
     /// The rows that the code takes multiples of.
     rows: usize,
+    /// Those of a vector.
+    lanes: usize,
     plugs: Vec<Plug>,
     inputs: usize,
 }
@@ -99,10 +106,9 @@ fn publish(
     limits: &Limits,
 ) -> Result<WideLoop, Reason> {
     let made = workspace.make(tape, inputs, isa, limits)?;
-    let mut memory = CodeMemory::allocate(made.code.len())?;
-    memory.write(made.code);
-    let pages = memory.publish()?;
-    let (entry, instructions, rows) = (made.entry, made.instructions, made.rows as usize);
+    let pages = published(made.code)?;
+    let (entry, instructions) = (made.entry, made.instructions);
+    let (rows, lanes, changes) = (made.rows as usize, made.lanes as usize, made.changes.into());
     let mut plugs = Vec::with_capacity(inputs.len() + tape.outputs().len());
     plugs.extend(tape.inputs().zip(inputs).map(|((at, ty), port)| {
         let untouched = *port == Port::Shared || !workspace.is_played(at);
@@ -115,7 +121,14 @@ fn publish(
         };
         Plug { element: element(ty), untouched: false }
     }));
-    Ok(WideLoop { pages, entry, instructions, rows, plugs, inputs: inputs.len() })
+    let streaming = OnceLock::new();
+    Ok(WideLoop { pages, streaming, changes, entry, instructions, rows, lanes, plugs, inputs: inputs.len() })
+}
+
+fn published(code: &[u8]) -> Result<Arc<CodePages>, Reason> {
+    let mut memory = CodeMemory::allocate(code.len())?;
+    memory.write(code);
+    Ok(memory.publish()?)
 }
 
 impl WideLoop {
@@ -125,14 +138,40 @@ impl WideLoop {
         &self.pages.bytes()[..self.instructions]
     }
 
-    /// Plays whole steps.
+    /// The code whose stores go past the caches.
+    fn streaming(&self) -> Option<&CodePages> {
+        let streaming = self.streaming.get_or_init(|| {
+            let mut code = self.pages.bytes().to_vec();
+            self.changes.iter().for_each(|(at, byte)| code[*at as usize] = *byte);
+            published(&code).ok()
+        });
+        streaming.as_deref()
+    }
+
+    /// The rows before the first for which the vectors of all outputs are aligned, as what goes past the caches must be; none if
+    /// there is no such row.
+    pub(crate) fn head(&self, ports: &[*mut u8]) -> Option<usize> {
+        let outputs = || self.plugs.iter().zip(ports).skip(self.inputs).filter(|(plug, _)| plug.element > 0);
+        let is_aligned = |head: usize| {
+            outputs().all(|(plug, port)| {
+                let element = usize::from(plug.element);
+                (port.addr() + head * element).is_multiple_of(self.lanes * element)
+            })
+        };
+        let has_bits = self.plugs.iter().any(|plug| plug.element == 0 && !plug.untouched);
+        (0..self.lanes).step_by(if has_bits { 8 } else { 1 }).find(|head| is_aligned(*head))
+    }
+
+    /// Plays whole steps, at least one.
     ///
     /// # Safety
-    /// PORTS: of so many rows, a multiple of a step's.
+    /// PORTS: of so many rows, a multiple of a step's. The code is this loop's; where it goes past the caches, the vectors of outputs
+    /// are aligned.
     #[cfg(target_arch = "x86_64")]
-    unsafe fn enter(&self, ports: &[*mut u8], rows: usize) -> bool {
+    unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize) -> bool {
+        debug_assert!(rows > 0 && rows.is_multiple_of(self.rows), "whole steps");
         // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
-        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(self.pages.as_ptr().wrapping_add(self.entry)) };
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) };
         // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
         unsafe { entry(ports.as_ptr(), rows) != 0 }
     }
@@ -142,7 +181,7 @@ impl WideLoop {
     /// # Safety
     /// PORTS: of so many rows, a multiple of a step's.
     #[cfg(not(target_arch = "x86_64"))]
-    unsafe fn enter(&self, _: &[*mut u8], _: usize) -> bool {
+    unsafe fn enter(&self, _: &CodePages, _: &[*mut u8], _: usize) -> bool {
         debug_assert!(false, "a loop was compiled, with its entry at {}", self.entry);
         true
     }
@@ -170,7 +209,7 @@ impl WideLoop {
             copies.push(part.as_mut_ptr());
         }
         // SAFETY: PORTS: the copies are of a step's rows, and each of a port alone.
-        let failed = unsafe { self.enter(&copies, self.rows) };
+        let failed = unsafe { self.enter(&self.pages, &copies, self.rows) };
         for (number, plug) in self.plugs.iter().enumerate().skip(self.inputs) {
             let (start, size) = plug.bytes(first, rows);
             let part = &mut parts[number].0;
@@ -227,21 +266,31 @@ fn clear_behind(bits: &mut [u8], rows: usize) {
     bits[rows.div_ceil(8)..].fill(0);
 }
 
-// SAFETY: PORTS: the code reads and writes whole steps of the arrays, the tail as much as is left.
-unsafe impl TapeLoop for WideLoop {
-    // SAFETY: PORTS, promised by the caller.
-    unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
+impl WideLoop {
+    /// Plays all rows, those of whole steps by this code.
+    ///
+    /// # Safety
+    /// PORTS; where the code goes past the caches, the vectors of outputs are aligned.
+    unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize) -> bool {
         let left = rows % self.rows;
         let whole = rows - left;
         let mut failed = false;
         if whole > 0 {
             // SAFETY: PORTS, promised by the caller.
-            failed = unsafe { self.enter(ports, whole) };
+            failed = unsafe { self.enter(code, ports, whole) };
         }
         if left > 0 {
             // SAFETY: PORTS, promised by the caller: these rows are left.
             failed |= unsafe { self.tail(ports, whole, left) };
         }
+        failed
+    }
+
+    /// Clears the bits of outputs behind the last row, up to whole words.
+    ///
+    /// # Safety
+    /// PORTS, for so many rows.
+    unsafe fn fill_words(&self, ports: &[*mut u8], rows: usize) {
         let (bytes, words) = (rows.div_ceil(8), 8 * rows.div_ceil(64));
         for (number, plug) in self.plugs.iter().enumerate().skip(self.inputs) {
             if plug.element == 0 && bytes < words {
@@ -249,10 +298,56 @@ unsafe impl TapeLoop for WideLoop {
                 unsafe { ports[number].add(bytes).write_bytes(0, words - bytes) };
             }
         }
+    }
+}
+
+// SAFETY: PORTS: the code reads and writes whole steps of the arrays, the tail as much as is left.
+unsafe impl TapeLoop for WideLoop {
+    // SAFETY: PORTS, promised by the caller.
+    unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
+        // SAFETY: PORTS, promised by the caller.
+        unsafe {
+            let failed = self.play_by(&self.pages, ports, rows);
+            self.fill_words(ports, rows);
+            failed
+        }
+    }
+
+    // SAFETY: PORTS, promised by the caller.
+    unsafe fn play_past_caches(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
+        let (Some(head), Some(code)) = (self.head(ports).filter(|head| *head < rows), self.streaming()) else {
+            // SAFETY: PORTS, promised by the caller.
+            return unsafe { self.play(ports, rows, context) };
+        };
+        let mut behind: SmallVec<[*mut u8; 32]> = SmallVec::from_slice(ports);
+        let mut failed = false;
+        if head > 0 {
+            // SAFETY: PORTS, promised by the caller: there are more rows than that.
+            failed = unsafe { self.tail(ports, 0, head) };
+            for (port, plug) in behind.iter_mut().zip(&self.plugs).filter(|(_, plug)| !plug.untouched) {
+                *port = port.wrapping_add(plug.bytes(head, 0).0);
+            }
+        }
+        // SAFETY: PORTS, promised by the caller, for the rows that are left; the head ends where vectors are aligned.
+        failed |= unsafe { self.play_by(code, &behind, rows - head) };
+        // SAFETY: PORTS, promised by the caller.
+        unsafe { self.fill_words(ports, rows) };
+        drain();
         failed
     }
 
     fn code_bytes(&self) -> usize {
-        self.pages.size()
+        let streaming = self.streaming.get().and_then(Option::as_deref);
+        self.pages.size() + streaming.map_or(0, CodePages::size)
     }
 }
+
+/// Waits until what goes past the caches can be seen by others.
+#[cfg(target_arch = "x86_64")]
+fn drain() {
+    // SAFETY: WIDE-CODE: where loops of wide code are played there is SSE.
+    unsafe { std::arch::x86_64::_mm_sfence() };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn drain() {}

@@ -6,7 +6,7 @@ mod parts;
 
 use cembra_plan::{CompiledLiteral, Plan};
 use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, PresenceForm, STATUS_OK, Scratch, ScratchLayout};
-use cembra_tape::{Body, LaneProgram, TapeLoop};
+use cembra_tape::{Body, ColumnId, LaneProgram, Segment, Source, TapeLoop};
 use parts::{Place, Stage};
 use smallvec::SmallVec;
 
@@ -28,6 +28,8 @@ pub struct LaneFunction {
     program: LaneProgram,
     /// One for each tape, in the order of the segments.
     loops: Vec<Box<dyn TapeLoop>>,
+    /// For each of them whether its outputs are the model's alone, and nobody reads them again.
+    is_final: Vec<bool>,
     /// Where each column of the program is.
     places: Vec<Place>,
     gathered: Vec<Stage>,
@@ -52,6 +54,7 @@ impl LaneFunction {
         let bytes = ALIGNMENT + staging.place(&program, rows);
         let parts::Staging { places, gathered, scattered, .. } = staging;
         LaneFunction {
+            is_final: is_final(&program, &places),
             has_kernels: program.segments.iter().any(|segment| matches!(segment.body, Body::Kernel(_))),
             has_strings: plan.has_strings(),
             layout: ScratchLayout { rows, bytes, frame: plan.template().frame() },
@@ -93,17 +96,23 @@ impl LaneFunction {
         for (place, column) in self.places.iter().zip(&self.program.columns) {
             addresses.push(place.address(column, columns, start, memory, frame));
         }
-        let mut loops = self.loops.iter();
+        let mut loops = self.loops.iter().zip(&self.is_final);
         let mut ports = Addresses::new();
         for segment in &self.program.segments {
             let rows = if segment.once { rows.min(1) } else { rows };
             let fails = match &segment.body {
                 Body::Tape(tape) => {
-                    let Some(played) = loops.next() else { return false };
+                    let Some((played, is_final)) = loops.next() else { return false };
                     ports.clear();
                     ports.extend(tape.inputs.iter().chain(&tape.outputs).map(|column| addresses[column.index()]));
                     // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows.
-                    unsafe { played.play(&ports, rows, context) }
+                    unsafe {
+                        if *is_final && scratch.past_caches {
+                            played.play_past_caches(&ports, rows, context)
+                        } else {
+                            played.play(&ports, rows, context)
+                        }
+                    }
                 }
                 // SAFETY: COLUMNS, promised by the caller, for the addresses.
                 Body::Kernel(kernel) => unsafe {
@@ -160,6 +169,24 @@ unsafe impl BatchFunction for LaneFunction {
         let code: usize = self.loops.iter().map(|played| played.code_bytes()).sum();
         code + self.program.memory_bytes() + size_of_val(&self.places[..])
     }
+}
+
+/// For each tape of a program whether all numbers that it makes are outputs in their place, which no later segment reads.
+fn is_final(program: &LaneProgram, places: &[Place]) -> Vec<bool> {
+    let reads = |segment: &Segment, column: ColumnId| match &segment.body {
+        Body::Tape(tape) => tape.inputs.contains(&column),
+        Body::Kernel(kernel) => {
+            kernel.rows == Some(column) || kernel.loads.iter().any(|load| load.from == Source::Column(column))
+        }
+    };
+    let is_final = |(at, segment): (usize, &Segment)| match &segment.body {
+        Body::Kernel(_) => None,
+        Body::Tape(tape) => Some(tape.outputs.iter().all(|column| {
+            let is_in_place = matches!(places[column.index()], Place::Data(..) | Place::Presence(_));
+            is_in_place && !program.segments[at + 1..].iter().any(|later| reads(later, *column))
+        })),
+    };
+    program.segments.iter().enumerate().filter_map(is_final).collect()
 }
 
 /// What is known of columns of these forms before their rows are, for the recorder: whether all rows share one value, and

@@ -36,6 +36,11 @@ pub(crate) enum Condition {
     Above = 7,
 }
 
+/// The last byte of the opcode of an instruction that does nothing, and that of one that fetches a line of memory to all caches, if
+/// the bits of `reg` are these.
+const NOTHING: u8 = 0x1F;
+pub(crate) const FETCHES: (u8, u8) = (0x18, 1 << 3);
+
 /// Where the four bytes of a distance are that is still to be filled in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Label(pub(crate) usize);
@@ -131,6 +136,16 @@ impl Assembler {
     /// `eax = 1` if the last result was not zero, else 0.
     pub(crate) fn set_not_zero(&mut self) {
         self.bytes.extend_from_slice(&[0x0F, 0x95, 0xC0, 0x0F, 0xB6, 0xC0]);
+    }
+
+    /// Does nothing with a place in memory. Says where its opcode is, whose last byte and the next make it a hint that the
+    /// place is wanted: [`FETCHES`].
+    pub(crate) fn nothing(&mut self, at: Memory) -> usize {
+        let start = self.position();
+        self.with_rex(false, 0, Rm::Memory(at), &[0x0F, NOTHING]);
+        let opcode = start + usize::from(self.bytes[start] != 0x0F) + 1;
+        debug_assert!(self.bytes[opcode] == NOTHING, "behind one prefix at most");
+        opcode
     }
 
     /// The address of a place.

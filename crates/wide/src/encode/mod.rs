@@ -6,7 +6,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use integer::{Condition, Gpr, Label};
+pub(crate) use integer::{Condition, FETCHES, Gpr, Label};
 pub(crate) use table::{Code, Shape, Tuple};
 
 /// The length of a vector.
@@ -150,6 +150,16 @@ impl Assembler {
             }
             _ => debug_assert!(false, "{code:?} has no {prefix:?} form"),
         }
+    }
+
+    /// Where the opcode is of a vector instruction that begins there.
+    pub(crate) fn opcode(&self, start: usize) -> usize {
+        start
+            + match self.bytes[start] {
+                0x62 => 4,
+                0xC4 => 3,
+                _ => 2,
+            }
     }
 
     /// Writes an immediate byte.

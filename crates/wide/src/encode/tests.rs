@@ -2,7 +2,7 @@
 //! be written with, and the instructions on general registers by their text.
 
 use super::table::ALL;
-use super::{Assembler, Code, Condition, Gpr, Length, Memory, Operands, Prefix, Rm, Shape, Tuple};
+use super::{Assembler, Code, Condition, FETCHES, Gpr, Length, Memory, Operands, Prefix, Rm, Shape, Tuple};
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, OpKind, Register};
 
 const LENGTHS: [Length; 3] = [Length::X, Length::Y, Length::Z];
@@ -130,7 +130,8 @@ fn every_form_is_what_was_meant() {
                 if form.lengths >> length as u8 & 1 == 0 || (prefix == Prefix::Vex && length == Length::Z) {
                     continue;
                 }
-                let is_memory_only = form.name.starts_with("kmov") && form.tuple != Tuple::None;
+                let is_memory_only =
+                    code == Code::Stream32 || form.name.starts_with("kmov") && form.tuple != Tuple::None;
                 let most = if few_registers(code) {
                     7
                 } else if prefix == Prefix::Evex {
@@ -148,7 +149,7 @@ fn every_form_is_what_was_meant() {
                         forms += 1;
                     }
                     let can_mask = prefix == Prefix::Evex && !few_registers(code);
-                    if can_mask && !form.name.starts_with("vmovups") {
+                    if can_mask && !is_memory_only && !form.name.starts_with("vmovups") {
                         let zeroing = !code_compares(code) && step % 2 == 0;
                         let operands = Operands {
                             mask: 1 + step % 7,
@@ -265,6 +266,45 @@ fn instructions_on_general_registers_are_what_was_meant() {
         }
         let text = texts.join(";").replace("near ", "").replace("0000000000000100h", "100h");
         assert_eq!(text, *expected);
+    }
+}
+
+/// What code that goes past the caches has in place of some bytes.
+#[test]
+fn changed_bytes_are_what_goes_past_the_caches() {
+    for (prefix, registers, lengths) in
+        [(Prefix::Evex, 32, &[Length::X, Length::Y, Length::Z][..]), (Prefix::Vex, 16, &[Length::X, Length::Y])]
+    {
+        for (length, register, memory) in lengths
+            .iter()
+            .flat_map(|length| (0..registers).map(move |register| (*length, register)))
+            .flat_map(|(length, register)| addresses(length.bytes()).into_iter().map(move |at| (length, register, at)))
+        {
+            let [mut stored, mut streamed] = [Assembler::default(), Assembler::default()];
+            let operands = Operands::new(register, 0, Rm::Memory(memory));
+            stored.byte(0x90);
+            streamed.byte(0x90);
+            stored.vector(prefix, Code::Store32, length, operands);
+            streamed.vector(prefix, Code::Stream32, length, operands);
+            let at = stored.opcode(1);
+            stored.bytes[at] = Code::Stream32.form().opcode;
+            assert_eq!(stored.bytes, streamed.bytes, "{prefix:?} {length:?} {memory:?}");
+        }
+    }
+    for memory in addresses(1) {
+        let mut asm = Assembler::default();
+        let at = asm.nothing(memory);
+        let nothing = decoded(&asm.bytes, "nothing");
+        assert_eq!(nothing.mnemonic(), iced_x86::Mnemonic::Nop);
+        let (opcode, bits) = FETCHES;
+        (asm.bytes[at], asm.bytes[at + 1]) = (opcode, asm.bytes[at + 1] | bits);
+        let fetches = decoded(&asm.bytes, "fetches");
+        assert_eq!(fetches.mnemonic(), iced_x86::Mnemonic::Prefetcht0);
+        let place = |found: &Instruction| {
+            (found.memory_base(), found.memory_index(), found.memory_index_scale(), found.memory_displacement64())
+        };
+        assert_eq!(place(&fetches), place(&nothing));
+        assert_eq!(fetches.memory_displacement64() as i32, memory.offset);
     }
 }
 

@@ -154,6 +154,64 @@ fn an_output_may_be_an_input() {
     }
 }
 
+/// Outputs at all places of a line: rows before the first whose vectors are aligned are played like those behind the last.
+#[test]
+fn what_goes_past_the_caches_begins_where_vectors_are_aligned() {
+    for has_bits in [false, true] {
+        let mut tape = Tape::new();
+        let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F32));
+        let wide = tape.un(Un::Convert(MachineType::F64), y);
+        let sum = tape.bin(Bin::Add, x, wide);
+        let twice = tape.bin(Bin::Add, y, y);
+        tape.output(Output::Number(sum));
+        tape.output(Output::Number(twice));
+        if has_bits {
+            let less = tape.cmp(Cmp::Lt, x, wide);
+            tape.output(Output::Mask(less));
+        }
+        tape.finish();
+        let rows = 203;
+        let xs: Vec<f64> = (0..rows).map(f64::from).collect();
+        let ys: Vec<f32> = (0..203_u8).map(|row| f32::from(row % 7) * 50.0).collect();
+        for isa in sets() {
+            let played = compile(&tape, &[Port::Rows; 2], isa, &Limits::default()).expect("compiles");
+            let lanes = if isa == Isa::Avx512 { 8 } else { 4 };
+            for (first, second) in (0..16).flat_map(|first| (0..16).map(move |second| (first, second))) {
+                let mut sums = Lines([[0_u64; 8]; 40]);
+                let mut doubles = Lines([[0_u64; 8]; 40]);
+                let mut bits = [u64::MAX; 5];
+                let sums: *mut u8 = (&raw mut sums).cast();
+                let doubles: *mut u8 = (&raw mut doubles).cast();
+                let (sums, doubles) = (sums.wrapping_add(8 * first), doubles.wrapping_add(4 * second));
+                let inputs: [*mut u8; 2] = [xs.as_ptr().cast_mut().cast(), ys.as_ptr().cast_mut().cast()];
+                let ports = [inputs[0], inputs[1], sums, doubles, bits.as_mut_ptr().cast()];
+                let ports = &ports[..4 + usize::from(has_bits)];
+                let head = (0..lanes).find(|head| {
+                    (first + head) % lanes == 0 && (second + head) % lanes == 0 && (!has_bits || head % 8 == 0)
+                });
+                assert_eq!(played.head(ports), head, "{isa:?} {first} {second} {has_bits}");
+                // SAFETY: PORTS: the arrays have these rows.
+                let failed = unsafe { played.play_past_caches(ports, rows as usize, &mut Context::new()) };
+                assert!(!failed);
+                for row in 0..rows as usize {
+                    // SAFETY: the arrays have these rows.
+                    let (sum, double) = unsafe {
+                        (sums.cast::<f64>().add(row).read_unaligned(), doubles.cast::<f32>().add(row).read_unaligned())
+                    };
+                    assert_eq!((sum, double), (xs[row] + f64::from(ys[row]), ys[row] + ys[row]), "{row}");
+                    let less = xs[row] < f64::from(ys[row]);
+                    assert!(!has_bits || less == (bits[row / 64] >> (row % 64) & 1 == 1), "{row}");
+                }
+                assert!(!has_bits || bits[3] >> (rows % 64) == 0 && bits[4] == u64::MAX, "whole words, no more");
+            }
+        }
+    }
+}
+
+/// Memory of whole lines.
+#[repr(C, align(64))]
+struct Lines([[u64; 8]; 40]);
+
 /// What is computed in a stretch that is jumped over, and again behind it.
 #[test]
 fn what_a_stretch_made_is_not_there_behind_it() {

@@ -109,8 +109,13 @@ impl<'a> Case<'a> {
         Case { name, tape, ports, columns, expected }
     }
 
-    /// Plays the rows, and compares with what is expected; `seed` chooses where the arrays lie.
+    /// Plays the rows in both ways, and compares with what is expected; `seed` chooses where the arrays lie.
     fn check(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64) {
+        self.check_play(isa, played, rows, seed, false);
+        self.check_play(isa, played, rows, seed, true);
+    }
+
+    fn check_play(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64, past_caches: bool) {
         let Case { name, tape, ports, columns, expected } = self;
         let mut place = random(seed);
         let inputs: Vec<Guarded> = tape
@@ -125,7 +130,14 @@ impl<'a> Case<'a> {
         let outputs: Vec<Guarded> = types.iter().map(|ty| Guarded::output(*ty, rows, &mut place)).collect();
         let arrays: Vec<*mut u8> = inputs.iter().chain(&outputs).map(Guarded::start).collect();
         // SAFETY: PORTS: the arrays are made for the tape's inputs and outputs and this many rows.
-        let failed = unsafe { played.play(&arrays, rows, &mut Context::new()) };
+        let failed = unsafe {
+            let context = &mut Context::new();
+            if past_caches {
+                played.play_past_caches(&arrays, rows, context)
+            } else {
+                played.play(&arrays, rows, context)
+            }
+        };
         let fails = expected[..rows].iter().any(Option::is_none);
         assert_eq!(failed, fails, "{name} with {isa:?}, {rows} rows\n{tape}");
         for array in inputs.iter().chain(&outputs) {
