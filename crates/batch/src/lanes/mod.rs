@@ -10,9 +10,6 @@ use cembra_tape::{Body, ColumnId, LaneProgram, Segment, Source, TapeLoop};
 use parts::{Place, Stage};
 use smallvec::SmallVec;
 
-/// The rows of a strip where nothing is kept between segments: as many as make calls cost nothing.
-const LONG_STRIP: usize = 1 << 14;
-
 /// The rows that are played again at once to find those that fail, where no kernel is called twice for that.
 const PROBED: usize = 256;
 
@@ -47,10 +44,7 @@ impl LaneFunction {
     pub fn new(plan: &Plan, program: LaneProgram, loops: Vec<Box<dyn TapeLoop>>, forms: &[ColumnForm]) -> LaneFunction {
         let inputs = plan.inputs().len();
         let mut staging = parts::Staging::of(&program, &forms[..inputs], &forms[inputs..]);
-        let rows = match program.scratch_bytes(64) + staging.bytes_for_64_rows {
-            0 => LONG_STRIP,
-            _ => program.strip_rows(staging.bytes_for_64_rows.div_ceil(64)),
-        };
+        let rows = program.strip_rows(staging.bytes_for_64_rows.div_ceil(64));
         let bytes = ALIGNMENT + staging.place(&program, rows);
         let parts::Staging { places, gathered, scattered, .. } = staging;
         LaneFunction {

@@ -205,6 +205,9 @@ pub struct Store {
 /// The memory that the columns of a strip are meant to take together, so that they stay in the first-level cache.
 const STRIP_BYTES: usize = 24 << 10;
 
+/// The rows of a strip where nothing is kept between segments: as many as make calls cost nothing.
+const LONG_STRIP: usize = 1 << 14;
+
 impl LaneProgram {
     /// A column.
     #[must_use]
@@ -235,12 +238,14 @@ impl LaneProgram {
     }
 
     /// The rows that a strip is best of, where a driver adds so many bytes for each row: a multiple of 64, so that what
-    /// a strip needs stays in the first-level cache.
+    /// a strip needs stays in the first-level cache; many, where it needs nothing.
     #[must_use]
     pub fn strip_rows(&self, more_bytes: usize) -> usize {
         let bytes = (self.scratch as usize).div_ceil(64) + more_bytes;
-        let fitting = STRIP_BYTES.checked_div(bytes).unwrap_or(STRIP_ROWS);
-        (fitting / 64 * 64).clamp(64, STRIP_ROWS)
+        match STRIP_BYTES.checked_div(bytes) {
+            Some(fitting) => (fitting / 64 * 64).clamp(64, STRIP_ROWS),
+            None => LONG_STRIP,
+        }
     }
 
     /// Where the column of a part of an output is.
