@@ -179,9 +179,20 @@ impl Selector<'_> {
             }
     }
 
-    fn comparison(&self, at: usize) -> Option<Comparison> {
+    fn comparison(&mut self, at: usize) -> Option<Comparison> {
         let Instr::Cmp(op, a, b) = &self.tape.instrs()[at] else { return None };
         let ty: MachineType = self.tape.ty(*a);
+        if self.selection.opposite[a.index()] {
+            let op = match op {
+                Cmp::Lt => Cmp::Gt,
+                Cmp::Le => Cmp::Ge,
+                Cmp::Gt => Cmp::Lt,
+                Cmp::Ge => Cmp::Le,
+                same => *same,
+            };
+            let operands = [self.number(a.index()), self.opposite_constant(*b)];
+            return Some(Comparison { op, operands, float: true, opposite: false });
+        }
         let operands = [self.number(a.index()), self.number(b.index())];
         Some(Comparison { op: *op, operands, float: ty.is_float(), opposite: false })
     }

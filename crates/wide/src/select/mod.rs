@@ -17,12 +17,17 @@ use rustc_hash::FxHashMap;
 /// How far back an instruction is looked for that does the same.
 const REPEATED: usize = 6;
 
+/// How far back an opposite may be that is made with the other sign.
+const NEAR: usize = 64;
+
 /// What a thread keeps from one selection to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     needs: Needs,
     /// The values of each instruction: a number or a mask; a mask in vectors has one for each width of its lanes.
     values: Vec<[Value; 2]>,
+    /// True for floats of which the opposite was made: who needs them takes it with the other sign.
+    opposite: Vec<bool>,
     constants: FxHashMap<(u64, u8), Value>,
     /// The bit of each lane in a byte.
     bits_of_lanes: Option<Value>,
@@ -95,6 +100,8 @@ impl Selection {
         for step in 0..steps {
             self.values.clear();
             self.values.resize(tape.instrs().len(), [Value::NONE; 2]);
+            self.opposite.clear();
+            self.opposite.resize(tape.instrs().len(), false);
             self.late.clear();
             self.mantissas.clear();
             Selector { tape, isa, program, selection: self, step }.play(inputs);
@@ -254,6 +261,35 @@ impl Selector<'_> {
         needs.uses[at] == 1 && matches!(self.tape.instrs().get(needs.user[at] as usize), Some(Instr::Fma(..)))
     }
 
+    /// True for the opposite of a float that is only compared with a constant bound, where what comes of that is only a part of fused
+    /// operations and comparisons with constants: these take its opposite as it is.
+    fn is_part_of_bound(&self, at: usize) -> bool {
+        let (needs, instrs) = (&self.selection.needs, self.tape.instrs());
+        let bounded = needs.user[at] as usize;
+        let is_const = |val: &Val| matches!(instrs[val.index()], Instr::Const(..));
+        let (Instr::Un(Un::Neg, _), Some(Instr::Bin(Bin::FMin | Bin::FMax, bound, b))) =
+            (&instrs[at], instrs.get(bounded))
+        else {
+            return false;
+        };
+        if needs.uses[at] != 1 || b.index() != at || !is_const(bound) {
+            return false;
+        }
+        let later = instrs.iter().enumerate().skip(bounded + 1).take(NEAR).filter(|(at, _)| needs.played[*at]);
+        let taken = later.map(|(_, instr)| match instr {
+            Instr::Fma(a, b, c) => [a, b, c].into_iter().filter(|val| val.index() == bounded).count(),
+            Instr::Cmp(_, a, b) if is_const(b) => usize::from(a.index() == bounded),
+            _ => 0,
+        });
+        taken.sum::<usize>() == needs.uses[bounded] as usize
+    }
+
+    /// The opposite of a constant float.
+    fn opposite_constant(&mut self, val: Val) -> Value {
+        let Instr::Const(ty, bits) = self.tape.instrs()[val.index()] else { return self.number(val.index()) };
+        self.constant(bits ^ 1 << (8 * element(ty) - 1), element(ty))
+    }
+
     /// True for a scaled float that is only chosen or zero: one instruction does both.
     fn is_scaled_or_zero(&self, at: usize) -> bool {
         let needs = &self.selection.needs;
@@ -275,9 +311,20 @@ impl Selector<'_> {
         let value = match instr {
             Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
             // Made as a part of the instruction that needs it.
-            Instr::Un(Un::Neg, _) if self.is_part_of_fma(at) => return,
+            Instr::Un(Un::Neg, _) if self.is_part_of_fma(at) || self.is_part_of_bound(at) => return,
             Instr::Bin(Bin::Scale, ..) if self.is_scaled_or_zero(at) => return,
             Instr::Un(op, a) => self.unary(*op, self.tape.ty(*a), self.number(a.index())),
+            Instr::Bin(op, bound, b) if self.is_part_of_bound(b.index()) => {
+                // The lesser of a bound and an opposite is the opposite of the greater of both others.
+                let op = if *op == Bin::FMin { Bin::FMax } else { Bin::FMin };
+                let inner = match &self.tape.instrs()[b.index()] {
+                    Instr::Un(_, inner) => *inner,
+                    _ => *b,
+                };
+                let bound = self.opposite_constant(*bound);
+                self.selection.opposite[at] = true;
+                self.binary(op, self.tape.ty(inner), bound, self.number(inner.index()))
+            }
             Instr::Bin(op, a, b) => {
                 let ty = self.tape.ty(*a);
                 self.binary(*op, ty, self.number(a.index()), self.number(b.index()))
@@ -290,7 +337,10 @@ impl Selector<'_> {
                         opposites ^= bit;
                         self.number(inner.index())
                     }
-                    _ => self.number(val.index()),
+                    _ => {
+                        opposites ^= if self.selection.opposite[val.index()] { bit } else { 0 };
+                        self.number(val.index())
+                    }
                 };
                 let [a, b, c] = [operand(a, 1), operand(b, 1), operand(c, 2)];
                 self.fma([a, b, c], opposites)

@@ -154,6 +154,45 @@ fn an_output_may_be_an_input() {
     }
 }
 
+/// Opposites that are bounded and then go into fused operations and comparisons alone, and others that somebody else needs too.
+#[test]
+fn opposites_of_bounded_numbers_are_taken_with_the_other_sign() {
+    for ty in [MachineType::F32, MachineType::F64] {
+        for (bound, least, needed) in
+            [(1.5, true, false), (-1.5, false, false), (0.0, true, false), (-0.0, false, false), (2.0, true, true)]
+        {
+            for op in [Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge, Cmp::Eq, Cmp::Ne] {
+                let mut tape = Tape::new();
+                let (x, y) = (tape.input(ty), tape.input(ty));
+                let minus = tape.un(Un::Neg, x);
+                let [limit, other] = [bound, -0.5].map(|value| tape.konst_like(x, value));
+                let bounded = tape.bin(if least { Bin::FMin } else { Bin::FMax }, limit, minus);
+                let square = tape.fma(bounded, bounded, y);
+                let product = tape.fma(y, bounded, square);
+                let sum = tape.fma(y, product, bounded);
+                let holds = tape.cmp(op, bounded, other);
+                let not = tape.mnot(holds);
+                let less = tape.cmp(Cmp::Lt, x, y);
+                let both = tape.mand(not, less);
+                let chosen = tape.select(both, sum, product);
+                tape.output(Output::Number(chosen));
+                tape.output(Output::Mask(holds));
+                if needed {
+                    tape.output(Output::Number(bounded));
+                }
+                tape.finish();
+                let values = [-3.0, -1.5, -0.5, -0.0, 0.0, 0.5, 1.5, 3.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+                let bits = |value: f64| {
+                    if ty == MachineType::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
+                };
+                let all = || values.iter().flat_map(|x| values.iter().map(|y| [*x, *y]));
+                let columns = [0, 1].map(|number| all().map(|pair| bits(pair[number])).collect());
+                check("opposites", &tape, &[Port::Rows; 2], &columns, &[121, 5]);
+            }
+        }
+    }
+}
+
 /// Outputs at all places of a line: rows before the first whose vectors are aligned are played like those behind the last.
 #[test]
 fn what_goes_past_the_caches_begins_where_vectors_are_aligned() {
