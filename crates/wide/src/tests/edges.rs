@@ -233,7 +233,7 @@ fn what_goes_past_the_caches_begins_where_vectors_are_aligned() {
                 let failed = unsafe { played.play_past_caches(ports, rows as usize, &mut Context::new()) };
                 assert!(!failed);
                 for row in 0..rows as usize {
-                    // SAFETY: the arrays have these rows.
+                    // SAFETY: PORTS: the arrays have these rows.
                     let (sum, double) = unsafe {
                         (sums.cast::<f64>().add(row).read_unaligned(), doubles.cast::<f32>().add(row).read_unaligned())
                     };
