@@ -91,6 +91,11 @@ impl<'a> BitmapMut<'a> {
         self.rows
     }
 
+    /// The same bits, to be read.
+    pub(crate) const fn as_bits(&self) -> Bitmap<'_> {
+        Bitmap { bytes: self.bytes, offset: self.offset, rows: self.rows }
+    }
+
     /// Sets all bits to those of the words, the lowest first; others of the same bytes stay.
     pub(crate) fn set(&mut self, words: &[u64]) {
         if self.offset.is_multiple_of(8) {

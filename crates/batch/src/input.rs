@@ -61,6 +61,8 @@ pub(crate) enum DataIn<'a> {
     Shared(&'a Value),
     /// Fields of structs so far apart, which are written to cells one by one.
     Fields(&'a QType, *const u8, isize, WriteField),
+    /// What is in the memory of an output before that is written.
+    Output(usize),
 }
 
 /// Numbers of values in a dictionary.
@@ -234,6 +236,28 @@ impl<'a> InputColumn<'a> {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Shared(value)) }
     }
 
+    /// The values that are in the memory for an output, by its number, before the output is written over them: the same array
+    /// in and out. Rows are read before they are written, whatever fails meanwhile.
+    #[must_use]
+    pub fn of_output(output: usize) -> Self {
+        InputColumn { rows: None, ..InputColumn::new(0, DataIn::Output(output)) }
+    }
+
+    /// A column of memory that an output goes over.
+    pub(crate) const fn of_memory(rows: usize, data: DataIn<'a>, presence: PresenceIn<'a>) -> Self {
+        InputColumn { presence, ..InputColumn::new(rows, data) }
+    }
+
+    /// The output whose memory this is, if it is one's.
+    pub(crate) const fn output(&self) -> Option<usize> {
+        if let DataIn::Output(output) = self.data { Some(output) } else { None }
+    }
+
+    /// The same values, with the other column's bits of presence if it has any.
+    pub(crate) fn present_as(self, other: &InputColumn<'a>) -> Self {
+        if let PresenceIn::Bits(bits) = other.presence { self.present(bits) } else { self }
+    }
+
     /// Values in the layout of frames, so many bytes apart: fields of structs. With `presence`, so many bytes from a row's
     /// value to the byte that says whether it is there, wherever that is.
     ///
@@ -290,7 +314,7 @@ impl<'a> InputColumn<'a> {
             DataIn::Values(scalar, ..) | DataIn::Strings(scalar, _) => Some(scalar),
             DataIn::Bits(_) => Some(Scalar::Boolean),
             DataIn::Dictionary(_, values) => values.scalar(),
-            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) => None,
+            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) | DataIn::Output(_) => None,
         }
     }
 

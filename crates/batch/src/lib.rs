@@ -63,6 +63,12 @@ pub enum Misfit {
     /// The values of a dictionary are a dictionary themselves, one value for all, or values of any type.
     #[error("is a dictionary whose values are no column of numbers or strings")]
     Dictionary,
+    /// The column is what is in an output's memory, and there is none, or none that can be read.
+    #[error("is what is in the memory of output {at}, which has none that can be read")]
+    Output {
+        /// Which.
+        at: usize,
+    },
     /// There is no place for what says which rows are missing.
     #[error("has no place for which rows are present")]
     Presence,

@@ -1,6 +1,6 @@
 //! Output columns: made by a batch and owned by its caller, or memory of the caller to be written.
 
-use crate::input::ColumnValue;
+use crate::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
 use crate::strings::StringsMade;
 use crate::{BitmapMut, Misfit};
 use cembra_runtime::{FramePtr, Optional, QType, Scalar};
@@ -259,6 +259,22 @@ impl<'a> ColumnMut<'a> {
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// What is in the memory now, for so many rows of it; none where there is no column but fields of structs.
+    pub(crate) fn as_input(&self, rows: usize) -> Option<InputColumn<'_>> {
+        let data = match &self.data {
+            DataTo::Nothing => DataIn::Nothing,
+            DataTo::Values(scalar, first, stride) => DataIn::Values(*scalar, *first, *stride),
+            DataTo::Bits(bits) => DataIn::Bits(bits.as_bits()),
+            DataTo::Fields(..) => return None,
+        };
+        let presence = match &self.presence {
+            PresenceTo::Nowhere => PresenceIn::All,
+            PresenceTo::Bits(bits) => PresenceIn::Bits(bits.as_bits()),
+            PresenceTo::Bytes(first, stride) => PresenceIn::Bytes(*first, *stride),
+        };
+        Some(InputColumn::of_memory(self.rows.min(rows), data, presence))
     }
 
     /// Compares the memory with the type of an output.

@@ -211,8 +211,16 @@ impl Batch {
         }
         let mut sources = Vec::with_capacity(inputs.len());
         for (at, (column, qtype)) in inputs.iter().zip(&self.inputs).enumerate() {
-            column.check(qtype, rows).map_err(|misfit| Refused::Input { at, misfit })?;
-            sources.push(Source::of(*column, qtype));
+            let misfits = |misfit| Refused::Input { at, misfit };
+            let Some(index) = column.output() else {
+                column.check(qtype, rows).map_err(misfits)?;
+                sources.push(Source::of(*column, qtype));
+                continue;
+            };
+            let memory = outputs.get(index).and_then(Option::as_ref).and_then(|output| output.as_input(rows));
+            let memory = memory.ok_or(misfits(Misfit::Output { at: index }))?.present_as(column);
+            memory.check(qtype, rows).map_err(misfits)?;
+            sources.push(Source::read_first(memory, qtype));
         }
         let mut targets = Vec::with_capacity(outputs.len());
         for (at, (column, qtype)) in outputs.into_iter().zip(&self.outputs).enumerate() {

@@ -1,6 +1,7 @@
 //! Where a strip's inputs come from: columns that code can read where they lie, and others that are written down for a strip
 //! at a time in the memory of whoever runs it.
 
+use crate::Bitmap;
 use crate::input::{DataIn, InputColumn, PresenceIn};
 use cembra_runtime::{Column, ColumnForm, DataForm, Frame, FramePtr, PresenceForm, QType};
 use std::mem::MaybeUninit;
@@ -41,6 +42,9 @@ pub(crate) struct Source<'a> {
     /// Memory of one value that all rows share.
     #[expect(dead_code, reason = "the value lies in it")]
     shared: Option<Frame>,
+    /// Memory of bits that were copied because an output goes over them.
+    #[expect(dead_code, reason = "the bits lie in it")]
+    copied: [Vec<u64>; 2],
 }
 
 // SAFETY: COLUMNS: what an input points to is borrowed, shared, for the run.
@@ -68,7 +72,8 @@ impl<'a> Source<'a> {
         let optional = qtype.is_optional();
         let mut shared = None;
         let (data, form) = match column.data {
-            DataIn::Nothing => (Data::At(std::ptr::null(), 0), DataForm::Nothing),
+            // What is in an output's memory has a way of its own.
+            DataIn::Nothing | DataIn::Output(_) => (Data::At(std::ptr::null(), 0), DataForm::Nothing),
             DataIn::Values(_, first, stride) => (Data::At(first, stride), DataForm::Values),
             DataIn::Bits(bits) => match bits.address() {
                 Some(first) => (Data::BitsAt(first), DataForm::Bits),
@@ -121,7 +126,41 @@ impl<'a> Source<'a> {
         };
         // Cells hold a value with its presence only where both are staged together.
         let cell = if in_cells { cell } else { size };
-        Source { column, data, presence, qtype: qtype.clone(), form, cell, shared }
+        Source { column, data, presence, qtype: qtype.clone(), form, cell, shared, copied: Default::default() }
+    }
+
+    /// The way of what is in an output's memory, which fits the type. The values of a strip are written down before anything
+    /// is written over them: so code sees no column that overlaps another, and rows can be run again. Bits are copied at once,
+    /// because nobody may read them while they belong to the output.
+    pub(crate) fn read_first(column: InputColumn<'_>, qtype: &QType) -> Source<'a> {
+        let optional = qtype.is_optional();
+        let rows = column.rows.unwrap_or(0);
+        let copy = |bits: Bitmap<'_>| (0..rows).step_by(64).map(|row| bits.word(row)).collect::<Vec<u64>>();
+        let mut copied = [Vec::new(), Vec::new()];
+        let (data, data_form, values) = match column.data {
+            DataIn::Bits(bits) => {
+                copied[0] = copy(bits);
+                (Data::BitsAt(copied[0].as_ptr().cast()), DataForm::Bits, DataIn::Nothing)
+            }
+            DataIn::Values(scalar, first, stride) => {
+                (Data::Staged, DataForm::Values, DataIn::Values(scalar, first, stride))
+            }
+            _ => (Data::At(std::ptr::null(), 0), DataForm::Nothing, DataIn::Nothing),
+        };
+        let (presence, presence_form, bytes) = match column.presence {
+            PresenceIn::Bits(bits) if optional => {
+                copied[1] = copy(bits);
+                (Presence::BitsAt(copied[1].as_ptr().cast()), PresenceForm::Bits, PresenceIn::All)
+            }
+            PresenceIn::Bytes(first, stride) if optional => {
+                (Presence::Staged, PresenceForm::Bits, PresenceIn::Bytes(first, stride))
+            }
+            _ => (Presence::All, PresenceForm::All, PresenceIn::All),
+        };
+        let form = ColumnForm { data: data_form, presence: presence_form, is_shared: false, is_dense: true };
+        let cell = qtype.scalar().map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
+        let column = InputColumn::of_memory(rows, values, bytes);
+        Source { column, data, presence, qtype: qtype.clone(), form, cell, shared: None, copied }
     }
 
     /// The strides of the data and of the presence; not used for bits.
@@ -247,7 +286,16 @@ impl<'a> Source<'a> {
                     unsafe { self.write_one(values, key, words.cast::<u8>().add(row * self.cell)) };
                 }
             }
-            DataIn::Nothing | DataIn::Values(..) | DataIn::Shared(_) => {}
+            DataIn::Values(_, first, stride) => {
+                for row in 0..rows {
+                    // SAFETY: COLUMNS: there is a value for each row. COLUMNS, promised by the caller: room for it.
+                    unsafe {
+                        let from = first.offset(stride * (start + row).cast_signed());
+                        std::ptr::copy_nonoverlapping(from, words.cast::<u8>().add(row * self.cell), self.cell);
+                    }
+                }
+            }
+            DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) => {}
         }
     }
 

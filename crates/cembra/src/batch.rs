@@ -307,6 +307,7 @@ impl<'b> BatchRun<'b> {
     ) -> Result<BatchResult, Error> {
         let inner = self.inner;
         let rows = self.rows.or_else(|| inputs.iter().find_map(InputColumn::rows));
+        let rows = rows.or_else(|| outputs.iter().flatten().map(ColumnMut::rows).next());
         let rows = rows.ok_or_else(|| Error::values("no column says how many rows there are: say so with `rows`"))?;
         let job = inner.batch.job(inputs, outputs, rows, self.on_error).map_err(|refused| inner.misfit(&refused))?;
         let played = inner.played(job.forms())?;

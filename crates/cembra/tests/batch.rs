@@ -249,6 +249,19 @@ fn what_does_not_fit_is_refused_with_its_name() {
         let run = batch.start().on_error(OnError::Missing);
         let error = run.run_into(&[good, other], output).unwrap_err().to_string();
         assert_eq!(error, "output `z` has no place for which rows are present");
+        // The memory of an output that there is not, that is to be made, or that is another type's.
+        let (of_first, of_second) = (InputColumn::of_output(0), InputColumn::of_output(1));
+        let no_memory =
+            |at| format!("input `x` is what is in the memory of output {at}, which has none that can be read");
+        assert_eq!(batch.start().rows(100).run(&[of_first, other]).unwrap_err().to_string(), no_memory(0));
+        let mut doubles = vec![1.5; 100];
+        let mut refused = |x: InputColumn<'_>, y: InputColumn<'_>| {
+            batch.run_into(&[x, y], vec![ColumnMut::values(&mut doubles)]).unwrap_err().to_string()
+        };
+        assert_eq!(refused(of_second, other), no_memory(1));
+        assert_eq!(refused(good, of_first), "input `y` is OPTIONAL_INT32, but the column is FLOAT64");
+        assert_eq!(refused(of_first.present(holes), other), "input `x` is missing in row 74");
+        assert_eq!(doubles, [1.5; 100]);
     }
 }
 
@@ -538,5 +551,94 @@ fn limits_are_a_rows() {
         let batch = model.batch(&Options::default().limits(limits).row_player(player)).unwrap();
         let error = batch.run(&[InputColumn::owned_texts(&long), InputColumn::owned_texts(&long)]).unwrap_err();
         assert_eq!((error.code(), error.row()), ("work_limit", Some(0)), "{player:?}");
+    }
+}
+
+/// The same arrays in and out, in every layout that memory of the caller may have, while outputs read what others overwrite, some
+/// steps are calls between the lanes, and rows fail and are run again.
+#[test]
+fn outputs_go_over_the_inputs_that_they_are_made_of() {
+    let source = "input x: f64?; input n: i64?; input f: bool?; input k: i32; input p: unit?; input m: f64
+        output a = x * 2.0 + to_float64(n) + to_float64(strings.length(strings.join('é', strings.decode(b'y'))))
+        output b = where(f == true, 100 // n, n + 1)
+        output c = where(x > m, f, true)
+        output d = where(n > 0, k + 1)
+        output e = p and x > 0.0
+        output g = m + x";
+    let (mut session, batches) = batches(source);
+    for (rows, threads, zeros) in
+        [(0, 1, true), (1, 1, false), (64, 1, true), (130, 1, false), (3000, 1, true), (40_000, 3, true)]
+    {
+        let n: Vec<Optional<i64>> = (0..rows as i64)
+            .map(|row| match row % 61 {
+                40 if zeros => 0.into(),
+                7 | 33 => Optional::missing(),
+                other => (other * 5 + 1).into(),
+            })
+            .collect();
+        let x = numbers(rows);
+        let m = x.iter().map(|x| x / 2.0 + 1.0).collect::<Vec<_>>();
+        let bytes = |seed: usize| (0..rows / 8 + 12).map(|at| (at * 61 + seed) as u8).collect::<Vec<_>>();
+        // Truth values, their presence, that of the numbers and of the units.
+        let (truths, known, there, units) = (bytes(21), bytes(5), bytes(77), bytes(130));
+        fn bits(bytes: &[u8], offset: usize, rows: usize) -> Bitmap<'_> {
+            Bitmap::new(bytes, offset, rows).unwrap()
+        }
+        let k: Vec<Optional<i32>> = (0..rows as i32).map(|row| (row - 70).into()).collect();
+        let expected: Vec<_> = (0..rows)
+            .map(|row| {
+                let flag = bits(&known, 9, rows).get(row).then(|| bits(&truths, 3, rows).get(row));
+                let unit = if bits(&units, 61, rows).get(row) {
+                    Value::from(cembra::Mask(true))
+                } else {
+                    Value::from(cembra::Mask(false))
+                };
+                let number = bits(&there, 0, rows).get(row).then_some(x[row]);
+                session.evaluate(&[
+                    number.into(),
+                    n[row].get().into(),
+                    flag.into(),
+                    k[row].get().unwrap().into(),
+                    unit,
+                    m[row].into(),
+                ])
+            })
+            .collect();
+        let failed: Vec<usize> = (0..rows).filter(|row| expected[*row].is_err()).collect();
+        assert!(rows < 3000 || failed.len() > 2, "{failed:?}");
+        for batch in &batches {
+            let (mut n, mut x, mut m, mut k) =
+                (n.clone(), x.clone(), m.iter().map(|m| (*m).into()).collect::<Vec<Optional<f64>>>(), k.clone());
+            let (mut truths, mut known, mut there, mut units) =
+                (truths.clone(), known.clone(), there.clone(), units.clone());
+            let to = |bytes, offset| BitmapMut::new(bytes, offset, rows).unwrap();
+            let outputs = vec![
+                Some(ColumnMut::values(&mut x).present(to(&mut there, 0))),
+                Some(ColumnMut::optionals(&mut n)),
+                Some(ColumnMut::bits(to(&mut truths, 3)).present(to(&mut known, 9))),
+                Some(ColumnMut::optionals(&mut k)),
+                Some(ColumnMut::units(rows).present(to(&mut units, 61))),
+                Some(ColumnMut::optionals(&mut m)),
+            ];
+            let inputs = [0, 1, 2, 3, 4, 5].map(InputColumn::of_output);
+            let run = batch.start().threads(threads).on_error(OnError::Missing);
+            assert_eq!(run.run_into(&inputs, outputs).unwrap().failed, failed);
+            for (row, expected) in expected.iter().enumerate() {
+                let found: Vec<Value> = vec![
+                    bits(&there, 0, rows).get(row).then_some(x[row]).into(),
+                    n[row].get().into(),
+                    bits(&known, 9, rows).get(row).then(|| bits(&truths, 3, rows).get(row)).into(),
+                    k[row].get().into(),
+                    cembra::Mask(bits(&units, 61, rows).get(row)).into(),
+                    m[row].get().into(),
+                ];
+                match expected {
+                    Ok(expected) => assert_eq!(found, *expected, "{batch:?} row {row} of {rows}"),
+                    Err(_) => {
+                        assert!(found.iter().all(|value| matches!(value, Value::Missing(_))), "row {row}: {found:?}");
+                    }
+                }
+            }
+        }
     }
 }
