@@ -13,8 +13,8 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The least rows that are worth a thread.
-const RANGE_ROWS: usize = 1 << 13;
+/// The least strips of all the rows that they may have that are worth a thread.
+const RANGE_STRIPS: usize = 8;
 
 /// From how many bytes of outputs on, written in place, they go past the caches: with the inputs they are more than most last
 /// levels have for a few threads, and whoever reads them begins with rows that were overwritten there long ago.
@@ -121,6 +121,8 @@ pub struct Settings<'s, E> {
     pub threads: usize,
     /// Whose threads; the process's own pool if there is none.
     pub pool: Option<&'s rayon::ThreadPool>,
+    /// The most rows that are evaluated before the next are looked at; in whole words of bits, so 64 at least.
+    pub strip: usize,
     /// How many of the errors of failed rows are kept.
     pub keep: usize,
     /// Contexts of the model's limits.
@@ -256,7 +258,7 @@ impl Batch {
         player: &Player,
         settings: &Settings<'_, E>,
     ) -> Result<Finished<E>, Stop<E>> {
-        let ranges = ranges(&job, player, settings.threads);
+        let ranges = ranges(&job, player, settings.threads, settings.strip);
         let failed_first = AtomicUsize::new(usize::MAX);
         let one = |start: usize, end: usize| {
             // Rows behind one that stops the run are of no use to anybody.
@@ -304,7 +306,7 @@ impl Batch {
         let mut workspace = self.workspace(job, player, settings);
         (settings.begin)(&mut workspace.context);
         let mut range = Range::empty(job.targets.len());
-        let most = job.strip_rows(player);
+        let most = job.strip_rows(player, settings.strip);
         let mut at = start;
         while at < end && range.stop.is_none() {
             let rows = most.min(end - at);
@@ -336,7 +338,7 @@ impl Batch {
             })
         });
         workspace.scratch.past_caches = job.targets.iter().map(Target::bytes_in_place).sum::<usize>() >= PAST_CACHES;
-        let words = job.staged_words(job.strip_rows(player));
+        let words = job.staged_words(job.strip_rows(player, settings.strip));
         if workspace.staging.len() < words {
             workspace.staging.resize(words, 0);
         }
@@ -454,8 +456,10 @@ impl Job<'_> {
         Forms(inputs.chain(outputs).map(numbered).collect())
     }
 
-    fn strip_rows(&self, player: &Player) -> usize {
+    /// The rows of a strip, where no more than so many are wanted.
+    fn strip_rows(&self, player: &Player, wanted: usize) -> usize {
         let most = player.function.as_ref().map_or(STRIP_ROWS, |function| function.rows());
+        let most = most.min((wanted / 64).max(1).saturating_mul(64));
         let is_staged = self.sources.iter().any(Source::is_staged) || self.targets.iter().any(Target::is_staged);
         if is_staged { most.min(STRIP_ROWS) } else { most }
     }
@@ -466,12 +470,13 @@ impl Job<'_> {
     }
 }
 
-/// The rows in ranges of whole strips, one for each thread that they are worth.
-fn ranges(job: &Job<'_>, player: &Player, threads: usize) -> SmallVec<[(usize, usize); 1]> {
-    let threads = if player.function.is_some() { threads.min(job.rows / RANGE_ROWS).max(1) } else { 1 };
+/// The rows in ranges of whole strips, one for each thread that they are worth. Who wants strips shorter has rows that cost more.
+fn ranges(job: &Job<'_>, player: &Player, threads: usize, strip: usize) -> SmallVec<[(usize, usize); 1]> {
+    let worth = RANGE_STRIPS * STRIP_ROWS.min(strip.max(64));
+    let threads = if player.function.is_some() { threads.min(job.rows / worth).max(1) } else { 1 };
     // A few for each, so that none waits long for another.
     let parts = if threads == 1 { 1 } else { 4 * threads };
-    let each = job.rows.div_ceil(parts).next_multiple_of(job.strip_rows(player)).max(1);
+    let each = job.rows.div_ceil(parts).next_multiple_of(job.strip_rows(player, strip)).max(1);
     let starts = (0..job.rows).step_by(each);
     let ranges: SmallVec<_> = starts.map(|start| (start, (start + each).min(job.rows))).collect();
     if ranges.is_empty() { smallvec![(0, 0)] } else { ranges }

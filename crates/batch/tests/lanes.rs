@@ -115,6 +115,7 @@ fn run(
     let settings = Settings {
         threads: 2,
         pool: None,
+        strip: usize::MAX,
         keep: 5,
         context: &Context::new,
         begin: &|_| {},

@@ -155,6 +155,7 @@ impl Batch {
             threads: 1,
             pool: None,
             on_error: OnError::Fail,
+            strip: usize::MAX,
             keep: BatchRun::KEPT,
             token: None,
         }
@@ -223,6 +224,7 @@ pub struct BatchRun<'b> {
     threads: usize,
     pool: Option<&'b rayon::ThreadPool>,
     on_error: OnError,
+    strip: usize,
     keep: usize,
     token: Option<Cancellation>,
 }
@@ -269,6 +271,14 @@ impl<'b> BatchRun<'b> {
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.on_error = on_error;
+        self
+    }
+
+    /// Evaluates at most so many rows before it looks whether the run was cancelled, and shares fewer out to a thread: for models
+    /// that take long for a row. It is rounded down to a multiple of 64, and 64 at least; results do not depend on it.
+    #[must_use]
+    pub fn strip_rows(mut self, rows: usize) -> Self {
+        self.strip = rows;
         self
     }
 
@@ -324,6 +334,7 @@ impl<'b> BatchRun<'b> {
         let settings = Settings {
             threads: self.threads,
             pool: self.pool,
+            strip: self.strip,
             keep: self.keep,
             context: &|| inner.limits.context(),
             begin: &|context| context.set_cancellation(self.token.clone()),

@@ -207,10 +207,11 @@ fn the_first_failing_row_is_the_error() {
                 let mut y = vec![3_i64; rows];
                 faults.iter().for_each(|row| y[*row] = 0);
                 let columns = [InputColumn::values(&x), InputColumn::values(&y)];
-                for threads in [1, 3] {
-                    let error = batch.start().threads(threads).run(&columns).unwrap_err();
+                for (threads, strip) in [(1, usize::MAX), (3, usize::MAX), (3, 0), (3, 200)] {
+                    let run = batch.start().threads(threads).strip_rows(strip);
+                    let error = run.clone().run(&columns).unwrap_err();
                     assert_eq!((error.row(), error.code()), (Some(faults[0]), "div_by_zero"));
-                    let run = batch.start().threads(threads).on_error(OnError::Missing).keep_failures(2);
+                    let run = run.on_error(OnError::Missing).keep_failures(2);
                     let made = run.run(&columns).unwrap();
                     assert_eq!(made.failed, faults);
                     assert_eq!(made.failures.len(), faults.len().min(2));
