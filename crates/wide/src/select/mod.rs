@@ -116,7 +116,8 @@ impl Selector<'_> {
         let mut late = 0;
         for (at, instr) in self.tape.instrs().iter().enumerate() {
             if let Instr::Input(_) | Instr::InputMask = instr {
-                if self.selection.needs.played[at] {
+                let made_early = skipping > 0 && *instr == Instr::InputMask;
+                if self.selection.needs.played[at] && !made_early {
                     self.input(at, instr, number, inputs[number as usize]);
                 }
                 number += 1;
@@ -129,6 +130,7 @@ impl Selector<'_> {
                 // A stretch inside of another that is jumped over is not worth one more jump.
                 Instr::Begin(mask) => {
                     if skipping == 0 {
+                        self.masks_of_stretch(at, inputs, number);
                         let mask = self.mask_of_any_width(mask.index());
                         let op = Op { mask, ..self.op(Kind::Begin, self.whole()) };
                         self.program.ops.push(op);
@@ -167,6 +169,29 @@ impl Selector<'_> {
                     let op = self.op(Kind::StoreMask(port), length);
                     self.program.ops.push(Op { mask, ..op });
                 }
+            }
+        }
+    }
+
+    /// Makes the masks that are inputs inside of a stretch, by its first instruction and the number of the next input: inputs
+    /// belong to no stretch, but it may take instructions to have a mask, which must not be jumped over.
+    fn masks_of_stretch(&mut self, begin: usize, inputs: &[Port], mut number: u32) {
+        let mut depth = 0_usize;
+        for (at, instr) in self.tape.instrs().iter().enumerate().skip(begin) {
+            match instr {
+                Instr::Begin(_) if self.selection.needs.played[at] => depth += 1,
+                Instr::End if self.selection.needs.played[at] => depth -= 1,
+                Instr::Input(_) => number += 1,
+                Instr::InputMask => {
+                    if self.selection.needs.played[at] {
+                        self.input_mask(at, number, inputs[number as usize]);
+                    }
+                    number += 1;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                return;
             }
         }
     }

@@ -289,6 +289,38 @@ fn what_a_stretch_made_is_not_there_behind_it() {
     check("behind a stretch", &tape, &ports, &columns, &[200, 64, 16]);
 }
 
+/// Inputs belong to no stretch, wherever they are recorded: masks too, which are made of bits by instructions.
+#[test]
+fn an_input_in_a_stretch_is_there_behind_it() {
+    for ty in [MachineType::F64, MachineType::F32] {
+        let mut tape = Tape::new();
+        let given = tape.input_mask();
+        let not = tape.mnot(given);
+        tape.begin(not);
+        let (present, x) = (tape.input_mask(), tape.input(ty));
+        let inner = tape.input_mask();
+        tape.begin(inner);
+        let (shared, other) = (tape.input_mask(), tape.input_mask());
+        // Long enough to be worth a jump.
+        let long = (0..30).fold(x, |long, _| tape.fma(long, x, x));
+        tape.end();
+        let chosen = tape.select(inner, long, x);
+        tape.end();
+        let chosen = tape.select(not, chosen, x);
+        tape.output(Output::Number(chosen));
+        for mask in [present, inner, shared, other] {
+            tape.output(Output::Mask(mask));
+        }
+        tape.finish();
+        assert_eq!(tape.check_stretches(), Ok(()));
+        let mut columns = columns(&tape, 200, 11);
+        // Whole steps in which one branch is taken, and others in which both are.
+        columns[0] = (0..200).map(|row| u64::from(row % 64 < 32 || row % 3 == 0)).collect();
+        let ports = [Port::Rows, Port::Rows, Port::Rows, Port::Rows, Port::Shared, Port::Rows];
+        check("inputs in a stretch", &tape, &ports, &columns, &[200, 64, 16, 3]);
+    }
+}
+
 /// An argument of an operator, with its presence, as inputs.
 fn argument(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
