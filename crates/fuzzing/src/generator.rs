@@ -26,18 +26,7 @@ const TRIES: u32 = 24;
 
 /// A well-typed random program; all its inputs have types.
 pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
-    let mut pool = Pool {
-        random,
-        config,
-        graph: Graph::new(),
-        types: Vec::new(),
-        depths: Vec::new(),
-        used: Vec::new(),
-        by_type: HashMap::new(),
-        inputs: Vec::new(),
-        nested: 0,
-        placeholders: 0,
-    };
+    let mut pool = Pool::new(random, config);
     let inputs = pool.random.u32(1..=config.max_inputs.max(1));
     // Few types, so that operands meet.
     for _ in 0..pool.random.u32(1..=inputs) {
@@ -50,6 +39,38 @@ pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
         pool.grow();
     }
     pool.finish(aim)
+}
+
+/// How many programs there are of an operator whose operands have to be tried.
+const OPEN: usize = 4;
+
+/// Programs of one operator: one for each group of its forms, on as many inputs as can be.
+pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) -> Vec<Program> {
+    let mut programs = Vec::new();
+    let catalogue = Catalogue::standard();
+    let inputs = |form: &&Form| form.iter().filter(|at| matches!(catalogue.wanted(**at), Wanted::Of(_))).count();
+    for form in entry.groups.iter().filter_map(|group| group.iter().max_by_key(inputs)) {
+        let mut pool = Pool::new(random, config);
+        let operands = pool.formed(entry, form, 1.0);
+        if let Some(node) = pool.apply(entry, &operands) {
+            programs.extend(pool.only(node));
+        }
+    }
+    for _ in 0..TRIES * 4 {
+        if !entry.is_open() || programs.len() >= OPEN {
+            break;
+        }
+        let mut pool = Pool::new(random, config);
+        for _ in 0..3 {
+            let qtype = values::input_type(pool.random, 2);
+            pool.input(&qtype);
+        }
+        let operands = pool.any_operands(entry);
+        if let Some(node) = pool.apply(entry, &operands) {
+            programs.extend(pool.only(node));
+        }
+    }
+    programs
 }
 
 /// Rows for the inputs of a program, in their order.
@@ -83,7 +104,29 @@ struct Pool<'r> {
 /// The depth of nodes that are out of reach: those of a function that is finished.
 const HIDDEN: u32 = 1 << 20;
 
-impl Pool<'_> {
+impl<'r> Pool<'r> {
+    fn new(random: &'r mut Rng, config: &'r Config) -> Pool<'r> {
+        Pool {
+            random,
+            config,
+            graph: Graph::new(),
+            types: Vec::new(),
+            depths: Vec::new(),
+            used: Vec::new(),
+            by_type: HashMap::new(),
+            inputs: Vec::new(),
+            nested: 0,
+            placeholders: 0,
+        }
+    }
+
+    /// The program of this node alone, if it is a value at run time.
+    fn only(self, node: NodeId) -> Option<Program> {
+        let outputs = vec![Output { name: "y0".into(), node, span: None }];
+        let is_value = self.types[node.index()].is_run_time();
+        is_value.then_some(Program { graph: self.graph, inputs: self.inputs, outputs })
+    }
+
     fn chance(&mut self, share: f64) -> bool {
         chance(self.random, share)
     }

@@ -22,6 +22,7 @@ mod edit;
 mod generator;
 mod in_place;
 mod judge;
+mod layout;
 mod panics;
 mod report;
 mod shrink;
@@ -29,6 +30,7 @@ mod subject;
 mod values;
 
 pub use config::Config;
+pub use layout::{Laid, Layout, Lists, Shape};
 pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject, Subjects};
 
@@ -67,6 +69,16 @@ pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(
 #[must_use]
 pub fn program(config: &Config, number: u64) -> Program {
     generator::program(&mut config.random(number), config)
+}
+
+/// Programs of one operator each, by its name: for each overload and lifting one that has inputs for operands; of operators that take
+/// anything, some. Functions and what takes them are left out, and what cannot be computed at run time.
+#[must_use]
+pub fn operators(config: &Config) -> Vec<(&'static str, Vec<Program>)> {
+    let config = Config { max_inputs: 12, max_depth: 3, ..config.clone() };
+    let all = catalogue::Catalogue::standard().entries.iter().zip(0..);
+    let programs = |(entry, at)| generator::alone(&mut config.random(at), &config, entry);
+    all.map(|(entry, at)| (entry.def.name, programs((entry, at)))).collect()
 }
 
 /// Rows for the program with this number.

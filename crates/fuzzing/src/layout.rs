@@ -1,0 +1,312 @@
+//! Values in memory, as columns of every layout that callers have: dense, strided either way, with presence as bits from any bit
+//! on or as bytes beside the values, behind keys of a dictionary, one for all rows, of any type. Also memory for outputs.
+//! Whatever is no value is garbage: what is missing, what lies between the values, bits around those of the rows.
+
+use crate::config::{chance, pick};
+use cembra::{Bitmap, BitmapMut, ColumnMut, InputColumn, Keys};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+
+/// Where no value is.
+const GARBAGE: u8 = 0xA7;
+
+/// So many values are looked for in a dictionary before the same is added to it again.
+const ENTRIES: usize = 64;
+
+/// How the values of a column lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// Next to each other; truth values as bits.
+    Dense,
+    /// In structs, or texts in one buffer.
+    Forwards,
+    /// The same, the last row first.
+    Backwards,
+    /// Behind keys.
+    Dictionary,
+    /// As values of any type.
+    Any,
+    /// One for all rows, where they are all the same.
+    Shared,
+}
+
+impl Layout {
+    /// All of them.
+    pub const ALL: [Layout; 6] =
+        [Layout::Dense, Layout::Forwards, Layout::Backwards, Layout::Dictionary, Layout::Any, Layout::Shared];
+}
+
+/// How a column lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Its values.
+    pub layout: Layout,
+    /// True if a byte before each value says whether it is there, where the layout has such; else bits do.
+    pub in_bytes: bool,
+    /// The first bit of presence, and of truth values.
+    pub offset: usize,
+}
+
+impl Shape {
+    /// Any shape; the usual layouts most often.
+    pub fn random(random: &mut fastrand::Rng) -> Shape {
+        let layout = if random.bool() { *pick(random, &Layout::ALL[..3]) } else { *pick(random, &Layout::ALL) };
+        Shape { layout, in_bytes: chance(random, 0.4), offset: random.usize(..70) }
+    }
+}
+
+/// Values in memory, to be borrowed as a column, or memory that such values go to.
+#[derive(Debug)]
+pub struct Laid {
+    shape: Shape,
+    rows: usize,
+    /// None of memory for an output.
+    values: Vec<Value>,
+    bytes: Vec<u8>,
+    /// The first value in the bytes, the size of each, and how far it is to the next.
+    first: usize,
+    size: usize,
+    stride: isize,
+    /// Bits of presence and of truth values.
+    present: Vec<u8>,
+    truths: Vec<u8>,
+    texts: Vec<Vec<u8>>,
+    /// All texts behind each other, and where each begins.
+    joined: Vec<u8>,
+    offsets: Vec<i32>,
+    keys: Vec<u32>,
+    entries: Option<Box<Laid>>,
+}
+
+/// Strings of a column as slices of them.
+#[derive(Debug)]
+pub struct Lists<'a> {
+    bytes: Vec<&'a [u8]>,
+    texts: Vec<&'a str>,
+    entries: Option<Box<Lists<'a>>>,
+}
+
+impl Laid {
+    /// Values of a type, put down.
+    #[must_use]
+    pub fn of(values: Vec<Value>, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> Laid {
+        let mut laid = Laid::memory(values.len(), qtype, shape, random);
+        for (row, value) in values.iter().enumerate() {
+            laid.put(row, value, random);
+            laid.offsets.push(laid.joined.len() as i32);
+            let text = laid.texts.last().map_or(&[][..], Vec::as_slice);
+            laid.joined.extend(text);
+        }
+        laid.offsets.push(laid.joined.len() as i32);
+        laid.values = values;
+        if shape.layout == Layout::Dictionary && qtype.scalar().is_some() {
+            laid.number(qtype, random);
+        }
+        laid
+    }
+
+    /// Memory for values of a type.
+    #[must_use]
+    pub fn memory(rows: usize, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> Laid {
+        let size = qtype.scalar().filter(|scalar| scalar.machine_type().is_some());
+        let size = size.map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
+        let gap = if shape.layout == Layout::Dense { 0 } else { *pick(random, &[1, 8, 19]) };
+        // The byte of presence is in front of its value.
+        let before = usize::from(shape.in_bytes);
+        let stride = before + size + gap;
+        let is_backwards = shape.layout == Layout::Backwards;
+        let bits = (shape.offset + rows).div_ceil(8);
+        Laid {
+            shape,
+            rows,
+            values: Vec::new(),
+            bytes: vec![GARBAGE; stride * rows + 16],
+            first: before + if is_backwards { stride * rows.saturating_sub(1) } else { 0 },
+            size,
+            stride: if is_backwards { -stride.cast_signed() } else { stride.cast_signed() },
+            present: vec![GARBAGE; bits],
+            truths: vec![GARBAGE; bits],
+            texts: Vec::new(),
+            joined: Vec::new(),
+            offsets: Vec::new(),
+            keys: Vec::new(),
+            entries: None,
+        }
+    }
+
+    /// Where the value of a row is.
+    fn at(&self, row: usize) -> usize {
+        self.first.wrapping_add_signed(self.stride * row.cast_signed())
+    }
+
+    fn put(&mut self, row: usize, value: &Value, random: &mut fastrand::Rng) {
+        let (at, is_present) = (self.at(row), !matches!(value, Value::Missing(_)));
+        set(&mut self.present, self.shape.offset + row, is_present);
+        if self.shape.in_bytes {
+            self.bytes[at - 1] = if is_present { *pick(random, &[1, 2, 128, 255]) } else { 0 };
+        }
+        match value.as_scalar() {
+            Some(ScalarValue::Text(text)) => self.texts.push(text.as_bytes().to_vec()),
+            Some(ScalarValue::Bytes(bytes)) => self.texts.push(bytes.to_vec()),
+            Some(ScalarValue::Unit) => {}
+            Some(other) => {
+                self.bytes[at..at + self.size].copy_from_slice(&other.bits().to_le_bytes()[..self.size]);
+                set(&mut self.truths, self.shape.offset + row, other.bits() & 1 != 0);
+            }
+            None => self.texts.push(b"garbage".to_vec()),
+        }
+    }
+
+    /// Numbers the values: those that are missing have no number, or that of an entry that is missing itself.
+    fn number(&mut self, qtype: &QType, random: &mut fastrand::Rng) {
+        let mut entries: Vec<Value> = Vec::new();
+        for (row, value) in self.values.iter().enumerate() {
+            if matches!(value, Value::Missing(_)) && random.bool() {
+                self.keys.push(u32::MAX);
+                continue;
+            }
+            set(&mut self.present, self.shape.offset + row, true);
+            let known = entries.iter().take(ENTRIES).position(|entry| entry.same(value));
+            self.keys.push(known.unwrap_or_else(|| {
+                entries.push(value.clone());
+                entries.len() - 1
+            }) as u32);
+        }
+        let shape = Shape { layout: Layout::Dense, in_bytes: false, offset: random.usize(..70) };
+        self.entries = Some(Box::new(Laid::of(entries, qtype, shape, random)));
+    }
+
+    /// Slices of the strings.
+    #[must_use]
+    pub fn lists(&self) -> Lists<'_> {
+        let bytes: Vec<&[u8]> = self.texts.iter().map(Vec::as_slice).collect();
+        let texts = bytes.iter().map(|text| std::str::from_utf8(text).unwrap_or("")).collect();
+        Lists { bytes, texts, entries: self.entries.as_ref().map(|entries| Box::new(entries.lists())) }
+    }
+
+    /// The values of the dictionary as a column, if there is one.
+    #[must_use]
+    pub fn dictionary<'a>(&'a self, qtype: &QType, lists: &'a Lists<'a>) -> Option<InputColumn<'a>> {
+        let (entries, lists) = self.entries.as_ref().zip(lists.entries.as_ref())?;
+        Some(entries.column(qtype, lists, None))
+    }
+
+    /// The values as a column of the type.
+    #[must_use]
+    pub fn column<'a>(
+        &'a self,
+        qtype: &QType,
+        lists: &'a Lists<'a>,
+        dictionary: Option<&'a InputColumn<'a>>,
+    ) -> InputColumn<'a> {
+        let layout = self.shape.layout;
+        if let (Layout::Shared, Some(first)) = (layout, self.values.first())
+            && self.values.iter().all(|value| value.same(first))
+        {
+            return InputColumn::shared(first);
+        }
+        let Some(scalar) = qtype.scalar().filter(|_| layout != Layout::Any) else {
+            return InputColumn::any(&self.values);
+        };
+        let present = Bitmap::new(&self.present, self.shape.offset, self.rows).filter(|_| qtype.is_optional());
+        let column = match (scalar, dictionary) {
+            (_, Some(values)) => InputColumn::dictionary(Keys::U32(&self.keys), values),
+            (Scalar::Text, _) if layout == Layout::Forwards => {
+                InputColumn::checked_offsets(&self.offsets, &self.joined).unwrap_or(InputColumn::texts(&lists.texts))
+            }
+            (Scalar::Text, _) => InputColumn::texts(&lists.texts),
+            (Scalar::Bytes, _) => InputColumn::bytes(&lists.bytes),
+            (Scalar::Boolean, _) if layout == Layout::Dense => {
+                match Bitmap::new(&self.truths, self.shape.offset, self.rows) {
+                    Some(truths) => InputColumn::bits(truths),
+                    None => InputColumn::units(self.rows),
+                }
+            }
+            _ => {
+                let first = self.bytes.as_ptr().wrapping_add(self.first);
+                let presence = (self.is_by_bytes(scalar) && qtype.is_optional()).then_some(-1);
+                // SAFETY: COLUMNS: `of` put a value, and a byte, there for each row.
+                let column = unsafe { InputColumn::strided(scalar, first, self.stride, presence, self.rows) };
+                if presence.is_some() {
+                    return column;
+                }
+                column
+            }
+        };
+        present.map_or(column, |present| column.present(present))
+    }
+
+    /// True if the presence of its values is beside them.
+    fn is_by_bytes(&self, scalar: Scalar) -> bool {
+        self.shape.in_bytes && !(scalar == Scalar::Boolean && self.shape.layout == Layout::Dense)
+    }
+
+    /// The memory as that of an output of the type; none where such values do not lie in memory.
+    pub fn column_mut(&mut self, qtype: &QType) -> Option<ColumnMut<'_>> {
+        let scalar = qtype.scalar().filter(|scalar| !scalar.is_string())?;
+        let Shape { layout, offset, .. } = self.shape;
+        let by_bytes = self.is_by_bytes(scalar);
+        let column = if scalar == Scalar::Boolean && layout == Layout::Dense {
+            ColumnMut::bits(BitmapMut::new(&mut self.truths, offset, self.rows)?)
+        } else {
+            let first = self.bytes.as_mut_ptr().wrapping_add(self.first);
+            let presence = (by_bytes && qtype.is_optional()).then_some(-1);
+            // SAFETY: COLUMNS: there is room for a value, and a byte, for each row.
+            unsafe { ColumnMut::strided(scalar, first, self.stride, presence, self.rows) }
+        };
+        match (by_bytes || !qtype.is_optional(), BitmapMut::new(&mut self.present, offset, self.rows)) {
+            (true, _) => Some(column),
+            (false, bits) => Some(column.present(bits?)),
+        }
+    }
+
+    /// The value of a row that an output of the type was written to; none if there cannot be one.
+    #[must_use]
+    pub fn value(&self, qtype: &QType, row: usize) -> Option<Value> {
+        let (scalar, at) = (qtype.scalar()?, self.at(row));
+        let is_present = !qtype.is_optional()
+            || if self.is_by_bytes(scalar) {
+                self.bytes[at - 1] != 0
+            } else {
+                get(&self.present, self.shape.offset + row)
+            };
+        let value = || {
+            if scalar == Scalar::Unit {
+                return Some(ScalarValue::Unit);
+            }
+            let mut bits = [0; 8];
+            bits[..self.size].copy_from_slice(&self.bytes[at..at + self.size]);
+            let is_bit = scalar == Scalar::Boolean && self.shape.layout == Layout::Dense;
+            let truth = u64::from(get(&self.truths, self.shape.offset + row));
+            ScalarValue::from_bits(scalar, if is_bit { truth } else { u64::from_le_bytes(bits) })
+        };
+        let value = if is_present { Some(value()?) } else { None };
+        if qtype.is_optional() { Some(Value::optional(scalar, value)) } else { value.map(Value::Scalar) }
+    }
+
+    /// True if what is between the values, and around the bits of the rows, is still what it was.
+    #[must_use]
+    pub fn is_intact(&self) -> bool {
+        let mut bytes = self.bytes.clone();
+        for row in 0..self.rows {
+            let at = self.at(row);
+            bytes[at - usize::from(self.shape.in_bytes)..at + self.size].fill(GARBAGE);
+        }
+        let outside = |bits: &[u8]| {
+            let rows = self.shape.offset..self.shape.offset + self.rows;
+            (0..8 * bits.len())
+                .filter(|bit| !rows.contains(bit))
+                .all(|bit| get(bits, bit) == (GARBAGE >> (bit % 8) & 1 != 0))
+        };
+        bytes.iter().all(|byte| *byte == GARBAGE) && outside(&self.present) && outside(&self.truths)
+    }
+}
+
+fn set(bits: &mut [u8], at: usize, value: bool) {
+    let byte = &mut bits[at / 8];
+    *byte = (*byte & !(1 << (at % 8))) | u8::from(value) << (at % 8);
+}
+
+fn get(bits: &[u8], at: usize) -> bool {
+    bits[at / 8] >> (at % 8) & 1 != 0
+}
