@@ -241,6 +241,12 @@ impl Laid {
         self.shape.in_bytes && !(scalar == Scalar::Boolean && self.shape.layout == Layout::Dense)
     }
 
+    /// True if it is memory that an output may go to, over the values.
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        matches!(self.shape.layout, Layout::Dense | Layout::Forwards | Layout::Backwards)
+    }
+
     /// The memory as that of an output of the type; none where such values do not lie in memory.
     pub fn column_mut(&mut self, qtype: &QType) -> Option<ColumnMut<'_>> {
         let scalar = qtype.scalar().filter(|scalar| !scalar.is_string())?;
