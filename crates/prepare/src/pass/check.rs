@@ -216,3 +216,37 @@ impl Scopes {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_expr::NodeId;
+    use cembra_value::Value;
+
+    /// What is said of a loop of one depth, on whose state another loop inside of it depends, of another depth.
+    fn nested(outer: u8, inner: u8) -> Result<(), String> {
+        let (outer, inner) = (LoopId::new(0, outer), LoopId::new(1, inner));
+        let (mut graph, origin, state) = (TypedGraph::default(), NodeId::from_index(0), QType::INT64);
+        let mut add = |kind: Kind, operands: &[Id]| graph.add(kind, operands, &state, origin);
+        let (of_outer, of_inner) = (add(Kind::State(outer), &[]), add(Kind::State(inner), &[]));
+        let round = add(Kind::LAZY, &[of_inner, of_outer]);
+        let within = add(Kind::Loop(inner), &[of_outer, round]);
+        let around = add(Kind::LAZY, &[of_outer, within]);
+        let zero = graph.literal(Value::from(0_i64), origin);
+        graph.add(Kind::Loop(outer), &[zero, around], &state, origin);
+        let mut scopes = Scopes::new(graph.len());
+        graph.ids().try_for_each(|id| scopes.enter(&graph, id))?;
+        assert!(!graph.ids().next_back().is_some_and(|last| scopes.uses_state(last)), "no state is left");
+        Ok(())
+    }
+
+    /// Places of loops are known by their depth: two that are as deep would take one for the other.
+    #[test]
+    fn a_loop_is_deeper_than_those_whose_states_it_uses() {
+        assert_eq!(nested(1, 2), Ok(()));
+        assert_eq!(nested(3, 7), Ok(()));
+        let wrong = Err("uses the state of a loop that it is not inside of".to_owned());
+        assert_eq!(nested(1, 1), wrong);
+        assert_eq!(nested(2, 1), wrong);
+    }
+}
