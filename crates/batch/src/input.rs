@@ -237,7 +237,7 @@ impl<'a> InputColumn<'a> {
     }
 
     /// The values that are in the memory for an output, by its number, before the output is written over them: the same array
-    /// in and out. Rows are read before they are written, whatever fails meanwhile.
+    /// in and out. Rows are read before they are written, whatever fails meanwhile. Only runs that are given such memory take it.
     #[must_use]
     pub fn of_output(output: usize) -> Self {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Output(output)) }

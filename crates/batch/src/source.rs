@@ -287,11 +287,15 @@ impl<'a> Source<'a> {
                 }
             }
             DataIn::Values(_, first, stride) => {
-                for row in 0..rows {
+                let first = first.wrapping_offset(stride * start.cast_signed());
+                // Most are next to each other: those are one copy.
+                let (each, copies) =
+                    if stride == self.cell.cast_signed() { (rows * self.cell, 1) } else { (self.cell, rows) };
+                for copy in 0..copies {
                     // SAFETY: COLUMNS: there is a value for each row. COLUMNS, promised by the caller: room for it.
                     unsafe {
-                        let from = first.offset(stride * (start + row).cast_signed());
-                        std::ptr::copy_nonoverlapping(from, words.cast::<u8>().add(row * self.cell), self.cell);
+                        let from = first.offset(stride * copy.cast_signed());
+                        std::ptr::copy_nonoverlapping(from, words.cast::<u8>().add(copy * self.cell), each);
                     }
                 }
             }
