@@ -115,7 +115,8 @@ fn run(
     let settings = Settings {
         threads: 2,
         pool: None,
-        strip: usize::MAX,
+        // New columns in strips as long as can be, memory of the caller in short ones.
+        strip: if new { usize::MAX } else { 64 },
         keep: 5,
         context: &Context::new,
         begin: &|_| {},
@@ -242,5 +243,25 @@ fn bits_of_the_caller_are_set_and_no_others() {
             assert!(*x <= 9.0 || q[row] == *x);
         }
         assert_eq!(masks[rows / 8] >> (rows % 8), 0xFF >> (rows % 8), "{rows}");
+    }
+}
+
+/// A kernel leaves zeros for the rows that it is not called for: what an earlier strip left there could be the address of a text.
+#[test]
+fn rows_without_a_call_have_zeros() {
+    let plan = plan_of("input s: text?; output n = strings.length(s) * 2");
+    let rows = 300;
+    let texts: Vec<String> = (0..rows).map(|row| "x".repeat(row % 7 + 1)).collect();
+    // All of the first strip, then every other row.
+    let present: Vec<u8> = (0..rows.div_ceil(8)).map(|at| if at < 8 { 0xFF } else { 0x55 }).collect();
+    let here = Bitmap::new(&present, 0, rows).expect("bits");
+    let (mut numbers, mut bits) = (vec![-7_i64; rows], vec![0_u8; rows.div_ceil(8)]);
+    let to = BitmapMut::new(&mut bits, 0, rows).expect("bits");
+    let outputs = vec![Some(ColumnMut::values(&mut numbers).present(to))];
+    run(&plan, &[InputColumn::owned_texts(&texts).present(here)], outputs, rows, true);
+    assert_eq!(bits.len(), present.len());
+    for (row, found) in numbers.iter().enumerate() {
+        let expected = if here.get(row) { 2 * texts[row].len() as i64 } else { 0 };
+        assert_eq!(*found, expected, "row {row}");
     }
 }

@@ -225,6 +225,26 @@ fn the_first_failing_row_is_the_error() {
     }
 }
 
+/// Rows in front of those that failed first in time may fail too, and then theirs is the error.
+#[test]
+fn a_thread_that_fails_early_does_not_stop_those_in_front_of_it() {
+    let (_, batches) = batches("input x, y: i64; x // y");
+    let rows = 400_000;
+    let x = vec![7_i64; rows];
+    let mut y = vec![3_i64; rows];
+    // Of 12 ranges the third, and those that other threads begin with.
+    for row in [80_000, 100_005, 200_005, 300_005] {
+        y[row] = 0;
+    }
+    // The best player is the first.
+    let best = &batches[0];
+    for _ in 0..40 {
+        let run = best.start().threads(3);
+        let error = run.run(&[InputColumn::values(&x), InputColumn::values(&y)]).unwrap_err();
+        assert_eq!(error.row(), Some(80_000));
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused_with_its_name() {
     let (_, batches) = batches("input x: f64; input y: i32?; output z = x * to_float64(y ?? 1)");
