@@ -55,6 +55,18 @@ impl Arena {
         self.size
     }
 
+    /// The most bytes that it will hold.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Bytes that were given out since the last reset.
+    #[must_use]
+    pub const fn used(&self) -> usize {
+        self.before + self.taken
+    }
+
     /// Takes everything back. One chunk as large as all together takes the place of several.
     #[inline]
     pub fn reset(&mut self) {

@@ -4,6 +4,7 @@
 
 use crate::interface::layout;
 use crate::{Arena, Context, Frame, QType, Scalar};
+use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -19,6 +20,14 @@ pub struct Column {
     pub presence: *mut u8,
     /// Bytes from one row's presence to the next. Not used for bits.
     pub presence_stride: isize,
+}
+
+impl Column {
+    /// A column that nobody looks at.
+    #[must_use]
+    pub const fn nowhere() -> Column {
+        Column { data: std::ptr::null_mut(), stride: 0, presence: std::ptr::null_mut(), presence_stride: 0 }
+    }
 }
 
 // SAFETY: COLUMNS: whoever makes a column vouches for its use by other threads.
@@ -71,6 +80,8 @@ pub struct ColumnForm {
     pub data: DataForm,
     /// The presence. The inputs of a plain type are `All`.
     pub presence: PresenceForm,
+    /// True for an input whose rows have numbers of values that lie elsewhere.
+    pub is_dictionary: bool,
     /// True if all rows share one value and one presence, a byte: strides are 0. Only for inputs; no bits then.
     pub is_shared: bool,
     /// True if values are next to each other, so that the stride is known.
@@ -176,6 +187,8 @@ pub struct Scratch {
     pub failed: FailedRows,
     /// True if the run writes so much that nobody finds it in the caches: it may go past them.
     pub past_caches: bool,
+    /// What the function keeps from one strip to the next of a run.
+    pub kept: Option<Box<dyn Any + Send>>,
 }
 
 impl Scratch {
@@ -188,8 +201,30 @@ impl Scratch {
             texts: Arena::new(usize::MAX),
             failed: FailedRows::none(layout.rows),
             past_caches: false,
+            kept: None,
         }
     }
+}
+
+/// Values that rows of a column have numbers of.
+pub trait Dictionary: Debug + Send + Sync {
+    /// How many there are.
+    fn values(&self) -> u32;
+
+    /// Writes a value of a scalar type to a cell of that type; false, and zeros, if it is missing, or there is none of the number.
+    ///
+    /// # Safety
+    /// COLUMNS: there is room for a value of the column's scalar type.
+    unsafe fn write(&self, number: u32, to: *mut u8) -> bool;
+}
+
+/// The rows of a strip of a dictionary column.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers<'a> {
+    /// The number of each row's value: less than there are values, or as many, where the row has none.
+    pub of_rows: *const u32,
+    /// The values.
+    pub dictionary: &'a dyn Dictionary,
 }
 
 /// A model as something that evaluates it on the rows of columns.
@@ -203,17 +238,54 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
     /// The most rows that it takes at once, as its layout says.
     fn rows(&self) -> usize;
 
+    /// The inputs whose numbers it is given, those of them whose columns are dictionaries: it computes once for each value.
+    fn numbered(&self) -> &[u32] {
+        &[]
+    }
+
+    /// False for an input whose column it never looks at, but at its numbers: then nothing is written there.
+    fn reads(&self, input: usize) -> bool {
+        _ = input;
+        true
+    }
+
+    /// The input, a dictionary, on whose value alone the string of an output depends: then the output's column may be given
+    /// without memory for data, and the strings are asked for with `results`. None if there is no such input.
+    fn result_of(&self, output: usize) -> Option<u32> {
+        _ = output;
+        None
+    }
+
+    /// Gives the numbers and the strings of an output that came to be known since it was asked before; no string where it is
+    /// missing. `known` says how far that was, and is 0 in the beginning.
+    fn results(&self, output: usize, scratch: &Scratch, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
+        _ = (output, scratch, known, f);
+    }
+
+    /// A run begins: what was kept in the scratch of others is of no use any more.
+    fn begin(&self, scratch: &mut Scratch, context: &Context) {
+        _ = (scratch, context);
+    }
+
     /// Evaluates the first so many rows of the columns: a strip. Rows that it adds to `scratch.failed` are unwritten, or
     /// written with anything; all others are written. Views of strings in outputs are of inputs, of literals, or of
-    /// `scratch.texts`.
+    /// the scratch.
     ///
     /// # Safety
-    /// COLUMNS: `columns` are those of the model's inputs, then of its outputs, in order, of the forms that the function was
+    /// COLUMNS: `begin` was called for the run. `numbers` are those of the strip's rows, of the inputs that `numbered` says, in
+    /// order. `columns` are those of the model's inputs, then of its outputs, in order, of the forms that the function was
     /// made for and of the types of the model, each with memory for all rows (bits: of inputs to the byte of the last row, of
     /// outputs in whole words of 64). There are no more rows than the layout says. No output overlaps an input or another
     /// output, unless the function allows it. The scratch is of this function's layout, the context of its limits; nobody
     /// else uses them, or the outputs.
-    unsafe fn run(&self, columns: &[Column], rows: usize, scratch: &mut Scratch, context: &mut Context);
+    unsafe fn run(
+        &self,
+        columns: &[Column],
+        numbers: &[Numbers<'_>],
+        rows: usize,
+        scratch: &mut Scratch,
+        context: &mut Context,
+    );
 
     /// Bytes of memory it holds, code included.
     fn memory_bytes(&self) -> usize;

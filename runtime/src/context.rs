@@ -271,6 +271,15 @@ impl Context {
         Context { arena: Arena::new(limit), ..Context::new() }
     }
 
+    /// A context of the same limits and with the same token, for evaluations in the midst of this one's.
+    #[must_use]
+    pub fn like(&self) -> Self {
+        let mut other = Context::with_arena_limit(self.arena.limit());
+        (other.iterations, other.work) = (self.iterations, self.work);
+        other.set_cancellation(self.token.clone());
+        other
+    }
+
     /// Sets how often the loops of one evaluation may run together.
     pub fn set_iterations(&mut self, limit: u64) {
         self.iterations = limit;
@@ -297,6 +306,13 @@ impl Context {
     #[must_use]
     pub fn work_done(&self) -> u64 {
         self.work.abs_diff(self.work_left.max(0))
+    }
+
+    /// True if this evaluation may do so much work on strings more, and make so many bytes of them.
+    #[must_use]
+    pub fn has_room(&self, work: u64, bytes: usize) -> bool {
+        u64::try_from(self.work_left).is_ok_and(|left| left >= work)
+            && self.arena.limit().saturating_sub(self.arena.used()) >= bytes
     }
 
     /// Begins an evaluation: takes back the memory of the last one's strings, and none of its work counts any more.
@@ -393,10 +409,10 @@ impl Context {
         self.token = token;
     }
 
-    /// The token of the evaluations to come.
+    /// The token that evaluations look at.
     #[must_use]
-    pub const fn cancellation(&self) -> Option<&Cancellation> {
-        self.token.as_ref()
+    pub fn cancellation(&self) -> Option<Cancellation> {
+        self.token.clone()
     }
 
     /// True if the evaluation has a token and that was cancelled: then it ends with `FaultKind::Cancelled`. Whatever may

@@ -8,6 +8,7 @@ use std::process::Command;
 
 /// Where `unsafe` may stand: frame access, code memory, the call into native code, tables of struct fields.
 const UNSAFE: &[&str] = &[
+    "benches/examples/dictionaries.rs",
     "benches/limit/columns/avx2.rs",
     "benches/limit/columns/avx512.rs",
     "benches/limit/columns/columns.rs",
@@ -28,7 +29,9 @@ const UNSAFE: &[&str] = &[
     "crates/arrow/src/output.rs",
     "crates/batch/src/bitmap.rs",
     "crates/batch/src/input.rs",
+    "crates/batch/src/lanes/gather.rs",
     "crates/batch/src/lanes/kernels.rs",
+    "crates/batch/src/lanes/memos.rs",
     "crates/batch/src/lanes/mod.rs",
     "crates/batch/src/lanes/parts.rs",
     "crates/batch/src/output.rs",

@@ -93,7 +93,8 @@ impl<'a> Input<'a> {
             // SAFETY: STRING-VIEW, likewise.
             Data::Views(scalar, views, buffers) => unsafe { InputColumn::views(*scalar, views, buffers) },
             Data::Dictionary(keys, _) => match values {
-                Some(values) => InputColumn::dictionary(*keys, values),
+                // SAFETY: COLUMNS: the keys of an array were compared with its values when it was made.
+                Some(values) => unsafe { InputColumn::known_dictionary(*keys, values) },
                 None => InputColumn::units(0),
             },
             Data::Missing(value) => return InputColumn::shared(value),

@@ -96,10 +96,11 @@ pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
 }
 
 /// Evaluates a model on a table likewise, into arrays of the types that a schema asks for: the same but for the layout of
-/// texts and bytes.
+/// texts and bytes, and dictionaries of them.
 ///
 /// # Errors
-/// As for [`run`]; or an output that cannot be what the schema asks for.
+/// As for [`run`]; or an output that cannot be what the schema asks for. An output whose string depends on one dictionary alone, with keys of
+/// the type that is asked for, has the keys of that, and strings of those values only that rows have.
 pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -> Result<Made, Error> {
     let inputs = run.inputs();
     let input = |input: &cembra::Field| {

@@ -3,13 +3,17 @@
 
 use crate::Error;
 use arrow_array::builder::{GenericBinaryBuilder, GenericStringBuilder};
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Float32Array, Float64Array, Int32Array, Int64Array,
-    OffsetSizeTrait, StringViewArray, TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array,
+    Int32Array, Int64Array, OffsetSizeTrait, PrimitiveArray, StringViewArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
-use cembra::{OutputColumn, OutputParts, QType, Scalar};
+use cembra::{KeyType, OutputColumn, OutputParts, QType, Scalar};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The array of a column: texts as `Utf8View`, bytes as `BinaryView`, masks as `Boolean` without nulls, timestamps in
@@ -28,12 +32,126 @@ pub fn array(name: &str, column: OutputColumn) -> Result<ArrayRef, Error> {
 pub fn array_as(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> Result<ArrayRef, Error> {
     let found = column.qtype().clone();
     let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
-    let array = made(column).ok_or_else(|| refused("array".to_owned()))?;
+    if let Some(wanted @ DataType::Dictionary(keys, values)) = wanted {
+        // Keys of another type number the strings anew.
+        let is_kept = column.key_type().is_some_and(|found| is_of(found, keys));
+        let column = if is_kept { column } else { column.spread() };
+        return dictionary(column, keys, values).ok_or_else(|| refused(wanted.to_string()));
+    }
+    let array = made(column.spread()).ok_or_else(|| refused("array".to_owned()))?;
     match wanted {
         Some(wanted) if wanted != array.data_type() => {
             relaid(&array, wanted).ok_or_else(|| refused(wanted.to_string()))
         }
         _ => Ok(array),
+    }
+}
+
+/// Strings as a dictionary with keys and values of these types: with the numbers that rows have, if the strings have any, else
+/// numbered in the order of the rows.
+fn dictionary(column: OutputColumn, keys: &DataType, values: &DataType) -> Option<ArrayRef> {
+    let rows = column.rows();
+    let (qtype, parts, presence) = column.into_parts();
+    let scalar = qtype.scalar()?;
+    let bits = |words: Vec<u64>, rows: usize| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows));
+    let nulls = presence.map(|words| bits(words, rows));
+    let relaid =
+        |strings: ArrayRef| if strings.data_type() == values { Some(strings) } else { relaid(&strings, values) };
+    match parts {
+        OutputParts::Dictionary { keys: numbers, views, buffers, present, .. } => {
+            let present = bits(present, views.len());
+            let strings = relaid(strings(scalar, views, buffers, Some(present)))?;
+            numbered(keys, Numbers::Kept(Buffer::from_vec(numbers)), rows, nulls, strings)
+        }
+        OutputParts::Strings(views, buffers) => {
+            let all = strings(scalar, views.clone(), buffers.clone(), None);
+            let any = all.as_any();
+            let (texts, bytes) = (any.downcast_ref::<StringViewArray>(), any.downcast_ref::<BinaryViewArray>());
+            let string = |row| texts.map(|all| all.value(row).as_bytes()).or_else(|| bytes.map(|all| all.value(row)));
+            let mut known: HashMap<Option<&[u8]>, usize> = HashMap::new();
+            let mut firsts = Vec::new();
+            let mut number = |row: usize| {
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    return 0;
+                }
+                *known.entry(string(row)).or_insert_with(|| {
+                    firsts.push(views[row]);
+                    firsts.len() - 1
+                })
+            };
+            let numbers = (0..rows).map(&mut number).collect();
+            let strings = relaid(strings(scalar, firsts, buffers, None))?;
+            numbered(keys, Numbers::New(numbers), rows, nulls, strings)
+        }
+        _ => None,
+    }
+}
+
+/// The numbers of rows.
+enum Numbers {
+    /// In the type of the keys.
+    Kept(Buffer),
+    New(Vec<usize>),
+}
+
+fn is_of(found: KeyType, wanted: &DataType) -> bool {
+    *wanted
+        == match found {
+            KeyType::I8 => DataType::Int8,
+            KeyType::I16 => DataType::Int16,
+            KeyType::I32 => DataType::Int32,
+            KeyType::I64 => DataType::Int64,
+            KeyType::U8 => DataType::UInt8,
+            KeyType::U16 => DataType::UInt16,
+            KeyType::U32 => DataType::UInt32,
+            KeyType::U64 => DataType::UInt64,
+        }
+}
+
+/// A dictionary; nothing if the keys cannot number so many strings.
+fn numbered(
+    keys: &DataType,
+    numbers: Numbers,
+    rows: usize,
+    nulls: Option<NullBuffer>,
+    strings: ArrayRef,
+) -> Option<ArrayRef> {
+    macro_rules! of {
+        ($type:ident) => {{
+            type Native = <$type as ArrowPrimitiveType>::Native;
+            let buffer = match numbers {
+                Numbers::Kept(buffer) => ScalarBuffer::<Native>::new(buffer, 0, rows),
+                Numbers::New(numbers) => {
+                    numbers.into_iter().map(|number| Native::try_from(number).ok()).collect::<Option<Vec<_>>>()?.into()
+                }
+            };
+            let keys = PrimitiveArray::<$type>::new(buffer, nulls);
+            Some(Arc::new(DictionaryArray::try_new(keys, strings).ok()?))
+        }};
+    }
+    match keys {
+        DataType::Int8 => of!(Int8Type),
+        DataType::Int16 => of!(Int16Type),
+        DataType::Int32 => of!(Int32Type),
+        DataType::Int64 => of!(Int64Type),
+        DataType::UInt8 => of!(UInt8Type),
+        DataType::UInt16 => of!(UInt16Type),
+        DataType::UInt32 => of!(UInt32Type),
+        DataType::UInt64 => of!(UInt64Type),
+        _ => None,
+    }
+}
+
+/// Strings of views.
+fn strings(scalar: Scalar, views: Vec<u128>, buffers: Vec<Vec<u8>>, nulls: Option<NullBuffer>) -> ArrayRef {
+    let buffers: Vec<Buffer> = buffers.into_iter().map(Buffer::from_vec).collect();
+    let views = ScalarBuffer::from(views);
+    // SAFETY: STRING-VIEW: views are of these buffers, and texts are UTF-8.
+    unsafe {
+        match scalar {
+            Scalar::Text => Arc::new(StringViewArray::new_unchecked(views, buffers, nulls)),
+            _ => Arc::new(BinaryViewArray::new_unchecked(views, buffers, nulls)),
+        }
     }
 }
 
@@ -70,17 +188,7 @@ fn made(column: OutputColumn) -> Option<ArrayRef> {
                 Scalar::Unit | Scalar::Boolean | Scalar::Text | Scalar::Bytes => return None,
             }
         }
-        (OutputParts::Strings(views, buffers), scalar) => {
-            let buffers: Vec<Buffer> = buffers.into_iter().map(Buffer::from_vec).collect();
-            let views = ScalarBuffer::from(views);
-            // SAFETY: STRING-VIEW: views are of these buffers, and texts are UTF-8.
-            unsafe {
-                match scalar {
-                    Scalar::Text => Arc::new(StringViewArray::new_unchecked(views, buffers, nulls)),
-                    _ => Arc::new(BinaryViewArray::new_unchecked(views, buffers, nulls)),
-                }
-            }
-        }
+        (OutputParts::Strings(views, buffers), scalar) => strings(scalar, views, buffers, nulls),
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder, StringDictionaryBuilder, StringViewBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type, UInt16Type};
+use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array, Int8Array, Int16Array,
     Int32Array, Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
@@ -228,4 +228,64 @@ fn keys_may_be_of_any_width_and_null_twice() {
     let dictionary: ArrayRef = Arc::new(DictionaryArray::<UInt16Type>::try_new(keys, values).unwrap());
     let back = identity(&dictionary, None).unwrap();
     assert_eq!(shown(&back), [Some("\"c\"".to_owned()), None, None, Some("\"a\"".to_owned())]);
+}
+
+#[test]
+fn what_depends_on_a_dictionary_alone_keeps_its_keys() {
+    let values: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("Zug"), None, Some("A text longer than a view"), Some("Not used")]));
+    let keys: Int8Array = (0..1100).map(|row| if row % 11 == 5 { None } else { Some([0, 2, 1, 2][row % 4]) }).collect();
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::try_new(keys.clone(), values).unwrap());
+    let table = RecordBatch::try_from_iter([("s", dictionary)]).unwrap();
+    let model =
+        Model::parse("input s: text?; output t = strings.lower(s); output u = strings.upper(s ?? 'none')").unwrap();
+    let batch = model.batch(&Options::default()).unwrap();
+    let of = |keys: DataType, values: DataType| DataType::Dictionary(Box::new(keys), Box::new(values));
+    let expected = |row: usize| match (row % 11, row % 4) {
+        (5, _) | (_, 2) => None,
+        (_, 0) => Some("zug"),
+        _ => Some("a text longer than a view"),
+    };
+    for (wanted, is_kept) in [
+        (of(DataType::Int8, DataType::Utf8View), true),
+        (of(DataType::Int8, DataType::Utf8), true),
+        (of(DataType::UInt32, DataType::LargeUtf8), false),
+    ] {
+        let fields = ["t", "u"].map(|name| Field::new(name, wanted.clone(), true));
+        let schema = Schema::new(fields.to_vec());
+        let made = run_as(batch.start(), &table, Some(&schema)).unwrap().table;
+        for (column, is_first) in [(made.column(0), true), (made.column(1), false)] {
+            assert_eq!(column.data_type(), &wanted);
+            let (keys_made, values): (Vec<Option<usize>>, &ArrayRef) = match column.as_dictionary_opt::<Int8Type>() {
+                Some(made) => (made.keys().iter().map(|key| key.map(|key| key as usize)).collect(), made.values()),
+                None => {
+                    let made = column.as_dictionary::<UInt32Type>();
+                    (made.keys().iter().map(|key| key.map(|key| key as usize)).collect(), made.values())
+                }
+            };
+            let text = |at: usize| match values.data_type() {
+                _ if values.is_null(at) => None,
+                DataType::Utf8 => Some(values.as_string::<i32>().value(at).to_owned()),
+                DataType::LargeUtf8 => Some(values.as_string::<i64>().value(at).to_owned()),
+                _ => Some(values.as_string_view().value(at).to_owned()),
+            };
+            for (row, key) in keys_made.iter().enumerate() {
+                let expected = match expected(row) {
+                    expected if is_first => expected.map(str::to_owned),
+                    expected => Some(expected.unwrap_or("none").to_uppercase()),
+                };
+                assert_eq!(key.and_then(text), expected, "row {row} as {wanted}");
+            }
+            if is_kept && is_first {
+                let same = |row: usize| expected(row).is_none() || keys_made[row] == Some(keys.value(row) as usize);
+                assert!((0..1100).all(same), "{keys_made:?}");
+                assert!(values.is_null(3), "what no row has is not computed");
+            }
+        }
+        // Without a schema texts are texts.
+        let made = run(batch.start(), &table).unwrap().table;
+        assert_eq!(made.column(0).data_type(), &DataType::Utf8View);
+        let texts: Vec<_> = made.column(0).as_string_view().iter().collect();
+        assert!((0..1100).all(|row| texts[row] == expected(row)));
+    }
 }

@@ -86,6 +86,39 @@ pub enum Keys<'a> {
     U64(&'a [u64]),
 }
 
+/// The type of numbers of values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyType {
+    /// Of 8 bits.
+    I8,
+    /// Of 16 bits.
+    I16,
+    /// Of 32 bits.
+    I32,
+    /// Of 64 bits.
+    I64,
+    /// Of 8 bits without a sign.
+    U8,
+    /// Of 16 bits without a sign.
+    U16,
+    /// Of 32 bits without a sign.
+    U32,
+    /// Of 64 bits without a sign.
+    U64,
+}
+
+impl KeyType {
+    /// Bytes of a number.
+    pub(crate) const fn size(self) -> usize {
+        match self {
+            KeyType::I8 | KeyType::U8 => 1,
+            KeyType::I16 | KeyType::U16 => 2,
+            KeyType::I32 | KeyType::U32 => 4,
+            KeyType::I64 | KeyType::U64 => 8,
+        }
+    }
+}
+
 macro_rules! with_keys {
     ($keys:expr, $slice:ident => $result:expr) => {
         match $keys {
@@ -101,9 +134,36 @@ macro_rules! with_keys {
     };
 }
 
+pub(crate) use with_keys;
+
 impl Keys<'_> {
     pub(crate) fn rows(&self) -> usize {
         with_keys!(self, keys => keys.len())
+    }
+
+    pub(crate) fn key_type(&self) -> KeyType {
+        match self {
+            Keys::I8(_) => KeyType::I8,
+            Keys::I16(_) => KeyType::I16,
+            Keys::I32(_) => KeyType::I32,
+            Keys::I64(_) => KeyType::I64,
+            Keys::U8(_) => KeyType::U8,
+            Keys::U16(_) => KeyType::U16,
+            Keys::U32(_) => KeyType::U32,
+            Keys::U64(_) => KeyType::U64,
+        }
+    }
+
+    /// Where the first number is.
+    pub(crate) fn address(&self) -> *const u8 {
+        with_keys!(self, keys => keys.as_ptr().cast())
+    }
+
+    /// True if all numbers are those of so many values.
+    fn are_less(&self, values: usize) -> bool {
+        let values = values as u64;
+        // A negative one is more than any. Without a branch, so that several are compared at once.
+        with_keys!(self, keys => !keys.iter().fold(false, |wrong, key| wrong | (i128::from(*key) as u64 >= values)))
     }
 
     /// The number of a row's value; none for a negative one.
@@ -119,6 +179,8 @@ pub struct InputColumn<'a> {
     pub(crate) rows: Option<usize>,
     pub(crate) data: DataIn<'a>,
     pub(crate) presence: PresenceIn<'a>,
+    /// True if the numbers of a dictionary are those of its values without looking.
+    knows_keys: bool,
     lives: PhantomData<&'a [u8]>,
 }
 
@@ -129,7 +191,7 @@ unsafe impl Sync for InputColumn<'_> {}
 
 impl<'a> InputColumn<'a> {
     const fn new(rows: usize, data: DataIn<'a>) -> Self {
-        InputColumn { rows: Some(rows), data, presence: PresenceIn::All, lives: PhantomData }
+        InputColumn { rows: Some(rows), data, presence: PresenceIn::All, knows_keys: false, lives: PhantomData }
     }
 
     /// Numbers, truth values, dates or timestamps, all of them there.
@@ -222,6 +284,15 @@ impl<'a> InputColumn<'a> {
     #[must_use]
     pub fn dictionary(keys: Keys<'a>, values: &'a InputColumn<'a>) -> Self {
         InputColumn::new(keys.rows(), DataIn::Dictionary(keys, values))
+    }
+
+    /// The numbers of values likewise, which are not looked at first.
+    ///
+    /// # Safety
+    /// COLUMNS: the numbers of rows that are present are those of values.
+    #[must_use]
+    pub unsafe fn known_dictionary(keys: Keys<'a>, values: &'a InputColumn<'a>) -> Self {
+        InputColumn { knows_keys: true, ..InputColumn::dictionary(keys, values) }
     }
 
     /// Values of any type, each of exactly the input's.
@@ -318,6 +389,11 @@ impl<'a> InputColumn<'a> {
         }
     }
 
+    /// True if there is a row, and its value is there.
+    pub(crate) fn is_there(&self, row: usize) -> bool {
+        self.rows.is_some_and(|rows| row < rows) && self.is_present(row)
+    }
+
     /// True if the value of a row is there.
     pub(crate) fn is_present(&self, row: usize) -> bool {
         let here = match self.presence {
@@ -368,11 +444,14 @@ impl<'a> InputColumn<'a> {
             if !lies_in_place {
                 return Err(Misfit::Dictionary);
             }
-            let in_place = |row: &usize| match self.presence {
-                PresenceIn::Bits(bits) if !bits.get(*row) => true,
-                _ => keys.get(*row).is_some_and(|key| key < size),
+            let is_wrong = |row: &usize| match self.presence {
+                PresenceIn::Bits(bits) if !bits.get(*row) => false,
+                _ => keys.get(*row).is_none_or(|key| key >= size),
             };
-            if let Some(row) = (0..rows).find(|row| !in_place(row)) {
+            if !self.knows_keys
+                && !keys.are_less(size)
+                && let Some(row) = (0..rows).find(is_wrong)
+            {
                 return Err(Misfit::Key { row });
             }
         }

@@ -15,7 +15,7 @@ mod strings;
 mod target;
 
 pub use bitmap::{Bitmap, BitmapMut};
-pub use input::{ColumnValue, InputColumn, Keys, WriteField};
+pub use input::{ColumnValue, InputColumn, KeyType, Keys, WriteField};
 pub use lanes::{LaneFunction, facts};
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};

@@ -1,8 +1,8 @@
 //! Output columns: made by a batch and owned by its caller, or memory of the caller to be written.
 
 use crate::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
-use crate::strings::StringsMade;
-use crate::{BitmapMut, Misfit};
+use crate::strings::{NumberedStrings, StringsMade};
+use crate::{BitmapMut, KeyType, Misfit};
 use cembra_runtime::{FramePtr, Optional, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use std::marker::PhantomData;
@@ -26,6 +26,7 @@ pub(crate) enum DataOut {
     /// Truth values, a bit a row.
     Bits(Vec<u64>),
     Strings(StringsMade),
+    Numbered(NumberedStrings),
     /// Values of types that are no scalars.
     Any(Vec<Value>),
 }
@@ -81,6 +82,7 @@ impl OutputColumn {
     pub fn string(&self, row: usize) -> Option<&[u8]> {
         match &self.data {
             DataOut::Strings(strings) if self.is_present(row) => strings.get(row),
+            DataOut::Numbered(strings) if self.is_present(row) => strings.get(row),
             _ => None,
         }
     }
@@ -117,8 +119,8 @@ impl OutputColumn {
                 let bits = if size == 8 { words[row] } else { words[row / 2] >> (32 * (row % 2)) & 0xFFFF_FFFF };
                 ScalarValue::from_bits(scalar, bits)
             }
-            DataOut::Strings(strings) => {
-                let bytes = strings.get(row)?;
+            DataOut::Strings(_) | DataOut::Numbered(_) => {
+                let bytes = self.string(row)?;
                 Some(match scalar {
                     Scalar::Text => ScalarValue::Text(std::str::from_utf8(bytes).ok()?.into()),
                     _ => ScalarValue::Bytes(bytes.into()),
@@ -126,6 +128,21 @@ impl OutputColumn {
             }
             DataOut::Any(_) => None,
         }
+    }
+
+    /// The type of the numbers of strings that rows have; none if each row has a string of its own.
+    #[must_use]
+    pub fn key_type(&self) -> Option<KeyType> {
+        if let DataOut::Numbered(strings) = &self.data { Some(strings.key_type) } else { None }
+    }
+
+    /// The same column with a string for each row, where rows have numbers of strings; the bytes stay where they are.
+    #[must_use]
+    pub fn spread(mut self) -> OutputColumn {
+        if let DataOut::Numbered(numbered) = self.data {
+            self.data = DataOut::Strings(numbered.spread(self.rows));
+        }
+        self
     }
 
     /// Its memory: numbers in words, bits, or strings as views and buffers in Arrow's layout; and presence.
@@ -136,6 +153,9 @@ impl OutputColumn {
             DataOut::Numbers(words) => OutputParts::Numbers(words),
             DataOut::Bits(words) => OutputParts::Bits(words),
             DataOut::Strings(StringsMade { views, buffers }) => OutputParts::Strings(views, buffers),
+            DataOut::Numbered(NumberedStrings { key_type, keys, strings, present }) => {
+                OutputParts::Dictionary { key_type, keys, views: strings.views, buffers: strings.buffers, present }
+            }
             DataOut::Any(values) => OutputParts::Any(values),
         };
         (self.qtype, parts, self.presence)
@@ -153,6 +173,19 @@ pub enum OutputParts {
     Bits(Vec<u64>),
     /// Strings as views, and what they view.
     Strings(Vec<u128>, Vec<Vec<u8>>),
+    /// Strings that rows have numbers of: those that the rows of an input have, if an output's string depends on that alone.
+    Dictionary {
+        /// The type of numbers.
+        key_type: KeyType,
+        /// The numbers next to each other, as many as there are rows; anything where a row is missing.
+        keys: Vec<u64>,
+        /// The strings as views.
+        views: Vec<u128>,
+        /// What they view.
+        buffers: Vec<Vec<u8>>,
+        /// A bit for each string that is there: not one that is missing, nor one whose number no row has.
+        present: Vec<u64>,
+    },
     /// Values of types that are no scalars.
     Any(Vec<Value>),
 }

@@ -7,7 +7,7 @@ use crate::source::Source;
 use crate::target::{Made, Target};
 use crate::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
-use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, Frame, QType, STRIP_ROWS, Scratch};
+use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, Frame, Numbers, QType, STRIP_ROWS, Scratch};
 use rayon::prelude::*;
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,7 +79,7 @@ pub enum Stop<E> {
 
 /// The forms of a job's columns: what a function is made for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Forms(pub Vec<ColumnForm>);
+pub struct Forms(pub SmallVec<[ColumnForm; 8]>);
 
 /// A model to be run on many rows, by whatever function.
 #[derive(Debug)]
@@ -96,6 +96,10 @@ pub struct Job<'a> {
     sources: Vec<Source<'a>>,
     targets: Vec<Target<'a>>,
     on_error: OnError,
+    /// True if rows of an input are written down strip by strip, or of an output put into their place.
+    is_staged: bool,
+    /// The latter.
+    finishes: bool,
 }
 
 /// A function for columns of some forms, with the memory that its threads have used.
@@ -237,7 +241,9 @@ impl Batch {
                 }
             });
         }
-        Ok(Job { rows, sources, targets, on_error })
+        let finishes = targets.iter().any(Target::is_staged);
+        let is_staged = finishes || sources.iter().any(Source::is_staged);
+        Ok(Job { rows, sources, targets, on_error, is_staged, finishes })
     }
 
     /// A function, or the reference, as what plays jobs of these forms.
@@ -254,10 +260,13 @@ impl Batch {
     /// was cancelled.
     pub fn run<E: Send>(
         &self,
-        job: Job<'_>,
+        mut job: Job<'_>,
         player: &Player,
         settings: &Settings<'_, E>,
     ) -> Result<Finished<E>, Stop<E>> {
+        if let Some(function) = player.function() {
+            job.number(function);
+        }
         let ranges = ranges(&job, player, settings.threads, settings.strip);
         let failed_first = AtomicUsize::new(usize::MAX);
         let one = |start: usize, end: usize| {
@@ -305,7 +314,10 @@ impl Batch {
     ) -> Range<E> {
         let mut workspace = self.workspace(job, player, settings);
         (settings.begin)(&mut workspace.context);
-        let mut range = Range::empty(job.targets.len());
+        if let Some(function) = &player.function {
+            function.begin(&mut workspace.scratch, &workspace.context);
+        }
+        let mut range = Range::empty(if job.finishes { job.targets.len() } else { 0 });
         let most = job.strip_rows(player, settings.strip);
         let mut at = start;
         while at < end && range.stop.is_none() {
@@ -338,9 +350,11 @@ impl Batch {
             })
         });
         workspace.scratch.past_caches = job.targets.iter().map(Target::bytes_in_place).sum::<usize>() >= PAST_CACHES;
-        let words = job.staged_words(job.strip_rows(player, settings.strip));
-        if workspace.staging.len() < words {
-            workspace.staging.resize(words, 0);
+        if job.is_staged {
+            let words = job.staged_words(job.strip_rows(player, settings.strip));
+            if workspace.staging.len() < words {
+                workspace.staging.resize(words, 0);
+            }
         }
         workspace
     }
@@ -363,21 +377,40 @@ impl Batch {
         let Workspace { scratch, frame, context, staging, columns } = workspace;
         columns.clear();
         let mut words = staging.as_mut_ptr();
-        for source in &job.sources {
+        let mut numbers: SmallVec<[Numbers<'_>; 4]> = SmallVec::new();
+        let mut unread: SmallVec<[(usize, *mut u64); 4]> = SmallVec::new();
+        let mut unwritten: SmallVec<[(usize, Column); 4]> = SmallVec::new();
+        for (at, source) in job.sources.iter().enumerate() {
+            let function = player.function.as_deref().filter(|_| source.form.is_dictionary);
             // SAFETY: COLUMNS, promised by the caller; the staging memory is as long as the job says.
-            columns.push(unsafe { source.column(start, rows, words) });
+            unsafe {
+                if function.is_some_and(|function| function.numbered().contains(&(at as u32))) {
+                    numbers.extend(source.numbers(start, rows, words));
+                }
+                if function.is_none_or(|function| function.reads(at)) {
+                    columns.push(source.column(start, rows, words));
+                } else {
+                    columns.push(Column::nowhere());
+                    unread.push((at, words));
+                }
+            }
             words = words.wrapping_add(source.staged_words(rows));
         }
-        for target in &job.targets {
+        for (at, target) in job.targets.iter().enumerate() {
             // SAFETY: COLUMNS, promised by the caller; the staging memory is as long as the job says.
-            columns.push(unsafe { target.column(start, words) });
+            let column = unsafe { target.column(start, words) };
+            let data = if target.is_numbered() { std::ptr::null_mut() } else { column.data };
+            if target.is_numbered() {
+                unwritten.push((job.sources.len() + at, column));
+            }
+            columns.push(Column { data, ..column });
             words = words.wrapping_add(target.staged_words(rows));
         }
         scratch.texts.reset();
         let fails = match &player.function {
             Some(function) => {
                 // SAFETY: COLUMNS: the function was made for columns of these forms.
-                unsafe { function.run(columns, rows, scratch, context) };
+                unsafe { function.run(columns, &numbers, rows, scratch, context) };
                 scratch.failed.any()
             }
             None => {
@@ -386,6 +419,11 @@ impl Batch {
             }
         };
         if fails {
+            for (at, words) in unread {
+                // SAFETY: COLUMNS, promised by the caller; this part of the staging memory is the column's.
+                columns[at] = unsafe { job.sources[at].column(start, rows, words) };
+            }
+            unwritten.into_iter().for_each(|(at, column)| columns[at] = column);
             let mut failed = std::mem::take(&mut scratch.failed);
             for row in failed.drain() {
                 // SAFETY: COLUMNS, promised by the caller.
@@ -418,11 +456,17 @@ impl Batch {
         if range.stop.is_some() {
             return;
         }
+        // None, if nothing is to be put anywhere.
         let of_outputs = &columns[job.sources.len()..];
-        for ((target, column), made) in job.targets.iter().zip(of_outputs).zip(&mut range.made) {
+        for (at, ((target, column), made)) in job.targets.iter().zip(of_outputs).zip(&mut range.made).enumerate() {
+            let results = |known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)| {
+                if let Some(function) = player.function() {
+                    function.results(at, scratch, known, f);
+                }
+            };
             // SAFETY: COLUMNS, promised by the caller: all rows were written; STRING-VIEW: the scratch keeps strings for the
             // strip.
-            unsafe { target.finish_strip(column, start, rows, made) };
+            unsafe { target.finish_strip(column, start, rows, made, results) };
         }
     }
 }
@@ -437,6 +481,16 @@ fn pace(known: &mut Vec<isize>, stride: isize) -> u8 {
 }
 
 impl Job<'_> {
+    /// Takes strings of outputs by their numbers where a function makes them of an input's.
+    fn number(&mut self, function: &dyn BatchFunction) {
+        for (at, target) in self.targets.iter_mut().enumerate() {
+            let source = function.result_of(at).map(|input| &self.sources[input as usize]);
+            if let Some(numbering) = source.and_then(Source::numbering) {
+                target.number(numbering);
+            }
+        }
+    }
+
     /// How many rows there are.
     #[must_use]
     pub const fn rows(&self) -> usize {
@@ -460,8 +514,12 @@ impl Job<'_> {
     fn strip_rows(&self, player: &Player, wanted: usize) -> usize {
         let most = player.function.as_ref().map_or(STRIP_ROWS, |function| function.rows());
         let most = most.min((wanted / 64).max(1).saturating_mul(64));
-        let is_staged = self.sources.iter().any(Source::is_staged) || self.targets.iter().any(Target::is_staged);
-        if is_staged { most.min(STRIP_ROWS) } else { most }
+        // A dictionary is not, if only its numbers are looked at.
+        let is_written = |(at, source): (usize, &Source<'_>)| {
+            source.is_staged() && !(source.form.is_dictionary && player.function().is_some_and(|f| !f.reads(at)))
+        };
+        let is_short = self.finishes || (self.is_staged && self.sources.iter().enumerate().any(is_written));
+        if is_short { most.min(STRIP_ROWS) } else { most }
     }
 
     fn staged_words(&self, rows: usize) -> usize {

@@ -2,8 +2,9 @@
 //! at a time in the memory of whoever runs it.
 
 use crate::Bitmap;
-use crate::input::{DataIn, InputColumn, PresenceIn};
-use cembra_runtime::{Column, ColumnForm, DataForm, Frame, FramePtr, PresenceForm, QType};
+use crate::input::{DataIn, InputColumn, Keys, PresenceIn, with_keys};
+use crate::target::Numbering;
+use cembra_runtime::{Column, ColumnForm, DataForm, Dictionary, Frame, FramePtr, Numbers, PresenceForm, QType};
 use std::mem::MaybeUninit;
 
 /// How the data of an input get to code.
@@ -51,6 +52,29 @@ pub(crate) struct Source<'a> {
 unsafe impl Send for Source<'_> {}
 // SAFETY: COLUMNS, likewise: nothing is written through it.
 unsafe impl Sync for Source<'_> {}
+
+/// True if rows may have numbers of these values, and one for none, of 32 bits.
+fn is_numbered(values: &InputColumn<'_>) -> bool {
+    values.rows.is_some_and(|rows| rows < u32::MAX as usize)
+}
+
+impl Dictionary for Source<'_> {
+    fn values(&self) -> u32 {
+        match self.column.data {
+            DataIn::Dictionary(_, values) => values.rows.unwrap_or(0) as u32,
+            _ => 0,
+        }
+    }
+
+    // SAFETY: COLUMNS, as the trait says.
+    unsafe fn write(&self, number: u32, to: *mut u8) -> bool {
+        let DataIn::Dictionary(_, values) = self.column.data else { return false };
+        let number = Some(number as usize).filter(|number| values.is_there(*number));
+        // SAFETY: COLUMNS, promised by the caller: room for a value.
+        unsafe { self.write_one(values, number, to) };
+        number.is_some()
+    }
+}
 
 /// Where bits are staged: for up to so many rows.
 fn bit_bytes(rows: usize) -> usize {
@@ -120,6 +144,7 @@ impl<'a> Source<'a> {
                 Presence::BitsAt(_) | Presence::Staged => PresenceForm::Bits,
                 Presence::BytesAt(..) | Presence::InCells => PresenceForm::Bytes,
             },
+            is_dictionary: matches!(column.data, DataIn::Dictionary(_, values) if is_numbered(values)),
             is_shared: matches!(column.data, DataIn::Shared(_)),
             is_dense,
             paces: [0; 2],
@@ -157,7 +182,14 @@ impl<'a> Source<'a> {
             }
             _ => (Presence::All, PresenceForm::All, PresenceIn::All),
         };
-        let form = ColumnForm { data: data_form, presence: presence_form, is_shared: false, is_dense: true };
+        let form = ColumnForm {
+            data: data_form,
+            presence: presence_form,
+            is_dictionary: false,
+            is_shared: false,
+            is_dense: true,
+            paces: [0; 2],
+        };
         let cell = qtype.scalar().map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
         let column = InputColumn::of_memory(rows, values, bytes);
         Source { column, data, presence, qtype: qtype.clone(), form, cell, shared: None, copied }
@@ -195,7 +227,58 @@ impl<'a> Source<'a> {
             _ => 0,
         };
         let presence = if matches!(self.presence, Presence::Staged) { bit_bytes(rows) } else { 0 };
-        data.div_ceil(8) + presence.div_ceil(8)
+        let numbers = if self.form.is_dictionary { rows * size_of::<u32>() } else { 0 };
+        data.div_ceil(8) + presence.div_ceil(8) + numbers.div_ceil(8)
+    }
+
+    /// The numbers that rows of a dictionary have.
+    pub(crate) fn numbering(&self) -> Option<Numbering<'a>> {
+        let rows = if let PresenceIn::Bits(bits) = self.column.presence { Some(bits) } else { None };
+        match self.column.data {
+            DataIn::Dictionary(keys, values) if self.form.is_dictionary => {
+                Some(Numbering { keys, values: values.rows.unwrap_or(0), rows })
+            }
+            _ => None,
+        }
+    }
+
+    /// The numbers of the values of some rows of a dictionary, from a multiple of 64 on, in place or written down behind all else
+    /// that is.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `column`.
+    pub(crate) unsafe fn numbers(&self, start: usize, rows: usize, words: *mut u64) -> Option<Numbers<'_>> {
+        let DataIn::Dictionary(keys, values) = self.column.data else { return None };
+        let in_place = match (keys, self.column.presence) {
+            (Keys::I32(keys), PresenceIn::All) => Some(keys[start..].as_ptr().cast()),
+            (Keys::U32(keys), PresenceIn::All) => Some(keys[start..].as_ptr()),
+            _ => None,
+        };
+        let of_rows = in_place.unwrap_or_else(|| {
+            let to: *mut u32 =
+                words.wrapping_add(self.staged_words(rows) - (rows * size_of::<u32>()).div_ceil(8)).cast();
+            with_keys!(keys, keys => {
+                // SAFETY: COLUMNS, promised by the caller: room for a number a row, and a key for each.
+                let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<MaybeUninit<u32>>(), rows) };
+                to.iter_mut().zip(&keys[start..]).for_each(|(to, key)| _ = to.write(i128::from(*key) as u32));
+            });
+            let none = values.rows.unwrap_or(0) as u32;
+            if let PresenceIn::Bits(bits) = self.column.presence {
+                for first in (0..rows).step_by(64) {
+                    let mut missing = !bits.word(start + first);
+                    if let left @ 1..64 = rows - first {
+                        missing &= (1 << left) - 1;
+                    }
+                    while missing != 0 {
+                        // SAFETY: COLUMNS, promised by the caller: room for a number a row.
+                        unsafe { to.add(first + missing.trailing_zeros() as usize).write(none) };
+                        missing &= missing - 1;
+                    }
+                }
+            }
+            to.cast_const()
+        });
+        Some(Numbers { of_rows, dictionary: self })
     }
 
     /// The column of some rows, from a multiple of 64 on; what is staged is written down first.

@@ -1,6 +1,7 @@
 //! Strings of many rows, in the layouts that callers have them in. Code wants an address and a length for each; these are
 //! written down strip by strip, the bytes stay where they are.
 
+use crate::{Bitmap, KeyType};
 use std::mem::MaybeUninit;
 
 /// Strings of the caller, one a row. Whether they are texts or bytes is said by whoever has them.
@@ -134,9 +135,8 @@ impl StringsMade {
 
     /// Adds the strings of others behind its own.
     pub(crate) fn append(&mut self, other: StringsMade) {
-        let before = (self.buffers.len() as u128) << 64;
-        let moved = |view: u128| if view as u32 as usize > INLINE { view + before } else { view };
-        self.views.extend(other.views.into_iter().map(moved));
+        let before = self.buffers.len();
+        self.views.extend(other.views.into_iter().map(|view| moved(view, before)));
         self.buffers.extend(other.buffers);
     }
 
@@ -146,6 +146,78 @@ impl StringsMade {
         let [len, _, buffer, offset] = words(*found).map(|word| word as usize);
         if len > INLINE { self.buffers.get(buffer)?.get(offset..offset + len) } else { view(found, &[]) }
     }
+}
+
+/// Strings that rows have numbers of.
+#[derive(Clone, Debug)]
+pub(crate) struct NumberedStrings {
+    pub(crate) key_type: KeyType,
+    /// The numbers, next to each other.
+    pub(crate) keys: Vec<u64>,
+    /// The strings by number; nothing where a string is missing or no row has the number.
+    pub(crate) strings: StringsMade,
+    /// A bit for each string that is there.
+    pub(crate) present: Vec<u64>,
+}
+
+impl NumberedStrings {
+    /// No strings, of so many numbers, and behind them of none; the memory is touched only where there will be some.
+    pub(crate) fn of(key_type: KeyType, values: usize) -> NumberedStrings {
+        let strings = StringsMade { views: vec![0; values + 1], buffers: Vec::new() };
+        NumberedStrings { key_type, keys: Vec::new(), strings, present: vec![0; (values + 1).div_ceil(64)] }
+    }
+
+    /// The number of a row's string.
+    pub(crate) fn number(&self, row: usize) -> usize {
+        let size = self.key_type.size();
+        let word = self.keys[row * size / 8] >> (8 * (row * size % 8));
+        (if size == 8 { word } else { word & ((1 << (8 * size)) - 1) }) as usize
+    }
+
+    /// True if rows without a number have a string.
+    pub(crate) fn has_none(&self) -> bool {
+        let none = self.strings.views.len() - 1;
+        self.present[none / 64] >> (none % 64) & 1 != 0
+    }
+
+    /// The bytes of a row.
+    pub(crate) fn get(&self, row: usize) -> Option<&[u8]> {
+        let number = self.number(row);
+        let is_there = self.present.get(number / 64)? >> (number % 64) & 1 != 0;
+        if is_there { self.strings.get(number) } else { None }
+    }
+
+    /// A string for each row.
+    pub(crate) fn spread(self, rows: usize) -> StringsMade {
+        // The number of a row that is missing may be anything; strings that are not there are empty.
+        let view = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
+        let views = (0..rows).map(view).collect();
+        StringsMade { views, buffers: self.strings.buffers }
+    }
+
+    /// The same, where rows without a number have the last of the strings.
+    pub(crate) fn spread_by(self, rows: usize, numbered: &Bitmap<'_>) -> StringsMade {
+        let none = self.strings.views.last().copied().unwrap_or_default();
+        let of_number = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
+        let views = (0..rows).map(|row| if numbered.get(row) { of_number(row) } else { none }).collect();
+        StringsMade { views, buffers: self.strings.buffers }
+    }
+
+    /// Adds the strings of a range of rows, which are in the order of their numbers.
+    pub(crate) fn add(&mut self, numbers: &[u32], others: StringsMade) {
+        let before = self.strings.buffers.len();
+        for (number, view) in numbers.iter().zip(others.views) {
+            let number = *number as usize;
+            self.strings.views[number] = moved(view, before);
+            self.present[number / 64] |= 1 << (number % 64);
+        }
+        self.strings.buffers.extend(others.buffers);
+    }
+}
+
+/// A view of a buffer that others come before.
+fn moved(view: u128, buffers: usize) -> u128 {
+    if view as u32 as usize > INLINE { view + ((buffers as u128) << 64) } else { view }
 }
 
 #[cfg(test)]

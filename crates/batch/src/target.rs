@@ -1,10 +1,10 @@
 //! Where a strip's outputs go: memory that code writes in place, and values that code leaves in the memory of whoever runs
 //! it, to be put where they belong once the strip is done.
 
-use crate::BitmapMut;
 use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
 use crate::source::read_strides;
-use crate::strings::StringsMade;
+use crate::strings::{NumberedStrings, StringsMade};
+use crate::{Bitmap, BitmapMut, Keys};
 use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, PresenceForm, QType, Scalar};
 use cembra_value::Value;
 
@@ -24,6 +24,16 @@ impl Words {
     }
 }
 
+/// The numbers that rows of an output have: those of an input's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbering<'a> {
+    pub(crate) keys: Keys<'a>,
+    /// How many values have numbers.
+    pub(crate) values: usize,
+    /// The rows that have a number, if not all do.
+    pub(crate) rows: Option<Bitmap<'a>>,
+}
+
 /// How the data of an output get to their place.
 #[derive(Debug)]
 enum Data<'a> {
@@ -36,6 +46,8 @@ enum Data<'a> {
     Bits(Words, Option<BitmapMut<'a>>),
     /// Strings of a new column, written down strip by strip as views.
     Strings,
+    /// Strings of a new column that rows have numbers of, as those of an input: so many.
+    Numbered(Words, Numbering<'a>),
     /// Cells, read one by one into values or fields.
     Values,
     Fields(*mut u8, isize, ReadField),
@@ -72,6 +84,9 @@ unsafe impl Sync for Target<'_> {}
 pub(crate) struct Made {
     strings: StringsMade,
     values: Vec<Value>,
+    /// Of strings with numbers: theirs, and how far they are known.
+    numbers: Vec<u32>,
+    known: u64,
 }
 
 impl<'a> Target<'a> {
@@ -129,6 +144,7 @@ impl<'a> Target<'a> {
                 Presence::Bits(..) => PresenceForm::Bits,
                 Presence::BytesAt(..) | Presence::InCells => PresenceForm::Bytes,
             },
+            is_dictionary: false,
             is_shared: false,
             is_dense: match &data {
                 Data::At(_, stride) => *stride == size.cast_signed(),
@@ -160,9 +176,22 @@ impl<'a> Target<'a> {
         read_strides(self.form, self.strides())
     }
 
+    /// Takes the strings of the output by their numbers, which are the keys of an input, if that is less to do than row by row.
+    pub(crate) fn number(&mut self, numbering: Numbering<'a>) {
+        if matches!(self.data, Data::Strings) && self.rows >= numbering.values {
+            let words = (self.rows * numbering.keys.key_type().size()).div_ceil(8);
+            self.data = Data::Numbered(Words::zeroed(words), numbering);
+        }
+    }
+
+    /// True if strings are taken by their numbers, so that code need not write them for each row.
+    pub(crate) fn is_numbered(&self) -> bool {
+        matches!(self.data, Data::Numbered(..))
+    }
+
     /// True if rows are put into their place strip by strip.
     pub(crate) fn is_staged(&self) -> bool {
-        matches!(self.data, Data::Strings | Data::Values | Data::Fields(..))
+        matches!(self.data, Data::Strings | Data::Numbered(..) | Data::Values | Data::Fields(..))
     }
 
     /// Bytes of numbers that code writes where they belong.
@@ -192,7 +221,7 @@ impl<'a> Target<'a> {
             Data::At(first, _) => at(*first, stride),
             Data::Numbers(numbers) => at(numbers.first.cast(), stride),
             Data::Bits(words, _) => bits(words),
-            Data::Strings | Data::Values | Data::Fields(..) => words.cast(),
+            Data::Strings | Data::Numbered(..) | Data::Values | Data::Fields(..) => words.cast(),
         };
         let presence = match &self.presence {
             Presence::All => std::ptr::null_mut(),
@@ -209,7 +238,14 @@ impl<'a> Target<'a> {
     ///
     /// # Safety
     /// COLUMNS, as for `column`; the rows were written. STRING-VIEW: the strings that they view are alive.
-    pub(crate) unsafe fn finish_strip(&self, column: &Column, start: usize, rows: usize, made: &mut Made) {
+    pub(crate) unsafe fn finish_strip(
+        &self,
+        column: &Column,
+        start: usize,
+        rows: usize,
+        made: &mut Made,
+        results: impl FnOnce(&mut u64, &mut dyn FnMut(u32, Option<&[u8]>)),
+    ) {
         let cells = FramePtr::from_raw(match self.presence {
             Presence::InCells => column.presence,
             _ => column.data,
@@ -239,6 +275,19 @@ impl<'a> Target<'a> {
                     unsafe { read(field, cells, (row * self.cell) as u32) };
                 }
             }
+            Data::Numbered(words, Numbering { keys, .. }) => {
+                let size = keys.key_type().size();
+                let from = keys.address().wrapping_add(start * size);
+                // SAFETY: COLUMNS, promised by the caller: there is a key for each row, and room for it.
+                unsafe { words.first.cast::<u8>().add(start * size).copy_from_nonoverlapping(from, rows * size) };
+                let Made { strings, numbers, known, .. } = made;
+                results(known, &mut |number, string| {
+                    if let Some(string) = string {
+                        numbers.push(number);
+                        strings.push(string);
+                    }
+                });
+            }
             Data::Nothing | Data::At(..) | Data::Numbers(_) | Data::Bits(..) => {}
         }
     }
@@ -264,7 +313,15 @@ impl<'a> Target<'a> {
     /// A column, if it is a new one: rows that failed are missing in it, whatever the output's type.
     pub(crate) fn finish(self, made: impl Iterator<Item = Made>, failed: &[usize]) -> Option<OutputColumn> {
         let mut all = Made::default();
+        let mut numbered = match &self.data {
+            Data::Numbered(_, Numbering { keys, values, .. }) => Some(NumberedStrings::of(keys.key_type(), *values)),
+            _ => None,
+        };
         for (at, made) in made.enumerate() {
+            if let Some(numbered) = &mut numbered {
+                numbered.add(&made.numbers, made.strings);
+                continue;
+            }
             if at == 0 {
                 all = made;
             } else {
@@ -280,6 +337,19 @@ impl<'a> Target<'a> {
                 DataOut::Nothing
             }
             Data::Strings => DataOut::Strings(all.strings),
+            Data::Numbered(words, numbering) => match (numbered, numbering.rows) {
+                (Some(strings), rows) => {
+                    let strings = NumberedStrings { keys: words.list, ..strings };
+                    match rows {
+                        // There is no number to say that of a row which has none.
+                        Some(numbered) if strings.has_none() => {
+                            DataOut::Strings(strings.spread_by(self.rows, &numbered))
+                        }
+                        _ => DataOut::Numbered(strings),
+                    }
+                }
+                (None, _) => DataOut::Nothing,
+            },
             Data::Values => DataOut::Any(all.values),
             Data::Nothing | Data::At(..) | Data::Fields(..) => DataOut::Nothing,
         };

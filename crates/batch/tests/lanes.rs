@@ -8,7 +8,7 @@ use cembra_plan::{Plan, build};
 use cembra_prepare::{Options, prepare};
 use cembra_record::{InputFact, record_lanes};
 use cembra_runtime::{BatchFunction, Context, FaultRecord, MachineType, Optional, Scalar};
-use cembra_tape::{Body, Outcome, Output, Port, Tape, TapeLoop};
+use cembra_tape::{LaneProgram, Outcome, Output, Port, Tape, TapeLoop, TapeSegment};
 use cembra_value::{Budget, Limits, Value};
 use std::mem::offset_of;
 
@@ -98,17 +98,15 @@ fn run(
     let forms = job.forms();
     let function = in_lanes.then(|| {
         let known = facts(&forms.0[..inputs.len()]);
-        let known: Vec<InputFact> =
-            known.map(|(is_shared, all_present)| InputFact { is_shared, all_present }).collect();
+        let known: Vec<InputFact> = known
+            .map(|[is_shared, all_present, is_dictionary]| InputFact { is_shared, all_present, is_dictionary })
+            .collect();
         let program = record_lanes(plan, &known, |_, _| true).expect("a lane program");
-        let tape_loop = |body: &Body| match body {
-            Body::Tape(tape) => {
-                let inputs = tape.inputs.iter().map(|column| program.column(*column).port).collect();
-                Some(Box::new(BitLoop { tape: tape.tape.clone(), inputs }) as Box<dyn TapeLoop>)
-            }
-            Body::Kernel(_) => None,
+        let tape_loop = |(of, tape): (&LaneProgram, &TapeSegment)| {
+            let inputs = tape.inputs.iter().map(|column| of.column(*column).port).collect();
+            Box::new(BitLoop { tape: tape.tape.clone(), inputs }) as Box<dyn TapeLoop>
         };
-        let loops = program.segments.iter().filter_map(|segment| tape_loop(&segment.body)).collect();
+        let loops = program.tapes().into_iter().map(tape_loop).collect();
         Box::new(LaneFunction::new(plan, program, loops, &forms.0)) as Box<dyn BatchFunction>
     });
     let player = batch.player(&forms, function);

@@ -199,7 +199,8 @@ fn array(column: OutputColumn) -> Option<Array> {
         OutputParts::Numbers(words) => ArrayData::Numbers(words),
         OutputParts::Bits(words) => ArrayData::Bits(words),
         OutputParts::Strings(views, buffers) => ArrayData::Strings(StringViews::from_parts(views, buffers)?),
-        OutputParts::Any(_) => return None,
+        // No input of an array program is a dictionary, nor of a type that is no scalar.
+        OutputParts::Any(_) | OutputParts::Dictionary { .. } => return None,
     };
     Array::from_parts(scalar, rows, data, presence)
 }

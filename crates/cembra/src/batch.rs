@@ -16,7 +16,6 @@ use cembra_native::Tier;
 use cembra_plan::Plan;
 use cembra_runtime::{BatchFunction, Cancellation};
 use cembra_value::{Budget, Code, Diagnostic, Limits};
-use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A model compiled for many rows. Immutable, shared between threads, cheap to clone.
@@ -53,7 +52,8 @@ struct Inner {
     player: RowPlayer,
     tier: Tier,
     evaluation: Limits,
-    players: Mutex<FxHashMap<Forms, Arc<Played>>>,
+    /// By forms of columns, of which most models meet one or two.
+    players: Mutex<Vec<(Forms, Arc<Played>)>>,
 }
 
 /// A row of a batch that failed.
@@ -165,7 +165,7 @@ impl Batch {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let players = self.0.players.lock().unwrap_or_else(PoisonError::into_inner);
-        let code = players.values().filter_map(|played| played.player.function()).map(BatchFunction::memory_bytes);
+        let code = players.iter().filter_map(|(_, played)| played.player.function()).map(BatchFunction::memory_bytes);
         size_of::<Inner>() + self.0.plan.memory_bytes() + self.0.batch.memory_bytes() + code.sum::<usize>()
     }
 }
@@ -173,15 +173,22 @@ impl Batch {
 impl Inner {
     /// What plays columns of the forms.
     fn played(&self, forms: Forms) -> Result<Arc<Played>, Error> {
-        if let Some(played) = self.players.lock().unwrap_or_else(PoisonError::into_inner).get(&forms) {
-            return Ok(played.clone());
+        let of_forms = |players: &[(Forms, Arc<Played>)]| {
+            players.iter().find(|(known, _)| *known == forms).map(|(_, played)| played.clone())
+        };
+        if let Some(played) = of_forms(&self.players.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(played);
         }
         // Two threads may both compile it: the first to have done so is right.
         let Chosen { function, player, because } =
             choose(&self.plan, &forms, self.player, self.tier, &Budget::start(self.evaluation))?;
         let played = Played { player: self.batch.player(&forms, function), name: player, because };
         let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(players.entry(forms).or_insert(Arc::new(played)).clone())
+        Ok(of_forms(&players).unwrap_or_else(|| {
+            let played = Arc::new(played);
+            players.push((forms.clone(), played.clone()));
+            played
+        }))
     }
 
     /// The error that columns do not fit.

@@ -520,7 +520,8 @@ impl Session {
         if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
             return Err(misfit(field, value));
         }
-        let arrays = self.inner.arrays.as_ref().map(|arrays| arrays.evaluate(values, self.context.cancellation()));
+        let arrays =
+            self.inner.arrays.as_ref().map(|arrays| arrays.evaluate(values, self.context.cancellation().as_ref()));
         arrays.unwrap_or_else(|| Ok(Vec::new()))
     }
 

@@ -65,7 +65,7 @@ mod typed;
 
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
 pub use cembra_batch::{
-    Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, Keys, OnError, OutputColumn, OutputParts,
+    Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, KeyType, Keys, OnError, OutputColumn, OutputParts,
 };
 pub use cembra_derive::{Input, Output};
 #[cfg(feature = "json")]

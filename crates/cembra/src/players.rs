@@ -8,7 +8,7 @@ use cembra_native::Tier;
 use cembra_plan::{Action, Input, Plan, StepId};
 use cembra_record::{InputFact, NotLanes, record_lanes};
 use cembra_runtime::BatchFunction;
-use cembra_tape::{Body, CanPlay, LaneProgram, Port, Tape, TapeLoop};
+use cembra_tape::{CanPlay, LaneProgram, Port, Tape, TapeLoop};
 use cembra_value::{Budget, Code, Diagnostic};
 use cembra_wide::Isa;
 
@@ -137,7 +137,7 @@ fn native_rows(plan: &Plan, forms: &Forms, tier: Tier, budget: &Budget) -> Resul
 /// The lane program of a plan as text, for the best lanes that this machine has; or why there is none.
 pub(crate) fn listing(plan: &Plan) -> String {
     let fact =
-        |input: &Input| InputFact { is_shared: false, all_present: !plan.value(input.value).qtype.is_optional() };
+        |input: &Input| InputFact { all_present: !plan.value(input.value).qtype.is_optional(), ..InputFact::default() };
     let facts: Vec<InputFact> = plan.inputs().iter().map(fact).collect();
     let can_play = Isa::best().map_or_else(cembra_native::lanes::can_play, Isa::can_play);
     match record_lanes(plan, &facts, can_play) {
@@ -149,7 +149,7 @@ pub(crate) fn listing(plan: &Plan) -> String {
 /// The lane program of a plan for columns of these forms.
 fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
     let known: Vec<InputFact> = facts(&forms.0[..plan.inputs().len()])
-        .map(|(is_shared, all_present)| InputFact { is_shared, all_present })
+        .map(|[is_shared, all_present, is_dictionary]| InputFact { is_shared, all_present, is_dictionary })
         .collect();
     record_lanes(plan, &known, can_play)
 }
@@ -162,11 +162,9 @@ fn lane_function(
 ) -> Result<Box<dyn BatchFunction>, Diagnostic> {
     let program = lane_program(plan, forms, lanes.can_play).map_err(|refused| row_by_row(&refused.to_string()))?;
     let mut loops = Vec::with_capacity(program.segments.len());
-    for segment in &program.segments {
-        if let Body::Tape(tape) = &segment.body {
-            let ports: Vec<Port> = tape.inputs.iter().map(|column| program.column(*column).port).collect();
-            loops.push((lanes.compile)(&tape.tape, &ports, budget)?);
-        }
+    for (of, tape) in program.tapes() {
+        let ports: Vec<Port> = tape.inputs.iter().map(|column| of.column(*column).port).collect();
+        loops.push((lanes.compile)(&tape.tape, &ports, budget)?);
     }
     Ok(Box::new(LaneFunction::new(plan, program, loops, &forms.0)))
 }

@@ -108,7 +108,7 @@ fn random_form(random: &mut fastrand::Rng, qtype: &QType, is_input: bool) -> Col
     let is_dense = data == DataForm::Values && !is_shared && random.bool();
     let mut pace = |is_there| if is_there && !is_shared { random.u8(..PACES as u8) } else { 0 };
     let paces = [pace(data == DataForm::Values && !is_dense), pace(presence == PresenceForm::Bytes)];
-    ColumnForm { data, presence, is_shared, is_dense, paces }
+    ColumnForm { data, presence, is_dictionary: false, is_shared, is_dense, paces }
 }
 
 /// How many paces there are, with that of which nothing is known.
@@ -333,7 +333,7 @@ impl Subject<'_> {
         let columns: Vec<Column> = memories.iter().map(|memory| memory.column).collect();
         let mut scratch = Scratch::new(&native.scratch());
         // SAFETY: COLUMNS: they are of the forms, with memory for the rows.
-        unsafe { native.run(&columns, rows, &mut scratch, &mut context()) };
+        unsafe { native.run(&columns, &[], rows, &mut scratch, &mut context()) };
         let failed: Vec<usize> = scratch.failed.drain().collect();
         let (mut frame, mut context) = (self.plan.template().frame(), context());
         let mut failing = Vec::new();
@@ -408,6 +408,7 @@ fn optionals_of_every_type_are_read_and_written() {
 fn forms_that_no_column_of_the_plan_has_are_refused() {
     let plan = plan_of("input x: f64\ninput y: bool?\noutput a = x\noutput b = y");
     let plain = ColumnForm {
+        is_dictionary: false,
         data: DataForm::Values,
         presence: PresenceForm::All,
         is_shared: false,

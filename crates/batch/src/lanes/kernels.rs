@@ -80,7 +80,7 @@ pub(super) unsafe fn call_rows(
 ///
 /// # Safety
 /// COLUMNS: there is a bit for each row.
-unsafe fn word(first: *const u8, start: usize, rows: usize) -> u64 {
+pub(super) unsafe fn word(first: *const u8, start: usize, rows: usize) -> u64 {
     let mut word = [0; 8];
     let bytes = (rows - start).min(64).div_ceil(8);
     // SAFETY: COLUMNS, promised by the caller.
@@ -96,7 +96,7 @@ unsafe fn word(first: *const u8, start: usize, rows: usize) -> u64 {
 ///
 /// # Safety
 /// COLUMNS: it is there.
-unsafe fn shared(address: *const u8, ty: MachineType) -> u64 {
+pub(super) unsafe fn shared(address: *const u8, ty: MachineType) -> u64 {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe { if ty == MachineType::Flag { u64::from(*address) } else { element(address, ty, 0) } }
 }
@@ -106,7 +106,7 @@ unsafe fn shared(address: *const u8, ty: MachineType) -> u64 {
 /// # Safety
 /// COLUMNS: it is there.
 #[inline]
-unsafe fn element(first: *const u8, ty: MachineType, row: usize) -> u64 {
+pub(super) unsafe fn element(first: *const u8, ty: MachineType, row: usize) -> u64 {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe {
         match ty.size() {

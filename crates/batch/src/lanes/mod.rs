@@ -1,12 +1,17 @@
 //! Lane programs at work: a strip's inputs become dense columns, segment by segment is played by compiled loops and kernels,
 //! outputs get to where they belong. Which code plays the tapes is not known here: a loop is a `TapeLoop`.
 
+mod gather;
 mod kernels;
+mod memos;
 mod parts;
 
 use cembra_plan::{CompiledLiteral, Plan};
-use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, PresenceForm, STATUS_OK, Scratch, ScratchLayout};
-use cembra_tape::{Body, ColumnId, LaneProgram, Segment, Source, TapeLoop};
+use cembra_runtime::{
+    BatchFunction, Column, ColumnForm, Context, Numbers, PresenceForm, STATUS_OK, Scratch, ScratchLayout,
+};
+use cembra_tape::{Body, ColumnId, LaneProgram, Origin, Segment, Source, TapeLoop};
+use memos::{ByValue, MemoFunction, Memos};
 use parts::{Place, Stage};
 use smallvec::SmallVec;
 
@@ -23,6 +28,12 @@ type Addresses = SmallVec<[*mut u8; 32]>;
 #[derive(Debug)]
 pub struct LaneFunction {
     program: LaneProgram,
+    /// One for each memo, in the order of the segments.
+    memos: Vec<MemoFunction>,
+    /// By output, where its string is, if it depends on a dictionary alone.
+    results: Vec<Option<ByValue>>,
+    /// The inputs of memos.
+    numbered: Vec<u32>,
     /// One for each tape, in the order of the segments.
     loops: Vec<Box<dyn TapeLoop>>,
     /// For each of them whether its outputs are the model's alone, and nobody reads them again.
@@ -39,26 +50,57 @@ pub struct LaneFunction {
 }
 
 impl LaneFunction {
-    /// A program of a plan, recorded for columns of these forms, and the loops of its tapes in the order of its segments.
+    /// A program of a plan, recorded for columns of these forms, and the loops of its tapes, in the order of
+    /// [`LaneProgram::tapes`].
     #[must_use]
     pub fn new(plan: &Plan, program: LaneProgram, loops: Vec<Box<dyn TapeLoop>>, forms: &[ColumnForm]) -> LaneFunction {
+        LaneFunction::with(plan, program, &mut loops.into_iter(), forms)
+    }
+
+    fn with(
+        plan: &Plan,
+        program: LaneProgram,
+        compiled: &mut dyn Iterator<Item = Box<dyn TapeLoop>>,
+        forms: &[ColumnForm],
+    ) -> LaneFunction {
         let inputs = plan.inputs().len();
+        let (mut loops, mut memos) = (Vec::new(), Vec::new());
+        for segment in &program.segments {
+            match &segment.body {
+                Body::Tape(_) => loops.extend(compiled.next()),
+                Body::Kernel(_) => {}
+                Body::Memo(memo) => memos.push(MemoFunction::new(plan, memo, compiled, forms)),
+            }
+        }
+        let mut numbered: Vec<u32> = memos.iter().map(|memo| memo.input).collect();
+        numbered.sort_unstable();
+        numbered.dedup();
+        let results = (inputs..forms.len()).map(|at| memos::by_value(&program, &memos, (at - inputs) as u32)).collect();
         let mut staging = parts::Staging::of(&program, &forms[..inputs], &forms[inputs..]);
-        let rows = program.strip_rows(staging.bytes_for_64_rows.div_ceil(64));
+        let rows = program.strip_rows(staging.bytes_for_64_rows);
         let bytes = ALIGNMENT + staging.place(&program, rows);
         let parts::Staging { places, gathered, scattered, .. } = staging;
         LaneFunction {
             is_final: is_final(&program, &places),
-            has_kernels: program.segments.iter().any(|segment| matches!(segment.body, Body::Kernel(_))),
+            has_kernels: program.segments.iter().any(|segment| !matches!(segment.body, Body::Tape(_))),
             has_strings: plan.has_strings(),
             layout: ScratchLayout { rows, bytes, frame: plan.template().frame() },
             states: plan.states(),
             program,
+            memos,
+            results,
+            numbered,
             loops,
             places,
             gathered,
             scattered,
         }
+    }
+
+    /// True if no row of a strip did more than a row may, as far as that is known without asking each.
+    fn is_allowed(&self, scratch: &Scratch, context: &mut Context) -> bool {
+        let memos = scratch.kept.as_ref().and_then(|kept| kept.downcast_ref::<Memos>());
+        context.end(STATUS_OK) == STATUS_OK && memos.is_none_or(|memos| memos.fit(context))
     }
 
     /// The program, for listings.
@@ -74,14 +116,18 @@ impl LaneFunction {
     unsafe fn rows(
         &self,
         columns: &[Column],
+        numbers: &[Numbers<'_>],
         start: usize,
         rows: usize,
         scratch: &mut Scratch,
         context: &mut Context,
     ) -> bool {
-        let memory: *mut u8 = scratch.words.as_mut_ptr().cast();
+        let Scratch { words, frame, failed, kept, .. } = scratch;
+        let mut memos = kept.as_mut().and_then(|kept| kept.downcast_mut::<Memos>()).map(|memos| memos.0.iter_mut());
+        let mut memos = self.memos.iter().zip(memos.iter_mut().flatten());
+        let memory: *mut u8 = words.as_mut_ptr().cast();
         let memory = memory.wrapping_add(memory.align_offset(ALIGNMENT));
-        let frame = scratch.frame.ptr();
+        let frame = frame.ptr();
         for stage in &self.gathered {
             // SAFETY: COLUMNS, promised by the caller; there is scratch memory for the stage.
             unsafe { stage.gather(columns, start, rows, memory) };
@@ -112,6 +158,18 @@ impl LaneFunction {
                 Body::Kernel(kernel) => unsafe {
                     !kernels::call_rows(kernel, &self.program, &addresses, rows, frame, context)
                 },
+                Body::Memo(_) => {
+                    let Some((function, memo)) = memos.next() else { return false };
+                    let Ok(at) = self.numbered.binary_search(&function.input) else { return false };
+                    let of_rows = numbers[at].of_rows.wrapping_add(start);
+                    let numbers = Numbers { of_rows, ..numbers[at] };
+                    // SAFETY: COLUMNS, promised by the caller, for columns, numbers and addresses.
+                    unsafe {
+                        let at = (&self.program, &addresses[..]);
+                        memo.play(function, (columns, &numbers), at, rows, |row| failed.add(start + row));
+                    }
+                    false
+                }
             };
             if fails {
                 return false;
@@ -135,15 +193,54 @@ unsafe impl BatchFunction for LaneFunction {
         self.layout.rows
     }
 
+    fn numbered(&self) -> &[u32] {
+        &self.numbered
+    }
+
+    fn reads(&self, input: usize) -> bool {
+        let is_of = |origin: Origin| matches!(origin, Origin::Input { index, .. } if index as usize == input);
+        self.program.columns.iter().any(|column| is_of(column.origin))
+    }
+
+    fn result_of(&self, output: usize) -> Option<u32> {
+        let ByValue { memo, .. } = self.results.get(output)?.as_ref()?;
+        Some(self.memos[*memo].input)
+    }
+
+    fn results(&self, output: usize, scratch: &Scratch, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
+        let memos = scratch.kept.as_ref().and_then(|kept| kept.downcast_ref::<Memos>());
+        if let (Some(memos), Some(Some(result))) = (memos, self.results.get(output)) {
+            memos.results(result, known, f);
+        }
+    }
+
+    fn begin(&self, scratch: &mut Scratch, context: &Context) {
+        match scratch.kept.as_mut().and_then(|kept| kept.downcast_mut::<Memos>()) {
+            Some(memos) => memos.begin(context),
+            None if self.memos.is_empty() => {}
+            None => scratch.kept = Some(Box::new(Memos::of(&self.memos, context))),
+        }
+    }
+
     // SAFETY: COLUMNS, as the trait says.
-    unsafe fn run(&self, columns: &[Column], rows: usize, scratch: &mut Scratch, context: &mut Context) {
+    unsafe fn run(
+        &self,
+        columns: &[Column],
+        numbers: &[Numbers<'_>],
+        rows: usize,
+        scratch: &mut Scratch,
+        context: &mut Context,
+    ) {
         if self.has_strings {
             context.begin();
         }
+        if let Some(memos) = scratch.kept.as_mut().and_then(|kept| kept.downcast_mut::<Memos>()) {
+            memos.bound();
+        }
         // SAFETY: COLUMNS, promised by the caller.
-        let succeeds = unsafe { self.rows(columns, 0, rows, scratch, context) };
+        let succeeds = unsafe { self.rows(columns, numbers, 0, rows, scratch, context) };
         // All rows together have the allowance of one: most need none of it, and else rows are run one by one.
-        if succeeds && (!self.has_strings || context.end(STATUS_OK) == STATUS_OK) {
+        if succeeds && (!self.has_strings || self.is_allowed(scratch, context)) {
             return;
         }
         if self.has_kernels || self.has_strings || rows <= PROBED {
@@ -153,7 +250,7 @@ unsafe impl BatchFunction for LaneFunction {
         for start in (0..rows).step_by(PROBED) {
             let end = (start + PROBED).min(rows);
             // SAFETY: COLUMNS, promised by the caller.
-            if !unsafe { self.rows(columns, start, end - start, scratch, context) } {
+            if !unsafe { self.rows(columns, numbers, start, end - start, scratch, context) } {
                 scratch.failed.add_all(start..end);
             }
         }
@@ -161,7 +258,8 @@ unsafe impl BatchFunction for LaneFunction {
 
     fn memory_bytes(&self) -> usize {
         let code: usize = self.loops.iter().map(|played| played.code_bytes()).sum();
-        code + self.program.memory_bytes() + size_of_val(&self.places[..])
+        let memos: usize = self.memos.iter().map(MemoFunction::memory_bytes).sum();
+        code + memos + self.program.memory_bytes() + size_of_val(&self.places[..])
     }
 }
 
@@ -172,9 +270,10 @@ fn is_final(program: &LaneProgram, places: &[Place]) -> Vec<bool> {
         Body::Kernel(kernel) => {
             kernel.rows == Some(column) || kernel.loads.iter().any(|load| load.from == Source::Column(column))
         }
+        Body::Memo(memo) => memo.rows == Some(column),
     };
     let is_final = |(at, segment): (usize, &Segment)| match &segment.body {
-        Body::Kernel(_) => None,
+        Body::Kernel(_) | Body::Memo(_) => None,
         Body::Tape(tape) => Some(tape.outputs.iter().all(|column| {
             let is_in_place = matches!(places[column.index()], Place::Data(..) | Place::Presence(_));
             is_in_place && !program.segments[at + 1..].iter().any(|later| reads(later, *column))
@@ -183,8 +282,8 @@ fn is_final(program: &LaneProgram, places: &[Place]) -> Vec<bool> {
     program.segments.iter().enumerate().filter_map(is_final).collect()
 }
 
-/// What is known of columns of these forms before their rows are, for the recorder: whether all rows share one value, and
-/// whether all are present.
-pub fn facts(forms: &[ColumnForm]) -> impl Iterator<Item = (bool, bool)> + '_ {
-    forms.iter().map(|form| (form.is_shared, form.presence == PresenceForm::All))
+/// What is known of columns of these forms before their rows are, for the recorder: whether all rows share one value, whether
+/// all are present, and whether the column is a dictionary.
+pub fn facts(forms: &[ColumnForm]) -> impl Iterator<Item = [bool; 3]> + '_ {
+    forms.iter().map(|form| [form.is_shared, form.presence == PresenceForm::All, form.is_dictionary])
 }

@@ -91,6 +91,9 @@ impl Stage {
     /// COLUMNS: the column has the rows, and scratch memory is that of the program.
     pub(super) unsafe fn scatter(&self, columns: &[Column], start: usize, rows: usize, memory: *const u8) {
         let (first, stride) = self.elements(columns, start);
+        if !self.is_presence && columns[self.column as usize].data.is_null() {
+            return;
+        }
         let from = memory.wrapping_add(self.scratch as usize);
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {

@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind};
 use crate::translate::Progress;
 use cembra_plan::{Function, Plan, Template};
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, DataForm, FramePtr, PresenceForm, STATUS_OK, Scratch, ScratchLayout,
-    Transfer,
+    BatchFunction, Column, ColumnForm, Context, DataForm, FramePtr, Numbers, PresenceForm, STATUS_OK, Scratch,
+    ScratchLayout, Transfer,
 };
 use cembra_value::Budget;
 
@@ -97,7 +97,14 @@ unsafe impl BatchFunction for CompiledRows {
     }
 
     // SAFETY: COLUMNS, as the trait says.
-    unsafe fn run(&self, columns: &[Column], rows: usize, scratch: &mut Scratch, context: &mut Context) {
+    unsafe fn run(
+        &self,
+        columns: &[Column],
+        _: &[Numbers<'_>],
+        rows: usize,
+        scratch: &mut Scratch,
+        context: &mut Context,
+    ) {
         let of_outputs = &columns[columns.len() - self.outputs.len()..];
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {

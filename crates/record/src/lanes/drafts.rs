@@ -2,7 +2,7 @@
 //! when something behind a tape needs what it made, that becomes an output of it, a column, and an input of the later one.
 
 use cembra_runtime::MachineType;
-use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, Origin, Output, Port, Tape, Val};
+use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, MemoSegment, Origin, Output, Port, Tape, Val};
 use rustc_hash::FxHashMap;
 
 /// A tape and its columns.
@@ -18,6 +18,7 @@ pub(super) struct TapeDraft {
 pub(super) enum Draft {
     Tape(Box<TapeDraft>),
     Kernel(Box<KernelSegment>),
+    Memo(Box<MemoSegment>),
 }
 
 /// Something on a tape, by the number of the draft that the tape is of.
@@ -69,10 +70,10 @@ impl Drafts {
         self.entered.clear();
     }
 
-    /// Adds a kernel behind the open tape.
-    pub(super) fn call(&mut self, kernel: KernelSegment) {
+    /// Adds a kernel or a memo behind the open tape.
+    pub(super) fn call(&mut self, draft: Draft) {
         self.cut();
-        self.done.push((Draft::Kernel(Box::new(kernel)), self.once));
+        self.done.push((draft, self.once));
     }
 
     pub(super) fn column(&mut self, ty: MachineType, port: Port, origin: Origin) -> ColumnId {
@@ -113,7 +114,7 @@ impl Drafts {
         match self.done.get(number as usize) {
             Some((Draft::Tape(tape), _)) => tape,
             // Nothing is on what is no tape.
-            Some((Draft::Kernel(_), _)) | None => &self.open,
+            Some((Draft::Kernel(_) | Draft::Memo(_), _)) | None => &self.open,
         }
     }
 

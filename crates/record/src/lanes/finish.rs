@@ -5,12 +5,11 @@ use crate::lanes::drafts::{Draft, Drafts};
 use cembra_plan::StepId;
 use cembra_tape::{Body, CanPlay, ColumnId, LaneColumn, LaneProgram, Origin, Segment, Source, TapeSegment};
 
-/// The program, and the steps that the player cannot play.
-pub(super) fn finish(drafts: Drafts, can_play: CanPlay) -> (LaneProgram, Vec<StepId>) {
+/// The program. The steps that the player cannot play are added to those that are lacking.
+pub(super) fn finish(drafts: Drafts, can_play: CanPlay, lacking: &mut Vec<StepId>) -> LaneProgram {
     let Drafts { done, open, columns, once, .. } = drafts;
     let mut needed: Vec<bool> = columns.iter().map(|column| matches!(column.origin, Origin::Output { .. })).collect();
     let mut segments: Vec<Segment> = Vec::with_capacity(done.len() + 1);
-    let mut lacking: Vec<StepId> = Vec::new();
     let last = std::iter::once((Draft::Tape(Box::new(open)), once));
     for (draft, once) in last.chain(done.into_iter().rev()) {
         let body = match draft {
@@ -36,6 +35,10 @@ pub(super) fn finish(drafts: Drafts, can_play: CanPlay) -> (LaneProgram, Vec<Ste
                 kernel.stores.retain(|store| store.is_presence || needed[store.column.index()]);
                 Body::Kernel(*kernel)
             }
+            Draft::Memo(mut memo) => {
+                memo.stores.retain(|store| needed[store.column.index()]);
+                Body::Memo(memo)
+            }
         };
         let segment = Segment { once, body };
         segment.for_each_read(|column| needed[column.index()] = true);
@@ -45,7 +48,7 @@ pub(super) fn finish(drafts: Drafts, can_play: CanPlay) -> (LaneProgram, Vec<Ste
     lacking.sort_unstable();
     lacking.dedup();
     let columns = renumber(&mut segments, &columns);
-    (LaneProgram::new(columns, segments), lacking)
+    LaneProgram::new(columns, segments)
 }
 
 /// Numbers the columns that segments name in the order in which they do; gives these columns.
@@ -69,6 +72,10 @@ fn renumber(segments: &mut [Segment], columns: &[LaneColumn]) -> Vec<LaneColumn>
                     }
                 }
                 kernel.stores.iter_mut().for_each(|store| number(&mut store.column));
+            }
+            Body::Memo(memo) => {
+                memo.rows.iter_mut().for_each(&mut number);
+                memo.stores.iter_mut().for_each(|store| number(&mut store.column));
             }
         }
     }

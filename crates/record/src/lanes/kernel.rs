@@ -1,7 +1,7 @@
 //! Steps without a rule: the kernel of the operator, called for the rows that get to the step and have all arguments that it
 //! requires. It works on the slots of the plan's frame, where literals lie already.
 
-use crate::lanes::drafts::On;
+use crate::lanes::drafts::{Draft, On};
 use crate::lanes::recorder::{Recorder, cell, parts};
 use crate::line::TapeValue;
 use cembra_ops::{OperandType, Overload, PresenceRule};
@@ -61,7 +61,8 @@ impl Recorder<'_> {
         let mut stores = Vec::new();
         let columns = self.results(overload, out, &mut stores);
         let (label, site) = (def.name, id.index() as u32);
-        self.drafts.call(KernelSegment { label, site, why, call, rows, loads, stores });
+        let kernel = KernelSegment { label, site, why, call, rows, loads, stores };
+        self.drafts.call(Draft::Kernel(Box::new(kernel)));
         self.set_path(self.path);
         let (flag, datum) = columns;
         let flag = flag.map(|column| self.drafts.enter(column));

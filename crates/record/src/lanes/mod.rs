@@ -2,22 +2,31 @@
 //! under masks of the rows that take them; steps without a rule become kernels between tapes; what crosses from one
 //! segment to another becomes columns.
 //!
-//! * `weights` says what blocks cost, which are cut, and what all rows share.
+//! * `classes` says what all rows share, and what depends on one dictionary alone; `memos` what is done once for each value of
+//!   such a dictionary.
+//! * `weights` says what blocks cost, and which are cut.
 //! * `drafts` are the segments while they are recorded, and the columns between them.
 //! * `join` selects between the results of branches.
-//! * `recorder` walks through the blocks, `kernel` records the steps without a rule.
+//! * `recorder` walks through the blocks, `kernel` records the steps without a rule, `memo` a memo.
+//! * `outputs` states where results go.
 //! * `finish` finds what is needed, from the last segment to the first.
 
+mod classes;
 mod drafts;
 mod finish;
 mod join;
 mod kernel;
+mod memo;
+mod memos;
+mod outputs;
 mod recorder;
 mod weights;
 
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::QType;
 use cembra_tape::{CanPlay, LaneProgram};
+use classes::Classes;
+use memos::Memos;
 use recorder::Recorder;
 use rustc_hash::FxHashSet;
 use std::fmt;
@@ -32,6 +41,8 @@ pub struct InputFact {
     pub is_shared: bool,
     /// True if the input is present in all rows. That of a plain type always is.
     pub all_present: bool,
+    /// True if rows have numbers of values, so that what depends on nothing else can be computed once for each value.
+    pub is_dictionary: bool,
 }
 
 /// Why a plan has no lane program: it is evaluated row by row.
@@ -75,10 +86,12 @@ pub fn record_lanes(plan: &Plan, facts: &[InputFact], can_play: CanPlay) -> Resu
     check(plan)?;
     // The steps whose rules cannot be played: known once they were recorded.
     let mut unplayable: FxHashSet<StepId> = FxHashSet::default();
+    let classes = Classes::of(plan, facts);
+    let memos = Memos::of(plan, &classes);
     loop {
-        let mut recorder = Recorder::of(plan, facts, &unplayable);
-        recorder.record();
-        let (program, lacking) = finish::finish(recorder.drafts, can_play);
+        let mut recorder = Recorder::of(plan, facts, &classes, &memos, &unplayable);
+        let mut lacking = recorder.record(can_play);
+        let program = finish::finish(recorder.drafts, can_play, &mut lacking);
         if lacking.is_empty() {
             debug_assert_eq!(program.verify(), Ok(()), "{program}");
             return Ok(program);

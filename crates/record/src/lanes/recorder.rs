@@ -2,21 +2,23 @@
 //! the other, under the mask of the rows that take them.
 
 use crate::lanes::InputFact;
+use crate::lanes::classes::{Class, Classes};
 use crate::lanes::drafts::{Drafts, On};
 use crate::lanes::join::Join;
+use crate::lanes::memos::{Memo, Memos};
 use crate::lanes::weights::{Weights, is_kernel};
 use crate::line::TapeValue;
 use cembra_ops::record;
 use cembra_plan::{Action, BlockId, Plan, Step, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
-use cembra_tape::{Cell, Cut, Datum, Mask, Origin, Output, Part, Port, Presence};
+use cembra_tape::{CanPlay, Cell, Cut, Datum, Mask, Origin, Output, Part, Port, Presence};
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// What is known of a value of the plan.
 #[derive(Clone, Debug)]
-enum Note {
+pub(super) enum Note {
     /// Nothing yet: its step comes later.
     Nothing,
     Input(u32),
@@ -54,11 +56,13 @@ enum Todo {
 /// A plan being recorded for many rows.
 pub(super) struct Recorder<'p> {
     pub(super) plan: &'p Plan,
-    facts: &'p [InputFact],
-    unplayable: &'p FxHashSet<StepId>,
+    pub(super) facts: &'p [InputFact],
+    pub(super) classes: &'p Classes,
+    memos: &'p Memos,
+    pub(super) unplayable: &'p FxHashSet<StepId>,
     weights: Weights,
     pub(super) drafts: Drafts,
-    notes: Vec<Note>,
+    pub(super) notes: Vec<Note>,
     /// By value, whether it is a literal.
     literals: Vec<bool>,
     /// The rows that get to where the walk is; none if all do.
@@ -68,7 +72,13 @@ pub(super) struct Recorder<'p> {
 }
 
 impl<'p> Recorder<'p> {
-    pub(super) fn of(plan: &'p Plan, facts: &'p [InputFact], unplayable: &'p FxHashSet<StepId>) -> Self {
+    pub(super) fn of(
+        plan: &'p Plan,
+        facts: &'p [InputFact],
+        classes: &'p Classes,
+        memos: &'p Memos,
+        unplayable: &'p FxHashSet<StepId>,
+    ) -> Self {
         let mut notes = vec![Note::Nothing; plan.value_count()];
         let mut literals = vec![false; plan.value_count()];
         for (at, input) in plan.inputs().iter().enumerate() {
@@ -78,37 +88,61 @@ impl<'p> Recorder<'p> {
             notes[value.index()] = Note::Literal(at as u32);
             literals[value.index()] = true;
         }
-        let weights = Weights::of(plan, facts, unplayable);
+        let weights = Weights::of(plan, memos, unplayable);
         let drafts = Drafts::default();
-        Recorder { plan, facts, unplayable, weights, drafts, notes, literals, path: None, around: u32::MAX }
+        let (path, around) = (None, u32::MAX);
+        Recorder { plan, facts, classes, memos, unplayable, weights, drafts, notes, literals, path, around }
     }
 
-    /// Records all of it: first what all rows share, then the rest, then the outputs.
-    pub(super) fn record(&mut self) {
-        let order = self.weights.order(self.plan, self.unplayable);
+    /// Records all of it: first what all rows share, then what is done for values, then the rest, then the outputs. Gives the
+    /// steps of memos that the player cannot play.
+    pub(super) fn record(&mut self, can_play: CanPlay) -> Vec<StepId> {
+        let order = self.weights.order(self.plan, self.memos, self.unplayable);
+        let mut lacking = Vec::new();
+        self.steps(&order, can_play, &mut lacking);
+        self.outputs(self.plan.outputs().iter().map(|output| output.value));
+        lacking
+    }
+
+    /// Records what a memo does with values.
+    pub(super) fn record_memo(&mut self, memo: &Memo, can_play: CanPlay) {
+        self.steps(&memo.steps, can_play, &mut Vec::new());
+        self.outputs(memo.results.iter().copied());
+    }
+
+    /// Records steps of the top block, or of blocks that nothing is asked for: first what all rows share.
+    fn steps(&mut self, steps: &[StepId], can_play: CanPlay, lacking: &mut Vec<StepId>) {
         let mut stack = Vec::new();
+        let is_shared = |classes: &Classes, id: &StepId| classes.step(*id) == Class::Shared;
         self.drafts.once = true;
-        for id in &*order {
-            if self.weights.is_shared(*id) {
-                self.run(*id, &mut stack);
-            }
+        for id in steps.iter().filter(|id| is_shared(self.classes, id)) {
+            self.run(*id, &mut stack, can_play, lacking);
         }
         self.drafts.cut();
         self.drafts.once = false;
-        for id in &*order {
-            if !self.weights.is_shared(*id) {
-                self.run(*id, &mut stack);
-            }
+        self.memos_of(BlockId::TOP, can_play, lacking);
+        for id in steps.iter().filter(|id| !is_shared(self.classes, id)) {
+            self.run(*id, &mut stack, can_play, lacking);
         }
-        self.outputs();
+    }
+
+    /// Records the memos of a block.
+    fn memos_of(&mut self, block: BlockId, can_play: CanPlay, lacking: &mut Vec<StepId>) {
+        let memos = self.memos;
+        for memo in memos.in_block(block) {
+            self.memo(memo, can_play, lacking);
+        }
     }
 
     /// Records a step of the top block and all that is inside of it.
-    fn run(&mut self, id: StepId, stack: &mut Vec<Todo>) {
+    fn run(&mut self, id: StepId, stack: &mut Vec<Todo>, can_play: CanPlay, lacking: &mut Vec<StepId>) {
         self.step(id, stack);
         while let Some(todo) = stack.pop() {
             match todo {
                 Todo::Steps(block, at) => {
+                    if at == 0 {
+                        self.memos_of(block, can_play, lacking);
+                    }
                     let Some(&id) = self.plan.block(block).steps.get(at) else { continue };
                     stack.push(Todo::Steps(block, at + 1));
                     self.step(id, stack);
@@ -140,6 +174,9 @@ impl<'p> Recorder<'p> {
     }
 
     fn step(&mut self, id: StepId, stack: &mut Vec<Todo>) {
+        if self.memos.has(id) {
+            return;
+        }
         let plan = self.plan;
         let step = plan.step(id);
         self.drafts.tape().set_site(id.index() as u32);
@@ -284,7 +321,7 @@ impl<'p> Recorder<'p> {
     }
 
     /// A value on the open tape.
-    fn value(&mut self, value: ValueId) -> TapeValue {
+    pub(super) fn value(&mut self, value: ValueId) -> TapeValue {
         let plan = self.plan;
         let found = match &self.notes[value.index()] {
             Note::Made(made) if made.draft == self.drafts.current() => return made.it.clone(),
@@ -378,73 +415,6 @@ impl<'p> Recorder<'p> {
             | Value::Unspecified => Cell::missing(Scalar::Unit, drafts.tape()),
         };
         TapeValue::Scalar(cell)
-    }
-
-    /// States the outputs of the plan.
-    fn outputs(&mut self) {
-        let plan = self.plan;
-        for (index, output) in plan.outputs().iter().enumerate() {
-            let index = index as u32;
-            let qtype = &plan.value(output.value).qtype;
-            let is_shared = |on: &On<TapeValue>| self.drafts.done.get(on.draft as usize).is_some_and(|done| done.1);
-            let made = match &self.notes[output.value.index()] {
-                Note::Made(made) if !is_shared(made) => made.clone(),
-                _ => {
-                    let value = self.value(output.value);
-                    self.drafts.on(value)
-                }
-            };
-            let TapeValue::Scalar(cell) = made.it else { continue };
-            let draft = made.draft;
-            if qtype.is_optional() {
-                match cell.presence {
-                    Presence::When(mask) => self.output(index, Part::Presence, On { draft, it: Output::Mask(mask) }),
-                    known => {
-                        let mask = self.drafts.tape().mconst(known == Presence::Present);
-                        let on = self.drafts.on(Output::Mask(mask));
-                        self.output(index, Part::Presence, on);
-                    }
-                }
-            }
-            // What is missing in all rows is zero, wherever its datum is.
-            let (draft, datum) = match cell.presence {
-                Presence::Missing => {
-                    let scalar = qtype.scalar().unwrap_or(Scalar::Unit);
-                    let zero = Datum::from_bits(scalar, 0, self.drafts.tape());
-                    (self.drafts.current(), zero)
-                }
-                _ => (draft, cell.datum),
-            };
-            match datum {
-                Datum::Unit => {}
-                Datum::Flag(it) => self.output(index, Part::Flag, On { draft, it: Output::Mask(it) }),
-                Datum::Num(it) => self.output(index, Part::Number, On { draft, it: Output::Number(it) }),
-                Datum::Text { ptr, len } => {
-                    self.output(index, Part::Pointer, On { draft, it: Output::Number(ptr) });
-                    self.output(index, Part::Length, On { draft, it: Output::Number(len) });
-                }
-            }
-        }
-    }
-
-    /// States a part of an output of the plan. What is in a column already is in that of the output from the start; what comes in
-    /// from outside, or is an output already, is copied by a tape.
-    fn output(&mut self, index: u32, part: Part, on: On<Output>) {
-        let origin = Origin::Output { index, part };
-        if let Some(known) = self.drafts.known_column(on)
-            && let column = &mut self.drafts.columns[known.index()]
-            && matches!(column.origin, Origin::Scratch { .. })
-        {
-            column.origin = origin;
-            return;
-        }
-        let ty = match (part, on.it) {
-            (Part::Presence | Part::Flag, _) => MachineType::Flag,
-            (_, Output::Number(val)) => self.drafts.type_of(On { draft: on.draft, it: val }),
-            (_, Output::Mask(_)) => MachineType::Flag,
-        };
-        let column = self.drafts.column(ty, Port::Rows, origin);
-        self.drafts.output(on, column);
     }
 }
 

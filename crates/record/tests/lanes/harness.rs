@@ -102,10 +102,11 @@ pub(crate) fn played(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) ->
 }
 
 /// What is known of inputs that have these values.
-pub(crate) fn facts(plan: &Plan, rows: &[Vec<Value>], shares: bool) -> Vec<InputFact> {
+pub(crate) fn facts(plan: &Plan, rows: &[Vec<Value>], shares: bool, are_dictionaries: bool) -> Vec<InputFact> {
     let fact = |at: usize| InputFact {
         is_shared: shares && rows.iter().all(|row| row[at] == rows[0][at]),
         all_present: rows.iter().all(|row| !matches!(row[at], Value::Missing(_))),
+        is_dictionary: are_dictionaries,
     };
     (0..plan.inputs().len()).map(fact).collect()
 }
@@ -166,7 +167,9 @@ fn compare(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expected: &[
 pub(crate) fn check(plan: &Plan, rows: &[Vec<Value>]) -> Result<Result<usize, NotLanes>, String> {
     let expected = interpreted(plan, rows);
     for can_play in [everything as CanPlay, little] {
-        for known in [Vec::new(), facts(plan, rows, false), facts(plan, rows, true)] {
+        let kinds = [(false, false), (true, false), (false, true), (true, true)];
+        let known = kinds.map(|(shares, are_dictionaries)| facts(plan, rows, shares, are_dictionaries));
+        for known in std::iter::once(Vec::new()).chain(known) {
             let program = match record_lanes(plan, &known, can_play) {
                 Ok(program) => program,
                 Err(refused) => return Ok(Err(refused)),

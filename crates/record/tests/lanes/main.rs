@@ -81,7 +81,7 @@ fn some_fail(texts: &[&str]) {
 fn count(program: &LaneProgram, of: fn(&Instr) -> bool) -> usize {
     let tapes = program.segments.iter().filter_map(|segment| match &segment.body {
         Body::Tape(tape) => Some(&tape.tape),
-        Body::Kernel(_) => None,
+        Body::Kernel(_) | Body::Memo(_) => None,
     });
     tapes.map(|tape| tape.instrs().iter().filter(|instr| of(instr)).count()).sum()
 }
@@ -97,6 +97,7 @@ fn shape(program: &LaneProgram) -> String {
         (Body::Tape(_), true) => 'T',
         (Body::Kernel(_), false) => 'k',
         (Body::Kernel(_), true) => 'K',
+        (Body::Memo(_), _) => 'm',
     };
     program.segments.iter().map(letter).collect()
 }
@@ -255,7 +256,11 @@ fn what_rows_share_is_done_once() {
     let plan = plan_of(
         "input k: f64; input s: text; input x: f64\nlet e = math.exp(k) + math.float(strings.length(s))\noutput y = x * e\noutput n = strings.length(s)",
     );
-    let facts = [0, 1, 2].map(|at| InputFact { is_shared: &*plan.inputs()[at].name != "x", all_present: true });
+    let facts = [0, 1, 2].map(|at| InputFact {
+        is_shared: &*plan.inputs()[at].name != "x",
+        all_present: true,
+        is_dictionary: false,
+    });
     let program = record_lanes(&plan, &facts, everything).expect("a lane program");
     assert_eq!(program.verify(), Ok(()));
     assert_eq!(shape(&program), "KTt", "{program}");
@@ -268,9 +273,44 @@ fn what_rows_share_is_done_once() {
 }
 
 #[test]
+fn what_depends_on_a_dictionary_alone_is_done_once_for_each_value() {
+    let memos = |text: &str, dictionaries: &[&str]| {
+        let plan = plan_of(text);
+        let fact = |input: &cembra_plan::Input| InputFact {
+            is_dictionary: dictionaries.contains(&&*input.name),
+            ..InputFact::default()
+        };
+        let facts: Vec<InputFact> = plan.inputs().iter().map(fact).collect();
+        assert_eq!(agrees(text), 0);
+        record_lanes(&plan, &facts, everything).expect("a lane program")
+    };
+    // The comparison, and the rest on one tape.
+    let text = "input s: text; input x, y: f64\noutput z = where(s == \"CH\", x * 1.5 + y, x - y)";
+    assert_eq!(shape(&memos(text, &["s"])), "mt");
+    assert_eq!(shape(&memos(text, &["x", "y"])), "mt", "a product of one of them");
+    // A chain of kernels and tapes, several results of which are needed, one in an output of its own.
+    let text = "input s: text; input x: f64\nlet l = strings.lower(s)\noutput a = math.float(strings.length(l)) * x\noutput b = l";
+    let program = memos(text, &["s"]);
+    assert_eq!(shape(&program), "mt", "{program}");
+    let Body::Memo(memo) = &program.segments[0].body else { panic!("{program}") };
+    assert_eq!((memo.rows, shape(&memo.program), memo.stores.len()), (None, "kkt".to_owned(), 3), "{program}");
+    assert!(program.output(0, Part::Number).is_some() && program.output(1, Part::Pointer).is_some());
+    // In a branch, for the rows that take it; what it takes of the steps around it is a part of it.
+    let text = "input s: text; input x: f64; input y: f64?\nlet l = strings.length(s)\noutput a = where(x > 0, strings.length(strings.upper(s)) + l, 0)\noutput b = math.float(l) * x";
+    let program = memos(text, &["s"]);
+    assert_eq!(shape(&program), "mtmt", "{program}");
+    let Body::Memo(memo) = &program.segments[2].body else { panic!("{program}") };
+    assert!(memo.rows.is_some(), "{program}");
+    // Two dictionaries each for itself; what needs both is done row by row.
+    let text = "input s: text; input t: text\noutput a = strings.join(strings.upper(s), strings.lower(t))";
+    assert_eq!(shape(&memos(text, &["s", "t"])), "mmk");
+    assert_eq!(shape(&memos(text, &["t"])), "mkk");
+}
+
+#[test]
 fn what_is_known_to_be_present_has_no_mask() {
     let plan = plan_of("input a, b: f64?\noutput y = a * b + 1.0");
-    let known = InputFact { all_present: true, is_shared: false };
+    let known = InputFact { all_present: true, is_shared: false, is_dictionary: false };
     let program = record_lanes(&plan, &[known; 2], everything).expect("a lane program");
     assert!(!program.columns.iter().any(|column| matches!(column.origin, Origin::Input { part: Part::Presence, .. })));
     assert_eq!(count(&program, |instr| matches!(instr, Instr::MaskAnd(..))), 0, "{program}");
@@ -305,7 +345,7 @@ fn scratch_is_used_again() {
     assert_eq!(agrees(&text), 0);
     // Two views, each a pointer and a length, while one is read and the other is written.
     assert_eq!(program.scratch_bytes(64), 4 * 512, "{program}");
-    assert_eq!((program.strip_rows(0), program.strip_rows(64)), (768, 256));
+    assert_eq!((program.strip_rows(0), program.strip_rows(64 * 64)), (768, 256));
 }
 
 /// The model of the page on rows, and its listing there.
@@ -333,7 +373,8 @@ fn a_condition_that_is_known_is_no_branch() {
     let plan =
         plan_of("input x: f64?; input z: f64\noutput y = where(core.has(x) | (z > 0), math.exp(z) * math.log(z), z)");
     let stretches_if = |all_present| {
-        let program = record_lanes(&plan, &[InputFact { all_present, is_shared: false }], everything);
+        let program =
+            record_lanes(&plan, &[InputFact { all_present, is_shared: false, is_dictionary: false }], everything);
         let program = program.expect("a lane program");
         assert_eq!(program.verify(), Ok(()), "{program}");
         stretches(&program)

@@ -3,7 +3,9 @@
 //! gives wrong bits here too.
 
 use crate::Outcome;
-use crate::lanes::program::{Body, ColumnId, KernelSegment, LaneProgram, Origin, Part, Source, TapeSegment};
+use crate::lanes::program::{
+    Body, ColumnId, KernelSegment, LaneProgram, MemoSegment, Origin, Part, Source, TapeSegment,
+};
 use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 
 /// The bits of the columns of a strip: what is in inputs, and in outputs once a program was run.
@@ -54,6 +56,8 @@ impl LaneProgram {
                     Body::Tape(tape) => unsafe { bits.play(self, tape, row, frame) },
                     // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW, promised by the caller.
                     Body::Kernel(kernel) => unsafe { bits.call(self, kernel, row, frame, context) },
+                    // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW, promised by the caller.
+                    Body::Memo(memo) => unsafe { bits.remember(self, memo, row, input, frame, context) },
                 };
                 if !done {
                     return None;
@@ -121,6 +125,31 @@ impl BitColumns {
             self.write(program, store.column, row, bits);
         }
         true
+    }
+
+    /// Plays a memo for a row that asks for it, as if no other had its value; false if it failed.
+    ///
+    /// # Safety
+    /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
+    unsafe fn remember(
+        &mut self,
+        program: &LaneProgram,
+        memo: &MemoSegment,
+        row: usize,
+        input: &dyn Fn(u32, Part, usize) -> u64,
+        frame: FramePtr,
+        context: &mut Context,
+    ) -> bool {
+        // SAFETY: CALL, promised by the caller.
+        let is_asked = memo.rows.is_none_or(|rows| unsafe { self.read(program, rows, row, frame) } != 0);
+        let of_row = |index: u32, part: Part, _: usize| input(index, part, row);
+        // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW, promised by the caller. Memos do not nest.
+        let made = if is_asked { unsafe { memo.program.run_on_bits(1, &of_row, frame, context) } } else { None };
+        for store in &memo.stores {
+            let bits = made.as_ref().map_or(0, |made| made.bits(store.result, 0));
+            self.write(program, store.column, row, bits);
+        }
+        made.is_some() || !is_asked
     }
 
     /// The element of a row.

@@ -1,5 +1,5 @@
 //! Lane programs: what a model is for many rows at once. A program is a list of segments over a strip of rows; each plays one
-//! tape on arrays, or calls one kernel row by row. What crosses from one segment to another lies in columns, one for each
+//! tape on arrays, calls one kernel row by row, or plays a program once for each value of a dictionary. What crosses from one segment to another lies in columns, one for each
 //! part of a value. No operator is known here, and no code generator.
 
 mod bits;
@@ -10,7 +10,7 @@ mod verify;
 
 pub use bits::BitColumns;
 pub use program::{
-    Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneProgram, Load, Origin, Part, Segment, Source, Store,
-    TapeSegment,
+    Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneProgram, Load, MemoSegment, MemoStore, Origin, Part, Segment,
+    Source, Store, TapeSegment,
 };
 pub use verify::LaneFault;

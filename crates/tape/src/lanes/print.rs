@@ -79,6 +79,19 @@ impl fmt::Display for LaneProgram {
                         writeln!(f, "{} = [{:#04x}]", store.column, store.offset)?;
                     }
                 }
+                Body::Memo(memo) => {
+                    writeln!(f, "Segment {at}{once}: once for each value of input {}", memo.input)?;
+                    if let Some(rows) = memo.rows {
+                        writeln!(f, "for rows of {rows}")?;
+                    }
+                    // Memos do not nest.
+                    for line in memo.program.to_string().lines() {
+                        writeln!(f, "    {line}")?;
+                    }
+                    for store in &memo.stores {
+                        writeln!(f, "{} = {} of the value", store.column, store.result)?;
+                    }
+                }
             }
         }
         Ok(())

@@ -128,6 +128,8 @@ pub enum Body {
     Tape(TapeSegment),
     /// Calls a kernel.
     Kernel(KernelSegment),
+    /// Plays a program once for each value that rows have in common.
+    Memo(Box<MemoSegment>),
 }
 
 /// A tape and its columns.
@@ -202,11 +204,40 @@ pub struct Store {
     pub is_presence: bool,
 }
 
+/// What depends on one input alone, and on what all rows share. The input's column is a dictionary: rows have numbers of values,
+/// and the results of a value are those of all rows that have its number. So the program is played once for a value, when the
+/// first row asks for it. For the rows that do not ask, zeros are stored, as by kernels.
+#[derive(Clone, Debug)]
+pub struct MemoSegment {
+    /// The input.
+    pub input: u32,
+    /// The mask of the rows that ask; all rows if there is none.
+    pub rows: Option<ColumnId>,
+    /// What is done with values, one for each row of a strip of its own. It has the inputs of the program around it, and reads this
+    /// one and shared ones; its outputs are the results. There are no memos in it.
+    pub program: LaneProgram,
+    /// Which parts of results go to which columns.
+    pub stores: Vec<MemoStore>,
+}
+
+/// A part of a result of a memo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoStore {
+    /// The column of the memo's program, a part of an output.
+    pub result: ColumnId,
+    /// The column that it goes to.
+    pub column: ColumnId,
+}
+
 /// The memory that the columns of a strip are meant to take together, so that they stay in the first-level cache.
 const STRIP_BYTES: usize = 24 << 10;
 
 /// The rows of a strip where nothing is kept between segments: as many as make calls cost nothing.
 const LONG_STRIP: usize = 1 << 14;
+
+/// The bytes of 64 rows, and the rows of a strip, where nothing but a few masks is kept.
+const FEW_MASKS: usize = 64;
+const MASKS_STRIP: usize = 1 << 12;
 
 impl LaneProgram {
     /// A column.
@@ -237,15 +268,33 @@ impl LaneProgram {
         self.once as usize
     }
 
-    /// The rows that a strip is best of, where a driver adds so many bytes for each row: a multiple of 64, so that what
-    /// a strip needs stays in the first-level cache; many, where it needs nothing.
+    /// The rows that a strip is best of, where a driver adds so many bytes for 64 rows: a multiple of 64, so that what
+    /// a strip needs stays in the first-level cache; many, where it needs nothing, or little more than nothing.
     #[must_use]
     pub fn strip_rows(&self, more_bytes: usize) -> usize {
-        let bytes = (self.scratch as usize).div_ceil(64) + more_bytes;
-        match STRIP_BYTES.checked_div(bytes) {
-            Some(fitting) => (fitting / 64 * 64).clamp(64, STRIP_ROWS),
-            None => LONG_STRIP,
+        let bytes = self.scratch as usize + more_bytes;
+        // Kernels are called for each row: there is nothing to win.
+        let has_kernels = || self.segments.iter().any(|segment| matches!(segment.body, Body::Kernel(_)));
+        match bytes {
+            0 => LONG_STRIP,
+            1..=FEW_MASKS if !has_kernels() => MASKS_STRIP,
+            _ => (STRIP_BYTES / bytes.div_ceil(64) / 64 * 64).clamp(64, STRIP_ROWS),
         }
+    }
+
+    /// All tapes, each with the program that its columns are of: in the order of the segments, those of a memo in its place.
+    #[must_use]
+    pub fn tapes(&self) -> Vec<(&LaneProgram, &TapeSegment)> {
+        let mut tapes = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
+            match &segment.body {
+                Body::Tape(tape) => tapes.push((self, tape)),
+                Body::Kernel(_) => {}
+                // Memos do not nest.
+                Body::Memo(memo) => tapes.extend(memo.program.tapes()),
+            }
+        }
+        tapes
     }
 
     /// Where the column of a part of an output is.
@@ -265,6 +314,8 @@ impl LaneProgram {
             Body::Kernel(kernel) => {
                 kernel.call.memory_bytes() + size_of_val(&kernel.loads[..]) + size_of_val(&kernel.stores[..])
             }
+            // Memos do not nest.
+            Body::Memo(memo) => size_of::<MemoSegment>() + size_of_val(&memo.stores[..]) + memo.program.memory_bytes(),
         };
         size_of_val(&self.columns[..])
             + size_of_val(&self.segments[..])
@@ -285,6 +336,7 @@ impl Segment {
                     }
                 }
             }
+            Body::Memo(memo) => memo.rows.iter().copied().for_each(f),
         }
     }
 
@@ -293,6 +345,7 @@ impl Segment {
         match &self.body {
             Body::Tape(tape) => tape.outputs.iter().copied().for_each(f),
             Body::Kernel(kernel) => kernel.stores.iter().map(|store| store.column).for_each(f),
+            Body::Memo(memo) => memo.stores.iter().map(|store| store.column).for_each(f),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The verifier of lane programs: plays the segments in the abstract, remembering which column each piece of scratch memory
 //! holds. It knows nothing of how places were found.
 
-use crate::lanes::program::{Body, ColumnId, LaneProgram, Origin, Segment, Source};
+use crate::lanes::program::{Body, ColumnId, LaneColumn, LaneProgram, MemoSegment, Origin, Segment, Source};
 use crate::{Output, Port, StretchFault, Tape};
 use cembra_runtime::MachineType;
 use std::fmt;
@@ -25,6 +25,8 @@ pub enum LaneFault {
     Shared(usize),
     /// A stretch of the segment's tape cannot be jumped over.
     Stretch(usize, StretchFault),
+    /// The segment's memo is done once, holds another, reads what differs from row to row besides its input, or stores what is no result.
+    Memo(usize),
     /// Nothing writes the column of an output, or two columns are one part of an output.
     Output(ColumnId),
 }
@@ -40,6 +42,7 @@ impl fmt::Display for LaneFault {
             LaneFault::Unswept(at) => write!(f, "the tape of segment {at} holds what nothing needs"),
             LaneFault::Shared(at) => write!(f, "segment {at} takes rows for what they share"),
             LaneFault::Stretch(at, fault) => write!(f, "in the tape of segment {at} {fault}"),
+            LaneFault::Memo(at) => write!(f, "segment {at} is no memo of its input"),
             LaneFault::Output(column) => write!(f, "{column} is an output that nothing writes, or is one twice"),
         }
     }
@@ -72,6 +75,9 @@ impl LaneProgram {
             memory.play(at, segment)?;
             if let Body::Tape(tape) = &segment.body {
                 tape.tape.check_stretches().map_err(|fault| LaneFault::Stretch(at, fault))?;
+            }
+            if let Body::Memo(memo) = &segment.body {
+                check_memo(memo, at, segment.once)?;
             }
         }
         for (at, column) in self.columns.iter().enumerate() {
@@ -173,8 +179,32 @@ fn check_types(program: &LaneProgram, at: usize, segment: &Segment) -> Result<()
                 }
             }
         }
+        Body::Memo(memo) => {
+            if let Some(rows) = memo.rows {
+                check(rows, MachineType::Flag)?;
+            }
+            for store in &memo.stores {
+                let result = memo.program.columns.get(store.result.index());
+                check(store.column, result.ok_or(LaneFault::Memo(at))?.ty)?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Checks that the results of a memo depend on its input and on what all rows share, and on nothing else.
+fn check_memo(memo: &MemoSegment, at: usize, once: bool) -> Result<(), LaneFault> {
+    let reads_right = |column: &LaneColumn| match column.origin {
+        Origin::Input { index, .. } => index == memo.input || column.port == Port::Shared,
+        _ => true,
+    };
+    let is_result = |column: ColumnId| matches!(memo.program.column(column).origin, Origin::Output { .. });
+    let nests = memo.program.segments.iter().any(|segment| matches!(segment.body, Body::Memo(_)));
+    let fits = !once && !nests && memo.program.columns.iter().all(reads_right);
+    if !fits || !memo.stores.iter().all(|store| is_result(store.result)) {
+        return Err(LaneFault::Memo(at));
+    }
+    memo.program.verify().map_err(|_| LaneFault::Memo(at))
 }
 
 fn type_of(tape: &Tape, output: Output) -> MachineType {
@@ -187,7 +217,7 @@ fn type_of(tape: &Tape, output: Output) -> MachineType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::program::{Cut, KernelSegment, LaneColumn, Load, Part, Store, TapeSegment};
+    use crate::lanes::program::{Cut, KernelSegment, Load, MemoStore, Part, Store, TapeSegment};
     use crate::{Bin, Mask, Val};
     use cembra_runtime::KernelChain;
 
@@ -291,6 +321,27 @@ mod tests {
         assert_eq!(shared.verify(), Ok(()));
         shared.segments.swap(0, 1);
         assert_eq!(shared.verify(), Err(LaneFault::Unwritten(0, MIDDLE)));
+    }
+
+    #[test]
+    fn a_memo_depends_on_its_input_alone() {
+        let memo = |of: u32, stored: ColumnId| {
+            let inside = program(vec![double(X, OUT)]);
+            let stores = vec![MemoStore { result: stored, column: MIDDLE }];
+            let body = Body::Memo(Box::new(MemoSegment { input: of, rows: None, program: inside, stores }));
+            program(vec![Segment { once: false, body }, double(MIDDLE, OUT)])
+        };
+        assert_eq!(memo(0, OUT).verify(), Ok(()), "{}", memo(0, OUT));
+        assert_eq!(memo(1, OUT).verify(), Err(LaneFault::Memo(0)), "it reads another input");
+        assert_eq!(memo(0, X).verify(), Err(LaneFault::Memo(0)), "that is no result");
+        let mut nested = memo(0, OUT);
+        let inner = nested.segments[0].clone();
+        let Body::Memo(segment) = &mut nested.segments[0].body else { panic!("a memo") };
+        segment.program.segments.insert(0, inner);
+        assert_eq!(nested.verify(), Err(LaneFault::Memo(0)));
+        let mut other = memo(0, OUT);
+        other.columns[MIDDLE.index()].ty = MachineType::I64;
+        assert_eq!(other.verify(), Err(LaneFault::Mistyped(0, Some(MIDDLE))));
     }
 
     #[test]

@@ -1,0 +1,83 @@
+//! Dictionary columns, beside the same work without a dictionary: nanoseconds per row, minima of interleaved rounds.
+//! `cargo run --release -p cembra-benches --example dictionaries [rows]`.
+
+use cembra::{Batch, ColumnMut, Error, InputColumn, Keys, Model, Options};
+use std::hint::black_box;
+use std::io::Write;
+use std::time::Instant;
+
+/// Different values.
+const VALUES: usize = 200;
+
+/// Rounds of a comparison.
+const ROUNDS: usize = 25;
+
+/// The shortest times of two things that are done in turn, in nanoseconds.
+fn shortest(mut one: impl FnMut() -> Result<(), Error>, mut other: impl FnMut() -> Result<(), Error>) -> [f64; 2] {
+    let time = |run: &mut dyn FnMut() -> Result<(), Error>| {
+        let start = Instant::now();
+        run().map(|()| start.elapsed().as_nanos() as f64)
+    };
+    let mut least = [f64::MAX; 2];
+    for _ in 0..ROUNDS {
+        for (at, run) in [&mut one as &mut dyn FnMut() -> _, &mut other].into_iter().enumerate() {
+            least[at] = time(run).map_or(f64::NAN, |taken| least[at].min(taken));
+        }
+    }
+    least
+}
+
+fn batch(source: &str) -> Result<Batch, Error> {
+    Model::parse(source)?.batch(&Options::default())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let rows: usize = std::env::args().nth(1).map_or(Ok(10_000_000), |rows| rows.parse())?;
+    let mut random = fastrand::Rng::with_seed(7);
+    let keys: Vec<i32> = (0..rows).map(|_| random.i32(0..VALUES as i32)).collect();
+    let texts: Vec<String> =
+        (0..VALUES).map(|at| if at == 17 { "CH".to_owned() } else { format!("Country number {at}") }).collect();
+    let x: Vec<f64> = (0..rows).map(|row| row as f64 * 0.5).collect();
+    let y: Vec<f64> = (0..rows).map(|row| 7.0 - row as f64).collect();
+    let (mut one, mut other) = (vec![0.0; rows], vec![0.0; rows]);
+    let values = InputColumn::owned_texts(&texts);
+    // SAFETY: BARE-COLUMNS: the keys are those of values.
+    let country = unsafe { InputColumn::known_dictionary(Keys::I32(&keys), &values) };
+    let numbers = [InputColumn::values(&x), InputColumn::values(&y)];
+    let mut out = std::io::stdout().lock();
+
+    let compared = batch("input s: text; input x, y: f64; where(s == 'CH', x * 1.5 + y, x - y)")?;
+    let numeric = batch("input s: i32; input x, y: f64; where(s == 17, x * 1.5 + y, x - y)")?;
+    let [without, with] = shortest(
+        || {
+            let inputs = [InputColumn::values(&keys), numbers[0], numbers[1]];
+            numeric.run_into(&inputs, vec![ColumnMut::values(&mut one)])
+        },
+        || compared.run_into(&[country, numbers[0], numbers[1]], vec![ColumnMut::values(&mut other)]),
+    )
+    .map(|taken| taken / rows as f64);
+    writeln!(out, "where: {with:.3} ns, of an integer {without:.3} ns, ratio {:.2}", with / without)?;
+
+    let lowered = batch("input s: text; strings.lower(s)")?;
+    let [without, with] = shortest(
+        || {
+            black_box(keys.to_vec());
+            Ok(())
+        },
+        || lowered.run(&[country]).map(|made| drop(black_box(made))),
+    )
+    .map(|taken| taken / rows as f64);
+    writeln!(out, "lower: {with:.3} ns, a copy of the keys {without:.3} ns, ratio {:.2}", with / without)?;
+
+    let many: Vec<String> = (0..1_000_000).map(|at| format!("value number {at}")).collect();
+    let (many, few) = (InputColumn::owned_texts(&many), InputColumn::owned_texts(&many[..100]));
+    let far: Vec<i32> = (0..16).map(|row| row * 60_000).collect();
+    let near: Vec<i32> = (0..16).map(|row| row * 6).collect();
+    let calls = |keys, values| {
+        let lowered = &lowered;
+        move || (0..100).try_for_each(|_| lowered.run(&[InputColumn::dictionary(Keys::I32(keys), values)]).map(drop))
+    };
+    let [without, with] = shortest(calls(&near, &few), calls(&far, &many)).map(|taken| taken / 100.0);
+    writeln!(out, "16 rows: {with:.0} ns a call of 1000000 values, {without:.0} ns of 100")?;
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! Dictionary columns: what depends on one alone is computed once for each value, and gives what the interpreter gives row by row.
+
+use cembra::{
+    Batch, BatchResult, Bitmap, Error, InputColumn, Keys, Limits, Model, OnError, Options, Registry, RowPlayer, Text,
+    UserOperator, Value,
+};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How often `my.counted` was called.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<&'static Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| {
+        let counted = UserOperator::new("my.counted").function(|x: Text<'_>| {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            x.as_str().len() as i64
+        });
+        let mut registry = Registry::standard().clone();
+        registry.register(counted).expect("a new name");
+        registry.leak()
+    })
+}
+
+/// The players that there are on this machine, the interpreter first.
+fn players() -> Vec<RowPlayer> {
+    let is_there = |player: &RowPlayer| {
+        let options = Options::default().row_player(*player);
+        let batch = Model::parse("input x: f64; x + 1.0").and_then(|model| model.batch(&options));
+        batch.is_ok_and(|batch| batch.run(&[InputColumn::values(&[1.0])]).is_ok())
+    };
+    let mut players: Vec<RowPlayer> = RowPlayer::ALL.into_iter().filter(is_there).collect();
+    players.sort_by_key(|player| *player != RowPlayer::Interpreter);
+    players
+}
+
+fn batches(source: &str, limits: Limits) -> Vec<(RowPlayer, Batch)> {
+    let model = Model::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    let options = |player| Options::default().limits(limits).row_player(player);
+    players().into_iter().map(|player| (player, model.batch(&options(player)).expect("a batch"))).collect()
+}
+
+/// What a run came to, to be compared: values by column and row, the rows that failed, and their errors; or the error.
+#[derive(PartialEq, Debug)]
+enum Outcome {
+    Made(Vec<Vec<String>>, Vec<usize>, Vec<(usize, String)>),
+    Failed(Option<usize>, String),
+}
+
+fn outcome(made: Result<BatchResult, Error>) -> Outcome {
+    match made {
+        Err(error) => Outcome::Failed(error.row(), error.to_string()),
+        Ok(made) => {
+            let column = |column: &cembra::OutputColumn| {
+                (0..column.rows()).map(|row| format!("{:?}", column.value(row).expect("a row"))).collect()
+            };
+            let failures = made.failures.iter().map(|failure| (failure.row, failure.error.to_string()));
+            Outcome::Made(made.columns.iter().map(column).collect(), made.failed, failures.collect())
+        }
+    }
+}
+
+/// Runs a model by all players, threads and ways to treat failures, and compares each with the interpreter.
+fn agree(source: &str, columns: &[InputColumn<'_>], limits: Limits) -> usize {
+    let batches = batches(source, limits);
+    let mut failed = 0;
+    for on_error in [OnError::Fail, OnError::Missing] {
+        let run = |batch: &Batch, threads| outcome(batch.start().threads(threads).on_error(on_error).run(columns));
+        let expected = run(&batches[0].1, 1);
+        if let Outcome::Made(_, rows, _) = &expected {
+            failed = rows.len();
+        }
+        for (player, batch) in &batches {
+            for threads in [1, 3] {
+                // Twice: what is known of the first run is forgotten.
+                for _ in 0..2 {
+                    let found = run(batch, threads);
+                    assert!(found == expected, "{player:?} on {threads} threads: {source}");
+                }
+            }
+        }
+    }
+    failed
+}
+
+/// Numbers of values that repeat in no short period.
+fn keys(rows: usize, values: usize) -> Vec<i32> {
+    (0..rows).map(|row| ((row * 7919 + row / 7 * 13) % values) as i32).collect()
+}
+
+const TEXTS: [&str; 9] =
+    ["CH", "ch", "Zürich", "", "12", "-7", "a text that is longer than a view", "CH ", "99999999999"];
+
+#[test]
+fn results_by_value_are_those_by_row() {
+    let sources = [
+        "input s: text; input x, y: f64\noutput z = where(s == 'CH', x * 1.5 + y, x - y)",
+        "input s: text; input x, y: f64\noutput z = strings.lower(s)\noutput n = math.float(strings.length(s)) * x",
+        "input s: text; input x, y: f64\nlet l = strings.lower(s)\noutput a = strings.join(l, '!')\noutput b = where(x > 0.0, strings.upper(l), s)\noutput c = strings.length(l) > 2\noutput d = y",
+        "input s: text; input x, y: f64\noutput a = where(x > 0.0, where(y > 0.0, strings.length(strings.upper(s)), 3), strings.length(s))",
+        "input s: text; input x, y: f64\noutput a = where(s == 'CH' or s == '12', x, y)\noutput b = where(strings.length(s) > 2, 'long', 'short')\noutput c = x + y",
+    ];
+    for rows in [0, 1, 63, 64, 65, 1000, 1025, 40_000] {
+        let keys = keys(rows, TEXTS.len());
+        let wide: Vec<i64> = keys.iter().map(|key| i64::from(*key)).collect();
+        let small: Vec<u8> = keys.iter().map(|key| *key as u8).collect();
+        let x: Vec<f64> = (0..rows).map(|row| (row % 17) as f64 - 8.0).collect();
+        let y: Vec<f64> = (0..rows).map(|row| (row % 5) as f64 - 2.0).collect();
+        let values = InputColumn::texts(&TEXTS);
+        for source in &sources {
+            for keys in [Keys::I32(&keys), Keys::I64(&wide), Keys::U8(&small)] {
+                let s = InputColumn::dictionary(keys, &values);
+                let columns = [s, InputColumn::values(&x), InputColumn::values(&y)];
+                let used = Model::parse(source).unwrap().batch(&Options::default()).unwrap().inputs().len();
+                assert_eq!(agree(source, &columns[..used], Limits::default()), 0);
+                if rows > 1025 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn missing_rows_and_missing_values_are_missing() {
+    let rows = 3000;
+    let keys: Vec<i32> = keys(rows, TEXTS.len()).iter().map(|key| if *key == 3 { -1 } else { *key }).collect();
+    // There is no value of the number -1, and none behind 4; nobody asks for 6.
+    let present: Vec<u8> = (0..rows / 8 + 2).map(|at| (at * 89 + 37) as u8).collect();
+    let mut there = present.clone();
+    (0..rows)
+        .filter(|row| keys[*row] < 0 || keys[*row] == 6)
+        .for_each(|row| there[(row + 5) / 8] &= !(1 << ((row + 5) % 8)));
+    let presence = Bitmap::new(&there, 5, rows).unwrap();
+    let values = InputColumn::texts(&TEXTS).present(Bitmap::new(&[0b1110_1111, 0b1], 0, 9).unwrap());
+    let s = InputColumn::dictionary(Keys::I32(&keys), &values).present(presence);
+    let x: Vec<f64> = (0..rows).map(|row| (row % 17) as f64 - 8.0).collect();
+    let columns = [s, InputColumn::values(&x)];
+    for source in [
+        "input s: text?; input x: f64\noutput a = strings.upper(s)\noutput b = strings.length(s)\noutput c = x",
+        "input s: text?; input x: f64\noutput a = s ?? 'none'\noutput b = where(core.has(s), x, 0.0)\noutput c = s == 'CH'",
+        "input s: text?; input x: f64\noutput a = strings.length(s ?? 'none') > 3\noutput b = where(x > 0.0, strings.lower(s))\noutput c = s",
+        "input s: text?; input x: f64\noutput a = where(strings.length(s) > 3, strings.lower(s), 'none')\noutput b = where(s == 'CH', x)",
+    ] {
+        assert_eq!(agree(source, &columns, Limits::default()), 0);
+    }
+}
+
+#[test]
+fn values_that_fail_fail_in_the_rows_that_need_them() {
+    let rows = 5000;
+    // Most numbers are of values that can be parsed.
+    let keys: Vec<u8> =
+        (0..rows).map(|row| if row % 211 == 97 { (row % 9) as u8 } else { 4 + (row % 2) as u8 }).collect();
+    let values = InputColumn::texts(&TEXTS);
+    let s = InputColumn::dictionary(Keys::U8(&keys), &values);
+    let x: Vec<f64> = (0..rows).map(|row| if keys[row] == 2 { -1.0 } else { 1.0 }).collect();
+    let fails = [
+        "input s: text; input x: f64\noutput a = math.float(strings.parse_int32(s)) + x",
+        "input s: text; input x: f64\noutput a = where(x > 0.0, strings.parse_int32(s), 3)\noutput b = strings.lower(s)",
+        "input s: text; input x: f64\noutput a = to_int32(strings.parse_int64(s))\noutput b = x",
+        "input s: text; input x: f64\noutput a = 100 // (strings.parse_int64(s) - 12)\noutput b = x",
+    ];
+    let failed = fails.map(|source| agree(source, &[s, InputColumn::values(&x)], Limits::default()));
+    assert!(failed[0] > 5 && failed[1] < failed[0] && failed[1] > 0, "{failed:?}");
+    assert!(failed[3] > 1000, "{failed:?}");
+    let bytes: [&[u8]; 3] = [b"\xFF", b"fine", b"\xC3\xA9"];
+    let keys: Vec<u16> = (0..rows).map(|row| if row == 3210 { 0 } else { 1 + (row % 2) as u16 }).collect();
+    let values = InputColumn::bytes(&bytes);
+    let column = InputColumn::dictionary(Keys::U16(&keys), &values);
+    assert_eq!(agree("input s: bytes; strings.decode(s)", &[column], Limits::default()), 1);
+    // Nobody asks for what fails.
+    let column = InputColumn::dictionary(Keys::U16(&keys[..3000]), &values);
+    assert_eq!(agree("input s: bytes; strings.decode(s)", &[column], Limits::default()), 0);
+}
+
+#[test]
+fn dictionaries_of_numbers_are_too() {
+    let rows = 2500;
+    let keys = keys(rows, 50);
+    let small: Vec<i8> = keys.iter().map(|key| *key as i8).collect();
+    let numbers: Vec<f64> = (0..50).map(|at| f64::from(at) / 8.0 - 3.0).collect();
+    let whole: Vec<i32> = (0..50).map(|at| at % 7).collect();
+    let flags = [0x5A_u8, 0xC3, 0x99, 0x0F, 0xAA, 0x55, 0x12];
+    let dates: Vec<i64> = (0..50).map(|at| at * 1000 - 20_000).collect();
+    let [a, b, d] = [InputColumn::values(&numbers), InputColumn::values(&whole), InputColumn::values(&dates)];
+    let c = InputColumn::bits(Bitmap::new(&flags, 3, 50).unwrap());
+    let y: Vec<f64> = (0..rows).map(|row| row as f64).collect();
+    let columns = [
+        InputColumn::dictionary(Keys::I32(&keys), &a),
+        InputColumn::dictionary(Keys::I8(&small), &b),
+        InputColumn::dictionary(Keys::I32(&keys), &c),
+        InputColumn::dictionary(Keys::I8(&small), &d),
+        InputColumn::values(&y),
+    ];
+    let inputs = "input a: f64; input b: i32; input c: bool; input d: i64?; input y: f64\n";
+    let rest = "output e = d\noutput f = not c\noutput g = y";
+    assert_eq!(
+        agree(&format!("{inputs}output x = math.exp(a) * y\noutput z = b + 1\n{rest}"), &columns, Limits::default()),
+        0
+    );
+    assert_eq!(
+        agree(
+            &format!("{inputs}output x = where(c, math.log(a * a + 1.0), y)\noutput z = b > 2\n{rest}"),
+            &columns,
+            Limits::default()
+        ),
+        0
+    );
+    let failed = agree(
+        &format!("{inputs}output x = where(c, 5 // b, b)\noutput z = a + y\n{rest}"),
+        &columns,
+        Limits::default(),
+    );
+    assert!(failed > 50, "{failed}");
+}
+
+#[test]
+fn limits_are_a_rows() {
+    let long: Vec<String> = (0..40).map(|at| "x".repeat(if at == 13 { 3_000 } else { 600 + at })).collect();
+    let values = InputColumn::owned_texts(&long);
+    let limits = Limits { string_work: 4_000, arena_bytes: 1_500, ..Limits::default() };
+    let other: Vec<String> = (0..3000).map(|row| "y".repeat(if row == 2_000 { 950 } else { 10 })).collect();
+    let source = "input a, b: text\noutput u = strings.length(strings.upper(a))\noutput v = strings.upper(b)";
+    for (skipped, failing) in [(13, 1), (14, 1 + 75)] {
+        let keys: Vec<i32> = (0..3000).map(|row| row % 40).map(|key| if key == skipped { 1 } else { key }).collect();
+        let a = InputColumn::dictionary(Keys::I32(&keys), &values);
+        assert_eq!(agree(source, &[a, InputColumn::owned_texts(&other)], limits), failing);
+    }
+}
+
+#[test]
+fn only_what_rows_ask_for_is_computed() {
+    let values: Vec<String> = (0..1_000_000).map(|at| format!("value {at}")).collect();
+    let values = InputColumn::owned_texts(&values);
+    let keys: Vec<u32> = (0..16).map(|row| row * 61_234 % 7 * 100_003 + row).collect();
+    let x: Vec<f64> = (0..16).map(|row| f64::from(row) - 7.5).collect();
+    let model = Model::parse_with(
+        "input s: text; input x: f64\noutput n = where(x > 0.0, my.counted(s) * 2, 0)",
+        registry(),
+        &Limits::default(),
+    );
+    let top = Model::parse_with("input s: text\noutput n = my.counted(s) * 2", registry(), &Limits::default());
+    let columns = [InputColumn::dictionary(Keys::U32(&keys), &values), InputColumn::values(&x)];
+    for player in players() {
+        let options = Options::default().registry(registry()).row_player(player);
+        for (model, inputs, expected) in [(&model, 2, 8), (&top, 1, 16)] {
+            let batch = model.as_ref().unwrap().batch(&options).unwrap();
+            CALLS.store(0, Ordering::Relaxed);
+            let made = batch.run(&columns[..inputs]).unwrap();
+            assert_eq!(CALLS.load(Ordering::Relaxed), expected, "{player:?}");
+            assert_eq!(made[0].value(15), Some(Value::from(2 * format!("value {}", keys[15]).len() as i64)));
+        }
+        if matches!(player, RowPlayer::Interpreter | RowPlayer::Native) {
+            continue;
+        }
+        // Five values in many rows, by one thread.
+        let keys: Vec<u32> = (0..50_000).map(|row| row % 5 * 199_999).collect();
+        CALLS.store(0, Ordering::Relaxed);
+        let batch = top.as_ref().unwrap().batch(&options).unwrap();
+        batch.run(&[InputColumn::dictionary(Keys::U32(&keys), &values)]).unwrap();
+        assert_eq!(CALLS.load(Ordering::Relaxed), 5, "{player:?}");
+    }
+}

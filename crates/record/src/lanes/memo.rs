@@ -1,0 +1,49 @@
+//! A memo: what a block computes of a dictionary's values becomes a program of its own, and a segment that hands its results to
+//! the rows that ask.
+
+use crate::lanes::InputFact;
+use crate::lanes::drafts::Draft;
+use crate::lanes::finish::finish;
+use crate::lanes::memos::{Memo, Memos};
+use crate::lanes::recorder::{Recorder, cell, parts};
+use crate::line::TapeValue;
+use cembra_plan::StepId;
+use cembra_runtime::{MachineType, Scalar};
+use cembra_tape::{CanPlay, MemoSegment, MemoStore, Output, Part};
+
+impl Recorder<'_> {
+    /// Records a memo for the rows that get to where the walk is. Steps that the player cannot play are added to those that are
+    /// lacking.
+    pub(super) fn memo(&mut self, memo: &Memo, can_play: CanPlay, lacking: &mut Vec<StepId>) {
+        let plan = self.plan;
+        // A value is a row of a strip of its own.
+        let facts: Vec<InputFact> = self.facts.iter().map(|fact| InputFact { is_dictionary: false, ..*fact }).collect();
+        let none = Memos::default();
+        let mut inside = Recorder::of(plan, &facts, self.classes, &none, self.unplayable);
+        inside.record_memo(memo, can_play);
+        let program = finish(inside.drafts, can_play, lacking);
+        let rows = self.path.map(|path| self.drafts.mask(path)).map(|mask| self.drafts.on(Output::Mask(mask)));
+        let rows = rows.map(|on| self.drafts.column_of(on));
+        let mut stores = Vec::new();
+        let mut made = Vec::new();
+        for (at, result) in memo.results.iter().enumerate() {
+            let mut store = |part: Part, ty: MachineType| {
+                let column = self.drafts.intermediate(ty, false);
+                stores.extend(program.output(at, part).map(|result| MemoStore { result, column }));
+                column
+            };
+            let qtype = &plan.value(*result).qtype;
+            let presence = qtype.is_optional().then(|| store(Part::Presence, MachineType::Flag));
+            let datum = parts(qtype.scalar().unwrap_or(Scalar::Unit), store);
+            made.push((*result, presence, datum));
+        }
+        let segment = MemoSegment { input: memo.input, rows, program, stores };
+        self.drafts.call(Draft::Memo(Box::new(segment)));
+        self.set_path(self.path);
+        for (result, presence, datum) in made {
+            let presence = presence.map(|column| self.drafts.enter(column));
+            let datum = datum.map(|part| part.map(|column| self.drafts.enter(column)));
+            self.note(result, TapeValue::Scalar(cell(presence, datum)));
+        }
+    }
+}
