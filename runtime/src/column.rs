@@ -298,8 +298,14 @@ mod tests {
     #[test]
     fn a_form_fits_types_that_can_lie_so() {
         use {DataForm as Data, PresenceForm as Presence};
-        let plain =
-            ColumnForm { data: Data::Values, presence: Presence::All, is_shared: false, is_dense: true, paces: [0; 2] };
+        let plain = ColumnForm {
+            data: Data::Values,
+            presence: Presence::All,
+            is_dictionary: false,
+            is_shared: false,
+            is_dense: true,
+            paces: [0; 2],
+        };
         let optional = |scalar| QType::Optional(scalar);
         let tuple = QType::Tuple([QType::FLOAT64, QType::BOOLEAN].into_iter().collect());
         let fits = |form: ColumnForm, qtype: &QType| [false, true].map(|is_output| form.fits(qtype, is_output));

@@ -82,10 +82,11 @@ pub use cembra_ops::{
 };
 pub use cembra_prepare::{Extension, Id, Mode, PASSES, Pass, Rewrite, Rewriter, rewrites};
 pub use cembra_runtime::{
-    Bytes, Cancellation, CodePages, Context, Date, FaultKind, FramePtr, MachineType, Misspelled, Optional, QType,
-    RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp,
+    ArrayKind, Bytes, Cancellation, CodePages, Context, Date, EdgeType, FaultKind, FramePtr, MachineType, Misspelled,
+    Optional, QType, RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
+pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, StringViews};
 pub use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, Limits, ScalarValue, Span, Value, ValueRef};
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};

@@ -87,17 +87,6 @@ pub(crate) fn array_argument(
     }
 }
 
-/// The integer of an operand, of type INT32 or INT64.
-///
-/// # Errors
-/// It is something else.
-pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
-    match args[at].qtype {
-        QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok(()),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an integer, found {found}"), Some(at))),
-    }
-}
-
 /// Whether the operand `at` is an edge with groups, of arrays of this form; an edge to a scalar, or none, has but one group.
 ///
 /// # Errors
