@@ -17,11 +17,10 @@ fn file(line: &str) -> tempfile::NamedTempFile {
 
 #[test]
 fn the_last_line_counts_and_the_status_tells() {
-    // 15 signatures, 289 calls and 139 expressions.
+    // Signatures, calls and expressions.
     let (text, status) = conform(&["--only", "math.is_finite", "--why"]);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.last(), Some(&"423 passed, 0 failed, 20 skipped"), "{text}");
-    assert!(lines.contains(&"math.is_finite: 4 skipped: no type DENSE_ARRAY_FLOAT32"), "{text}");
+    assert_eq!(lines.last(), Some(&"443 passed, 0 failed, 0 skipped"), "{text}");
     assert_eq!(status, Some(0));
 
     let wrong = file(r#"{"op":"math.add","in":[["INT32","1"],["INT32","2"]],"out":["INT32","4"]}"#);

@@ -187,7 +187,7 @@ fn signatures_are_judged_by_their_result() {
 fn cases_are_chosen_skipped_and_counted() {
     let lines = format!(
         "{SUM}\n{DIVISION}\n{SUM}\n{}\n{}\n",
-        r#"{"op":"math.add","in":[["INT32","1"],["DENSE_ARRAY_SHAPE","2"]],"out":["INT32","3"]}"#,
+        r#"{"op":"math.add","in":[["INT32","1"],["EXPR_QUOTE","2"]],"out":["INT32","3"]}"#,
         r#"{"op":"math.frob","in":[],"out":["INT32","3"]}"#
     );
     let engine = Scripted::new(|_| Ok(Value::from(3)));

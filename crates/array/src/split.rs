@@ -13,6 +13,8 @@ use cembra_runtime::QType;
 use cembra_value::Value;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 /// Whether what is done to elements one by one goes together.
@@ -285,16 +287,10 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 }
             }
         }
-        let mut groups = std::mem::take(&mut self.groups);
-        if self.fusion == Fusion::Full {
-            groups.sort_by_key(|group| self.levels[group.members[0].index()]);
-        } else {
-            // A group of scalars is complete with its last.
-            groups.sort_by_key(|group| group.members.last().copied());
-        }
-        for group in groups {
-            let region = self.regions[group.members[0].index()];
-            let step = self.step(&group.members, &is_result, &blocks)?;
+        for at in self.in_order(&group_of) {
+            let members = std::mem::take(&mut self.groups[at].members);
+            let region = self.regions[members[0].index()];
+            let step = self.step(&members, &is_result, &blocks)?;
             let block = blocks.get(&region).copied().unwrap_or(BlockId::TOP);
             self.program.blocks[block.index()].steps.push(step);
         }
@@ -303,6 +299,35 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             self.program.outputs.push((name.clone(), value));
         }
         Ok(self.program)
+    }
+
+    /// The groups, each behind those that it needs; of those that need each other not, the one first whose last node the text
+    /// has first.
+    fn in_order(&self, group_of: &[usize]) -> Vec<usize> {
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.groups.len()];
+        let mut unmet = vec![0_usize; self.groups.len()];
+        for (at, group) in self.groups.iter().enumerate() {
+            let operands = group.members.iter().flat_map(|member| self.graph.operands(*member));
+            for needed in operands.map(|operand| group_of[operand.index()]) {
+                if needed != at && needed < self.groups.len() {
+                    users[needed].push(at);
+                    unmet[at] += 1;
+                }
+            }
+        }
+        let key = |at: usize| Reverse((self.groups[at].members.last().copied(), at));
+        let mut ready: BinaryHeap<_> = (0..unmet.len()).filter(|at| unmet[*at] == 0).map(key).collect();
+        let mut order = Vec::with_capacity(unmet.len());
+        while let Some(Reverse((_, at))) = ready.pop() {
+            order.push(at);
+            for user in &users[at] {
+                unmet[*user] -= 1;
+                if unmet[*user] == 0 {
+                    ready.push(key(*user));
+                }
+            }
+        }
+        order
     }
 
     /// The step of a group.

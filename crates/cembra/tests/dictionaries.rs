@@ -1,8 +1,8 @@
 //! Dictionary columns: what depends on one alone is computed once for each value, and gives what the interpreter gives row by row.
 
 use cembra::{
-    Batch, BatchResult, Bitmap, Error, InputColumn, Keys, Limits, Model, OnError, Options, Registry, RowPlayer, Text,
-    UserOperator, Value,
+    Batch, BatchResult, Bitmap, Error, InputColumn, Keys, Limits, Model, OnError, Optional, Options, Registry,
+    RowPlayer, Text, UserOperator, Value,
 };
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -261,5 +261,32 @@ fn only_what_rows_ask_for_is_computed() {
         let batch = top.as_ref().unwrap().batch(&options).unwrap();
         batch.run(&[InputColumn::dictionary(Keys::U32(&keys), &values)]).unwrap();
         assert_eq!(CALLS.load(Ordering::Relaxed), 5, "{player:?}");
+    }
+}
+
+#[test]
+fn strings_of_other_rows_outlive_rows_that_fail() {
+    // A quotient fails for one value of its dictionary; the texts of all other rows are made by a kernel.
+    let text = "input t: text?\ninput n: i64?\noutput same = strings.replace(t, t, t)\noutput q = 12 // n";
+    let model = Model::parse(text).expect("a model");
+    let texts = ["x", "y", "longer than twelve bytes", ""];
+    let numbers: [Optional<i64>; 3] = [0_i64.into(), 3_i64.into(), Optional::missing()];
+    let (of_texts, of_numbers) = (InputColumn::texts(&texts), InputColumn::optionals(&numbers));
+    for rows in [100, 5000] {
+        let keys: Vec<i32> = (0..rows).map(|row| row * 7 % 4).collect();
+        let fails = |row: i32| row % 50 == 13;
+        let number_keys: Vec<u8> = (0..rows).map(|row| if fails(row) { 0 } else { 1 + (row % 2) as u8 }).collect();
+        let inputs = [
+            InputColumn::dictionary(Keys::I32(&keys), &of_texts),
+            InputColumn::dictionary(Keys::U8(&number_keys), &of_numbers),
+        ];
+        for player in [RowPlayer::Best, RowPlayer::Lanes128, RowPlayer::Native, RowPlayer::Interpreter] {
+            let batch = model.batch(&Options::default().row_player(player)).expect("a batch");
+            let made = batch.start().on_error(OnError::Missing).run(&inputs).expect("columns");
+            for row in 0..rows {
+                let expected = (!fails(row)).then(|| texts[keys[row as usize] as usize]);
+                assert_eq!(made.columns[0].text(row as usize), expected, "{player:?}, row {row}");
+            }
+        }
     }
 }

@@ -64,7 +64,7 @@ impl Catalogue {
         let entries: Vec<Entry> = registry
             .iter()
             // Functions and what takes them are grown in scopes of their own.
-            .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated))
+            .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated) && !def.is_of_arrays())
             .filter(|(op, _)| *op != id::EXPORT && *op != id::EXPORT_VALUE)
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };

@@ -369,6 +369,12 @@ impl OpDef {
             && self.overloads().iter().all(|overload| overload.compile.is_none())
     }
 
+    /// True for what computes on whole arrays and nothing else.
+    #[must_use]
+    pub fn is_of_arrays(&self) -> bool {
+        matches!((self.over_arrays, &self.meaning), (OverArrays::Kernel(_), Meaning::Overloads([])))
+    }
+
     /// True if no argument can make it fail.
     #[must_use]
     pub fn is_total(&self) -> bool {

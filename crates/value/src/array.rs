@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn what_lies_where_nothing_is_does_not_count() {
-        let data = |missing| ArrayData::Numbers(vec![1 | missing << 32]);
+        let data = |missing: u64| ArrayData::Numbers(vec![1 | missing << 32]);
         let of = |missing| Array::from_parts(Scalar::Int32, 2, data(missing), Some(vec![0b01])).unwrap();
         assert_eq!(of(7), of(8));
         assert_eq!(of(7), array(&[Some(1), None]));

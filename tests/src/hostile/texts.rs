@@ -23,7 +23,7 @@ fn letters(count: usize) -> String {
 
 pub(super) const CASES: &[Case] = &[
     quick("10 MiB of `(`", "limit nesting", || repeated("(", MANY)),
-    quick("10 MiB of `[`", "syntax", || repeated("[", MANY)),
+    quick("10 MiB of `[`", "limit nesting", || repeated("[", MANY)),
     quick("10 MiB of `{`", "syntax", || repeated("{", MANY)),
     quick("10 MiB of `)`", "syntax", || repeated(")", MANY)),
     quick("10 MiB of `-`", "syntax", || repeated("-", MANY)),

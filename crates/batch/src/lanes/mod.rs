@@ -241,6 +241,11 @@ unsafe impl BatchFunction for LaneFunction {
         let succeeds = unsafe { self.rows(columns, numbers, 0, rows, scratch, context) };
         // All rows together have the allowance of one: most need none of it, and else rows are run one by one.
         if succeeds && (!self.has_strings || self.is_allowed(scratch, context)) {
+            // Rows that are run again begin with an empty arena, where the strings of all others are that kernels made.
+            let is_made = |segment: &Segment| matches!(segment.body, Body::Kernel(_));
+            if self.has_strings && scratch.failed.any() && self.program.segments.iter().any(is_made) {
+                scratch.failed.add_all(0..rows);
+            }
             return;
         }
         if self.has_kernels || self.has_strings || rows <= PROBED {

@@ -83,8 +83,9 @@ fn syntax() {
     one("if a else b", Syntax, "else", "expected an operator or `then`, found `else`", "");
     one("a + not b", Syntax, "not", "`not` binds weaker than the `+` before it", "put it in brackets: `(not ..)`");
     one("-if a then b", Syntax, "if", "`if` binds weaker than the `-` before it", "put it in brackets: `(if ..)`");
-    one("a[0]", Syntax, "[", "there are no arrays to index yet", "a field of a tuple is written `x.0`");
-    one("[1, 2]", Syntax, "[", "there are no array literals yet", "a tuple is written `(a, b)`");
+    one("a[0, 1]", Syntax, ",", "an array has one index", "");
+    one("a[]", Syntax, "]", "expected a value, found `]`", "");
+    one("[1, 2", Bracket, "[", "this bracket is never closed", "");
     one("{a: 1, b: 2, a: 3}", Code::Name, "a", "two fields are named `a`", "");
     one(
         "{a: 1, \"b,c\": 2}",
@@ -250,22 +251,10 @@ fn literals() {
 
 #[test]
 fn types() {
-    let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `bytes`, `text`, `T?` and `(A, B)`";
+    let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `bytes`, `text`, `T?`, `[T]` and `(A, B)`";
     let code = Code::UnknownName;
-    one(
-        "core.cast(x, DENSE_ARRAY_INT32)",
-        code,
-        "DENSE_ARRAY_INT32",
-        "the type `DENSE_ARRAY_INT32` is not known yet",
-        all,
-    );
-    one(
-        "input x: [f32]; x",
-        code,
-        "[",
-        "array types are not known yet",
-        "a model sees one row; run it over columns for many",
-    );
+    one("input x: [[f32]]; x", Code::Syntax, "[", "expected the type of an array's elements, found `[`", "");
+    one("input x: [f32]?; x", Code::Syntax, "?", "an array is never missing, only its elements are", "write `[f64?]`");
     one("input x: {a: f32, a: i32}; x", Code::Name, "a", "two fields are named `a`", "");
     one("input x: {f32}; x", Code::Syntax, "f32", "expected the name of a field, as in `{x: ..}`, found `f32`", "");
     one(

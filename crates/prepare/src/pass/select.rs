@@ -41,6 +41,8 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
             continue;
         }
         let cost = match graph.kind(node) {
+            // A plan knows nothing of what lives beside frames.
+            _ if graph.operands(node).iter().chain([&node]).any(|part| !graph.qtype(*part).is_framed()) => None,
             // What is lazy counts what its branches hold instead.
             Kind::Where { .. } if conditionals.contains_key(&node) => Some(0),
             Kind::Operator { .. } | Kind::Where { .. } => graph.effects(registry, node).map_or(Some(0), |of| of.cost),
