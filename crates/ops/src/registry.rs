@@ -260,6 +260,12 @@ operators! {
     MATH_SUM = array::reduce::SUM;
     MATH_PROD = array::reduce::PROD;
     MATH_MEAN = array::reduce::MEAN;
+    LOGICAL_ANY = array::reduce::LOGICAL_ANY;
+    LOGICAL_ALL = array::reduce::LOGICAL_ALL;
+    MATH_MEDIAN = array::order_statistics::MEDIAN;
+    MATH_INVERSE_CDF = array::order_statistics::INVERSE_CDF;
+    MATH_CDF = array::order_statistics::CDF;
+    ARRAY_COLLAPSE = array::collapse::COLLAPSE;
     EDGE_FROM_SIZES = array::edges::FROM_SIZES;
     EDGE_FROM_SPLIT_POINTS = array::edges::FROM_SPLIT_POINTS;
     EDGE_TO_SCALAR = array::edges::TO_SCALAR;

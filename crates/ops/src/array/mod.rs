@@ -3,9 +3,11 @@
 //!
 //! The kernels here are the reference: array programs may compute the same in other pieces, in the same order.
 
+pub(crate) mod collapse;
 pub(crate) mod edges;
 pub(crate) mod elements;
 mod groups;
+pub(crate) mod order_statistics;
 pub(crate) mod reduce;
 
 use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};

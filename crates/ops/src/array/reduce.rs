@@ -11,10 +11,10 @@ use super::{ARRAY, ArrayForm, ArrayOperator, Order, array_argument, array_of, ed
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
-use cembra_value::{Array, ArrayBuilder, Value};
+use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
 /// What aggregations take.
-const AGGREGATION: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
+pub(crate) const AGGREGATION: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
 
 /// The types of an aggregation: `ret` of the element's type, optional for one group of all unless it is `total`.
 pub(crate) fn aggregate_types(
@@ -189,7 +189,7 @@ pub(crate) static SUM: OpDef = OpDef {
 
 pub(crate) static PROD: OpDef = OpDef {
     name: "math.prod",
-    aliases: &[],
+    aliases: &["prod"],
     summary: "The product of the elements that are there, of each group or of all; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
@@ -248,6 +248,47 @@ pub(crate) static ALL: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
     evaluate: |args, ret| masks(args, ret, true),
+};
+
+/// Whether all booleans of a group, or any, are true, with a third value: `decisive` decides, else a missing one hides it.
+fn booleans(args: &[Value], ret: &QType, decisive: bool) -> Result<Value, Fault> {
+    let array = array_of(&args[0])?;
+    let groups = Groups::of(&args[1], array.len())?;
+    let found = groups.fold(&Some(!decisive), |found, at, _| match array.get(at) {
+        Some(ScalarValue::Boolean(value)) if value == decisive => *found = Some(decisive),
+        None if *found != Some(decisive) => *found = None,
+        _ => {}
+    });
+    results(found.into_iter().map(|found| found.map(u64::from)).collect(), ret)
+}
+
+pub(crate) static LOGICAL_ANY: OpDef = OpDef {
+    name: "bool.logical_any",
+    aliases: &["logical_any"],
+    summary: "`bool.logical_or` of all elements, of each group or of all: true if one is true, missing if one is missing, else false.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::Any),
+        typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
+        evaluate: |args, ret| booleans(args, ret, true),
+    }),
+    examples: &[
+        ex("logical_any([true, missing])", "optional_boolean{true}"),
+        ex("logical_any([false, missing, false], edge.from_sizes([2, 0, 1]))", "[NA, false, false]"),
+    ],
+    ..AGGREGATION
+};
+
+pub(crate) static LOGICAL_ALL: OpDef = OpDef {
+    name: "bool.logical_all",
+    aliases: &["logical_all"],
+    summary: "`bool.logical_and` of all elements, of each group or of all: false if one is false, missing if one is missing, else true.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::Any),
+        typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
+        evaluate: |args, ret| booleans(args, ret, false),
+    }),
+    examples: &[ex("logical_all([true, missing])", "optional_boolean{NA}")],
+    ..AGGREGATION
 };
 
 pub(crate) static COUNT: OpDef = OpDef {

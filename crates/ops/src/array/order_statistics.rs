@@ -1,0 +1,262 @@
+//! What needs the elements of a group in their order: medians, quantiles, distribution functions. Equal elements go by
+//! position, zeros of unlike sign being equal; where there is a NaN there is no order, and the answer is a NaN. Ranks of single
+//! elements, which put a NaN last, are not here.
+
+use super::groups::Groups;
+use super::reduce::{AGGREGATION, aggregate_types, float_bits, results};
+use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, invalid, sizes_differ};
+use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use cembra_runtime::{Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, Number, ScalarValue, Value};
+use smallvec::smallvec;
+use std::cmp::Ordering;
+
+/// An element and its place in the array.
+type Placed<T> = (T, usize);
+
+/// The elements of all groups, group by group.
+struct Grouped<T> {
+    elements: Vec<Placed<T>>,
+    ends: Vec<usize>,
+}
+
+impl<T: Number + PartialOrd + Default> Grouped<T> {
+    /// Those that are there.
+    fn of(array: &Array, groups: &Groups<'_>, is_there: impl Fn(usize) -> bool) -> Self {
+        let all = array.numbers::<T>().unwrap_or_default();
+        // Counted first, so that each group has its place before elements are put there.
+        let mut ends = groups.fold(&0, |count, at, _| *count += usize::from(is_there(at)));
+        let mut total = 0;
+        for end in &mut ends {
+            total += std::mem::replace(end, total);
+        }
+        let mut elements = vec![(T::default(), 0); total];
+        let mut put = |group: usize, at: usize| {
+            if is_there(at) {
+                elements[ends[group]] = (all[at], at);
+                ends[group] += 1;
+            }
+        };
+        match groups.mapping() {
+            Some(mapping) => mapping.for_each(|(at, group)| {
+                if let Some(group) = group {
+                    put(group, at);
+                }
+            }),
+            None => groups.runs().enumerate().for_each(|(group, run)| run.for_each(|at| put(group, at))),
+        }
+        Grouped { elements, ends }
+    }
+
+    /// Calls a function with the elements of each group.
+    fn each(mut self, mut see: impl FnMut(&mut [Placed<T>])) {
+        let mut rest = &mut self.elements[..];
+        let mut start = 0;
+        for end in self.ends {
+            let (group, behind) = rest.split_at_mut(end - start);
+            see(group);
+            (rest, start) = (behind, end);
+        }
+    }
+}
+
+/// Numbers by value, then by position. No NaN is among them.
+fn in_order<T: PartialOrd>(a: &Placed<T>, b: &Placed<T>) -> Ordering {
+    a.0.partial_cmp(&b.0).unwrap_or(Ordering::Equal).then(a.1.cmp(&b.1))
+}
+
+fn is_nan<T: PartialOrd>((element, _): &Placed<T>) -> bool {
+    element.partial_cmp(element).is_none()
+}
+
+/// The element of each group that so many of its elements, told how many there are, go before.
+fn ranked<T: Number + PartialOrd + Default>(
+    array: &Array,
+    groups: &Groups<'_>,
+    rank: &dyn Fn(usize) -> usize,
+) -> Vec<Option<usize>> {
+    let mut found = Vec::with_capacity(groups.count());
+    Grouped::<T>::of(array, groups, |at| array.is_present(at)).each(|group| {
+        found.push(match group.iter().find(|placed| is_nan(placed)) {
+            Some((_, at)) => Some(*at),
+            None if group.is_empty() => None,
+            None => Some(group.select_nth_unstable_by(rank(group.len()), in_order).1.1),
+        });
+    });
+    found
+}
+
+fn quantiles(array: &Array, into: &Value, ret: &QType, rank: &dyn Fn(usize) -> usize) -> Result<Value, Fault> {
+    let groups = Groups::of(into, array.len())?;
+    let find = match array.scalar() {
+        Scalar::Int32 => ranked::<i32>,
+        Scalar::Int64 => ranked::<i64>,
+        Scalar::Float32 => ranked::<f32>,
+        _ => ranked::<f64>,
+    };
+    let bits = |at: Option<usize>| at.and_then(|at| array.get(at)).map(|element| element.bits());
+    results(find(array, &groups, rank).into_iter().map(bits).collect(), ret)
+}
+
+pub(crate) static MEDIAN: OpDef = OpDef {
+    name: "math.median",
+    aliases: &["median"],
+    summary: "The median of the elements that are there, of each group or of all: the lower one, if there are two. A NaN if one is; missing if there are none.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Whole,
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        evaluate: |args, ret| quantiles(array_of(&args[0])?, &args[1], ret, &|count| (count - 1) / 2),
+    }),
+    examples: &[
+        ex("median([5, missing, 1, 3, 9])", "optional_int32{3}"),
+        ex("median([2.5f32, 1f32, 7f32], edge.from_sizes([2, 0, 1]))", "[1, NA, 7]"),
+    ],
+    ..AGGREGATION
+};
+
+fn inverse_cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let array = aggregate_types(operator, &[args[0], args[2]], Scalar::is_numeric, |scalar| scalar, false);
+    let array = array.map_err(|fault| TypeFault { operand: fault.operand.map(|at| 2 * at), ..fault })?;
+    match args[1].qtype {
+        QType::Scalar(scalar) if scalar.is_numeric() => Ok(Signature::unchanged(args, array.ret)),
+        found => {
+            let message = format!("{operator} expects a number for `cdf_arg`, found {found}");
+            Err(TypeFault::mismatch(message, Some(1)))
+        }
+    }
+}
+
+/// A share, rounded to FLOAT32.
+fn share(value: &Value) -> Result<f32, Fault> {
+    let share = match value.as_scalar() {
+        Some(ScalarValue::Int32(value)) => *value as f32,
+        Some(ScalarValue::Int64(value)) => *value as f32,
+        Some(ScalarValue::Float32(value)) => *value,
+        Some(ScalarValue::Float64(value) | ScalarValue::WeakFloat(value)) => *value as f32,
+        _ => return Err(Fault::new(FaultKind::Invalid)),
+    };
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(invalid("`cdf_arg` is not between 0 and 1")) }
+}
+
+pub(crate) static INVERSE_CDF: OpDef = OpDef {
+    name: "math.inverse_cdf",
+    aliases: &["inverse_cdf"],
+    summary: "The least of the elements that are there, of each group or of all, such that at least a share `cdf_arg` of them is not greater. A NaN if one is; missing if there are none.",
+    params: &[param("x"), param("cdf_arg"), param_or("into", Value::Unspecified)],
+    faults: &[FaultKind::Invalid],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Whole,
+        typing: inverse_cdf_types,
+        evaluate: |args, ret| {
+            let share = share(&args[1])?;
+            // A count is rounded to FLOAT32 too, and may come out above all.
+            let rank = |count: usize| {
+                let before = (share * count as f32).ceil() as usize;
+                before.saturating_sub(1).min(count - 1)
+            };
+            quantiles(array_of(&args[0])?, &args[2], ret, &rank)
+        },
+    }),
+    examples: &[
+        ex("inverse_cdf([1, 2, missing, 3, 4], 0.5)", "optional_int32{2}"),
+        ex("inverse_cdf([1, 2, 3, 4], 0.51)", "optional_int32{3}"),
+    ],
+    ..ARRAY
+};
+
+fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let (kind, scalar) = array_argument(operator, args, 0)?;
+    let found = args[1].qtype;
+    let weights = match found {
+        QType::Unspecified => scalar,
+        QType::Array(of, weights) if *of == kind => *weights,
+        _ => {
+            let message = format!("{operator} expects an array of numbers for `weights`, found {found}");
+            return Err(TypeFault::mismatch(message, Some(1)));
+        }
+    };
+    for (at, scalar) in [scalar, weights].into_iter().enumerate() {
+        if !scalar.is_numeric() {
+            return Err(TypeFault::mismatch(format!("{operator} does not take {}", args[at].qtype), Some(at)));
+        }
+    }
+    edge_argument(operator, args, 2, kind)?;
+    let common = common_type(&QType::Scalar(scalar), &QType::Scalar(weights)).and_then(|common| common.scalar());
+    // What is FLOAT64 by its weights alone would be a result of FLOAT32.
+    let common = common.filter(|common| (*common == Scalar::Float64) == (scalar == Scalar::Float64));
+    let common = common.ok_or_else(|| no_common_type(operator, &args[..2]).hint("cast the weights to FLOAT32"))?;
+    let (each, ret) = match common {
+        Scalar::Float64 => (Scalar::Float64, Scalar::Float64),
+        Scalar::WeakFloat => (Scalar::Float32, Scalar::Float32),
+        other => (other, Scalar::Float32),
+    };
+    let array = QType::Array(kind, each);
+    let weights = if *found == QType::Unspecified { QType::Unspecified } else { array.clone() };
+    Ok(Signature { operands: smallvec![array, weights, args[2].qtype.clone()], ret: QType::Array(kind, ret) })
+}
+
+/// The share of each element's group, by weight, that is not greater.
+fn distribution<T: Number + PartialOrd + Default>(
+    array: &Array,
+    weights: Option<&Array>,
+    groups: &Groups<'_>,
+    double: fn(T) -> f64,
+) -> Vec<Option<f64>> {
+    let is_there = |at: usize| array.is_present(at) && weights.is_none_or(|weights| weights.is_present(at));
+    let all = weights.and_then(Array::numbers::<T>);
+    let weight = |at: usize| all.map_or(1.0, |all| double(all[at]));
+    let is_narrow = array.scalar() != Scalar::Float64;
+    let mut found = vec![None; array.len()];
+    Grouped::<T>::of(array, groups, is_there).each(|group| {
+        if group.iter().any(is_nan) {
+            group.iter().for_each(|(_, at)| found[*at] = Some(f64::NAN));
+            return;
+        }
+        group.sort_unstable_by(in_order);
+        let total = group.iter().fold(0.0, |sum, (_, at)| sum + weight(*at));
+        let mut below = 0.0;
+        for equal in group.chunk_by(|a, b| a.0 == b.0) {
+            below = equal.iter().fold(below, |sum, (_, at)| sum + weight(*at));
+            // The weight below is rounded to the type of the result, the total is not.
+            let share = if is_narrow { f64::from(below as f32) / total } else { below / total };
+            equal.iter().for_each(|(_, at)| found[*at] = Some(share));
+        }
+    });
+    found
+}
+
+pub(crate) static CDF: OpDef = OpDef {
+    name: "math.cdf",
+    aliases: &["cdf"],
+    summary: "Of each element, the share of its group, or of all, that is not greater; by weight, if there are weights. Elements without a weight do not count.",
+    params: &[param("x"), param_or("weights", Value::Unspecified), param_or("over", Value::Unspecified)],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Whole,
+        typing: cdf_types,
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            let weights = match &args[1] {
+                Value::Array(_, weights) => Some(&**weights),
+                _ => None,
+            };
+            if let Some(weights) = weights.filter(|weights| weights.len() != array.len()) {
+                return Err(sizes_differ(array.len(), weights.len()));
+            }
+            let groups = Groups::of(&args[2], array.len())?;
+            let shares = match array.scalar() {
+                Scalar::Int32 => distribution::<i32>(array, weights, &groups, f64::from),
+                Scalar::Int64 => distribution::<i64>(array, weights, &groups, |weight| weight as f64),
+                Scalar::Float32 => distribution::<f32>(array, weights, &groups, f64::from),
+                _ => distribution::<f64>(array, weights, &groups, |weight| weight),
+            };
+            let scalar = ret.of_each().scalar().unwrap_or(Scalar::Float64);
+            results(shares.into_iter().map(|share| share.map(|share| float_bits(share, scalar))).collect(), ret)
+        },
+    }),
+    examples: &[
+        ex("cdf([3, 1, missing, 1, 2])", "[1, 0.5, NA, 0.5, 0.75]"),
+        ex("cdf([1, 2, 3], weights=[1, 2, 1])", "[0.25, 0.75, 1]"),
+    ],
+    ..ARRAY
+};
