@@ -64,6 +64,8 @@ pub struct Callable<'v> {
     pub params: &'v [Parameter],
     /// True if the last parameter may be repeated, or left out.
     pub variadic: bool,
+    /// The operator that the name means with but one of the parameters given, if that is another one.
+    pub of_one: Option<&'v str>,
 }
 
 impl Callable<'_> {

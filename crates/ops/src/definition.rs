@@ -322,7 +322,8 @@ pub struct Example {
 pub struct OpDef {
     /// The canonical name.
     pub name: &'static str,
-    /// Short names of the text language. Once given, never taken away or given to another operator.
+    /// Short names of the text language. Once given, never taken away or given to another operator; but one further down in
+    /// the list of operators may have it where but one operand is given.
     pub aliases: &'static [&'static str],
     /// What it does, in one or two sentences.
     pub summary: &'static str,

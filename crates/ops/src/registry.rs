@@ -262,6 +262,10 @@ operators! {
     MATH_MEAN = array::reduce::MEAN;
     LOGICAL_ANY = array::reduce::LOGICAL_ANY;
     LOGICAL_ALL = array::reduce::LOGICAL_ALL;
+    MATH_MIN = array::extremes::MIN;
+    MATH_MAX = array::extremes::MAX;
+    MATH_ARGMIN = array::extremes::ARGMIN;
+    MATH_ARGMAX = array::extremes::ARGMAX;
     MATH_MEDIAN = array::order_statistics::MEDIAN;
     MATH_INVERSE_CDF = array::order_statistics::INVERSE_CDF;
     MATH_CDF = array::order_statistics::CDF;
@@ -291,6 +295,8 @@ pub struct Registry {
     /// For each operator, the effects of its overloads, once one was asked for.
     effects: Vec<OnceLock<Box<[Effects]>>>,
     names: FxHashMap<&'static str, OpId>,
+    /// The operators that short names mean with but one operand, where these are others than `names` has.
+    of_one: FxHashMap<&'static str, OpId>,
 }
 
 impl Registry {
@@ -299,12 +305,16 @@ impl Registry {
     pub fn standard() -> &'static Registry {
         static REGISTRY: OnceLock<Registry> = OnceLock::new();
         REGISTRY.get_or_init(|| {
-            let mut names = FxHashMap::default();
+            let (mut names, mut of_one) = (FxHashMap::default(), FxHashMap::default());
             for (at, def) in STANDARD.iter().enumerate() {
                 let id = OpId(at as u16);
                 names.insert(def.name, id);
                 for alias in def.aliases {
-                    names.insert(alias, id);
+                    if names.contains_key(alias) {
+                        of_one.insert(*alias, id);
+                    } else {
+                        names.insert(alias, id);
+                    }
                 }
             }
             let structure = |(at, def): (usize, &&OpDef)| match def.meaning {
@@ -318,6 +328,7 @@ impl Registry {
                 resolutions: Resolutions::default(),
                 effects: vec![OnceLock::new(); STANDARD.len()],
                 names,
+                of_one,
             }
         })
     }
@@ -412,7 +423,8 @@ fn own(name: &str) -> &str {
 impl Vocabulary for Registry {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
         let def = self.get(self.find(name)?);
-        Some(Callable { name: def.name, params: def.params, variadic: def.variadic })
+        let of_one = self.of_one.get(name).map(|op| self.get(*op).name);
+        Some(Callable { name: def.name, params: def.params, variadic: def.variadic, of_one })
     }
 
     fn suggest(&self, name: &str) -> Vec<String> {
@@ -432,9 +444,22 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for (_, def) in Registry::standard().iter() {
             for name in std::iter::once(&def.name).chain(def.aliases) {
-                assert!(seen.insert(*name), "{name} is taken twice");
+                // Their second meaning is tested below.
+                let has_two = ["min", "max"].contains(name);
+                assert!(seen.insert(*name) || has_two, "{name} is taken twice");
             }
         }
+    }
+
+    #[test]
+    fn a_short_name_may_mean_another_operator_of_one_operand() {
+        let registry = Registry::standard();
+        let found = |name: &str| Vocabulary::resolve(registry, name).map(|callable| (callable.name, callable.of_one));
+        assert_eq!(found("max"), Some(("math.maximum", Some("math.max"))));
+        assert_eq!(found("min"), Some(("math.minimum", Some("math.min"))));
+        assert_eq!(found("maximum"), Some(("math.maximum", None)));
+        assert_eq!(found("math.max"), Some(("math.max", None)));
+        assert_eq!(registry.of_one.len(), 2);
     }
 
     #[test]

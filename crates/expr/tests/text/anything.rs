@@ -7,7 +7,7 @@ pub(crate) struct Anything;
 
 impl Vocabulary for Anything {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
-        Some(Callable { name: Box::leak(name.to_owned().into_boxed_str()), params: &[], variadic: true })
+        Some(Callable { name: Box::leak(name.to_owned().into_boxed_str()), params: &[], variadic: true, of_one: None })
     }
 
     fn suggest(&self, _: &str) -> Vec<String> {

@@ -17,17 +17,20 @@ pub(crate) struct Operators;
 
 impl Vocabulary for Operators {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
-        let known = |name, params| Callable { name, params, variadic: false };
+        let known = |name, params| Callable { name, params, variadic: false, of_one: None };
         Some(match name {
             "sqrt" | "math.sqrt" => known("math.sqrt", &ONE),
             "where" | "core._where" => known("core._where", &WHERE),
             "clip" | "math.clip" => known("math.clip", &CLIP),
             "exp" => known("math.exp", &ONE),
-            "any" => Callable { name: "core.any", params: &[], variadic: true },
+            "any" => Callable { name: "core.any", params: &[], variadic: true, of_one: None },
             // A test may leak its names.
-            _ if name.contains('.') && !name.starts_with("no.") => {
-                Callable { name: Box::leak(name.to_owned().into_boxed_str()), params: &[], variadic: true }
-            }
+            _ if name.contains('.') && !name.starts_with("no.") => Callable {
+                name: Box::leak(name.to_owned().into_boxed_str()),
+                params: &[],
+                variadic: true,
+                of_one: None,
+            },
             _ => return None,
         })
     }

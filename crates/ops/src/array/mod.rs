@@ -6,6 +6,7 @@
 pub(crate) mod collapse;
 pub(crate) mod edges;
 pub(crate) mod elements;
+pub(crate) mod extremes;
 mod groups;
 pub(crate) mod order_statistics;
 pub(crate) mod reduce;

@@ -273,6 +273,7 @@ impl<'s> Parser<'s, '_> {
     ) -> Result<Operand, Stop> {
         let keywords = self.keywords.split_off(keywords);
         let count = self.operands.len() - base;
+        let target = self.target_of_one(target, name, count, &keywords);
         let mut arguments = std::mem::take(&mut self.arguments);
         arguments.clear();
         arguments.extend(self.operands.drain(base..).filter_map(|operand| operand.node));
@@ -284,6 +285,17 @@ impl<'s> Parser<'s, '_> {
         };
         self.arguments = arguments;
         Ok(Operand::new(made?, call))
+    }
+
+    /// What is called, now that it is known with what: a short name may mean another operator if but one of the first one's
+    /// parameters is given.
+    fn target_of_one(&mut self, target: Target, name: Span, count: usize, keywords: &[Keyword<'_>]) -> Target {
+        let Target::Operator(index) = target else { return target };
+        let callable = self.operators[index].0;
+        let Some(of_one) = callable.of_one else { return target };
+        let is_parameter = |keyword: &&Keyword<'_>| callable.params.iter().any(|param| param.name == keyword.name);
+        let given = count - keywords.len() + keywords.iter().filter(is_parameter).count();
+        if given == 1 { self.operator_target(of_one.to_owned().into(), of_one, name) } else { target }
     }
 
     /// Which arguments the parameters get; `None` if they do not fit, which is reported. No order at all means the

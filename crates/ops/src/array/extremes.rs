@@ -1,0 +1,113 @@
+//! The least and the greatest element of each group, and where in the group they are. A NaN is beyond both, of several the
+//! first; so it is with elements that are equal, zeros of unlike sign included. Ranks, medians and the like are not here: they
+//! need all of a group.
+
+use super::groups::Groups;
+use super::reduce::{AGGREGATION, aggregate_types, results};
+use super::{ArrayForm, ArrayOperator, Order, array_of};
+use crate::definition::{OpDef, OverArrays, ex};
+use cembra_runtime::{Fault, QType, Scalar};
+use cembra_value::{Array, Number, Value};
+use std::cmp::Ordering;
+
+/// The best element of a group, and its position in the group.
+type Best = Option<(usize, usize)>;
+
+/// The element of each group that comes `wanted` the others.
+fn best<T: Number + PartialOrd>(array: &Array, groups: &Groups<'_>, wanted: Ordering) -> Vec<Best> {
+    let all = array.numbers::<T>().unwrap_or_default();
+    let is_better = |new: T, best: T| match new.partial_cmp(&best) {
+        Some(order) => order == wanted,
+        // One of them is a NaN: if it is not the best so far, it is the new one.
+        None => best.partial_cmp(&best).is_some(),
+    };
+    groups.fold(&None, |so_far: &mut Best, at, position| {
+        if array.is_present(at) && so_far.is_none_or(|(best, _)| is_better(all[at], all[best])) {
+            *so_far = Some((at, position));
+        }
+    })
+}
+
+/// The best element of each group of an aggregation's operands.
+fn extremes(args: &[Value], wanted: Ordering) -> Result<Vec<Best>, Fault> {
+    let array = array_of(&args[0])?;
+    let groups = Groups::of(&args[1], array.len())?;
+    let find = match array.scalar() {
+        Scalar::Int32 => best::<i32>,
+        Scalar::Int64 => best::<i64>,
+        Scalar::Float32 => best::<f32>,
+        _ => best::<f64>,
+    };
+    Ok(find(array, &groups, wanted))
+}
+
+/// The elements themselves.
+fn elements(args: &[Value], ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
+    let array = array_of(&args[0])?;
+    let bits = |best: Best| best.and_then(|(at, _)| array.get(at)).map(|element| element.bits());
+    results(extremes(args, wanted)?.into_iter().map(bits).collect(), ret)
+}
+
+/// Their positions.
+fn positions(args: &[Value], ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
+    let bits = |best: Best| best.map(|(_, position)| position as u64);
+    results(extremes(args, wanted)?.into_iter().map(bits).collect(), ret)
+}
+
+pub(crate) static MIN: OpDef = OpDef {
+    name: "math.min",
+    aliases: &["min"],
+    summary: "The least of the elements that are there, of each group or of all: a NaN if one is; missing if there are none.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::First),
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        evaluate: |args, ret| elements(args, ret, Ordering::Less),
+    }),
+    examples: &[
+        ex("min([3, missing, 1])", "optional_int32{1}"),
+        ex("min([3, 1, 2], into=edge.from_sizes([1, 0, 2]))", "[3, NA, 1]"),
+    ],
+    ..AGGREGATION
+};
+
+pub(crate) static MAX: OpDef = OpDef {
+    name: "math.max",
+    aliases: &["max"],
+    summary: "The greatest of the elements that are there, of each group or of all: a NaN if one is; missing if there are none.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::First),
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        evaluate: |args, ret| elements(args, ret, Ordering::Greater),
+    }),
+    examples: &[
+        ex("max([3, missing, 1])", "optional_int32{3}"),
+        ex("max([1.5f32, nan, 2f32])", "optional_float32{nan}"),
+    ],
+    ..AGGREGATION
+};
+
+pub(crate) static ARGMIN: OpDef = OpDef {
+    name: "math.argmin",
+    aliases: &["argmin"],
+    summary: "The position of the least element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::First),
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |_| Scalar::Int64, false),
+        evaluate: |args, ret| positions(args, ret, Ordering::Less),
+    }),
+    examples: &[ex("argmin([3, missing, 1, 1])", "optional_int64{2}")],
+    ..AGGREGATION
+};
+
+pub(crate) static ARGMAX: OpDef = OpDef {
+    name: "math.argmax",
+    aliases: &["argmax"],
+    summary: "The position of the greatest element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::First),
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |_| Scalar::Int64, false),
+        evaluate: |args, ret| positions(args, ret, Ordering::Greater),
+    }),
+    examples: &[ex("argmax([3, missing, 4, 4])", "optional_int64{2}")],
+    ..AGGREGATION
+};
