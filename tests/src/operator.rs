@@ -68,6 +68,14 @@ impl Callee {
         if let Some(target) = &self.target {
             operands.push(graph.literal(Value::Type(target.clone()), None));
         }
+        // A case names no parameters, but an edge can only be meant for the one that takes edges.
+        let takes_edges = self.operator.params.iter().position(|param| ["into", "over"].contains(&param.name));
+        if let (Some(QType::Edge(_)), Some(to)) = (operand_types.last(), takes_edges) {
+            let before = self.operator.params[..to].iter().skip(operands.len() - 1);
+            let defaults: Vec<_> = before.filter_map(|param| param.default.clone()).collect();
+            let at = operands.len() - 1;
+            operands.splice(at..at, defaults.into_iter().map(|value| graph.literal(value, None)));
+        }
         let node = apply(&mut graph, self.operator, operands)?;
         Ok(program(graph, names.iter().map(String::as_str).zip(operand_types), node))
     }
@@ -84,7 +92,7 @@ pub(crate) fn program<'a>(graph: Graph, inputs: impl Iterator<Item = (&'a str, &
 mod tests {
     use super::*;
     use cembra_expr::Node;
-    use cembra_runtime::Scalar;
+    use cembra_runtime::{ArrayKind, EdgeType, Scalar};
 
     fn operands(program: &Program) -> Vec<String> {
         let graph = &program.graph;
@@ -106,6 +114,17 @@ mod tests {
         assert_eq!(operands(&three), ["x0", "x1", "x2"]);
         assert!(matches!(sigmoid.program(&[]), Err(Malformed::Arity { found: 0, .. })));
         assert!(matches!(sigmoid.program(&vec![QType::INT32; 4]), Err(Malformed::Arity { found: 4, .. })));
+    }
+
+    #[test]
+    fn an_edge_goes_to_the_parameter_for_edges() {
+        let array = QType::Array(ArrayKind::Dense, Scalar::Int32);
+        let edge = QType::Edge(EdgeType::Arrays(ArrayKind::Dense));
+        let cdf = Callee::parse("math.cdf").expect("an operator");
+        let program = |types: &[QType]| operands(&cdf.program(types).expect("a program"));
+        assert_eq!(program(&[array.clone(), edge.clone()]), ["x0", "unspecified", "x1"]);
+        assert_eq!(program(&[array.clone(), array.clone(), edge]), ["x0", "x1", "x2"]);
+        assert_eq!(program(&[array.clone(), array]), ["x0", "x1", "unspecified"]);
     }
 
     #[test]
