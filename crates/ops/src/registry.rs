@@ -270,6 +270,7 @@ operators! {
     MATH_INVERSE_CDF = array::order_statistics::INVERSE_CDF;
     MATH_CDF = array::order_statistics::CDF;
     ARRAY_COLLAPSE = array::collapse::COLLAPSE;
+    ARRAY_EXPAND = array::selection::EXPAND;
     EDGE_FROM_SIZES = array::edges::FROM_SIZES;
     EDGE_FROM_SPLIT_POINTS = array::edges::FROM_SPLIT_POINTS;
     EDGE_TO_SCALAR = array::edges::TO_SCALAR;

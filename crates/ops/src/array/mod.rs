@@ -10,6 +10,7 @@ pub(crate) mod extremes;
 mod groups;
 pub(crate) mod order_statistics;
 pub(crate) mod reduce;
+pub(crate) mod selection;
 
 use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
 use crate::typing::{Argument, Signature, TypeFault};
