@@ -260,6 +260,7 @@ operators! {
     MATH_SUM = array::reduce::SUM;
     MATH_PROD = array::reduce::PROD;
     MATH_MEAN = array::reduce::MEAN;
+    MATH_SUM_SPARSE = array::reduce::SUM_SPARSE;
     LOGICAL_ANY = array::reduce::LOGICAL_ANY;
     LOGICAL_ALL = array::reduce::LOGICAL_ALL;
     MATH_MIN = array::extremes::MIN;
@@ -271,6 +272,14 @@ operators! {
     MATH_CDF = array::order_statistics::CDF;
     ARRAY_COLLAPSE = array::collapse::COLLAPSE;
     ARRAY_EXPAND = array::selection::EXPAND;
+    MATH_VAR = array::composites::VAR;
+    MATH_STD = array::composites::STD;
+    MATH_SKEW = array::composites::SKEW;
+    MATH_KURTOSIS = array::composites::KURTOSIS;
+    MATH_COVARIANCE = array::composites::COVARIANCE;
+    MATH_CORRELATION = array::composites::CORRELATION;
+    MATH_WEIGHTED_AVERAGE = array::composites::WEIGHTED_AVERAGE;
+    MATH_SOFTMAX = array::composites::SOFTMAX;
     EDGE_FROM_SIZES = array::edges::FROM_SIZES;
     EDGE_FROM_SPLIT_POINTS = array::edges::FROM_SPLIT_POINTS;
     EDGE_TO_SCALAR = array::edges::TO_SCALAR;

@@ -4,6 +4,7 @@
 //! The kernels here are the reference: array programs may compute the same in other pieces, in the same order.
 
 pub(crate) mod collapse;
+pub(crate) mod composites;
 pub(crate) mod edges;
 pub(crate) mod elements;
 pub(crate) mod extremes;

@@ -187,6 +187,18 @@ pub(crate) static SUM: OpDef = OpDef {
     ..AGGREGATION
 };
 
+pub(crate) static SUM_SPARSE: OpDef = OpDef {
+    name: "math._sum_sparse",
+    summary: "`math.sum`, but missing where there are no elements.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::Chains),
+        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, false),
+    }),
+    examples: &[ex("math._sum_sparse([1, missing, 3], edge.from_sizes([1, 1, 1]))", "[1, NA, 3]")],
+    ..AGGREGATION
+};
+
 pub(crate) static PROD: OpDef = OpDef {
     name: "math.prod",
     aliases: &["prod"],

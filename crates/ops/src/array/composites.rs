@@ -1,0 +1,321 @@
+//! Statistics of groups that are made of other operators on arrays: each stands for an expression, step for step that of
+//! Arolla, so that what is rounded between the steps is rounded likewise. Of integers they are computed in FLOAT32. Where there
+//! is but one group, the value of the group meets the elements as it is; else it is brought to them along the edge.
+
+use super::reduce::{aggregate_types, float};
+use super::{ARRAY, array_argument, edge_argument};
+use crate::cast::cast_operator;
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, ex, param, param_or};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::{OpId, id};
+use cembra_runtime::{EdgeType, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+
+type Made = Result<NodeHandle, TypeFault>;
+
+const X_INTO: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
+
+const TRUE: Value = Value::Scalar(ScalarValue::Boolean(true));
+
+/// A weak float.
+fn number(g: &mut dyn Expansion, value: f64) -> NodeHandle {
+    g.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
+}
+
+/// Each element or value as one of a scalar type.
+fn cast(g: &mut dyn Expansion, value: NodeHandle, to: Scalar) -> Made {
+    match cast_operator(to).filter(|_| g.qtype(value).of_each().scalar() != Some(to)) {
+        Some(operator) => g.apply(operator, &[value]),
+        None => Ok(value),
+    }
+}
+
+/// The type of the elements of an array.
+fn scalar_of(g: &dyn Expansion, array: NodeHandle) -> Scalar {
+    g.qtype(array).of_each().scalar().unwrap_or(Scalar::Float64)
+}
+
+/// The values of groups where the elements are.
+fn expand(g: &mut dyn Expansion, values: NodeHandle, edge: NodeHandle) -> Made {
+    match g.qtype(edge) {
+        QType::Edge(EdgeType::Arrays(_)) => g.apply(id::ARRAY_EXPAND, &[values, edge]),
+        _ => Ok(values),
+    }
+}
+
+/// What a binary operator makes of a value and what an aggregation of groups makes of it.
+fn against(g: &mut dyn Expansion, operator: OpId, x: NodeHandle, aggregation: OpId, edge: NodeHandle) -> Made {
+    let found = g.apply(aggregation, &[x, edge])?;
+    let found = expand(g, found, edge)?;
+    g.apply(operator, &[x, found])
+}
+
+/// How far the elements are from the mean of their group.
+fn deviations(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> Made {
+    against(g, id::SUBTRACT, x, id::MATH_MEAN, into)
+}
+
+/// How many elements are there, as floats of the elements' type.
+fn count(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> Made {
+    let to = scalar_of(g, x);
+    let count = g.apply(id::ARRAY_COUNT, &[x, into])?;
+    cast(g, count, to)
+}
+
+/// The sum of products, missing where there are none.
+fn sum_of_products(g: &mut dyn Expansion, x: NodeHandle, y: NodeHandle, into: NodeHandle) -> Made {
+    let products = g.apply(id::MULTIPLY, &[x, y])?;
+    g.apply(id::MATH_SUM_SPARSE, &[products, into])
+}
+
+/// Checks that an operand is a boolean.
+fn check_boolean(operator: &str, args: &[Argument<'_>], at: usize, name: &str) -> Result<(), TypeFault> {
+    match args[at].qtype {
+        QType::Scalar(Scalar::Boolean) => Ok(()),
+        found => {
+            Err(TypeFault::mismatch(format!("{operator} expects a boolean for `{name}`, found {found}"), Some(at)))
+        }
+    }
+}
+
+fn moment_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    aggregate_types(operator, args, Scalar::is_numeric, float, false)
+}
+
+fn variance_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let ret = moment_types(operator, &args[..2])?.ret;
+    check_boolean(operator, args, 2, "unbiased")?;
+    Ok(Signature::unchanged(args, ret))
+}
+
+/// The types of a statistic of two arrays, grouped by the third operand; optional for one group of all unless it is `total`.
+fn pair_types(operator: &'static str, args: &[Argument<'_>], total: bool) -> Result<Signature, TypeFault> {
+    let (kind, x) = array_argument(operator, args, 0)?;
+    let (_, y) = array_argument(operator, args, 1)?;
+    for (at, scalar) in [x, y].into_iter().enumerate() {
+        if !scalar.is_numeric() {
+            return Err(TypeFault::mismatch(format!("{operator} does not take {}", args[at].qtype), Some(at)));
+        }
+    }
+    let common = common_type(args[0].qtype, args[1].qtype).and_then(|common| common.of_each().scalar());
+    let ret = float(common.ok_or_else(|| no_common_type(operator, &args[..2]))?);
+    let grouped = edge_argument(operator, args, 2, kind)?;
+    let ret = if grouped { QType::Array(kind, ret) } else { QType::of(ret, !total) };
+    Ok(Signature::unchanged(args, ret))
+}
+
+fn variance(g: &mut dyn Expansion, args: &[NodeHandle]) -> Made {
+    let (x, into) = (args[0], args[1]);
+    let differences = deviations(g, x, into)?;
+    let count = count(g, differences, into)?;
+    let fewer = cast(g, args[2], Scalar::WeakFloat)?;
+    let squares = sum_of_products(g, differences, differences, into)?;
+    let is_enough = g.apply(id::GREATER, &[count, fewer])?;
+    let count = g.apply(id::PRESENCE_AND, &[count, is_enough])?;
+    let count = g.apply(id::SUBTRACT, &[count, fewer])?;
+    g.apply(id::DIVIDE, &[squares, count])
+}
+
+const VARIANCE: OpDef =
+    OpDef { params: &[param("x"), param_or("into", Value::Unspecified), param_or("unbiased", TRUE)], ..ARRAY };
+
+pub(crate) static VAR: OpDef = OpDef {
+    name: "math.var",
+    aliases: &["var"],
+    summary: "The variance of the elements that are there, of each group or of all: their squared distances from the mean, summed, by their number, less one if it is `unbiased`; missing if that is not positive.",
+    typing: Typing::Rule(|args| variance_types(VAR.name, args)),
+    meaning: Meaning::Expand(variance),
+    examples: &[
+        ex("var([1, 2, missing, 3])", "optional_float32{1}"),
+        ex("var([1f64, 3f64, 5f64], edge.from_sizes([2, 1]), unbiased=false)", "[1, 0]"),
+    ],
+    ..VARIANCE
+};
+
+pub(crate) static STD: OpDef = OpDef {
+    name: "math.std",
+    aliases: &["std"],
+    summary: "The standard deviation of the elements that are there, of each group or of all: the root of `math.var`.",
+    typing: Typing::Rule(|args| variance_types(STD.name, args)),
+    meaning: Meaning::Expand(|g, args| {
+        let (variance, half) = (variance(g, args)?, number(g, 0.5));
+        g.apply(id::POW, &[variance, half])
+    }),
+    examples: &[ex("std([1, 5, missing], unbiased=false)", "optional_float32{2}")],
+    ..VARIANCE
+};
+
+pub(crate) static SKEW: OpDef = OpDef {
+    name: "math.skew",
+    aliases: &["skew"],
+    summary: "The skewness of the elements that are there, of each group or of all, by the moments of all of them: 0 if they lie alike on both sides of the mean; NaN if they are all equal.",
+    typing: Typing::Rule(|args| moment_types(SKEW.name, args)),
+    meaning: Meaning::Expand(|g, args| {
+        let (x, into) = (args[0], args[1]);
+        let differences = deviations(g, x, into)?;
+        let squares = g.apply(id::MULTIPLY, &[differences, differences])?;
+        let second = g.apply(id::MATH_SUM_SPARSE, &[squares, into])?;
+        let third = sum_of_products(g, squares, differences, into)?;
+        let (count, half, power) = (count(g, differences, into)?, number(g, 0.5), number(g, 1.5));
+        let root = g.apply(id::POW, &[count, half])?;
+        let third = g.apply(id::MULTIPLY, &[root, third])?;
+        let second = g.apply(id::POW, &[second, power])?;
+        g.apply(id::DIVIDE, &[third, second])
+    }),
+    examples: &[ex("skew([1, 2, 3])", "optional_float32{0}"), ex("skew([2, 2])", "optional_float32{nan}")],
+    ..X_INTO
+};
+
+pub(crate) static KURTOSIS: OpDef = OpDef {
+    name: "math.kurtosis",
+    aliases: &["kurtosis"],
+    summary: "The excess kurtosis of the elements that are there, of each group or of all, by the moments of all of them: about 0 if they are distributed normally; NaN if they are all equal.",
+    typing: Typing::Rule(|args| moment_types(KURTOSIS.name, args)),
+    meaning: Meaning::Expand(|g, args| {
+        let (x, into) = (args[0], args[1]);
+        let differences = deviations(g, x, into)?;
+        let squares = g.apply(id::MULTIPLY, &[differences, differences])?;
+        let second = g.apply(id::MATH_SUM_SPARSE, &[squares, into])?;
+        let fourth = sum_of_products(g, squares, squares, into)?;
+        let (count, three) = (count(g, differences, into)?, number(g, 3.0));
+        let fourth = g.apply(id::MULTIPLY, &[count, fourth])?;
+        let second = g.apply(id::MULTIPLY, &[second, second])?;
+        let ratio = g.apply(id::DIVIDE, &[fourth, second])?;
+        g.apply(id::SUBTRACT, &[ratio, three])
+    }),
+    examples: &[ex("kurtosis([1, 1, 3, 3])", "optional_float32{-2}")],
+    ..X_INTO
+};
+
+/// The elements of two arrays where both are there, less their means.
+fn paired_deviations(g: &mut dyn Expansion, args: &[NodeHandle]) -> Result<[NodeHandle; 2], TypeFault> {
+    let (x, y, into) = (args[0], args[1], args[2]);
+    let (has_x, has_y) = (g.apply(id::HAS, &[x])?, g.apply(id::HAS, &[y])?);
+    let (x, y) = (g.apply(id::PRESENCE_AND, &[x, has_y])?, g.apply(id::PRESENCE_AND, &[y, has_x])?);
+    Ok([deviations(g, x, into)?, deviations(g, y, into)?])
+}
+
+pub(crate) static COVARIANCE: OpDef = OpDef {
+    name: "math.covariance",
+    aliases: &["covariance"],
+    summary: "The covariance of the elements that are there in both arrays, of each group or of all; missing if there are none, or but one and it is `unbiased`.",
+    params: &[param("x"), param("y"), param_or("into", Value::Unspecified), param_or("unbiased", TRUE)],
+    typing: Typing::Rule(|args| {
+        check_boolean(COVARIANCE.name, args, 3, "unbiased")?;
+        pair_types(COVARIANCE.name, args, false)
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let into = args[2];
+        let [x, y] = paired_deviations(g, args)?;
+        let products = g.apply(id::MULTIPLY, &[x, y])?;
+        let count = g.apply(id::ARRAY_COUNT, &[products, into])?;
+        let (fewer, zero) = (cast(g, args[3], Scalar::Int64)?, g.literal(Value::Scalar(ScalarValue::Int64(0))));
+        let count = g.apply(id::SUBTRACT, &[count, fewer])?;
+        let is_enough = g.apply(id::GREATER, &[count, zero])?;
+        let count = g.apply(id::PRESENCE_AND, &[count, is_enough])?;
+        let to = scalar_of(g, products);
+        let (sum, count) = (g.apply(id::MATH_SUM, &[products, into])?, cast(g, count, to)?);
+        g.apply(id::DIVIDE, &[sum, count])
+    }),
+    examples: &[ex("covariance([1, 2, missing, 3], [2, 4, 9, 6])", "optional_float32{2}")],
+    ..ARRAY
+};
+
+pub(crate) static CORRELATION: OpDef = OpDef {
+    name: "math.correlation",
+    aliases: &["correlation"],
+    summary: "Pearson's correlation of the elements that are there in both arrays, of each group or of all, from -1 to 1; missing if there are none, NaN if those of one are all equal.",
+    params: &[param("x"), param("y"), param_or("into", Value::Unspecified)],
+    typing: Typing::Rule(|args| pair_types(CORRELATION.name, args, false)),
+    meaning: Meaning::Expand(|g, args| {
+        let into = args[2];
+        let [x, y] = paired_deviations(g, args)?;
+        let mut sums = [(x, y), (x, x), (y, y)];
+        for (a, b) in &mut sums {
+            *a = g.apply(id::MULTIPLY, &[*a, *b])?;
+            *b = g.apply(id::MATH_SUM, &[*a, into])?;
+        }
+        let [(products, together), (_, x), (_, y)] = sums;
+        let (both, half) = (g.apply(id::MULTIPLY, &[x, y])?, number(g, 0.5));
+        let root = g.apply(id::POW, &[both, half])?;
+        let ratio = g.apply(id::DIVIDE, &[together, root])?;
+        let has = g.apply(id::HAS, &[products])?;
+        let any = g.apply(id::ANY, &[has, into])?;
+        let ratio = g.apply(id::PRESENCE_AND, &[ratio, any])?;
+        let (least, most) = (number(g, -1.0), number(g, 1.0));
+        let ratio = g.apply(id::MAXIMUM, &[ratio, least])?;
+        g.apply(id::MINIMUM, &[ratio, most])
+    }),
+    examples: &[ex("correlation([1, 2, missing, 3], [9, 6, 9, 3])", "optional_float32{-1}")],
+    ..ARRAY
+};
+
+pub(crate) static WEIGHTED_AVERAGE: OpDef = OpDef {
+    name: "math.weighted_average",
+    aliases: &["weighted_average"],
+    summary: "The mean of the elements by weight, of each group or of all, of those that have a weight: added and divided in FLOAT64 and rounded once. Without weight it is what the division makes of it: infinite or NaN.",
+    params: &[param("values"), param("weights"), param_or("into", Value::Unspecified)],
+    typing: Typing::Rule(|args| pair_types(WEIGHTED_AVERAGE.name, args, true)),
+    meaning: Meaning::Expand(|g, args| {
+        let into = args[2];
+        let common = common_type(&g.qtype(args[0]), &g.qtype(args[1])).and_then(|common| common.of_each().scalar());
+        let ret = float(common.unwrap_or(Scalar::Float64));
+        let mut values = [args[0], args[1]];
+        for value in &mut values {
+            *value = cast(g, *value, ret)?;
+            *value = cast(g, *value, Scalar::Float64)?;
+        }
+        let [values, weights] = values;
+        let products = g.apply(id::MULTIPLY, &[values, weights])?;
+        let has = g.apply(id::HAS, &[values])?;
+        let weights = g.apply(id::PRESENCE_AND, &[weights, has])?;
+        let (sum, weight) = (g.apply(id::MATH_SUM, &[products, into])?, g.apply(id::MATH_SUM, &[weights, into])?);
+        let average = g.apply(id::DIVIDE, &[sum, weight])?;
+        cast(g, average, ret)
+    }),
+    examples: &[
+        ex("weighted_average([1, 2, 3], [1, 1, missing])", "1.5"),
+        ex("weighted_average([1f64, 4f64], [2f64, 1f64], edge.from_sizes([2]))", "[2]"),
+    ],
+    ..ARRAY
+};
+
+pub(crate) static SOFTMAX: OpDef = OpDef {
+    name: "math.softmax",
+    aliases: &["softmax"],
+    summary: "Of each element the share of `exp(beta * x)` in the sum over its group, or over all.",
+    params: &[
+        param("x"),
+        param_or("beta", Value::Scalar(ScalarValue::WeakFloat(1.0))),
+        param_or("over", Value::Unspecified),
+    ],
+    typing: Typing::Rule(|args| {
+        let operator = SOFTMAX.name;
+        let (kind, scalar) = array_argument(operator, args, 0)?;
+        if !scalar.is_numeric() {
+            return Err(TypeFault::mismatch(format!("{operator} does not take {}", args[0].qtype), Some(0)));
+        }
+        let beta = args[1].qtype;
+        if !matches!(beta, QType::Scalar(scalar) if scalar.is_numeric()) {
+            let message = format!("{operator} expects a number for `beta`, found {beta}");
+            return Err(TypeFault::mismatch(message, Some(1)));
+        }
+        edge_argument(operator, args, 2, kind)?;
+        let common = common_type(args[0].qtype, beta).and_then(|common| common.of_each().scalar());
+        let ret = float(common.ok_or_else(|| no_common_type(operator, &args[..2]))?);
+        Ok(Signature::unchanged(args, QType::Array(kind, ret)))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let over = args[2];
+        // The greatest is taken away first, so that no power is large.
+        let below = against(g, id::SUBTRACT, args[0], id::MATH_MAX, over)?;
+        let exponents = g.apply(id::MULTIPLY, &[args[1], below])?;
+        let powers = g.apply(id::EXP, &[exponents])?;
+        against(g, id::DIVIDE, powers, id::MATH_SUM, over)
+    }),
+    examples: &[
+        ex("softmax([1, missing, 1])", "[0.5, NA, 0.5]"),
+        ex("softmax([7f64, 7f64, 0f64], over=edge.from_sizes([2, 1]))", "[0.5, 0.5, 1]"),
+    ],
+    ..ARRAY
+};
