@@ -270,6 +270,7 @@ operators! {
     MATH_MEDIAN = array::order_statistics::MEDIAN;
     MATH_INVERSE_CDF = array::order_statistics::INVERSE_CDF;
     MATH_CDF = array::order_statistics::CDF;
+    WEIGHTED_CDF = array::order_statistics::WEIGHTED_CDF;
     ARRAY_COLLAPSE = array::collapse::COLLAPSE;
     ARRAY_EXPAND = array::selection::EXPAND;
     MATH_VAR = array::composites::VAR;

@@ -23,7 +23,7 @@ fn number(g: &mut dyn Expansion, value: f64) -> NodeHandle {
 }
 
 /// Each element or value as one of a scalar type.
-fn cast(g: &mut dyn Expansion, value: NodeHandle, to: Scalar) -> Made {
+pub(crate) fn cast(g: &mut dyn Expansion, value: NodeHandle, to: Scalar) -> Made {
     match cast_operator(to).filter(|_| g.qtype(value).of_each().scalar() != Some(to)) {
         Some(operator) => g.apply(operator, &[value]),
         None => Ok(value),

@@ -2,10 +2,12 @@
 //! position, zeros of unlike sign being equal; where there is a NaN there is no order, and the answer is a NaN. Ranks of single
 //! elements, which put a NaN last, are not here.
 
+use super::composites::cast;
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, float_bits, results};
 use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, invalid, sizes_differ};
-use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param, param_or};
+use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, ScalarValue, Value};
@@ -165,6 +167,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
     ..ARRAY
 };
 
+/// The types of a distribution function, operands being what they have to be cast to.
 fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     let found = args[1].qtype;
@@ -226,14 +229,52 @@ fn distribution<T: Number + PartialOrd + Default>(
     found
 }
 
+const DISTRIBUTION: OpDef = OpDef {
+    params: &[param("x"), param_or("weights", Value::Unspecified), param_or("over", Value::Unspecified)],
+    ..ARRAY
+};
+
 pub(crate) static CDF: OpDef = OpDef {
     name: "math.cdf",
     aliases: &["cdf"],
     summary: "Of each element, the share of its group, or of all, that is not greater; by weight, if there are weights. Elements without a weight do not count.",
-    params: &[param("x"), param_or("weights", Value::Unspecified), param_or("over", Value::Unspecified)],
+    typing: Typing::Rule(|args| {
+        let ret = cdf_types(CDF.name, args)?.ret;
+        Ok(Signature::unchanged(args, ret))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let found = [g.qtype(args[0]), g.qtype(args[1]), g.qtype(args[2])];
+        let types = cdf_types(CDF.name, &found.each_ref().map(|qtype| Argument { qtype, literal: None }))?;
+        let mut operands = [args[0], args[1], args[2]];
+        for (operand, qtype) in operands.iter_mut().zip(&types.operands) {
+            if let QType::Array(_, scalar) = qtype {
+                *operand = cast(g, *operand, *scalar)?;
+            }
+        }
+        g.apply(id::WEIGHTED_CDF, &operands)
+    }),
+    examples: &[
+        ex("cdf([3, 1, missing, 1, 2])", "[1, 0.5, NA, 0.5, 0.75]"),
+        ex("cdf([1, 2, 3], weights=[1, 2, 1])", "[0.25, 0.75, 1]"),
+    ],
+    ..DISTRIBUTION
+};
+
+pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
+    name: "math._weighted_cdf",
+    summary: "`math.cdf` of elements and weights of one type, which is not WEAK_FLOAT.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        typing: cdf_types,
+        typing: |name, args| {
+            let types = cdf_types(name, args)?;
+            match types.operands.iter().zip(args).position(|(wanted, arg)| wanted != arg.qtype) {
+                None => Ok(types),
+                Some(at) => {
+                    let message = format!("{name} expects {}, found {}", types.operands[at], args[at].qtype);
+                    Err(TypeFault::mismatch(message, Some(at)))
+                }
+            }
+        },
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let weights = match &args[1] {
@@ -254,9 +295,6 @@ pub(crate) static CDF: OpDef = OpDef {
             results(shares.into_iter().map(|share| share.map(|share| float_bits(share, scalar))).collect(), ret)
         },
     }),
-    examples: &[
-        ex("cdf([3, 1, missing, 1, 2])", "[1, 0.5, NA, 0.5, 0.75]"),
-        ex("cdf([1, 2, 3], weights=[1, 2, 1])", "[0.25, 0.75, 1]"),
-    ],
-    ..ARRAY
+    examples: &[ex("math._weighted_cdf([1, 2], [3, 1])", "[0.75, 1]")],
+    ..DISTRIBUTION
 };
