@@ -139,7 +139,9 @@ impl Parts for Run<'_> {
         let text = match kind {
             FaultKind::SizeMismatch => &sizes,
             // SAFETY: STRING-VIEW: the kernels of array operators view texts that live as long as the process.
-            FaultKind::Invalid => unsafe { Text::from_raw(operands[0] as *const u8, operands[1] as usize).as_str() },
+            FaultKind::Invalid | FaultKind::Assertion => unsafe {
+                Text::from_raw(operands[0] as *const u8, operands[1] as usize).as_str()
+            },
             _ => "",
         };
         let result = self.compiled.program.qtype(step.outs[0]);
