@@ -1,6 +1,6 @@
 //! Operators that look at types rather than values: tuples, constants in the likeness of a value, the identity.
 
-use crate::array::{edges, elements};
+use crate::array::{edge_parts, elements};
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{
@@ -202,7 +202,7 @@ pub(crate) static SHAPE_OF: OpDef = OpDef {
     }),
     laws: &[],
     examples: &[ex("shape_of(5)", "scalar_shape"), ex("shape_of(missing[text])", "optional_scalar_shape")],
-    over_arrays: OverArrays::Kernel(&edges::SHAPE_OF),
+    over_arrays: OverArrays::Kernel(&edge_parts::SHAPE_OF),
 };
 
 fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {

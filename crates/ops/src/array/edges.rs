@@ -1,13 +1,15 @@
-//! Operators that make edges, and ask them.
+//! Operators that make edges of what an edge is made of: sizes, points, mappings and shapes.
 
-use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, invalid};
-use crate::definition::{OpDef, OverArrays, ex, param};
+use super::{
+    ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, int64s, integer_argument, integer_of, invalid, room_for,
+};
+use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, EdgeFault, Value};
 
 /// The fault of an edge that cannot be.
-fn refused(fault: EdgeFault) -> Fault {
+pub(super) fn refused(fault: EdgeFault) -> Fault {
     match fault {
         EdgeFault::FirstPoint => invalid("split points begin with 0"),
         EdgeFault::PointsDown => invalid("split points do not go down"),
@@ -18,16 +20,16 @@ fn refused(fault: EdgeFault) -> Fault {
 }
 
 /// The integers of an array all of whose elements are there.
-fn integers(array: &Array) -> Result<Vec<i64>, Fault> {
+pub(super) fn integers(array: &Array) -> Result<Vec<i64>, Fault> {
     let all = |at: usize| {
         let value = array.get(at).ok_or(refused(EdgeFault::Missing))?;
-        super::integer_of(&Value::Scalar(value))
+        integer_of(&Value::Scalar(value))
     };
     (0..array.len()).map(all).collect()
 }
 
 /// The edge of arrays that an array of integers makes.
-fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     match array_argument(operator, args, 0)? {
         (kind, Scalar::Int32 | Scalar::Int64) => Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind)))),
         _ => {
@@ -38,14 +40,15 @@ fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
 }
 
 /// The form of arrays that a type of edges is of.
-const fn kind_of(ret: &QType) -> ArrayKind {
+pub(super) const fn kind_of(ret: &QType) -> ArrayKind {
     match ret {
         QType::Edge(EdgeType::ToScalar(kind) | EdgeType::Arrays(kind)) => *kind,
         _ => ArrayKind::Dense,
     }
 }
 
-const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
+/// What records of operators that make edges share.
+pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
 pub(crate) static FROM_SIZES: OpDef = OpDef {
     name: "edge.from_sizes",
@@ -81,32 +84,147 @@ pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
     ..EDGE
 };
 
-/// `core.shape_of` of arrays.
-pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
-    form: ArrayForm::Edge,
-    typing: |name, args| {
-        let (kind, _) = array_argument(name, args, 0)?;
-        Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
-    },
-    evaluate: |args, ret| match ret {
-        QType::ArrayShape(kind) => Ok(Value::ArrayShape(*kind, array_of(&args[0])?.len())),
-        _ => Err(Fault::new(FaultKind::Invalid)),
-    },
+pub(crate) static FROM_MAPPING: OpDef = OpDef {
+    name: "edge.from_mapping",
+    aliases: &[],
+    summary: "The edge of elements each of which names its group, counted from 0, out of `parent_size`; a missing number says that an element belongs to no group.",
+    params: &[param("mapping"), param("parent_size")],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            integer_argument(name, args, 1)?;
+            of_integers(name, args)
+        },
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            let parents = integer_of(&args[1])?;
+            let parents = usize::try_from(parents).map_err(|_| invalid("the number of groups is negative"))?;
+            // Aggregations have a result for each.
+            let parents = room_for(parents)?;
+            let groups = match array.scalar() {
+                Scalar::Int64 => Array::clone(array),
+                _ => {
+                    let numbers = array.numbers::<i32>().unwrap_or_default();
+                    let groups = numbers.iter().enumerate();
+                    int64s(groups.map(|(at, group)| array.is_present(at).then_some(i64::from(*group))))
+                }
+            };
+            Ok(Edge::from_mapping(kind_of(ret), groups, parents).map_err(refused)?.into())
+        },
+    }),
+    examples: &[ex("math.sum([1, 2, 3, 4], into=edge.from_mapping([0, missing, 2, 0], 3))", "[5, 0, 3]")],
+    ..EDGE
 };
+
+/// The edge of a shape with a scalar.
+fn of_shape(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let edge = match args[0].qtype {
+        QType::Shape(_) => EdgeType::Scalars,
+        QType::ArrayShape(kind) => EdgeType::ToScalar(*kind),
+        found => {
+            let fault = TypeFault::mismatch(format!("{operator} expects a shape, found {found}"), Some(0));
+            return Err(fault.hint("as `core.shape_of(x)` gives"));
+        }
+    };
+    Ok(Signature::unchanged(args, QType::Edge(edge)))
+}
+
+pub(crate) static FROM_SHAPE: OpDef = OpDef {
+    name: "edge.from_shape",
+    aliases: &[],
+    summary: "The edge that puts all elements of an array of a shape into one group; of the shape of a scalar, that of a scalar with a scalar.",
+    params: &[param("child_side_shape")],
+    faults: &[],
+    typing: Typing::Rule(|args| of_shape(FROM_SHAPE.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: of_shape,
+        evaluate: |args, _| match args[0] {
+            Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
+            _ => Ok(Edge::scalars().into()),
+        },
+    }),
+    examples: &[ex("math.sum([1, 2], into=edge.from_shape(core.shape_of([1, 2])))", "3")],
+    ..EDGE
+};
+
+pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
+    name: "edge.from_sizes_or_shape",
+    aliases: &[],
+    summary: "`edge.from_sizes` of an array, `edge.from_shape` of a shape.",
+    params: &[param("x")],
+    typing: Typing::Rule(|args| of_shape(FROM_SIZES_OR_SHAPE.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| match args[0].qtype {
+            QType::Array(..) => of_integers(name, args),
+            _ => of_shape(name, args),
+        },
+        evaluate: |args, ret| match args[0] {
+            Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
+            Value::Shape(_) => Ok(Edge::scalars().into()),
+            _ => {
+                let made = Edge::from_sizes(kind_of(ret), integers(array_of(&args[0])?)?);
+                Ok(made.map_err(refused)?.into())
+            }
+        },
+    }),
+    examples: &[ex("math.sum([1, 2, 3], into=edge.from_sizes_or_shape([1, 2]))", "[1, 5]")],
+    ..EDGE
+};
+
+/// The edge of a value with a scalar.
+fn to_scalar_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let edge = match args[0].qtype {
+        QType::Array(kind, _) => EdgeType::ToScalar(*kind),
+        QType::Scalar(_) | QType::Optional(_) => EdgeType::Scalars,
+        found => {
+            return Err(TypeFault::mismatch(
+                format!("{operator} expects an array or a scalar, found {found}"),
+                Some(0),
+            ));
+        }
+    };
+    Ok(Signature::unchanged(args, QType::Edge(edge)))
+}
 
 pub(crate) static TO_SCALAR: OpDef = OpDef {
     name: "edge.to_scalar",
     aliases: &[],
-    summary: "The edge that puts all elements of an array into one group.",
+    summary: "The edge that puts all elements of an array into one group; of a scalar, that of a scalar with a scalar.",
     params: &[param("x")],
+    faults: &[],
+    typing: Typing::Rule(|args| to_scalar_types(TO_SCALAR.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: to_scalar_types,
+        evaluate: |args, ret| match &args[0] {
+            Value::Array(_, array) => Ok(Edge::to_scalar(kind_of(ret), array.len()).into()),
+            _ => Ok(Edge::scalars().into()),
+        },
+    }),
+    examples: &[ex("math.sum([1, 2], into=edge.to_scalar([1, 2]))", "3")],
+    ..EDGE
+};
+
+pub(crate) static TO_SINGLE: OpDef = OpDef {
+    name: "edge.to_single",
+    aliases: &[],
+    summary: "The edge that puts all elements of an array into the one group of an array of one element.",
+    params: &[param("array")],
+    faults: &[],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
-            Ok(Signature::unchanged(args, QType::Edge(EdgeType::ToScalar(kind))))
+            Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
         },
-        evaluate: |args, ret| Ok(Edge::to_scalar(kind_of(ret), array_of(&args[0])?.len()).into()),
+        evaluate: |args, ret| {
+            let size = array_of(&args[0])?.len() as i64;
+            Ok(Edge::from_sizes(kind_of(ret), [size]).map_err(refused)?.into())
+        },
     }),
-    examples: &[ex("math.sum([1, 2], into=edge.to_scalar([1, 2]))", "3")],
+    examples: &[ex("math.sum([1, 2], into=edge.to_single([1, 2]))", "[3]")],
     ..EDGE
 };

@@ -1,6 +1,6 @@
 //! Operators that move elements: where they are made into arrays, and taken out of them.
 
-use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, made, out_of_range};
+use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, made, out_of_range, room_for};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
@@ -58,7 +58,7 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     evaluate: |args, ret| {
         let Value::ArrayShape(_, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
         let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
-        let mut all = ArrayBuilder::new(scalar, size);
+        let mut all = ArrayBuilder::new(scalar, room_for(size)?);
         (0..size).for_each(|_| all.push(args[1].as_scalar()));
         made(all.finish(), ret)
     },

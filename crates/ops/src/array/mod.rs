@@ -4,19 +4,25 @@
 //! The kernels here are the reference: array programs may compute the same in other pieces, in the same order.
 
 pub(crate) mod collapse;
+pub(crate) mod compose;
 pub(crate) mod composites;
+pub(crate) mod edge_parts;
 pub(crate) mod edges;
 pub(crate) mod elements;
 pub(crate) mod extremes;
 mod groups;
+pub(crate) mod groups;
+pub(crate) mod keys;
 pub(crate) mod order_statistics;
+pub(crate) mod pairs;
 pub(crate) mod reduce;
+pub(crate) mod resize;
 pub(crate) mod selection;
 
 use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
-use cembra_value::{Array, Edge, ScalarValue, Value};
+use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 use std::sync::Arc;
 
 /// What an operator computes on whole arrays.
@@ -113,6 +119,31 @@ pub(crate) fn edge_argument(
     }
 }
 
+/// The type of an operand that is an edge.
+///
+/// # Errors
+/// It is something else.
+pub(crate) fn any_edge_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<EdgeType, TypeFault> {
+    match args[at].qtype {
+        QType::Edge(edge) => Ok(*edge),
+        found => {
+            let fault = TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at));
+            Err(fault.hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes"))
+        }
+    }
+}
+
+/// The most elements that an operator makes of a model that need not have as many.
+const MOST_ELEMENTS: usize = 1 << 28;
+
+/// A number of elements that an operator is about to make.
+///
+/// # Errors
+/// There are too many.
+pub(crate) fn room_for(elements: usize) -> Result<usize, Fault> {
+    if elements <= MOST_ELEMENTS { Ok(elements) } else { Err(Fault::new(FaultKind::ArenaLimit)) }
+}
+
 /// The array of a value that typing says is one.
 pub(crate) fn array_of(value: &Value) -> Result<&Arc<Array>, Fault> {
     match value {
@@ -127,6 +158,11 @@ pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
         Value::Edge(edge) => Some(edge),
         _ => None,
     }
+}
+
+/// The edge of a value that typing says is one.
+pub(crate) fn sure_edge(value: &Value) -> Result<&Edge, Fault> {
+    edge_of(value).ok_or(Fault::new(FaultKind::Invalid))
 }
 
 /// The integer of a value that typing says is one.
@@ -144,6 +180,16 @@ pub(crate) fn made(array: Array, ret: &QType) -> Result<Value, Fault> {
         QType::Array(kind, scalar) if array.scalar() == *scalar => Ok(Value::Array(*kind, Arc::new(array))),
         _ => Err(Fault::new(FaultKind::Invalid)),
     }
+}
+
+/// An array of type INT64, missing where there is no number.
+pub(crate) fn int64s(numbers: impl IntoIterator<Item = Option<i64>>) -> Array {
+    let numbers = numbers.into_iter();
+    let mut all = ArrayBuilder::new(Scalar::Int64, numbers.size_hint().0);
+    for number in numbers {
+        all.push_bits(number.map(i64::cast_unsigned));
+    }
+    all.finish()
 }
 
 /// The fault of arrays of unlike sizes.

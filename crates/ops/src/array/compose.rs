@@ -1,0 +1,108 @@
+//! One edge of several, each from the elements to the groups that are the elements of the one before it.
+
+use super::edges::{EDGE, kind_of, refused};
+use super::{ArrayForm, ArrayOperator, any_edge_argument, int64s, invalid, room_for, sure_edge};
+use crate::definition::{OpDef, OverArrays, ex, param};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
+use cembra_value::{Edge, EdgeForm, Value};
+
+/// The type of edges, with groups, that all operands have.
+fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let first = any_edge_argument(operator, args, 0)?;
+    if !matches!(first, EdgeType::Arrays(_)) {
+        return Err(TypeFault::mismatch(format!("{operator} does not take {}", first.name()), Some(0)));
+    }
+    for at in 1..args.len() {
+        let other = any_edge_argument(operator, args, at)?;
+        if other != first {
+            let message = format!("{operator} expects edges of one type, found {} and {}", first.name(), other.name());
+            return Err(TypeFault::mismatch(message, Some(at)));
+        }
+    }
+    Ok(Signature::unchanged(args, QType::Edge(first)))
+}
+
+/// The edge of the elements of `inner` with the groups of `outer`.
+fn composed(kind: ArrayKind, outer: &Edge, inner: &Edge) -> Result<Edge, Fault> {
+    let made = match (outer.form(), inner.form()) {
+        (EdgeForm::Splits(outer), EdgeForm::Splits(inner)) => {
+            // There is a point for each group of the inner edge, which are the elements of the outer one.
+            let points = outer.iter().map(|point| inner.get(*point as usize).copied());
+            let points: Option<Vec<i64>> = points.collect();
+            Edge::from_split_points(kind, points.ok_or(Fault::new(FaultKind::Invalid))?)
+        }
+        _ => {
+            room_for(outer.child_size())?;
+            room_for(inner.child_size())?;
+            let over: Vec<Option<usize>> = outer.groups().collect();
+            let mapping = inner.groups().map(|group| over.get(group?).copied()?.map(|group| group as i64));
+            Edge::from_mapping(kind, int64s(mapping), outer.parent_size())
+        }
+    };
+    made.map_err(refused)
+}
+
+pub(crate) static COMPOSE: OpDef = OpDef {
+    name: "edge.compose",
+    summary: "The edge of the elements of the last edge with the groups of the first; the groups of each are the elements of the one before it.",
+    params: &[param("edge"), param("edges")],
+    variadic: true,
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: types,
+        evaluate: |args, ret| {
+            let edges: Vec<&Edge> = args.iter().map(sure_edge).collect::<Result<_, _>>()?;
+            if edges.windows(2).any(|two| two[0].child_size() != two[1].parent_size()) {
+                return Err(invalid("an edge has not as many groups as the one before it has elements"));
+            }
+            // From the last to the first, so that what is in between is at most as large as the result or an operand.
+            let mut all = edges.iter().rev();
+            let Some(last) = all.next() else { return Err(Fault::new(FaultKind::Invalid)) };
+            let mut made = Edge::clone(last);
+            for outer in all {
+                made = composed(kind_of(ret), outer, &made)?;
+            }
+            Ok(Value::from(made))
+        },
+    }),
+    examples: &[ex(
+        "edge.mapping(edge.compose(edge.from_mapping([2, 1, 0], 3), edge.from_sizes([1, 0, 2])))",
+        "[2, 0, 0]",
+    )],
+    ..EDGE
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: ArrayKind = ArrayKind::Dense;
+
+    fn compose(edges: &[Edge]) -> Result<Edge, Fault> {
+        let OverArrays::Kernel(kernel) = COMPOSE.over_arrays else { panic!("no kernel") };
+        let values: Vec<Value> = edges.iter().map(|edge| Value::from(edge.clone())).collect();
+        let made = (kernel.evaluate)(&values, &QType::Edge(EdgeType::Arrays(KIND)))?;
+        Ok(sure_edge(&made)?.clone())
+    }
+
+    #[test]
+    fn contiguous_groups_of_contiguous_groups_are_contiguous() {
+        let [outer, inner] = [&[2, 0, 1][..], &[1, 0, 2]].map(|sizes| Edge::from_sizes(KIND, sizes.to_vec()).unwrap());
+        assert_eq!(compose(&[outer.clone(), inner]), Ok(Edge::from_sizes(KIND, [1, 0, 2]).unwrap()));
+        assert_eq!(compose(std::slice::from_ref(&outer)), Ok(outer));
+    }
+
+    #[test]
+    fn an_element_of_no_group_stays_one() {
+        let mapping = |groups: &[Option<i64>], parents| {
+            Edge::from_mapping(KIND, int64s(groups.iter().copied()), parents).unwrap()
+        };
+        let outer = mapping(&[Some(1), None, Some(0)], 2);
+        let inner = mapping(&[Some(0), Some(1), Some(2), None, Some(0)], 3);
+        let both = mapping(&[Some(1), None, Some(0), None, Some(1)], 2);
+        assert_eq!(compose(&[outer.clone(), inner.clone()]), Ok(both));
+        assert_eq!(compose(&[inner, outer]).map_err(|fault| fault.kind), Err(FaultKind::Invalid));
+    }
+}

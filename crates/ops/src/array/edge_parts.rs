@@ -1,0 +1,239 @@
+//! Operators that ask an edge: for the shapes and sizes of its sides, for the size of each group, and for the group of each
+//! element. And the shape of an array, which is of the same kind.
+
+use super::{
+    ARRAY, ArrayForm, ArrayOperator, any_edge_argument, array_argument, array_of, int64s, made, room_for, sure_edge,
+};
+use crate::definition::{OpDef, OverArrays, ex, param};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar, Shape};
+use cembra_value::{EdgeForm, Value};
+
+/// What records here share.
+const PART: OpDef = OpDef { params: &[param("edge")], ..ARRAY };
+
+/// `core.shape_of` of arrays.
+pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
+    form: ArrayForm::Edge,
+    typing: |name, args| {
+        let (kind, _) = array_argument(name, args, 0)?;
+        Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
+    },
+    evaluate: |args, ret| match ret {
+        QType::ArrayShape(kind) => Ok(Value::ArrayShape(*kind, array_of(&args[0])?.len())),
+        _ => Err(Fault::new(FaultKind::Invalid)),
+    },
+};
+
+/// The type of the shape of a side: that of an array, or of an optional.
+const fn shape_type(side: Option<ArrayKind>) -> QType {
+    match side {
+        Some(kind) => QType::ArrayShape(kind),
+        None => QType::Shape(Shape::OptionalScalar),
+    }
+}
+
+/// A shape of such a type.
+const fn shape(ret: &QType, size: usize) -> Value {
+    match ret {
+        QType::ArrayShape(kind) => Value::ArrayShape(*kind, size),
+        _ => Value::Shape(Shape::OptionalScalar),
+    }
+}
+
+/// The form of the arrays on the child side; none for a scalar.
+pub(crate) const fn child_kind(edge: EdgeType) -> Option<ArrayKind> {
+    match edge {
+        EdgeType::Scalars => None,
+        EdgeType::ToScalar(kind) | EdgeType::Arrays(kind) => Some(kind),
+    }
+}
+
+/// The form of the arrays on the parent side; none for a scalar.
+pub(crate) const fn parent_kind(edge: EdgeType) -> Option<ArrayKind> {
+    match edge {
+        EdgeType::Scalars | EdgeType::ToScalar(_) => None,
+        EdgeType::Arrays(kind) => Some(kind),
+    }
+}
+
+/// The form of the arrays on a side that must have one.
+fn array_side(
+    operator: &str,
+    args: &[Argument<'_>],
+    side: fn(EdgeType) -> Option<ArrayKind>,
+) -> Result<ArrayKind, TypeFault> {
+    let edge = any_edge_argument(operator, args, 0)?;
+    side(edge).ok_or_else(|| TypeFault::mismatch(format!("{operator} does not take {}", edge.name()), Some(0)))
+}
+
+pub(crate) static CHILD_SHAPE: OpDef = OpDef {
+    name: "edge.child_shape",
+    summary: "The shape of the elements of an edge.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            let edge = any_edge_argument(name, args, 0)?;
+            Ok(Signature::unchanged(args, shape_type(child_kind(edge))))
+        },
+        evaluate: |args, ret| Ok(shape(ret, sure_edge(&args[0])?.child_size())),
+    }),
+    examples: &[ex("core.const_with_shape(edge.child_shape(edge.from_sizes([2, 1])), 7)", "[7, 7, 7]")],
+    ..PART
+};
+
+pub(crate) static PARENT_SHAPE: OpDef = OpDef {
+    name: "edge.parent_shape",
+    summary: "The shape of the groups of an edge; that of an optional where there is one group for all.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            let edge = any_edge_argument(name, args, 0)?;
+            Ok(Signature::unchanged(args, shape_type(parent_kind(edge))))
+        },
+        evaluate: |args, ret| Ok(shape(ret, sure_edge(&args[0])?.parent_size())),
+    }),
+    examples: &[ex("core.const_with_shape(edge.parent_shape(edge.from_sizes([2, 1])), 7)", "[7, 7]")],
+    ..PART
+};
+
+pub(crate) static CHILD_SIZE: OpDef = OpDef {
+    name: "edge.child_size",
+    summary: "How many elements an edge has.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            array_side(name, args, child_kind)?;
+            Ok(Signature::unchanged(args, QType::INT64))
+        },
+        evaluate: |args, _| Ok(Value::from(sure_edge(&args[0])?.child_size() as i64)),
+    }),
+    examples: &[ex("edge.child_size(edge.from_sizes([2, 1]))", "int64{3}")],
+    ..PART
+};
+
+pub(crate) static PARENT_SIZE: OpDef = OpDef {
+    name: "edge.parent_size",
+    summary: "How many groups an edge has.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            array_side(name, args, parent_kind)?;
+            Ok(Signature::unchanged(args, QType::INT64))
+        },
+        evaluate: |args, _| Ok(Value::from(sure_edge(&args[0])?.parent_size() as i64)),
+    }),
+    examples: &[ex("edge.parent_size(edge.from_sizes([2, 1]))", "int64{2}")],
+    ..PART
+};
+
+pub(crate) static SIZES: OpDef = OpDef {
+    name: "edge.sizes",
+    summary: "How many elements each group of an edge has; a scalar where there is one group for all.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            let edge = any_edge_argument(name, args, 0)?;
+            let groups = parent_kind(edge).map_or(QType::INT64, |kind| QType::Array(kind, Scalar::Int64));
+            Ok(Signature::unchanged(args, groups))
+        },
+        evaluate: |args, ret| {
+            let edge = sure_edge(&args[0])?;
+            let sizes = match edge.form() {
+                EdgeForm::Scalars | EdgeForm::ToScalar(_) => return Ok(Value::from(edge.child_size() as i64)),
+                EdgeForm::Splits(points) => int64s(points.windows(2).map(|ends| Some(ends[1] - ends[0]))),
+                EdgeForm::Mapping(_, parents) => {
+                    let mut sizes = vec![0_i64; room_for(*parents)?];
+                    edge.groups().flatten().for_each(|group| sizes[group] += 1);
+                    int64s(sizes.into_iter().map(Some))
+                }
+            };
+            made(sizes, ret)
+        },
+    }),
+    faults: &[FaultKind::ArenaLimit],
+    examples: &[
+        ex("edge.sizes(edge.from_split_points([0, 2, 2, 5]))", "[2, 0, 3]"),
+        ex("edge.sizes(edge.from_mapping([1, missing, 1], 2))", "[0, 2]"),
+    ],
+    ..PART
+};
+
+pub(crate) static MAPPING: OpDef = OpDef {
+    name: "edge.mapping",
+    summary: "The number of the group of each element of an edge, missing for an element of no group.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            let kind = array_side(name, args, child_kind)?;
+            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
+        },
+        evaluate: |args, ret| {
+            let edge = sure_edge(&args[0])?;
+            // Sizes of groups may add up to more than anybody has elements for.
+            room_for(edge.child_size())?;
+            made(edge.mapping(), ret)
+        },
+    }),
+    faults: &[FaultKind::ArenaLimit],
+    examples: &[ex("edge.mapping(edge.from_sizes([2, 0, 1]))", "[0, 0, 2]")],
+    ..PART
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_value::{Array, Edge};
+
+    fn asked(operator: &OpDef, edge: Edge) -> Result<Value, Fault> {
+        let OverArrays::Kernel(kernel) = operator.over_arrays else { panic!("no kernel") };
+        let qtype = QType::Edge(edge.edge_type());
+        let args = [Argument { qtype: &qtype, literal: None }];
+        let ret = (kernel.typing)(operator.name, &args).expect("types").ret;
+        let value = (kernel.evaluate)(&[edge.into()], &ret)?;
+        assert!(value.qtype() == ret, "{value} is no {ret}");
+        Ok(value)
+    }
+
+    #[test]
+    fn sides_of_every_form() {
+        let kind = ArrayKind::Sparse;
+        let groups = int64s([Some(0), None, Some(2), Some(0)]);
+        let mapping = || Edge::from_mapping(kind, groups.clone(), 3).expect("an edge");
+        let array = |numbers: &[i64]| Value::Array(kind, int64s(numbers.iter().map(|n| Some(*n))).into());
+        assert_eq!(asked(&SIZES, mapping()), Ok(array(&[2, 0, 1])));
+        assert_eq!(asked(&MAPPING, mapping()), Ok(Value::Array(kind, Array::clone(&groups).into())));
+        assert_eq!(asked(&CHILD_SHAPE, mapping()), Ok(Value::ArrayShape(kind, 4)));
+        assert_eq!(asked(&PARENT_SHAPE, mapping()), Ok(Value::ArrayShape(kind, 3)));
+        let whole = || Edge::to_scalar(kind, 3);
+        assert_eq!(asked(&SIZES, whole()), Ok(Value::from(3_i64)));
+        assert_eq!(asked(&MAPPING, whole()), Ok(array(&[0, 0, 0])));
+        assert_eq!(asked(&PARENT_SHAPE, whole()), Ok(Value::Shape(Shape::OptionalScalar)));
+        assert_eq!(asked(&SIZES, Edge::scalars()), Ok(Value::from(1_i64)));
+        assert_eq!(asked(&CHILD_SHAPE, Edge::scalars()), Ok(Value::Shape(Shape::OptionalScalar)));
+        let none = Edge::from_sizes(kind, []).expect("an edge");
+        assert_eq!(asked(&SIZES, none.clone()), Ok(array(&[])));
+        assert_eq!(asked(&MAPPING, none), Ok(array(&[])));
+    }
+
+    #[test]
+    fn more_elements_than_there_can_be_are_not_listed() {
+        let edge = || Edge::from_sizes(ArrayKind::Dense, [1 << 60]).expect("an edge");
+        assert_eq!(asked(&MAPPING, edge()), Err(Fault::new(FaultKind::ArenaLimit)));
+        assert_eq!(asked(&CHILD_SIZE, edge()), Ok(Value::from(1_i64 << 60)));
+    }
+
+    #[test]
+    fn a_side_that_is_a_scalar_has_no_size() {
+        for (operator, edge) in [
+            (&CHILD_SIZE, EdgeType::Scalars),
+            (&MAPPING, EdgeType::Scalars),
+            (&PARENT_SIZE, EdgeType::Scalars),
+            (&PARENT_SIZE, EdgeType::ToScalar(ArrayKind::Dense)),
+        ] {
+            let OverArrays::Kernel(kernel) = operator.over_arrays else { panic!("no kernel") };
+            let qtype = QType::Edge(edge);
+            assert!((kernel.typing)(operator.name, &[Argument { qtype: &qtype, literal: None }]).is_err());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Edges of pairs: of the elements of each group with all elements of the same group, that of the left one of each pair and
+//! that of the right one. Pairs come in the order of the left element, then the right.
+
+use super::edges::{EDGE, integers, kind_of, of_integers, refused};
+use super::{ArrayForm, ArrayOperator, array_of, int64s, invalid, room_for};
+use crate::definition::{OpDef, OverArrays, ex, param};
+use cembra_runtime::{Fault, FaultKind};
+use cembra_value::{Edge, Value};
+
+const PAIRS: OpDef = OpDef { params: &[param("sizes")], faults: &[FaultKind::Invalid, FaultKind::ArenaLimit], ..EDGE };
+
+/// The sizes of groups, and how many elements they have together. There are not too many pairs.
+fn sizes(value: &Value) -> Result<(Vec<i64>, usize), Fault> {
+    let sizes = integers(array_of(value)?)?;
+    if sizes.iter().any(|size| *size < 0) {
+        return Err(invalid("the size of a group is negative"));
+    }
+    let mut pairs = 0_i64;
+    for size in &sizes {
+        pairs = size.checked_mul(*size).and_then(|more| pairs.checked_add(more)).unwrap_or(i64::MAX);
+    }
+    room_for(usize::try_from(pairs).unwrap_or(usize::MAX))?;
+    let elements: i64 = sizes.iter().sum();
+    Ok((sizes, elements as usize))
+}
+
+pub(crate) static PAIR_LEFT: OpDef = OpDef {
+    name: "edge.pair_left",
+    summary: "The edge of the left of the pairs of elements of the same group, for groups of these sizes, with the elements.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: of_integers,
+        evaluate: |args, ret| {
+            let (sizes, _) = sizes(&args[0])?;
+            let each = sizes.into_iter().flat_map(|size| std::iter::repeat_n(size, size as usize));
+            Ok(Edge::from_sizes(kind_of(ret), each).map_err(refused)?.into())
+        },
+    }),
+    examples: &[ex("edge.mapping(edge.pair_left([2, 1]))", "[0, 0, 1, 1, 2]")],
+    ..PAIRS
+};
+
+pub(crate) static PAIR_RIGHT: OpDef = OpDef {
+    name: "edge.pair_right",
+    summary: "The edge of the right of the pairs of elements of the same group, for groups of these sizes, with the elements.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: of_integers,
+        evaluate: |args, ret| {
+            let (sizes, elements) = sizes(&args[0])?;
+            let starts = sizes.iter().scan(0, |end, size| {
+                let start = *end;
+                *end += size;
+                Some(start..*end)
+            });
+            let rights = starts.flat_map(|group| {
+                let count = (group.end - group.start) as usize;
+                std::iter::repeat_n(group, count).flatten()
+            });
+            let mapping = int64s(rights.map(Some));
+            Ok(Edge::from_mapping(kind_of(ret), mapping, elements).map_err(refused)?.into())
+        },
+    }),
+    examples: &[ex("edge.mapping(edge.pair_right([2, 1]))", "[0, 1, 0, 1, 2]")],
+    ..PAIRS
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::{ArrayKind, EdgeType, QType};
+
+    fn made(operator: &OpDef, sizes: &[Option<i64>]) -> Result<Edge, Fault> {
+        let OverArrays::Kernel(kernel) = operator.over_arrays else { panic!("no kernel") };
+        let array = Value::Array(ArrayKind::Dense, int64s(sizes.iter().copied()).into());
+        let made = (kernel.evaluate)(&[array], &QType::Edge(EdgeType::Arrays(ArrayKind::Dense)))?;
+        Ok(super::super::sure_edge(&made)?.clone())
+    }
+
+    fn mapping(edge: &Edge) -> Vec<usize> {
+        edge.groups().flatten().collect()
+    }
+
+    #[test]
+    fn pairs_of_each_group() {
+        let sizes = [Some(0), Some(3), Some(0), Some(2)];
+        let (left, right) = (made(&PAIR_LEFT, &sizes).unwrap(), made(&PAIR_RIGHT, &sizes).unwrap());
+        assert_eq!(mapping(&left), [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4]);
+        assert_eq!(mapping(&right), [0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4, 3, 4]);
+        assert_eq!((left.parent_size(), right.parent_size()), (5, 5));
+        assert_eq!(made(&PAIR_RIGHT, &[]).unwrap().parent_size(), 0);
+    }
+
+    #[test]
+    fn sizes_that_make_no_pairs_are_refused() {
+        for operator in [&PAIR_LEFT, &PAIR_RIGHT] {
+            for sizes in [&[Some(2), None][..], &[Some(-1)], &[Some(3), Some(-2)]] {
+                assert_eq!(made(operator, sizes).map_err(|fault| fault.kind), Err(FaultKind::Invalid));
+            }
+            for sizes in [&[Some(1 << 20)][..], &[Some(i64::MAX)], &[Some(1 << 40), Some(1)]] {
+                assert_eq!(made(operator, sizes).map_err(|fault| fault.kind), Err(FaultKind::ArenaLimit));
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Edges whose groups have other sizes than those of an edge: of the new elements with the groups, and of the new elements
+//! with the old.
+
+use super::edge_parts::{child_kind, parent_kind};
+use super::edges::{EDGE, integers, kind_of, refused};
+use super::{ArrayForm, ArrayOperator, any_edge_argument, array_of, int64s, integer_of, invalid, room_for, sure_edge};
+use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, Edge, EdgeForm, Value};
+use std::ops::Range;
+
+const RESIZE: OpDef = OpDef { faults: &[FaultKind::Invalid, FaultKind::ArenaLimit], ..EDGE };
+
+/// Checks an edge of arrays and sizes for its groups: one for all, or one for each where there are several. The types of
+/// the edge and of its elements.
+fn edge_and_size(operator: &'static str, args: &[Argument<'_>]) -> Result<(EdgeType, ArrayKind), TypeFault> {
+    let edge = any_edge_argument(operator, args, 0)?;
+    let Some(kind) = child_kind(edge) else {
+        return Err(TypeFault::mismatch(format!("{operator} does not take {}", edge.name()), Some(0)));
+    };
+    match args[1].qtype {
+        QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok((edge, kind)),
+        QType::Array(of, Scalar::Int32 | Scalar::Int64) if parent_kind(edge) == Some(*of) => Ok((edge, kind)),
+        found => {
+            let message = format!("{operator} expects an integer, or one for each group, for `size`, found {found}");
+            Err(TypeFault::mismatch(message, Some(1)))
+        }
+    }
+}
+
+/// Where the groups of an edge begin and end.
+fn runs(edge: &Edge) -> Result<Vec<Range<i64>>, Fault> {
+    match edge.form() {
+        EdgeForm::Splits(points) => Ok(points.windows(2).map(|ends| ends[0]..ends[1]).collect()),
+        EdgeForm::ToScalar(child) => Ok(std::iter::once(0..*child as i64).collect()),
+        _ => Err(invalid("only contiguous groups can be resized")),
+    }
+}
+
+/// The new sizes of so many groups. Their sum is no larger than an array may be.
+fn sizes(size: &Value, groups: usize) -> Result<Vec<i64>, Fault> {
+    let negative = invalid("the size of a group is negative");
+    let sizes = match size {
+        Value::Array(_, sizes) if sizes.len() != groups => {
+            return Err(invalid("there are not as many sizes as groups"));
+        }
+        Value::Array(_, sizes) => integers(sizes)?,
+        size => match integer_of(size)? {
+            // Even if there is no group to have it.
+            ..0 => return Err(negative),
+            size => vec![size; groups],
+        },
+    };
+    if sizes.iter().any(|size| *size < 0) {
+        return Err(negative);
+    }
+    let total = sizes.iter().fold(0_i64, |total, size| total.saturating_add(*size));
+    room_for(usize::try_from(total).unwrap_or(usize::MAX))?;
+    Ok(sizes)
+}
+
+/// The element of each place of groups of new sizes, at their offsets in their groups; no two have one place.
+fn placed(runs: &[Range<i64>], sizes: &[i64], offsets: Option<&Array>) -> Result<Array, Fault> {
+    // What is behind the last place of a new group may be no more than is there.
+    let mut places: Vec<Option<i64>> = Vec::new();
+    for (run, size) in runs.iter().zip(sizes) {
+        let start = places.len();
+        places.resize(start + *size as usize, None);
+        let Some(offsets) = offsets else {
+            for (place, element) in places[start..].iter_mut().zip(run.clone()) {
+                *place = Some(element);
+            }
+            continue;
+        };
+        for element in run.clone() {
+            let offset = offsets.get(element as usize).map(|offset| integer_of(&Value::Scalar(offset))).transpose()?;
+            let Some(offset) = offset else { continue };
+            let offset = usize::try_from(offset).map_err(|_| invalid("the offset of an element is negative"))?;
+            if let Some(place) = places[start..].get_mut(offset)
+                && place.replace(element).is_some()
+            {
+                return Err(invalid("two elements of a group have the same offset"));
+            }
+        }
+    }
+    Ok(int64s(places))
+}
+
+pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
+    name: "edge.resize_groups_child_side",
+    summary: "Gives contiguous groups other sizes: the edge of the new elements with the old ones. An element keeps its place in its group, or goes where `offsets` says; at places behind the end of a group it is left out.",
+    params: &[param("edge"), param("size"), param_or("offsets", Value::Unspecified)],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            let (_, kind) = edge_and_size(name, args)?;
+            match args[2].qtype {
+                QType::Unspecified => {}
+                QType::Array(of, Scalar::Int32 | Scalar::Int64) if *of == kind => {}
+                found => {
+                    let message = format!("{name} expects an integer for each element for `offsets`, found {found}");
+                    return Err(TypeFault::mismatch(message, Some(2)));
+                }
+            }
+            Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
+        },
+        evaluate: |args, ret| {
+            let edge = sure_edge(&args[0])?;
+            let runs = runs(edge)?;
+            let sizes = sizes(&args[1], runs.len())?;
+            let offsets = match &args[2] {
+                Value::Array(..) => Some(&**array_of(&args[2])?),
+                _ => None,
+            };
+            if offsets.is_some_and(|offsets| offsets.len() != edge.child_size()) {
+                return Err(invalid("there are not as many offsets as elements"));
+            }
+            let places = placed(&runs, &sizes, offsets)?;
+            Ok(Edge::from_mapping(kind_of(ret), places, edge.child_size()).map_err(refused)?.into())
+        },
+    }),
+    examples: &[
+        ex("edge.mapping(edge.resize_groups_child_side(edge.from_sizes([3, 1]), 2))", "[0, 1, 3, NA]"),
+        ex("edge.mapping(edge.resize_groups_child_side(edge.from_sizes([2, 1]), 2, [1, 0, 1]))", "[1, 0, NA, 2]"),
+    ],
+    ..RESIZE
+};
+
+pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
+    name: "edge.resize_groups_parent_side",
+    summary: "Gives contiguous groups other sizes: the edge of the new elements with the groups.",
+    params: &[param("edge"), param("size")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            let (edge, _) = edge_and_size(name, args)?;
+            Ok(Signature::unchanged(args, QType::Edge(edge)))
+        },
+        evaluate: |args, ret| {
+            let edge = sure_edge(&args[0])?;
+            let sizes = sizes(&args[1], runs(edge)?.len())?;
+            match ret {
+                QType::Edge(EdgeType::ToScalar(kind)) => {
+                    let size = sizes.first().map_or(0, |size| *size as usize);
+                    Ok(Edge::to_scalar(*kind, size).into())
+                }
+                _ => Ok(Edge::from_sizes(kind_of(ret), sizes).map_err(refused)?.into()),
+            }
+        },
+    }),
+    examples: &[ex("edge.sizes(edge.resize_groups_parent_side(edge.from_sizes([2, 0, 1]), [1, 2, 3]))", "[1, 2, 3]")],
+    ..RESIZE
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: ArrayKind = ArrayKind::Dense;
+
+    fn array(numbers: &[Option<i64>]) -> Value {
+        Value::Array(KIND, int64s(numbers.iter().copied()).into())
+    }
+
+    fn resized(edge: &Edge, size: Value, offsets: Option<&[Option<i64>]>) -> Result<Vec<Option<usize>>, FaultKind> {
+        let OverArrays::Kernel(kernel) = RESIZE_GROUPS_CHILD_SIDE.over_arrays else { panic!("no kernel") };
+        let args = [edge.clone().into(), size, offsets.map_or(Value::Unspecified, array)];
+        let made = (kernel.evaluate)(&args, &QType::Edge(EdgeType::Arrays(KIND))).map_err(|fault| fault.kind)?;
+        let made = sure_edge(&made).map_err(|fault| fault.kind)?;
+        assert_eq!(made.parent_size(), edge.child_size());
+        Ok(made.groups().collect())
+    }
+
+    #[test]
+    fn elements_keep_their_places_or_go_where_they_are_told() {
+        let edge = Edge::from_sizes(KIND, [2, 0, 1]).unwrap();
+        let two = Value::from(2);
+        assert_eq!(resized(&edge, two.clone(), None), Ok(vec![Some(0), Some(1), None, None, Some(2), None]));
+        assert_eq!(resized(&edge, array(&[Some(1), Some(2), Some(0)]), None), Ok(vec![Some(0), None, None]));
+        assert_eq!(
+            resized(&edge, two.clone(), Some(&[Some(5), Some(0), None])),
+            Ok(vec![Some(1), None, None, None, None, None])
+        );
+        // Those that are left out may have the same offset.
+        assert_eq!(
+            resized(&Edge::to_scalar(KIND, 3), two, Some(&[Some(5), Some(1), Some(5)])),
+            Ok(vec![None, Some(1)])
+        );
+    }
+
+    #[test]
+    fn what_has_no_place_is_refused() {
+        let edge = Edge::from_sizes(KIND, [2, 1]).unwrap();
+        let mapping = Edge::from_mapping(KIND, int64s([Some(0)]), 1).unwrap();
+        for (edge, size, offsets, fault) in [
+            (&edge, Value::from(-1), None, FaultKind::Invalid),
+            (&edge, array(&[Some(1), None]), None, FaultKind::Invalid),
+            (&edge, array(&[Some(1), Some(-1)]), None, FaultKind::Invalid),
+            (&edge, array(&[Some(1)]), None, FaultKind::Invalid),
+            (&edge, Value::from(i64::MAX), None, FaultKind::ArenaLimit),
+            (&edge, Value::from(2), Some(&[Some(1), Some(1), Some(0)][..]), FaultKind::Invalid),
+            (&edge, Value::from(2), Some(&[Some(-1), Some(1), Some(0)]), FaultKind::Invalid),
+            (&edge, Value::from(2), Some(&[Some(1), Some(0)]), FaultKind::Invalid),
+            (&mapping, Value::from(2), None, FaultKind::Invalid),
+        ] {
+            assert_eq!(resized(edge, size.clone(), offsets), Err(fault), "{edge} {size} {offsets:?}");
+        }
+    }
+
+    #[test]
+    fn an_old_group_may_be_larger_than_any_array() {
+        let edge = Edge::from_sizes(KIND, [1 << 60]).unwrap();
+        assert_eq!(resized(&edge, Value::from(2), None), Ok(vec![Some(0), Some(1)]));
+    }
+}
