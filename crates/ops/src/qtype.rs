@@ -10,7 +10,7 @@ use crate::tuple::{check_count, sliced};
 use crate::typing::{TypeFault, common_type};
 use crate::{OpId, id};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{ArrayKind, QType, Scalar, Shape};
 use cembra_value::{ScalarValue, Value};
 
 /// The type that a literal operand says.
@@ -84,6 +84,9 @@ macro_rules! question {
     };
 }
 
+// Behind the macros, which it uses.
+pub(crate) mod arrays;
+
 pub(crate) static QTYPE_OF: OpDef = OpDef {
     name: "qtype.qtype_of",
     summary: "The type of `arg`, which is not evaluated.",
@@ -102,25 +105,85 @@ pub(crate) static QTYPE_OF: OpDef = OpDef {
 
 pub(crate) static SCALAR_QTYPE_OF: OpDef = OpDef {
     name: "qtype.scalar_qtype_of",
-    summary: "The scalar type of `arg`, a scalar or an optional that is not evaluated.",
+    summary: "The scalar type of `arg`, a scalar, an optional or an array that is not evaluated.",
     params: &[param("arg")],
     meaning: Meaning::Instantiate(|g, args| {
         let found = g.qtype(args[0]);
-        let scalar = found.scalar().ok_or_else(|| {
+        let (scalar, _) = form(&found).ok_or_else(|| {
             TypeFault::mismatch(format!("qtype.scalar_qtype_of expects a scalar, found {found}"), Some(0))
         })?;
         Ok(g.literal(Value::Type(QType::Scalar(scalar))))
     }),
-    examples: &[ex("qtype.scalar_qtype_of(missing[f32]) == f32", "present")],
+    examples: &[
+        ex("qtype.scalar_qtype_of(missing[f32]) == f32", "present"),
+        ex("qtype.scalar_qtype_of([1, 2]) == i32", "present"),
+    ],
     ..HIGHER_ORDER
 };
 
-/// A type by its scalar, or that there is none.
-fn by_scalar(qtype: &QType, make: impl FnOnce(Scalar, bool) -> QType) -> QType {
-    qtype.scalar().map_or(QType::Nothing, |scalar| make(scalar, qtype.is_optional()))
+/// In which form values of a scalar type come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Bare,
+    Optional,
+    Array(ArrayKind),
 }
 
-/// The scalar of a scalar or an optional; what a sequence is of.
+impl Form {
+    /// The type of values of a scalar type in this form.
+    const fn of(self, scalar: Scalar) -> QType {
+        match self {
+            Form::Bare => QType::Scalar(scalar),
+            Form::Optional => QType::Optional(scalar),
+            Form::Array(kind) => QType::Array(kind, scalar),
+        }
+    }
+
+    /// The type of the shape of such values.
+    const fn shape(self) -> QType {
+        match self {
+            Form::Bare => QType::Shape(Shape::Scalar),
+            Form::Optional => QType::Shape(Shape::OptionalScalar),
+            Form::Array(kind) => QType::ArrayShape(kind),
+        }
+    }
+
+    /// The form of values of a shape of a type.
+    const fn of_shape(shape: &QType) -> Option<Form> {
+        match shape {
+            QType::Shape(Shape::Scalar) => Some(Form::Bare),
+            QType::Shape(Shape::OptionalScalar) => Some(Form::Optional),
+            QType::ArrayShape(kind) => Some(Form::Array(*kind)),
+            _ => None,
+        }
+    }
+
+    /// The form of what is in one of two forms and made to be in the other; none for arrays of unlike kinds.
+    fn broadcast(self, other: Form) -> Option<Form> {
+        match (self, other) {
+            (Form::Array(a), Form::Array(b)) if a != b => None,
+            (form @ Form::Array(_), _) | (_, form @ Form::Array(_)) => Some(form),
+            (Form::Bare, form) | (form @ Form::Optional, _) => Some(form),
+        }
+    }
+}
+
+/// The scalar of a scalar, an optional or an array type, and in which form it comes.
+const fn form(qtype: &QType) -> Option<(Scalar, Form)> {
+    match qtype {
+        QType::Scalar(scalar) => Some((*scalar, Form::Bare)),
+        QType::Optional(scalar) => Some((*scalar, Form::Optional)),
+        QType::Array(kind, scalar) => Some((*scalar, Form::Array(*kind))),
+        _ => None,
+    }
+}
+
+/// A type by its scalar and its form, or that there is none.
+fn by_scalar(qtype: &QType, make: impl FnOnce(Scalar, Form) -> QType) -> QType {
+    form(qtype).map_or(QType::Nothing, |(scalar, form)| make(scalar, form))
+}
+
+/// The scalar of a scalar, an optional or an array; what a sequence is of.
 fn scalar_type(qtype: QType) -> QType {
     match qtype {
         QType::Sequence(element) => (*element).clone(),
@@ -131,7 +194,7 @@ fn scalar_type(qtype: QType) -> QType {
 pub(crate) static GET_SCALAR_QTYPE: OpDef = of_types!(
     "qtype.get_scalar_qtype",
     [x],
-    "The scalar type of a scalar or an optional type; what a sequence type is of; else `NOTHING`.",
+    "The scalar type of a scalar, an optional or an array type; what a sequence type is of; else `NOTHING`.",
     Value::Type(scalar_type(x)),
     ["qtype.get_scalar_qtype(i64?) == i64" => "present", "qtype.get_scalar_qtype(QTYPE{(f32, f32)}) == NOTHING" => "present"]
 );
@@ -140,16 +203,16 @@ pub(crate) static GET_SHAPE_QTYPE: OpDef = of_types!(
     "qtype.get_shape_qtype",
     [x],
     "The type of the shape of values of a type; `NOTHING` where they have none.",
-    Value::Type(x.shape().map_or(QType::Nothing, QType::Shape)),
-    ["qtype.get_shape_qtype(text?) == OPTIONAL_SCALAR_SHAPE" => "present"]
+    Value::Type(by_scalar(&x, |_, form| form.shape())),
+    ["qtype.get_shape_qtype(text?) == OPTIONAL_SCALAR_SHAPE" => "present", "qtype.get_shape_qtype(DENSE_ARRAY_FLOAT32) == DENSE_ARRAY_SHAPE" => "present"]
 );
 
 pub(crate) static GET_VALUE_QTYPE: OpDef = of_types!(
     "qtype.get_value_qtype",
     [x],
-    "The type of what is inside of an optional or a sequence type; `NOTHING` for every other.",
+    "The type of what is inside of an optional, an array or a sequence type; `NOTHING` for every other.",
     Value::Type(match x {
-        QType::Optional(scalar) => QType::Scalar(scalar),
+        QType::Optional(scalar) | QType::Array(_, scalar) => QType::Scalar(scalar),
         QType::Sequence(element) => (*element).clone(),
         _ => QType::Nothing,
     }),
@@ -159,26 +222,26 @@ pub(crate) static GET_VALUE_QTYPE: OpDef = of_types!(
 pub(crate) static GET_PRESENCE_QTYPE: OpDef = of_types!(
     "qtype.get_presence_qtype",
     [x],
-    "The type of masks, `unit?`, for a scalar or an optional type; else `NOTHING`.",
-    Value::Type(by_scalar(&x, |_, _| QType::MASK)),
-    ["qtype.get_presence_qtype(f32) == unit?" => "present"]
+    "The type of masks: `unit?` for a scalar or an optional type, arrays of units for one of arrays; else `NOTHING`.",
+    Value::Type(by_scalar(&x, |_, form| form.broadcast(Form::Optional).map_or(QType::Nothing, |form| form.of(Scalar::Unit)))),
+    ["qtype.get_presence_qtype(f32) == unit?" => "present", "qtype.get_presence_qtype(DENSE_ARRAY_FLOAT32) == DENSE_ARRAY_UNIT" => "present"]
 );
 
 pub(crate) static OPTIONAL_LIKE_QTYPE: OpDef = of_types!(
     "qtype.optional_like_qtype",
     [x],
-    "The optional type of a scalar or an optional type; else `NOTHING`.",
-    Value::Type(by_scalar(&x, |scalar, _| QType::Optional(scalar))),
+    "The optional type of a scalar or an optional type; an array type is itself; else `NOTHING`.",
+    Value::Type(by_scalar(&x, |scalar, form| form.broadcast(Form::Optional).map_or(QType::Nothing, |form| form.of(scalar)))),
     ["qtype.optional_like_qtype(f32) == f32?" => "present"]
 );
 
 pub(crate) static GET_FLOAT_QTYPE: OpDef = of_types!(
     "qtype.get_float_qtype",
     [x],
-    "The float type that numbers of a type are cast to: `f32` for integers, floats as they are, optional if they are; `NOTHING` for what is no number.",
-    Value::Type(by_scalar(&x, |scalar, optional| match scalar {
-        scalar if scalar.is_integer() => QType::of(Scalar::Float32, optional),
-        scalar if scalar.is_float() => QType::of(scalar, optional),
+    "The float type that numbers of a type are cast to: `f32` for integers, floats as they are, optional or arrays if they are; `NOTHING` for what is no number.",
+    Value::Type(by_scalar(&x, |scalar, form| match scalar {
+        scalar if scalar.is_integer() => form.of(Scalar::Float32),
+        scalar if scalar.is_float() => form.of(scalar),
         _ => QType::Nothing,
     })),
     ["qtype.get_float_qtype(i64?) == f32?" => "present", "qtype.get_float_qtype(text) == NOTHING" => "present"]
@@ -188,9 +251,7 @@ pub(crate) static GET_FLOAT_QTYPE: OpDef = of_types!(
 pub(crate) fn decayed(qtype: &QType) -> QType {
     match qtype {
         QType::Tuple(fields) => QType::tuple(fields.iter().cloned()),
-        QType::Scalar(scalar) => QType::Scalar(scalar.representation()),
-        QType::Optional(scalar) => QType::Optional(scalar.representation()),
-        other => other.clone(),
+        other => form(other).map_or_else(|| other.clone(), |(scalar, form)| form.of(scalar.representation())),
     }
 }
 
@@ -217,25 +278,27 @@ pub(crate) static COMMON_QTYPE: OpDef = of_types!(
 pub(crate) static BROADCAST_QTYPE_LIKE: OpDef = of_types!(
     "qtype.broadcast_qtype_like",
     [target, x],
-    "The type `x`, optional if `target` is; `NOTHING` unless both are scalar or optional types.",
-    Value::Type(match target.scalar() {
-        Some(_) => by_scalar(&x, |scalar, optional| QType::of(scalar, optional || target.is_optional())),
-        None => QType::Nothing,
-    }),
-    ["qtype.broadcast_qtype_like(f32?, i64) == i64?" => "present"]
+    "The type `x`, optional if `target` is, of arrays if that is; `NOTHING` unless both are scalar, optional or array types.",
+    Value::Type(by_scalar(&x, |scalar, own| {
+        let broadcast = form(&target).and_then(|(_, target)| own.broadcast(target));
+        broadcast.map_or(QType::Nothing, |form| form.of(scalar))
+    })),
+    ["qtype.broadcast_qtype_like(f32?, i64) == i64?" => "present", "qtype.broadcast_qtype_like(DENSE_ARRAY_FLOAT32, i64) == DENSE_ARRAY_INT64" => "present"]
 );
 
 pub(crate) static WITH_VALUE_QTYPE: OpDef = of_types!(
     "qtype.with_value_qtype",
     [shape_qtype, value_qtype],
     "The type of values of a scalar or optional type in a shape of some type; `NOTHING` where there is none.",
-    Value::Type(match shape_qtype {
-        QType::Shape(shape) => by_scalar(&value_qtype, |scalar, optional| {
-            QType::of(scalar, optional || QType::Optional(scalar).shape() == Some(shape))
-        }),
+    Value::Type(match (Form::of_shape(&shape_qtype), &value_qtype) {
+        (Some(Form::Bare), QType::Scalar(_) | QType::Optional(_)) => value_qtype,
+        (Some(form), QType::Scalar(scalar) | QType::Optional(scalar)) => form.of(*scalar),
         _ => QType::Nothing,
     }),
-    ["qtype.with_value_qtype(OPTIONAL_SCALAR_SHAPE, i64) == i64?" => "present"]
+    [
+        "qtype.with_value_qtype(OPTIONAL_SCALAR_SHAPE, i64) == i64?" => "present",
+        "qtype.with_value_qtype(DENSE_ARRAY_SHAPE, i64?) == DENSE_ARRAY_INT64" => "present"
+    ]
 );
 
 pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
@@ -401,7 +464,7 @@ fn plain(qtype: &QType) -> Option<Scalar> {
     }
 }
 
-/// The scalar of a scalar or an optional type, and of what a sequence is of if that is not optional.
+/// The scalar of a scalar, an optional or an array type, and of what a sequence is of if that is not optional.
 fn scalar_behind(qtype: QType) -> Option<Scalar> {
     plain(&scalar_type(qtype))
 }
@@ -429,21 +492,21 @@ pub(crate) static IS_NUMERIC_SCALAR: OpDef = question!(
 
 pub(crate) static IS_INTEGRAL: OpDef = question!(
     "qtype.is_integral_qtype",
-    "Present for the types of signed integers and their optionals.",
+    "Present for the types of signed integers, their optionals and arrays.",
     |x| scalar_behind(x).is_some_and(Scalar::is_integer),
-    ["qtype.is_integral_qtype(i64?)" => "present"]
+    ["qtype.is_integral_qtype(i64?)" => "present", "qtype.is_integral_qtype(DENSE_ARRAY_INT64)" => "present"]
 );
 
 pub(crate) static IS_FLOATING_POINT: OpDef = question!(
     "qtype.is_floating_point_qtype",
-    "Present for the types of floats and their optionals.",
+    "Present for the types of floats, their optionals and arrays.",
     |x| scalar_behind(x).is_some_and(Scalar::is_float),
     ["qtype.is_floating_point_qtype(f32?)" => "present"]
 );
 
 pub(crate) static IS_NUMERIC: OpDef = question!(
     "qtype.is_numeric_qtype",
-    "Present for the types of numbers, signed integers and floats, and their optionals.",
+    "Present for the types of numbers, signed integers and floats, their optionals and arrays.",
     |x| scalar_behind(x).is_some_and(Scalar::is_numeric),
     ["qtype.is_numeric_qtype(i32?)" => "present", "qtype.is_numeric_qtype(text)" => "missing"]
 );
@@ -464,7 +527,7 @@ pub(crate) static IS_NAMEDTUPLE: OpDef = question!(
 
 pub(crate) static IS_DERIVED: OpDef = question!(
     "qtype.is_derived_qtype",
-    "Present for a type that is made of another: `WEAK_FLOAT`, `DATE`, `TIMESTAMP`, their optionals, and named tuples.",
+    "Present for a type that is made of another: `WEAK_FLOAT`, `DATE`, `TIMESTAMP`, their optionals and arrays, and named tuples.",
     |x| decayed(&x) != x,
     ["qtype.is_derived_qtype(WEAK_FLOAT)" => "present", "qtype.is_derived_qtype(f64)" => "missing"]
 );
@@ -472,7 +535,7 @@ pub(crate) static IS_DERIVED: OpDef = question!(
 pub(crate) static IS_SHAPE: OpDef = question!(
     "qtype.is_shape_qtype",
     "Present for the type of a shape.",
-    |x| matches!(x, QType::Shape(_)),
+    |x| matches!(x, QType::Shape(_) | QType::ArrayShape(_)),
     ["qtype.is_shape_qtype(SCALAR_SHAPE)" => "present"]
 );
 

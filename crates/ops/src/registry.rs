@@ -213,6 +213,15 @@ operators! {
     IS_DERIVED_QTYPE = qtype::IS_DERIVED;
     IS_SHAPE_QTYPE = qtype::IS_SHAPE;
     IS_SEQUENCE_QTYPE = qtype::IS_SEQUENCE;
+    GET_CHILD_SHAPE_QTYPE = qtype::arrays::GET_CHILD_SHAPE_QTYPE;
+    GET_PARENT_SHAPE_QTYPE = qtype::arrays::GET_PARENT_SHAPE_QTYPE;
+    GET_EDGE_QTYPE = qtype::arrays::GET_EDGE_QTYPE;
+    GET_EDGE_TO_SCALAR_QTYPE = qtype::arrays::GET_EDGE_TO_SCALAR_QTYPE;
+    IS_EDGE_QTYPE = qtype::arrays::IS_EDGE;
+    IS_EDGE_TO_SCALAR_QTYPE = qtype::arrays::IS_EDGE_TO_SCALAR;
+    IS_ARRAY_QTYPE = qtype::arrays::IS_ARRAY;
+    IS_DENSE_ARRAY_QTYPE = qtype::arrays::IS_DENSE_ARRAY;
+    IS_ARRAY_SHAPE_QTYPE = qtype::arrays::IS_ARRAY_SHAPE;
     UPCAST = derived::UPCAST;
     DOWNCAST = derived::DOWNCAST;
     EXPORT = annotation::EXPORT;
