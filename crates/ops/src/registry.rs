@@ -309,7 +309,12 @@ operators! {
     EDGE_PARENT_SIZE = array::edge_parts::PARENT_SIZE;
     EDGE_SIZES = array::edge_parts::SIZES;
     EDGE_MAPPING = array::edge_parts::MAPPING;
+    STRINGS_AGG_JOIN = strings::agg_join::AGG_JOIN;
+    STRINGS_SPLIT = strings::split::SPLIT;
+    STRINGS_FINDALL_REGEX = strings::findall_regex::FINDALL_REGEX;
     RANDOM_CITYHASH = random::CITYHASH;
+    RANDOM_SAMPLE = random::sample::SAMPLE;
+    RANDOM_SAMPLE_N = random::sample::SAMPLE_N;
     DATE_YEAR = calendar::YEAR;
     DATE_MONTH = calendar::MONTH;
     DATE_DAY = calendar::DAY;

@@ -71,7 +71,7 @@ fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
 }
 
 /// Bytes in the form `b'..'`, which is UTF-8 if they are.
-pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'static>) -> Result<Bytes<'static>, Fault> {
+pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'_>) -> Result<Bytes<'static>, Fault> {
     // Each byte is escaped twice: to know the length, and to write it.
     context.charge(bytes.as_slice().len().saturating_mul(31))?;
     let pieces = || {

@@ -1,14 +1,17 @@
 //! Operators on TEXT and BYTES, one family a file. Positions and lengths of texts are in code points, those of bytes in
 //! bytes. What an operator makes lies in the arena of the call; what it only cuts out is a view of its argument.
 //!
-//! All of them are called by their kernels: none has a form in instructions.
+//! All of them are called by their kernels: none has a form in instructions. Those that make, or take together, the elements of
+//! arrays are array operators.
 
 use crate::kernel::Repr;
 use cembra_runtime::{Bytes, Fault, FaultKind, Text};
 use std::ops::Range;
 
+pub(crate) mod agg_join;
 pub(crate) mod case;
 pub(crate) mod convert;
+pub(crate) mod findall_regex;
 pub(crate) mod format;
 pub(crate) mod join;
 pub(crate) mod packed;
@@ -19,6 +22,7 @@ pub(crate) mod replace;
 pub(crate) mod replace_regex;
 pub(crate) mod search;
 pub(crate) mod slice;
+pub(crate) mod split;
 pub(crate) mod strip;
 
 pub(crate) mod made;

@@ -1,0 +1,206 @@
+//! Drawing elements of arrays: what is drawn depends on the hashes of keys, or of positions where there are none, and is the
+//! same each time.
+
+use super::hash;
+use crate::array::groups::Groups;
+use crate::array::{
+    ARRAY, ArrayForm, ArrayOperator, array_of, edge_argument, integer_argument, integer_of, invalid, made, room_for,
+    sizes_differ,
+};
+use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::strings::convert::{quoted, with_integer};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, Bytes, Context, Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
+
+/// The form of the arrays that are drawn from: of the shape of an operand, and of keys if there are any.
+fn shape_and_key(operator: &str, args: &[Argument<'_>], key: usize) -> Result<ArrayKind, TypeFault> {
+    let QType::ArrayShape(kind) = args[0].qtype else {
+        let message = format!("{operator} expects the shape of an array, found {}", args[0].qtype);
+        return Err(TypeFault::mismatch(message, Some(0)).hint("as `core.shape_of(x)` gives"));
+    };
+    match args[key].qtype {
+        QType::Unspecified => Ok(*kind),
+        QType::Array(of, scalar) if of == kind && is_key(*scalar) => Ok(*kind),
+        found => {
+            let message = format!("{operator} expects an array of keys, of that shape, found {found}");
+            Err(TypeFault::mismatch(message, Some(key)).hint("keys are booleans, integers, texts and bytes"))
+        }
+    }
+}
+
+const fn is_key(scalar: Scalar) -> bool {
+    matches!(scalar, Scalar::Boolean | Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 | Scalar::Text | Scalar::Bytes)
+}
+
+/// The hash of a key, as `random.cityhash` has it.
+fn hash_of_key(context: &mut Context, key: &ScalarValue, seed: i64) -> Result<i64, Fault> {
+    Ok(match key {
+        ScalarValue::Boolean(value) => hash(if *value { "true" } else { "false" }, seed),
+        ScalarValue::Int32(value) => with_integer(*value, |text| hash(text, seed)),
+        ScalarValue::Int64(value) => with_integer(*value, |text| hash(text, seed)),
+        ScalarValue::UInt64(value) => with_integer(*value, |text| hash(text, seed)),
+        ScalarValue::Text(text) => hash(text.as_bytes(), seed),
+        ScalarValue::Bytes(bytes) => {
+            context.begin();
+            hash(quoted(context, Bytes::new(bytes))?.as_slice(), seed)
+        }
+        _ => return Err(Fault::new(FaultKind::Invalid)),
+    })
+}
+
+/// The hashes of keys, or of positions where there are none; none for a missing key.
+fn hashes(shape: &Value, seed: &Value, key: &Value) -> Result<Vec<Option<i64>>, Fault> {
+    let seed = integer_of(seed)?;
+    match (key, shape) {
+        (Value::Array(_, keys), _) => {
+            let mut context = Context::new();
+            keys.iter().map(|key| key.map(|key| hash_of_key(&mut context, &key, seed)).transpose()).collect()
+        }
+        (_, Value::ArrayShape(_, size)) => {
+            let size = room_for(*size)?;
+            Ok((0..size).map(|at| Some(with_integer(at, |text| hash(text, seed)))).collect())
+        }
+        _ => Err(Fault::new(FaultKind::Invalid)),
+    }
+}
+
+/// An array of masks.
+fn masks(present: impl IntoIterator<Item = bool>, ret: &QType) -> Result<Value, Fault> {
+    let mut all = ArrayBuilder::new(Scalar::Unit, 0);
+    for present in present {
+        all.push(present.then_some(&ScalarValue::Unit));
+    }
+    made(all.finish(), ret)
+}
+
+pub(crate) static SAMPLE: OpDef = OpDef {
+    name: "random.sample",
+    summary: "Masks of an array of this shape, each present with the probability `ratio`: where the hash of its key, or of its position, and of the seed is less than that part of all hashes. Missing for a missing key.",
+    params: &[param("shape"), param("ratio"), param("seed"), param_or("key", Value::Unspecified)],
+    faults: &[FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Produce,
+        typing: |name, args| {
+            let kind = shape_and_key(name, args, 3)?;
+            if !matches!(args[1].qtype, QType::Scalar(scalar) if scalar.is_float()) {
+                let message =
+                    format!("{name} expects a float that is not optional for `ratio`, found {}", args[1].qtype);
+                return Err(TypeFault::mismatch(message, Some(1)));
+            }
+            integer_argument(name, args, 2)?;
+            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Unit)))
+        },
+        evaluate: |args, ret| {
+            let ratio = match args[1].as_scalar() {
+                Some(ScalarValue::Float64(ratio)) => *ratio,
+                Some(ScalarValue::Float32(ratio)) => f64::from(*ratio),
+                // In Arolla it is compared with a FLOAT32 first.
+                Some(ScalarValue::WeakFloat(ratio)) => f64::from(*ratio as f32),
+                _ => return Err(Fault::new(FaultKind::Invalid)),
+            };
+            let bound = if ratio > 1.0 { 1.0 } else { ratio } * (1_u64 << 63) as f64;
+            let hashes = hashes(&args[0], &args[2], &args[3])?;
+            masks(hashes.into_iter().map(|hash| hash.is_some_and(|hash| (hash as f64) < bound)), ret)
+        },
+    }),
+    examples: &[ex("random.sample(core.shape_of([1, 2, 3, 4]), 0.5, 1)", "[unit, unit, NA, NA]")],
+    ..ARRAY
+};
+
+/// Checks the numbers of elements to draw: of each group, where there are groups.
+fn sample_n_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let kind = shape_and_key(operator, args, 3)?;
+    let grouped = edge_argument(operator, args, 4, kind)?;
+    integer_argument(operator, args, 2)?;
+    let fits = match args[1].qtype {
+        QType::Scalar(Scalar::Int32 | Scalar::Int64) | QType::Optional(Scalar::Int32 | Scalar::Int64) => !grouped,
+        QType::Array(of, Scalar::Int32 | Scalar::Int64) => grouped && *of == kind,
+        _ => false,
+    };
+    if !fits {
+        let expected = if grouped { "an array of integers, one for each group," } else { "an integer" };
+        let message = format!("{operator} expects {expected} for `n`, found {}", args[1].qtype);
+        return Err(TypeFault::mismatch(message, Some(1)));
+    }
+    Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Unit)))
+}
+
+/// Which elements are among the first so many of their group, by their hashes and then by position.
+fn firsts(hashes: &[Option<i64>], groups: &[Option<usize>], wanted: &[Option<i64>]) -> Vec<bool> {
+    let element = |(at, hash): (usize, &Option<i64>)| Some((groups[at]?, (*hash)?, at));
+    let mut all: Vec<(usize, i64, usize)> = hashes.iter().enumerate().filter_map(element).collect();
+    all.sort_unstable();
+    let mut drawn = vec![false; hashes.len()];
+    let mut before: Option<(usize, i64)> = None;
+    for (group, _, at) in all {
+        let rank = match before {
+            Some((other, rank)) if other == group => rank + 1,
+            _ => 0,
+        };
+        drawn[at] = wanted[group].is_some_and(|wanted| rank < wanted);
+        before = Some((group, rank));
+    }
+    drawn
+}
+
+pub(crate) static SAMPLE_N: OpDef = OpDef {
+    name: "random.sample_n",
+    summary: "Masks of an array of this shape, of which at most `n` are present in each group of the edge `over`, or in all: those of the least hashes of key, or position, and seed. Missing for a missing key and for an element of no group.",
+    params: &[
+        param("shape"),
+        param("n"),
+        param("seed"),
+        param_or("key", Value::Unspecified),
+        param_or("over", Value::Unspecified),
+    ],
+    faults: &[FaultKind::ArenaLimit, FaultKind::SizeMismatch],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Produce,
+        typing: sample_n_types,
+        evaluate: |args, ret| {
+            let hashes = hashes(&args[0], &args[2], &args[3])?;
+            let Value::ArrayShape(kind, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
+            let over = match &args[4] {
+                Value::Unspecified => Value::from(Edge::to_scalar(kind, size)),
+                over => over.clone(),
+            };
+            let count = Groups::of(&over, hashes.len())?.count();
+            let integers = |array: &Array| -> Result<Vec<Option<i64>>, Fault> {
+                let integer = |n: Option<ScalarValue>| n.map(|n| integer_of(&Value::Scalar(n))).transpose();
+                array.iter().map(integer).collect()
+            };
+            let wanted = match &args[1] {
+                Value::Array(..) => integers(array_of(&args[1])?)?,
+                Value::Missing(_) => vec![None],
+                n => vec![Some(integer_of(n)?)],
+            };
+            if wanted.len() != count {
+                return Err(sizes_differ(count, wanted.len()));
+            }
+            let Value::Edge(edge) = &over else { return Err(invalid("elements belong to groups of an edge")) };
+            let groups: Vec<Option<usize>> = edge.groups().collect();
+            masks(firsts(&hashes, &groups, &wanted), ret)
+        },
+    }),
+    examples: &[ex(
+        "random.sample_n(core.shape_of([1, 2, 3, 4, 5, 6, 7, 8]), 3, 1)",
+        "[unit, unit, NA, NA, NA, NA, NA, unit]",
+    )],
+    ..ARRAY
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_of_each_group_are_drawn() {
+        let hashes = [Some(5), Some(3), None, Some(3), Some(9), Some(1)];
+        let groups = [Some(0), Some(0), Some(0), Some(0), Some(1), None];
+        // Of equal ones the first by position.
+        assert_eq!(firsts(&hashes, &groups, &[Some(1), Some(2)]), [false, true, false, false, true, false]);
+        assert_eq!(firsts(&hashes, &groups, &[Some(2), None]), [false, true, false, true, false, false]);
+        assert_eq!(firsts(&hashes, &groups, &[Some(-1), Some(0)]), [false; 6]);
+    }
+}

@@ -1,0 +1,141 @@
+//! Joining the strings of each group of an array.
+
+use crate::array::groups::Groups;
+use crate::array::{ARRAY, ArrayForm, ArrayOperator, Order, array_argument, array_of, edge_argument, made, room_for};
+use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
+
+/// The array of strings of an operand.
+pub(super) fn strings_argument(
+    operator: &str,
+    args: &[Argument<'_>],
+    at: usize,
+) -> Result<(ArrayKind, Scalar), TypeFault> {
+    match array_argument(operator, args, at)? {
+        (kind, scalar @ (Scalar::Text | Scalar::Bytes)) => Ok((kind, scalar)),
+        _ => {
+            let found = args[at].qtype;
+            Err(TypeFault::mismatch(format!("{operator} expects an array of texts or bytes, found {found}"), Some(at)))
+        }
+    }
+}
+
+/// Checks a string, or that there is none, that stands between strings of a type.
+///
+/// # Errors
+/// It is something else.
+pub(super) fn separator_argument(
+    operator: &str,
+    args: &[Argument<'_>],
+    at: usize,
+    of: Scalar,
+) -> Result<(), TypeFault> {
+    match args[at].qtype {
+        QType::Unspecified => Ok(()),
+        QType::Scalar(scalar) | QType::Optional(scalar) if *scalar == of => Ok(()),
+        found => {
+            let message = format!("{operator} expects a separator of type {of}, found {found}");
+            Err(TypeFault::mismatch(message, Some(at)))
+        }
+    }
+}
+
+/// The bytes of a string that may be missing or not given.
+pub(super) fn separator(value: &Value) -> Option<&[u8]> {
+    match value.as_scalar()? {
+        ScalarValue::Text(text) => Some(text.as_bytes()),
+        ScalarValue::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let (kind, scalar) = strings_argument(operator, args, 0)?;
+    edge_argument(operator, args, 1, kind)?;
+    separator_argument(operator, args, 2, scalar)?;
+    // Without an edge, the result is an array of one element.
+    let ret = match args[1].qtype {
+        QType::Edge(EdgeType::ToScalar(_)) => QType::Optional(scalar),
+        _ => QType::Array(kind, scalar),
+    };
+    Ok(Signature::unchanged(args, ret))
+}
+
+/// The strings of each group with the separator between them; none for a group without strings.
+fn joined(array: &Array, groups: &Groups<'_>, separator: &[u8]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+    let strings = (0..array.len()).filter_map(|at| array.string(at));
+    let bytes = strings.fold(0, |all: usize, string| all.saturating_add(string.len()));
+    room_for(bytes.saturating_add(array.present_count().saturating_mul(separator.len())))?;
+    Ok(groups.fold(&None, |so_far: &mut Option<Vec<u8>>, at, _| {
+        let Some(string) = array.string(at) else { return };
+        match so_far {
+            None => *so_far = Some(string.to_vec()),
+            Some(so_far) => {
+                so_far.extend_from_slice(separator);
+                so_far.extend_from_slice(string);
+            }
+        }
+    }))
+}
+
+pub(crate) static AGG_JOIN: OpDef = OpDef {
+    name: "strings.agg_join",
+    summary: "The strings of each group of the edge `into` joined, `sep` between them; missing for a group without any. Without an edge, an array of one element.",
+    params: &[param("x"), param_or("into", Value::Unspecified), param_or("sep", Value::Unspecified)],
+    faults: &[FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::First),
+        typing: types,
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            let groups = Groups::of(&args[1], array.len())?;
+            let separator = separator(&args[2]).unwrap_or_default();
+            let mut all = ArrayBuilder::new(array.scalar(), groups.count());
+            for string in joined(array, &groups, separator)? {
+                all.push_string(string.as_deref());
+            }
+            let all = all.finish();
+            match ret {
+                QType::Array(..) => made(all, ret),
+                _ => Ok(all.value(0)),
+            }
+        },
+    }),
+    examples: &[
+        ex("strings.agg_join([\"a\", missing, \"b\"], sep=\", \")", "['a, b']"),
+        ex("strings.agg_join([\"a\", \"b\", \"c\"], edge.from_sizes([2, 0, 1]), \"-\")", "['a-b', NA, 'c']"),
+    ],
+    ..ARRAY
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[Option<&str>]) -> Array {
+        Array::from_scalars(Scalar::Text, all.iter().map(|text| text.map(|text| ScalarValue::Text(text.into()))))
+    }
+
+    #[test]
+    fn groups_without_strings_are_missing() {
+        let array = texts(&[Some("a"), None, Some(""), Some("b"), None]);
+        let joined = |edge: &Value| {
+            let groups = Groups::of(edge, array.len()).unwrap();
+            let all = joined(&array, &groups, b"+").unwrap();
+            all.into_iter().map(|all| all.map(|all| String::from_utf8(all).unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(joined(&Value::Unspecified), [Some("a++b".to_owned())]);
+        let sizes = cembra_value::Edge::from_sizes(ArrayKind::Dense, [0, 2, 2, 1]).unwrap();
+        assert_eq!(joined(&sizes.into()), [None, Some("a".to_owned()), Some("+b".to_owned()), None]);
+    }
+
+    #[test]
+    fn a_result_that_is_too_long_is_refused() {
+        let array = texts(&[Some(""); 1 << 10]);
+        let separator = vec![b'x'; 1 << 19];
+        let groups = Groups::of(&Value::Unspecified, array.len()).unwrap();
+        assert_eq!(joined(&array, &groups, &separator), Err(Fault::new(FaultKind::ArenaLimit)));
+    }
+}

@@ -1,0 +1,176 @@
+//! Finding all that the groups of a regular expression capture, as repeated calls of RE2's `FindAndConsume` do: each match is
+//! looked for in what is left behind the one before it, as if that were the whole text.
+
+use super::agg_join::strings_argument;
+use super::limits;
+use super::pattern::Pattern;
+use super::split::{counted, with_edges};
+use crate::array::{ARRAY, ArrayForm, ArrayOperator, invalid, room_for};
+use crate::definition::{OpDef, OverArrays, Typing, ex, param};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
+use cembra_runtime::{ArrayKind, Context, EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_value::{ArrayBuilder, Edge, ScalarValue, Value};
+
+fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    if *args[1].qtype != QType::TEXT {
+        let message = format!("{operator} expects a text for `regex`, found {}", args[1].qtype);
+        return Err(TypeFault::mismatch(message, Some(1)));
+    }
+    let (kind, texts) = match args[0].qtype {
+        // One text is one group, of dense arrays.
+        QType::Scalar(Scalar::Text) | QType::Optional(Scalar::Text) => {
+            (ArrayKind::Dense, EdgeType::ToScalar(ArrayKind::Dense))
+        }
+        found => match strings_argument(operator, args, 0)? {
+            (kind, Scalar::Text) => (kind, EdgeType::Arrays(kind)),
+            _ => return Err(TypeFault::mismatch(format!("{operator} expects texts, found {found}"), Some(0))),
+        },
+    };
+    let parts = [QType::Array(kind, Scalar::Text), QType::Edge(texts), QType::Edge(EdgeType::Arrays(kind))];
+    Ok(Signature::unchanged(args, QType::tuple(parts)))
+}
+
+/// What is found so far.
+struct Found {
+    captured: ArrayBuilder,
+    /// How many matches each text has.
+    matches: Vec<i64>,
+}
+
+impl Found {
+    /// Adds what is captured in a text.
+    fn add(&mut self, context: &mut Context, pattern: &mut Pattern, text: Option<&str>) -> Result<(), Fault> {
+        let mut matches = 0;
+        let mut rest = text;
+        while let Some(left) = rest {
+            pattern.charge_searches(context, 1, left, 0)?;
+            let groups = pattern.groups();
+            let Some(captures) = pattern.captures_at(left, 0) else { break };
+            let part = |group| captures.get(group).and_then(|(start, end)| left.get(start..end));
+            for group in 1..=groups {
+                // A group that takes no part in the match is empty, as in RE2.
+                self.captured.push_string(Some(part(group).unwrap_or_default().as_bytes()));
+            }
+            matches += 1;
+            let (start, mut end) = captures.get(0).unwrap_or_default();
+            if start == end {
+                // Behind an empty match, on to the next character: RE2 would find it for ever.
+                end += left.get(end..).and_then(|left| left.chars().next()).map_or(1, char::len_utf8);
+            }
+            rest = left.get(end..);
+            room_for(self.captured.len())?;
+        }
+        self.matches.push(matches);
+        room_for(self.captured.len())?;
+        Ok(())
+    }
+}
+
+/// All that is found in texts, and the number of groups of the pattern.
+fn find<'t>(texts: impl Iterator<Item = Option<&'t str>>, regex: &str) -> Result<(Found, usize), Fault> {
+    let mut context = Context::new();
+    // Its own words lie in the context, which ends here.
+    let refused = |_| invalid("the pattern is no regular expression, or is too large");
+    let mut pattern = Pattern::compile(&mut context, regex).map_err(refused)?;
+    let mut found = Found { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new() };
+    for text in texts {
+        // The allowance is a row's.
+        context.set_string_work(limits::MATCHING_WORK as u64);
+        context.begin();
+        found.add(&mut context, &mut pattern, text)?;
+    }
+    Ok((found, pattern.groups()))
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    match value.as_scalar()? {
+        ScalarValue::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+pub(crate) static FINDALL_REGEX: OpDef = OpDef {
+    name: "strings.findall_regex",
+    summary: "What the capturing groups of the regular expression match in each text of an array, match by match from left to right, each looked for as if the text began behind the one before it; the edge of the matches with the texts; and the edge of what is captured with the matches. Of one text, the first edge is that of the matches with a scalar.",
+    params: &[param("s"), param("regex").of(ArgumentForm::Regex)],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit, FaultKind::WorkLimit],
+    typing: Typing::Rule(|args| types(FINDALL_REGEX.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: types,
+        evaluate: |args, _| {
+            let regex = text_of(&args[1]).ok_or(Fault::new(FaultKind::Invalid))?;
+            let (kind, (found, groups)) = match &args[0] {
+                Value::Array(kind, array) => {
+                    let text = |at| array.string(at).and_then(|bytes| std::str::from_utf8(bytes).ok());
+                    (*kind, find((0..array.len()).map(text), regex)?)
+                }
+                one => (ArrayKind::Dense, find(std::iter::once(text_of(one)), regex)?),
+            };
+            let matches: i64 = found.matches.iter().sum();
+            let matches = room_for(matches as usize)?;
+            let texts = match &args[0] {
+                Value::Array(..) => counted(kind, found.matches)?,
+                _ => Edge::to_scalar(kind, matches),
+            };
+            let groups = counted(kind, vec![groups as i64; matches])?;
+            with_edges(kind, found.captured.finish(), [texts, groups])
+        },
+    }),
+    examples: &[
+        ex(
+            "core.get_first(strings.findall_regex([\"a1 b2\", missing, \"c3\"], \"([a-z])([0-9])\"))",
+            "['a', '1', 'b', '2', 'c', '3']",
+        ),
+        ex("edge.sizes(core.get_second(strings.findall_regex([\"a1 b2\", missing, \"c3\"], \"[0-9]\")))", "[2, 0, 1]"),
+        ex("core.get_first(strings.findall_regex(\"a1 b2\", \"([0-9])\"))", "['1', '2']"),
+    ],
+    ..ARRAY
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(texts: &[Option<&str>], regex: &str) -> Result<(Vec<String>, Vec<i64>, usize), FaultKind> {
+        let (found, groups) = find(texts.iter().copied(), regex).map_err(|fault| fault.kind)?;
+        let captured = found.captured.finish();
+        let text = |at| String::from_utf8(captured.string(at).unwrap().to_vec()).unwrap();
+        Ok(((0..captured.len()).map(text).collect(), found.matches, groups))
+    }
+
+    fn texts(all: &[&str]) -> Vec<String> {
+        all.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn groups_of_all_matches_in_order() {
+        assert_eq!(
+            found(&[Some("ab"), None, Some("b")], "(a)?(x)?b"),
+            Ok((texts(&["a", "", "", ""]), vec![1, 0, 1], 2))
+        );
+        assert_eq!(found(&[Some("aab"), Some("")], "a"), Ok((texts(&[]), vec![2, 0], 0)));
+        assert_eq!(found(&[], "(a)"), Ok((texts(&[]), vec![], 1)));
+    }
+
+    #[test]
+    fn what_is_left_is_as_a_text_by_itself() {
+        assert_eq!(found(&[Some("aaa"), Some("baa")], "^(a)"), Ok((texts(&["a", "a", "a"]), vec![3, 0], 1)));
+        assert_eq!(found(&[Some("aa b aa")], "\\b(a)"), Ok((texts(&["a", "a", "a", "a"]), vec![4], 1)));
+    }
+
+    #[test]
+    fn empty_matches_end() {
+        assert_eq!(found(&[Some("\u{e9}ab"), Some("")], "(a*)"), Ok((texts(&["", "a", "", "", ""]), vec![4, 1], 1)));
+    }
+
+    #[test]
+    fn bad_patterns_and_long_texts_are_refused() {
+        for regex in ["(", "(?=a)", "(((a{100}){100}){100})"] {
+            assert_eq!(found(&[], regex).err(), Some(FaultKind::Invalid), "{regex}");
+        }
+        let long = "a".repeat(limits::MATCHED_BYTES + 1);
+        assert_eq!(found(&[Some(&long)], "b").err(), Some(FaultKind::Invalid));
+    }
+}

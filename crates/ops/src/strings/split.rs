@@ -1,0 +1,125 @@
+//! Splitting the strings of an array into parts.
+
+use super::agg_join::{separator, separator_argument, strings_argument};
+use crate::array::{ARRAY, ArrayForm, ArrayOperator, array_of, room_for};
+use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, ArrayBuilder, Edge, Value};
+use memchr::memmem;
+
+fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let (kind, scalar) = strings_argument(operator, args, 0)?;
+    separator_argument(operator, args, 1, scalar)?;
+    let parts = [QType::Array(kind, scalar), QType::Edge(EdgeType::Arrays(kind))];
+    Ok(Signature::unchanged(args, QType::tuple(parts)))
+}
+
+/// True for what separates words, as C says: ASCII alone.
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+/// Calls `part` with the words of a string.
+fn words<'s>(string: &'s [u8], part: impl FnMut(&'s [u8])) {
+    string.split(|byte| is_space(*byte)).filter(|word| !word.is_empty()).for_each(part);
+}
+
+/// Calls `part` with the characters of a string; with an empty one if there are none.
+fn characters<'s>(string: &'s [u8], scalar: Scalar, mut part: impl FnMut(&'s [u8])) {
+    match std::str::from_utf8(string) {
+        _ if string.is_empty() => part(string),
+        Ok(text) if scalar == Scalar::Text => text.split_inclusive(|_| true).for_each(|one| part(one.as_bytes())),
+        _ => string.chunks(1).for_each(part),
+    }
+}
+
+/// The parts of all strings, and how many of them each string has.
+fn split(array: &Array, separator: Option<&[u8]>) -> Result<(Array, Vec<i64>), Fault> {
+    let mut parts = ArrayBuilder::new(array.scalar(), array.len());
+    let mut sizes = Vec::with_capacity(array.len());
+    let finder = separator.map(memmem::Finder::new);
+    for at in 0..array.len() {
+        let before = parts.len();
+        if let Some(string) = array.string(at) {
+            let mut add = |part: &[u8]| parts.push_string(Some(part));
+            match &finder {
+                None => words(string, add),
+                Some(finder) if finder.needle().is_empty() => characters(string, array.scalar(), add),
+                Some(finder) => {
+                    let mut start = 0;
+                    for end in finder.find_iter(string) {
+                        add(&string[start..end]);
+                        start = end + finder.needle().len();
+                    }
+                    add(&string[start..]);
+                }
+            }
+        }
+        room_for(parts.len())?;
+        sizes.push((parts.len() - before) as i64);
+    }
+    Ok((parts.finish(), sizes))
+}
+
+/// An array and the edge of contiguous groups of its elements, in a tuple with what else there is.
+pub(super) fn with_edges(kind: ArrayKind, array: Array, edges: impl IntoIterator<Item = Edge>) -> Result<Value, Fault> {
+    let array = std::iter::once(Value::Array(kind, array.into()));
+    Ok(Value::Tuple(array.chain(edges.into_iter().map(Value::from)).collect()))
+}
+
+/// The edge of contiguous groups of these sizes, which were counted.
+pub(super) fn counted(kind: ArrayKind, sizes: Vec<i64>) -> Result<Edge, Fault> {
+    Edge::from_sizes(kind, sizes).map_err(|_| Fault::new(FaultKind::ArenaLimit))
+}
+
+pub(crate) static SPLIT: OpDef = OpDef {
+    name: "strings.split",
+    summary: "The parts of each string of an array between occurrences of `sep`, and the edge of the parts with the strings. Without a separator, the words: what is between ASCII white space. An empty separator is between all characters.",
+    params: &[param("s"), param_or("sep", Value::Unspecified)],
+    faults: &[FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: types,
+        evaluate: |args, _| {
+            let Value::Array(kind, _) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
+            let (parts, sizes) = split(array_of(&args[0])?, separator(&args[1]))?;
+            with_edges(kind, parts, [counted(kind, sizes)?])
+        },
+    }),
+    examples: &[
+        ex("core.get_first(strings.split([\"a b\", missing, \" c\"]))", "['a', 'b', 'c']"),
+        ex("edge.sizes(core.get_second(strings.split([\"a,b\", missing, \",c\"], \",\")))", "[2, 0, 2]"),
+    ],
+    ..ARRAY
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_value::ScalarValue;
+
+    fn parts(strings: &[&str], separator: Option<&str>) -> (Vec<String>, Vec<i64>) {
+        let strings = strings.iter().map(|text| Some(ScalarValue::Text((*text).into())));
+        let array = Array::from_scalars(Scalar::Text, strings);
+        let (parts, sizes) = split(&array, separator.map(str::as_bytes)).unwrap();
+        let text = |at| String::from_utf8(parts.string(at).unwrap().to_vec()).unwrap();
+        ((0..parts.len()).map(text).collect(), sizes)
+    }
+
+    #[test]
+    fn words_are_between_ascii_white_space() {
+        let text = "a\u{a0}b\u{2003}c\u{85}d\u{1c}e\u{b}f\u{c}g\rh  \t\n";
+        let all = ["a\u{a0}b\u{2003}c\u{85}d\u{1c}e", "f", "g", "h"].map(str::to_owned).to_vec();
+        assert_eq!(parts(&[text, "", " "], None), (all, vec![4, 0, 0]));
+    }
+
+    #[test]
+    fn separators_do_not_overlap_and_empty_parts_count() {
+        let all = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
+        assert_eq!(parts(&["aaaa", "aaa", ""], Some("aa")), (all(&["", "", "", "", "a", ""]), vec![3, 2, 1]));
+        assert_eq!(parts(&[",x,"], Some(",")), (all(&["", "x", ""]), vec![3]));
+        // Arolla cuts characters into bytes there, which are no texts.
+        assert_eq!(parts(&["a\u{e9}", ""], Some("")), (all(&["a", "\u{e9}", ""]), vec![2, 1]));
+    }
+}
