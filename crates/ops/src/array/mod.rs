@@ -10,7 +10,6 @@ pub(crate) mod edge_parts;
 pub(crate) mod edges;
 pub(crate) mod elements;
 pub(crate) mod extremes;
-mod groups;
 pub(crate) mod groups;
 pub(crate) mod keys;
 pub(crate) mod order_statistics;
@@ -95,6 +94,17 @@ pub(crate) fn array_argument(
     match args[at].qtype {
         QType::Array(kind, scalar) => Ok((*kind, *scalar)),
         found => Err(TypeFault::mismatch(format!("{operator} expects an array, found {found}"), Some(at))),
+    }
+}
+
+/// The integer of an operand, of type INT32 or INT64.
+///
+/// # Errors
+/// It is something else.
+pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
+    match args[at].qtype {
+        QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok(()),
+        found => Err(TypeFault::mismatch(format!("{operator} expects an integer, found {found}"), Some(at))),
     }
 }
 
