@@ -364,7 +364,7 @@ impl ArrayBuilder {
             ArrayData::Numbers(words) => {
                 if QType::Scalar(self.scalar).layout().size == 8 {
                     words.push(bits);
-                } else if at % 2 == 0 {
+                } else if at.is_multiple_of(2) {
                     words.push(bits & 0xFFFF_FFFF);
                 } else {
                     words[at / 2] |= bits << 32;
@@ -374,7 +374,7 @@ impl ArrayBuilder {
         self.len += 1;
         if !is_present && self.presence.is_none() {
             let mut all = vec![u64::MAX; at / 64];
-            if at % 64 > 0 {
+            if !at.is_multiple_of(64) {
                 all.push((1 << (at % 64)) - 1);
             }
             self.presence = Some(all);
@@ -394,7 +394,7 @@ impl ArrayBuilder {
 
 /// Sets a bit at the end of words, or behind them.
 fn set_bit(words: &mut Vec<u64>, at: usize, to: bool) {
-    if at % 64 == 0 {
+    if at.is_multiple_of(64) {
         words.push(0);
     }
     words[at / 64] |= u64::from(to) << (at % 64);
