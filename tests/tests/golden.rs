@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// Cases of types and operators that cembra does not have; `conform --why` lists them. An operator that is added takes
 /// its cases away from here.
-const SKIPPED: usize = 1_656;
+const SKIPPED: usize = 0;
 
 /// Every line of every file.
 const CASES: usize = 290_676;

@@ -1,6 +1,6 @@
 //! Operators that move elements: where they are made into arrays, and taken out of them.
 
-use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, made, out_of_range, room_for};
+use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, limits, made, out_of_range};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
@@ -58,9 +58,7 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     evaluate: |args, ret| {
         let Value::ArrayShape(_, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
         let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
-        let mut all = ArrayBuilder::new(scalar, room_for(size)?);
-        (0..size).for_each(|_| all.push(args[1].as_scalar()));
-        made(all.finish(), ret)
+        made(limits::repeated(scalar, args[1].as_scalar(), size)?, ret)
     },
 };
 
@@ -84,7 +82,7 @@ pub(crate) static AT: OpDef = OpDef {
     aliases: &[],
     summary: "The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one.",
     params: &[param("array"), param("index")],
-    faults: &[FaultKind::IndexRange],
+    faults: &[FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
         typing: at_types,
@@ -96,12 +94,11 @@ pub(crate) static AT: OpDef = OpDef {
             };
             match &args[1] {
                 Value::Array(_, indices) => {
-                    let mut all = ArrayBuilder::new(array.scalar(), indices.len());
-                    for index in indices.iter() {
-                        let index = index.map(|index| integer_of(&Value::Scalar(index))).transpose()?;
-                        all.push_from(array, index.map(place).transpose()?);
-                    }
-                    made(all.finish(), ret)
+                    let places: Result<Vec<Option<usize>>, Fault> = indices
+                        .iter()
+                        .map(|index| index.map(|index| place(integer_of(&Value::Scalar(index))?)).transpose())
+                        .collect();
+                    made(limits::taken(array, places?.into_iter())?, ret)
                 }
                 Value::Missing(_) => Ok(Value::Missing(array.scalar())),
                 index => Ok(array.value(place(integer_of(index)?)?)),

@@ -1,9 +1,9 @@
 //! The groups that an aggregation or a scan goes over: one of all elements, contiguous ones, or one that each element names.
 //! Elements come in the order of the child side.
 
-use super::{edge_of, sizes_differ};
+use super::{edge_of, limits, sizes_differ};
 use cembra_runtime::Fault;
-use cembra_value::{Edge, EdgeForm, Value};
+use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 
 /// The groups of some elements.
@@ -17,12 +17,13 @@ impl<'a> Groups<'a> {
     /// Those of an edge, or one of all elements where there is none.
     ///
     /// # Errors
-    /// The edge is one of another number of elements.
+    /// The edge is one of another number of elements, or has more groups than an array may have elements.
     pub(crate) fn of(edge: &'a Value, size: usize) -> Result<Self, Fault> {
         let edge = edge_of(edge);
         if let Some(found) = edge.map(Edge::child_size).filter(|found| *found != size) {
             return Err(sizes_differ(found, size));
         }
+        limits::check(edge.map_or(1, Edge::parent_size))?;
         Ok(Groups { edge, size })
     }
 
@@ -72,5 +73,105 @@ impl<'a> Groups<'a> {
                 self.runs().map(run).collect()
             }
         }
+    }
+
+    /// Which elements of an array are there and in a group; none where all are.
+    pub(crate) fn presence(&self, array: &Array) -> Option<Vec<u64>> {
+        let grouped = match self.edge.map(Edge::form) {
+            Some(EdgeForm::Mapping(groups, _)) => groups.presence(),
+            _ => None,
+        };
+        match (array.presence(), grouped) {
+            (None, None) => None,
+            (Some(bits), None) | (None, Some(bits)) => Some(bits.to_vec()),
+            (Some(a), Some(b)) => Some(a.iter().zip(b).map(|(a, b)| a & b).collect()),
+        }
+    }
+
+    /// The elements of each group that are wanted, in their order.
+    pub(crate) fn members(&self, mut wanted: impl FnMut(usize) -> bool) -> Members {
+        let Some(mapping) = self.mapping() else {
+            let mut members = Members { ends: Vec::with_capacity(self.count()), elements: Vec::new() };
+            for run in self.runs() {
+                members.elements.extend(run.filter(|element| wanted(*element)));
+                members.ends.push(members.elements.len());
+            }
+            return members;
+        };
+        // How many there are in each group says where the group begins, and each element that comes moves that on: in the
+        // end it is where the group ends.
+        let chosen: Vec<(usize, usize)> = mapping
+            .filter_map(|(element, group)| group.filter(|_| wanted(element)).map(|group| (element, group)))
+            .collect();
+        let mut ends = vec![0; self.count()];
+        chosen.iter().for_each(|(_, group)| ends[*group] += 1);
+        let mut before = 0;
+        for end in &mut ends {
+            (*end, before) = (before, before + *end);
+        }
+        let mut elements = vec![0; chosen.len()];
+        for (element, group) in chosen {
+            elements[ends[group]] = element;
+            ends[group] += 1;
+        }
+        Members { ends, elements }
+    }
+}
+
+/// Elements by their groups.
+#[derive(Debug)]
+pub(crate) struct Members {
+    ends: Vec<usize>,
+    elements: Vec<usize>,
+}
+
+impl Members {
+    /// The elements of a group, in their order.
+    pub(crate) fn of(&self, group: usize) -> &[usize] {
+        let start = if group == 0 { 0 } else { self.ends[group - 1] };
+        &self.elements[start..self.ends[group]]
+    }
+
+    /// How many groups there are.
+    pub(crate) const fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The groups, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[usize]> {
+        (0..self.count()).map(|group| self.of(group))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::{ArrayKind, FaultKind, Scalar};
+    use cembra_value::ScalarValue;
+
+    fn mapping(groups: &[Option<i64>], parents: usize) -> Value {
+        let groups = Array::from_scalars(Scalar::Int64, groups.iter().map(|group| group.map(ScalarValue::Int64)));
+        Edge::from_mapping(ArrayKind::Dense, groups, parents).unwrap().into()
+    }
+
+    #[test]
+    fn members_are_the_wanted_elements_of_each_group_in_order() {
+        let edge = mapping(&[Some(2), Some(0), None, Some(2), Some(2)], 4);
+        let groups = Groups::of(&edge, 5).unwrap();
+        let all: Vec<Vec<usize>> = groups.members(|_| true).iter().map(<[usize]>::to_vec).collect();
+        assert_eq!(all, [vec![1], vec![], vec![0, 3, 4], vec![]]);
+        let some: Vec<Vec<usize>> = groups.members(|at| at != 3).iter().map(<[usize]>::to_vec).collect();
+        assert_eq!(some, [vec![1], vec![], vec![0, 4], vec![]]);
+        let splits: Value = Edge::from_sizes(ArrayKind::Dense, [0, 2, 1, 0]).unwrap().into();
+        let runs = Groups::of(&splits, 3).unwrap().members(|at| at != 0);
+        assert_eq!(runs.iter().map(<[usize]>::to_vec).collect::<Vec<_>>(), [vec![], vec![1], vec![2], vec![]]);
+        assert_eq!(Groups::of(&Value::Unspecified, 2).unwrap().members(|_| true).of(0), [0, 1]);
+    }
+
+    #[test]
+    fn an_edge_of_more_groups_than_can_be_is_refused() {
+        let fault = Groups::of(&mapping(&[None], usize::MAX), 1).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::ArenaLimit);
+        assert_eq!(Groups::of(&mapping(&[None], 1), 2).unwrap_err(), sizes_differ(1, 2));
     }
 }

@@ -6,17 +6,29 @@
 pub(crate) mod collapse;
 pub(crate) mod compose;
 pub(crate) mod composites;
+pub(crate) mod distinct;
 pub(crate) mod edge_parts;
 pub(crate) mod edges;
 pub(crate) mod elements;
 pub(crate) mod extremes;
 pub(crate) mod groups;
+pub(crate) mod indices;
+pub(crate) mod interleave;
 pub(crate) mod keys;
+mod limits;
+pub(crate) mod making;
 pub(crate) mod order_statistics;
+mod ordering;
 pub(crate) mod pairs;
+pub(crate) mod randint;
+pub(crate) mod ranks;
 pub(crate) mod reduce;
 pub(crate) mod resize;
+pub(crate) mod scans;
 pub(crate) mod selection;
+pub(crate) mod shapes;
+
+pub(crate) use limits::room_for;
 
 use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -46,7 +58,7 @@ pub enum ArrayForm {
     Whole,
     /// Moves elements.
     Index,
-    /// Makes an array of none.
+    /// Makes an array of a size that its operands say: it may be large where they are small.
     Produce,
     /// Makes or asks an edge, or a shape.
     Edge,
@@ -141,17 +153,6 @@ pub(crate) fn any_edge_argument(operator: &str, args: &[Argument<'_>], at: usize
             Err(fault.hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes"))
         }
     }
-}
-
-/// The most elements that an operator makes of a model that need not have as many.
-const MOST_ELEMENTS: usize = 1 << 28;
-
-/// A number of elements that an operator is about to make.
-///
-/// # Errors
-/// There are too many.
-pub(crate) fn room_for(elements: usize) -> Result<usize, Fault> {
-    if elements <= MOST_ELEMENTS { Ok(elements) } else { Err(Fault::new(FaultKind::ArenaLimit)) }
 }
 
 /// The array of a value that typing says is one.

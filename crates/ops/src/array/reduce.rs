@@ -104,7 +104,7 @@ pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
 }
 
 /// The elements of an array of integers, sign-extended.
-fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
+pub(crate) fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
     move |at| {
         array.is_present(at).then(|| match array.numbers::<i32>() {
             Some(all) => i64::from(all[at]),

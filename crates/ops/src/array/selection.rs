@@ -1,10 +1,125 @@
-//! Operators that make an array of some elements of others, in their order.
+//! Operators that make an array of some elements of others, in their order: parts, what is there, one behind the other.
 
-use super::{ARRAY, ArrayForm, ArrayOperator, made, sizes_differ};
+use super::{
+    ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_argument, integer_of, invalid, limits, made,
+    sizes_differ,
+};
 use crate::definition::{OpDef, OverArrays, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_runtime::{EdgeType, Fault, FaultKind, QType};
-use cembra_value::{Array, Value};
+use cembra_runtime::{EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_value::Value;
+
+pub(crate) static SLICE: OpDef = OpDef {
+    name: "array.slice",
+    summary: "The `size` elements from position `offset` on; all that follow if `size` is -1. There must be such elements.",
+    params: &[param("array"), param("offset"), param("size")],
+    faults: &[FaultKind::Invalid],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |name, args| {
+            array_argument(name, args, 0)?;
+            integer_argument(name, args, 1)?;
+            integer_argument(name, args, 2)?;
+            Ok(Signature::unchanged(args, args[0].qtype.clone()))
+        },
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            let offset = usize::try_from(integer_of(&args[1])?).ok().filter(|offset| *offset <= array.len());
+            let offset = offset.ok_or(invalid("the offset is not one of the array"))?;
+            let rest = array.len() - offset;
+            let size = match integer_of(&args[2])? {
+                -1 => rest,
+                size => usize::try_from(size)
+                    .ok()
+                    .filter(|size| *size <= rest)
+                    .ok_or(invalid("the array has not as many elements behind the offset"))?,
+            };
+            made(limits::taken(array, (offset..offset + size).map(Some))?, ret)
+        },
+    }),
+    examples: &[ex("array.slice([5, 6, missing, 8], 1, 2)", "[6, NA]"), ex("array.slice([5, 6, 7], 1, -1)", "[6, 7]")],
+    ..ARRAY
+};
+
+pub(crate) static SELECT: OpDef = OpDef {
+    name: "array.select",
+    summary: "The elements, missing ones too, where the mask `fltr` is present.",
+    params: &[param("x"), param("fltr")],
+    faults: &[FaultKind::SizeMismatch],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |name, args| {
+            let (kind, _) = array_argument(name, args, 0)?;
+            match args[1].qtype {
+                QType::Array(of, Scalar::Unit) if *of == kind => Ok(Signature::unchanged(args, args[0].qtype.clone())),
+                found => {
+                    let fault =
+                        TypeFault::mismatch(format!("{name} expects an array of masks, found {found}"), Some(1));
+                    Err(fault.hint("as comparisons make"))
+                }
+            }
+        },
+        evaluate: |args, ret| {
+            let (array, filter) = (array_of(&args[0])?, array_of(&args[1])?);
+            if array.len() != filter.len() {
+                return Err(sizes_differ(array.len(), filter.len()));
+            }
+            made(limits::taken(array, (0..array.len()).filter(|at| filter.is_present(*at)).map(Some))?, ret)
+        },
+    }),
+    examples: &[ex("array.select([1, missing, 3], [5, 6, 7] > 5)", "[NA, 3]")],
+    ..ARRAY
+};
+
+pub(crate) static PRESENT_VALUES: OpDef = OpDef {
+    name: "array.present_values",
+    summary: "The elements that are there.",
+    params: &[param("array")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |name, args| {
+            array_argument(name, args, 0)?;
+            Ok(Signature::unchanged(args, args[0].qtype.clone()))
+        },
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            made(limits::taken(array, (0..array.len()).filter(|at| array.is_present(*at)).map(Some))?, ret)
+        },
+    }),
+    examples: &[ex("array.present_values([1, missing, 3])", "[1, 3]")],
+    ..ARRAY
+};
+
+pub(crate) static CONCAT: OpDef = OpDef {
+    name: "array.concat",
+    summary: "The elements of `x`, then those of `y`, which is of the same type.",
+    params: &[param("x"), param("y")],
+    faults: &[FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |name, args| {
+            array_argument(name, args, 0)?;
+            array_argument(name, args, 1)?;
+            let [x, y] = [args[0].qtype, args[1].qtype];
+            if x != y {
+                let message = format!("{name} expects arrays of the same type, found {x} and {y}");
+                return Err(TypeFault::mismatch(message, Some(1)).hint("cast one of them"));
+            }
+            Ok(Signature::unchanged(args, x.clone()))
+        },
+        evaluate: |args, ret| {
+            let arrays = [array_of(&args[0])?, array_of(&args[1])?];
+            let size = arrays[0].len() + arrays[1].len();
+            let mut all = limits::Gathered::new(arrays[0].scalar(), size)?;
+            for array in arrays {
+                (0..array.len()).try_for_each(|at| all.push(array, Some(at)))?;
+            }
+            made(all.finish(), ret)
+        },
+    }),
+    examples: &[ex("array.concat([1, missing], [3])", "[1, NA, 3]")],
+    ..ARRAY
+};
 
 fn expand_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let ret = match (args[0].qtype, args[1].qtype) {
@@ -26,7 +141,7 @@ pub(crate) static EXPAND: OpDef = OpDef {
     name: "array.expand",
     summary: "For each element of an edge's child side the value of its group, missing where it is in none.",
     params: &[param("x"), param("over")],
-    faults: &[FaultKind::SizeMismatch],
+    faults: &[FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
         typing: expand_types,
@@ -34,13 +149,15 @@ pub(crate) static EXPAND: OpDef = OpDef {
             let Value::Edge(edge) = &args[1] else { return Err(Fault::new(FaultKind::Invalid)) };
             let QType::Array(_, scalar) = ret else { return Ok(args[0].clone()) };
             let size = edge.child_size();
+            limits::check(size)?;
             let Value::Array(_, array) = &args[0] else {
-                return made(Array::from_scalars(*scalar, (0..size).map(|_| args[0].as_scalar().cloned())), ret);
+                return made(limits::repeated(*scalar, args[0].as_scalar(), size)?, ret);
             };
             if array.len() != edge.parent_size() {
                 return Err(sizes_differ(array.len(), edge.parent_size()));
             }
-            made(array.take(edge.groups()), ret)
+            let places: Vec<Option<usize>> = edge.groups().collect();
+            made(limits::taken(array, places.into_iter())?, ret)
         },
     }),
     examples: &[

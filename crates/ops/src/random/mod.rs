@@ -1,6 +1,7 @@
 //! Operators that draw numbers from values, the same each time: they are functions like all others.
 
 mod cityhash;
+pub(crate) mod mersenne;
 pub(crate) mod sample;
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};

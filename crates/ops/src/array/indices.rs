@@ -1,0 +1,196 @@
+//! Operators that go by indices: where elements are, taking them from there, putting them there, turning indices around.
+
+use super::groups::Groups;
+use super::reduce::as_integers;
+use super::{
+    ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, edge_of, integer_argument, integer_of,
+    invalid, limits, made, out_of_range, sizes_differ,
+};
+use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, ScalarValue, Value};
+
+/// The indices of an operand: an array of integers.
+fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) -> Result<ArrayKind, TypeFault> {
+    match args[at].qtype {
+        QType::Array(kind, Scalar::Int32 | Scalar::Int64) => Ok(*kind),
+        found => Err(TypeFault::mismatch(format!("{operator} expects an array of integers, found {found}"), Some(at))),
+    }
+}
+
+pub(crate) static PRESENT_INDICES: OpDef = OpDef {
+    name: "array.present_indices",
+    summary: "The positions of the elements that are there.",
+    params: &[param("array")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |name, args| {
+            let (kind, _) = array_argument(name, args, 0)?;
+            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
+        },
+        evaluate: |args, ret| {
+            let array = array_of(&args[0])?;
+            let places: Vec<i64> = (0..array.len()).filter(|at| array.is_present(*at)).map(|at| at as i64).collect();
+            let all = Array::of_numbers(Scalar::Int64, places.len(), None, |all| all.copy_from_slice(&places));
+            made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
+        },
+    }),
+    examples: &[ex("array.present_indices([5, missing, 7])", "[0, 2]")],
+    ..ARRAY
+};
+
+pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
+    name: "array.from_indices_and_values",
+    summary: "An array of `size` elements, those at `indices`, which go up, being `values`, and the others missing.",
+    params: &[param("indices"), param("values"), param("size")],
+    faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::IndexRange, FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Produce,
+        typing: |name, args| {
+            let indices = indices_argument(name, args, 0)?;
+            let (values, _) = array_argument(name, args, 1)?;
+            if indices != values {
+                let [indices, values] = [args[0].qtype, args[1].qtype];
+                let message = format!("{name} expects arrays of one form, found {indices} and {values}");
+                return Err(TypeFault::mismatch(message, Some(1)));
+            }
+            integer_argument(name, args, 2)?;
+            Ok(Signature::unchanged(args, args[1].qtype.clone()))
+        },
+        evaluate: |args, ret| {
+            let (indices, values) = (array_of(&args[0])?, array_of(&args[1])?);
+            let size = usize::try_from(integer_of(&args[2])?).map_err(|_| invalid("the size is negative"))?;
+            if indices.len() != values.len() {
+                return Err(sizes_differ(indices.len(), values.len()));
+            }
+            limits::check(size)?;
+            let index = as_integers(indices);
+            let mut places = vec![None; size];
+            let mut last = -1;
+            for value in 0..indices.len() {
+                let index = index(value).ok_or(invalid("an index is missing"))?;
+                let place = usize::try_from(index).ok().and_then(|at| places.get_mut(at));
+                *place.ok_or(out_of_range(index, size))? = Some(value);
+                if index <= last {
+                    return Err(invalid("the indices do not go up"));
+                }
+                last = index;
+            }
+            made(limits::taken(values, places.into_iter())?, ret)
+        },
+    }),
+    examples: &[ex("array.from_indices_and_values([1, 3], [5, 7], 5)", "[NA, 5, NA, 7, NA]")],
+    ..ARRAY
+};
+
+/// What is in the place of an edge where there is none.
+const NO_EDGE: Value = Value::Scalar(ScalarValue::Unit);
+
+/// Whether the operand of `array.take` is an edge between arrays of this form; else all is one group.
+fn has_groups(operator: &'static str, args: &[Argument<'_>], at: usize, of: ArrayKind) -> Result<bool, TypeFault> {
+    match args[at].qtype {
+        QType::Scalar(Scalar::Unit) => Ok(false),
+        QType::Edge(_) => edge_argument(operator, args, at, of),
+        found => Err(TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at))),
+    }
+}
+
+/// Whether an operand is an edge between arrays.
+fn is_grouped(arg: &Value) -> bool {
+    edge_of(arg).is_some_and(|edge| matches!(edge.edge_type(), EdgeType::Arrays(_)))
+}
+
+pub(crate) static TAKE: OpDef = OpDef {
+    name: "array.take",
+    summary: "The elements of `x` at `ids`, counted from 0 in each group of the edge `over`: those of the group that `ids_over` says an index belongs to, which is `over` if it is not given. There must be such elements; a missing index gives a missing one, and so does one in no group.",
+    params: &[param("x"), param("ids"), param_or("over", NO_EDGE), param_or("ids_over", NO_EDGE)],
+    faults: &[FaultKind::IndexRange, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |name, args| {
+            let (kind, _) = array_argument(name, args, 0)?;
+            if indices_argument(name, args, 1)? != kind {
+                let [x, ids] = [args[0].qtype, args[1].qtype];
+                return Err(TypeFault::mismatch(format!("{name} does not take {ids} of {x}"), Some(1)));
+            }
+            let (over, ids_over) = (has_groups(name, args, 2, kind)?, has_groups(name, args, 3, kind)?);
+            if over != ids_over && !(over && matches!(args[3].qtype, QType::Scalar(_))) {
+                let message = format!("{name} expects edges to the same groups, and one of them has none");
+                return Err(TypeFault::mismatch(message, Some(3)));
+            }
+            Ok(Signature::unchanged(args, args[0].qtype.clone()))
+        },
+        evaluate: |args, ret| {
+            let (array, ids) = (array_of(&args[0])?, array_of(&args[1])?);
+            let id = as_integers(ids);
+            // Edges to a scalar say nothing, not even how many elements there are.
+            let over = if is_grouped(&args[2]) { &args[2] } else { &Value::Unspecified };
+            let groups = Groups::of(over, array.len())?;
+            let groups_of_ids = match &args[3] {
+                ids_over if is_grouped(ids_over) => ids_over,
+                _ => over,
+            };
+            let groups_of_ids = Groups::of(groups_of_ids, ids.len())?;
+            if groups.count() != groups_of_ids.count() {
+                return Err(sizes_differ(groups.count(), groups_of_ids.count()));
+            }
+            let mut places = vec![None; ids.len()];
+            let members = groups.members(|_| true);
+            let wanted = groups_of_ids.members(|at| ids.is_present(at));
+            for (group, wanted) in wanted.iter().enumerate() {
+                let members = members.of(group);
+                for at in wanted {
+                    let index = id(*at).unwrap_or(-1);
+                    let place = usize::try_from(index).ok().and_then(|index| members.get(index));
+                    places[*at] = Some(*place.ok_or(out_of_range(index, members.len()))?);
+                }
+            }
+            made(limits::taken(array, places.into_iter())?, ret)
+        },
+    }),
+    examples: &[
+        ex("array.take([5, 6, 7], [2, missing, 0, 0])", "[7, NA, 5, 5]"),
+        ex("array.take([5, 6, 7], [0, 1, 0], over=edge.from_sizes([2, 1]))", "[5, 6, 7]"),
+    ],
+    ..ARRAY
+};
+
+pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
+    name: "array.inverse_mapping",
+    summary: "The inverse of a permutation, or of one in each group: at each index the position of the element that is this index, missing where there is none. No index occurs twice in a group.",
+    params: &[param("indices"), param_or("over", Value::Unspecified)],
+    faults: &[FaultKind::Invalid, FaultKind::SizeMismatch],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Whole,
+        typing: |name, args| {
+            let kind = indices_argument(name, args, 0)?;
+            edge_argument(name, args, 1, kind)?;
+            Ok(Signature::unchanged(args, args[0].qtype.clone()))
+        },
+        evaluate: |args, ret| {
+            let indices = array_of(&args[0])?;
+            let index = as_integers(indices);
+            let groups = Groups::of(&args[1], indices.len())?;
+            let mut positions: Vec<Option<usize>> = vec![None; indices.len()];
+            for members in groups.members(|_| true).iter() {
+                for (position, at) in members.iter().enumerate() {
+                    let Some(index) = index(*at) else { continue };
+                    let to = usize::try_from(index).ok().and_then(|index| members.get(index));
+                    let to = &mut positions[*to.ok_or(invalid("an index is not one of a permutation"))?];
+                    if to.replace(position).is_some() {
+                        return Err(invalid("an index occurs twice in a permutation"));
+                    }
+                }
+            }
+            let scalar = indices.scalar();
+            let bits = |position: Option<usize>| ScalarValue::from_bits(scalar, position? as u64);
+            made(Array::from_scalars(scalar, positions.into_iter().map(bits)), ret)
+        },
+    }),
+    examples: &[
+        ex("array.inverse_mapping([1, 2, 0])", "[2, 0, 1]"),
+        ex("array.inverse_mapping([1, 2, 0, 1, missing], over=edge.from_sizes([3, 2]))", "[2, 0, 1, NA, 0]"),
+    ],
+    ..ARRAY
+};

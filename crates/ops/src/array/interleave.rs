@@ -1,0 +1,100 @@
+//! Interleaving: the elements of several arrays, first all first ones, then all second ones, and the edge that keeps together
+//! what comes from one place.
+
+use super::making::{cast_elements, common_of};
+use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};
+use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param};
+use crate::id;
+use crate::typing::{Argument, Signature, TypeFault, no_common_type};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
+use cembra_value::{Array, Edge, Value};
+use std::borrow::Cow;
+
+/// The type of the elements and their edge: to a scalar, if all operands are scalars.
+fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let (kind, edge, scalar) = match common_of(args.iter().map(|arg| arg.qtype)) {
+        None if args.is_empty() => {
+            return Err(TypeFault::mismatch(format!("{operator} takes at least one argument"), None));
+        }
+        None => return Err(no_common_type(operator, args)),
+        Some(QType::Array(kind, scalar)) => (kind, EdgeType::Arrays(kind), scalar),
+        Some(QType::Scalar(scalar) | QType::Optional(scalar)) => {
+            (ArrayKind::Dense, EdgeType::ToScalar(ArrayKind::Dense), scalar)
+        }
+        Some(found) => {
+            return Err(TypeFault::mismatch(format!("{operator} expects arrays or scalars, found {found}"), Some(0)));
+        }
+    };
+    Ok(Signature::unchanged(args, QType::tuple([QType::Array(kind, scalar), QType::Edge(edge)])))
+}
+
+const OPERANDS: OpDef = OpDef {
+    params: &[param("args")],
+    variadic: true,
+    faults: &[FaultKind::SizeMismatch, FaultKind::ArenaLimit],
+    ..ARRAY
+};
+
+pub(crate) static INTERLEAVE: OpDef = OpDef {
+    name: "array.interleave",
+    summary: "The elements of arrays, cast to what they have in common, first all first ones, then all second ones, with the edge that has those of one place in one group. Scalars are the same at each place; of scalars alone the array is of them, with the edge to a scalar.",
+    typing: Typing::Rule(|args| types(INTERLEAVE.name, args)),
+    meaning: Meaning::Expand(|g, args| {
+        let found: Vec<QType> = args.iter().map(|arg| g.qtype(*arg)).collect();
+        let common = common_of(&found).and_then(|common| common.of_each().scalar());
+        let mut cast = Vec::with_capacity(args.len());
+        for arg in args {
+            cast.push(match common {
+                Some(common) => cast_elements(g, *arg, common)?,
+                None => *arg,
+            });
+        }
+        g.apply(id::ARRAY_INTERLEAVE_CAST, &cast)
+    }),
+    examples: &[
+        ex("array.interleave([1, 2], [3, missing], 5)", "([1, 3, 5, 2, NA, 5], edge.from_split_points([0, 3, 6]))"),
+        ex("array.interleave(1, 2.5f32)", "([1, 2.5], dense_array_to_scalar_edge{2})"),
+    ],
+    ..OPERANDS
+};
+
+pub(crate) static INTERLEAVE_CAST: OpDef = OpDef {
+    name: "array._interleave",
+    summary: "What `array.interleave` stands for, whose operands are of one type.",
+    typing: Typing::Rule(|args| types(INTERLEAVE_CAST.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: types,
+        evaluate: |args, ret| {
+            let QType::Tuple(fields) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
+            let Some(QType::Array(kind, scalar)) = fields.first() else { return Err(Fault::new(FaultKind::Invalid)) };
+            let operands: Vec<Cow<'_, Array>> = args
+                .iter()
+                .map(|arg| match arg {
+                    Value::Array(_, array) => Cow::Borrowed(&**array),
+                    one => Cow::Owned(Array::from_scalars(*scalar, [one.as_scalar().cloned()])),
+                })
+                .collect();
+            let mut sizes = operands.iter().filter(|array| matches!(array, Cow::Borrowed(_))).map(|array| array.len());
+            let first = sizes.next();
+            let places = first.unwrap_or(1);
+            if let Some(other) = sizes.find(|size| *size != places) {
+                return Err(sizes_differ(places, other));
+            }
+            let mut all = limits::Gathered::new(*scalar, places.saturating_mul(args.len()))?;
+            for place in 0..places {
+                for array in &operands {
+                    all.push(array, Some(if matches!(array, Cow::Borrowed(_)) { place } else { 0 }))?;
+                }
+            }
+            let edge = match first {
+                Some(places) => Edge::from_sizes(*kind, std::iter::repeat_n(args.len() as i64, places))
+                    .map_err(|_| Fault::new(FaultKind::Invalid))?,
+                None => Edge::to_scalar(*kind, args.len()),
+            };
+            Ok(Value::Tuple(fields.with(vec![Value::Array(*kind, all.finish().into()), edge.into()])))
+        },
+    }),
+    examples: &[ex("array._interleave([1, 2], 3)", "([1, 3, 2, 3], edge.from_split_points([0, 2, 4]))")],
+    ..OPERANDS
+};

@@ -1,0 +1,148 @@
+//! Making arrays of the elements of others, within limits that keep a small model from arrays larger than memory: there is a
+//! largest number of elements, and of bytes of the strings that are written out.
+
+use cembra_runtime::{Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
+
+/// The most elements an operator makes an array of.
+pub(crate) const ELEMENTS: usize = 1 << 28;
+
+/// The most bytes of strings that an operator writes: those of so many numbers.
+const STRING_BYTES: usize = 8 * ELEMENTS;
+
+/// The fault of what is larger than it may be.
+fn too_large() -> Fault {
+    Fault::with(FaultKind::ArenaLimit, STRING_BYTES as u64)
+}
+
+/// Checks a number of elements that nothing else bounds.
+///
+/// # Errors
+/// There are too many.
+pub(crate) fn check(elements: usize) -> Result<(), Fault> {
+    if elements > ELEMENTS { Err(too_large()) } else { Ok(()) }
+}
+
+/// A number of elements that an operator is about to make.
+///
+/// # Errors
+/// There are too many.
+pub(crate) fn room_for(elements: usize) -> Result<usize, Fault> {
+    check(elements).map(|()| elements)
+}
+
+/// An array that is made of elements of others.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    made: ArrayBuilder,
+    string_bytes: usize,
+}
+
+impl Gathered {
+    /// One without elements, which will have so many.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub(crate) fn new(scalar: Scalar, elements: usize) -> Result<Self, Fault> {
+        check(elements)?;
+        Ok(Gathered { made: ArrayBuilder::new(scalar, elements), string_bytes: 0 })
+    }
+
+    /// Adds an element of an array of the same type; a missing one if there is none at the place.
+    ///
+    /// # Errors
+    /// It is one too many, or its string too long.
+    pub(crate) fn push(&mut self, array: &Array, place: Option<usize>) -> Result<(), Fault> {
+        self.string_bytes += place.and_then(|at| array.string(at)).map_or(0, <[u8]>::len);
+        if self.string_bytes > STRING_BYTES || self.made.len() == ELEMENTS {
+            return Err(too_large());
+        }
+        self.made.push_from(array, place);
+        Ok(())
+    }
+
+    /// The array.
+    pub(crate) fn finish(self) -> Array {
+        self.made.finish()
+    }
+}
+
+/// The elements of an array at these places, in their order; missing where there is no place, or no such element.
+///
+/// # Errors
+/// They are too many, or their strings too long.
+pub(crate) fn taken(array: &Array, places: impl Iterator<Item = Option<usize>>) -> Result<Array, Fault> {
+    if matches!(array.data(), ArrayData::Numbers(_)) {
+        // Numbers of one size are the same to this.
+        let is_wide = QType::Scalar(array.scalar()).layout().size == 8;
+        return if is_wide { taken_numbers::<i64>(array, places) } else { taken_numbers::<i32>(array, places) };
+    }
+    let mut made = Gathered::new(array.scalar(), places.size_hint().0)?;
+    for place in places {
+        made.push(array, place)?;
+    }
+    Ok(made.finish())
+}
+
+fn taken_numbers<T: Number + Default>(
+    array: &Array,
+    places: impl Iterator<Item = Option<usize>>,
+) -> Result<Array, Fault> {
+    let room = places.size_hint().0;
+    check(room)?;
+    let from = array.numbers::<T>().ok_or(Fault::new(FaultKind::Invalid))?;
+    let (mut numbers, mut presence) = (Vec::with_capacity(room), Vec::with_capacity(room.div_ceil(64)));
+    for (at, place) in places.enumerate() {
+        let place = place.filter(|place| array.is_present(*place));
+        if at.is_multiple_of(64) {
+            check(at + 64)?;
+            presence.push(0_u64);
+        }
+        presence[at / 64] |= u64::from(place.is_some()) << (at % 64);
+        numbers.push(place.map_or(T::default(), |place| from[place]));
+    }
+    let made = Array::of_numbers(array.scalar(), numbers.len(), Some(presence), |all| all.copy_from_slice(&numbers));
+    made.ok_or(Fault::new(FaultKind::Invalid))
+}
+
+/// An array of one element so many times.
+///
+/// # Errors
+/// They are too many, or their strings too long.
+pub(crate) fn repeated(scalar: Scalar, element: Option<&ScalarValue>, times: usize) -> Result<Array, Fault> {
+    taken(&Array::from_scalars(scalar, [element.cloned()]), std::iter::repeat_n(Some(0), times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_taken_in_order_and_holes_with_them() {
+        for scalar in Scalar::ALL {
+            let element = |at: usize| match scalar {
+                Scalar::Text => ScalarValue::Text("ab".repeat(10 * at).into()),
+                Scalar::Bytes => ScalarValue::Bytes(vec![7; at].into()),
+                _ => ScalarValue::from_bits(scalar, at as u64).unwrap_or(ScalarValue::Boolean(at == 1)),
+            };
+            let array = Array::from_scalars(scalar, [Some(element(1)), None, Some(element(0))]);
+            let places = [2, 0, 1, 9].map(Some).into_iter().chain([None]).cycle().take(130);
+            let found = taken(&array, places).unwrap();
+            let expected = [Some(element(0)), Some(element(1)), None, None, None].into_iter().cycle().take(130);
+            assert!(found.iter().eq(expected), "{scalar}: {found}");
+            assert_eq!(taken(&array, std::iter::empty()).unwrap().len(), 0);
+        }
+    }
+
+    #[test]
+    fn neither_elements_nor_their_strings_grow_without_bound() {
+        let fault = Err(too_large());
+        let one = ScalarValue::Int32(1);
+        assert_eq!(repeated(Scalar::Int32, Some(&one), ELEMENTS + 1), fault);
+        assert_eq!(repeated(Scalar::Unit, None, usize::MAX), fault);
+        let text = ScalarValue::Bytes(vec![7; 1 << 20].into());
+        assert_eq!(repeated(Scalar::Bytes, Some(&text), STRING_BYTES), fault);
+        assert_eq!(repeated(Scalar::Bytes, Some(&text), 2).map(|made| made.len()), Ok(2));
+        assert_eq!(check(ELEMENTS), Ok(()));
+    }
+}

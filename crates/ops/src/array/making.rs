@@ -1,0 +1,196 @@
+//! Operators that make arrays of a shape, or of one form of another. An `ARRAY` is kept as a dense array is: only its name
+//! differs.
+
+use super::shapes::{shape_argument, size_of};
+use super::{ARRAY, ArrayForm, ArrayOperator, array_of, limits, made};
+use crate::cast::cast_operator;
+use crate::compound::{field, field_count};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, ex, param};
+use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::{OpId, id};
+use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar, Shape};
+use cembra_value::{Array, ScalarValue, Value};
+
+pub(crate) static IOTA: OpDef = OpDef {
+    name: "array.iota",
+    summary: "0, 1, 2, .. of type INT64 in a shape; 0 where that is of one value.",
+    params: &[param("shape")],
+    faults: &[FaultKind::ArenaLimit],
+    typing: Typing::Rule(|args| match args[0].qtype {
+        QType::Shape(Shape::Scalar) => Ok(Signature::unchanged(args, QType::INT64)),
+        QType::Shape(Shape::OptionalScalar) => Ok(Signature::unchanged(args, QType::Optional(Scalar::Int64))),
+        found => {
+            let fault = TypeFault::mismatch(format!("{} expects a shape, found {found}", IOTA.name), Some(0));
+            Err(fault.hint("as `shape_of(x)` gives"))
+        }
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let zero = ScalarValue::Int64(0);
+        let is_optional = g.qtype(args[0]) == QType::Shape(Shape::OptionalScalar);
+        Ok(g.literal(if is_optional { Value::Present(zero) } else { Value::Scalar(zero) }))
+    }),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Produce,
+        typing: |name, args| {
+            let kind = shape_argument(name, args, 0)?;
+            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
+        },
+        evaluate: |args, ret| {
+            let size = size_of(&args[0])?;
+            limits::check(size)?;
+            let all = Array::of_numbers(Scalar::Int64, size, None, |all: &mut [i64]| {
+                all.iter_mut().zip(0..).for_each(|(element, at)| *element = at);
+            });
+            made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
+        },
+    }),
+    examples: &[ex("array.iota(shape_of([5, missing, 7]))", "[0, 1, 2]"), ex("array.iota(shape_of(5))", "int64{0}")],
+    ..ARRAY
+};
+
+pub(crate) static SHAPED: OpDef = OpDef {
+    name: "array.shaped",
+    summary: "`x` in the shape of an array: a scalar as often as that has elements, an array in the form of it, whatever its size.",
+    params: &[param("x"), param("shape")],
+    faults: &[FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Produce,
+        typing: |name, args| {
+            let kind = shape_argument(name, args, 1)?;
+            match args[0].qtype {
+                QType::Scalar(scalar) | QType::Array(_, scalar) => {
+                    Ok(Signature::unchanged(args, QType::Array(kind, *scalar)))
+                }
+                found => {
+                    let message = format!("{name} expects an array or a scalar that is not optional, found {found}");
+                    Err(TypeFault::mismatch(message, Some(0)))
+                }
+            }
+        },
+        evaluate: |args, ret| match (&args[0], ret) {
+            (Value::Array(_, array), QType::Array(kind, _)) => Ok(Value::Array(*kind, array.clone())),
+            (value, QType::Array(_, scalar)) => {
+                made(limits::repeated(*scalar, value.as_scalar(), size_of(&args[1])?)?, ret)
+            }
+            _ => Err(Fault::new(FaultKind::Invalid)),
+        },
+    }),
+    examples: &[ex("array.shaped(5, array.make_dense_array_shape(2))", "[5, 5]")],
+    ..ARRAY
+};
+
+/// The types of what brings arrays of one form to another.
+fn conversion_types(operator: &'static str, args: &[Argument<'_>], to: ArrayKind) -> Result<Signature, TypeFault> {
+    match args[0].qtype {
+        QType::Array(from, scalar) if *from != to => Ok(Signature::unchanged(args, QType::Array(to, *scalar))),
+        found => Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0))),
+    }
+}
+
+/// An array in the form of a type.
+fn converted(args: &[Value], ret: &QType) -> Result<Value, Fault> {
+    match ret {
+        QType::Array(kind, _) => Ok(Value::Array(*kind, array_of(&args[0])?.clone())),
+        _ => Err(Fault::new(FaultKind::Invalid)),
+    }
+}
+
+pub(crate) static TO_DENSE_ARRAY: OpDef = OpDef {
+    name: "array._as_dense_array",
+    summary: "An array of Arolla's other form, `ARRAY`, as a dense array: what `array.as_dense_array` of it stands for.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |name, args| conversion_types(name, args, ArrayKind::Dense),
+        evaluate: converted,
+    }),
+    examples: &[ex("array._as_dense_array(array.iota(array.make_array_shape(2)))", "[0, 1]")],
+    ..ARRAY
+};
+
+pub(crate) static TO_ARRAY: OpDef = OpDef {
+    name: "array._as_array",
+    summary: "A dense array as one of Arolla's other form, `ARRAY`: what `array.as_array` of it stands for.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |name, args| conversion_types(name, args, ArrayKind::Sparse),
+        evaluate: converted,
+    }),
+    examples: &[ex("array._as_array([5, 6])", "[5, 6]")],
+    ..ARRAY
+};
+
+/// The type of what values have in common, an array if one of them is.
+pub(super) fn common_of<'q>(types: impl IntoIterator<Item = &'q QType>) -> Option<QType> {
+    let mut types = types.into_iter();
+    let first = types.next()?.clone();
+    types.try_fold(first, |common, qtype| common_type(&common, qtype))
+}
+
+/// A value, or the elements of an array, cast to a scalar type. It stays optional if it was.
+pub(super) fn cast_elements(g: &mut dyn Expansion, arg: NodeHandle, to: Scalar) -> Result<NodeHandle, TypeFault> {
+    let from = g.qtype(arg);
+    if from.of_each().scalar() == Some(to) {
+        return Ok(arg);
+    }
+    let refused = || TypeFault::mismatch(format!("{from} cannot be cast to {to}"), None);
+    g.apply(cast_operator(to).ok_or_else(refused)?, &[arg])
+}
+
+/// The scalar of the array that `array.as_dense_array` or `array.as_array` makes of a value.
+fn element_of(operator: &str, qtype: &QType, takes_tuples: bool) -> Result<Scalar, TypeFault> {
+    let scalar = match qtype {
+        QType::Tuple(fields) if takes_tuples && fields.names().is_none() => {
+            // Of arrays there are no arrays.
+            common_of(fields.iter()).and_then(|common| common.scalar())
+        }
+        _ => qtype.of_each().scalar(),
+    };
+    scalar.ok_or_else(|| TypeFault::mismatch(format!("{operator} makes no array of {qtype}"), Some(0)))
+}
+
+/// What `array.as_dense_array` and `array.as_array` make of a value: `convert` brings an array to their form.
+fn in_form(g: &mut dyn Expansion, arg: NodeHandle, to: ArrayKind, convert: OpId) -> Result<NodeHandle, TypeFault> {
+    let array = match g.qtype(arg) {
+        QType::Array(..) => arg,
+        QType::Tuple(fields) => {
+            let common = element_of(AS_DENSE_ARRAY.name, &QType::Tuple(fields), true)?;
+            let count = field_count(&g.qtype(arg)).unwrap_or(0);
+            let fields: Result<Vec<NodeHandle>, TypeFault> = (0..count)
+                .map(|at| {
+                    let value = field(g, arg, at)?;
+                    cast_elements(g, value, common)
+                })
+                .collect();
+            g.apply(id::ARRAY_MAKE_DENSE, &fields?)?
+        }
+        _ => g.apply(id::ARRAY_MAKE_DENSE, &[arg])?,
+    };
+    match g.qtype(array) {
+        QType::Array(kind, _) if kind == to => Ok(array),
+        _ => g.apply(convert, &[array]),
+    }
+}
+
+pub(crate) static AS_DENSE_ARRAY: OpDef = OpDef {
+    name: "array.as_dense_array",
+    summary: "An array as a dense array, a scalar as one of one element, a tuple of scalars as one of its fields, cast to what they have in common.",
+    typing: Typing::Rule(|args| {
+        let scalar = element_of(AS_DENSE_ARRAY.name, args[0].qtype, true)?;
+        Ok(Signature::unchanged(args, QType::Array(ArrayKind::Dense, scalar)))
+    }),
+    meaning: Meaning::Expand(|g, args| in_form(g, args[0], ArrayKind::Dense, id::ARRAY_TO_DENSE)),
+    examples: &[ex("array.as_dense_array((1, 2.5f32))", "[1, 2.5]"), ex("array.as_dense_array(missing[i32])", "[NA]")],
+    ..ARRAY
+};
+
+pub(crate) static AS_ARRAY: OpDef = OpDef {
+    name: "array.as_array",
+    summary: "An array as one of Arolla's other form, `ARRAY`, a scalar as one of one element.",
+    typing: Typing::Rule(|args| {
+        let scalar = element_of(AS_ARRAY.name, args[0].qtype, false)?;
+        Ok(Signature::unchanged(args, QType::Array(ArrayKind::Sparse, scalar)))
+    }),
+    meaning: Meaning::Expand(|g, args| in_form(g, args[0], ArrayKind::Sparse, id::ARRAY_TO_ARRAY)),
+    examples: &[ex("array.as_array([5, missing])", "[5, NA]")],
+    ..ARRAY
+};

@@ -1,0 +1,192 @@
+//! Scans: for each element something of it and those before it in its group. They go in the order of the child side, always,
+//! and what is missing is passed over: a running sum has one order by its meaning.
+
+use super::groups::Groups;
+use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, made};
+use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, Number, Value};
+use std::cmp::Ordering;
+
+/// What scans take; of those that need an edge it must be given.
+const SCAN: OpDef =
+    OpDef { params: &[param("x"), param_or("over", Value::Unspecified)], faults: &[FaultKind::SizeMismatch], ..ARRAY };
+
+/// The type of a scan of an array over the edge that is the second operand.
+fn scan_types(
+    operator: &'static str,
+    args: &[Argument<'_>],
+    accepts: fn(Scalar) -> bool,
+    ret: fn(Scalar) -> Scalar,
+    needs_edge: bool,
+) -> Result<Signature, TypeFault> {
+    let (kind, scalar) = array_argument(operator, args, 0)?;
+    if !accepts(scalar) {
+        let found = args[0].qtype;
+        return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
+    }
+    if needs_edge && *args[1].qtype == QType::Unspecified {
+        let fault = TypeFault::mismatch(format!("{operator} expects an edge for `over`"), Some(1));
+        return Err(fault.hint("`edge.to_scalar(x)` makes one group of all"));
+    }
+    edge_argument(operator, args, 1, kind)?;
+    Ok(Signature::unchanged(args, QType::Array(kind, ret(scalar))))
+}
+
+/// Goes over the elements that are there: `next` sees the state of the group, the element and its position in the group, where
+/// missing ones count.
+fn scan<T: Number, S: Clone>(
+    args: &[Value],
+    ret: &QType,
+    start: &S,
+    next: impl Fn(&mut S, usize, usize) -> T,
+) -> Result<Value, Fault> {
+    let array = array_of(&args[0])?;
+    let groups = Groups::of(&args[1], array.len())?;
+    let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
+    let all = Array::of_numbers(scalar, array.len(), groups.presence(array), |all: &mut [T]| {
+        groups.fold(start, |state, element, position| {
+            if array.is_present(element) {
+                all[element] = next(state, element, position);
+            }
+        });
+    });
+    made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
+}
+
+/// The numbers of an array that is of them.
+fn numbers<T: Number>(args: &[Value]) -> Result<&[T], Fault> {
+    array_of(&args[0])?.numbers().ok_or(Fault::new(FaultKind::Invalid))
+}
+
+pub(crate) static CUM_SUM: OpDef = OpDef {
+    name: "math.cum_sum",
+    aliases: &["cum_sum"],
+    summary: "For each element the sum of those up to it in its group; missing elements stay missing and are passed over. Floats are added in FLOAT64, in order, and each sum is rounded to their type.",
+    params: &[param("x"), param("over")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Scan,
+        typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        evaluate: |args, ret| match array_of(&args[0])?.scalar().representation() {
+            Scalar::Int32 => {
+                let x = numbers::<i32>(args)?;
+                scan(args, ret, &0_i32, |sum, at, _| {
+                    *sum = sum.wrapping_add(x[at]);
+                    *sum
+                })
+            }
+            Scalar::Int64 => {
+                let x = numbers::<i64>(args)?;
+                scan(args, ret, &0_i64, |sum, at, _| {
+                    *sum = sum.wrapping_add(x[at]);
+                    *sum
+                })
+            }
+            Scalar::Float32 => {
+                let x = numbers::<f32>(args)?;
+                scan(args, ret, &0.0_f64, |sum, at, _| {
+                    *sum += f64::from(x[at]);
+                    *sum as f32
+                })
+            }
+            _ => {
+                let x = numbers::<f64>(args)?;
+                scan(args, ret, &0.0_f64, |sum, at, _| {
+                    *sum += x[at];
+                    *sum
+                })
+            }
+        },
+    }),
+    examples: &[
+        ex("math.cum_sum([1, missing, 3, 4], over=edge.from_sizes([3, 1]))", "[1, NA, 4, 4]"),
+        ex("math.cum_sum([1.5, 2.0], over=edge.to_scalar([1, 2]))", "[1.5, 3.5]"),
+    ],
+    ..SCAN
+};
+
+/// The first element that is as far to one side as any up to here; a NaN is farther than all.
+fn extreme<T: Number + PartialOrd>(args: &[Value], ret: &QType, side: Ordering) -> Result<Value, Fault> {
+    let x = numbers::<T>(args)?;
+    scan(args, ret, &None, |best: &mut Option<T>, at, _| {
+        let found = x[at];
+        let best = best.get_or_insert(found);
+        let is_farther = match found.partial_cmp(best) {
+            Some(ordering) => ordering == side,
+            // One of them is a NaN, and the first stays.
+            None => best.partial_cmp(&best).is_some(),
+        };
+        if is_farther {
+            *best = found;
+        }
+        *best
+    })
+}
+
+fn extremes(args: &[Value], ret: &QType, side: Ordering) -> Result<Value, Fault> {
+    match array_of(&args[0])?.scalar().representation() {
+        Scalar::Int32 => extreme::<i32>(args, ret, side),
+        Scalar::Int64 => extreme::<i64>(args, ret, side),
+        Scalar::Float32 => extreme::<f32>(args, ret, side),
+        _ => extreme::<f64>(args, ret, side),
+    }
+}
+
+pub(crate) static CUM_MAX: OpDef = OpDef {
+    name: "math.cum_max",
+    aliases: &["cum_max"],
+    summary: "For each element the largest of those up to it in its group, and NaN from the first NaN on; missing elements stay missing and are passed over.",
+    params: &[param("x"), param("over")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Scan,
+        typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        evaluate: |args, ret| extremes(args, ret, Ordering::Greater),
+    }),
+    examples: &[ex("math.cum_max([1, 3, missing, 2], over=edge.from_sizes([4]))", "[1, 3, NA, 3]")],
+    ..SCAN
+};
+
+pub(crate) static CUM_MIN: OpDef = OpDef {
+    name: "math.cum_min",
+    aliases: &["cum_min"],
+    summary: "For each element the smallest of those up to it in its group, and NaN from the first NaN on; missing elements stay missing and are passed over.",
+    params: &[param("x"), param("over")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Scan,
+        typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        evaluate: |args, ret| extremes(args, ret, Ordering::Less),
+    }),
+    examples: &[ex("math.cum_min([3, 1, missing, 2], over=edge.from_sizes([4]))", "[3, 1, NA, 1]")],
+    ..SCAN
+};
+
+pub(crate) static CUM_COUNT: OpDef = OpDef {
+    name: "array.cum_count",
+    summary: "For each element how many are there up to it in its group, or in the array; missing elements stay missing.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Scan,
+        typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64, false),
+        evaluate: |args, ret| {
+            scan(args, ret, &0_i64, |count, _, _| {
+                *count += 1;
+                *count
+            })
+        },
+    }),
+    examples: &[ex("array.cum_count([5, missing, 7])", "[1, NA, 2]")],
+    ..SCAN
+};
+
+pub(crate) static AGG_INDEX: OpDef = OpDef {
+    name: "array.agg_index",
+    summary: "For each element its position in its group, where missing elements count; missing elements stay missing.",
+    params: &[param("x"), param("over")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Scan,
+        typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64, true),
+        evaluate: |args, ret| scan(args, ret, &(), |(), _, position| position as i64),
+    }),
+    examples: &[ex("array.agg_index([5, missing, 7, 8], over=edge.from_sizes([3, 1]))", "[0, NA, 2, 0]")],
+    ..SCAN
+};

@@ -1,0 +1,111 @@
+//! Shapes of arrays: which form of array, and how many elements.
+
+use super::{ARRAY, ArrayForm, ArrayOperator, integer_argument, integer_of, invalid};
+use crate::definition::{OpDef, OverArrays, Typing, ex, param};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, Fault, FaultKind, QType};
+use cembra_value::Value;
+
+/// The form of arrays that the shape of an operand is of.
+///
+/// # Errors
+/// It is something else.
+pub(super) fn shape_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<ArrayKind, TypeFault> {
+    match args[at].qtype {
+        QType::ArrayShape(kind) => Ok(*kind),
+        found => {
+            let fault =
+                TypeFault::mismatch(format!("{operator} expects the shape of an array, found {found}"), Some(at));
+            Err(fault.hint("as `shape_of(x)` gives"))
+        }
+    }
+}
+
+/// The size of a shape that typing says is one of arrays.
+pub(super) fn size_of(value: &Value) -> Result<usize, Fault> {
+    match value {
+        Value::ArrayShape(_, size) => Ok(*size),
+        _ => Err(Fault::new(FaultKind::Invalid)),
+    }
+}
+
+/// The shape of so many elements.
+fn shape(kind: ArrayKind, size: &Value) -> Result<Value, Fault> {
+    let size = usize::try_from(integer_of(size)?).map_err(|_| invalid("the size is negative"))?;
+    Ok(Value::ArrayShape(kind, size))
+}
+
+const SHAPE: OpDef = OpDef { params: &[param("size")], faults: &[FaultKind::Invalid], ..ARRAY };
+
+fn dense_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    integer_argument(operator, args, 0)?;
+    Ok(Signature::unchanged(args, QType::ArrayShape(ArrayKind::Dense)))
+}
+
+pub(crate) static MAKE_DENSE_ARRAY_SHAPE: OpDef = OpDef {
+    name: "array.make_dense_array_shape",
+    summary: "The shape of a dense array of `size` elements.",
+    typing: Typing::Rule(|args| dense_types(MAKE_DENSE_ARRAY_SHAPE.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: dense_types,
+        evaluate: |args, _| shape(ArrayKind::Dense, &args[0]),
+    }),
+    examples: &[ex("array.make_dense_array_shape(3)", "dense_array_shape{3}")],
+    ..SHAPE
+};
+
+fn sparse_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    integer_argument(operator, args, 0)?;
+    Ok(Signature::unchanged(args, QType::ArrayShape(ArrayKind::Sparse)))
+}
+
+pub(crate) static MAKE_ARRAY_SHAPE: OpDef = OpDef {
+    name: "array.make_array_shape",
+    summary: "The shape of an array of Arolla's other form, `ARRAY`, of `size` elements.",
+    typing: Typing::Rule(|args| sparse_types(MAKE_ARRAY_SHAPE.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: sparse_types,
+        evaluate: |args, _| shape(ArrayKind::Sparse, &args[0]),
+    }),
+    examples: &[ex("array.make_array_shape(3)", "array_shape{3}")],
+    ..SHAPE
+};
+
+pub(crate) static RESIZE_ARRAY_SHAPE: OpDef = OpDef {
+    name: "array.resize_array_shape",
+    summary: "The shape of the same form of array, of `size` elements.",
+    params: &[param("array_shape"), param("size")],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            let kind = shape_argument(name, args, 0)?;
+            integer_argument(name, args, 1)?;
+            Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
+        },
+        evaluate: |args, ret| match ret {
+            QType::ArrayShape(kind) => shape(*kind, &args[1]),
+            _ => Err(Fault::new(FaultKind::Invalid)),
+        },
+    }),
+    examples: &[ex("array.resize_array_shape(shape_of([5, 6]), 3)", "dense_array_shape{3}")],
+    ..SHAPE
+};
+
+pub(crate) static ARRAY_SHAPE_SIZE: OpDef = OpDef {
+    name: "array.array_shape_size",
+    summary: "How many elements arrays of a shape have.",
+    params: &[param("array_shape")],
+    faults: &[],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        typing: |name, args| {
+            shape_argument(name, args, 0)?;
+            Ok(Signature::unchanged(args, QType::INT64))
+        },
+        evaluate: |args, _| Ok(Value::from(size_of(&args[0])? as i64)),
+    }),
+    examples: &[ex("array.array_shape_size(shape_of([5, missing]))", "int64{2}")],
+    ..SHAPE
+};
