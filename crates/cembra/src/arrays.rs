@@ -77,6 +77,18 @@ impl ArrayModel {
         })
     }
 
+    /// The array program, as text.
+    pub(crate) fn listing(&self) -> String {
+        self.compiled.program.to_string()
+    }
+
+    /// Bytes of memory that the plans hold, and their code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let reference = self.reference.get().and_then(|made| made.as_ref().ok());
+        let plans = self.compiled.parts.iter().chain(reference.iter().flat_map(|made| &made.parts));
+        size_of::<ArrayModel>() + plans.map(Batch::memory_bytes).sum::<usize>()
+    }
+
     /// Evaluates the model on values of exactly its inputs' types.
     pub(crate) fn evaluate(&self, inputs: &[Value], token: Option<&Cancellation>) -> Result<Vec<Value>, Error> {
         let failed = match self.compiled.run(&self.program, inputs, token) {

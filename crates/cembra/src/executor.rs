@@ -151,6 +151,10 @@ impl Inner {
         Ok(inner)
     }
 
+    pub(crate) const fn has_arrays(&self) -> bool {
+        self.arrays.is_some()
+    }
+
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.runnable.tier()
     }
@@ -375,6 +379,7 @@ impl Executor {
             + size_of_val(&*inner.inputs)
             + size_of_val(&*inner.outputs)
             + inner.slots.as_ref().map_or(0, of_slots)
+            + inner.arrays.as_ref().map_or(0, |arrays| arrays.memory_bytes())
     }
 
     /// The model for many rows at a time, compiled when it is first asked for.
@@ -509,7 +514,6 @@ impl Session {
         size_of::<Session>() + self.frame.size() + self.context.arena_bytes()
     }
 
-    #[inline]
     /// Evaluates a model with arrays.
     #[cold]
     fn run_arrays(&self, values: &[Value]) -> Result<Vec<Value>, Error> {
@@ -525,6 +529,7 @@ impl Session {
         arrays.unwrap_or_else(|| Ok(Vec::new()))
     }
 
+    #[inline]
     fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
         self.inner.begin(&mut self.context)?;
         let frame = self.frame.ptr();

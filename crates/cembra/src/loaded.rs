@@ -2,6 +2,7 @@
 //! alone, which is what a measurement wants; services keep one frame and load it again and again.
 
 use crate::executor::Inner;
+use crate::stages::only_sessions;
 use crate::{Error, Executor};
 use cembra_runtime::{Context, Frame};
 use cembra_value::Value;
@@ -22,9 +23,12 @@ impl Executor {
     /// Loads rows, each one value for each of the executor's inputs, in their order and of exactly their types.
     ///
     /// # Errors
-    /// Values that do not fit.
+    /// Values that do not fit, or a model with arrays: those are not in frames.
     pub fn load<'v>(&self, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
         let inner = self.shared();
+        if inner.has_arrays() {
+            return Err(only_sessions());
+        }
         let mut frames = Vec::with_capacity(rows.len());
         for row in rows {
             let mut frame = inner.frame();

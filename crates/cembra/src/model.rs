@@ -174,7 +174,7 @@ impl Model {
     /// Compiles the model for many rows at a time.
     ///
     /// # Errors
-    /// Problems with types or limits.
+    /// Problems with types or limits; or that the model has arrays, which only sessions evaluate.
     pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
         let options = &options.started();
         let program = self.selected(options)?;

@@ -27,6 +27,13 @@ pub(crate) fn plan_of(program: &Program, options: &Started) -> Result<Plan, Erro
     plan(&placed, program, options)
 }
 
+/// The error of what takes no models with arrays.
+#[cold]
+pub(crate) fn only_sessions() -> Error {
+    let problem = Diagnostic::new(Code::Arrays, "the model has arrays, and only sessions evaluate those");
+    problem.hint("compile it with `Model::compile`, and call `Session::evaluate`").into()
+}
+
 pub(crate) fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Plan, Error> {
     let span = StageSpan::plan(options.model_name(), placed.model.graph.len());
     let plan = cembra_plan::build(placed, options.budget()).map_err(|error| match error {
@@ -34,6 +41,7 @@ pub(crate) fn plan(placed: &Placed, program: &Program, options: &Started) -> Res
         PlanError::Compile { origin, .. } => {
             Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
         }
+        PlanError::Arrays => only_sessions(),
         other => Error::from(Diagnostic::new(Code::Extension, other.to_string())),
     })?;
     span.made("steps", plan.step_count());

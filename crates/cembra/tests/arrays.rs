@@ -1,6 +1,9 @@
 //! Models with arrays: what users see of them, and that fused programs give what the reference gives, operator by operator.
 
-use cembra::{Array, ArrayKind, Backend, Edge, Error, Model, Options, Scalar, ScalarValue, Value};
+use cembra::{
+    Array, ArrayKind, Backend, Cancellation, Code, Edge, Error, JsonRows, Model, Options, Pool, Scalar, ScalarValue,
+    Target, Value,
+};
 
 fn evaluate(text: &str, inputs: &[Value], backend: Backend) -> Result<Vec<Value>, Error> {
     Model::parse(text)?.compile(&Options::default().backend(backend))?.session().evaluate(inputs)
@@ -168,4 +171,67 @@ fn fused_programs_give_what_the_reference_gives() {
         }
     }
     assert!(done > 400 && failed > 100, "{done} and {failed}");
+}
+
+#[test]
+fn every_other_way_in_is_refused() {
+    #[derive(cembra::Input)]
+    struct Row {
+        k: f64,
+    }
+    /// True if it is the error that only sessions evaluate such models.
+    fn is_refused<T>(made: Result<T, Error>) -> bool {
+        made.is_err_and(|error| error.code() == Code::Arrays.as_str() && !error.diagnostics()[0].hints().is_empty())
+    }
+    let options = Options::default();
+    // Arrays that neither come in nor go out are arrays as well.
+    for text in ["input k: f64; math.sum([k, 1.0])", "input k: f64; input x: [f64?]; x * k", "input k: f64; [k] * 2.0"]
+    {
+        let model = Model::parse(text).unwrap();
+        let executor = model.compile(&options).unwrap();
+        assert!(is_refused(model.batch(&options)), "{text}");
+        assert!(is_refused(executor.batch()), "{text}");
+        assert!(is_refused(executor.load(&[vec![Value::from(1.0)]])), "{text}");
+        assert!(is_refused(model.machine(&options)), "{text}");
+        let object = model.object("f", &Target::host(), &options);
+        assert!(is_refused(object), "{text}");
+    }
+    let inside = Model::parse("input k: f64; math.sum([k, 1.0])").unwrap();
+    assert!(is_refused(inside.executor::<Row, f64>(&options)));
+    assert!(is_refused(inside.executor_from::<_, f64>(&JsonRows, &options)));
+    let taken = Model::parse("input k: f64; input x: [f64?]; math.sum(x * k)").unwrap();
+    assert!(is_refused(taken.executor_from::<_, f64>(&JsonRows, &options)));
+}
+
+#[test]
+fn sessions_pools_and_listeners_take_them() {
+    let model = Model::parse("input x: [f64?]; output y = x * 2.0; output s = math.sum(x)").unwrap();
+    let x = doubles(&[Some(1.5), None]);
+    for backend in [Backend::Interpreter, Backend::Native, Backend::Auto, Backend::Tiered] {
+        let executor = model.compile(&Options::default().backend(backend)).unwrap();
+        executor.finish_tiers();
+        let pool = Pool::new(executor.session());
+        for _ in 0..3 {
+            let found = pool.with(|session| session.evaluate(std::slice::from_ref(&x))).unwrap();
+            assert_eq!(
+                found.iter().map(Value::to_string).collect::<Vec<_>>(),
+                ["[3, NA]", "float64{1.5}"],
+                "{backend:?}"
+            );
+        }
+        let mut told = Vec::new();
+        let mut session = executor.session().clone();
+        let main = session.listen(std::slice::from_ref(&x), &mut |name, value| told.push(format!("{name} = {value}")));
+        assert_eq!((main.unwrap().to_string().as_str(), &*told), ("[3, NA]", &["s = float64{1.5}".to_owned()][..]));
+        // After an error, and with a token.
+        assert_eq!(session.evaluate(&[]).unwrap_err().code(), "values");
+        let token = Cancellation::new();
+        session.set_cancellation(Some(token.clone()));
+        assert!(session.evaluate(std::slice::from_ref(&x)).is_ok());
+        token.cancel();
+        assert_eq!(session.evaluate(std::slice::from_ref(&x)).unwrap_err().code(), "cancelled");
+        assert!(executor.memory_bytes() > 1000);
+    }
+    let only = model.compile(&Options::default().outputs(["s"])).unwrap();
+    assert_eq!(only.session().evaluate(&[x]).unwrap(), [Value::from(1.5)]);
 }
