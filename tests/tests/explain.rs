@@ -1,9 +1,17 @@
 //! What `explain` shows: the facts a plan must have, read from the listings, and the listings themselves as snapshots.
 
-use cembra::{Model, Options, Stage};
+use cembra::{Backend, Model, Options, Stage};
 use std::collections::BTreeMap;
 
 const QUADRATIC: &str = include_str!("../../docs/examples/quadratic.cem");
+
+/// Maps in front of and behind an aggregation, and a conditional between arrays.
+const ARRAYS: &str = "input x, y: [f64?]
+input k: f64
+let p = where(x > 0.0, x * y + k)
+output total = math.sum(p)
+output shares = if k > 1.0 then p / math.sum(p) else y
+";
 
 /// Conditionals in both branches, in a condition's place, with faults and sharing.
 const NESTED: &str = "input x, y: f64
@@ -235,4 +243,22 @@ fn listings_of_nested_conditionals() {
     insta::assert_snapshot!("nested_passes", explain(NESTED, &options, Stage::Passes));
     insta::assert_snapshot!("nested_plan", explain(NESTED, &options, Stage::Plan));
     insta::assert_snapshot!("nested_clif", portable(&explain(NESTED, &options, Stage::Clif)));
+}
+
+#[test]
+fn the_listing_of_arrays_has_a_step_for_each_map() {
+    let options = Options::default();
+    let listing = explain(ARRAYS, &options, Stage::Arrays);
+    insta::assert_snapshot!("arrays", listing);
+    // Operator by operator, each of the model's is a step.
+    let unfused = explain(ARRAYS, &options.backend(Backend::Interpreter), Stage::Arrays);
+    let maps = |listing: &str| listing.lines().filter(|line| line.contains(" = map(")).count();
+    assert_eq!((maps(&listing), maps(&unfused)), (2, 5), "{unfused}");
+    assert_eq!(
+        explain(QUADRATIC, &Options::default(), Stage::Arrays),
+        "The model has no arrays: `plan` shows its steps.\n"
+    );
+    for stage in [Stage::Plan, Stage::Lanes, Stage::Clif, Stage::Asm] {
+        assert!(explain(ARRAYS, &Options::default(), stage).starts_with("The model has arrays"), "{stage:?}");
+    }
 }

@@ -1,54 +1,127 @@
-//! The printed form of array programs: a line for each step, then the plans.
+//! The printed form of array programs, in the manner of a plan's: a line for each step, under it the plan that it runs, then
+//! the blocks of conditionals. It is for people; nothing reads it.
 
-use crate::{Action, ArrayProgram, BlockId};
-use std::fmt;
+use crate::{Action, ArrayProgram, Block, BlockId, Step, ValueId};
+use cembra_plan::Plan;
+use cembra_runtime::QType;
+use std::fmt::{self, Write as _};
+
+/// What stands in front of a plan's lines.
+const INDENT: &str = "    ";
 
 impl fmt::Display for ArrayProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_counts(f)?;
+        writeln!(f, "Inputs:")?;
         for (name, value) in &self.inputs {
-            writeln!(f, "%{} = input {name} : {}", value.0, self.qtype(*value))?;
+            writeln!(f, "{} = L.{name}", self.typed(*value))?;
         }
-        for (value, literal) in &self.literals {
-            writeln!(f, "%{} = {literal} : {}", value.0, self.qtype(*value))?;
+        writeln!(f, "Literals:")?;
+        let used = self.used();
+        for (value, literal) in self.literals.iter().filter(|(value, _)| used[value.index()]) {
+            writeln!(f, "{} = {literal}", self.typed(*value))?;
         }
         // Blocks stand inside of each other as deep as conditionals nest; they are written one after the other.
         for (at, block) in self.blocks.iter().enumerate() {
-            if BlockId(at as u32) != BlockId::TOP {
-                writeln!(f, "block {at}:")?;
+            match BlockId(at as u32) {
+                BlockId::TOP => writeln!(f, "Steps:")?,
+                BlockId(at) => writeln!(f, "Block {at}:")?,
             }
-            for step in &block.steps {
-                for (at, out) in step.outs.iter().enumerate() {
-                    write!(f, "{}%{}", if at > 0 { ", " } else { "" }, out.0)?;
-                }
-                match step.action {
-                    Action::Scalar(part) => write!(f, " = scalar<{}>", part.0)?,
-                    Action::Map(part) => write!(f, " = map<{}>", part.0)?,
-                    Action::Operator(op) => write!(f, " = {}", self.registry.get(op).name)?,
-                    Action::MakeTuple => f.write_str(" = tuple")?,
-                    Action::Field(field) => write!(f, " = field<{field}>")?,
-                    Action::Where { on, off } => write!(f, " = where<{}, {}>", on.0, off.0)?,
-                }
-                f.write_str("(")?;
-                for (at, arg) in step.args.iter().enumerate() {
-                    write!(f, "{}%{}", if at > 0 { ", " } else { "" }, arg.0)?;
-                }
-                f.write_str(")")?;
-                for (at, out) in step.outs.iter().enumerate() {
-                    write!(f, "{}{}", if at > 0 { ", " } else { " : " }, self.qtype(*out))?;
-                }
-                writeln!(f)?;
-            }
-            if let Some(result) = block.result {
-                writeln!(f, "result %{}", result.0)?;
-            }
+            self.write_block(f, block)?;
         }
+        writeln!(f, "Outputs:")?;
         for (name, value) in &self.outputs {
-            writeln!(f, "{name} = %{}", value.0)?;
-        }
-        for (at, part) in self.parts.iter().enumerate() {
-            let inputs: Vec<String> = part.inputs.iter().map(ToString::to_string).collect();
-            writeln!(f, "\nplan {at} of arguments {}:\n{}", inputs.join(", "), part.plan)?;
+            writeln!(f, "{name} = {}", self.typed(*value))?;
         }
         Ok(())
     }
+}
+
+/// A value with its type.
+struct Typed<'p>(&'p QType, ValueId);
+
+impl fmt::Display for Typed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %{}", self.0, self.1.0)
+    }
+}
+
+impl ArrayProgram {
+    fn typed(&self, value: ValueId) -> Typed<'_> {
+        Typed(self.qtype(value), value)
+    }
+
+    /// For each value, whether it is an argument or a result: literals of which plans have copies are not.
+    fn used(&self) -> Vec<bool> {
+        let mut used = vec![false; self.values.len()];
+        let args = self.blocks.iter().flat_map(|block| &block.steps).flat_map(|step| &step.args);
+        let results = self.blocks.iter().filter_map(|block| block.result.as_ref());
+        let outputs = self.outputs.iter().map(|(_, value)| value);
+        args.chain(results).chain(outputs).for_each(|value| used[value.index()] = true);
+        used
+    }
+
+    /// How much there is to do.
+    fn write_counts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = || self.blocks.iter().flat_map(|block| &block.steps);
+        let of = |wanted: fn(&Action) -> bool| steps().filter(|step| wanted(&step.action)).count();
+        let is_array = |value: &&ValueId| matches!(self.qtype(**value), QType::Array(..));
+        // What a conditional gives was made by one of its blocks.
+        let makers = steps().filter(|step| !matches!(step.action, Action::Where { .. }));
+        let made = makers.flat_map(|step| &step.outs).filter(is_array).count();
+        writeln!(
+            f,
+            "Array program: {} ({} over elements, {} of scalars), {} made",
+            counted(steps().count(), "step"),
+            counted(of(|action| matches!(action, Action::Map(_))), "map"),
+            counted(of(|action| matches!(action, Action::Scalar(_))), "plan"),
+            counted(made, "array"),
+        )
+    }
+
+    fn write_block(&self, f: &mut fmt::Formatter<'_>, block: &Block) -> fmt::Result {
+        for step in &block.steps {
+            self.write_step(f, step)?;
+        }
+        match block.result {
+            Some(result) => writeln!(f, "result {}", self.typed(result)),
+            None => Ok(()),
+        }
+    }
+
+    fn write_step(&self, f: &mut fmt::Formatter<'_>, step: &Step) -> fmt::Result {
+        for (at, out) in step.outs.iter().enumerate() {
+            write!(f, "{}{}", if at > 0 { ", " } else { "" }, self.typed(*out))?;
+        }
+        let plan = match step.action {
+            Action::Scalar(part) | Action::Map(part) => Some(&self.part(part).plan),
+            _ => None,
+        };
+        match step.action {
+            Action::Scalar(_) => f.write_str(" = once")?,
+            Action::Map(_) => f.write_str(" = map")?,
+            Action::Operator(op) => write!(f, " = {}", self.registry.get(op).name)?,
+            Action::MakeTuple => f.write_str(" = core.make_tuple")?,
+            Action::Field(field) => write!(f, " = core.get_nth<{field}>")?,
+            Action::Where { on, off } => write!(f, " = where<block {}, block {}>", on.0, off.0)?,
+        }
+        f.write_str("(")?;
+        for (at, arg) in step.args.iter().enumerate() {
+            write!(f, "{}%{}", if at > 0 { ", " } else { "" }, arg.0)?;
+        }
+        writeln!(f, ")")?;
+        plan.map_or(Ok(()), |plan| write_plan(f, plan))
+    }
+}
+
+/// A plan, whose inputs `L.0`, `L.1`.. are the arguments of the step, by position.
+fn write_plan(f: &mut fmt::Formatter<'_>, plan: &Plan) -> fmt::Result {
+    let mut text = String::new();
+    write!(text, "{plan}")?;
+    text.lines().try_for_each(|line| writeln!(f, "{INDENT}{line}"))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }

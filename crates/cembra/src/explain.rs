@@ -1,13 +1,15 @@
 //! Explaining a model: what each stage made of it, as text.
 
+use crate::arrays::ArrayModel;
 use crate::machine_code::refusal;
 use crate::options::Started;
 use crate::players;
 use crate::sites::operator_name;
-use crate::stages::{plan_of, prepare};
+use crate::stages::{plan, prepare};
 use crate::{Error, Model, Options};
 use cembra_expr::Program;
 use cembra_plan::StepId;
+use cembra_prepare::Placed;
 use cembra_value::Span;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -21,6 +23,8 @@ pub enum Stage {
     Passes,
     /// The prepared graph.
     Prepared,
+    /// Of a model with arrays, what is done to whole arrays, and the plans for their elements.
+    Arrays,
     /// The plan: literals, steps, slots.
     Plan,
     /// What the plan is for many rows at a time: columns, and segments over them.
@@ -31,10 +35,22 @@ pub enum Stage {
     Asm,
 }
 
+/// What stages answer that a model does not go through.
+const NO_ARRAYS: &str = "The model has no arrays: `plan` shows its steps.\n";
+const ARRAYS: &str = "The model has arrays: `arrays` shows its steps, and the plans for their elements.\n";
+
 impl Stage {
     /// Every stage in order.
-    pub const ALL: [Stage; 7] =
-        [Stage::Expr, Stage::Passes, Stage::Prepared, Stage::Plan, Stage::Lanes, Stage::Clif, Stage::Asm];
+    pub const ALL: [Stage; 8] = [
+        Stage::Expr,
+        Stage::Passes,
+        Stage::Prepared,
+        Stage::Arrays,
+        Stage::Plan,
+        Stage::Lanes,
+        Stage::Clif,
+        Stage::Asm,
+    ];
 
     /// The name used on the command line.
     #[must_use]
@@ -43,6 +59,7 @@ impl Stage {
             Stage::Expr => "expr",
             Stage::Passes => "passes",
             Stage::Prepared => "prepared",
+            Stage::Arrays => "arrays",
             Stage::Plan => "plan",
             Stage::Lanes => "lanes",
             Stage::Clif => "clif",
@@ -78,7 +95,8 @@ pub struct Origin {
 }
 
 impl Model {
-    /// What a stage made of the model.
+    /// What a stage made of the model. A stage that it does not go through, because it has arrays or none, answers with a
+    /// sentence that says so.
     ///
     /// # Errors
     /// Problems with types or limits; for the last two stages, that there is no machine code to be had.
@@ -105,31 +123,41 @@ impl Model {
                 let prepared = prepare(&program, options, &mut |_, _| {})?;
                 Ok(prepared.to_string())
             }
-            Stage::Plan => Ok(plan_of(&program, options)?.to_string()),
-            Stage::Lanes => Ok(players::listing(&plan_of(&program, options)?)),
-            Stage::Clif => Ok(self.machine_of(&program, options)?.clif),
-            Stage::Asm => Ok(self.machine_of(&program, options)?.vcode),
+            Stage::Arrays | Stage::Plan | Stage::Lanes | Stage::Clif | Stage::Asm => {
+                let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
+                match (stage, placed.model.has_arrays()) {
+                    (Stage::Arrays, true) => Ok(ArrayModel::of(program, placed, options)?.listing()),
+                    (Stage::Arrays, false) => Ok(NO_ARRAYS.to_owned()),
+                    (_, true) => Ok(ARRAYS.to_owned()),
+                    (Stage::Lanes, false) => Ok(players::listing(&plan(&placed, &program, options)?)),
+                    (Stage::Clif, false) => Ok(machine_of(&placed, &program, options)?.clif),
+                    (Stage::Asm, false) => Ok(machine_of(&placed, &program, options)?.vcode),
+                    _ => Ok(plan(&placed, &program, options)?.to_string()),
+                }
+            }
         }
     }
 
     /// What the native backend makes of the model.
     ///
     /// # Errors
-    /// Problems with types or limits, or that there is no machine code to be had.
+    /// Problems with types or limits; that there is no machine code to be had; or that the model has arrays, of which each
+    /// plan has code of its own.
     pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
         let options = &options.started();
-        self.machine_of(&*self.selected(options)?, options)
+        let program = self.selected(options)?;
+        machine_of(&prepare(&program, options, &mut |_, _| {})?.placed()?, &program, options)
     }
+}
 
-    fn machine_of(&self, program: &Program, options: &Started) -> Result<Machine, Error> {
-        let plan = plan_of(program, options)?;
-        let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.tier, options.budget())
-            .map_err(|error| Error::from(refusal(&error)))?;
-        let origin = |(bytes, step): (Range<usize>, StepId)| {
-            let node = plan.step(step).origin;
-            Origin { bytes, operator: operator_name(&program.graph, node).to_string(), span: program.graph.span(node) }
-        };
-        let origins = listings.steps.into_iter().map(origin).collect();
-        Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code, origins })
-    }
+fn machine_of(placed: &Placed, program: &Program, options: &Started) -> Result<Machine, Error> {
+    let plan = plan(placed, program, options)?;
+    let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.tier, options.budget())
+        .map_err(|error| Error::from(refusal(&error)))?;
+    let origin = |(bytes, step): (Range<usize>, StepId)| {
+        let node = plan.step(step).origin;
+        Origin { bytes, operator: operator_name(&program.graph, node).to_string(), span: program.graph.span(node) }
+    };
+    let origins = listings.steps.into_iter().map(origin).collect();
+    Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code, origins })
 }

@@ -5,7 +5,7 @@ use crate::arguments::{ModelArgs, Report};
 use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
 use crate::source;
-use cembra::{Error, Machine, Model, Options, Origin, PASSES, Span, Stage};
+use cembra::{Code, Error, Machine, Model, Options, Origin, PASSES, Span, Stage};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
@@ -15,7 +15,7 @@ const NAME: &str = "explain";
 /// Shows what each stage made of a model
 ///
 /// The stages are `expr` (the model printed back), `passes` (after each pass of preparation), `prepared` (after the
-/// last), `plan` (steps and their places in the frame), `lanes`
+/// last), `arrays` (of a model with arrays, what is done to them), `plan` (steps and their places in the frame), `lanes`
 /// (what many rows at a time are played from), `clif` (what the code generator is given) and `asm` (the machine
 /// code).
 #[derive(clap::Args, Debug)]
@@ -112,9 +112,8 @@ fn explain(args: &Args) -> Result<Vec<(Stage, String)>, Failure> {
         options = options.stop_after(pass);
     }
     // A model whose preparation stops early may not be fit for what comes after it.
-    let reached = |stage: Stage| {
-        args.stop_after.is_none() || !matches!(stage, Stage::Plan | Stage::Lanes | Stage::Clif | Stage::Asm)
-    };
+    let reached =
+        |stage: Stage| args.stop_after.is_none() || matches!(stage, Stage::Expr | Stage::Passes | Stage::Prepared);
     let stages: Vec<Stage> = match args.stage {
         StageChoice::All => Stage::ALL.into_iter().filter(|stage| reached(*stage)).collect(),
         StageChoice::One(stage) if reached(stage) => vec![stage],
@@ -129,9 +128,11 @@ fn explain(args: &Args) -> Result<Vec<(Stage, String)>, Failure> {
 /// A stage of a model as text, ended by a line end.
 pub(crate) fn one(text: &source::ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
     let shown = match stage {
-        Stage::Asm if cfg!(target_arch = "x86_64") => {
-            model.machine(options).map(|machine| disassembly::listing(&machine.code, &notes(text, &machine)))
-        }
+        Stage::Asm if cfg!(target_arch = "x86_64") => match model.machine(options) {
+            Ok(machine) => Ok(disassembly::listing(&machine.code, &notes(text, &machine))),
+            Err(error) if error.code() == Code::Arrays.as_str() => model.explain(options, stage),
+            Err(error) => Err(error),
+        },
         _ => model.explain(options, stage),
     };
     let shown = shown.map_err(|error: Error| text.blame(&error))?;
