@@ -1,10 +1,11 @@
 //! Arguments that several commands share: the model, types of its inputs, values for them, the backend, forms of output.
 //! What they mean for a model is decided by the commands.
 
+use crate::constant::Literal;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use crate::table::Format;
-use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, QType, RowPlayer, Value};
+use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, QType, RowPlayer};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -119,15 +120,15 @@ pub(crate) struct Assignment {
     pub(crate) name: String,
     /// The value as it was written.
     pub(crate) text: String,
-    /// The value.
-    pub(crate) value: Value,
+    /// The value, which is not of the input's type yet.
+    pub(crate) literal: Literal,
 }
 
 impl Assignment {
     /// Reads `name=literal`.
     pub(crate) fn parse(argument: &str) -> Result<Assignment, Diagnostics> {
         let (name, text) = split_at_equals(argument, "a name and a value, as in `x=1.5`")?;
-        let value = cembra::parse_value(text).map_err(|problems| {
+        let literal = Literal::parse(text).map_err(|problems| {
             // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
             let word = text.chars().all(|character| character.is_alphanumeric() || " _-.".contains(character));
             if word && text.starts_with(char::is_alphabetic) {
@@ -137,7 +138,7 @@ impl Assignment {
                 problems
             }
         })?;
-        Ok(Assignment { name: name.to_owned(), text: text.to_owned(), value })
+        Ok(Assignment { name: name.to_owned(), text: text.to_owned(), literal })
     }
 }
 
@@ -273,7 +274,7 @@ pub(crate) enum Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra::Scalar;
+    use cembra::{Scalar, Value};
 
     #[test]
     fn types_are_split_at_the_commas_between_them() {
@@ -293,10 +294,10 @@ mod tests {
 
     #[test]
     fn a_value_is_a_literal() {
-        let value = |text: &str| Assignment::parse(text).map(|one| one.value).map_err(|error| error.to_string());
-        assert_eq!(value("x=1"), Ok(Value::from(1)));
-        assert_eq!(value("x = -2.5f32"), Ok(Value::from(-2.5_f32)));
-        assert_eq!(value("x=\"a=b\""), Ok(Value::from("a=b")));
+        let value = |text: &str| Assignment::parse(text).map(|one| one.literal).map_err(|error| error.to_string());
+        assert_eq!(value("x=1"), Ok(Literal::One(Value::from(1))));
+        assert_eq!(value("x = -2.5f32"), Ok(Literal::One(Value::from(-2.5_f32))));
+        assert_eq!(value("x=\"a=b\""), Ok(Literal::One(Value::from("a=b"))));
         assert_eq!(value("x"), Err("expected a name and a value, as in `x=1.5`".to_owned()));
         assert_eq!(value("=1"), Err("expected a name and a value, as in `x=1.5`".to_owned()));
         assert_eq!(

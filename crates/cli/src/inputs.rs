@@ -4,7 +4,7 @@
 use crate::arguments::Assignment;
 use crate::data::error::{DataCode, DataError};
 use crate::data::scalar;
-use crate::data::schema::{Column, Wanted, listed, nearest, spelled};
+use crate::data::schema::{self, Column, Wanted, listed, nearest, spelled};
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use crate::table::cells::Cells;
@@ -12,9 +12,8 @@ use crate::table::evaluate::Feeding;
 use crate::table::place::Places;
 use crate::table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Table, types};
 use arrow_schema::SchemaRef;
-use cembra::{Code, Diagnostic, Field, Model, Options, QType, Registry, Scalar, Value};
+use cembra::{Code, Diagnostic, Field, Model, Options, QType, Value};
 use cembra_expr::{Input, Node, NodeId};
-use cembra_ops::Argument;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How many values of a row a message shows, and how much of each.
@@ -297,6 +296,7 @@ impl Feed {
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::Missing(_) => "missing".to_owned(),
+        Value::Array(_, array) => array.to_string(),
         Value::Scalar(scalar) | Value::Present(scalar) if !scalar.scalar().is_string() => scalar::print(scalar),
         Value::Present(string) => cembra::print_value(&Value::Scalar(string.clone())),
         other => cembra::print_value(other),
@@ -323,126 +323,55 @@ fn by_name<'a>(
 /// The constant as a value of the declared type; without one, of the type of its literal.
 fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str) -> Result<Value, Failure> {
     let name = &constant.name;
+    let found = constant.literal.qtype();
+    let found_nothing = found == Some(QType::Nothing) && !constant.literal.is_array();
     let wanted = match declared {
         Some(declared) => declared.clone(),
-        None => match strong(&constant.value.qtype()) {
-            QType::Nothing => {
+        None => match found.clone() {
+            None => {
+                let message = format!("`-s {name}={}`: no array has such elements", constant.text);
+                return Err(usage(command, message));
+            }
+            Some(QType::Nothing) if constant.literal.is_array() => {
+                let message =
+                    format!("`-s {name}={}` has no type; declare it, as in `input {name}: [f64?]`", constant.text);
+                return Err(usage(command, message));
+            }
+            Some(QType::Nothing) => {
                 let message = format!("`-s {name}=missing` has no type; write it, as in `-s '{name}=missing[f64]'`");
                 return Err(usage(command, message));
             }
-            QType::Meta => {
+            Some(QType::Meta) => {
                 let message = format!("`-s {name}={}` is a type; an input is a value", constant.text);
                 return Err(usage(command, message));
             }
-            QType::Unspecified => {
+            Some(QType::Unspecified) => {
                 let message = format!("`-s {name}={}` is no value of an input", constant.text);
                 return Err(usage(command, message));
             }
-            strong => strong,
+            Some(strong) => strong,
         },
     };
-    cast(&constant.value, &wanted).ok_or_else(|| {
-        let found = strong(&constant.value.qtype());
+    constant.literal.cast(&wanted).ok_or_else(|| {
         let message = match found {
-            QType::Nothing => format!("`-s {name}=missing`: the input `{name}` is {wanted} and never missing"),
-            found => format!("`-s {name}={}`: the input `{name}` is {wanted}, found {found}", constant.text),
+            Some(QType::Nothing) if found_nothing => {
+                format!("`-s {name}=missing`: the input `{name}` is {wanted} and never missing")
+            }
+            _ if constant.literal.is_array() => {
+                format!("`-s {name}={}`: the input `{name}` is {wanted}", constant.text)
+            }
+            found => {
+                let found = found.unwrap_or(QType::Nothing);
+                format!("`-s {name}={}`: the input `{name}` is {wanted}, found {found}", constant.text)
+            }
         };
         let hint = match declared {
-            Some(declared) if declared.to_optional() != *declared && constant.value == Value::Nothing => {
+            Some(QType::Edge(_)) => format!("; {}", schema::MAKE_EDGE),
+            Some(declared) if declared.to_optional() != *declared && found_nothing => {
                 format!("; declare `input {name}: {}`", spelled(&declared.to_optional()))
             }
             _ => String::new(),
         };
         usage(command, message + &hint)
     })
-}
-
-/// The type with FLOAT64 for weak floats: what a value has outside of a model's text.
-pub(crate) fn strong(qtype: &QType) -> QType {
-    // Types nest only as deep as the parser allows.
-    match qtype {
-        QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
-        QType::Optional(Scalar::WeakFloat) => QType::Optional(Scalar::Float64),
-        QType::Tuple(fields) => QType::Tuple(fields.map(strong)),
-        other => other.clone(),
-    }
-}
-
-/// The value in a type that it is implicitly cast to; none if it is not.
-pub(crate) fn cast(value: &Value, wanted: &QType) -> Option<Value> {
-    let found = value.qtype();
-    match (value, wanted) {
-        _ if found == *wanted => Some(value.clone()),
-        (Value::Nothing, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
-        (Value::Tuple(values), QType::Tuple(types))
-            if values.len() == types.len() && values.names() == types.names() =>
-        {
-            let values = values.iter().zip(types.iter()).map(|(value, wanted)| cast(value, wanted));
-            Some(Value::Tuple(types.with(values.collect::<Option<_>>()?)))
-        }
-        (_, QType::Scalar(scalar) | QType::Optional(scalar)) => {
-            // A weak float stands for a value of any float type.
-            let common = cembra_ops::common_type(&found, wanted)?;
-            if common != *wanted {
-                return None;
-            }
-            let optional = wanted.is_optional();
-            match value {
-                Value::Missing(_) => Some(Value::Missing(*scalar)),
-                Value::Scalar(inner) | Value::Present(inner) => {
-                    let bare = Value::Scalar(inner.clone());
-                    let Value::Scalar(cast) = cast_scalar(bare, *scalar)? else { return None };
-                    Some(if optional { Value::Present(cast) } else { Value::Scalar(cast) })
-                }
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-/// A scalar in another scalar type, by the operator that casts within models too.
-fn cast_scalar(value: Value, to: Scalar) -> Option<Value> {
-    let qtype = value.qtype();
-    if qtype.scalar() == Some(to) {
-        return Some(value);
-    }
-    let registry = Registry::standard();
-    let def = registry.get(registry.cast_to(to)?);
-    let resolved = def.resolve(&[Argument { qtype: &qtype, literal: Some(&value) }]).ok()?;
-    cembra_ops::call(def, &resolved, &[value])?.ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use cembra::ScalarValue;
-
-    fn cast_text(text: &str, wanted: QType) -> Option<Value> {
-        cast(&cembra::parse_value(text).expect("a literal"), &wanted)
-    }
-
-    #[test]
-    fn a_literal_takes_the_declared_type_where_a_model_would_cast_it() {
-        assert_eq!(cast_text("1", QType::FLOAT64), Some(Value::from(1.0)));
-        assert_eq!(cast_text("1", QType::Optional(Scalar::Int64)), Some(Value::from(Some(1_i64))));
-        assert_eq!(cast_text("0.1", QType::FLOAT32), Some(Value::from(0.1_f32)));
-        assert_eq!(cast_text("0.1", QType::FLOAT64), Some(Value::from(0.1_f64)));
-        assert_eq!(cast_text("missing", QType::MASK), Some(Value::Missing(Scalar::Unit)));
-        assert_eq!(cast_text("missing[f32]", QType::Optional(Scalar::Float64)), Some(Value::from(None::<f64>)));
-        let pair = QType::tuple([QType::FLOAT32, QType::Optional(Scalar::Text)]);
-        let expected = Value::Tuple([Value::from(2.0_f32), Value::Present(ScalarValue::Text("a".into()))].into());
-        assert_eq!(cast_text("(2, \"a\")", pair), Some(expected));
-    }
-
-    #[test]
-    fn no_cast_loses_anything() {
-        assert_eq!(cast_text("0.5", QType::INT32), None);
-        assert_eq!(cast_text("1i64", QType::INT32), None);
-        assert_eq!(cast_text("0.1f64", QType::FLOAT32), None);
-        assert_eq!(cast_text("missing", QType::FLOAT64), None);
-        assert_eq!(cast_text("missing[f64]", QType::FLOAT64), None);
-        assert_eq!(cast_text("true", QType::INT32), None);
-        assert_eq!(cast_text("(1, 2)", QType::tuple([QType::INT32])), None);
-    }
 }

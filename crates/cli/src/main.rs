@@ -2,6 +2,7 @@
 
 mod arguments;
 mod command;
+mod constant;
 mod data;
 mod diagnose;
 mod disassembly;

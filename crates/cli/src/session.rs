@@ -7,9 +7,10 @@
 use crate::arguments::Assignment;
 use crate::command::bench::seconds;
 use crate::command::explain;
+use crate::constant::cast;
 use crate::data::schema::spelled;
 use crate::failure::Failure;
-use crate::inputs::{cast, needed, strong};
+use crate::inputs::needed;
 use crate::source::ModelText;
 use cembra::{Backend, Code, Diagnostic, Executor, Model, Options, QType, Registry, Stage, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,20 +112,23 @@ impl Session {
     }
 
     fn set(&mut self, command: &str, assignment: &str) -> Result<(), Failure> {
-        let Assignment { name, value, .. } =
+        let Assignment { name, literal, .. } =
             Assignment::parse(assignment).map_err(|problems| self.refuse_with(command, problems.first().clone()))?;
         if self.definitions.iter().any(|(known, text)| *known == name && !text.starts_with("input")) {
             return Err(self.refuse(command, format!("`{name}` is defined in the session, it is no input")));
         }
-        let value = match strong(&value.qtype()) {
-            QType::Nothing => {
+        let value = match literal.qtype() {
+            Some(QType::Nothing) => {
                 let message = format!("`{name} = missing` has no type");
                 let problem = Diagnostic::new(Code::Syntax, message);
                 return Err(self.refuse_with(command, problem.hint(format!("as in `:set {name} = missing[f64]`"))));
             }
-            QType::Meta => return Err(self.refuse(command, "a type is no value".to_owned())),
-            QType::Unspecified => return Err(self.refuse(command, "what is unspecified is no value".to_owned())),
-            wanted => cast(&value, &wanted).unwrap_or(value),
+            Some(QType::Meta) => return Err(self.refuse(command, "a type is no value".to_owned())),
+            Some(QType::Unspecified) => return Err(self.refuse(command, "what is unspecified is no value".to_owned())),
+            wanted => match wanted.and_then(|wanted| literal.cast(&wanted)) {
+                Some(value) => value,
+                None => return Err(self.refuse(command, "no array has such elements".to_owned())),
+            },
         };
         self.values.insert(name, value);
         Ok(())

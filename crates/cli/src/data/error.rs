@@ -1,6 +1,7 @@
 //! What can be wrong with data, as a value: a code, a message, the file, line and column, and what to try. How it looks
 //! on a terminal is the business of `diagnose`.
 
+use super::schema::MAKE_EDGE;
 use cembra_runtime::QType;
 use std::fmt;
 use std::io;
@@ -83,7 +84,11 @@ impl DataError {
 
     /// A type that no data has: that of a shape, or one that only preparation knows.
     pub(crate) fn no_data(qtype: &QType) -> Self {
-        DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}"))
+        let error = DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}"));
+        match qtype {
+            QType::Edge(_) => error.hint(MAKE_EDGE),
+            _ => error,
+        }
     }
 
     /// Says in which file.

@@ -10,8 +10,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray, StructArray};
-use cembra_runtime::{Date, Fields, QType, Scalar, Timestamp};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, LargeListArray, StringViewArray, StructArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use cembra_runtime::{ArrayKind, Date, Fields, QType, Scalar, Timestamp};
 use cembra_value::{ScalarValue, Value, ValueRef};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,6 +23,29 @@ pub(crate) enum Cells<'a> {
     Scalars { scalars: Scalars<'a>, optional: bool },
     /// Those of a tuple type.
     Tuple(Fields<Cells<'a>>),
+    /// Those of an array type.
+    Arrays(Lists<'a>, ArrayKind),
+}
+
+/// The arrays of an array of lists, some of which may be missing.
+pub(crate) struct Lists<'a> {
+    list: &'a LargeListArray,
+    elements: Scalars<'a>,
+}
+
+impl<'a> Lists<'a> {
+    /// The arrays of an array; none if it is not of the form of the type.
+    pub(crate) fn of(array: &'a dyn Array, scalar: Scalar) -> Option<Lists<'a>> {
+        let list = array.as_list_opt::<i64>()?;
+        Some(Lists { list, elements: Scalars::of(list.values().as_ref(), scalar)? })
+    }
+
+    /// The elements of a row; none if the array is missing.
+    pub(crate) fn at(&self, row: usize) -> Option<impl ExactSizeIterator<Item = ValueRef<'a>> + '_> {
+        let ends = self.list.offsets();
+        let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
+        self.list.is_valid(row).then(|| (at(row)..at(row + 1)).map(|element| self.elements.at(element)))
+    }
 }
 
 /// The scalars of an array, some of which may be missing.
@@ -57,6 +81,7 @@ impl<'a> Cells<'a> {
                 let cells = cells.collect::<Option<Vec<_>>>().filter(|cells| cells.len() == fields.len())?;
                 Some(Cells::Tuple(fields.with(cells)))
             }
+            QType::Array(kind, scalar) => Some(Cells::Arrays(Lists::of(array, *scalar)?, *kind)),
             _ => None,
         }
     }
@@ -65,6 +90,13 @@ impl<'a> Cells<'a> {
     pub(crate) fn value(&self, row: usize) -> Value {
         match self {
             Cells::Tuple(fields) => Value::Tuple(fields.map(|field| field.value(row))),
+            Cells::Arrays(lists, kind) => {
+                let scalar = lists.elements.scalar;
+                let Some(elements) = lists.at(row) else { return Value::Nothing };
+                let qtype = QType::Optional(scalar);
+                let elements = elements.map(|one| one.to_value(&qtype).and_then(|one| one.as_scalar().cloned()));
+                Value::Array(*kind, cembra_value::Array::from_scalars(scalar, elements).into())
+            }
             Cells::Scalars { scalars, optional } => {
                 let value = scalars.at(row).to_value(&QType::of(scalars.scalar, *optional));
                 value.unwrap_or(Value::Missing(scalars.scalar))
@@ -122,6 +154,16 @@ pub(crate) enum Builder {
     Scalars(ScalarBuilder),
     /// Of a tuple type.
     Tuple { fields: Vec<Builder>, qtype: QType },
+    /// Of an array type.
+    Arrays {
+        /// The elements of all rows, one after the other.
+        elements: ScalarBuilder,
+        scalar: Scalar,
+        /// How many each row has.
+        lengths: Vec<usize>,
+        /// Which rows have an array.
+        there: Vec<bool>,
+    },
 }
 
 /// Builds the array of a scalar type.
@@ -159,6 +201,12 @@ impl Builder {
                 let fields = types.iter().map(|field| Builder::new(field, rows)).collect::<Option<Vec<_>>>()?;
                 Some(Builder::Tuple { fields, qtype: qtype.clone() })
             }
+            QType::Array(_, scalar) => Some(Builder::Arrays {
+                elements: ScalarBuilder::new(*scalar, rows),
+                scalar: *scalar,
+                lengths: Vec::with_capacity(rows),
+                there: Vec::with_capacity(rows),
+            }),
             _ => None,
         }
     }
@@ -170,6 +218,12 @@ impl Builder {
                 fields.iter_mut().zip(values.iter()).for_each(|(field, value)| field.push(value));
             }
             (Builder::Scalars(scalars), value) => scalars.push(value.as_scalar()),
+            (Builder::Arrays { elements, lengths, there, .. }, Value::Array(_, array)) => {
+                array.iter().for_each(|element| elements.push(element.as_ref()));
+                lengths.push(array.len());
+                there.push(true);
+            }
+            (arrays @ Builder::Arrays { .. }, _) => arrays.push_missing(),
             (tuple @ Builder::Tuple { .. }, _) => tuple.push_missing(),
         }
     }
@@ -179,6 +233,10 @@ impl Builder {
         match self {
             Builder::Scalars(scalars) => scalars.push(None),
             Builder::Tuple { fields, .. } => fields.iter_mut().for_each(Builder::push_missing),
+            Builder::Arrays { lengths, there, .. } => {
+                lengths.push(0);
+                there.push(false);
+            }
         }
     }
 
@@ -189,6 +247,11 @@ impl Builder {
             Builder::Tuple { fields, qtype } => {
                 let arrays = fields.iter_mut().map(|field| field.finish(rows)).collect();
                 tuple(qtype, arrays, rows, false)
+            }
+            Builder::Arrays { elements, scalar, lengths, there } => {
+                let ends = OffsetBuffer::<i64>::from_lengths(lengths.drain(..));
+                let there = there.iter().any(|there| !there).then(|| NullBuffer::from(std::mem::take(there)));
+                Arc::new(LargeListArray::new(Arc::new(types::element(*scalar)), ends, elements.finish(), there))
             }
         }
     }
@@ -209,7 +272,7 @@ pub(crate) fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant:
     }
     // A value may be missing before that is found to be wrong.
     let fields = arrays.iter().enumerate().map(|(at, array)| {
-        let nullable = tolerant || types[at].is_optional() || array.null_count() > 0;
+        let nullable = tolerant || types::may_be_missing(&types[at]) || array.null_count() > 0;
         arrow_schema::Field::new(&*types.label(at), array.data_type().clone(), nullable)
     });
     Arc::new(StructArray::new(fields.collect(), arrays, None))

@@ -1,6 +1,6 @@
 //! Reads rows from JSON objects. Missing is `null` or an absent key. Floats may also be the strings `"NaN"`,
 //! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array, a named
-//! one an object; a present unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
+//! one an object, an array of a declared type an array; a present unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
 //!
 //! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is INT32, or INT64 if it
 //! does not fit, `7.0` and `7e0` are FLOAT64; it is optional if it is missing in one of those rows.
@@ -15,7 +15,7 @@ use crate::data::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
 use arrow_schema::SchemaRef;
 use cembra::{JsonKind, JsonText};
 use cembra_runtime::{Fields, Names, QType, Scalar};
-use cembra_value::Value;
+use cembra_value::{Array, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -132,7 +132,9 @@ impl JsonData {
         for (at, leaf) in request.leaves.iter().cloned().chain(kept).enumerate() {
             let inferred = leaf.qtype.is_none();
             let qtype = match leaf.qtype {
-                Some(qtype) if !qtype.is_data() => return Err(DataError::no_data(&qtype).in_column(&leaf.name)),
+                Some(qtype) if types::of_qtype(&qtype).is_none() => {
+                    return Err(DataError::no_data(&qtype).in_column(&leaf.name));
+                }
                 Some(qtype) => qtype,
                 None => {
                     self.look_ahead()?;
@@ -332,6 +334,23 @@ fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Valu
                 value_of(qtype, field, Place { path: &path, ..place })
             });
             Ok(Value::Tuple(values.collect::<Result<_, _>>()?))
+        }
+        (QType::Array(kind, scalar), JsonKind::Array) => {
+            let each = QType::Optional(*scalar);
+            let elements = value.elements().unwrap_or_default().into_iter().enumerate().map(|(index, element)| {
+                match element.kind() {
+                    JsonKind::Null => Ok(None),
+                    _ => element.scalar(*scalar).and_then(|found| found.to_value(&each)).map_or_else(
+                        || {
+                            let path = format!("{}.{index}", place.path);
+                            Err(mismatch(&each, element, Place { path: &path, ..place }))
+                        },
+                        |value| Ok(value.as_scalar().cloned()),
+                    ),
+                }
+            });
+            let array = Array::from_scalars(*scalar, elements.collect::<Result<Vec<_>, _>>()?);
+            Ok(Value::Array(*kind, array.into()))
         }
         _ => Err(mismatch(qtype, value, place)),
     }

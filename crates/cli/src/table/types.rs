@@ -1,5 +1,5 @@
 //! The Arrow form of a type of models, and the type of models that an Arrow type stands for. A unit is a truth value that is
-//! never false, a tuple a struct.
+//! never false, a tuple a struct, an array a list (a large one: those of many rows lie in one).
 
 use crate::data::error::DataError;
 use arrow_schema::{DataType, Field, Fields};
@@ -22,8 +22,8 @@ pub(crate) fn of_qtype(qtype: &QType) -> Option<DataType> {
             let fields: Option<Vec<Field>> = each.map(|(at, qtype)| field(&fields.label(at), qtype)).collect();
             Some(DataType::Struct(fields?.into()))
         }
+        QType::Array(_, scalar) => Some(DataType::LargeList(Arc::new(element(*scalar)))),
         QType::Shape(_)
-        | QType::Array(..)
         | QType::ArrayShape(_)
         | QType::Edge(_)
         | QType::Meta
@@ -34,9 +34,20 @@ pub(crate) fn of_qtype(qtype: &QType) -> Option<DataType> {
     }
 }
 
+/// The elements of an array, each of which may be missing.
+pub(crate) fn element(scalar: Scalar) -> Field {
+    Field::new_list_field(of_scalar(scalar), true)
+}
+
 /// A column of values of a type of data.
 pub(crate) fn field(name: &str, qtype: &QType) -> Option<Field> {
-    Some(Field::new(name, of_qtype(qtype)?, qtype.is_optional()))
+    Some(Field::new(name, of_qtype(qtype)?, may_be_missing(qtype)))
+}
+
+/// True if values of the type may be missing in data. Arrays never are, but there is no other type for those of a row that
+/// failed.
+pub(crate) fn may_be_missing(qtype: &QType) -> bool {
+    qtype.is_optional() || matches!(qtype, QType::Array(..))
 }
 
 /// A column of values that are read; with `tolerant`, of a row that is passed over nothing need be there.
@@ -105,6 +116,9 @@ mod tests {
                 _ => assert_eq!(back, qtype),
             }
         }
+        let array = cembra::parse_type("[date?]").expect("a type");
+        let DataType::LargeList(element) = of_qtype(&array).expect("it is data") else { panic!("a list") };
+        assert_eq!((element.data_type(), element.is_nullable()), (&DataType::Date32, true));
         let tuple = cembra::parse_type("{x: (f64, i32?), y: {a: text}}").expect("a type");
         let stored = of_qtype(&tuple).expect("it is data");
         assert_eq!(to_qtype(&stored, false), Some(tuple));

@@ -1,5 +1,6 @@
 //! Tests of the command as its users run it: the real binary, in a folder of its own.
 
+mod arrays;
 mod build;
 mod diagnostics;
 mod documents;

@@ -92,6 +92,33 @@ impl<'s> Cursor<'s> {
         }
     }
 
+    /// Reads values in square brackets. `None` if one is malformed, which is recorded.
+    pub(super) fn read_values(&mut self) -> Result<Option<Vec<Value>>, Stop> {
+        if self.token.kind != TokenKind::OpenSquare {
+            return Err(self.unexpected("`[`"));
+        }
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let mut values = Some(Vec::new());
+        while self.token.kind != TokenKind::CloseSquare && !ends_text(self.token.kind) {
+            let value = self.read_value()?;
+            values = values.zip(value).map(|(mut values, value)| {
+                values.push(value);
+                values
+            });
+            if !self.take(TokenKind::Comma) {
+                break;
+            }
+        }
+        if self.token.kind != TokenKind::CloseSquare {
+            return Err(self.unclosed(open, "`,` or `]`"));
+        }
+        self.advance();
+        self.leave();
+        Ok(values)
+    }
+
     /// Reads the beginning of a tuple, if one begins here.
     fn begin_tuple(&mut self, depth: usize) -> Result<Option<Open<'s>>, Stop> {
         let name = match self.token.kind {

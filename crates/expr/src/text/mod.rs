@@ -63,6 +63,14 @@ pub fn parse_value(text: &str) -> Result<Value, Diagnostics> {
     read_whole(text, &Limits::default(), |cursor| cursor.read_value())
 }
 
+/// Reads literals in square brackets, the elements of an array: `[1.5, missing, -3]`, `[]`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_values(text: &str) -> Result<Vec<Value>, Diagnostics> {
+    read_whole(text, &Limits::default(), |cursor| cursor.read_values())
+}
+
 /// Reads a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`.
 ///
 /// # Errors

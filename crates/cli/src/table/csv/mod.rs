@@ -206,8 +206,11 @@ impl CsvData {
                 });
                 Ok(Cell::Tuple(qtype.clone(), cells.collect::<Result<_, _>>()?))
             }
+            QType::Array(..) => {
+                let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is an array, as {qtype} is"));
+                Err(error.in_column(&place.path).hint("arrays are read from JSON"))
+            }
             QType::Shape(_)
-            | QType::Array(..)
             | QType::ArrayShape(_)
             | QType::Edge(_)
             | QType::Meta

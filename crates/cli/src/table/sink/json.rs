@@ -3,7 +3,7 @@
 
 use super::lines::{Encoder, Frame};
 use crate::data::scalar;
-use crate::table::cells::Scalars;
+use crate::table::cells::{Lists, Scalars};
 use crate::table::{Form, Named};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -57,8 +57,9 @@ impl Encoder for JsonEncoder {
 }
 
 /// The values of a column or field.
-enum Node<'a> {
+pub(super) enum Node<'a> {
     Scalars(Scalars<'a>),
+    Arrays(Lists<'a>),
     Tuple { keys: Vec<String>, named: bool, fields: Vec<Node<'a>> },
     Foreign(&'a dyn Array, ArrayFormatter<'a>),
 }
@@ -74,7 +75,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn of(array: &'a dyn Array, qtype: &QType) -> Option<Node<'a>> {
+    /// The values of an array; none if it is not of the form of the type.
+    pub(super) fn of(array: &'a dyn Array, qtype: &QType) -> Option<Node<'a>> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         match qtype {
             QType::Tuple(types) => {
@@ -84,12 +86,27 @@ impl<'a> Node<'a> {
                 let named = keys.is_some();
                 Some(Node::Tuple { keys: keys.unwrap_or_default(), named, fields })
             }
+            QType::Array(_, scalar) => Some(Node::Arrays(Lists::of(array, *scalar)?)),
             _ => Some(Node::Scalars(Scalars::of(array, qtype.scalar()?)?)),
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>, row: usize) {
+    /// Adds the value of a row.
+    pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) {
         match self {
+            Node::Arrays(lists) => match lists.at(row) {
+                Some(elements) => {
+                    out.push(b'[');
+                    for (at, element) in elements.enumerate() {
+                        if at > 0 {
+                            out.push(b',');
+                        }
+                        write_scalar(out, &element);
+                    }
+                    out.push(b']');
+                }
+                None => out.extend_from_slice(b"null"),
+            },
             Node::Tuple { keys, named, fields } => {
                 out.push(if *named { b'{' } else { b'[' });
                 for (index, field) in fields.iter().enumerate() {

@@ -8,7 +8,7 @@ mod parquet;
 mod shown;
 mod text;
 
-use super::{Form, Format, Named};
+use super::{Form, Format, Named, types};
 use crate::data::error::DataError;
 use crate::data::output::Output;
 use arrow_array::RecordBatch;
@@ -86,7 +86,9 @@ pub(crate) fn open(
     schema: &SchemaRef,
 ) -> Result<Sink, DataError> {
     let no_data = columns.iter().find_map(|column| match &column.form {
-        Form::Values(qtype) if !qtype.is_data() => Some(DataError::no_data(qtype).in_column(&column.name)),
+        Form::Values(qtype) if types::of_qtype(qtype).is_none() => {
+            Some(DataError::no_data(qtype).in_column(&column.name))
+        }
         _ => None,
     });
     if let Some(error) = no_data {

@@ -1,6 +1,7 @@
 //! Results as CSV, which `csv` reads. One thing is lost: a present text that looks like a missing value (an empty text, or
-//! the null string); but with a null string an empty text is written as `""`, and read as one.
+//! the null string); but with a null string an empty text is written as `""`, and read as one. An array is a field of JSON.
 
+use super::json::Node;
 use super::lines::Encoder;
 use crate::data::scalar;
 use crate::table::cells::Scalars;
@@ -53,6 +54,8 @@ pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
 pub(super) enum Flat<'a> {
     /// Of a type of models.
     Scalars(Scalars<'a>),
+    /// Arrays.
+    Json(&'a dyn Array, Node<'a>),
     /// As they are written in the data.
     Verbatim(&'a StringViewArray),
     /// Of another type.
@@ -67,6 +70,7 @@ pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>
             (QType::Tuple(fields), Some(found)) => {
                 found.columns().iter().zip(fields.iter()).for_each(|(part, qtype)| push(part.as_ref(), qtype, flat));
             }
+            (QType::Array(..), _) => flat.extend(Node::of(array, qtype).map(|node| Flat::Json(array, node))),
             _ => flat.extend(qtype.scalar().and_then(|scalar| Scalars::of(array, scalar)).map(Flat::Scalars)),
         }
     }
@@ -94,6 +98,13 @@ impl Flat<'_> {
                 scalar::write(out, &value);
                 value != ValueRef::Missing
             }
+            Flat::Json(array, node) => {
+                let present = array.is_valid(row);
+                if present {
+                    node.write(out, row);
+                }
+                present
+            }
             Flat::Verbatim(texts) => {
                 if texts.is_valid(row) {
                     out.extend_from_slice(texts.value(row).as_bytes());
@@ -112,7 +123,7 @@ impl Flat<'_> {
     fn may_need_quotes(&self) -> bool {
         match self {
             Flat::Scalars(scalars) => scalars.scalar == Scalar::Text,
-            Flat::Verbatim(_) | Flat::Foreign(..) => true,
+            Flat::Json(..) | Flat::Verbatim(_) | Flat::Foreign(..) => true,
         }
     }
 }

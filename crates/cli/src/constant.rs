@@ -1,0 +1,179 @@
+//! Values as they are written on a command line, before the model says of which type they are: literals, and literals in
+//! square brackets, each of which takes the type of the array's elements by itself.
+
+use cembra::{Array, ArrayKind, Diagnostics, QType, Registry, Scalar, Value};
+use cembra_ops::Argument;
+
+/// What was written.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Literal {
+    /// A value.
+    One(Value),
+    /// The elements of an array.
+    Elements(Vec<Value>),
+}
+
+impl Literal {
+    /// Reads what was written.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub(crate) fn parse(text: &str) -> Result<Literal, Diagnostics> {
+        match text.starts_with('[') {
+            true => cembra::parse_values(text).map(Literal::Elements),
+            false => cembra::parse_value(text).map(Literal::One),
+        }
+    }
+
+    /// True for the elements of an array.
+    pub(crate) const fn is_array(&self) -> bool {
+        matches!(self, Literal::Elements(_))
+    }
+
+    /// The type it has where nobody says of which type it is to be: NOTHING where all is missing; none if elements have no
+    /// type in common.
+    pub(crate) fn qtype(&self) -> Option<QType> {
+        let elements = match self {
+            Literal::One(value) => return Some(strong(&value.qtype())),
+            Literal::Elements(elements) => elements,
+        };
+        let mut types =
+            elements.iter().map(|element| strong(&element.qtype())).filter(|qtype| *qtype != QType::Nothing);
+        let Some(first) = types.next() else { return Some(QType::Nothing) };
+        let common = types.try_fold(first, |common, next| cembra_ops::common_type(&common, &next))?;
+        match common {
+            QType::Scalar(scalar) | QType::Optional(scalar) => Some(QType::Array(ArrayKind::Dense, scalar)),
+            _ => None,
+        }
+    }
+
+    /// The value in a type that it is implicitly cast to; none if it is not.
+    pub(crate) fn cast(&self, wanted: &QType) -> Option<Value> {
+        match self {
+            Literal::One(value) => cast(value, wanted),
+            Literal::Elements(values) => elements(values.iter().cloned(), wanted),
+        }
+    }
+}
+
+/// The array of these elements in its type; none if one is not implicitly cast to it.
+fn elements(values: impl Iterator<Item = Value>, wanted: &QType) -> Option<Value> {
+    let QType::Array(kind, scalar) = wanted else { return None };
+    let each = QType::Optional(*scalar);
+    let elements = values.map(|value| cast(&value, &each).map(|value| value.as_scalar().cloned()));
+    let elements = elements.collect::<Option<Vec<_>>>()?;
+    Some(Value::Array(*kind, Array::from_scalars(*scalar, elements).into()))
+}
+
+/// The type with FLOAT64 for weak floats: what a value has outside of a model's text.
+pub(crate) fn strong(qtype: &QType) -> QType {
+    // Types nest only as deep as the parser allows.
+    match qtype {
+        QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
+        QType::Optional(Scalar::WeakFloat) => QType::Optional(Scalar::Float64),
+        QType::Tuple(fields) => QType::Tuple(fields.map(strong)),
+        QType::Array(kind, Scalar::WeakFloat) => QType::Array(*kind, Scalar::Float64),
+        other => other.clone(),
+    }
+}
+
+/// The value in a type that it is implicitly cast to; none if it is not.
+pub(crate) fn cast(value: &Value, wanted: &QType) -> Option<Value> {
+    let found = value.qtype();
+    match (value, wanted) {
+        _ if found == *wanted => Some(value.clone()),
+        (Value::Nothing, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
+        (Value::Tuple(values), QType::Tuple(types))
+            if values.len() == types.len() && values.names() == types.names() =>
+        {
+            let values = values.iter().zip(types.iter()).map(|(value, wanted)| cast(value, wanted));
+            Some(Value::Tuple(types.with(values.collect::<Option<_>>()?)))
+        }
+        (Value::Array(_, array), QType::Array(..)) => {
+            elements(array.iter().map(|one| one.map_or(Value::Nothing, Value::Scalar)), wanted)
+        }
+        (_, QType::Scalar(scalar) | QType::Optional(scalar)) => {
+            // A weak float stands for a value of any float type.
+            let common = cembra_ops::common_type(&found, wanted)?;
+            if common != *wanted {
+                return None;
+            }
+            let optional = wanted.is_optional();
+            match value {
+                Value::Missing(_) => Some(Value::Missing(*scalar)),
+                Value::Scalar(inner) | Value::Present(inner) => {
+                    let bare = Value::Scalar(inner.clone());
+                    let Value::Scalar(cast) = cast_scalar(bare, *scalar)? else { return None };
+                    Some(if optional { Value::Present(cast) } else { Value::Scalar(cast) })
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A scalar in another scalar type, by the operator that casts within models too.
+fn cast_scalar(value: Value, to: Scalar) -> Option<Value> {
+    let qtype = value.qtype();
+    if qtype.scalar() == Some(to) {
+        return Some(value);
+    }
+    let registry = Registry::standard();
+    let def = registry.get(registry.cast_to(to)?);
+    let resolved = def.resolve(&[Argument { qtype: &qtype, literal: Some(&value) }]).ok()?;
+    cembra_ops::call(def, &resolved, &[value])?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra::ScalarValue;
+
+    fn cast_text(text: &str, wanted: QType) -> Option<Value> {
+        Literal::parse(text).expect("a literal").cast(&wanted)
+    }
+
+    #[test]
+    fn a_literal_takes_the_declared_type_where_a_model_would_cast_it() {
+        assert_eq!(cast_text("1", QType::FLOAT64), Some(Value::from(1.0)));
+        assert_eq!(cast_text("1", QType::Optional(Scalar::Int64)), Some(Value::from(Some(1_i64))));
+        assert_eq!(cast_text("0.1", QType::FLOAT32), Some(Value::from(0.1_f32)));
+        assert_eq!(cast_text("0.1", QType::FLOAT64), Some(Value::from(0.1_f64)));
+        assert_eq!(cast_text("missing", QType::MASK), Some(Value::Missing(Scalar::Unit)));
+        assert_eq!(cast_text("missing[f32]", QType::Optional(Scalar::Float64)), Some(Value::from(None::<f64>)));
+        let pair = QType::tuple([QType::FLOAT32, QType::Optional(Scalar::Text)]);
+        let expected = Value::Tuple([Value::from(2.0_f32), Value::Present(ScalarValue::Text("a".into()))].into());
+        assert_eq!(cast_text("(2, \"a\")", pair), Some(expected));
+    }
+
+    #[test]
+    fn no_cast_loses_anything() {
+        assert_eq!(cast_text("0.5", QType::INT32), None);
+        assert_eq!(cast_text("1i64", QType::INT32), None);
+        assert_eq!(cast_text("0.1f64", QType::FLOAT32), None);
+        assert_eq!(cast_text("missing", QType::FLOAT64), None);
+        assert_eq!(cast_text("missing[f64]", QType::FLOAT64), None);
+        assert_eq!(cast_text("true", QType::INT32), None);
+        assert_eq!(cast_text("(1, 2)", QType::tuple([QType::INT32])), None);
+    }
+
+    #[test]
+    fn elements_take_the_type_of_the_array_one_by_one() {
+        let array = |scalar| QType::Array(ArrayKind::Dense, scalar);
+        let shown = |text: &str, scalar| cast_text(text, array(scalar)).map(|value| value.to_string());
+        assert_eq!(shown("[1, missing, 0.1]", Scalar::Float64).as_deref(), Some("[1, NA, 0.1]"));
+        assert_eq!(shown("[]", Scalar::Text).as_deref(), Some("[]"));
+        assert_eq!(shown("[missing[i32], -2]", Scalar::Int64).as_deref(), Some("[NA, -2]"));
+        assert_eq!(shown("[0.5]", Scalar::Int32), None);
+        assert_eq!(shown("[(1, 2)]", Scalar::Int32), None);
+        assert_eq!(cast_text("[1]", QType::INT32), None);
+        assert_eq!(cast_text("DENSE_ARRAY_INT32{1, NA}", array(Scalar::Float32)).unwrap().to_string(), "[1, NA]");
+        let found = |text: &str| Literal::parse(text).expect("elements").qtype();
+        assert_eq!(found("[1, 0.1, missing]"), Some(array(Scalar::Float64)));
+        assert_eq!(found("[missing]"), Some(QType::Nothing));
+        assert_eq!(found("[1, \"a\"]"), None);
+        assert_eq!(Literal::parse("[1, x]").unwrap_err().to_string(), "expected a literal, found `x`");
+        assert!(Literal::parse("[1, 2").is_err() && Literal::parse("[1] 2").is_err());
+    }
+}

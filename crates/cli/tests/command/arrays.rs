@@ -1,0 +1,123 @@
+//! Arrays on the command line: values, rows of JSON, results in every form, and what is said where there are none.
+
+use super::shell::Shell;
+
+const MODEL: &str = "input x: [f64?]\ninput k: f64\noutput y = x * k\noutput d = 6.0 // math.sum(x)\n";
+const ROWS: &str = "{\"x\": [1, 2.5, null], \"k\": 2, \"id\": 7}\n{\"k\": 1, \"x\": [], \"id\": 8}\n\
+                    {\"x\": [1, \"NaN\"], \"k\": 1, \"id\": 9}\n";
+
+fn shell() -> Shell {
+    Shell::new().file("m.cem", MODEL).file("rows.jsonl", ROWS)
+}
+
+#[test]
+fn values_are_elements_in_brackets() {
+    let shell = Shell::new();
+    let one = |more: &[&str]| {
+        let args: Vec<&str> = ["eval", "--format", "jsonl"].iter().chain(more).copied().collect();
+        shell.stdout(&args)
+    };
+    assert_eq!(one(&["-e", "[1, 2] * 2"]), "{\"result\":[2,4]}\n");
+    let declared = ["-e", "input x: [f32?]; x * 2", "-s"];
+    let with = |value: &str| one(&[&declared[..], &[value]].concat());
+    assert_eq!(with("x=[1, missing, 0.1]"), "{\"result\":[2.0,null,0.2]}\n");
+    assert_eq!(with("x = [ ]"), "{\"result\":[]}\n");
+    assert_eq!(with("x=DENSE_ARRAY_INT32{1, NA}"), "{\"result\":[2.0,null]}\n");
+    // A weak float is no FLOAT32 on its way into an undeclared array.
+    assert_eq!(one(&["-e", "x[1] * 3.0", "-s", "x=[1, 0.1]"]), "{\"result\":0.30000000000000004}\n");
+    assert_eq!(one(&["-e", "input b: [text?]; (b, 1)", "-s", "b=[\"a\", missing]"]), "{\"result\":[[\"a\",null],1]}\n");
+    assert_eq!(
+        one(&["-e", "input by: edge; math.sum([1, 2, 3], into=by)", "-s", "by=DENSE_ARRAY_EDGE{0, 2, 3}"]),
+        "{\"result\":[3,3]}\n"
+    );
+    for (args, expected) in [
+        (&["x", "x=[]"], "`-s x=[]` has no type; declare it, as in `input x: [f64?]`"),
+        (&["x", "x=[1, \"a\"]"], "`-s x=[1, \"a\"]`: no array has such elements"),
+        (&["input x: [i32]; x", "x=[0.5]"], "`-s x=[0.5]`: the input `x` is DENSE_ARRAY_INT32"),
+        (&["input x: i32; x", "x=[5]"], "`-s x=[5]`: the input `x` is INT32"),
+        (&["input x: [i32]; x", "x=5"], "`-s x=5`: the input `x` is DENSE_ARRAY_INT32, found INT32"),
+        (&["input x: [i32]; x", "x=[5, y]"], "expected a literal, found `y`"),
+        (&["input by: edge; array.count([1], into=by)", "by=[1]"], "`edge.from_sizes(sizes)`"),
+    ] {
+        let outcome = shell.run(&["eval", "-e", args[0], "-s", args[1]]);
+        assert_eq!(outcome.status, Some(2), "{outcome}");
+        assert!(outcome.stderr.contains(expected), "{outcome}");
+    }
+}
+
+#[test]
+fn rows_of_json_go_through_in_every_form() {
+    let shell = shell();
+    let run = |more: &[&str]| {
+        let args: Vec<&str> =
+            ["eval", "m.cem", "rows.jsonl", "--on-error", "missing"].iter().chain(more).copied().collect();
+        shell.run(&args).stdout
+    };
+    let jsonl = "{\"id\":7,\"x\":[1.0,2.5,null],\"k\":2.0,\"y\":[2.0,5.0,null],\"d\":1.0}\n\
+                 {\"id\":8,\"x\":[],\"k\":1.0,\"y\":null,\"d\":null}\n\
+                 {\"id\":9,\"x\":[1.0,\"NaN\"],\"k\":1.0,\"y\":[1.0,\"NaN\"],\"d\":\"NaN\"}\n";
+    let all = ["--keep", "id", "--keep-inputs", "--format"];
+    assert_eq!(run(&[&all[..], &["jsonl"]].concat()), jsonl);
+    assert_eq!(run(&[&all[..], &["jsonl", "--batch-rows", "1", "--backend", "interp"]].concat()), jsonl);
+    assert_eq!(run(&["--format", "csv"]), "y,d\n\"[2.0,5.0,null]\",1\n,\n\"[1.0,\"\"NaN\"\"]\",nan\n");
+    assert_eq!(
+        run(&["--only", "y", "--format", "table"]),
+        "\
+┌────────────────┐
+│ y              │
+╞════════════════╡
+│ [2.0,5.0,null] │
+│ []             │
+│ [1.0,\"NaN\"]    │
+└────────────────┘
+"
+    );
+}
+
+#[test]
+fn a_row_that_fails_or_is_none_is_told() {
+    let shell = shell();
+    let outcome = shell.run(&["eval", "m.cem", "rows.jsonl"]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(1), "y,d\n\"[2.0,5.0,null]\",1\n"), "{outcome}");
+    assert!(outcome.stderr.contains("math.floordiv: division by zero"), "{outcome}");
+    assert!(outcome.stderr.contains("in the row at rows.jsonl:2: x = [], k = 1"), "{outcome}");
+    let skip = shell.run(&["eval", "m.cem", "rows.jsonl", "--on-error", "skip", "--only", "d"]);
+    assert_eq!((skip.status, skip.stdout.as_str()), (Some(0), "d\n1\nnan\n"), "{skip}");
+    for (row, expected) in [
+        ("{\"k\": 1, \"x\": [1, \"a\"]}", "column `x.1`: expected OPTIONAL_FLOAT64, found `\"a\"`"),
+        ("{\"k\": 1, \"x\": null}", "column `x`: expected DENSE_ARRAY_FLOAT64, found `null`"),
+        ("{\"k\": 1, \"x\": 3}", "column `x`: expected DENSE_ARRAY_FLOAT64, found `3`"),
+        ("{\"k\": 1}", "no column `x`"),
+    ] {
+        let shell = Shell::new().file("m.cem", MODEL).file("rows.jsonl", format!("{{\"k\": 1, \"x\": [6]}}\n{row}\n"));
+        let outcome = shell.run(&["eval", "m.cem", "rows.jsonl"]);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(1), "y,d\n[6.0],1\n"), "{outcome}");
+        assert!(outcome.stderr.contains(expected) && outcome.stderr.contains("rows.jsonl:2"), "{outcome}");
+    }
+    let csv = shell.file("rows.csv", "x,k\n[1],2\n");
+    let outcome = csv.run(&["eval", "m.cem", "rows.csv"]);
+    assert!(outcome.stderr.contains("no field of CSV is an array") && outcome.stderr.contains("JSON"), "{outcome}");
+    let edge = csv.run(&["eval", "-e", "input by: edge; array.count([1], into=by)", "rows.jsonl"]);
+    assert!(edge.stderr.contains("column `by`: no data has the type DENSE_ARRAY_EDGE"), "{edge}");
+    assert!(edge.stderr.contains("`edge.from_sizes(sizes)`"), "{edge}");
+}
+
+#[test]
+fn other_commands_say_what_they_cannot_do() {
+    let shell = shell();
+    for args in [&["bench", "m.cem", "rows.jsonl", "--limit", "1"][..], &["build", "m.cem", "-o", "m.o"]] {
+        let outcome = shell.run(args);
+        assert_eq!(outcome.status, Some(1), "{outcome}");
+        assert!(outcome.stderr.starts_with("error[arrays]: the model has arrays"), "{outcome}");
+    }
+    assert_eq!(shell.stdout(&["check", "m.cem"]), "input x: [f64?]\ninput k: f64\noutput y: [f64?]\noutput d: f64\n");
+    let all = shell.stdout(&["explain", "m.cem"]);
+    let stages: Vec<&str> = all.lines().filter(|line| line.starts_with("== ")).collect();
+    assert_eq!(stages.len(), 8, "{stages:?}");
+    let sentence = "The model has arrays: `arrays` shows its steps, and the plans for their elements.\n";
+    for stage in ["plan", "lanes", "clif", "asm"] {
+        assert_eq!(shell.stdout(&["explain", "m.cem", "--stage", stage]), sentence);
+    }
+    let scalar = shell.stdout(&["explain", "-e", "input x: f64; x", "--stage", "arrays"]);
+    assert_eq!(scalar, "The model has no arrays: `plan` shows its steps.\n");
+}
