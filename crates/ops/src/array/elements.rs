@@ -1,5 +1,6 @@
 //! Operators that move elements: where they are made into arrays, and taken out of them.
 
+use super::indices::places;
 use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, limits, made, out_of_range};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
@@ -88,20 +89,14 @@ pub(crate) static AT: OpDef = OpDef {
         typing: at_types,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            let place = |index: i64| {
-                let place = usize::try_from(index).ok().filter(|place| *place < array.len());
-                place.ok_or(out_of_range(index, array.len()))
-            };
             match &args[1] {
-                Value::Array(_, indices) => {
-                    let places: Result<Vec<Option<usize>>, Fault> = indices
-                        .iter()
-                        .map(|index| index.map(|index| place(integer_of(&Value::Scalar(index))?)).transpose())
-                        .collect();
-                    made(limits::taken(array, places?.into_iter())?, ret)
-                }
+                Value::Array(_, indices) => made(limits::taken(array, places(indices, array.len())?.into_iter())?, ret),
                 Value::Missing(_) => Ok(Value::Missing(array.scalar())),
-                index => Ok(array.value(place(integer_of(index)?)?)),
+                index => {
+                    let index = integer_of(index)?;
+                    let place = usize::try_from(index).ok().filter(|place| *place < array.len());
+                    Ok(array.value(place.ok_or(out_of_range(index, array.len()))?))
+                }
             }
         },
     }),

@@ -19,6 +19,19 @@ fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) ->
     }
 }
 
+/// The places of an array of so many elements that indices say; none where an index is missing.
+///
+/// # Errors
+/// There is no such place.
+pub(super) fn places(indices: &Array, size: usize) -> Result<Vec<Option<usize>>, Fault> {
+    let index = as_integers(indices);
+    let place = |index: i64| {
+        let place = usize::try_from(index).ok().filter(|place| *place < size);
+        place.ok_or(out_of_range(index, size))
+    };
+    (0..indices.len()).map(|at| index(at).map(place).transpose()).collect()
+}
+
 pub(crate) static PRESENT_INDICES: OpDef = OpDef {
     name: "array.present_indices",
     summary: "The positions of the elements that are there.",
@@ -123,15 +136,14 @@ pub(crate) static TAKE: OpDef = OpDef {
         },
         evaluate: |args, ret| {
             let (array, ids) = (array_of(&args[0])?, array_of(&args[1])?);
+            if !is_grouped(&args[2]) {
+                // Edges to a scalar say nothing, not even how many elements there are.
+                return made(limits::taken(array, places(ids, array.len())?.into_iter())?, ret);
+            }
             let id = as_integers(ids);
-            // Edges to a scalar say nothing, not even how many elements there are.
-            let over = if is_grouped(&args[2]) { &args[2] } else { &Value::Unspecified };
-            let groups = Groups::of(over, array.len())?;
-            let groups_of_ids = match &args[3] {
-                ids_over if is_grouped(ids_over) => ids_over,
-                _ => over,
-            };
-            let groups_of_ids = Groups::of(groups_of_ids, ids.len())?;
+            let groups = Groups::of(&args[2], array.len())?;
+            let of_ids = if is_grouped(&args[3]) { &args[3] } else { &args[2] };
+            let groups_of_ids = Groups::of(of_ids, ids.len())?;
             if groups.count() != groups_of_ids.count() {
                 return Err(sizes_differ(groups.count(), groups_of_ids.count()));
             }

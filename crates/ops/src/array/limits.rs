@@ -105,12 +105,52 @@ fn taken_numbers<T: Number + Default>(
     made.ok_or(Fault::new(FaultKind::Invalid))
 }
 
+/// The elements of one array and then those of another of the same type.
+///
+/// # Errors
+/// They are too many, or their strings too long.
+pub(crate) fn joined(first: &Array, second: &Array) -> Result<Array, Fault> {
+    if matches!(first.data(), ArrayData::Numbers(_)) {
+        let is_wide = QType::Scalar(first.scalar()).layout().size == 8;
+        return if is_wide { joined_numbers::<i64>(first, second) } else { joined_numbers::<i32>(first, second) };
+    }
+    let mut made = Gathered::new(first.scalar(), first.len() + second.len())?;
+    for array in [first, second] {
+        (0..array.len()).try_for_each(|at| made.push(array, Some(at)))?;
+    }
+    Ok(made.finish())
+}
+
+fn joined_numbers<T: Number>(first: &Array, second: &Array) -> Result<Array, Fault> {
+    let (len, invalid) = (first.len() + second.len(), Fault::new(FaultKind::Invalid));
+    check(len)?;
+    let (before, behind) = (first.numbers::<T>().ok_or(invalid)?, second.numbers::<T>().ok_or(invalid)?);
+    let is_full = first.presence().is_none() && second.presence().is_none();
+    let presence = (!is_full).then(|| {
+        let mut bits = vec![0_u64; len.div_ceil(64)];
+        let is_present = |at| first.is_present(at) || at >= first.len() && second.is_present(at - first.len());
+        (0..len).for_each(|at| bits[at / 64] |= u64::from(is_present(at)) << (at % 64));
+        bits
+    });
+    let made = Array::of_numbers(first.scalar(), len, presence, |all: &mut [T]| {
+        let (to, rest) = all.split_at_mut(before.len());
+        to.copy_from_slice(before);
+        rest.copy_from_slice(behind);
+    });
+    made.ok_or(invalid)
+}
+
 /// An array of one element so many times.
 ///
 /// # Errors
 /// They are too many, or their strings too long.
 pub(crate) fn repeated(scalar: Scalar, element: Option<&ScalarValue>, times: usize) -> Result<Array, Fault> {
-    taken(&Array::from_scalars(scalar, [element.cloned()]), std::iter::repeat_n(Some(0), times))
+    let one = Array::from_scalars(scalar, [element.cloned()]);
+    // Nothing is written where it will be too much.
+    if one.string(0).is_some_and(|string| string.len().saturating_mul(times) > STRING_BYTES) {
+        return Err(too_large());
+    }
+    taken(&one, std::iter::repeat_n(Some(0), times))
 }
 
 #[cfg(test)]
@@ -135,13 +175,31 @@ mod tests {
     }
 
     #[test]
+    fn arrays_are_joined_with_their_holes() {
+        for scalar in [Scalar::Int32, Scalar::Float64, Scalar::Boolean, Scalar::Text] {
+            let of = |len: usize, hole: usize| {
+                let element = |at: usize| match scalar {
+                    Scalar::Text => ScalarValue::Text("ab".repeat(at).into()),
+                    _ => ScalarValue::from_bits(scalar, (at % 2) as u64).unwrap_or(ScalarValue::Unit),
+                };
+                Array::from_scalars(scalar, (0..len).map(|at| (at != hole).then(|| element(at))))
+            };
+            for (a, b) in [(of(0, 0), of(0, 0)), (of(3, 9), of(70, 99)), (of(65, 64), of(3, 9)), (of(3, 9), of(65, 0))]
+            {
+                let found = joined(&a, &b).unwrap();
+                assert!(found.iter().eq(a.iter().chain(b.iter())), "{scalar}: {found}");
+            }
+        }
+    }
+
+    #[test]
     fn neither_elements_nor_their_strings_grow_without_bound() {
         let fault = Err(too_large());
         let one = ScalarValue::Int32(1);
         assert_eq!(repeated(Scalar::Int32, Some(&one), ELEMENTS + 1), fault);
         assert_eq!(repeated(Scalar::Unit, None, usize::MAX), fault);
         let text = ScalarValue::Bytes(vec![7; 1 << 20].into());
-        assert_eq!(repeated(Scalar::Bytes, Some(&text), STRING_BYTES), fault);
+        assert_eq!(repeated(Scalar::Bytes, Some(&text), (STRING_BYTES >> 20) + 1), fault);
         assert_eq!(repeated(Scalar::Bytes, Some(&text), 2).map(|made| made.len()), Ok(2));
         assert_eq!(check(ELEMENTS), Ok(()));
     }

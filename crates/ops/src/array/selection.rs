@@ -107,15 +107,7 @@ pub(crate) static CONCAT: OpDef = OpDef {
             }
             Ok(Signature::unchanged(args, x.clone()))
         },
-        evaluate: |args, ret| {
-            let arrays = [array_of(&args[0])?, array_of(&args[1])?];
-            let size = arrays[0].len() + arrays[1].len();
-            let mut all = limits::Gathered::new(arrays[0].scalar(), size)?;
-            for array in arrays {
-                (0..array.len()).try_for_each(|at| all.push(array, Some(at)))?;
-            }
-            made(all.finish(), ret)
-        },
+        evaluate: |args, ret| made(limits::joined(array_of(&args[0])?, array_of(&args[1])?)?, ret),
     }),
     examples: &[ex("array.concat([1, missing], [3])", "[1, NA, 3]")],
     ..ARRAY
