@@ -244,6 +244,10 @@ fn ties_are_broken_upwards_then_by_position() {
     assert_eq!(shown("array.ordinal_rank", &[x.clone(), Value::Unspecified, groups.clone()]), "[1, NA, 2, NA, 0, 0]");
     assert_eq!(shown("array.dense_rank", &[x.clone(), groups]), "[1, NA, 1, NA, 0, 0]");
     assert_eq!(shown("array.ordinal_rank", &[x, ints(&[Some(1)])]), "size_mismatch");
+    let near = [1.0 + 1e-12, 1.0].map(|element| Some(ScalarValue::WeakFloat(element)));
+    let near = array(Scalar::WeakFloat, &near);
+    assert_eq!(shown("array.ordinal_rank", &[near.clone(), longs(&[0, 1])]), "[1, 0]");
+    assert_eq!(shown("array.ordinal_rank", &[near, ints(&[Some(0), Some(1)])]), "[0, 1]", "as FLOAT32 they are equal");
     let texts = array(Scalar::Text, &["b", "", "ab", "b"].map(|text| Some(ScalarValue::Text(text.into()))));
     assert_eq!(shown("array.dense_rank", &[texts]), "[2, 0, 1, 2]");
 }

@@ -62,6 +62,16 @@ impl Ranks {
     }
 }
 
+/// `WEAK_FLOAT` as FLOAT32. Arolla looks kernels up by the first compatible types, which for weak floats and tie breakers of
+/// type INT32 are these.
+fn narrowed(array: &Array) -> Result<Array, Fault> {
+    let wide = array.numbers::<f64>().ok_or(Fault::new(FaultKind::Invalid))?;
+    let made = Array::of_numbers(Scalar::Float32, wide.len(), None, |all: &mut [f32]| {
+        all.iter_mut().zip(wide).for_each(|(narrow, wide)| *narrow = *wide as f32);
+    });
+    made.ok_or(Fault::new(FaultKind::Invalid))
+}
+
 pub(crate) static ORDINAL_RANK: OpDef = OpDef {
     name: "array.ordinal_rank",
     summary: "For each element how many of its group are before it: lower ones, or higher ones if `descending`, of equal ones those with a smaller tie breaker, then those further to the front. NaNs come last, in the order of their positions. Missing where the element or its tie breaker is.",
@@ -96,7 +106,11 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
                 _ => None,
             };
             let breaker = |at: usize| breakers.as_ref().map_or(Some(0), |breaker| breaker(at));
-            let (key, descending) = (keys(array), is_descending(args));
+            let narrowed = match args[1].qtype().of_each().scalar() {
+                Some(Scalar::Int32) if array.scalar() == Scalar::WeakFloat => Some(narrowed(array)?),
+                _ => None,
+            };
+            let (key, descending) = (keys(narrowed.as_ref().unwrap_or(array)), is_descending(args));
             let members = groups.members(|at| array.is_present(at) && breaker(at).is_some());
             let mut ranks = Ranks::new(array.len());
             let mut group: Vec<(Key<'_>, i64, usize)> = Vec::new();
