@@ -24,12 +24,23 @@ fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) ->
 /// # Errors
 /// There is no such place.
 pub(super) fn places(indices: &Array, size: usize) -> Result<Vec<Option<usize>>, Fault> {
-    let index = as_integers(indices);
-    let place = |index: i64| {
-        let place = usize::try_from(index).ok().filter(|place| *place < size);
-        place.ok_or(out_of_range(index, size))
-    };
-    (0..indices.len()).map(|at| index(at).map(place).transpose()).collect()
+    match indices.numbers::<i32>() {
+        Some(all) => places_of(indices, all, size),
+        None => places_of(indices, indices.numbers::<i64>().unwrap_or_default(), size),
+    }
+}
+
+fn places_of<T: Copy + Into<i64>>(indices: &Array, all: &[T], size: usize) -> Result<Vec<Option<usize>>, Fault> {
+    let mut places = Vec::with_capacity(all.len());
+    for (at, index) in all.iter().enumerate() {
+        let index: i64 = (*index).into();
+        places.push(match usize::try_from(index) {
+            _ if !indices.is_present(at) => None,
+            Ok(place) if place < size => Some(place),
+            _ => return Err(out_of_range(index, size)),
+        });
+    }
+    Ok(places)
 }
 
 pub(crate) static PRESENT_INDICES: OpDef = OpDef {
