@@ -378,6 +378,36 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         Ok(Step { action, args, outs, origin })
     }
 
+    /// Puts what a function does to each element into a part: its leaves are these operands, behind the number of its body.
+    fn mapped(&self, part: &mut TypedGraph, node: Id, operands: &[Id]) -> Result<Id, Unsplit<E>> {
+        let (graph, registry) = (self.graph, self.placed.model.registry);
+        let body = graph.body(node).ok_or(Unsplit::Unsupported(node, "maps by nothing"))?;
+        let needed = body.graph.reachable([body.result]);
+        let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
+        for inner in body.graph.ids().filter(|inner| needed[inner.index()]) {
+            let copy = match body.graph.kind(inner) {
+                Kind::Leaf(leaf) => {
+                    let operand = operands.get(1 + leaf as usize).copied();
+                    let operand = operand.ok_or(Unsplit::Unsupported(node, "maps by nothing"))?;
+                    // What was made of elements in the same part need not be optional.
+                    if body.graph.qtype(inner).is_optional() && !part.qtype(operand).is_optional() {
+                        let made = part.apply(registry, id::TO_OPTIONAL, &[operand], graph.origin(node));
+                        made.map_err(|fault| Unsplit::Element(node, fault))?
+                    } else {
+                        operand
+                    }
+                }
+                _ => {
+                    let operands: SmallVec<[Id; 4]> =
+                        body.graph.operands(inner).iter().map(|operand| copies[operand]).collect();
+                    part.copy_node(&body.graph, inner, &operands)
+                }
+            };
+            copies.insert(inner, copy);
+        }
+        Ok(copies[&body.result])
+    }
+
     /// The step of nodes that one plan evaluates.
     fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
@@ -421,6 +451,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             }
             let origin = graph.origin(*member);
             let copy = match graph.op(*member) {
+                Some(id::MAP) => self.mapped(&mut part, *member, &operands)?,
                 Some(op) if of_elements => {
                     let made = part.apply(registry, op, &operands, origin);
                     let made = made.map_err(|fault| Unsplit::Element(*member, fault))?;

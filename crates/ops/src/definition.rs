@@ -229,6 +229,13 @@ pub trait Instantiation: Expansion {
     /// A value of which only the type matters: what a function makes of it tells the function's type.
     fn unknown(&mut self, qtype: &QType) -> NodeHandle;
 
+    /// The array of what a function makes of the elements of the arrays among the arguments, which are optionals to it; the
+    /// other arguments are the same for all.
+    ///
+    /// # Errors
+    /// It does not take these types, or makes something else of them than scalars.
+    fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
+
     /// The state after the last round of a loop that starts with `init` and goes on as long as the condition is present.
     /// The type of the state is what `init` and `next` have in common.
     ///

@@ -99,6 +99,21 @@ pub(crate) static MAP_TUPLE: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
+pub(crate) static MAP: OpDef = OpDef {
+    name: "core.map",
+    aliases: &["map"],
+    summary: "The array of what the function makes of each element of an array, as an optional: of several arrays of the same size, of the elements at each place, and further arguments are the same for all. What is a scalar to the function is evaluated as among scalars: `where` is lazy.",
+    params: &[param("op"), param("arg"), param("args")],
+    variadic: true,
+    faults: &[FaultKind::SizeMismatch],
+    meaning: Meaning::Instantiate(|g, args| g.map(args[0], &args[1..])),
+    examples: &[
+        ex("core.map(fn(x) = where(x != 0, 10 // x, 0), [1, missing, 0])", "[10, 0, 0]"),
+        ex("core.map(math.add, [1, missing, 3], 10)", "[11, NA, 13]"),
+    ],
+    ..HIGHER_ORDER
+};
+
 pub(crate) static REDUCE_TUPLE: OpDef = OpDef {
     name: "core.reduce_tuple",
     aliases: &["reduce_tuple"],

@@ -154,6 +154,7 @@ operators! {
     NAMED = structure::NAMED;
     APPLY = function::APPLY;
     APPLY_VARARGS = function::APPLY_VARARGS;
+    MAP = function::MAP;
     MAP_TUPLE = function::MAP_TUPLE;
     REDUCE_TUPLE = function::REDUCE_TUPLE;
     WHILE_LOOP = function::WHILE_LOOP;

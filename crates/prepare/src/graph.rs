@@ -6,7 +6,7 @@ use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
 use cembra_ops::{Argument, Effects, OpId, OverArrays, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
-use cembra_value::Value;
+use cembra_value::{ScalarValue, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
@@ -159,6 +159,18 @@ pub struct TypedGraph {
     /// Seeded for each graph, so that no model can choose literals that collide.
     seed: RandomState,
     leaf_names: Arc<[Arc<str>]>,
+    /// What is done to each element by functions that arrays are mapped by.
+    bodies: Vec<Arc<Body>>,
+}
+
+/// What a function does to one element of each of some arrays: a graph of scalars whose leaves are the elements, as optionals,
+/// and what is the same for all of them.
+#[derive(Debug)]
+pub struct Body {
+    /// The nodes. Leaf `i` is operand `i + 1` of the node that maps.
+    pub graph: TypedGraph,
+    /// The node that is the result.
+    pub result: Id,
 }
 
 impl TypedGraph {
@@ -175,13 +187,30 @@ impl TypedGraph {
             is_distinct: false,
             seed: RandomState::default(),
             leaf_names,
+            bodies: Vec::new(),
         }
     }
 
     /// An empty graph over the same leaves, with room for as many nodes, and for casts of some.
     #[must_use]
     pub fn empty_like(&self) -> Self {
-        TypedGraph::new(self.leaf_names.clone(), self.nodes.len() + self.nodes.len() / 8)
+        let mut empty = TypedGraph::new(self.leaf_names.clone(), self.nodes.len() + self.nodes.len() / 8);
+        empty.bodies.clone_from(&self.bodies);
+        empty
+    }
+
+    /// Keeps what is done to each element, and says by which number.
+    pub(crate) fn keep_body(&mut self, body: Body) -> i64 {
+        self.bodies.push(body.into());
+        self.bodies.len() as i64 - 1
+    }
+
+    /// What a node that maps arrays does to each element; its other operands come behind the number of the body.
+    #[must_use]
+    pub fn body(&self, id: Id) -> Option<&Arc<Body>> {
+        let [number, ..] = self.as_op(id, id::MAP)? else { return None };
+        let Value::Scalar(ScalarValue::Int64(number)) = self.value(*number)? else { return None };
+        self.bodies.get(usize::try_from(*number).ok()?)
     }
 
     /// How many nodes there are.
@@ -295,6 +324,7 @@ impl TypedGraph {
     #[must_use]
     pub fn is_elementwise(&self, registry: &Registry, id: Id) -> bool {
         let over_arrays = match self.kind(id) {
+            Kind::Operator { op: id::MAP, .. } => return true,
             Kind::Operator { op, overload: None, .. } => registry.get(op).over_arrays,
             _ => return false,
         };

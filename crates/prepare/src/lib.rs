@@ -11,7 +11,7 @@ mod region;
 mod type_table;
 
 pub use extension::{Extension, Rewriter};
-pub use graph::{Id, Kind, LoopId, TypedGraph};
+pub use graph::{Body, Id, Kind, LoopId, TypedGraph};
 pub use pass::{Mode, Options, PASSES, Pass, Rewrite, prepare, prepare_part, rewrites};
 pub use prepared::{Placed, Prepared, Regions, TypedModel};
 pub use region::{RegionId, RegionTree};

@@ -20,10 +20,10 @@
 use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
-use super::{number, quoted};
+use super::{array_literal, number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
-use cembra_runtime::{EdgeType, Excerpt, Extent, Fields, QType, Scalar};
-use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeForm, Limit, ScalarValue, Span, Value};
+use cembra_runtime::{Excerpt, Extent, Fields, QType, Scalar};
+use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 use std::fmt::Write;
 
 impl<'s> Cursor<'s> {
@@ -302,70 +302,8 @@ impl<'s> Cursor<'s> {
         Ok(value)
     }
 
-    /// Reads elements of an array up to what cannot belong to them.
-    fn read_elements(&mut self, scalar: Scalar) -> Result<Option<Array>, Stop> {
-        let mut made = Some(ArrayBuilder::new(scalar, 0));
-        while self.token.kind != TokenKind::CloseCurly && self.token.kind != TokenKind::Colon {
-            let element = if self.text(self.token.span) == "NA" {
-                self.advance();
-                Some(None)
-            } else {
-                self.read_scalar(scalar)?.map(Some)
-            };
-            made = made.zip(element).map(|(mut made, element)| {
-                made.push(element.as_ref());
-                made
-            });
-            if !self.take(TokenKind::Comma) {
-                break;
-            }
-        }
-        Ok(made.map(ArrayBuilder::finish))
-    }
-
-    /// Reads a number of elements.
-    fn read_size(&mut self) -> Result<Option<usize>, Stop> {
-        let span = self.token.span;
-        let size = self.read_scalar(Scalar::Int64)?.map(|value| value.bits().cast_signed());
-        let known = size.and_then(|size| usize::try_from(size).ok());
-        if size.is_some() && known.is_none() {
-            self.report(Diagnostic::new(Code::Literal, "a size is not negative").at(span));
-        }
-        Ok(known)
-    }
-
-    /// Reads what an edge is made of: split points, or groups, a colon and how many there are.
-    fn read_edge(&mut self, edge: EdgeType) -> Result<Option<Edge>, Stop> {
-        let span = self.token.span;
-        let made = match edge {
-            EdgeType::Scalars => Some(Ok(Edge::scalars())),
-            EdgeType::ToScalar(kind) => self.read_size()?.map(|size| Ok(Edge::to_scalar(kind, size))),
-            EdgeType::Arrays(kind) => {
-                let numbers = self.read_elements(Scalar::Int64)?;
-                if self.take(TokenKind::Colon) {
-                    let parents = self.read_size()?;
-                    numbers.zip(parents).map(|(groups, parents)| Edge::from_mapping(kind, groups, parents))
-                } else {
-                    let points = |numbers: Array| match (numbers.presence(), numbers.numbers::<i64>()) {
-                        (None, Some(points)) => Edge::from_split_points(kind, points.to_vec()),
-                        _ => Err(EdgeFault::Missing),
-                    };
-                    numbers.map(points)
-                }
-            }
-        };
-        Ok(match made {
-            Some(Ok(edge)) => Some(edge),
-            Some(Err(fault)) => {
-                self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(span.to(self.previous)));
-                None
-            }
-            None => None,
-        })
-    }
-
     /// Reads the bare form of a value of a known type.
-    fn read_scalar(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
+    pub(super) fn read_scalar(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
         let kind = self.token.kind;
         match (scalar, kind) {
             (Scalar::Unit, TokenKind::CloseCurly) => return Ok(Some(ScalarValue::Unit)),
@@ -564,35 +502,7 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
             out.push_str(shape.name());
             out.push_str("{}");
         }
-        Value::Array(kind, array) => {
-            out.push_str(kind.name());
-            out.push('_');
-            out.push_str(array.scalar().name());
-            write_elements(out, array);
-            out.push('}');
-        }
-        Value::ArrayShape(kind, size) => {
-            let _never_fails = write!(out, "{}_SHAPE{{{size}}}", kind.name());
-        }
-        Value::Edge(edge) => {
-            out.push_str(edge.edge_type().name());
-            match edge.form() {
-                EdgeForm::Scalars => out.push('{'),
-                EdgeForm::ToScalar(size) => {
-                    let _never_fails = write!(out, "{{{size}");
-                }
-                EdgeForm::Splits(points) => {
-                    for (at, point) in points.iter().enumerate() {
-                        let _never_fails = write!(out, "{}{point}", if at == 0 { "{" } else { ", " });
-                    }
-                }
-                EdgeForm::Mapping(groups, parents) => {
-                    write_elements(out, groups);
-                    let _never_fails = write!(out, " : {parents}");
-                }
-            }
-            out.push('}');
-        }
+        Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) => array_literal::write(out, value),
         Value::Type(qtype @ (QType::Tuple(_) | QType::Array(..) | QType::Edge(_))) => {
             out.push_str("QTYPE{");
             types::write_type(out, qtype);
@@ -601,21 +511,6 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
         Value::Type(qtype) => types::write_type(out, qtype),
         Value::Nothing => out.push_str("missing"),
         Value::Unspecified => out.push_str("UNSPECIFIED{}"),
-    }
-}
-
-/// Writes the bracket before the elements of an array, and them.
-fn write_elements(out: &mut String, array: &Array) {
-    out.push('{');
-    for (at, element) in array.iter().enumerate() {
-        if at > 0 {
-            out.push_str(", ");
-        }
-        match element {
-            None => out.push_str("NA"),
-            Some(ScalarValue::Unit) => out.push_str("present"),
-            Some(element) => write_bare(out, &element),
-        }
     }
 }
 
@@ -647,7 +542,7 @@ fn write_scalar(out: &mut String, value: &ScalarValue) {
 }
 
 /// Writes a scalar as it stands inside of `TYPE{..}`.
-fn write_bare(out: &mut String, value: &ScalarValue) {
+pub(super) fn write_bare(out: &mut String, value: &ScalarValue) {
     let _never_fails = match value {
         ScalarValue::Unit => Ok(()),
         ScalarValue::Bytes(bytes) => write!(out, "b\"{}\"", bytes.escape_ascii()),

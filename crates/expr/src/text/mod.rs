@@ -22,6 +22,7 @@
 //!   and `input "any text"` and `output "any text"` declare without defining a name.
 //! * Literals are described in `literal`.
 
+mod array_literal;
 mod cursor;
 mod lexer;
 mod literal;

@@ -38,22 +38,19 @@ fn runs(edge: &Edge) -> Result<Vec<Range<i64>>, Fault> {
     }
 }
 
+const NEGATIVE: &str = "the size of a group is negative";
+
 /// The new sizes of so many groups. Their sum is no larger than an array may be.
 fn sizes(size: &Value, groups: usize) -> Result<Vec<i64>, Fault> {
-    let negative = invalid("the size of a group is negative");
     let sizes = match size {
         Value::Array(_, sizes) if sizes.len() != groups => {
             return Err(invalid("there are not as many sizes as groups"));
         }
         Value::Array(_, sizes) => integers(sizes)?,
-        size => match integer_of(size)? {
-            // Even if there is no group to have it.
-            ..0 => return Err(negative),
-            size => vec![size; groups],
-        },
+        size => vec![integer_of(size)?; groups],
     };
     if sizes.iter().any(|size| *size < 0) {
-        return Err(negative);
+        return Err(invalid(NEGATIVE));
     }
     let total = sizes.iter().fold(0_i64, |total, size| total.saturating_add(*size));
     room_for(usize::try_from(total).unwrap_or(usize::MAX))?;
@@ -139,6 +136,10 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
         },
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
+            // Even if there is no group to have it; the operator above takes it then, in Arolla too.
+            if args[1].as_scalar().is_some() && integer_of(&args[1])? < 0 {
+                return Err(invalid(NEGATIVE));
+            }
             let sizes = sizes(&args[1], runs(edge)?.len())?;
             match ret {
                 QType::Edge(EdgeType::ToScalar(kind)) => {
@@ -206,6 +207,15 @@ mod tests {
         ] {
             assert_eq!(resized(edge, size.clone(), offsets), Err(fault), "{edge} {size} {offsets:?}");
         }
+    }
+
+    #[test]
+    fn a_negative_size_of_no_group_matters_to_one_of_the_two() {
+        let edge = Edge::from_sizes(KIND, []).unwrap();
+        assert_eq!(resized(&edge, Value::from(-1), None), Ok(vec![]));
+        let OverArrays::Kernel(kernel) = RESIZE_GROUPS_PARENT_SIDE.over_arrays else { panic!("no kernel") };
+        let made = (kernel.evaluate)(&[edge.into(), Value::from(-1)], &QType::Edge(EdgeType::Arrays(KIND)));
+        assert_eq!(made.map_err(|fault| fault.kind), Err(FaultKind::Invalid));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod free;
 mod function;
 mod instance;
+mod map;
 
 use crate::graph::Operand;
 use crate::pass::Options;

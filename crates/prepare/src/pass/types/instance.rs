@@ -25,7 +25,7 @@ pub(super) struct Instance<'t, 'g, 'p> {
     pub(super) node: NodeId,
 }
 
-fn id_of(arg: NodeHandle) -> Id {
+pub(super) fn id_of(arg: NodeHandle) -> Id {
     Id::from_index(arg.0 as usize)
 }
 
@@ -35,7 +35,7 @@ pub(super) fn exceeded(problem: Diagnostic) -> Stop {
     Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
 }
 
-fn arg_of(id: Id) -> NodeHandle {
+pub(super) fn arg_of(id: Id) -> NodeHandle {
     NodeHandle(id.index() as u32)
 }
 
@@ -186,6 +186,10 @@ impl Instantiation for Instance<'_, '_, '_> {
         self.typer.functions.loops += 1;
         let kind = Kind::State(LoopId::new(self.typer.functions.loops, 0));
         arg_of(self.model.graph.add(kind, &[], qtype, self.node))
+    }
+
+    fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
+        self.map_arrays(function, args)
     }
 
     fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop> {

@@ -1,0 +1,124 @@
+//! Literals of arrays, their shapes, and edges, behind the name of the type: `DENSE_ARRAY_INT32{1, NA, 3}`, `DENSE_ARRAY_SHAPE{3}`,
+//! `DENSE_ARRAY_EDGE{0, 2, 5}`.
+
+use super::cursor::{Cursor, Stop};
+use super::literal::write_bare;
+use super::token::TokenKind;
+use cembra_runtime::{EdgeType, Scalar};
+use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeForm, ScalarValue, Value};
+use std::fmt::Write;
+
+impl Cursor<'_> {
+    /// Reads elements of an array up to what cannot belong to them.
+    pub(super) fn read_elements(&mut self, scalar: Scalar) -> Result<Option<Array>, Stop> {
+        let mut made = Some(ArrayBuilder::new(scalar, 0));
+        while self.token.kind != TokenKind::CloseCurly && self.token.kind != TokenKind::Colon {
+            let element = if self.text(self.token.span) == "NA" {
+                self.advance();
+                Some(None)
+            } else {
+                self.read_scalar(scalar)?.map(Some)
+            };
+            made = made.zip(element).map(|(mut made, element)| {
+                made.push(element.as_ref());
+                made
+            });
+            if !self.take(TokenKind::Comma) {
+                break;
+            }
+        }
+        Ok(made.map(ArrayBuilder::finish))
+    }
+
+    /// Reads a number of elements.
+    pub(super) fn read_size(&mut self) -> Result<Option<usize>, Stop> {
+        let span = self.token.span;
+        let size = self.read_scalar(Scalar::Int64)?.map(|value| value.bits().cast_signed());
+        let known = size.and_then(|size| usize::try_from(size).ok());
+        if size.is_some() && known.is_none() {
+            self.report(Diagnostic::new(Code::Literal, "a size is not negative").at(span));
+        }
+        Ok(known)
+    }
+
+    /// Reads what an edge is made of: split points, or groups, a colon and how many there are.
+    pub(super) fn read_edge(&mut self, edge: EdgeType) -> Result<Option<Edge>, Stop> {
+        let span = self.token.span;
+        let made = match edge {
+            EdgeType::Scalars => Some(Ok(Edge::scalars())),
+            EdgeType::ToScalar(kind) => self.read_size()?.map(|size| Ok(Edge::to_scalar(kind, size))),
+            EdgeType::Arrays(kind) => {
+                let numbers = self.read_elements(Scalar::Int64)?;
+                if self.take(TokenKind::Colon) {
+                    let parents = self.read_size()?;
+                    numbers.zip(parents).map(|(groups, parents)| Edge::from_mapping(kind, groups, parents))
+                } else {
+                    let points = |numbers: Array| match (numbers.presence(), numbers.numbers::<i64>()) {
+                        (None, Some(points)) => Edge::from_split_points(kind, points.to_vec()),
+                        _ => Err(EdgeFault::Missing),
+                    };
+                    numbers.map(points)
+                }
+            }
+        };
+        Ok(match made {
+            Some(Ok(edge)) => Some(edge),
+            Some(Err(fault)) => {
+                self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(span.to(self.previous)));
+                None
+            }
+            None => None,
+        })
+    }
+}
+
+/// Writes an array, the shape of one or an edge; nothing for other values.
+pub(super) fn write(out: &mut String, value: &Value) {
+    match value {
+        Value::Array(kind, array) => {
+            out.push_str(kind.name());
+            out.push('_');
+            out.push_str(array.scalar().name());
+            write_elements(out, array);
+            out.push('}');
+        }
+        Value::ArrayShape(kind, size) => {
+            let _never_fails = write!(out, "{}_SHAPE{{{size}}}", kind.name());
+        }
+        Value::Edge(edge) => {
+            out.push_str(edge.edge_type().name());
+            match edge.form() {
+                EdgeForm::Scalars => out.push('{'),
+                EdgeForm::ToScalar(size) => {
+                    let _never_fails = write!(out, "{{{size}");
+                }
+                EdgeForm::Splits(points) => {
+                    for (at, point) in points.iter().enumerate() {
+                        let _never_fails = write!(out, "{}{point}", if at == 0 { "{" } else { ", " });
+                    }
+                }
+                EdgeForm::Mapping(groups, parents) => {
+                    write_elements(out, groups);
+                    let _never_fails = write!(out, " : {parents}");
+                }
+            }
+            out.push('}');
+        }
+        _ => {}
+    }
+}
+
+/// Writes the bracket before the elements of an array, and them.
+fn write_elements(out: &mut String, array: &Array) {
+    out.push('{');
+    for (at, element) in array.iter().enumerate() {
+        if at > 0 {
+            out.push_str(", ");
+        }
+        match element {
+            None => out.push_str("NA"),
+            Some(ScalarValue::Unit) => out.push_str("present"),
+            Some(element) => write_bare(out, &element),
+        }
+    }
+}
