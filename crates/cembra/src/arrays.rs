@@ -134,7 +134,8 @@ impl Parts for Run<'_> {
     type Error = Error;
 
     fn map(&mut self, part: PartId, args: &[&Value], elements: usize) -> Result<Vec<Array>, Error> {
-        let arrays: Option<Vec<Array>> = self.rows(part, args, elements)?.into_iter().map(array).collect();
+        let arrays: Option<Vec<Array>> =
+            self.rows(part, args, elements).map_err(Error::in_element)?.into_iter().map(array).collect();
         arrays.ok_or_else(|| Error::values("a column is no array"))
     }
 

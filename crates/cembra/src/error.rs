@@ -31,9 +31,16 @@ enum Kind {
     /// The model, or how it was to be bound.
     Model(Diagnostics),
     /// An evaluation stopped at a fault.
-    Fault { kind: FaultKind, operator: Option<String>, detail: String, span: Option<Span>, row: Option<usize> },
+    Fault { kind: FaultKind, operator: Option<String>, detail: String, span: Option<Span>, place: Option<Place> },
     /// Values given to a call that do not fit.
     Values(String),
+}
+
+/// Which of many evaluations at once a fault is of.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Row(usize),
+    Element(usize),
 }
 
 impl Error {
@@ -51,21 +58,12 @@ impl Error {
         };
         let operand = operand.as_ref().map(crate::print_value);
         let detail = kind.describe(operand.as_deref(), &result.to_string(), text);
-        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, row: None }))
+        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, place: None }))
     }
 
     /// The fault of a row, which was the only one.
     pub(crate) fn without_row(self) -> Self {
-        match &*self.0 {
-            Kind::Fault { kind, operator, detail, span, row: Some(_) } => Error(Arc::new(Kind::Fault {
-                kind: *kind,
-                operator: operator.clone(),
-                detail: detail.clone(),
-                span: *span,
-                row: None,
-            })),
-            _ => self,
-        }
+        self.at(None)
     }
 
     /// The fault of an evaluation whose token was cancelled.
@@ -76,15 +74,25 @@ impl Error {
     /// A fault of an evaluation as a whole; where it was noticed says nothing about the model.
     pub(crate) fn of_evaluation(kind: FaultKind) -> Self {
         let detail = kind.describe(None, "", "");
-        Error(Arc::new(Kind::Fault { kind, operator: None, detail, span: None, row: None }))
+        Error(Arc::new(Kind::Fault { kind, operator: None, detail, span: None, place: None }))
     }
 
     /// The same fault, of a row of a batch.
     pub(crate) fn in_row(self, at: usize) -> Self {
+        self.at(Some(Place::Row(at)))
+    }
+
+    /// The fault of a row, which was an element of arrays.
+    pub(crate) fn in_element(self) -> Self {
+        let element = self.row().map(Place::Element);
+        self.at(element)
+    }
+
+    fn at(self, place: Option<Place>) -> Self {
         match &*self.0 {
             Kind::Fault { kind, operator, detail, span, .. } => {
                 let (operator, detail) = (operator.clone(), detail.clone());
-                Error(Arc::new(Kind::Fault { kind: *kind, operator, detail, span: *span, row: Some(at) }))
+                Error(Arc::new(Kind::Fault { kind: *kind, operator, detail, span: *span, place }))
             }
             _ => self,
         }
@@ -140,7 +148,16 @@ impl Error {
     #[must_use]
     pub fn row(&self) -> Option<usize> {
         match &*self.0 {
-            Kind::Fault { row, .. } => *row,
+            Kind::Fault { place: Some(Place::Row(row)), .. } => Some(*row),
+            _ => None,
+        }
+    }
+
+    /// For a fault in an element of arrays, which element, counted from 0.
+    #[must_use]
+    pub fn element(&self) -> Option<usize> {
+        match &*self.0 {
+            Kind::Fault { place: Some(Place::Element(element)), .. } => Some(*element),
             _ => None,
         }
     }
@@ -184,12 +201,16 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Kind::Model(diagnostics) => write!(f, "{diagnostics}"),
-            Kind::Fault { operator, detail, row, .. } => {
+            Kind::Fault { operator, detail, place, .. } => {
                 if let Some(operator) = operator {
                     write!(f, "{operator}: ")?;
                 }
                 f.write_str(detail)?;
-                row.map_or(Ok(()), |row| write!(f, ", in row {row}"))
+                match place {
+                    Some(Place::Row(row)) => write!(f, ", in row {row}"),
+                    Some(Place::Element(element)) => write!(f, ", in element {element}"),
+                    None => Ok(()),
+                }
             }
             Kind::Values(message) => f.write_str(message),
         }

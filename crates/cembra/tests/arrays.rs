@@ -80,6 +80,11 @@ fn errors_say_what_and_where() {
         shown("input x: [f64?]; x[2]", std::slice::from_ref(&x)),
         "index_range: array.at: the sequence has no element 2i64"
     );
+    let element =
+        evaluate("input x: [f64?]; 1.0 // (x - 3.0)", &[doubles(&[None, Some(4.0), Some(3.0)])], Backend::Auto);
+    let element = element.unwrap_err();
+    assert_eq!((element.element(), element.row()), (Some(2), None));
+    assert_eq!(element.to_string(), "math.floordiv: division by zero, in element 2");
     let misfit = evaluate("input x: [f64?]; x", &[Value::from(1.0)], Backend::Native).unwrap_err();
     assert_eq!(misfit.code(), "values");
     let wrong = Model::parse("input x: [f64?]; input y: [text]; x + y").unwrap().compile(&Options::default());
