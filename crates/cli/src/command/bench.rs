@@ -103,6 +103,8 @@ fn rows(
     seed: u64,
 ) -> Result<Vec<Vec<Value>>, Failure> {
     let executor = subject(options, Backend::Interpreter, text, model)?;
+    // Whatever takes no rows ahead takes none at all.
+    executor.load(&[]).map_err(|error| text.blame(&error))?;
     let most = (MOST_BYTES / executor.frame_bytes().max(1)).clamp(1, MOST_ROWS);
     let mut session = executor.session();
     let mut rows = Vec::new();
