@@ -13,11 +13,23 @@ struct Guide;
 #[doc = include_str!("../../../docs/batches.md")]
 struct Batches;
 
-/// The blocks of the language reference. A comment in one of them that says `gives`, `fails:` or `error:` is a claim about
+/// The examples of the page of arrays.
+#[doc = include_str!("../../../docs/arrays.md")]
+struct Arrays;
+
+/// The blocks of the language reference and of the page of arrays. A comment in one of them that says `gives`, `fails:` or `error:` is a claim about
 /// the model above it, or on its line; values for inputs stand before the word.
 ///
 /// ```
-/// use cembra::{Backend, Error, Model, Options, Value, parse_value, print_type, print_value};
+/// use cembra::{Backend, Error, Model, Options, QType, Value, parse_value, print_type};
+///
+/// /// A value as text: an array as listings have it, others as literals.
+/// fn print_value(value: &Value) -> String {
+///     match value {
+///         Value::Array(_, array) => array.to_string(),
+///         other => cembra::print_value(other),
+///     }
+/// }
 ///
 /// /// The claim in a line's comment: values of inputs, the word, what is claimed.
 /// fn claim(line: &str) -> Option<(&str, &str, &str)> {
@@ -31,6 +43,9 @@ struct Batches;
 /// fn value(text: &str, model: &Model, name: &str) -> Value {
 ///     let declared = model.program().inputs.iter().find(|input| *input.name == *name).and_then(|i| i.qtype.clone());
 ///     let text = if text == "missing" { "NA" } else { text };
+///     if let (Some(array @ QType::Array(..)), Some(elements)) = (&declared, text.strip_prefix('[')) {
+///         return parse_value(&format!("{array}{{{}}}", elements.trim_end_matches(']'))).unwrap();
+///     }
 ///     match declared.filter(|qtype| qtype.scalar().is_some()) {
 ///         Some(qtype) => parse_value(&format!("{}{{{text}}}", print_type(&qtype))).unwrap(),
 ///         None => parse_value(text).unwrap(),
@@ -60,10 +75,12 @@ struct Batches;
 ///     Ok(shown.collect::<Vec<_>>().join(", "))
 /// }
 ///
-/// let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md"));
+/// let language = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md"));
+/// let arrays = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/arrays.md"));
+/// let blocks = |page: &'static str| page.split("```cem\n").skip(1).map(|rest| rest.split("```").next().unwrap());
 /// let mut wrong = Vec::new();
 /// let mut claims = 0;
-/// for block in page.split("```cem\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+/// for block in blocks(language).chain(blocks(arrays)) {
 ///     let mut source = String::new();
 ///     let mut complete = false;
 ///     for line in block.lines() {
@@ -90,7 +107,7 @@ struct Batches;
 ///     assert!(complete || source.trim().is_empty(), "nothing is claimed of\n{source}");
 /// }
 /// assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-/// assert!(claims > 80, "only {claims} claims were found");
+/// assert!(claims > 100, "only {claims} claims were found");
 /// ```
 struct Language;
 
