@@ -64,7 +64,9 @@ impl Catalogue {
         let entries: Vec<Entry> = registry
             .iter()
             // Functions and what takes them are grown in scopes of their own.
-            .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated) && !def.is_of_arrays())
+            .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated))
+            // Arrays are not drawn: what makes them of scalars, and what takes only them.
+            .filter(|(_, def)| !def.is_of_arrays() && !["array.", "edge."].iter().any(|of| def.name.starts_with(of)))
             .filter(|(op, _)| *op != id::EXPORT && *op != id::EXPORT_VALUE)
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };
@@ -128,7 +130,9 @@ fn groups(def: &OpDef, wanted: &[Wanted], kinds: usize) -> Vec<Vec<Form>> {
     loop {
         let form: Form = digits.iter().zip(&candidates).map(|(digit, these)| these[*digit]).collect();
         let args: Vec<Argument<'_>> = form.iter().map(|at| argument(*at)).collect();
-        if let Ok(resolved) = def.resolve(&args) {
+        if let Ok(resolved) = def.resolve(&args)
+            && resolved.signature.ret.is_framed()
+        {
             let ret = resolved.overload.is_none().then_some(resolved.signature.ret);
             let key = (resolved.overload, resolved.lifted, ret);
             let at = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
