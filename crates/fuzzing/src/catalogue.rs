@@ -2,7 +2,7 @@
 //! asking its typing. Nothing here is said of any operator by name but which ones are conditionals, and that exports are left
 //! out: two of the same name are refused, whatever their types.
 
-use cembra_ops::{Argument, OpDef, OpId, Registry, Typing, id};
+use cembra_ops::{Argument, OpDef, OpId, OverArrays, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use std::sync::OnceLock;
@@ -71,6 +71,13 @@ impl Catalogue {
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };
                 Entry { op, def, groups: groups(def, &wanted, kinds) }
+            })
+            // What no scalars fit, in families that know neither tuples nor types, takes arrays.
+            .filter(|entry| {
+                let family = entry.def.name.split_once('.').map_or("", |(family, _)| family);
+                let knows_scalars = matches!(family, "math" | "strings" | "random" | "bool");
+                let is_elementwise = matches!(entry.def.over_arrays, OverArrays::Elementwise | OverArrays::Expanded);
+                is_elementwise || !knows_scalars || !entry.groups.is_empty() || entry.def.variadic
             })
             .collect();
         let lazy = |entry: &Entry| entry.op == id::WHERE || entry.op == id::SHORT_WHERE;

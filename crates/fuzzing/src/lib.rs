@@ -146,6 +146,11 @@ fn try_case(config: &Config, number: u64, case: Case, subjects: Subjects<'_>, re
 
 fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Result<Option<Case>, Finding> {
     let Some(program) = judge::read(text)? else { return Ok(None) };
+    // Arrays are not drawn, and only sessions evaluate them; that text with arrays is read and compiled is seen here.
+    let compiled = cembra::Model::from_program(program.clone()).batch(&cembra::Options::default());
+    if compiled.is_err_and(|error| error.code() == cembra::Code::Arrays.as_str()) {
+        return Ok(None);
+    }
     let rows = generator::rows(random, config, &program.inputs);
     let (tiered, batched) = (chance(random, config.tiered), chance(random, config.batched));
     // Texts that were damaged loop for ever, and every backend and player would go all the way.
