@@ -37,6 +37,9 @@ mod math;
 mod random;
 mod strings;
 
+pub use array::strip::{
+    Accumulator, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues,
+};
 pub use array::{ArrayForm, ArrayOperator};
 pub use call::call;
 pub use cembra_runtime::Kernel;

@@ -41,6 +41,7 @@ pub(crate) static COLLAPSE: OpDef = OpDef {
     summary: "The value that all elements that are there have in common, of each group of the edge `into`; missing if there is no one value. Without an edge an array of the one value of all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
+        in_strips: None,
         typing: |name, args| {
             let mut signature = aggregate_types(name, args, |_| true, |scalar| scalar, false)?;
             if *args[1].qtype == QType::Unspecified {

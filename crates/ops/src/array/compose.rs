@@ -51,6 +51,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: types,
         evaluate: |args, ret| {
             let edges: Vec<&Edge> = args.iter().map(sure_edge).collect::<Result<_, _>>()?;

@@ -18,6 +18,7 @@ pub(crate) static UNIQUE: OpDef = OpDef {
     params: &[param("x")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
+        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
@@ -94,6 +95,7 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
     typing: Typing::Rule(|args| group_types(GROUP_BY.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: group_types,
         evaluate: |args, ret| {
             let arrays: Vec<&Arc<Array>> = match &args[0] {

@@ -15,6 +15,7 @@ const PART: OpDef = OpDef { params: &[param("edge")], ..ARRAY };
 /// `core.shape_of` of arrays.
 pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
     form: ArrayForm::Edge,
+    in_strips: None,
     typing: |name, args| {
         let (kind, _) = array_argument(name, args, 0)?;
         Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
@@ -72,6 +73,7 @@ pub(crate) static CHILD_SHAPE: OpDef = OpDef {
     summary: "The shape of the elements of an edge.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             let edge = any_edge_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, shape_type(child_kind(edge))))
@@ -87,6 +89,7 @@ pub(crate) static PARENT_SHAPE: OpDef = OpDef {
     summary: "The shape of the groups of an edge; that of an optional where there is one group for all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             let edge = any_edge_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, shape_type(parent_kind(edge))))
@@ -102,6 +105,7 @@ pub(crate) static CHILD_SIZE: OpDef = OpDef {
     summary: "How many elements an edge has.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             array_side(name, args, child_kind)?;
             Ok(Signature::unchanged(args, QType::INT64))
@@ -117,6 +121,7 @@ pub(crate) static PARENT_SIZE: OpDef = OpDef {
     summary: "How many groups an edge has.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             array_side(name, args, parent_kind)?;
             Ok(Signature::unchanged(args, QType::INT64))
@@ -132,6 +137,7 @@ pub(crate) static SIZES: OpDef = OpDef {
     summary: "How many elements each group of an edge has; a scalar where there is one group for all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             let edge = any_edge_argument(name, args, 0)?;
             let groups = parent_kind(edge).map_or(QType::INT64, |kind| QType::Array(kind, Scalar::Int64));
@@ -164,6 +170,7 @@ pub(crate) static MAPPING: OpDef = OpDef {
     summary: "The number of the group of each element of an edge, missing for an element of no group.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             let kind = array_side(name, args, child_kind)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))

@@ -57,6 +57,7 @@ pub(crate) static FROM_SIZES: OpDef = OpDef {
     params: &[param("sizes")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: of_integers,
         evaluate: |args, ret| {
             let made = Edge::from_sizes(kind_of(ret), integers(array_of(&args[0])?)?);
@@ -74,6 +75,7 @@ pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
     params: &[param("split_points")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: of_integers,
         evaluate: |args, ret| {
             let made = Edge::from_split_points(kind_of(ret), integers(array_of(&args[0])?)?);
@@ -92,6 +94,7 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             integer_argument(name, args, 1)?;
             of_integers(name, args)
@@ -139,6 +142,7 @@ pub(crate) static FROM_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(|args| of_shape(FROM_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: of_shape,
         evaluate: |args, _| match args[0] {
             Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
@@ -157,6 +161,7 @@ pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(|args| of_shape(FROM_SIZES_OR_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| match args[0].qtype {
             QType::Array(..) => of_integers(name, args),
             _ => of_shape(name, args),
@@ -198,6 +203,7 @@ pub(crate) static TO_SCALAR: OpDef = OpDef {
     typing: Typing::Rule(|args| to_scalar_types(TO_SCALAR.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: to_scalar_types,
         evaluate: |args, ret| match &args[0] {
             Value::Array(_, array) => Ok(Edge::to_scalar(kind_of(ret), array.len()).into()),
@@ -216,6 +222,7 @@ pub(crate) static TO_SINGLE: OpDef = OpDef {
     faults: &[],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))

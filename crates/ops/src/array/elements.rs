@@ -31,6 +31,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     typing: Typing::Rule(|args| of_elements(MAKE_DENSE_ARRAY.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: of_elements,
         evaluate: |args, ret| {
             let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
@@ -46,6 +47,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
 /// `core.const_with_shape` of the shape of an array.
 pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     form: ArrayForm::Produce,
+    in_strips: None,
     typing: |name, args| {
         let QType::ArrayShape(kind) = args[0].qtype else {
             return Err(TypeFault::mismatch(format!("{name} expects a shape, found {}", args[0].qtype), Some(0)));
@@ -86,6 +88,7 @@ pub(crate) static AT: OpDef = OpDef {
     faults: &[FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: at_types,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
@@ -111,6 +114,7 @@ pub(crate) static SIZE: OpDef = OpDef {
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::INT64))

@@ -4,6 +4,7 @@
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
+use super::strip::{Finish, Fold, Gathers, InStrips};
 use super::{ArrayForm, ArrayOperator, Order, array_of};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, QType, Scalar};
@@ -60,6 +61,7 @@ pub(crate) static MIN: OpDef = OpDef {
     summary: "The least of the elements that are there, of each group or of all: a NaN if one is; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Min, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
         evaluate: |args, ret| elements(args, ret, Ordering::Less),
     }),
@@ -76,6 +78,7 @@ pub(crate) static MAX: OpDef = OpDef {
     summary: "The greatest of the elements that are there, of each group or of all: a NaN if one is; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Max, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
         evaluate: |args, ret| elements(args, ret, Ordering::Greater),
     }),
@@ -92,6 +95,7 @@ pub(crate) static ARGMIN: OpDef = OpDef {
     summary: "The position of the least element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
+        in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |_| Scalar::Int64, false),
         evaluate: |args, ret| positions(args, ret, Ordering::Less),
     }),
@@ -105,6 +109,7 @@ pub(crate) static ARGMAX: OpDef = OpDef {
     summary: "The position of the greatest element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
+        in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |_| Scalar::Int64, false),
         evaluate: |args, ret| positions(args, ret, Ordering::Greater),
     }),

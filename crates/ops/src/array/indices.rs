@@ -49,6 +49,7 @@ pub(crate) static PRESENT_INDICES: OpDef = OpDef {
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
@@ -71,6 +72,7 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: |name, args| {
             let indices = indices_argument(name, args, 0)?;
             let (values, _) = array_argument(name, args, 1)?;
@@ -132,6 +134,7 @@ pub(crate) static TAKE: OpDef = OpDef {
     faults: &[FaultKind::IndexRange, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             if indices_argument(name, args, 1)? != kind {
@@ -186,6 +189,7 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
+        in_strips: None,
         typing: |name, args| {
             let kind = indices_argument(name, args, 0)?;
             edge_argument(name, args, 1, kind)?;

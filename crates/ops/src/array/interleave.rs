@@ -64,6 +64,7 @@ pub(crate) static INTERLEAVE_CAST: OpDef = OpDef {
     typing: Typing::Rule(|args| types(INTERLEAVE_CAST.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: types,
         evaluate: |args, ret| {
             let QType::Tuple(fields) = ret else { return Err(Fault::new(FaultKind::Invalid)) };

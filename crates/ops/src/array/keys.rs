@@ -133,6 +133,7 @@ pub(crate) static FROM_KEYS: OpDef = OpDef {
     typing: Typing::Rule(|args| types(FROM_KEYS.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: types,
         evaluate: |args, ret| {
             let children = arrays(&args[0], failed_precondition("the arrays of child keys are of one size"))?;

@@ -31,6 +31,7 @@ pub(crate) static IOTA: OpDef = OpDef {
     }),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: |name, args| {
             let kind = shape_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
@@ -55,6 +56,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: |name, args| {
             let kind = shape_argument(name, args, 1)?;
             match args[0].qtype {
@@ -100,6 +102,7 @@ pub(crate) static TO_DENSE_ARRAY: OpDef = OpDef {
     summary: "An array of Arolla's other form, `ARRAY`, as a dense array: what `array.as_dense_array` of it stands for.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: |name, args| conversion_types(name, args, ArrayKind::Dense),
         evaluate: converted,
     }),
@@ -112,6 +115,7 @@ pub(crate) static TO_ARRAY: OpDef = OpDef {
     summary: "A dense array as one of Arolla's other form, `ARRAY`: what `array.as_array` of it stands for.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: |name, args| conversion_types(name, args, ArrayKind::Sparse),
         evaluate: converted,
     }),

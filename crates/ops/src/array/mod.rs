@@ -27,8 +27,10 @@ pub(crate) mod resize;
 pub(crate) mod scans;
 pub(crate) mod selection;
 pub(crate) mod shapes;
+pub(crate) mod strip;
 
 pub(crate) use limits::room_for;
+use strip::InStrips;
 
 use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -41,6 +43,8 @@ use std::sync::Arc;
 pub struct ArrayOperator {
     /// What it does with elements.
     pub form: ArrayForm,
+    /// How it works on strips; none if it works on whole arrays only.
+    pub in_strips: Option<InStrips>,
     /// Its types, by its own name.
     pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
     /// Its value, of the type that typing found. Operands are of the types that it accepted.

@@ -107,6 +107,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
     summary: "The median of the elements that are there, of each group or of all: the lower one, if there are two. A NaN if one is; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
+        in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
         evaluate: |args, ret| quantiles(array_of(&args[0])?, &args[1], ret, &|count| (count - 1) / 2),
     }),
@@ -149,6 +150,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
     faults: &[FaultKind::Invalid],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
+        in_strips: None,
         typing: inverse_cdf_types,
         evaluate: |args, ret| {
             let share = share(&args[1])?;
@@ -265,6 +267,7 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
     summary: "`math.cdf` of elements and weights of one type, which is not WEAK_FLOAT.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
+        in_strips: None,
         typing: |name, args| {
             let types = cdf_types(name, args)?;
             match types.operands.iter().zip(args).position(|(wanted, arg)| wanted != arg.qtype) {

@@ -29,6 +29,7 @@ pub(crate) static PAIR_LEFT: OpDef = OpDef {
     summary: "The edge of the left of the pairs of elements of the same group, for groups of these sizes, with the elements.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: of_integers,
         evaluate: |args, ret| {
             let (sizes, _) = sizes(&args[0])?;
@@ -45,6 +46,7 @@ pub(crate) static PAIR_RIGHT: OpDef = OpDef {
     summary: "The edge of the right of the pairs of elements of the same group, for groups of these sizes, with the elements.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: of_integers,
         evaluate: |args, ret| {
             let (sizes, elements) = sizes(&args[0])?;

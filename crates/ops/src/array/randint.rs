@@ -91,6 +91,7 @@ pub(crate) static RANDINT_WITH_SHAPE: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: |name, args| types(name, args, shape_argument(name, args, 0)?),
         evaluate: |args, ret| drawn(args, size_of(&args[0])?, ret),
     }),
@@ -109,6 +110,7 @@ pub(crate) static RANDINT_LIKE: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: |name, args| types(name, args, array_argument(name, args, 0)?.0),
         evaluate: |args, ret| drawn(args, array_of(&args[0])?.len(), ret),
     }),

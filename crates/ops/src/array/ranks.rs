@@ -83,6 +83,7 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
+        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             match args[1].qtype {
@@ -165,6 +166,7 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
+        in_strips: None,
         typing: |name, args| rank_types(name, args, 1),
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;

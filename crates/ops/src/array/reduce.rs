@@ -7,6 +7,7 @@
 //! count, their elements do not.
 
 use super::groups::Groups;
+use super::strip::{Finish, Fold, Gathers, InStrips};
 use super::{ARRAY, ArrayForm, ArrayOperator, Order, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -177,6 +178,7 @@ pub(crate) static SUM: OpDef = OpDef {
     summary: "The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in FLOAT64 and rounded once.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Total })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, true),
     }),
@@ -192,6 +194,7 @@ pub(crate) static SUM_SPARSE: OpDef = OpDef {
     summary: "`math.sum`, but missing where there are no elements.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, false),
     }),
@@ -205,6 +208,7 @@ pub(crate) static PROD: OpDef = OpDef {
     summary: "The product of the elements that are there, of each group or of all; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Product, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
         evaluate: |args, ret| total(args, ret, 1, i64::wrapping_mul, |a, b| a * b, false),
     }),
@@ -218,6 +222,7 @@ pub(crate) static MEAN: OpDef = OpDef {
     summary: "The mean of the elements that are there, of each group or of all; missing if there are none. Integers become FLOAT32.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::FloatSum, finish: Finish::Mean })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, float, false),
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
@@ -251,6 +256,7 @@ fn masks(args: &[Value], ret: &QType, all: bool) -> Result<Value, Fault> {
 /// `core.any` of arrays.
 pub(crate) static ANY: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Any })),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
     evaluate: |args, ret| masks(args, ret, false),
 };
@@ -258,6 +264,7 @@ pub(crate) static ANY: ArrayOperator = ArrayOperator {
 /// `core.all` of arrays.
 pub(crate) static ALL: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Missing, finish: Finish::None })),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
     evaluate: |args, ret| masks(args, ret, true),
 };
@@ -280,6 +287,7 @@ pub(crate) static LOGICAL_ANY: OpDef = OpDef {
     summary: "`bool.logical_or` of all elements, of each group or of all: true if one is true, missing if one is missing, else false.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAny, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
         evaluate: |args, ret| booleans(args, ret, true),
     }),
@@ -296,6 +304,7 @@ pub(crate) static LOGICAL_ALL: OpDef = OpDef {
     summary: "`bool.logical_and` of all elements, of each group or of all: false if one is false, missing if one is missing, else true.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAll, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
         evaluate: |args, ret| booleans(args, ret, false),
     }),
@@ -309,6 +318,7 @@ pub(crate) static COUNT: OpDef = OpDef {
     summary: "How many elements are there, in each group or in all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
+        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Count })),
         typing: |name, args| aggregate_types(name, args, |_| true, |_| Scalar::Int64, true),
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;

@@ -90,6 +90,7 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
     params: &[param("edge"), param("size"), param_or("offsets", Value::Unspecified)],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             let (_, kind) = edge_and_size(name, args)?;
             match args[2].qtype {
@@ -130,6 +131,7 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
     params: &[param("edge"), param("size")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             let (edge, _) = edge_and_size(name, args)?;
             Ok(Signature::unchanged(args, QType::Edge(edge)))

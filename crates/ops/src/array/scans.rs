@@ -2,6 +2,7 @@
 //! and what is missing is passed over: a running sum has one order by its meaning.
 
 use super::groups::Groups;
+use super::strip::{InStrips, Scan};
 use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -67,6 +68,7 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
     params: &[param("x"), param("over")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
+        in_strips: Some(InStrips::Scan(Scan::CumSum)),
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
         evaluate: |args, ret| match array_of(&args[0])?.scalar().representation() {
             Scalar::Int32 => {
@@ -140,6 +142,7 @@ pub(crate) static CUM_MAX: OpDef = OpDef {
     params: &[param("x"), param("over")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
+        in_strips: Some(InStrips::Scan(Scan::CumMax)),
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
         evaluate: |args, ret| extremes(args, ret, Ordering::Greater),
     }),
@@ -154,6 +157,7 @@ pub(crate) static CUM_MIN: OpDef = OpDef {
     params: &[param("x"), param("over")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
+        in_strips: Some(InStrips::Scan(Scan::CumMin)),
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
         evaluate: |args, ret| extremes(args, ret, Ordering::Less),
     }),
@@ -166,6 +170,7 @@ pub(crate) static CUM_COUNT: OpDef = OpDef {
     summary: "For each element how many are there up to it in its group, or in the array; missing elements stay missing.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
+        in_strips: Some(InStrips::Scan(Scan::CumCount)),
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64, false),
         evaluate: |args, ret| {
             scan(args, ret, &0_i64, |count, _, _| {
@@ -184,6 +189,7 @@ pub(crate) static AGG_INDEX: OpDef = OpDef {
     params: &[param("x"), param("over")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
+        in_strips: Some(InStrips::Scan(Scan::Index)),
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64, true),
         evaluate: |args, ret| scan(args, ret, &(), |(), _, position| position as i64),
     }),

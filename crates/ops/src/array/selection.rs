@@ -16,6 +16,7 @@ pub(crate) static SLICE: OpDef = OpDef {
     faults: &[FaultKind::Invalid],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             integer_argument(name, args, 1)?;
@@ -48,6 +49,7 @@ pub(crate) static SELECT: OpDef = OpDef {
     faults: &[FaultKind::SizeMismatch],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             match args[1].qtype {
@@ -77,6 +79,7 @@ pub(crate) static PRESENT_VALUES: OpDef = OpDef {
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
@@ -97,6 +100,7 @@ pub(crate) static CONCAT: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             array_argument(name, args, 1)?;
@@ -136,6 +140,7 @@ pub(crate) static EXPAND: OpDef = OpDef {
     faults: &[FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: expand_types,
         evaluate: |args, ret| {
             let Value::Edge(edge) = &args[1] else { return Err(Fault::new(FaultKind::Invalid)) };

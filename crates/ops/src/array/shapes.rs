@@ -48,6 +48,7 @@ pub(crate) static MAKE_DENSE_ARRAY_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(|args| dense_types(MAKE_DENSE_ARRAY_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: dense_types,
         evaluate: |args, _| shape(ArrayKind::Dense, &args[0]),
     }),
@@ -66,6 +67,7 @@ pub(crate) static MAKE_ARRAY_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(|args| sparse_types(MAKE_ARRAY_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: sparse_types,
         evaluate: |args, _| shape(ArrayKind::Sparse, &args[0]),
     }),
@@ -79,6 +81,7 @@ pub(crate) static RESIZE_ARRAY_SHAPE: OpDef = OpDef {
     params: &[param("array_shape"), param("size")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             let kind = shape_argument(name, args, 0)?;
             integer_argument(name, args, 1)?;
@@ -100,6 +103,7 @@ pub(crate) static ARRAY_SHAPE_SIZE: OpDef = OpDef {
     faults: &[],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
+        in_strips: None,
         typing: |name, args| {
             shape_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::INT64))

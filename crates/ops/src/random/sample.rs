@@ -81,6 +81,7 @@ pub(crate) static SAMPLE: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: |name, args| {
             let kind = shape_and_key(name, args, 3)?;
             if !matches!(args[1].qtype, QType::Scalar(scalar) if scalar.is_float()) {
@@ -157,6 +158,7 @@ pub(crate) static SAMPLE_N: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit, FaultKind::SizeMismatch],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
+        in_strips: None,
         typing: sample_n_types,
         evaluate: |args, ret| {
             let hashes = hashes(&args[0], &args[2], &args[3])?;

@@ -87,6 +87,7 @@ pub(crate) static AGG_JOIN: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
+        in_strips: None,
         typing: types,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;

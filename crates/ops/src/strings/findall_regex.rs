@@ -98,6 +98,7 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
     typing: Typing::Rule(|args| types(FINDALL_REGEX.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: types,
         evaluate: |args, _| {
             let regex = text_of(&args[1]).ok_or(Fault::new(FaultKind::Invalid))?;

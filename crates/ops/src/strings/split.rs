@@ -80,6 +80,7 @@ pub(crate) static SPLIT: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
+        in_strips: None,
         typing: types,
         evaluate: |args, _| {
             let Value::Array(kind, _) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };

@@ -1,0 +1,62 @@
+//! How many elements are there, or are missing.
+
+use super::bits::{Bits, each_one};
+use super::groups::Gather;
+use super::typed::write;
+use super::{Finish, Strip, StripValues, is_there};
+use std::ops::Range;
+
+/// Counts elements that are there, or those that are not.
+#[derive(Debug)]
+pub(super) struct Counts<const MISSING: bool>;
+
+#[inline(always)]
+fn counted<const MISSING: bool>(word: u64) -> u64 {
+    if MISSING { !word } else { word }
+}
+
+impl<const MISSING: bool> Gather for Counts<MISSING> {
+    type Strip<'a> = Bits<'a>;
+    type State = i64;
+    type Open = i64;
+
+    const START: i64 = 0;
+
+    fn strip<'a>(strip: &Strip<'a>) -> Option<Bits<'a>> {
+        Some(Bits::new(strip.presence))
+    }
+
+    fn open(_: usize) -> i64 {
+        0
+    }
+
+    fn extend(open: &mut i64, is_there: Bits<'_>, part: Range<usize>) {
+        let len = part.len() as i64;
+        let there = if is_there.is_full() {
+            len
+        } else {
+            is_there.parts(part.start, part.end).map(|(_, word)| i64::from(word.count_ones())).sum()
+        };
+        *open += if MISSING { len - there } else { there };
+    }
+
+    fn close(open: &i64) -> i64 {
+        *open
+    }
+
+    fn scatter(all: &mut [i64], is_there: Bits<'_>, groups: &[i64], is_in: Bits<'_>) {
+        for (at, word) in is_in.parts(0, groups.len()) {
+            each_one(word & counted::<MISSING>(is_there.word(at)), |one| all[groups[at + one] as usize] += 1);
+        }
+    }
+
+    fn write(states: &[i64], _: Finish, values: &mut StripValues<'_>) {
+        if let StripValues::Int64(_) = values {
+            write(states, values, |count| *count);
+        }
+    }
+
+    fn is_there(count: &i64, finish: Finish) -> bool {
+        is_there(*count, finish)
+    }
+}

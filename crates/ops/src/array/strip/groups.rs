@@ -1,0 +1,139 @@
+//! Going over the groups of strips: one of all elements, contiguous ones, of which the last may go on in the next strip, or one
+//! that each element names. What is gathered of a group is a `Gather`'s business.
+
+use super::bits::{Bits, each_one};
+use super::{Finish, Grouping, Strip, StripValues};
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// What gathers something of the elements of groups.
+pub(super) trait Gather: Debug + Send {
+    /// A strip of what it takes.
+    type Strip<'a>: Copy;
+    /// What is known of a group.
+    type State: Copy + Debug + Send;
+    /// What is known of a group that is not over yet.
+    type Open: Debug + Send;
+
+    /// What is known of a group without elements.
+    const START: Self::State;
+
+    /// A strip, if it is of what this takes.
+    fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
+
+    /// A contiguous group of so many elements, of which none has come yet.
+    fn open(len: usize) -> Self::Open;
+
+    /// Takes the next elements of a contiguous group.
+    fn extend(open: &mut Self::Open, strip: Self::Strip<'_>, part: Range<usize>);
+
+    /// What is known of a group when all of it has come.
+    fn close(open: &Self::Open) -> Self::State;
+
+    /// Takes whole groups that lie one after the other in a strip that begins at `start`, and adds what is known of each.
+    fn take_groups(all: &mut Vec<Self::State>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
+        for ends in points.windows(2) {
+            let part = ends[0] as usize - start..ends[1] as usize - start;
+            let mut open = Self::open(part.len());
+            Self::extend(&mut open, strip, part);
+            all.push(Self::close(&open));
+        }
+    }
+
+    /// Takes elements each of which names its group; `is_in` says which are in one.
+    fn scatter(all: &mut [Self::State], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>);
+
+    /// Writes what the results of groups are; anything where there is none.
+    fn write(states: &[Self::State], finish: Finish, values: &mut StripValues<'_>);
+
+    /// True if a group has a result.
+    fn is_there(state: &Self::State, finish: Finish) -> bool;
+}
+
+/// The groups of an array that comes in strips.
+#[derive(Debug)]
+pub(super) struct Table<G: Gather> {
+    /// Those that are known.
+    states: Vec<G::State>,
+    groups: usize,
+    elements: usize,
+    /// The group after them, if some of it has come.
+    open: Option<G::Open>,
+}
+
+impl<G: Gather> Table<G> {
+    pub(super) const fn new() -> Self {
+        Table { states: Vec::new(), groups: 0, elements: 0, open: None }
+    }
+
+    pub(super) fn begin(&mut self, groups: usize, elements: usize) {
+        self.states.clear();
+        self.states.reserve(groups);
+        (self.groups, self.elements, self.open) = (groups, elements, None);
+    }
+
+    pub(super) fn feed(&mut self, strip: G::Strip<'_>, len: usize, start: usize, into: Grouping<'_>) {
+        match into {
+            Grouping::Whole => self.go_on(strip, 0..len, self.elements),
+            Grouping::Splits(points) => self.feed_splits(strip, len, start, points),
+            Grouping::Mapping { groups, presence } => {
+                self.states.resize(self.groups, G::START);
+                G::scatter(&mut self.states, strip, &groups[..len], Bits::new(presence));
+            }
+        }
+    }
+
+    /// Some elements, but not the last, of a group of so many.
+    fn go_on(&mut self, strip: G::Strip<'_>, part: Range<usize>, len: usize) {
+        if !part.is_empty() {
+            G::extend(self.open.get_or_insert_with(|| G::open(len)), strip, part);
+        }
+    }
+
+    fn feed_splits(&mut self, strip: G::Strip<'_>, len: usize, start: usize, points: &[i64]) {
+        let end = start + len;
+        let bounds = |group: usize| (points[group] as usize, points[group + 1] as usize);
+        let group = self.states.len();
+        if group < self.groups && self.open.is_some() {
+            let (from, to) = bounds(group);
+            self.go_on(strip, 0..to.min(end) - start, to - from);
+            if to > end {
+                return;
+            }
+            self.close();
+        }
+        let first = self.states.len();
+        // Groups are few for a strip: the next points tell how many are whole.
+        let whole = points[first + 1..].iter().take_while(|to| **to as usize <= end).count();
+        G::take_groups(&mut self.states, strip, start, &points[first..=first + whole]);
+        let group = self.states.len();
+        if group < self.groups {
+            let (from, to) = bounds(group);
+            self.go_on(strip, from.min(end) - start..len, to - from);
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.states.push(G::close(&open));
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        self.close();
+        self.states.resize(self.groups, G::START);
+    }
+
+    /// What is known of groups that are known.
+    pub(super) fn states(&self, groups: Range<usize>) -> &[G::State] {
+        &self.states[groups]
+    }
+}
+
+/// Calls a function with each element of a strip that is in a group, and that group.
+#[inline(always)]
+pub(super) fn each_in_group(groups: &[i64], is_in: Bits<'_>, mut see: impl FnMut(usize, usize)) {
+    for (at, word) in is_in.parts(0, groups.len()) {
+        each_one(word, |one| see(at + one, groups[at + one] as usize));
+    }
+}
