@@ -3,11 +3,16 @@
 //!
 //! A program names no backend: whoever runs it says how its plans are run.
 
+mod fuse;
+mod joined;
 mod listing;
+mod passes;
 mod program;
 mod run;
 mod split;
+mod sweep;
 
-pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Step, ValueId};
+pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId};
 pub use run::{Parts, run};
 pub use split::{Fusion, Unsplit, split};
+pub use sweep::SweepRunner;

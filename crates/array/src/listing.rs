@@ -1,7 +1,7 @@
 //! The printed form of array programs, in the manner of a plan's: a line for each step, under it the plan that it runs, then
 //! the blocks of conditionals. It is for people; nothing reads it.
 
-use crate::{Action, ArrayProgram, Block, BlockId, Step, ValueId};
+use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
 use cembra_plan::Plan;
 use cembra_runtime::QType;
 use std::fmt::{self, Write as _};
@@ -54,7 +54,7 @@ impl ArrayProgram {
     /// For each value, whether it is an argument or a result: literals of which plans have copies are not.
     fn used(&self) -> Vec<bool> {
         let mut used = vec![false; self.values.len()];
-        let args = self.blocks.iter().flat_map(|block| &block.steps).flat_map(|step| &step.args);
+        let args = self.steps().flat_map(|step| &step.args);
         let results = self.blocks.iter().filter_map(|block| block.result.as_ref());
         let outputs = self.outputs.iter().map(|(_, value)| value);
         args.chain(results).chain(outputs).for_each(|value| used[value.index()] = true);
@@ -64,24 +64,41 @@ impl ArrayProgram {
     /// How much there is to do.
     fn write_counts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = || self.blocks.iter().flat_map(|block| &block.steps);
-        let of = |wanted: fn(&Action) -> bool| steps().filter(|step| wanted(&step.action)).count();
+        let of = |wanted: fn(&Action) -> bool| self.steps().filter(|step| wanted(&step.action)).count();
         let is_array = |value: &&ValueId| matches!(self.qtype(**value), QType::Array(..));
         // What a conditional gives was made by one of its blocks.
         let makers = steps().filter(|step| !matches!(step.action, Action::Where { .. }));
         let made = makers.flat_map(|step| &step.outs).filter(is_array).count();
+        let stages = self.sweeps.iter().flat_map(|sweep| &sweep.stages);
+        let seen = stages.flat_map(|stage| &stage.step.outs).filter(is_array).count();
+        let swept = steps().filter(|step| matches!(step.action, Action::Sweep(_)));
+        let kept = swept.flat_map(|step| &step.outs).filter(is_array).count();
         writeln!(
             f,
-            "Array program: {} ({} over elements, {} of scalars), {} made",
+            "Array program: {} ({}, {} over elements, {} of scalars), {} made, {} only in strips",
             counted(steps().count(), "step"),
+            counted(self.sweeps.len(), "sweep"),
             counted(of(|action| matches!(action, Action::Map(_))), "map"),
             counted(of(|action| matches!(action, Action::Scalar(_))), "plan"),
             counted(made, "array"),
+            counted(seen - kept, "array"),
         )
+    }
+
+    /// All steps, those of sweeps among them.
+    fn steps(&self) -> impl Iterator<Item = &Step> {
+        let stages = self.sweeps.iter().flat_map(|sweep| &sweep.stages).map(|stage| &stage.step);
+        self.blocks.iter().flat_map(|block| &block.steps).chain(stages)
     }
 
     fn write_block(&self, f: &mut fmt::Formatter<'_>, block: &Block) -> fmt::Result {
         for step in &block.steps {
-            self.write_step(f, step)?;
+            self.write_step(f, step, "")?;
+            let Action::Sweep(sweep) = step.action else { continue };
+            for stage in &self.sweep(sweep).stages {
+                let indent = if stage.over == Side::Groups { "    of groups: " } else { INDENT };
+                self.write_step(f, &stage.step, indent)?;
+            }
         }
         match block.result {
             Some(result) => writeln!(f, "result {}", self.typed(result)),
@@ -89,7 +106,8 @@ impl ArrayProgram {
         }
     }
 
-    fn write_step(&self, f: &mut fmt::Formatter<'_>, step: &Step) -> fmt::Result {
+    fn write_step(&self, f: &mut fmt::Formatter<'_>, step: &Step, indent: &str) -> fmt::Result {
+        f.write_str(indent)?;
         for (at, out) in step.outs.iter().enumerate() {
             write!(f, "{}{}", if at > 0 { ", " } else { "" }, self.typed(*out))?;
         }
@@ -101,6 +119,10 @@ impl ArrayProgram {
             Action::Scalar(_) => f.write_str(" = once")?,
             Action::Map(_) => f.write_str(" = map")?,
             Action::Operator(op) => write!(f, " = {}", self.registry.get(op).name)?,
+            Action::Sweep(sweep) => match self.sweep(sweep).groups {
+                Some(edge) => write!(f, " = sweep<groups of %{}>", edge.0)?,
+                None => f.write_str(" = sweep")?,
+            },
             Action::MakeTuple => f.write_str(" = core.make_tuple")?,
             Action::Field(field) => write!(f, " = core.get_nth<{field}>")?,
             Action::Where { on, off } => write!(f, " = where<block {}, block {}>", on.0, off.0)?,
@@ -110,15 +132,16 @@ impl ArrayProgram {
             write!(f, "{}%{}", if at > 0 { ", " } else { "" }, arg.0)?;
         }
         writeln!(f, ")")?;
-        plan.map_or(Ok(()), |plan| write_plan(f, plan))
+        let indent = if indent.is_empty() { INDENT.to_owned() } else { INDENT.repeat(2) };
+        plan.map_or(Ok(()), |plan| write_plan(f, plan, &indent))
     }
 }
 
 /// A plan, whose inputs `L.0`, `L.1`.. are the arguments of the step, by position.
-fn write_plan(f: &mut fmt::Formatter<'_>, plan: &Plan) -> fmt::Result {
+fn write_plan(f: &mut fmt::Formatter<'_>, plan: &Plan, indent: &str) -> fmt::Result {
     let mut text = String::new();
     write!(text, "{plan}")?;
-    text.lines().try_for_each(|line| writeln!(f, "{INDENT}{line}"))
+    text.lines().try_for_each(|line| writeln!(f, "{indent}{line}"))
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -1,6 +1,7 @@
 //! The form of array programs: steps in a tree of blocks, each from values to values. A value is an array, an edge, a shape or
 //! anything that a scalar model has; it lies beside frames, by itself.
 
+use crate::sweep::SweepRunner;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry};
 use cembra_plan::Plan;
@@ -31,6 +32,8 @@ positions! {
     BlockId;
     /// A plan of a program.
     PartId;
+    /// A sweep of a program.
+    SweepId;
 }
 
 impl BlockId {
@@ -47,6 +50,8 @@ pub enum Action {
     Map(PartId),
     /// Computes an operator on whole arrays.
     Operator(OpId),
+    /// Goes over elements once, strip by strip.
+    Sweep(SweepId),
     /// Gathers the arguments into a tuple.
     MakeTuple,
     /// A field of a tuple.
@@ -91,6 +96,35 @@ pub struct Part {
     pub inputs: Vec<usize>,
 }
 
+/// What a stage of a sweep goes over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Side {
+    /// Elements.
+    Elements,
+    /// The groups that the elements of a strip are in.
+    Groups,
+}
+
+/// A step of a sweep, which sees strips instead of arrays: a plan for each element, a fold, a scan or an expansion.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// The step.
+    pub step: Step,
+    /// What it goes over: a fold and a scan what they gather, others what they make.
+    pub over: Side,
+}
+
+/// Steps that go over elements together: each does a strip of them, and then the next step does the same strip. What only they
+/// see of each other is never an array.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The steps, in order.
+    pub stages: Vec<Stage>,
+    /// The edge, of split points, whose groups strips hold whole, so that what is gathered of a group is there for the stages
+    /// behind; none if nothing asks for that.
+    pub groups: Option<ValueId>,
+}
+
 /// A model with arrays.
 #[derive(Clone, Debug)]
 pub struct ArrayProgram {
@@ -98,10 +132,14 @@ pub struct ArrayProgram {
     pub registry: &'static Registry,
     /// The type of each value.
     pub values: Vec<QType>,
+    /// For each value whether it is an array that is surely full: nothing is missing.
+    pub full: Vec<bool>,
     /// The blocks, the top one first.
     pub blocks: Vec<Block>,
     /// The plans.
     pub parts: Vec<Part>,
+    /// The sweeps.
+    pub sweeps: Vec<Sweep>,
     /// The inputs that the outputs need, in the order of the model.
     pub inputs: Vec<(Arc<str>, ValueId)>,
     /// The literals.
@@ -117,10 +155,34 @@ impl ArrayProgram {
         &self.values[value.index()]
     }
 
+    /// True for an array that is surely full.
+    #[must_use]
+    pub fn is_full(&self, value: ValueId) -> bool {
+        self.full[value.index()]
+    }
+
+    /// What runs each sweep; none for one whose stages are to be run one by one.
+    #[must_use]
+    pub fn sweep_runners(&self) -> Vec<Option<Arc<SweepRunner>>> {
+        let mut runners = vec![None; self.sweeps.len()];
+        for step in self.blocks.iter().flat_map(|block| &block.steps) {
+            if let Action::Sweep(sweep) = step.action {
+                runners[sweep.index()] = SweepRunner::new(self, self.sweep(sweep), &step.outs).map(Arc::new);
+            }
+        }
+        runners
+    }
+
     /// A block.
     #[must_use]
     pub fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block.index()]
+    }
+
+    /// A sweep.
+    #[must_use]
+    pub fn sweep(&self, sweep: SweepId) -> &Sweep {
+        &self.sweeps[sweep.index()]
     }
 
     /// A plan.

@@ -1,9 +1,11 @@
 //! Running an array program: its steps in order, values in slots. How plans are run is the business of whoever owns them.
 
-use crate::{Action, ArrayProgram, Block, BlockId, PartId, Step};
+use crate::sweep::{SweepRunner, Swept};
+use crate::{Action, ArrayProgram, Block, BlockId, PartId, Stage, Step, SweepId};
 use cembra_ops::OverArrays;
-use cembra_runtime::{Fault, FaultKind};
+use cembra_runtime::{BatchFunction, ColumnForm, Context, Fault, FaultKind};
 use cembra_value::{Array, Value};
+use std::sync::Arc;
 
 /// What runs the plans of a program.
 pub trait Parts {
@@ -21,6 +23,21 @@ pub trait Parts {
     /// # Errors
     /// It fails.
     fn scalar(&mut self, part: PartId, args: &[&Value]) -> Result<Vec<Value>, Self::Error>;
+
+    /// The function that evaluates a plan on columns of these forms; none if rows are evaluated one by one.
+    fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>>;
+
+    /// What runs a sweep; none if its stages are run one by one.
+    fn sweep(&self, sweep: SweepId) -> Option<Arc<SweepRunner>>;
+
+    /// A context of the model's limits.
+    fn context(&self) -> Context;
+
+    /// Readies such a context for a run.
+    fn ready(&self, context: &mut Context);
+
+    /// The error of a program that fails, or may: another way of running it knows more.
+    fn unsure(&self) -> Self::Error;
 
     /// The error of a step that failed.
     fn fault(&self, step: &Step, fault: Fault) -> Self::Error;
@@ -63,6 +80,10 @@ pub fn run<P: Parts>(program: &ArrayProgram, parts: &mut P, inputs: &[Value]) ->
             open.push((program.block(if is_on { on } else { off }), 0, Some(step.outs[0].index())));
             continue;
         }
+        if let Action::Sweep(sweep) = step.action {
+            sweep_through(program, parts, sweep, &mut slots)?;
+            continue;
+        }
         let made = evaluate(program, parts, step, &slots)?;
         for (out, value) in step.outs.iter().zip(made) {
             slots[out.index()] = Some(value);
@@ -72,7 +93,31 @@ pub fn run<P: Parts>(program: &ArrayProgram, parts: &mut P, inputs: &[Value]) ->
     Ok(program.outputs.iter().map(|(_, value)| output(value.index())).collect())
 }
 
-/// The results of a step that is no conditional.
+/// Runs a sweep; if strips cannot be, its stages one by one.
+fn sweep_through<P: Parts>(
+    program: &ArrayProgram,
+    parts: &mut P,
+    sweep: SweepId,
+    slots: &mut [Option<Value>],
+) -> Result<(), P::Error> {
+    let swept = match parts.sweep(sweep) {
+        Some(runner) => runner.run(program, slots, parts)?,
+        None => Swept::Not,
+    };
+    match swept {
+        Swept::Made(values) => values.into_iter().for_each(|(slot, value)| slots[slot.index()] = Some(value)),
+        Swept::Failed => return Err(parts.unsure()),
+        Swept::Not => {
+            for Stage { step, .. } in &program.sweep(sweep).stages {
+                let made = evaluate(program, parts, step, slots)?;
+                step.outs.iter().zip(made).for_each(|(out, value)| slots[out.index()] = Some(value));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The results of a step that is no conditional and no sweep.
 fn evaluate<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
@@ -117,6 +162,6 @@ fn evaluate<P: Parts>(
             Value::Tuple(fields) => Ok(fields.get(field as usize).cloned().into_iter().collect()),
             _ => Ok(Vec::new()),
         },
-        Action::Where { .. } => Ok(Vec::new()),
+        Action::Where { .. } | Action::Sweep(_) => Ok(Vec::new()),
     }
 }

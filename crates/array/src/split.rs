@@ -5,7 +5,9 @@
 //! by an operand of one being the other, or by an array that both read. Levels tell what lies between: the level of a node is
 //! that of its operands, and one more where an operand is of another kind.
 
-use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Step, ValueId};
+use crate::joined::Joined;
+use crate::passes::{Pass, Passes, Role, role};
+use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse};
 use cembra_ops::{OverArrays, Structure, TypeFault, id};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph, TypedModel};
@@ -62,6 +64,7 @@ pub fn split<E>(
 ) -> Result<ArrayProgram, Unsplit<E>> {
     let mut splitter = Splitter::new(placed, fusion, plan);
     splitter.classify()?;
+    splitter.find_passes();
     splitter.group();
     splitter.build()
 }
@@ -82,6 +85,8 @@ struct Splitter<'p, F> {
     /// The region that a node's step is in: of what belongs to a scalar conditional, that of the conditional.
     regions: Vec<RegionId>,
     levels: Vec<u32>,
+    /// None where nothing is fused.
+    passes: Option<Passes>,
     /// The group of each node that is no source.
     groups: Vec<Group>,
     program: ArrayProgram,
@@ -100,12 +105,15 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             classes: vec![Class::Source; graph.len()],
             regions: placed.regions.of_nodes.clone(),
             levels: vec![0; graph.len()],
+            passes: None,
             groups: Vec::new(),
             program: ArrayProgram {
                 registry: placed.model.registry,
                 values: Vec::new(),
+                full: Vec::new(),
                 blocks: vec![Block::default()],
                 parts: Vec::new(),
+                sweeps: Vec::new(),
                 inputs: Vec::new(),
                 literals: Vec::new(),
                 outputs: Vec::new(),
@@ -180,13 +188,33 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         Ok(())
     }
 
+    /// Finds out how often a program goes over its elements, and what it does then.
+    fn find_passes(&mut self) {
+        if self.fusion == Fusion::None {
+            return;
+        }
+        let of = |node: Id| {
+            let class = self.classes[node.index()];
+            role(self.placed, node, class == Class::Element, class == Class::Scalar)
+        };
+        let roles =
+            self.graph.ids().map(|node| if self.needed[node.index()] { of(node) } else { Role::Source }).collect();
+        self.passes = Some(Passes::of(self.placed, roles, &self.regions, &self.needed));
+    }
+
+    /// The pass of a node, and whether it is part of it.
+    fn pass(&self, node: Id) -> (Pass, bool) {
+        let of = |passes: &Passes| (passes.of_nodes[node.index()], passes.roles[node.index()].is_swept());
+        self.passes.as_ref().map(of).unwrap_or_default()
+    }
+
     /// Puts nodes into groups.
     fn group(&mut self) {
         let graph = self.graph;
         let mut joined = Joined::new(graph.len());
-        // The first node of a class, level and region that reads an array, which joins all that read it.
-        let mut readers: FxHashMap<(Class, u32, RegionId, Id), Id> = FxHashMap::default();
-        let mut scalars: FxHashMap<(u32, RegionId), Id> = FxHashMap::default();
+        // The first node of a class, level, pass and region that reads an array, which joins all that read it.
+        let mut readers: FxHashMap<(Class, u32, (Pass, bool), RegionId, Id), Id> = FxHashMap::default();
+        let mut scalars: FxHashMap<(u32, u32, RegionId), Id> = FxHashMap::default();
         for node in graph.ids() {
             let class = self.classes[node.index()];
             if !self.needed[node.index()] || class == Class::Source {
@@ -194,8 +222,12 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             }
             let region = self.regions[node.index()];
             let together = class != Class::Step && (self.fusion == Fusion::Full || class == Class::Scalar);
+            let pass = self.pass(node);
             let same = |operand: Id, this: &Self| {
-                together && this.classes[operand.index()] == class && this.regions[operand.index()] == region
+                together
+                    && this.classes[operand.index()] == class
+                    && this.regions[operand.index()] == region
+                    && this.pass(operand) == pass
             };
             let level = graph.operands(node).iter().map(|operand| {
                 let of = self.levels[operand.index()];
@@ -207,26 +239,27 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 continue;
             }
             if class == Class::Scalar {
-                joined.join(*scalars.entry((level, region)).or_insert(node), node);
+                let first = *scalars.entry((level, pass.0.number, region)).or_insert(node);
+                joined.join(first.index(), node.index());
                 continue;
             }
             for operand in graph.operands(node) {
                 if same(*operand, self) && self.levels[operand.index()] == level {
-                    joined.join(*operand, node);
+                    joined.join(operand.index(), node.index());
                 }
                 if matches!(graph.qtype(*operand), QType::Array(..)) {
-                    let first = *readers.entry((class, level, region, *operand)).or_insert(node);
-                    joined.join(first, node);
+                    let first = *readers.entry((class, level, pass, region, *operand)).or_insert(node);
+                    joined.join(first.index(), node.index());
                 }
             }
         }
-        let mut group_of: FxHashMap<Id, usize> = FxHashMap::default();
+        let mut group_of: FxHashMap<u32, usize> = FxHashMap::default();
         for node in graph.ids().filter(|node| self.needed[node.index()]) {
             if self.classes[node.index()] == Class::Source {
                 continue;
             }
             let groups = &mut self.groups;
-            let at = *group_of.entry(joined.find(node)).or_insert_with(|| {
+            let at = *group_of.entry(joined.find(node.index())).or_insert_with(|| {
                 groups.push(Group::default());
                 groups.len() - 1
             });
@@ -239,6 +272,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         let program = &mut self.program;
         *self.values[node.index()].get_or_insert_with(|| {
             program.values.push(self.graph.qtype(node).clone());
+            program.full.push(false);
             ValueId(program.values.len() as u32 - 1)
         })
     }
@@ -287,17 +321,24 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 }
             }
         }
+        let mut steps = Vec::with_capacity(self.groups.len());
         for at in self.in_order(&group_of) {
             let members = std::mem::take(&mut self.groups[at].members);
-            let region = self.regions[members[0].index()];
+            let node = members[0];
+            let (pass, is_swept) = self.pass(node);
+            let block = blocks.get(&self.regions[node.index()]).copied().unwrap_or(BlockId::TOP);
+            let of_groups = self.passes.as_ref().is_some_and(|passes| passes.is_of_groups(graph, node));
+            let over = if of_groups { Side::Groups } else { Side::Elements };
             let step = self.step(&members, &is_result, &blocks)?;
-            let block = blocks.get(&region).copied().unwrap_or(BlockId::TOP);
-            self.program.blocks[block.index()].steps.push(step);
+            steps.push(fuse::Ready { step, block, pass, over, is_swept });
         }
         for (name, node) in &placed.model.outputs {
             let value = self.value(*node);
             self.program.outputs.push((name.clone(), value));
         }
+        let edges: Vec<(u32, Id)> = self.passes.iter().flat_map(Passes::edges).collect();
+        let edges = edges.into_iter().map(|(domain, edge)| (domain, self.value(edge))).collect();
+        fuse::fuse(&mut self.program, steps, &edges);
         Ok(self.program)
     }
 
@@ -487,30 +528,5 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         let args = outside.into_iter().map(|operand| self.value(operand)).collect();
         let outs = results.into_iter().map(|result| self.value(result)).collect();
         Ok(Step { action, args, outs, origin: graph.origin(members[0]) })
-    }
-}
-
-/// Nodes that belong together.
-struct Joined(Vec<u32>);
-
-impl Joined {
-    fn new(count: usize) -> Self {
-        Joined((0..count as u32).collect())
-    }
-
-    /// The node that stands for all that a node belongs to.
-    fn find(&mut self, node: Id) -> Id {
-        let mut at = node.index();
-        while self.0[at] as usize != at {
-            let over = self.0[self.0[at] as usize];
-            self.0[at] = over;
-            at = over as usize;
-        }
-        Id::from_index(at)
-    }
-
-    fn join(&mut self, a: Id, b: Id) {
-        let (a, b) = (self.find(a), self.find(b));
-        self.0[a.index().max(b.index())] = a.index().min(b.index()) as u32;
     }
 }

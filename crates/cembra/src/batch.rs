@@ -161,6 +161,12 @@ impl Batch {
         }
     }
 
+    /// What evaluates strips of columns of these forms; none if rows are evaluated one by one.
+    pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
+        let inner = &*self.0;
+        choose(&inner.plan, forms, inner.player, inner.tier, &Budget::start(inner.evaluation)).ok()?.function
+    }
+
     /// Bytes of memory that the compiled model holds: plan, interpreted and machine code.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

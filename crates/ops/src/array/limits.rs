@@ -5,10 +5,10 @@ use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 
 /// The most elements an operator makes an array of.
-pub(crate) const ELEMENTS: usize = 1 << 28;
+pub const MOST_ELEMENTS: usize = 1 << 28;
 
 /// The most bytes of strings that an operator writes: those of so many numbers.
-const STRING_BYTES: usize = 8 * ELEMENTS;
+const STRING_BYTES: usize = 8 * MOST_ELEMENTS;
 
 /// The fault of what is larger than it may be.
 fn too_large() -> Fault {
@@ -20,7 +20,7 @@ fn too_large() -> Fault {
 /// # Errors
 /// There are too many.
 pub(crate) fn check(elements: usize) -> Result<(), Fault> {
-    if elements > ELEMENTS { Err(too_large()) } else { Ok(()) }
+    if elements > MOST_ELEMENTS { Err(too_large()) } else { Ok(()) }
 }
 
 /// A number of elements that an operator is about to make.
@@ -54,7 +54,7 @@ impl Gathered {
     /// It is one too many, or its string too long.
     pub(crate) fn push(&mut self, array: &Array, place: Option<usize>) -> Result<(), Fault> {
         self.string_bytes += place.and_then(|at| array.string(at)).map_or(0, <[u8]>::len);
-        if self.string_bytes > STRING_BYTES || self.made.len() == ELEMENTS {
+        if self.string_bytes > STRING_BYTES || self.made.len() == MOST_ELEMENTS {
             return Err(too_large());
         }
         self.made.push_from(array, place);
@@ -196,7 +196,7 @@ mod tests {
     fn neither_elements_nor_their_strings_grow_without_bound() {
         let fault = Err(too_large());
         let one = ScalarValue::Int32(1);
-        assert_eq!(repeated(Scalar::Int32, Some(&one), ELEMENTS + 1), fault);
+        assert_eq!(repeated(Scalar::Int32, Some(&one), MOST_ELEMENTS + 1), fault);
         assert_eq!(repeated(Scalar::Unit, None, usize::MAX), fault);
         let text = ScalarValue::Bytes(vec![7; 1 << 20].into());
         assert_eq!(repeated(Scalar::Bytes, Some(&text), (STRING_BYTES >> 20) + 1), fault);

@@ -29,6 +29,7 @@ pub(crate) mod selection;
 pub(crate) mod shapes;
 pub(crate) mod strip;
 
+pub use limits::MOST_ELEMENTS;
 pub(crate) use limits::room_for;
 use strip::InStrips;
 

@@ -1,0 +1,91 @@
+//! The last thing that is done to make an array program: steps of one pass over one domain are put together into a sweep, and
+//! steps into their blocks, pass by pass.
+
+use crate::passes::Pass;
+use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, Sweep, SweepId, ValueId};
+use rustc_hash::FxHashMap;
+
+/// A step, and where it belongs.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) step: Step,
+    pub(crate) block: BlockId,
+    pub(crate) pass: Pass,
+    pub(crate) over: Side,
+    /// True if it is part of the pass; others are done before it.
+    pub(crate) is_swept: bool,
+}
+
+/// Puts steps, each behind those that it needs, into a program that has everything else. `edges` are those of domains that have
+/// one.
+pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<Ready>, edges: &FxHashMap<u32, ValueId>) {
+    // What a step needs is of an earlier pass, or before it in the order that there is.
+    steps.sort_by_key(|ready| (ready.pass.number, ready.is_swept));
+    let mut sweeps: FxHashMap<(BlockId, Pass), SweepId> = FxHashMap::default();
+    let mut owners: Vec<Option<SweepId>> = vec![None; program.values.len()];
+    for Ready { step, block, pass, over, is_swept } in steps {
+        let block_steps = &mut program.blocks[block.index()].steps;
+        if !is_swept {
+            block_steps.push(step);
+            continue;
+        }
+        let sweep = *sweeps.entry((block, pass)).or_insert_with(|| {
+            program.sweeps.push(Sweep { stages: Vec::new(), groups: None });
+            let sweep = SweepId(program.sweeps.len() as u32 - 1);
+            let action = Action::Sweep(sweep);
+            block_steps.push(Step { action, args: Vec::new(), outs: Vec::new(), origin: step.origin });
+            sweep
+        });
+        step.outs.iter().for_each(|out| owners[out.index()] = Some(sweep));
+        program.sweeps[sweep.index()].stages.push(Stage { step, over });
+    }
+    for ((_, pass), sweep) in sweeps {
+        let sweep = &mut program.sweeps[sweep.index()];
+        sweep.groups = edges.get(&pass.domain).copied().filter(|edge| sees_groups(sweep, *edge));
+        if sweep.groups.is_none() {
+            sweep.stages.iter_mut().for_each(|stage| stage.over = Side::Elements);
+        }
+    }
+    let kept = kept(program, &owners);
+    for block in &mut program.blocks {
+        for step in &mut block.steps {
+            let Action::Sweep(sweep) = step.action else { continue };
+            let stages = &program.sweeps[sweep.index()].stages;
+            let inside = |value: &ValueId| owners[value.index()] == Some(sweep);
+            let args = stages.iter().flat_map(|stage| &stage.step.args).copied();
+            step.args = args.filter(|arg| !inside(arg)).collect();
+            step.args.sort_unstable();
+            step.args.dedup();
+            let outs = stages.iter().flat_map(|stage| &stage.step.outs).copied();
+            step.outs = outs.filter(|out| kept[out.index()]).collect();
+        }
+    }
+}
+
+/// True if some stage sees what another made of a group.
+fn sees_groups(sweep: &Sweep, edge: ValueId) -> bool {
+    let is_over = |side: Side| sweep.stages.iter().any(|stage| stage.over == side);
+    let made = |value: ValueId| sweep.stages.iter().any(|stage| stage.step.outs.contains(&value));
+    let expands = |stage: &Stage| {
+        matches!(stage.step.action, Action::Operator(cembra_ops::id::ARRAY_EXPAND))
+            && stage.step.args[1] == edge
+            && made(stage.step.args[0])
+    };
+    is_over(Side::Elements) && (is_over(Side::Groups) || sweep.stages.iter().any(expands))
+}
+
+/// For each value whether somebody outside of the sweep that makes it uses it.
+fn kept(program: &ArrayProgram, owners: &[Option<SweepId>]) -> Vec<bool> {
+    let mut kept = vec![false; program.values.len()];
+    for (at, sweep) in program.sweeps.iter().enumerate() {
+        for arg in sweep.stages.iter().flat_map(|stage| &stage.step.args) {
+            kept[arg.index()] |= owners[arg.index()] != Some(SweepId(at as u32));
+        }
+    }
+    for block in &program.blocks {
+        block.steps.iter().flat_map(|step| &step.args).for_each(|arg| kept[arg.index()] = true);
+        block.result.iter().for_each(|result| kept[result.index()] = true);
+    }
+    program.outputs.iter().for_each(|(_, value)| kept[value.index()] = true);
+    kept
+}

@@ -1,0 +1,389 @@
+//! What a sweep needs, found out once: its columns, and for each stage which of them it reads and writes. The machine code of
+//! its plans is made for the forms of columns, when they are first met, and kept; so is the memory that runs use.
+
+use super::place::{Lie, Memory, Place};
+use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, ValueId};
+use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
+use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, PresenceForm, QType};
+use cembra_runtime::{Scalar, Scratch};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a column of a sweep is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// An array from outside.
+    Array,
+    /// A scalar from outside, the same for all.
+    Shared,
+    /// It is made here, and only strips of it are seen.
+    Strip,
+    /// It is made here strip by strip, and is an array afterwards.
+    Kept,
+    /// It is a fold's result once all strips are through: an array of groups, or a scalar.
+    Result,
+}
+
+/// A column of a sweep.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    pub(super) value: ValueId,
+    pub(super) origin: Origin,
+    pub(super) scalar: Scalar,
+    pub(super) lie: Lie,
+    pub(super) over: Side,
+    /// True if it may have bits of presence: surely, if it is made here.
+    pub(super) has_bits: bool,
+}
+
+/// What of a stage's column code is made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Port {
+    /// Which column.
+    pub(super) lane: usize,
+    /// True if the plan takes values that may be missing.
+    pub(super) is_optional: bool,
+}
+
+/// The groups that a stage goes over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Over {
+    /// One of all.
+    Whole,
+    /// Those of an edge from outside.
+    Edge(ValueId),
+}
+
+/// A fold's result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) finish: Finish,
+    pub(super) lane: usize,
+}
+
+/// What a stage does.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// Evaluates a plan: the next of the variant's functions.
+    Map { part: PartId, inputs: Vec<Port>, outputs: Vec<usize>, side: Side },
+    /// Gives the accumulator a column.
+    Fold { accumulator: usize, x: usize, over: Over },
+    /// Asks the accumulator for what it has of the groups of the strip.
+    Finish { accumulator: usize, wanted: Wanted },
+    /// A scan.
+    Scan { scanner: usize, x: usize, to: usize, over: Over },
+    /// The value of each element's group.
+    Expand { values: usize, to: usize, over: Over },
+}
+
+/// A sweep, ready to be run.
+#[derive(Debug)]
+pub struct SweepRunner {
+    pub(super) lanes: Vec<Lane>,
+    pub(super) work: Vec<Work>,
+    /// The edge whose groups strips hold whole.
+    pub(super) groups: Option<ValueId>,
+    pub(super) accumulators: Vec<(Gathers, Scalar, Over)>,
+    /// What is asked of accumulators once all strips are through.
+    pub(super) results: Vec<(usize, Wanted)>,
+    pub(super) scanners: Vec<(cembra_ops::Scan, Scalar, Over)>,
+    variants: Mutex<Vec<(u64, Arc<Variant>)>>,
+    pool: Mutex<Vec<Box<Workspace>>>,
+}
+
+/// The functions of a sweep's plans, for columns of some forms.
+#[derive(Debug)]
+pub(super) struct Variant {
+    pub(super) functions: Vec<Box<dyn BatchFunction>>,
+}
+
+/// What one run needs.
+#[derive(Debug)]
+pub(super) struct Workspace {
+    /// For each column that is made here.
+    pub(super) memory: Vec<Memory>,
+    /// For bits of each column that do not begin with a word.
+    pub(super) staged: Vec<Memory>,
+    /// For each scalar.
+    pub(super) cells: Vec<Frame>,
+    /// For each function, with the variant that it is of.
+    pub(super) scratch: Vec<Scratch>,
+    pub(super) of: Arc<Variant>,
+    pub(super) context: Context,
+    pub(super) columns: Vec<Column>,
+    /// Where each column's strip lies.
+    pub(super) places: Vec<Place>,
+    /// Bits of edges, of one strip.
+    pub(super) edge_bits: Vec<u64>,
+    pub(super) accumulators: Vec<Accumulator>,
+    pub(super) scanners: Vec<Scanner>,
+}
+
+/// A sweep that is being laid out.
+struct Layout<'p> {
+    program: &'p ArrayProgram,
+    sweep: &'p Sweep,
+    lanes: Vec<Lane>,
+    /// What comes from outside may be seen from both sides.
+    of_values: FxHashMap<(ValueId, Side), usize>,
+    kept: &'p [ValueId],
+}
+
+impl Layout<'_> {
+    /// The scalar type of a value that strips can hold.
+    fn scalar(&self, value: ValueId) -> Option<Scalar> {
+        self.program.qtype(value).of_each().scalar().filter(|scalar| !scalar.is_string())
+    }
+
+    /// The column of a value that a stage takes.
+    fn taken(&mut self, value: ValueId, over: Side) -> Option<usize> {
+        let is_made = |lane: &&usize| !matches!(self.lanes[**lane].origin, Origin::Array | Origin::Shared);
+        let made = [Side::Elements, Side::Groups].map(|side| self.of_values.get(&(value, side)).filter(is_made));
+        if let Some(lane) = made[0].or(made[1]).or(self.of_values.get(&(value, over))) {
+            return Some(*lane);
+        }
+        let scalar = self.scalar(value)?;
+        let qtype = self.program.qtype(value);
+        let origin = if matches!(qtype, QType::Array(..)) { Origin::Array } else { Origin::Shared };
+        Some(self.add(value, origin, scalar, over, !self.program.is_full(value)))
+    }
+
+    /// The column of a value that a stage makes.
+    fn made(&mut self, value: ValueId, over: Side, has_bits: bool, is_seen: bool) -> Option<usize> {
+        let scalar = self.scalar(value)?;
+        let origin = match () {
+            () if !is_seen => Origin::Result,
+            () if self.kept.contains(&value) => Origin::Kept,
+            () => Origin::Strip,
+        };
+        Some(self.add(value, origin, scalar, over, has_bits || scalar == Scalar::Unit))
+    }
+
+    fn add(&mut self, value: ValueId, origin: Origin, scalar: Scalar, over: Side, has_bits: bool) -> usize {
+        self.lanes.push(Lane { value, origin, scalar, lie: Lie::of(scalar), over, has_bits });
+        self.of_values.insert((value, over), self.lanes.len() - 1);
+        self.lanes.len() - 1
+    }
+
+    /// What a fold gathers: counting is done beside a sum of the same.
+    fn gathers(&self, fold: Fold, step: &Step, scalar: Scalar) -> Gathers {
+        let is_sum = |stage: &&Stage| {
+            let operator = self.operator(&stage.step).and_then(|operator| operator.in_strips);
+            let sums = matches!(operator, Some(InStrips::Fold(Fold { gathers: Gathers::Sum, .. })));
+            sums && stage.step.args == step.args
+        };
+        match fold.gathers.of(scalar) {
+            Gathers::Count if self.sweep.stages.iter().any(|stage| is_sum(&stage)) => Gathers::Sum,
+            other => other,
+        }
+    }
+
+    fn over(&self, step: &Step) -> Option<Over> {
+        let edge = step.args.get(1).copied()?;
+        Some(match self.program.qtype(edge) {
+            QType::Edge(EdgeType::Arrays(_)) => Over::Edge(edge),
+            QType::Edge(EdgeType::ToScalar(_)) | QType::Unspecified => Over::Whole,
+            _ => return None,
+        })
+    }
+
+    fn operator(&self, step: &Step) -> Option<&'static ArrayOperator> {
+        match step.action {
+            Action::Operator(op) => match self.program.registry.get(op).over_arrays {
+                OverArrays::Kernel(operator) => Some(operator),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl SweepRunner {
+    /// What runs a sweep; none if strips cannot hold what it goes over. `kept` are the values that others use.
+    #[must_use]
+    pub fn new(program: &ArrayProgram, sweep: &Sweep, kept: &[ValueId]) -> Option<SweepRunner> {
+        let mut runner = SweepRunner {
+            lanes: Vec::new(),
+            work: Vec::new(),
+            groups: sweep.groups,
+            accumulators: Vec::new(),
+            results: Vec::new(),
+            scanners: Vec::new(),
+            variants: Mutex::default(),
+            pool: Mutex::default(),
+        };
+        let mut layout = Layout { program, sweep, lanes: Vec::new(), of_values: FxHashMap::default(), kept };
+        let mut folds: FxHashMap<(Gathers, usize, Over), usize> = FxHashMap::default();
+        for stage in &sweep.stages {
+            let step = &stage.step;
+            if let Action::Map(part) = step.action {
+                let work = runner.map(&mut layout, part, step, stage.over)?;
+                runner.work.push(work);
+                continue;
+            }
+            let (operator, over) = (layout.operator(step)?, layout.over(step)?);
+            let out = *step.outs.first()?;
+            match (operator.in_strips, step.action) {
+                (_, Action::Operator(id::ARRAY_EXPAND)) => {
+                    let Over::Edge(edge) = over else { return None };
+                    let values = layout.taken(step.args[0], Side::Groups)?;
+                    let has_bits = !program.is_full(out);
+                    let to = layout.made(out, Side::Elements, has_bits, true)?;
+                    // Groups of another edge than the strips' are looked for in a whole array.
+                    if layout.lanes[values].origin != Origin::Array && layout.sweep.groups != Some(edge) {
+                        return None;
+                    }
+                    runner.work.push(Work::Expand { values, to, over });
+                }
+                (Some(InStrips::Scan(scan)), _) => {
+                    let x = layout.taken(step.args[0], stage.over)?;
+                    let has_bits = !program.is_full(out);
+                    let to = layout.made(out, stage.over, has_bits, true)?;
+                    let scalar = layout.lanes[x].scalar;
+                    Scanner::new(scan, scalar)?;
+                    runner.scanners.push((scan, scalar, over));
+                    runner.work.push(Work::Scan { scanner: runner.scanners.len() - 1, x, to, over });
+                }
+                (Some(InStrips::Fold(fold)), _) => {
+                    let x = layout.taken(step.args[0], stage.over)?;
+                    let scalar = layout.lanes[x].scalar;
+                    let gathers = layout.gathers(fold, step, scalar);
+                    Accumulator::new(gathers, scalar)?;
+                    let accumulator = *folds.entry((gathers, x, over)).or_insert_with(|| {
+                        runner.accumulators.push((gathers, scalar, over));
+                        let accumulator = runner.accumulators.len() - 1;
+                        runner.work.push(Work::Fold { accumulator, x, over });
+                        accumulator
+                    });
+                    let is_seen = sweep.groups.is_some_and(|edge| over == Over::Edge(edge));
+                    let is_optional = match program.qtype(out) {
+                        QType::Array(..) => !program.is_full(out),
+                        other => other.is_optional(),
+                    };
+                    let lane = layout.made(out, Side::Groups, is_optional, is_seen)?;
+                    let wanted = Wanted { finish: fold.finish, lane };
+                    if is_seen {
+                        runner.work.push(Work::Finish { accumulator, wanted });
+                    } else {
+                        runner.results.push((accumulator, wanted));
+                    }
+                }
+                _ => return None,
+            }
+        }
+        runner.lanes = layout.lanes;
+        (runner.lanes.len() <= 64).then_some(runner)
+    }
+
+    fn map(&self, layout: &mut Layout<'_>, part: PartId, step: &Step, over: Side) -> Option<Work> {
+        let program = layout.program;
+        let plan = &program.part(part).plan;
+        let mut inputs = Vec::new();
+        for (input, arg) in plan.inputs().iter().zip(&program.part(part).inputs) {
+            let qtype = &plan.value(input.value).qtype;
+            let lane = layout.taken(step.args[*arg], over)?;
+            if layout.lanes[lane].origin == Origin::Result {
+                return None;
+            }
+            inputs.push(Port { lane, is_optional: qtype.is_optional() });
+        }
+        // Arrays that the plan does not need have their say in sizes.
+        for arg in &step.args {
+            if matches!(program.qtype(*arg), QType::Array(..)) {
+                layout.taken(*arg, over)?;
+            }
+        }
+        let mut outputs = Vec::new();
+        for (output, out) in plan.outputs().iter().zip(&step.outs) {
+            let is_optional = plan.value(output.value).qtype.is_optional();
+            outputs.push(layout.made(*out, over, is_optional, true)?);
+        }
+        Some(Work::Map { part, inputs, outputs, side: over })
+    }
+
+    /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
+    /// a plan has no function.
+    pub(super) fn variant<P: Parts>(&self, parts: &P, with_bits: u64) -> Option<Arc<Variant>> {
+        let known = |variants: &[(u64, Arc<Variant>)]| {
+            variants.iter().find(|(of, _)| *of == with_bits).map(|(_, variant)| variant.clone())
+        };
+        if let Some(variant) = known(&self.variants.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Some(variant);
+        }
+        let mut functions = Vec::new();
+        for work in &self.work {
+            let Work::Map { part, inputs, outputs, .. } = work else { continue };
+            let mut forms: SmallVec<[ColumnForm; 8]> = inputs.iter().map(|port| self.form(*port, with_bits)).collect();
+            forms.extend(outputs.iter().map(|lane| self.lanes[*lane].lie.form(self.lanes[*lane].has_bits)));
+            functions.push(parts.function(*part, &forms)?);
+        }
+        let variant = Arc::new(Variant { functions });
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        // Two threads may both have made it: the first is right.
+        Some(known(&variants).unwrap_or_else(|| {
+            variants.push((with_bits, variant.clone()));
+            variant
+        }))
+    }
+
+    /// Whether a column has bits of presence that a plan is to read.
+    pub(super) fn has_bits(&self, port: Port, with_bits: u64) -> bool {
+        let lane = &self.lanes[port.lane];
+        port.is_optional
+            && match lane.origin {
+                Origin::Array => with_bits >> port.lane & 1 != 0,
+                _ => lane.has_bits,
+            }
+    }
+
+    fn form(&self, port: Port, with_bits: u64) -> ColumnForm {
+        let lane = &self.lanes[port.lane];
+        if lane.origin != Origin::Shared {
+            return lane.lie.form(self.has_bits(port, with_bits));
+        }
+        ColumnForm {
+            data: if lane.lie == Lie::Nothing { DataForm::Nothing } else { DataForm::Values },
+            presence: if port.is_optional { PresenceForm::Bytes } else { PresenceForm::All },
+            is_shared: true,
+            is_dense: false,
+            ..lane.lie.form(false)
+        }
+    }
+
+    /// Memory for a run: of one that has ended, if there is any of the same variant.
+    pub(super) fn workspace<P: Parts>(&self, parts: &P, variant: &Arc<Variant>) -> Option<Box<Workspace>> {
+        let kept = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(kept) = kept.filter(|kept| Arc::ptr_eq(&kept.of, variant)) {
+            return Some(kept);
+        }
+        let accumulators = self.accumulators.iter().map(|(gathers, scalar, _)| Accumulator::new(*gathers, *scalar));
+        let scanners = self.scanners.iter().map(|(scan, scalar, _)| Scanner::new(*scan, *scalar));
+        Some(Box::new(Workspace {
+            memory: self.lanes.iter().map(|_| Memory::default()).collect(),
+            staged: self.lanes.iter().map(|_| Memory::default()).collect(),
+            cells: self.lanes.iter().map(|_| Frame::zeroed(16)).collect(),
+            scratch: variant.functions.iter().map(|function| Scratch::new(&function.scratch())).collect(),
+            of: variant.clone(),
+            context: parts.context(),
+            columns: Vec::new(),
+            places: Vec::new(),
+            edge_bits: Vec::new(),
+            accumulators: accumulators.collect::<Option<_>>()?,
+            scanners: scanners.collect::<Option<_>>()?,
+        }))
+    }
+
+    /// Keeps the memory of a run that has ended.
+    pub(super) fn keep(&self, workspace: Box<Workspace>) {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);
+    }
+
+    /// Bytes of memory that machine code takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        let functions = variants.iter().flat_map(|(_, variant)| &variant.functions);
+        size_of::<SweepRunner>() + functions.map(|function| function.memory_bytes()).sum::<usize>()
+    }
+}

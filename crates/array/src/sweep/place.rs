@@ -1,0 +1,261 @@
+//! Where the columns of a sweep lie: in arrays that came in or that are being made, whose places go along with the strips, or in
+//! memory that is a strip's. The one place of sweeps that knows addresses.
+
+use cembra_ops::{Strip, StripData, StripValues};
+use cembra_runtime::{Column, ColumnForm, DataForm, PresenceForm, QType, Scalar};
+use cembra_value::{Array, ArrayData, ScalarValue};
+
+/// How the elements of a type lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lie {
+    /// Units have no values.
+    Nothing,
+    /// A bit each.
+    Bits,
+    /// Numbers of so many bytes.
+    Numbers(usize),
+}
+
+impl Lie {
+    pub(crate) fn of(scalar: Scalar) -> Lie {
+        match scalar {
+            Scalar::Unit => Lie::Nothing,
+            Scalar::Boolean => Lie::Bits,
+            other => Lie::Numbers(QType::Scalar(other).layout().size as usize),
+        }
+    }
+
+    /// How many words so many elements take.
+    pub(crate) const fn words(self, elements: usize) -> usize {
+        match self {
+            Lie::Nothing => 0,
+            Lie::Bits => elements.div_ceil(64),
+            Lie::Numbers(size) => (elements * size).div_ceil(8),
+        }
+    }
+
+    /// The form of columns whose rows each have a value of their own.
+    pub(crate) fn form(self, has_bits: bool) -> ColumnForm {
+        ColumnForm {
+            data: match self {
+                Lie::Nothing => DataForm::Nothing,
+                Lie::Bits => DataForm::Bits,
+                Lie::Numbers(_) => DataForm::Values,
+            },
+            presence: if has_bits { PresenceForm::Bits } else { PresenceForm::All },
+            is_dictionary: false,
+            is_shared: false,
+            is_dense: true,
+            paces: [0; 2],
+        }
+    }
+}
+
+/// Memory for the values of a column, and for its bits of presence. It only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) data: Vec<u64>,
+    pub(crate) presence: Vec<u64>,
+}
+
+fn grow(words: &mut Vec<u64>, to: usize) {
+    if words.len() < to {
+        words.resize(to, 0);
+    }
+}
+
+impl Memory {
+    /// Makes room for so many elements.
+    pub(crate) fn reserve(&mut self, lie: Lie, has_bits: bool, elements: usize) {
+        grow(&mut self.data, lie.words(elements));
+        if has_bits {
+            grow(&mut self.presence, elements.div_ceil(64));
+        }
+    }
+
+    /// The array that was written there.
+    pub(crate) fn into_array(mut self, scalar: Scalar, elements: usize, has_bits: bool) -> Option<Array> {
+        let lie = Lie::of(scalar);
+        self.data.truncate(lie.words(elements));
+        let data = match lie {
+            Lie::Nothing => ArrayData::Units,
+            Lie::Bits => ArrayData::Bits(self.data),
+            Lie::Numbers(_) => ArrayData::Numbers(self.data),
+        };
+        Array::from_parts(scalar, elements, data, has_bits.then_some(self.presence))
+    }
+
+    /// The first element that was written there, if it is there.
+    pub(crate) fn first(&self, scalar: Scalar, has_bits: bool) -> Option<ScalarValue> {
+        if has_bits && self.presence.first().is_none_or(|bits| bits & 1 == 0) {
+            return None;
+        }
+        let word = self.data.first().copied().unwrap_or(0);
+        match Lie::of(scalar) {
+            Lie::Nothing => Some(ScalarValue::Unit),
+            Lie::Bits => Some(ScalarValue::Boolean(word & 1 != 0)),
+            Lie::Numbers(4) => ScalarValue::from_bits(scalar, word & 0xFFFF_FFFF),
+            Lie::Numbers(_) => ScalarValue::from_bits(scalar, word),
+        }
+    }
+
+    pub(crate) fn place(&mut self) -> Place {
+        Place { data: self.data.as_mut_ptr().cast(), presence: self.presence.as_mut_ptr().cast() }
+    }
+}
+
+/// Where values lie, and the bits of presence; null where all are there. Bits begin at the lowest of the first byte.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) data: *mut u8,
+    pub(crate) presence: *mut u8,
+}
+
+// SAFETY: SWEEP-PLACE: a place is used by the thread that runs the sweep, and says nothing once the run is over.
+unsafe impl Send for Place {}
+
+impl Place {
+    pub(crate) const NOWHERE: Place = Place { data: std::ptr::null_mut(), presence: std::ptr::null_mut() };
+
+    /// Those of an array, never to be written.
+    pub(crate) fn of(array: &Array) -> Place {
+        let data = match array.data() {
+            ArrayData::Units | ArrayData::Strings(_) => std::ptr::null(),
+            ArrayData::Bits(words) | ArrayData::Numbers(words) => words.as_ptr(),
+        };
+        let presence = array.presence().map_or(std::ptr::null(), <[u64]>::as_ptr);
+        Place { data: data.cast_mut().cast(), presence: presence.cast_mut().cast() }
+    }
+
+    /// The place of a later element; bits only of one whose position is a multiple of 8.
+    pub(crate) fn at(self, lie: Lie, element: usize) -> Place {
+        let data = match lie {
+            Lie::Nothing => self.data,
+            Lie::Bits => self.data.wrapping_add(element / 8),
+            Lie::Numbers(size) => self.data.wrapping_add(element * size),
+        };
+        let presence = if self.presence.is_null() { self.presence } else { self.presence.wrapping_add(element / 8) };
+        Place { data, presence }
+    }
+
+    /// As code sees it.
+    pub(crate) const fn column(self, lie: Lie) -> Column {
+        let stride = if let Lie::Numbers(size) = lie { size.cast_signed() } else { 0 };
+        Column { data: self.data, stride, presence: self.presence, presence_stride: 0 }
+    }
+
+    /// The first so many elements, as kernels see them.
+    ///
+    /// # Safety
+    /// SWEEP-PLACE: there are so many elements of the type, bits in whole words, and nobody writes them meanwhile.
+    pub(crate) unsafe fn strip<'a>(self, scalar: Scalar, len: usize) -> Strip<'a> {
+        let presence = (!self.presence.is_null()).then(|| {
+            // SAFETY: SWEEP-PLACE, promised by the caller.
+            unsafe { std::slice::from_raw_parts(self.presence.cast::<u64>(), len.div_ceil(64)) }
+        });
+        macro_rules! numbers {
+            ($len:expr) => {
+                // SAFETY: SWEEP-PLACE, promised by the caller.
+                unsafe { std::slice::from_raw_parts(self.data.cast(), $len) }
+            };
+        }
+        let data = match scalar.representation() {
+            _ if len == 0 => StripData::Units,
+            Scalar::Boolean => StripData::Bits(numbers!(len.div_ceil(64))),
+            Scalar::Int32 => StripData::Int32(numbers!(len)),
+            Scalar::Int64 => StripData::Int64(numbers!(len)),
+            Scalar::UInt64 => StripData::UInt64(numbers!(len)),
+            Scalar::Float32 => StripData::Float32(numbers!(len)),
+            Scalar::Float64 => StripData::Float64(numbers!(len)),
+            _ => StripData::Units,
+        };
+        Strip { data, presence, len }
+    }
+
+    /// The values of the first so many elements, to be written.
+    ///
+    /// # Safety
+    /// SWEEP-PLACE: there is memory for so many elements of the type, bits in whole words, that nobody else uses meanwhile.
+    pub(crate) unsafe fn values<'a>(self, scalar: Scalar, len: usize) -> StripValues<'a> {
+        macro_rules! numbers {
+            ($len:expr) => {
+                // SAFETY: SWEEP-PLACE, promised by the caller.
+                unsafe { std::slice::from_raw_parts_mut(self.data.cast(), $len) }
+            };
+        }
+        match scalar.representation() {
+            _ if len == 0 => StripValues::Units,
+            Scalar::Boolean => StripValues::Bits(numbers!(len.div_ceil(64))),
+            Scalar::Int32 => StripValues::Int32(numbers!(len)),
+            Scalar::Int64 => StripValues::Int64(numbers!(len)),
+            Scalar::UInt64 => StripValues::UInt64(numbers!(len)),
+            Scalar::Float32 => StripValues::Float32(numbers!(len)),
+            Scalar::Float64 => StripValues::Float64(numbers!(len)),
+            _ => StripValues::Units,
+        }
+    }
+
+    /// The bits of presence of the first so many elements, to be written; none where there are no such bits.
+    ///
+    /// # Safety
+    /// SWEEP-PLACE: there is memory for the bits, in whole words, that nobody else uses meanwhile.
+    pub(crate) unsafe fn bits<'a>(self, len: usize) -> Option<&'a mut [u64]> {
+        (!self.presence.is_null()).then(|| {
+            // SAFETY: SWEEP-PLACE, promised by the caller.
+            unsafe { std::slice::from_raw_parts_mut(self.presence.cast::<u64>(), len.div_ceil(64)) }
+        })
+    }
+}
+
+/// Copies so many bits from a position in some words to the start of others.
+pub(crate) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize) {
+    let (word, shift) = (first / 64, first % 64);
+    for at in 0..count.div_ceil(64) {
+        let low = from.get(word + at).copied().unwrap_or(0) >> shift;
+        let high = if shift == 0 { 0 } else { from.get(word + at + 1).copied().unwrap_or(0) << (64 - shift) };
+        to[at] = low | high;
+    }
+}
+
+/// Puts so many bits from the start of some words to a position in others, whose bits behind are not set yet.
+pub(crate) fn put_bits(from: &[u64], to: &mut [u64], first: usize, count: usize) {
+    for at in 0..count.div_ceil(64) {
+        let left = count - 64 * at;
+        let bits = if left >= 64 { from[at] } else { from[at] & ((1 << left) - 1) };
+        let (word, shift) = ((first + 64 * at) / 64, first % 64);
+        // What was there of an earlier strip stays below, what is there of an earlier run goes.
+        let below = if shift == 0 { 0 } else { to[word] & ((1 << shift) - 1) };
+        to[word] = below | bits << shift;
+        if shift != 0 && shift + left.min(64) > 64 {
+            to[word + 1] = bits >> (64 - shift);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_go_to_and_from_any_position() {
+        let from: Vec<u64> = (0..8_u64).map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        let bit = |words: &[u64], at: usize| words[at / 64] >> (at % 64) & 1;
+        for (first, count) in [(0, 64), (1, 63), (1, 64), (63, 2), (65, 130), (3, 200), (64, 1), (127, 65), (5, 0)] {
+            let mut strip = vec![u64::MAX; 5];
+            copy_bits(&from, first, &mut strip, count);
+            for at in 0..count {
+                assert_eq!(bit(&strip, at), bit(&from, first + at), "{at} of {count} from {first}");
+            }
+            // An earlier run left all bits set.
+            let mut to = vec![u64::MAX; 8];
+            put_bits(&[0, 0], &mut to, 0, first.min(128));
+            put_bits(&strip, &mut to, first, count);
+            for at in 0..first.min(128) {
+                assert_eq!(bit(&to, at), 0);
+            }
+            for at in 0..count {
+                assert_eq!(bit(&to, first + at), bit(&from, first + at), "{at} of {count} to {first}");
+            }
+        }
+    }
+}

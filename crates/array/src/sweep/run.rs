@@ -1,0 +1,500 @@
+//! A run of a sweep: strips of elements, one after the other, through all of its stages.
+
+use super::expand::expand;
+use super::layout::{Origin, Over, Port, SweepRunner, Wanted, Work, Workspace};
+use super::place::{Lie, Memory, Place, copy_bits, put_bits};
+use crate::{ArrayProgram, Parts, Side, ValueId};
+use cembra_ops::{Accumulator, Grouping, MOST_ELEMENTS, Strip};
+use cembra_runtime::{Column, QType, STRIP_ROWS, Scalar};
+use cembra_value::{Array, Edge, EdgeForm, Value};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The bytes of arrays that are made from which on they go past the caches.
+const PAST_CACHES: usize = 1 << 24;
+
+/// What came of a sweep.
+#[derive(Debug)]
+pub(crate) enum Swept {
+    /// The values that it made for others.
+    Made(Vec<(ValueId, Value)>),
+    /// Nothing: its stages are to be run one by one.
+    Not,
+    /// Something failed, or may have.
+    Failed,
+}
+
+/// A strip: elements, and the groups that they are.
+#[derive(Clone, Debug)]
+struct Bounds {
+    elements: Range<usize>,
+    groups: Range<usize>,
+}
+
+impl Bounds {
+    fn of(&self, side: Side) -> &Range<usize> {
+        match side {
+            Side::Elements => &self.elements,
+            Side::Groups => &self.groups,
+        }
+    }
+}
+
+/// A sweep that is being run.
+struct Run<'r> {
+    runner: &'r SweepRunner,
+    program: &'r ArrayProgram,
+    slots: &'r [Option<Value>],
+    elements: usize,
+    /// Split points of the groups that strips hold whole.
+    points: Option<&'r [i64]>,
+    with_bits: u64,
+}
+
+impl SweepRunner {
+    /// Runs the sweep on the values that are there.
+    ///
+    /// # Errors
+    /// The run was cancelled.
+    pub(crate) fn run<P: Parts>(
+        &self,
+        program: &ArrayProgram,
+        slots: &[Option<Value>],
+        parts: &mut P,
+    ) -> Result<Swept, P::Error> {
+        let Some(run) = self.begin(program, slots) else { return Ok(Swept::Failed) };
+        let Some(variant) = self.variant(parts, run.with_bits) else { return Ok(Swept::Not) };
+        let Some(mut workspace) = self.workspace(parts, &variant) else { return Ok(Swept::Not) };
+        parts.ready(&mut workspace.context);
+        let strips = run.strips(&mut workspace, parts);
+        let made = match strips {
+            Ok(true) => run.made(&mut workspace).map_or(Swept::Failed, Swept::Made),
+            _ => Swept::Failed,
+        };
+        self.keep(workspace);
+        strips.map(|_| made)
+    }
+
+    /// Compares sizes; none if they do not agree.
+    fn begin<'r>(&'r self, program: &'r ArrayProgram, slots: &'r [Option<Value>]) -> Option<Run<'r>> {
+        let mut run = Run { runner: self, program, slots, elements: 0, points: None, with_bits: 0 };
+        if let Some(groups) = self.groups {
+            // What was promised to be split points is.
+            let EdgeForm::Splits(points) = run.edge(groups)?.form() else { return None };
+            run.points = Some(points);
+        }
+        let groups = run.points.map(|points| points.len() - 1);
+        let mut elements = run.points.and_then(|points| points.last()).map(|last| *last as usize);
+        let mut agree = |found: usize| *elements.get_or_insert(found) == found;
+        for (at, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Array) {
+            let array = run.array(lane.value)?;
+            run.with_bits |= u64::from(array.presence().is_some()) << at;
+            match lane.over {
+                Side::Elements if !agree(array.len()) => return None,
+                // What is expanded over another edge is compared with that.
+                Side::Groups if groups.is_some_and(|groups| array.len() != groups) && !run.is_expanded(at) => {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        for work in &self.work {
+            let (over, side) = match work {
+                Work::Map { .. } | Work::Finish { .. } => continue,
+                Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, self.lanes[*x].over),
+                Work::Expand { values, over, .. } => {
+                    let lane = &self.lanes[*values];
+                    if let (Origin::Array, Over::Edge(edge)) = (lane.origin, over) {
+                        let parents = run.edge(*edge)?.parent_size();
+                        run.array(lane.value).filter(|array| array.len() == parents)?;
+                    }
+                    if matches!(over, Over::Edge(edge) if run.edge(*edge)?.child_size() > MOST_ELEMENTS) {
+                        return None;
+                    }
+                    (over, Side::Elements)
+                }
+            };
+            let Over::Edge(edge) = over else { continue };
+            let edge = run.edge(*edge)?;
+            let fits = match side {
+                Side::Elements => agree(edge.child_size()),
+                Side::Groups => groups == Some(edge.child_size()),
+            };
+            if !fits || edge.parent_size() > MOST_ELEMENTS {
+                return None;
+            }
+        }
+        run.elements = elements?;
+        Some(run)
+    }
+}
+
+impl<'r> Run<'r> {
+    fn array(&self, value: ValueId) -> Option<&'r Array> {
+        match self.slots[value.index()].as_ref()? {
+            Value::Array(_, array) => Some(array),
+            _ => None,
+        }
+    }
+
+    fn edge(&self, value: ValueId) -> Option<&'r Edge> {
+        match self.slots[value.index()].as_ref()? {
+            Value::Edge(edge) => Some(edge),
+            _ => None,
+        }
+    }
+
+    /// True for what is looked at by groups, and not strip by strip.
+    fn is_expanded(&self, lane: usize) -> bool {
+        self.runner.work.iter().any(|work| matches!(work, Work::Expand { values, .. } if *values == lane))
+    }
+
+    /// How many groups of an edge there are.
+    fn group_count(&self, over: Over) -> usize {
+        match over {
+            Over::Whole => 1,
+            Over::Edge(edge) => self.edge(edge).map_or(0, Edge::parent_size),
+        }
+    }
+
+    /// How many elements a side has.
+    fn count(&self, side: Side) -> usize {
+        match (side, self.points) {
+            (Side::Groups, Some(points)) => points.len() - 1,
+            _ => self.elements,
+        }
+    }
+
+    /// The strip behind those that end so.
+    fn next(&self, end: &Bounds) -> Option<Bounds> {
+        let start = end.elements.end;
+        let Some(points) = self.points else {
+            let elements = start..self.elements.min(start + STRIP_ROWS);
+            return (!elements.is_empty()).then_some(Bounds { elements, groups: 0..0 });
+        };
+        let first = end.groups.end;
+        let count = points.len() - 1;
+        if first == count {
+            return None;
+        }
+        // One group at least, however large; more as long as they fit.
+        let most = count.min(first + STRIP_ROWS);
+        let fits = points[first + 1..=most].partition_point(|point| *point as usize <= start + STRIP_ROWS);
+        let groups = first..first + fits.max(1);
+        Some(Bounds { elements: start..points[groups.end] as usize, groups })
+    }
+
+    /// Goes through all strips; false if something failed.
+    fn strips<P: Parts>(&self, workspace: &mut Workspace, parts: &mut P) -> Result<bool, P::Error> {
+        self.prepare(workspace);
+        let mut bounds = Bounds { elements: 0..0, groups: 0..0 };
+        while let Some(next) = self.next(&bounds) {
+            bounds = next;
+            parts.poll()?;
+            self.place(workspace, &bounds);
+            if !self.strip(workspace, &bounds) {
+                return Ok(false);
+            }
+            self.put_back(workspace, &bounds);
+        }
+        Ok(true)
+    }
+
+    /// Makes room for what the run makes, and writes down what all elements share.
+    fn prepare(&self, workspace: &mut Workspace) {
+        let runner = self.runner;
+        let widest = match self.points {
+            None => STRIP_ROWS.min(self.elements),
+            Some(points) => {
+                let sizes = points.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+                sizes.max().unwrap_or(0).max(STRIP_ROWS.min(self.elements))
+            }
+        };
+        for (at, lane) in runner.lanes.iter().enumerate() {
+            let memory = &mut workspace.memory[at];
+            match lane.origin {
+                Origin::Array | Origin::Result => {}
+                Origin::Shared => {
+                    if let Some(value) = &self.slots[lane.value.index()] {
+                        // SAFETY: FRAME-SLOT: a cell has room for any number and its presence; the value is of no text.
+                        unsafe { value.write_to(workspace.cells[at].ptr(), 0) };
+                    }
+                }
+                Origin::Strip => memory.reserve(lane.lie, lane.has_bits, widest.min(self.count(lane.over))),
+                Origin::Kept => memory.reserve(lane.lie, lane.has_bits, self.count(lane.over)),
+            }
+        }
+        for (at, (.., over)) in runner.accumulators.iter().enumerate() {
+            workspace.accumulators[at].begin(self.group_count(*over), self.elements);
+        }
+        for (at, (.., over)) in runner.scanners.iter().enumerate() {
+            workspace.scanners[at].begin(self.group_count(*over), self.elements);
+        }
+        let mut functions = 0;
+        for work in &runner.work {
+            let Work::Map { outputs, .. } = work else { continue };
+            let kept = |lane: &usize| runner.lanes[*lane].origin == Origin::Kept;
+            let bytes: usize = outputs.iter().map(|lane| 8 * runner.lanes[*lane].lie.words(self.elements)).sum();
+            let scratch = &mut workspace.scratch[functions];
+            scratch.past_caches = self.points.is_none() && outputs.iter().all(kept) && bytes >= PAST_CACHES;
+            workspace.of.functions[functions].begin(scratch, &workspace.context);
+            functions += 1;
+        }
+        workspace.places.clear();
+        workspace.places.resize(runner.lanes.len(), Place::NOWHERE);
+    }
+
+    /// Finds where the columns of a strip lie.
+    fn place(&self, workspace: &mut Workspace, bounds: &Bounds) {
+        for (at, lane) in self.runner.lanes.iter().enumerate() {
+            let range = bounds.of(lane.over);
+            let memory = &mut workspace.memory[at];
+            workspace.places[at] = match lane.origin {
+                Origin::Array => {
+                    let Some(array) = self.array(lane.value) else { continue };
+                    let place = Place::of(array);
+                    match self.points {
+                        None if lane.over == Side::Groups => place,
+                        None => place.at(lane.lie, range.start),
+                        Some(_) => realigned(array, place, lane.lie, range, &mut workspace.staged[at]),
+                    }
+                }
+                Origin::Shared => Place { data: workspace.cells[at].ptr().as_ptr(), ..Place::NOWHERE },
+                Origin::Strip => memory.place(),
+                Origin::Kept if self.points.is_none() => memory.place().at(lane.lie, range.start),
+                Origin::Kept => {
+                    // Bits of a strip that does not begin with a word are written apart first.
+                    let staged = &mut workspace.staged[at];
+                    staged.reserve(Lie::Bits, true, range.len());
+                    let data =
+                        if lane.lie == Lie::Bits { staged.place() } else { memory.place().at(lane.lie, range.start) };
+                    Place { data: data.data, presence: staged.place().presence }
+                }
+                Origin::Result => Place::NOWHERE,
+            };
+            if !lane.has_bits && !matches!(lane.origin, Origin::Array | Origin::Shared) {
+                workspace.places[at].presence = std::ptr::null_mut();
+            }
+        }
+    }
+
+    /// Puts bits that were written apart into their place.
+    fn put_back(&self, workspace: &mut Workspace, bounds: &Bounds) {
+        if self.points.is_none() {
+            return;
+        }
+        for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
+            let range = bounds.of(lane.over);
+            let (staged, memory) = (&workspace.staged[at], &mut workspace.memory[at]);
+            if lane.lie == Lie::Bits {
+                put_bits(&staged.data, &mut memory.data, range.start, range.len());
+            }
+            if lane.has_bits {
+                put_bits(&staged.presence, &mut memory.presence, range.start, range.len());
+            }
+        }
+    }
+
+    /// Sends a strip through the stages; false if something failed.
+    fn strip(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
+        let lanes = &self.runner.lanes;
+        let mut functions = 0;
+        for work in &self.runner.work {
+            match work {
+                Work::Map { inputs, outputs, side, .. } => {
+                    let succeeds = self.map(workspace, functions, inputs, outputs, bounds.of(*side).len());
+                    functions += 1;
+                    if !succeeds {
+                        return false;
+                    }
+                }
+                Work::Fold { accumulator, x, over } => {
+                    let range = bounds.of(lanes[*x].over);
+                    if range.is_empty() {
+                        continue;
+                    }
+                    // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before.
+                    let x = unsafe { workspace.places[*x].strip(lanes[*x].scalar, range.len()) };
+                    let Some(into) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
+                    workspace.accumulators[*accumulator].feed(&x, range.start, &into);
+                }
+                Work::Finish { accumulator, wanted } => {
+                    let place = workspace.places[wanted.lane];
+                    self.finish(&workspace.accumulators[*accumulator], *wanted, &bounds.groups, place);
+                }
+                Work::Scan { scanner, x, to, over } => {
+                    let range = bounds.of(lanes[*x].over);
+                    if range.is_empty() {
+                        continue;
+                    }
+                    let (to, lane) = (workspace.places[*to], &lanes[*to]);
+                    // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before; the scan's own.
+                    let (x, mut values, bits) = unsafe {
+                        let x = workspace.places[*x].strip(lanes[*x].scalar, range.len());
+                        (x, to.values(lane.scalar, range.len()), to.bits(range.len()))
+                    };
+                    let Some(over) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
+                    workspace.scanners[*scanner].feed(&x, range.start, &over, &mut values);
+                    if let Some(bits) = bits {
+                        scanned(&x, &over, bits);
+                    }
+                }
+                Work::Expand { values, to, over } => {
+                    let range = &bounds.elements;
+                    let lane = &lanes[*values];
+                    // Arrays are looked at as they are, what was made here of the groups of the strip.
+                    let (place, first, count) = match self.array(lane.value).filter(|_| lane.origin == Origin::Array) {
+                        Some(array) => (Place::of(array), 0, array.len()),
+                        None => (workspace.places[*values], bounds.groups.start, bounds.groups.len()),
+                    };
+                    let to = workspace.places[*to];
+                    let Some(over) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
+                    // SAFETY: SWEEP-PLACE: a whole array, or the strip of a column that was made by a stage before; the
+                    // expansion's own.
+                    unsafe {
+                        let values = place.strip(lane.scalar, count);
+                        expand(&values, first, lane.scalar, to, range.start, range.len(), &over);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// The groups of the elements of a strip. Bits that do not begin with a word are copied.
+    fn grouping<'e>(&self, over: Over, range: &Range<usize>, bits: &'e mut Vec<u64>) -> Option<Grouping<'e>>
+    where
+        'r: 'e,
+    {
+        let Over::Edge(edge) = over else { return Some(Grouping::Whole) };
+        match self.edge(edge)?.form() {
+            EdgeForm::Splits(points) => Some(Grouping::Splits(points)),
+            EdgeForm::Mapping(groups, _) => {
+                let presence = match groups.presence() {
+                    Some(all) if range.start.is_multiple_of(64) => Some(&all[range.start / 64..]),
+                    Some(all) => {
+                        bits.resize(range.len().div_ceil(64), 0);
+                        copy_bits(all, range.start, bits, range.len());
+                        Some(&bits[..])
+                    }
+                    None => None,
+                };
+                Some(Grouping::Mapping { groups: groups.numbers::<i64>()?.get(range.clone())?, presence })
+            }
+            EdgeForm::Scalars | EdgeForm::ToScalar(_) => None,
+        }
+    }
+
+    /// Evaluates a plan on the elements of a strip; false if one fails.
+    fn map(&self, workspace: &mut Workspace, at: usize, inputs: &[Port], outputs: &[usize], len: usize) -> bool {
+        let lanes = &self.runner.lanes;
+        let Workspace { scratch, of, context, columns, places, .. } = workspace;
+        let (function, scratch) = (&of.functions[at], &mut scratch[at]);
+        // Bits begin with a word in each part.
+        let most = (function.rows().min(STRIP_ROWS) / 64 * 64).max(64);
+        for first in (0..len).step_by(most) {
+            let rows = most.min(len - first);
+            columns.clear();
+            for port in inputs {
+                let (lane, place) = (&lanes[port.lane], places[port.lane]);
+                if lane.origin == Origin::Shared {
+                    columns.push(shared(lane.scalar, port.is_optional, place));
+                    continue;
+                }
+                let mut place = place.at(lane.lie, first);
+                if !self.runner.has_bits(*port, self.with_bits) {
+                    place.presence = std::ptr::null_mut();
+                }
+                columns.push(place.column(lane.lie));
+            }
+            columns
+                .extend(outputs.iter().map(|lane| places[*lane].at(lanes[*lane].lie, first).column(lanes[*lane].lie)));
+            scratch.texts.reset();
+            // SAFETY: COLUMNS: the function was made for columns of these forms, of its plan's types; each has so many rows, and
+            // bits of outputs have whole words.
+            unsafe { function.run(columns, &[], rows, scratch, context) };
+            if scratch.failed.any() {
+                scratch.failed.drain().for_each(drop);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Writes what was gathered of some groups.
+    fn finish(&self, accumulator: &Accumulator, wanted: Wanted, groups: &Range<usize>, place: Place) {
+        let lane = &self.runner.lanes[wanted.lane];
+        // SAFETY: SWEEP-PLACE: the result's own.
+        let (mut values, bits) = unsafe { (place.values(lane.scalar, groups.len()), place.bits(groups.len())) };
+        accumulator.result(wanted.finish, groups.clone(), &mut values, bits);
+    }
+
+    /// The values that the run made for others, once all strips are through.
+    fn made(&self, workspace: &mut Workspace) -> Option<Vec<(ValueId, Value)>> {
+        workspace.accumulators.iter_mut().for_each(Accumulator::end);
+        let mut made = Vec::new();
+        for (accumulator, wanted) in &self.runner.results {
+            let lane = &self.runner.lanes[wanted.lane];
+            let groups = self.group_count(self.runner.accumulators[*accumulator].2);
+            let memory = &mut workspace.memory[wanted.lane];
+            memory.reserve(lane.lie, lane.has_bits, groups);
+            let mut place = memory.place();
+            if !lane.has_bits {
+                place.presence = std::ptr::null_mut();
+            }
+            self.finish(&workspace.accumulators[*accumulator], *wanted, &(0..groups), place);
+            made.push((lane.value, self.value(memory, wanted.lane, groups)?));
+        }
+        for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
+            let value = self.value(&mut workspace.memory[at], at, self.count(lane.over))?;
+            made.push((lane.value, value));
+        }
+        Some(made)
+    }
+
+    /// What was written to memory, as a value.
+    fn value(&self, memory: &mut Memory, lane: usize, count: usize) -> Option<Value> {
+        let lane = &self.runner.lanes[lane];
+        match self.program.qtype(lane.value) {
+            QType::Array(kind, scalar) => {
+                let array = std::mem::take(memory).into_array(*scalar, count, lane.has_bits)?;
+                Some(Value::Array(*kind, Arc::new(array)))
+            }
+            QType::Scalar(scalar) => memory.first(*scalar, false).map(Value::Scalar),
+            QType::Optional(scalar) => Some(Value::optional(*scalar, memory.first(*scalar, lane.has_bits))),
+            _ => None,
+        }
+    }
+}
+
+/// The place of a strip of an array whose bits need not begin with a word: they are copied.
+fn realigned(array: &Array, place: Place, lie: Lie, range: &Range<usize>, staged: &mut Memory) -> Place {
+    staged.reserve(Lie::Bits, true, range.len());
+    let mut place = place.at(lie, range.start);
+    if let Some(bits) = array.bits() {
+        copy_bits(bits, range.start, &mut staged.data, range.len());
+        place.data = staged.place().data;
+    }
+    if let Some(bits) = array.presence() {
+        copy_bits(bits, range.start, &mut staged.presence, range.len());
+        place.presence = staged.place().presence;
+    }
+    place
+}
+
+/// The column of a scalar that lies in a cell.
+fn shared(scalar: Scalar, is_optional: bool, cell: Place) -> Column {
+    let qtype = QType::of(scalar, is_optional);
+    let data = cell.data.wrapping_add(qtype.optional_value_offset().unwrap_or(0) as usize);
+    let presence = if is_optional { cell.data } else { std::ptr::null_mut() };
+    Column { data, stride: 0, presence, presence_stride: 0 }
+}
+
+/// The presence of what is scanned: that of the elements, where they are in a group.
+fn scanned(x: &Strip<'_>, over: &Grouping<'_>, to: &mut [u64]) {
+    let grouped = if let Grouping::Mapping { presence, .. } = over { *presence } else { None };
+    for (at, word) in to.iter_mut().enumerate() {
+        let of = |bits: Option<&[u64]>| bits.map_or(u64::MAX, |bits| bits[at]);
+        *word = of(x.presence) & of(grouped);
+    }
+}
