@@ -4,7 +4,7 @@ use crate::problem::{Malformed, Unsupported};
 use cembra_expr::{Graph, Input, NodeId, Output, Program};
 use cembra_ops::{OpDef, Registry};
 use cembra_runtime::QType;
-use cembra_value::Value;
+use cembra_value::{Promise, Value};
 
 /// The operator with this name.
 ///
@@ -83,8 +83,14 @@ impl Callee {
 
 /// The program with these inputs and one output.
 pub(crate) fn program<'a>(graph: Graph, inputs: impl Iterator<Item = (&'a str, &'a QType)>, node: NodeId) -> Program {
-    let inputs =
-        inputs.map(|(name, qtype)| Input { name: name.into(), qtype: Some(qtype.clone()), span: None }).collect();
+    let inputs = inputs
+        .map(|(name, qtype)| Input {
+            name: name.into(),
+            qtype: Some(qtype.clone()),
+            promise: Promise::Nothing,
+            span: None,
+        })
+        .collect();
     Program { graph, inputs, outputs: vec![Output { name: "result".into(), node, span: None }] }
 }
 

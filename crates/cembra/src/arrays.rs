@@ -74,12 +74,18 @@ impl ArrayModel {
 
     /// Inputs and outputs with their types.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
-        let program = &self.compiled.program;
-        [&program.inputs, &program.outputs].map(|all| {
-            let field =
-                |(name, value): &(Arc<str>, _)| Field { name: name.clone(), qtype: program.qtype(*value).clone() };
-            all.iter().map(field).collect()
-        })
+        let (program, graph) = (&self.compiled.program, &self.placed.model.graph);
+        // Inputs are in the order of the leaves.
+        let mut leaves = 0..self.placed.model.leaves.len() as u32;
+        let inputs = program.inputs.iter().map(|(name, value)| {
+            let leaf = leaves.find(|leaf| graph.leaf_name(*leaf) == name);
+            leaf.map_or_else(
+                || Field::new(name, program.qtype(*value)),
+                |leaf| Field::of_leaf(graph, leaf, program.qtype(*value)),
+            )
+        });
+        let outputs = program.outputs.iter().map(|(name, value)| Field::new(name, program.qtype(*value)));
+        [inputs.collect(), outputs.collect()]
     }
 
     /// The array program, as text.

@@ -78,7 +78,7 @@ pub struct BatchResult {
 
 impl Batch {
     pub(crate) fn of(program: &Program, plan: Plan, options: &Started) -> Batch {
-        let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
+        let field = |name, value| Field::new(name, &plan.value(value).qtype);
         let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
         Batch(Arc::new(Inner {
             batch: cembra_batch::Batch::of(&plan),
@@ -201,7 +201,7 @@ impl Inner {
     #[cold]
     fn misfit(&self, refused: &Refused) -> Error {
         let of = |kind: &str, fields: &[Field], at: usize, misfit: &Misfit| match fields.get(at) {
-            Some(Field { name, qtype }) if matches!(misfit, Misfit::Type { .. } | Misfit::Value { .. }) => {
+            Some(Field { name, qtype, .. }) if matches!(misfit, Misfit::Type { .. } | Misfit::Value { .. }) => {
                 Error::values(format!("{kind} `{name}` is {qtype}, but the column {misfit}"))
             }
             Some(Field { name, .. }) => Error::values(format!("{kind} `{name}` {misfit}")),

@@ -107,7 +107,7 @@ impl Inner {
                 .into());
         }
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
-        let field = |name: &Arc<str>, value| Field { name: name.clone(), qtype: plan.value(value).qtype.clone() };
+        let field = |name, value| Field::new(name, &plan.value(value).qtype);
         let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
         let (sites, template) = (Sites::of(&plan, &program), plan.template().clone());

@@ -71,8 +71,8 @@ pub use cembra_derive::{Input, Output};
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
-    Builder, Expr, Graph, NodeId, Program, parse_type, parse_value, parse_values, print, print_expression, print_type,
-    print_value, read_binary,
+    Builder, Expr, Graph, NodeId, Program, parse_type, parse_value, parse_values, print, print_expression,
+    print_input_type, print_type, print_value, read_binary,
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
@@ -86,7 +86,7 @@ pub use cembra_runtime::{
     Optional, QType, RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
-pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, StringViews};
+pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, Promise, StringViews};
 pub use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, Limits, ScalarValue, Span, Value, ValueRef};
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};

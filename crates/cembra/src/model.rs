@@ -10,7 +10,6 @@ use crate::{Error, Executor, Options};
 use cembra_expr::Program;
 use cembra_ops::Registry;
 use cembra_prepare::TypedModel;
-use cembra_runtime::QType;
 use cembra_value::Limits;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -198,10 +197,10 @@ impl Model {
                 used[leaf as usize] = true;
             }
         }
-        let field = |name: &Arc<str>, qtype: &QType| Field { name: name.clone(), qtype: qtype.clone() };
+        let inputs = leaves.iter().zip(0_u32..).zip(used).filter(|(_, used)| *used);
         Ok(Signature {
-            inputs: leaves.iter().zip(used).filter(|(_, used)| *used).map(|((n, t), _)| field(n, t)).collect(),
-            outputs: outputs.iter().map(|(name, id)| field(name, graph.qtype(*id))).collect(),
+            inputs: inputs.map(|(((_, qtype), leaf), _)| Field::of_leaf(graph, leaf, qtype)).collect(),
+            outputs: outputs.iter().map(|(name, id)| Field::new(name, graph.qtype(*id))).collect(),
         })
     }
 

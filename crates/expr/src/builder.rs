@@ -18,7 +18,7 @@ use crate::infix::{APPLY, GET_FIELD, GET_NTH, LAMBDA, MAKE_NAMED, MAKE_TUPLE, OP
 use crate::text::{is_plain_name, is_word, value_nesting};
 use crate::{Graph, Input, NodeId, Output, Program};
 use cembra_runtime::{Names, QType};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, ScalarValue, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Promise, ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
@@ -141,6 +141,11 @@ impl Builder {
 
     /// An input with a type. It is an input of the program even if nothing uses it.
     pub fn typed_leaf(&self, name: &str, qtype: QType) -> Expr<'_> {
+        self.promised_leaf(name, qtype, Promise::Nothing)
+    }
+
+    /// An input with a type that promises something of its values, as `input x: [f64]` does in text.
+    pub fn promised_leaf(&self, name: &str, qtype: QType, promise: Promise) -> Expr<'_> {
         let leaf = self.leaf(name);
         let state = &mut *self.state.borrow_mut();
         if state.program.graph.beyond(&state.limits).is_some() {
@@ -153,14 +158,19 @@ impl Builder {
                 Diagnostic::new(Code::InputType, format!("no input is of type {qtype}"))
                     .hint("values of this type exist only in the text of a model"),
             );
+        } else if !promise.is_of(&qtype) {
+            let message = format!("the input `{name}` cannot promise {promise:?}: it is of type {qtype}");
+            let hint = "`Full` is for DENSE_ARRAY types, `Mapping` and `Splits` are for DENSE_ARRAY_EDGE";
+            state.report(Diagnostic::new(Code::InputType, message).hint(hint));
         } else if let Some(declared) = state.declared.get(&leaf.node) {
-            if state.program.inputs[*declared].qtype.as_ref() != Some(&qtype) {
+            let input = &state.program.inputs[*declared];
+            if (input.qtype.as_ref(), input.promise) != (Some(&qtype), promise) {
                 let message = format!("the input `{name}` is declared with two types");
                 state.report(Diagnostic::new(Code::Builder, message));
             }
         } else {
             state.declared.insert(leaf.node, state.program.inputs.len());
-            state.program.inputs.push(Input { name: name.into(), qtype: Some(qtype), span: None });
+            state.program.inputs.push(Input { name: name.into(), qtype: Some(qtype), promise, span: None });
         }
         leaf
     }
@@ -425,6 +435,7 @@ impl fmt::Debug for Expr<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cembra_runtime::{ArrayKind, Scalar};
 
     #[test]
     fn operands_of_another_builder_are_reported_by_build() {
@@ -471,6 +482,26 @@ mod tests {
     #[test]
     fn a_program_needs_an_output() {
         assert_eq!(Builder::new().build().unwrap_err().first().code(), Code::NoOutput);
+    }
+
+    #[test]
+    fn leaves_promise_what_their_types_can_keep() {
+        let b = Builder::new();
+        let array = QType::Array(ArrayKind::Dense, Scalar::Float64);
+        let x = b.promised_leaf("x", array.clone(), Promise::Full);
+        b.promised_leaf("x", array.clone(), Promise::Full);
+        b.output("y", x);
+        let program = b.build().unwrap();
+        assert_eq!((program.inputs.len(), program.inputs[0].promise), (1, Promise::Full));
+        let b = Builder::new();
+        let x = b.promised_leaf("x", array.clone(), Promise::Full);
+        b.typed_leaf("x", array.clone());
+        b.promised_leaf("z", QType::FLOAT64, Promise::Full);
+        b.promised_leaf("e", array, Promise::Splits);
+        b.output("y", x);
+        let problems = b.build().unwrap_err();
+        let codes: Vec<_> = problems.as_slice().iter().map(Diagnostic::code).collect();
+        assert_eq!(codes, [Code::Builder, Code::InputType, Code::InputType]);
     }
 
     #[test]

@@ -15,7 +15,9 @@ mod wire;
 pub use builder::{Builder, Expr, IntoExpr};
 pub use graph::{Graph, NameId, Node, NodeId};
 pub use program::{Input, Output, Program};
-pub use text::{parse, parse_type, parse_value, parse_values, print, print_expression, print_type, print_value};
+pub use text::{
+    parse, parse_type, parse_value, parse_values, print, print_expression, print_input_type, print_type, print_value,
+};
 pub use vocabulary::{ArgumentForm, Callable, Parameter, Vocabulary};
 pub use wire::{read_binary, write_binary};
 #[cfg(feature = "json")]

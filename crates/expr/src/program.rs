@@ -1,9 +1,9 @@
 //! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
 //! still untyped: an input without a type gets one from its data source.
 
-use crate::{Graph, Node, NodeId};
+use crate::{Graph, Node, NodeId, print_input_type};
 use cembra_runtime::QType;
-use cembra_value::Span;
+use cembra_value::{Promise, Span};
 use std::sync::Arc;
 
 /// An input of a program.
@@ -13,8 +13,17 @@ pub struct Input {
     pub name: Arc<str>,
     /// The declared type; without one the data source decides.
     pub qtype: Option<QType>,
+    /// What it promises of its values beyond the type; one without a type promises nothing.
+    pub promise: Promise,
     /// Where it was declared, or else first used.
     pub span: Option<Span>,
+}
+
+impl Input {
+    /// The declared type as the text language writes it, with what the input promises.
+    pub(crate) fn spelled_type(&self) -> Option<String> {
+        self.qtype.as_ref().map(|qtype| print_input_type(qtype, self.promise))
+    }
 }
 
 /// An output of a program.
@@ -30,8 +39,8 @@ pub struct Output {
 
 /// A model before preparation.
 ///
-/// Two programs are equal if their inputs have the same names and types in the same order, and their outputs the same
-/// names and structurally the same expressions; spans and nodes that no output needs do not count.
+/// Two programs are equal if their inputs have the same names, types and promises in the same order, and their outputs the
+/// same names and structurally the same expressions; spans and nodes that no output needs do not count.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// The expressions; may hold nodes that no output needs.
@@ -84,7 +93,7 @@ impl Program {
         for id in leaves.into_iter().filter(|id| needed[id.index()]) {
             if let Node::Leaf(name) = self.graph.node(id) {
                 let name = self.graph.name(name).clone();
-                self.inputs.push(Input { name, qtype: None, span: self.graph.span(id) });
+                self.inputs.push(Input { name, qtype: None, promise: Promise::Nothing, span: self.graph.span(id) });
             }
         }
     }
@@ -92,8 +101,9 @@ impl Program {
 
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
-        let inputs_equal = self.inputs.len() == other.inputs.len()
-            && self.inputs.iter().zip(&other.inputs).all(|(a, b)| (&a.name, &a.qtype) == (&b.name, &b.qtype));
+        let same = |a: &Input, b: &Input| (&a.name, &a.qtype, a.promise) == (&b.name, &b.qtype, b.promise);
+        let inputs_equal =
+            self.inputs.len() == other.inputs.len() && self.inputs.iter().zip(&other.inputs).all(|(a, b)| same(a, b));
         let names_equal = self.outputs.len() == other.outputs.len()
             && self.outputs.iter().zip(&other.outputs).all(|(a, b)| a.name == b.name);
         if !inputs_equal || !names_equal {
@@ -131,6 +141,7 @@ fn copy_outputs(from: &Program, to: &mut Graph) -> Vec<Option<NodeId>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cembra_runtime::{ArrayKind, Scalar};
     use cembra_value::Value;
 
     fn program(swap: bool, literal: f64) -> Program {
@@ -157,8 +168,11 @@ mod tests {
         renamed.outputs[0].name = "z".into();
         assert_ne!(a, renamed);
         let mut typed = b;
-        typed.inputs[0].qtype = Some(QType::FLOAT64);
+        typed.inputs[0].qtype = Some(QType::Array(ArrayKind::Dense, Scalar::Float64));
         assert_ne!(a, typed);
+        let mut full = typed.clone();
+        full.inputs[0].promise = Promise::Full;
+        assert_ne!(typed, full);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
 use cembra_ops::{Argument, Effects, OpId, OverArrays, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
-use cembra_value::{ScalarValue, Value};
+use cembra_value::{Promise, ScalarValue, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
@@ -159,6 +159,8 @@ pub struct TypedGraph {
     /// Seeded for each graph, so that no model can choose literals that collide.
     seed: RandomState,
     leaf_names: Arc<[Arc<str>]>,
+    /// What each leaf promises of its values; nothing of those behind the last.
+    leaf_promises: Arc<[Promise]>,
     /// What is done to each element by functions that arrays are mapped by.
     bodies: Vec<Arc<Body>>,
 }
@@ -187,14 +189,22 @@ impl TypedGraph {
             is_distinct: false,
             seed: RandomState::default(),
             leaf_names,
+            leaf_promises: Arc::default(),
             bodies: Vec::new(),
         }
+    }
+
+    /// The graph whose leaves promise this of their values, in their order.
+    #[must_use]
+    pub fn with_promises(self, leaf_promises: Arc<[Promise]>) -> Self {
+        TypedGraph { leaf_promises, ..self }
     }
 
     /// An empty graph over the same leaves, with room for as many nodes, and for casts of some.
     #[must_use]
     pub fn empty_like(&self) -> Self {
         let mut empty = TypedGraph::new(self.leaf_names.clone(), self.nodes.len() + self.nodes.len() / 8);
+        empty.leaf_promises.clone_from(&self.leaf_promises);
         empty.bodies.clone_from(&self.bodies);
         empty
     }
@@ -380,6 +390,12 @@ impl TypedGraph {
     #[must_use]
     pub fn leaf_name(&self, leaf: u32) -> &Arc<str> {
         &self.leaf_names[leaf as usize]
+    }
+
+    /// What a leaf promises of its values.
+    #[must_use]
+    pub fn leaf_promise(&self, leaf: u32) -> Promise {
+        self.leaf_promises.get(leaf as usize).copied().unwrap_or_default()
     }
 
     /// Adds a literal, or finds it.
@@ -597,7 +613,13 @@ impl TypedGraph {
                 }
                 f.write_str(")")?;
             }
-            writeln!(f, " : {}", self.qtype(id))?;
+            write!(f, " : {}", self.qtype(id))?;
+            let promise = match self.kind(id) {
+                Kind::Leaf(leaf) => self.leaf_promise(leaf).word(),
+                _ => None,
+            };
+            promise.map_or(Ok(()), |word| write!(f, ", {word}"))?;
+            writeln!(f)?;
         }
         Ok(())
     }

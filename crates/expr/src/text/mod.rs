@@ -12,7 +12,7 @@
 //! postfix    = ( literal | NAME | call | "(" [ expression { "," expression } ] ")" ) { "." DIGITS }
 //! call       = PATH "(" [ argument { "," argument } ] ")"          PATH = [ "M." ] NAME { "." NAME }
 //! argument   = [ NAME "=" ] expression
-//! type       = NAME [ "?" ] | "(" [ type { "," type } ] ")"
+//! type       = NAME [ "?" ] | "[" NAME [ "?" ] "]" | "(" [ type { "," type } ] ")"
 //! ```
 //!
 //! * A statement ends at a line end, unless that is inside brackets, behind an operator, or before a binary operator,
@@ -41,11 +41,11 @@ pub(crate) use token::TokenKind;
 
 pub use literal::print_value;
 pub use printer::{print, print_expression};
-pub use types::print_type;
+pub use types::{print_input_type, print_type};
 
 use crate::{Program, Vocabulary};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, Value};
 use cursor::{Cursor, Stop};
 
 /// Reads a model.
@@ -72,7 +72,8 @@ pub fn parse_values(text: &str) -> Result<Vec<Value>, Diagnostics> {
     read_whole(text, &Limits::default(), |cursor| cursor.read_values())
 }
 
-/// Reads a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`.
+/// Reads a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`. What an input of it would promise is not kept: `[f32]` is the
+/// type that `[f32?]` is.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -88,6 +89,11 @@ pub(crate) fn parse_value_within(text: &str, limits: &Limits) -> Result<Value, D
 /// Reads a type that stands in a larger file: `source_bytes` is not for it.
 pub(crate) fn parse_type_within(text: &str, limits: &Limits) -> Result<QType, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_type().map(Some))
+}
+
+/// Reads the type of an input that stands in a larger file, and what the input promises.
+pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<(QType, Promise), Diagnostics> {
+    read_whole(text, &unmeasured(limits), |cursor| cursor.read_input_type().map(Some))
 }
 
 /// Limits for a part of a text that is in memory already.

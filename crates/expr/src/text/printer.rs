@@ -4,7 +4,7 @@
 
 use super::literal;
 use super::scope::Scopes;
-use super::types::{write_field_name, write_type};
+use super::types::{write_field_name, write_input_type};
 use super::{lexer, quoted, types};
 use crate::infix::{
     Fixity, GET_FIELD, GET_NTH, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, NUMBER, OPERATOR, Operation, TIGHTEST,
@@ -41,7 +41,7 @@ pub fn print(program: &Program) -> String {
         printer.write_declared(&input.name, lexer::is_plain_name(&input.name));
         if let Some(qtype) = &input.qtype {
             printer.out.push_str(": ");
-            write_type(&mut printer.out, qtype);
+            write_input_type(&mut printer.out, qtype, input.promise);
         }
         printer.out.push('\n');
     }

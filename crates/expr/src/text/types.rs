@@ -5,12 +5,14 @@ use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
 use cembra_runtime::{ArrayKind, EdgeType, Fields, NameError, Names, QType, Scalar, Shape};
-use cembra_value::{Code, Diagnostic, Limit, Span};
+use cembra_value::{Code, Diagnostic, Limit, Promise, Span};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// What stands for the type of edges between arrays where a type is expected; these are names elsewhere.
-const EDGES: [&str; 3] = ["edge", "mapping", "splits"];
+/// What stands for the type of edges between arrays where a type is expected, with what an input of it promises; these are
+/// names elsewhere.
+const EDGES: [(&str, Promise); 3] =
+    [("edge", Promise::Nothing), ("mapping", Promise::Mapping), ("splits", Promise::Splits)];
 
 /// What a reserved name of a type stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -129,13 +131,20 @@ struct Open<'s> {
     /// The names so far, if its fields have names.
     names: Option<FieldNames<'s>>,
     fields: Vec<QType>,
+    /// What the last of them would promise by itself.
+    promise: Promise,
     /// True if a comma stands behind the last of them.
     comma: bool,
 }
 
 impl<'s> Cursor<'s> {
-    /// Reads a type.
+    /// Reads a type that promises nothing: that of a value, or of what is no input.
     pub(super) fn read_type(&mut self) -> Result<QType, Stop> {
+        self.read_input_type().map(|(qtype, _)| qtype)
+    }
+
+    /// Reads the type of an input, and what it promises.
+    pub(super) fn read_input_type(&mut self) -> Result<(QType, Promise), Stop> {
         // Tuples wait here until their last field is read: a type that nests deeply takes no stack.
         let mut open: Vec<Open<'s>> = Vec::new();
         loop {
@@ -149,8 +158,9 @@ impl<'s> Cursor<'s> {
             loop {
                 let Some(tuple) = open.last_mut() else { return found.ok_or(Stop) };
                 let mut goes_on = true;
-                if let Some(field) = found.take() {
+                if let Some((field, promise)) = found.take() {
                     tuple.fields.push(field);
+                    tuple.promise = promise;
                     tuple.comma = self.take(TokenKind::Comma);
                     goes_on = tuple.comma;
                 }
@@ -180,7 +190,7 @@ impl<'s> Cursor<'s> {
         }
         self.enter(bracket)?;
         self.advance();
-        Ok(Some(Open { bracket, names, fields: Vec::new(), comma: false }))
+        Ok(Some(Open { bracket, names, fields: Vec::new(), promise: Promise::Nothing, comma: false }))
     }
 
     /// True where a tuple type has no further field.
@@ -192,8 +202,8 @@ impl<'s> Cursor<'s> {
     }
 
     /// Reads the end of a tuple type, of which all fields are read. One type in brackets, without a comma, is itself.
-    fn end_tuple_type(&mut self, tuple: Open<'_>) -> Result<QType, Stop> {
-        let Open { bracket, names, mut fields, comma } = tuple;
+    fn end_tuple_type(&mut self, tuple: Open<'_>) -> Result<(QType, Promise), Stop> {
+        let Open { bracket, names, mut fields, promise, comma } = tuple;
         let (close, expected) = match names {
             Some(_) => (TokenKind::CloseCurly, "`,` or `}`"),
             None => (TokenKind::CloseRound, "`,` or `)`"),
@@ -203,24 +213,24 @@ impl<'s> Cursor<'s> {
         }
         self.advance();
         self.leave();
-        let qtype = match names {
+        let (qtype, promise) = match names {
             Some(names) => {
                 let names = names.check().map_err(|problem| self.stop(problem))?;
-                Fields::named(names, fields).map_or(QType::Nothing, QType::Tuple)
+                (Fields::named(names, fields).map_or(QType::Nothing, QType::Tuple), Promise::Nothing)
             }
             None => match fields.pop() {
-                Some(only) if fields.is_empty() && !comma => only,
+                Some(only) if fields.is_empty() && !comma => (only, promise),
                 last => {
                     fields.extend(last);
-                    QType::tuple(fields)
+                    (QType::tuple(fields), Promise::Nothing)
                 }
             },
         };
-        self.optional_mark(qtype)
+        Ok((self.optional_mark(qtype)?, promise))
     }
 
     /// Reads a type that is no tuple.
-    fn read_single_type(&mut self) -> Result<QType, Stop> {
+    fn read_single_type(&mut self) -> Result<(QType, Promise), Stop> {
         let start = self.token.span;
         match self.token.kind {
             TokenKind::Type => {
@@ -228,7 +238,7 @@ impl<'s> Cursor<'s> {
                 let name = named(word);
                 self.advance();
                 match name {
-                    Some(TypeName::Of(qtype)) => self.optional_mark(qtype),
+                    Some(TypeName::Of(qtype)) => Ok((self.optional_mark(qtype)?, Promise::Nothing)),
                     Some(TypeName::Tuple | TypeName::NamedTuple) => Err(self.stop(
                         Diagnostic::new(Code::Syntax, format!("`{word}` is not a type by itself"))
                             .at(start)
@@ -238,12 +248,12 @@ impl<'s> Cursor<'s> {
                 }
             }
             TokenKind::OpenSquare => self.read_array_type(),
-            TokenKind::Word if EDGES.contains(&self.text(start)) => {
-                self.advance();
-                Ok(QType::Edge(EdgeType::Arrays(ArrayKind::Dense)))
-            }
             TokenKind::Word => {
                 let word = self.text(start);
+                if let Some((_, promise)) = EDGES.into_iter().find(|(edge, _)| *edge == word) {
+                    self.advance();
+                    return Ok((QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), promise));
+                }
                 let mut problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).at(start);
                 problem = match named(&word.to_ascii_uppercase()).or_else(|| named(&word.to_ascii_lowercase())) {
                     Some(TypeName::Of(qtype)) => problem.hint(format!("did you mean `{}`?", print_type(&qtype))),
@@ -256,7 +266,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Reads the type of an array: `[f64]`, `[f64?]`.
-    fn read_array_type(&mut self) -> Result<QType, Stop> {
+    fn read_array_type(&mut self) -> Result<(QType, Promise), Stop> {
         let open = self.token.span;
         self.enter(open)?;
         self.advance();
@@ -274,7 +284,8 @@ impl<'s> Cursor<'s> {
         }
         self.advance();
         self.leave();
-        self.optional_mark(QType::Array(ArrayKind::Dense, scalar))
+        let promise = if element.is_optional() { Promise::Nothing } else { Promise::Full };
+        Ok((self.optional_mark(QType::Array(ArrayKind::Dense, scalar))?, promise))
     }
 
     fn at_word_and_colon(&self) -> bool {
@@ -380,7 +391,7 @@ pub(crate) fn write_type(out: &mut String, qtype: &QType) {
             out.push_str(scalar.short_name());
             out.push_str("?]");
         }
-        QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => out.push_str(EDGES[0]),
+        QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => out.push_str(edge_word(Promise::Nothing)),
         // Arolla's names are the only ones these have.
         QType::Shape(_)
         | QType::Array(..)
@@ -407,6 +418,32 @@ pub(super) fn write_field_name(out: &mut String, index: usize, name: &str) {
         quoted::write(out, name);
     }
     out.push_str(": ");
+}
+
+/// The word for edges between arrays that keep a promise.
+fn edge_word(promise: Promise) -> &'static str {
+    EDGES.into_iter().find(|(_, of)| *of == promise).map_or(EDGES[0].0, |(word, _)| word)
+}
+
+/// Writes the type of an input with what it promises: `[f64]`, `splits`, `f32?`.
+pub(super) fn write_input_type(out: &mut String, qtype: &QType, promise: Promise) {
+    match (qtype, promise) {
+        (QType::Array(ArrayKind::Dense, scalar), Promise::Full) => {
+            out.push('[');
+            out.push_str(scalar.short_name());
+            out.push(']');
+        }
+        (QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), promise) => out.push_str(edge_word(promise)),
+        _ => write_type(out, qtype),
+    }
+}
+
+/// The type of an input as the text language writes it, with what it promises: `[f64]`, `splits`, `f32?`.
+#[must_use]
+pub fn print_input_type(qtype: &QType, promise: Promise) -> String {
+    let mut out = String::new();
+    write_input_type(&mut out, qtype, promise);
+    out
 }
 
 /// A type as the text language writes it: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.

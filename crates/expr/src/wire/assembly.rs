@@ -2,10 +2,10 @@
 //! before anything is made of it.
 
 use super::{damaged, damaged_text};
-use crate::text::{is_word, literal_bytes, parse_type_within, value_nesting};
+use crate::text::{is_word, literal_bytes, parse_input_type_within, parse_type_within, value_nesting};
 use crate::{Input, NameId, NodeId, Output, Program};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Limit, Limits, Span, Value};
+use cembra_value::{Code, Diagnostic, Limit, Limits, Promise, Span, Value};
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -143,7 +143,13 @@ impl<'l> Assembly<'l> {
     ) -> Result<(), Diagnostic> {
         let place = format!("inputs[{}]", self.program.inputs.len());
         self.check_name(name)?;
-        let qtype = qtype.map(|text| self.input_type(text, &place)).transpose()?;
+        let (qtype, promise) = match qtype {
+            Some(text) => {
+                let (qtype, promise) = self.input_type(text, &place)?;
+                (Some(qtype), promise)
+            }
+            None => (None, Promise::Nothing),
+        };
         let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
         let name: Arc<str> = name.into();
         if !self.input_names.insert(name.clone()) {
@@ -151,13 +157,18 @@ impl<'l> Assembly<'l> {
         }
         self.program.graph.leaf(&name, None);
         self.check_count(self.program.graph.len())?;
-        self.program.inputs.push(Input { name, qtype, span });
+        self.program.inputs.push(Input { name, qtype, promise, span });
         Ok(())
     }
 
-    fn input_type(&self, text: &str, place: &str) -> Result<QType, Diagnostic> {
-        let qtype = self.qtype(text, place)?;
-        if qtype.is_run_time() { Ok(qtype) } else { Err(damaged(place, format_args!("no input is of type {qtype}"))) }
+    /// The type of an input and what it promises, as the text language writes them.
+    fn input_type(&self, text: &str, place: &str) -> Result<(QType, Promise), Diagnostic> {
+        let found = parse_input_type_within(text, self.limits);
+        let (qtype, promise) = found.map_err(|problems| damaged_text(place, &problems))?;
+        if !qtype.is_run_time() {
+            return Err(damaged(place, format_args!("no input is of type {qtype}")));
+        }
+        Ok((qtype, promise))
     }
 
     /// A type, as the text language writes it.

@@ -57,7 +57,7 @@ pub fn write_binary(program: &Program) -> Vec<u8> {
     }
     file.inputs.extend(program.inputs.iter().map(|input| messages::Input {
         name: input.name.to_string(),
-        qtype: input.qtype.as_ref().map(crate::print_type),
+        qtype: input.spelled_type(),
         span: input.span.map(write_span),
     }));
     file.outputs.extend(program.outputs.iter().map(|output| messages::Output {

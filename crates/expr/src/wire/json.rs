@@ -25,7 +25,7 @@ use super::assembly::Assembly;
 use super::numbering::Numbering;
 use super::{FORMAT, VERSION, check_header, check_length, damaged_text};
 use crate::text::parse_value_within;
-use crate::{Node, Program, print_type, print_value};
+use crate::{Node, Program, print_value};
 use cembra_value::{Diagnostic, Diagnostics, Limit, Limits, Span};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
@@ -282,7 +282,7 @@ pub fn write_json(program: &Program) -> String {
     let _never_fails = writeln!(out, "{{\n\"format\": \"{FORMAT}\",\n\"version\": {VERSION},");
     let inputs = program.inputs.iter().map(|input| InputLine {
         name: (*input.name).into(),
-        qtype: input.qtype.as_ref().map(print_type),
+        qtype: input.spelled_type(),
         span: input.span.map(pair),
     });
     write_lines(&mut out, "inputs", inputs, ",");

@@ -72,7 +72,7 @@ pub(super) enum Kind {
 pub(super) struct Input {
     #[prost(string, tag = "1")]
     pub(super) name: String,
-    /// The type as the text language writes it.
+    /// The type as the text language writes that of an input: with what it promises.
     #[prost(string, optional, tag = "2")]
     pub(super) qtype: Option<String>,
     #[prost(message, optional, tag = "3")]

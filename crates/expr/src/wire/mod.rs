@@ -5,6 +5,9 @@
 //! written in. A version never changes once it was released: what is added later gets a new number, and older numbers
 //! stay readable for ever.
 //!
+//! What an input promises is said by its type, in the words of the text language: files from before there were promises say
+//! `[f64?]` and `edge`, which promise nothing.
+//!
 //! JSON is behind the feature `json`, which is on unless it is left out.
 //!
 //! Nothing here checks that there are such operators, or what they take: that is found when the program is compiled.

@@ -2,9 +2,9 @@
 
 use crate::anything::Anything;
 use crate::common::{Operators, list, lists, read};
-use cembra_expr::{Builder, Expr, Node, NodeId, Program, parse, parse_type, parse_value, print_value};
-use cembra_runtime::{Fields, Names, QType, Scalar};
-use cembra_value::{Limits, ScalarValue, Span, Value};
+use cembra_expr::{Builder, Expr, Node, NodeId, Program, parse, parse_type, parse_value, print, print_value};
+use cembra_runtime::{ArrayKind, Fields, Names, QType, Scalar};
+use cembra_value::{Limits, Promise, ScalarValue, Span, Value};
 
 fn means(source: &str, expected: &str) {
     assert_eq!(lists(source), [expected], "{source}");
@@ -264,7 +264,7 @@ fn very_many_functions_are_read_in_one_go() {
     let chain: String = (0..50_000).map(|at| format!("let t{} = t{at} + x in ", at + 1)).collect();
     let program = read(&format!("fn(x) = let t0 = x in {chain}t50000"));
     assert_eq!(program.graph.len(), 50_002);
-    let text = cembra_expr::print(&program);
+    let text = print(&program);
     assert!(read(&text) == program);
 }
 
@@ -434,6 +434,45 @@ fn types_read_under_both_names() {
         assert_eq!(parse_type(text).unwrap(), qtype, "{text}");
         assert_eq!(parse_type(&cembra_expr::print_type(&qtype)).unwrap(), qtype, "{text}");
     }
+}
+
+#[test]
+fn inputs_keep_what_they_promise() {
+    let program = read(
+        "input a, b: [f64], c: [f64?], d: ([f64])\ninput e: DENSE_ARRAY_FLOAT64, f: ([f64],), g: mapping, h: splits\n\
+         input i: edge, j: DENSE_ARRAY_EDGE, k: ARRAY_FLOAT64, mapping: f64?, l: [ text ], splits\nmapping + splits",
+    );
+    let promises: Vec<_> = program.inputs.iter().map(|input| (&*input.name, input.promise)).collect();
+    use Promise::{Full, Mapping, Nothing, Splits};
+    assert_eq!(
+        promises,
+        [
+            ("a", Full),
+            ("b", Full),
+            ("c", Nothing),
+            ("d", Full),
+            ("e", Nothing),
+            ("f", Nothing),
+            ("g", Mapping),
+            ("h", Splits),
+            ("i", Nothing),
+            ("j", Nothing),
+            ("k", Nothing),
+            ("mapping", Nothing),
+            ("l", Full),
+            ("splits", Nothing),
+        ]
+    );
+    let array = |scalar| Some(QType::Array(ArrayKind::Dense, scalar));
+    let types: Vec<_> = [0, 2, 4, 12].map(|at| program.inputs[at].qtype.clone()).into();
+    assert_eq!(types, [array(Scalar::Float64), array(Scalar::Float64), array(Scalar::Float64), array(Scalar::Text)]);
+    assert_eq!(program.inputs[6].qtype, program.inputs[8].qtype);
+    assert_eq!(
+        print(&program),
+        "input a: [f64]\ninput b: [f64]\ninput c: [f64?]\ninput d: [f64]\ninput e: [f64?]\ninput f: ([f64?],)\n\
+         input g: mapping\ninput h: splits\ninput i: edge\ninput j: edge\ninput k: ARRAY_FLOAT64\n\
+         input mapping: f64?\ninput l: [text]\ninput splits\noutput result = mapping + splits\n"
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Random values and programs, for every test that writes programs and reads them back.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
-use cembra_runtime::{Date, Fields, Names, QType, Scalar, Shape, Timestamp};
-use cembra_value::{ScalarValue, Value};
+use cembra_runtime::{ArrayKind, Date, EdgeType, Fields, Names, QType, Scalar, Shape, Timestamp};
+use cembra_value::{Promise, ScalarValue, Value};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 
@@ -73,6 +73,17 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
         Just(Value::Type(QType::Unspecified)),
     ];
     simple.prop_recursive(3, 8, 3, |inner| fields(inner).prop_map(Value::Tuple))
+}
+
+/// Types of inputs, with what they promise.
+fn declared() -> impl Strategy<Value = (QType, Promise)> {
+    let array = (scalar_type(), prop::sample::select(vec![Promise::Nothing, Promise::Full]));
+    let edge = prop::sample::select(vec![Promise::Nothing, Promise::Mapping, Promise::Splits]);
+    prop_oneof![
+        3 => qtype().prop_map(|qtype| (qtype, Promise::Nothing)),
+        1 => array.prop_map(|(scalar, promise)| (QType::Array(ArrayKind::Dense, scalar), promise)),
+        1 => edge.prop_map(|promise| (QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), promise)),
+    ]
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -159,7 +170,7 @@ fn is_function(graph: &Graph, node: NodeId) -> bool {
 pub(crate) fn program() -> impl Strategy<Value = Program> {
     let steps = prop::collection::vec(step(), 1..40);
     let outputs = prop::collection::vec((name(), any::<prop::sample::Index>()), 1..4);
-    let inputs = prop::collection::vec((name(), prop::option::of(qtype())), 0..3);
+    let inputs = prop::collection::vec((name(), prop::option::of(declared())), 0..3);
     (steps, outputs, inputs).prop_map(|(steps, outputs, inputs)| {
         let mut program = Program::default();
         let graph = &mut program.graph;
@@ -232,9 +243,11 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
                 program.outputs.push(Output { name: name.into(), node: *index.get(&nodes), span: None });
             }
         }
-        for (name, qtype) in inputs {
+        for (name, declared) in inputs {
             if !program.inputs.iter().any(|input| *input.name == *name) {
-                program.inputs.push(Input { name: name.into(), qtype, span: None });
+                let (qtype, promise) = declared.unzip();
+                let promise = promise.unwrap_or_default();
+                program.inputs.push(Input { name: name.into(), qtype, promise, span: None });
             }
         }
         // Leaves that are not declared follow, as a parser would add them.
@@ -243,7 +256,7 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
             if let Node::Leaf(name) = program.graph.node(NodeId::from_index(index)) {
                 let name = program.graph.name(name).clone();
                 if !program.inputs.iter().any(|input| input.name == name) {
-                    program.inputs.push(Input { name, qtype: None, span: None });
+                    program.inputs.push(Input { name, qtype: None, promise: Promise::Nothing, span: None });
                 }
             }
         }

@@ -4,7 +4,7 @@
 use crate::anything::Anything;
 use cembra_expr::{Node, NodeId, Program, parse, print_value, read_binary, read_json, write_binary, write_json};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Limits, ScalarValue, Value};
+use cembra_value::{Limits, Promise, ScalarValue, Value};
 use std::path::{Path, PathBuf};
 
 /// The models of version 1 by the names of their files.
@@ -32,6 +32,10 @@ fn models() -> Vec<(&'static str, Program)> {
                 "input t: {x: f32, \"odd name\": {}}, k\nlet scale = fn(x, y) = x * y + k\n\
                  output y = scale(t.x, 2)\noutput z = f.g(scale, math.add, NAMEDTUPLE{a: 1, b: NAMEDTUPLE{}}, {a: k})",
             ),
+        ),
+        (
+            "promises",
+            text("input a: [f64], b: [f64?], by: splits, of: mapping, any: edge; M.math.sum(a + b, by) + f.g(of, any)"),
         ),
         ("shapes", text("input s: (SCALAR_SHAPE, i32); (s, OPTIONAL_SCALAR_SHAPE{}, TUPLE{SCALAR_SHAPE{}, 1})")),
     ]
@@ -90,7 +94,7 @@ fn values() -> Program {
     all.extend([x, p]);
     let node = graph.operator("core.make_tuple", &all, None);
     program.outputs.push(cembra_expr::Output { name: "all".into(), node, span: None });
-    program.inputs.push(cembra_expr::Input { name: "x".into(), qtype: None, span: None });
+    program.inputs.push(cembra_expr::Input { name: "x".into(), qtype: None, promise: Promise::Nothing, span: None });
     program
 }
 

@@ -19,7 +19,7 @@ pub use options::{Mode, Options};
 use crate::{Placed, Prepared, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_runtime::QType;
-use cembra_value::Diagnostics;
+use cembra_value::{Diagnostics, Promise};
 use std::sync::Arc;
 
 /// A pass: a name, what it does, and the function.
@@ -104,11 +104,12 @@ pub fn prepare(
 ) -> Result<Prepared, Diagnostics> {
     options.check()?;
     let leaves = types::leaves(program, leaf_type, options.budget.limits())?;
-    let names: Vec<Arc<str>> = leaves.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<Arc<str>> = leaves.iter().map(|(name, _, _)| name.clone()).collect();
+    let promises: Vec<Promise> = leaves.iter().map(|(_, _, promise)| *promise).collect();
     let mut prepared = Prepared::Typed(TypedModel {
         registry: options.registry,
-        graph: TypedGraph::new(names.into(), program.graph.len()),
-        leaves,
+        graph: TypedGraph::new(names.into(), program.graph.len()).with_promises(promises.into()),
+        leaves: leaves.into_iter().map(|(name, qtype, _)| (name, qtype)).collect(),
         outputs: Vec::new(),
         rewritten: false,
     });

@@ -15,18 +15,18 @@ use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
 use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, Value};
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
 use std::cell::LazyCell;
 use std::sync::Arc;
 
-/// The type of each input of the program that has one; inputs nobody uses need none.
+/// The type of each input of the program that has one, and what it promises; inputs nobody uses need no type.
 pub(super) fn leaves(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
     limits: &Limits,
-) -> Result<Vec<(Arc<str>, QType)>, Diagnostics> {
+) -> Result<Vec<(Arc<str>, QType, Promise)>, Diagnostics> {
     let mut found = Vec::new();
     let mut problems = Vec::new();
     // Asked for only if some input has no type.
@@ -60,7 +60,7 @@ pub(super) fn leaves(
             }
             (None, None) => continue,
         };
-        found.push((input.name.clone(), qtype));
+        found.push((input.name.clone(), qtype, input.promise));
     }
     Diagnostics::check(problems)?;
     Ok(found)

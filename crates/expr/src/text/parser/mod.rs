@@ -14,7 +14,7 @@ use crate::infix::Operation;
 use crate::program::{Input, Output};
 use crate::{Callable, Graph, NameId, NodeId, Program, Vocabulary};
 use call::{Callee, Keyword};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Span, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Promise, Span, Value};
 use expression::{Frame, Operand};
 use foldhash::fast::RandomState;
 use function::Function;
@@ -223,18 +223,19 @@ impl<'s, 'v> Parser<'s, 'v> {
                     self.define(word, name.span, Meaning::Input(leaf));
                 }
                 let name_of_leaf = (*name.text).into();
-                self.program.inputs.push(Input { name: name_of_leaf, qtype: None, span: Some(name.span) });
+                let promise = Promise::Nothing;
+                self.program.inputs.push(Input { name: name_of_leaf, qtype: None, promise, span: Some(name.span) });
             }
             if self.cursor.take(TokenKind::Colon) {
                 let start = self.cursor.token.span;
-                let qtype = self.cursor.read_type()?;
+                let (qtype, promise) = self.cursor.read_input_type()?;
                 if !qtype.is_run_time() {
                     let message = format!("no input is of type {qtype}");
                     let problem = Diagnostic::new(Code::InputType, message).at(start.to(self.cursor.previous));
                     self.cursor.report(problem.hint("values of this type exist only in the text of a model"));
                 }
                 for input in self.program.inputs.iter_mut().skip(untyped) {
-                    input.qtype = Some(qtype.clone());
+                    (input.qtype, input.promise) = (Some(qtype.clone()), promise);
                 }
                 untyped = self.program.inputs.len();
             }
