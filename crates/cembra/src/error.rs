@@ -34,6 +34,8 @@ enum Kind {
     Fault { kind: FaultKind, operator: Option<String>, detail: String, span: Option<Span>, place: Option<Place> },
     /// Values given to a call that do not fit.
     Values(String),
+    /// A value given to a call breaks what its input promises.
+    Promise { problem: Diagnostics, element: Option<usize> },
 }
 
 /// Which of many evaluations at once a fault is of.
@@ -105,11 +107,18 @@ impl Error {
         Error(Arc::new(Kind::Values(Excerpt::of_message(message.into()))))
     }
 
+    /// An error of a value that breaks what its input promises, in an element of it.
+    pub(crate) fn promise(problem: Diagnostic, element: Option<usize>) -> Self {
+        Error(Arc::new(Kind::Promise { problem: problem.into(), element }))
+    }
+
     /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div_by_zero`), or `values`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {
-            Kind::Model(diagnostics) => diagnostics.first().code().as_str(),
+            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => {
+                diagnostics.first().code().as_str()
+            }
             Kind::Fault { kind, .. } => kind.name(),
             Kind::Values(_) => "values",
         }
@@ -119,7 +128,7 @@ impl Error {
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         match &*self.0 {
-            Kind::Model(diagnostics) => diagnostics.first().span(),
+            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.first().span(),
             Kind::Fault { span, .. } => *span,
             Kind::Values(_) => None,
         }
@@ -153,11 +162,13 @@ impl Error {
         }
     }
 
-    /// For a fault in an element of arrays, which element, counted from 0.
+    /// For a fault in an element of arrays, which element, counted from 0; for an array of which none may be missing, the first
+    /// that is.
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match &*self.0 {
             Kind::Fault { place: Some(Place::Element(element)), .. } => Some(*element),
+            Kind::Promise { element, .. } => *element,
             _ => None,
         }
     }
@@ -172,7 +183,7 @@ impl Error {
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
-            Kind::Model(diagnostics) => diagnostics.as_slice().to_vec(),
+            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
             Kind::Fault { kind, span, .. } => {
                 let diagnostic = Diagnostic::new(Code::Evaluation, self.to_string()).at(*span);
                 vec![match kind {
@@ -200,7 +211,7 @@ fn any_nan(value: Value) -> Value {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Model(diagnostics) => write!(f, "{diagnostics}"),
+            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
             Kind::Fault { operator, detail, place, .. } => {
                 if let Some(operator) = operator {
                     write!(f, "{operator}: ")?;

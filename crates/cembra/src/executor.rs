@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::metrics::{Event, Watch};
 use crate::options::{Options, Started};
+use crate::promises;
 use crate::signature::Field;
 use crate::sites::Sites;
 use crate::stages::{plan, plan_of};
@@ -524,6 +525,7 @@ impl Session {
         if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
             return Err(misfit(field, value));
         }
+        promises::check(&self.inner.origin.program, fields, values)?;
         let arrays =
             self.inner.arrays.as_ref().map(|arrays| arrays.evaluate(values, self.context.cancellation().as_ref()));
         arrays.unwrap_or_else(|| Ok(Vec::new()))

@@ -56,6 +56,7 @@ mod options;
 mod players;
 mod pool;
 mod profiling;
+mod promises;
 mod signature;
 mod sites;
 mod spans;

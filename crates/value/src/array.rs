@@ -149,6 +149,14 @@ impl Array {
         }
     }
 
+    /// The first element that is missing. Takes no time for an array that keeps no presence.
+    #[must_use]
+    pub fn first_missing(&self) -> Option<usize> {
+        let at = self.presence.as_ref()?.iter().position(|word| *word != u64::MAX)?;
+        let first = 64 * at + self.presence.as_ref()?[at].trailing_ones() as usize;
+        (first < self.len).then_some(first)
+    }
+
     /// The numbers, if they are as large as this type; at places of missing ones, anything.
     #[must_use]
     pub fn numbers<T: Number>(&self) -> Option<&[T]> {

@@ -66,6 +66,8 @@ codes! {
     Evaluation = "evaluation";
     /// A struct or listener that does not fit the model.
     Binding = "binding";
+    /// A value that breaks what its input promises.
+    Promise = "promise";
     /// A model with arrays, where rows of scalars are evaluated.
     Arrays = "arrays";
     /// The thread's floating-point mode is not the default one.

@@ -20,7 +20,7 @@ pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
 pub use edge::{Edge, EdgeFault, EdgeForm};
 pub use limits::{Budget, Limit, Limits};
 pub use near::near_names;
-pub use promise::Promise;
+pub use promise::{BrokenPromise, Promise};
 pub use span::Span;
 pub use strings::StringViews;
 pub use value::{ScalarValue, Value};

@@ -1,6 +1,7 @@
 //! What an input promises of its values beyond their type: that an array has all of its elements, or which form an edge has.
 //! It is no part of the type: operators and overloads know nothing of it, and values of one type may keep it or not.
 
+use crate::{EdgeForm, Value};
 use cembra_runtime::{ArrayKind, EdgeType, QType};
 
 /// What an input promises of its values. Only arrays and edges that are whole inputs promise anything: those inside of tuples
@@ -16,6 +17,21 @@ pub enum Promise {
     Mapping,
     /// That the edge's groups lie one behind the other, as `splits`.
     Splits,
+}
+
+/// How a value breaks a promise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BrokenPromise {
+    /// An element is missing: the first.
+    #[error("element {0} of the array is missing")]
+    Missing(usize),
+    /// The edge is one of split points.
+    #[error("the edge is made of sizes or split points")]
+    NoMapping,
+    /// The edge is one of a mapping.
+    #[error("the edge is made of a mapping")]
+    NoSplits,
 }
 
 impl Promise {
@@ -41,9 +57,31 @@ impl Promise {
     }
 }
 
+impl Promise {
+    /// Looks whether a value keeps the promise: at a word for 64 elements of an array that has bits of presence, else at once.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(self, value: &Value) -> Result<(), BrokenPromise> {
+        match (self, value) {
+            (Promise::Full, Value::Array(_, array)) => {
+                array.first_missing().map_or(Ok(()), |first| Err(BrokenPromise::Missing(first)))
+            }
+            (Promise::Mapping, Value::Edge(edge)) if matches!(edge.form(), EdgeForm::Splits(_)) => {
+                Err(BrokenPromise::NoMapping)
+            }
+            (Promise::Splits, Value::Edge(edge)) if matches!(edge.form(), EdgeForm::Mapping(..)) => {
+                Err(BrokenPromise::NoSplits)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Array, ArrayData, Edge, ScalarValue};
     use cembra_runtime::Scalar;
 
     #[test]
@@ -63,5 +101,35 @@ mod tests {
         ] {
             assert_eq!(of(&other), [true, false, false, false], "{other}");
         }
+    }
+
+    #[test]
+    fn a_full_array_has_each_element() {
+        let array = |len: usize, presence: Option<Vec<u64>>| {
+            let array = Array::from_parts(Scalar::Int64, len, ArrayData::Numbers(vec![0; len]), presence).unwrap();
+            Promise::Full.check(&Value::Array(ArrayKind::Dense, array.into()))
+        };
+        assert_eq!(array(0, None), Ok(()));
+        assert_eq!(array(100, None), Ok(()));
+        // Bits behind the last element say nothing.
+        assert_eq!(array(0, Some(vec![])), Ok(()));
+        assert_eq!(array(64, Some(vec![u64::MAX, 0])), Ok(()));
+        assert_eq!(array(70, Some(vec![u64::MAX, 0b11_1111])), Ok(()));
+        assert_eq!(array(70, Some(vec![u64::MAX, 0b01_1111])), Err(BrokenPromise::Missing(69)));
+        assert_eq!(array(70, Some(vec![u64::MAX, 0])), Err(BrokenPromise::Missing(64)));
+        assert_eq!(array(70, Some(vec![!(1 << 63 | 1 << 7), 0])), Err(BrokenPromise::Missing(7)));
+        assert_eq!(array(1, Some(vec![!1])), Err(BrokenPromise::Missing(0)));
+    }
+
+    #[test]
+    fn edges_are_of_the_form_that_was_promised() {
+        let groups = Array::from_scalars(Scalar::Int64, [Some(ScalarValue::Int64(0))]);
+        let mapping = Value::from(Edge::from_mapping(ArrayKind::Dense, groups, 1).unwrap());
+        let splits = Value::from(Edge::from_sizes(ArrayKind::Dense, [1]).unwrap());
+        assert_eq!(Promise::Mapping.check(&mapping), Ok(()));
+        assert_eq!(Promise::Splits.check(&splits), Ok(()));
+        assert_eq!(Promise::Mapping.check(&splits), Err(BrokenPromise::NoMapping));
+        assert_eq!(Promise::Splits.check(&mapping), Err(BrokenPromise::NoSplits));
+        assert_eq!([mapping, splits].map(|edge| Promise::Nothing.check(&edge)), [Ok(()), Ok(())]);
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{options_with_types, print, print_json, tell_json};
 use crate::arguments::{ModelArgs, Report};
-use crate::data::schema::spelled;
 use crate::failure::Failure;
 use cembra::{Field, Signature};
 use serde::Serialize;
@@ -38,7 +37,7 @@ fn signature(args: &Args) -> Result<Signature, Failure> {
 }
 
 fn to_text(signature: &Signature) -> String {
-    let line = |kind: &str, field: &Field| format!("{kind} {}: {}\n", field.name, spelled(&field.qtype));
+    let line = |kind: &str, field: &Field| format!("{kind} {}: {}\n", field.name, field.spelled_type());
     let inputs = signature.inputs.iter().map(|field| line("input", field));
     inputs.chain(signature.outputs.iter().map(|field| line("output", field))).collect()
 }
@@ -62,5 +61,5 @@ fn to_json(signature: &Signature) -> Told<'_> {
 }
 
 fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
-    fields.iter().map(|field| FieldTold { name: &field.name, qtype: spelled(&field.qtype) }).collect()
+    fields.iter().map(|field| FieldTold { name: &field.name, qtype: field.spelled_type() }).collect()
 }
