@@ -60,22 +60,22 @@ fn doubles(values: &[Option<f64>]) -> Value {
 /// An array of ones with these bits of presence.
 fn with_presence(len: usize, presence: Vec<u64>) -> Value {
     let ones = ArrayData::Numbers(vec![1.0_f64.to_bits(); len]);
-    Value::Array(ArrayKind::Dense, Array::from_parts(Scalar::Float64, len, ones, Some(presence)).unwrap().into())
+    Value::Array(ArrayKind::Dense, Array::from_parts(Scalar::Float64, len, ones, Some(presence)).expect("parts").into())
 }
 
 fn mapping(groups: &[Option<i64>], parents: usize) -> Value {
     let groups = Array::from_scalars(Scalar::Int64, groups.iter().map(|group| group.map(ScalarValue::Int64)));
-    Edge::from_mapping(ArrayKind::Dense, groups, parents).unwrap().into()
+    Edge::from_mapping(ArrayKind::Dense, groups, parents).expect("groups").into()
 }
 
 fn splits(sizes: &[i64]) -> Value {
-    Edge::from_sizes(ArrayKind::Dense, sizes.iter().copied()).unwrap().into()
+    Edge::from_sizes(ArrayKind::Dense, sizes.iter().copied()).expect("sizes").into()
 }
 
 /// What both backends give.
 fn both(text: &str, inputs: &[Value]) -> Result<Vec<Value>, Error> {
     let [native, interpreter] = [Backend::Native, Backend::Interpreter].map(|backend| {
-        let executor = Model::parse(text).unwrap().compile(&Options::default().backend(backend)).unwrap();
+        let executor = Model::parse(text).and_then(|model| model.compile(&Options::default().backend(backend))).expect(text);
         let made = executor.session().evaluate(inputs);
         // Pools and listeners are no ways around.
         let pooled = Pool::new(executor.session()).with(|session| session.evaluate(inputs));
