@@ -8,6 +8,7 @@ mod joined;
 mod listing;
 mod passes;
 mod program;
+mod recompute;
 mod run;
 mod split;
 mod sweep;

@@ -10,6 +10,7 @@ use crate::joined::Joined;
 use cembra_ops::{ArrayOperator, InStrips, OverArrays, id};
 use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph};
 use cembra_runtime::{EdgeType, QType};
+use cembra_value::Promise;
 use rustc_hash::FxHashMap;
 
 /// What a node does in a pass.
@@ -82,9 +83,11 @@ fn is_plain(qtype: &QType) -> bool {
 }
 
 /// True for an edge whose groups are those of split points, whatever comes in.
-fn is_of_splits(placed: &Placed, edge: Id) -> bool {
-    let made = [id::EDGE_FROM_SIZES, id::EDGE_FROM_SPLIT_POINTS];
-    placed.model.graph.op(edge).is_some_and(|op| made.contains(&op))
+fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
+    match graph.kind(edge) {
+        Kind::Leaf(leaf) => graph.leaf_promise(leaf) == Promise::Splits,
+        _ => matches!(graph.op(edge), Some(id::EDGE_FROM_SIZES | id::EDGE_FROM_SPLIT_POINTS)),
+    }
 }
 
 /// What a node does; `is_element` says whether it is computed of each element, `is_scalar` of scalars.
@@ -158,7 +161,7 @@ impl Passes {
         for node in nodes().filter(|node| roles[node.index()] == Role::Expand) {
             let edge = graph.operands(node)[1];
             let (elements, groups) = (spaces.find(child(edge)), spaces.find(parent(edge)));
-            if !is_of_splits(placed, edge) || elements == groups {
+            if !is_of_splits(graph, edge) || elements == groups {
                 continue;
             }
             if taken.contains_key(&elements) || taken.contains_key(&groups) {

@@ -7,7 +7,9 @@
 
 use crate::joined::Joined;
 use crate::passes::{Pass, Passes, Role, role};
+use crate::recompute::recomputed;
 use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse};
+use cembra_expr::NodeId;
 use cembra_ops::{OverArrays, Structure, TypeFault, id};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph, TypedModel};
@@ -35,9 +37,9 @@ pub enum Unsplit<E> {
     /// The plan of a part could not be made.
     Part(E),
     /// An operator does not take the elements of arrays that it takes.
-    Element(Id, TypeFault),
+    Element(NodeId, TypeFault),
     /// A node is what no program can hold.
-    Unsupported(Id, &'static str),
+    Unsupported(NodeId, &'static str),
 }
 
 /// How a node is evaluated.
@@ -65,6 +67,14 @@ pub fn split<E>(
     let mut splitter = Splitter::new(placed, fusion, plan);
     splitter.classify()?;
     splitter.find_passes();
+    let again = splitter.passes.as_ref().and_then(|passes| recomputed(placed, passes, &splitter.needed));
+    if let Some(placed) = &again {
+        let mut splitter = Splitter::new(placed, fusion, splitter.plan);
+        splitter.classify()?;
+        splitter.find_passes();
+        splitter.group();
+        return splitter.build();
+    }
     splitter.group();
     splitter.build()
 }
@@ -135,13 +145,13 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 Kind::Operator { op, overload: None, .. } if registry.structure(op).is_none() => {
                     match registry.get(op).over_arrays {
                         OverArrays::Kernel(_) => Class::Step,
-                        _ => return Err(Unsplit::Unsupported(node, "has no meaning over arrays")),
+                        _ => return Err(Unsplit::Unsupported(graph.origin(node), "has no meaning over arrays")),
                     }
                 }
-                Kind::CompileTime(_) => return Err(Unsplit::Unsupported(node, "is no value")),
+                Kind::CompileTime(_) => return Err(Unsplit::Unsupported(graph.origin(node), "is no value")),
                 _ if framed => Class::Scalar,
                 Kind::Loop(_) | Kind::State(_) => {
-                    return Err(Unsplit::Unsupported(node, "carries arrays from round to round"));
+                    return Err(Unsplit::Unsupported(graph.origin(node), "carries arrays from round to round"));
                 }
                 _ => Class::Step,
             };
@@ -166,7 +176,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         for (node, regions) in branches.chain(loops) {
             if regions.iter().any(|region| has_arrays[region.index()]) {
                 if matches!(graph.kind(node), Kind::Loop(_)) {
-                    return Err(Unsplit::Unsupported(node, "computes arrays in its rounds"));
+                    return Err(Unsplit::Unsupported(graph.origin(node), "computes arrays in its rounds"));
                 }
                 self.classes[node.index()] = Class::Step;
             } else if self.classes[node.index()] == Class::Scalar {
@@ -390,7 +400,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 let mut branch = |at: usize| {
                     let region = self.placed.regions.branches.get(&node).map(|branches| branches[at]);
                     let block = region.and_then(|region| blocks.get(&region).copied());
-                    let block = block.ok_or(Unsplit::Unsupported(node, "has no branches"))?;
+                    let block = block.ok_or(Unsplit::Unsupported(graph.origin(node), "has no branches"))?;
                     let result = self.value(operands[1 + at]);
                     self.program.blocks[block.index()].result = Some(result);
                     Ok(block)
@@ -412,7 +422,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 }
                 _ => Action::Operator(op),
             },
-            _ => return Err(Unsplit::Unsupported(node, "is no operator")),
+            _ => return Err(Unsplit::Unsupported(graph.origin(node), "is no operator")),
         };
         let args = operands.into_iter().map(|operand| self.value(operand)).collect();
         let outs = vec![self.value(node)];
@@ -422,18 +432,18 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
     /// Puts what a function does to each element into a part: its leaves are these operands, behind the number of its body.
     fn mapped(&self, part: &mut TypedGraph, node: Id, operands: &[Id]) -> Result<Id, Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
-        let body = graph.body(node).ok_or(Unsplit::Unsupported(node, "maps by nothing"))?;
+        let body = graph.body(node).ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
         let needed = body.graph.reachable([body.result]);
         let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
         for inner in body.graph.ids().filter(|inner| needed[inner.index()]) {
             let copy = match body.graph.kind(inner) {
                 Kind::Leaf(leaf) => {
                     let operand = operands.get(1 + leaf as usize).copied();
-                    let operand = operand.ok_or(Unsplit::Unsupported(node, "maps by nothing"))?;
+                    let operand = operand.ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
                     // What was made of elements in the same part need not be optional.
                     if body.graph.qtype(inner).is_optional() && !part.qtype(operand).is_optional() {
                         let made = part.apply(registry, id::TO_OPTIONAL, &[operand], graph.origin(node));
-                        made.map_err(|fault| Unsplit::Element(node, fault))?
+                        made.map_err(|fault| Unsplit::Element(graph.origin(node), fault))?
                     } else {
                         operand
                     }
@@ -495,7 +505,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 Some(id::MAP) => self.mapped(&mut part, *member, &operands)?,
                 Some(op) if of_elements => {
                     let made = part.apply(registry, op, &operands, origin);
-                    let made = made.map_err(|fault| Unsplit::Element(*member, fault))?;
+                    let made = made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?;
                     match part.kind(made) {
                         // A condition of each element chooses between values that are both computed.
                         Kind::Where { overload } => {

@@ -45,12 +45,12 @@ impl Compiled {
             let part = prepare_part(model, program, &options.prepare)?;
             plan(&part, program, options)
         });
-        let node_span = |node| program.graph.span(placed.model.graph.origin(node));
+        let node_span = |origin| program.graph.span(origin);
         let array_program = made.map_err(|unsplit| match unsplit {
             Unsplit::Part(error) => error,
             Unsplit::Element(node, fault) => Diagnostic::new(fault.code, fault.message).at(node_span(node)).into(),
             Unsplit::Unsupported(node, why) => {
-                let name = operator_name(&program.graph, placed.model.graph.origin(node));
+                let name = operator_name(&program.graph, node);
                 Error::from(Diagnostic::new(Code::TypeMismatch, format!("{name} {why}")).at(node_span(node)))
             }
         })?;

@@ -75,7 +75,8 @@ fn splits(sizes: &[i64]) -> Value {
 /// What both backends give.
 fn both(text: &str, inputs: &[Value]) -> Result<Vec<Value>, Error> {
     let [native, interpreter] = [Backend::Native, Backend::Interpreter].map(|backend| {
-        let executor = Model::parse(text).and_then(|model| model.compile(&Options::default().backend(backend))).expect(text);
+        let executor =
+            Model::parse(text).and_then(|model| model.compile(&Options::default().backend(backend))).expect(text);
         let made = executor.session().evaluate(inputs);
         // Pools and listeners are no ways around.
         let pooled = Pool::new(executor.session()).with(|session| session.evaluate(inputs));

@@ -540,6 +540,17 @@ impl TypedGraph {
         }
     }
 
+    /// Copies a node likewise, an operator by itself even if there is another like it.
+    pub fn copy_apart(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
+        match from.value(id) {
+            Some(value) => self.literal(value.clone(), from.origin(id)),
+            None => {
+                self.is_index_complete = false;
+                self.push(from.kind(id), operands, from.qtype(id), from.origin(id))
+            }
+        }
+    }
+
     /// A node like one of this graph, on other operands; the node itself if they are the same.
     pub(crate) fn with_operands(&mut self, id: Id, operands: &[Id]) -> Id {
         if self.operands(id) == operands {

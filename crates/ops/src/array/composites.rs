@@ -107,9 +107,11 @@ fn pair_types(operator: &'static str, args: &[Argument<'_>], total: bool) -> Res
 fn variance(g: &mut dyn Expansion, args: &[NodeHandle]) -> Made {
     let (x, into) = (args[0], args[1]);
     let differences = deviations(g, x, into)?;
-    let count = count(g, differences, into)?;
+    let squares = g.apply(id::MULTIPLY, &[differences, differences])?;
+    // What is counted is what is added, so that both are done at once.
+    let count = count(g, squares, into)?;
     let fewer = cast(g, args[2], Scalar::WeakFloat)?;
-    let squares = sum_of_products(g, differences, differences, into)?;
+    let squares = g.apply(id::MATH_SUM_SPARSE, &[squares, into])?;
     let is_enough = g.apply(id::GREATER, &[count, fewer])?;
     let count = g.apply(id::PRESENCE_AND, &[count, is_enough])?;
     let count = g.apply(id::SUBTRACT, &[count, fewer])?;
@@ -156,7 +158,7 @@ pub(crate) static SKEW: OpDef = OpDef {
         let squares = g.apply(id::MULTIPLY, &[differences, differences])?;
         let second = g.apply(id::MATH_SUM_SPARSE, &[squares, into])?;
         let third = sum_of_products(g, squares, differences, into)?;
-        let (count, half, power) = (count(g, differences, into)?, number(g, 0.5), number(g, 1.5));
+        let (count, half, power) = (count(g, squares, into)?, number(g, 0.5), number(g, 1.5));
         let root = g.apply(id::POW, &[count, half])?;
         let third = g.apply(id::MULTIPLY, &[root, third])?;
         let second = g.apply(id::POW, &[second, power])?;
@@ -177,7 +179,7 @@ pub(crate) static KURTOSIS: OpDef = OpDef {
         let squares = g.apply(id::MULTIPLY, &[differences, differences])?;
         let second = g.apply(id::MATH_SUM_SPARSE, &[squares, into])?;
         let fourth = sum_of_products(g, squares, squares, into)?;
-        let (count, three) = (count(g, differences, into)?, number(g, 3.0));
+        let (count, three) = (count(g, squares, into)?, number(g, 3.0));
         let fourth = g.apply(id::MULTIPLY, &[count, fourth])?;
         let second = g.apply(id::MULTIPLY, &[second, second])?;
         let ratio = g.apply(id::DIVIDE, &[fourth, second])?;

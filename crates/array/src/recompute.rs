@@ -1,0 +1,110 @@
+//! What is cheaper to compute again in a later pass than to keep as an array until then: such nodes get copies of their own there.
+//! The copies are of the same operands, so no value changes; what is expensive, or an output anyway, is kept.
+
+use crate::passes::{Passes, Role};
+use cembra_prepare::{Id, Placed, TypedGraph};
+use cembra_runtime::QType;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+/// The most that it may cost to compute an element again, in the measure of `Effects::cost`: a division or four. To write an
+/// array and to read it again takes as long beyond the caches.
+const MOST: u32 = 8;
+
+/// What the value of a group costs for an element.
+const EXPAND: u32 = 2;
+
+/// The model with copies; none if nothing is to be computed again.
+pub(crate) fn recomputed(placed: &Placed, passes: &Passes, needed: &[bool]) -> Option<Placed> {
+    let graph = &placed.model.graph;
+    let costs = costs(placed, passes, needed);
+    let is_near = |a: Id, b: Id| placed.region(a) == placed.region(b);
+    // Nodes with the later passes for which they are computed again.
+    let mut wanted: FxHashSet<(Id, u32)> = FxHashSet::default();
+    let mut of_nodes: FxHashMap<Id, SmallVec<[u32; 2]>> = FxHashMap::default();
+    for user in graph.ids().rev().filter(|user| needed[user.index()]) {
+        let pass = passes.of_nodes[user.index()];
+        let own = passes.roles[user.index()].is_swept().then_some(pass.number);
+        let copies = of_nodes.get(&user).cloned().unwrap_or_default();
+        for number in own.into_iter().chain(copies) {
+            for operand in graph.operands(user) {
+                let of = passes.of_nodes[operand.index()];
+                let again = costs[operand.index()].is_some_and(|cost| cost > 0)
+                    && of.number < number
+                    && of.domain == pass.domain
+                    && is_near(user, *operand);
+                if again && wanted.insert((*operand, number)) {
+                    of_nodes.entry(*operand).or_default().push(number);
+                }
+            }
+        }
+    }
+    if wanted.is_empty() {
+        return None;
+    }
+    let mut made = graph.empty_like();
+    let mut regions = placed.regions.clone();
+    regions.of_nodes.clear();
+    let mut copies: FxHashMap<(Id, Option<u32>), Id> = FxHashMap::default();
+    for node in graph.ids() {
+        let later = of_nodes.get(&node).into_iter().flatten().map(|number| Some(*number));
+        for copy in std::iter::once(None).chain(later) {
+            let number = copy.unwrap_or(passes.of_nodes[node.index()].number);
+            let is_swept = passes.roles[node.index()].is_swept();
+            let operand = |operand: &Id| {
+                let again = Some(number).filter(|number| is_swept && wanted.contains(&(*operand, *number)));
+                copies[&(*operand, again)]
+            };
+            let operands: SmallVec<[Id; 4]> = graph.operands(node).iter().map(operand).collect();
+            let id = made.copy_apart(graph, node, &operands);
+            regions.of_nodes.resize(made.len(), placed.region(node));
+            copies.insert((node, copy), id);
+        }
+    }
+    let moved = |node: &Id| copies[&(*node, None)];
+    regions.branches = placed.regions.branches.iter().map(|(node, regions)| (moved(node), *regions)).collect();
+    regions.loops = placed.regions.loops.iter().map(|(node, region)| (moved(node), *region)).collect();
+    let mut model = placed.model.clone();
+    model.outputs = placed.model.outputs.iter().map(|(name, node)| (name.clone(), moved(node))).collect();
+    model.graph = made;
+    Some(Placed { model, regions })
+}
+
+/// What each node costs to compute again of what is there in all later passes; 0 for what is itself, none for what is to be
+/// kept.
+fn costs(placed: &Placed, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> {
+    let graph = &placed.model.graph;
+    let mut costs: Vec<Option<u32>> = vec![Some(0); graph.len()];
+    for node in graph.ids().filter(|node| needed[node.index()]) {
+        let own = match passes.roles[node.index()] {
+            Role::Stream => element_cost(placed, node),
+            Role::Expand => Some(EXPAND),
+            // A sum in order is one.
+            Role::Scan => None,
+            Role::Source | Role::Scalar | Role::Fold | Role::Whole => continue,
+        };
+        let mut all = graph.operands(node).iter().map(|operand| costs[operand.index()]).chain([own]);
+        let sum = all.try_fold(0_u32, |sum, cost| sum.checked_add(cost?));
+        costs[node.index()] = sum.map(|sum| sum.max(1)).filter(|sum| *sum <= MOST);
+    }
+    placed.model.outputs.iter().for_each(|(_, node)| costs[node.index()] = Some(0));
+    costs
+}
+
+/// What an operator on each element costs; none if it may fail, or calls a function.
+fn element_cost(placed: &Placed, node: Id) -> Option<u32> {
+    let (graph, registry) = (&placed.model.graph, placed.model.registry);
+    let op = graph.op(node)?;
+    let mut of_one = TypedGraph::new([].into(), 4);
+    let mut operands: SmallVec<[Id; 4]> = SmallVec::new();
+    for (at, operand) in graph.operands(node).iter().enumerate() {
+        let qtype: QType = graph.qtype(*operand).of_each();
+        operands.push(match graph.value(*operand) {
+            Some(value) if graph.qtype(*operand).is_framed() => of_one.literal(value.clone(), graph.origin(node)),
+            _ => of_one.add(cembra_prepare::Kind::Leaf(at as u32), &[], &qtype, graph.origin(node)),
+        });
+    }
+    of_one.apply(registry, op, &operands, graph.origin(node)).ok()?;
+    let added = of_one.ids().filter(|id| of_one.op(*id).is_some());
+    added.map(|id| of_one.effects(registry, id)?.cost).try_fold(0_u32, |sum, cost| sum.checked_add(cost?))
+}
