@@ -40,7 +40,7 @@ mod strings;
 pub use array::strip::{
     Accumulator, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues,
 };
-pub use array::{ArrayForm, ArrayOperator, MOST_ELEMENTS};
+pub use array::{ArrayForm, ArrayOperator, FullRule, MOST_ELEMENTS};
 pub use call::call;
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;

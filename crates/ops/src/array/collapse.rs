@@ -3,7 +3,7 @@
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types};
-use super::{ArrayForm, ArrayOperator, Order, array_argument, array_of, made};
+use super::{ArrayForm, ArrayOperator, FullRule, Order, array_argument, array_of, made};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Number};
@@ -50,6 +50,7 @@ pub(crate) static COLLAPSE: OpDef = OpDef {
             }
             Ok(signature)
         },
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = Groups::of(&args[1], array.len())?;

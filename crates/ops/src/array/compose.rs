@@ -1,7 +1,7 @@
 //! One edge of several, each from the elements to the groups that are the elements of the one before it.
 
 use super::edges::{EDGE, kind_of, refused};
-use super::{ArrayForm, ArrayOperator, any_edge_argument, int64s, invalid, room_for, sure_edge};
+use super::{ArrayForm, ArrayOperator, FullRule, any_edge_argument, int64s, invalid, room_for, sure_edge};
 use crate::definition::{OpDef, OverArrays, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
@@ -53,6 +53,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: types,
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let edges: Vec<&Edge> = args.iter().map(sure_edge).collect::<Result<_, _>>()?;
             if edges.windows(2).any(|two| two[0].child_size() != two[1].parent_size()) {

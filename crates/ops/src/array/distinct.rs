@@ -3,7 +3,8 @@
 use super::groups::Groups;
 use super::ordering::{Key, keys};
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, invalid, limits, made, sizes_differ,
+    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid, limits, made,
+    sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -23,6 +24,7 @@ pub(crate) static UNIQUE: OpDef = OpDef {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let key = keys(array);
@@ -97,6 +99,7 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: group_types,
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let arrays: Vec<&Arc<Array>> = match &args[0] {
                 Value::Tuple(fields) => fields.iter().map(array_of).collect::<Result<_, _>>()?,

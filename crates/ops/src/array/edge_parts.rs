@@ -2,7 +2,8 @@
 //! element. And the shape of an array, which is of the same kind.
 
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, any_edge_argument, array_argument, array_of, int64s, made, room_for, sure_edge,
+    ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, room_for,
+    sure_edge,
 };
 use crate::definition::{OpDef, OverArrays, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -20,6 +21,7 @@ pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
         let (kind, _) = array_argument(name, args, 0)?;
         Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
     },
+    full: FullRule::Never,
     evaluate: |args, ret| match ret {
         QType::ArrayShape(kind) => Ok(Value::ArrayShape(*kind, array_of(&args[0])?.len())),
         _ => Err(Fault::new(FaultKind::Invalid)),
@@ -78,6 +80,7 @@ pub(crate) static CHILD_SHAPE: OpDef = OpDef {
             let edge = any_edge_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, shape_type(child_kind(edge))))
         },
+        full: FullRule::Never,
         evaluate: |args, ret| Ok(shape(ret, sure_edge(&args[0])?.child_size())),
     }),
     examples: &[ex("core.const_with_shape(edge.child_shape(edge.from_sizes([2, 1])), 7)", "[7, 7, 7]")],
@@ -94,6 +97,7 @@ pub(crate) static PARENT_SHAPE: OpDef = OpDef {
             let edge = any_edge_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, shape_type(parent_kind(edge))))
         },
+        full: FullRule::Never,
         evaluate: |args, ret| Ok(shape(ret, sure_edge(&args[0])?.parent_size())),
     }),
     examples: &[ex("core.const_with_shape(edge.parent_shape(edge.from_sizes([2, 1])), 7)", "[7, 7]")],
@@ -110,6 +114,7 @@ pub(crate) static CHILD_SIZE: OpDef = OpDef {
             array_side(name, args, child_kind)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
+        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(sure_edge(&args[0])?.child_size() as i64)),
     }),
     examples: &[ex("edge.child_size(edge.from_sizes([2, 1]))", "int64{3}")],
@@ -126,6 +131,7 @@ pub(crate) static PARENT_SIZE: OpDef = OpDef {
             array_side(name, args, parent_kind)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
+        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(sure_edge(&args[0])?.parent_size() as i64)),
     }),
     examples: &[ex("edge.parent_size(edge.from_sizes([2, 1]))", "int64{2}")],
@@ -143,6 +149,7 @@ pub(crate) static SIZES: OpDef = OpDef {
             let groups = parent_kind(edge).map_or(QType::INT64, |kind| QType::Array(kind, Scalar::Int64));
             Ok(Signature::unchanged(args, groups))
         },
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             let sizes = match edge.form() {
@@ -175,6 +182,7 @@ pub(crate) static MAPPING: OpDef = OpDef {
             let kind = array_side(name, args, child_kind)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
         },
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             // Sizes of groups may add up to more than anybody has elements for.

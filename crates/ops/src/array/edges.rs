@@ -1,7 +1,8 @@
 //! Operators that make edges of what an edge is made of: sizes, points, mappings and shapes.
 
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, int64s, integer_argument, integer_of, invalid, room_for,
+    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, int64s, integer_argument, integer_of, invalid,
+    room_for,
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -59,6 +60,7 @@ pub(crate) static FROM_SIZES: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: of_integers,
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let made = Edge::from_sizes(kind_of(ret), integers(array_of(&args[0])?)?);
             Ok(made.map_err(refused)?.into())
@@ -77,6 +79,7 @@ pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: of_integers,
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let made = Edge::from_split_points(kind_of(ret), integers(array_of(&args[0])?)?);
             Ok(made.map_err(refused)?.into())
@@ -99,6 +102,7 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
             integer_argument(name, args, 1)?;
             of_integers(name, args)
         },
+        full: FullRule::First,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let parents = integer_of(&args[1])?;
@@ -144,6 +148,7 @@ pub(crate) static FROM_SHAPE: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: of_shape,
+        full: FullRule::Always,
         evaluate: |args, _| match args[0] {
             Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
             _ => Ok(Edge::scalars().into()),
@@ -166,6 +171,7 @@ pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
             QType::Array(..) => of_integers(name, args),
             _ => of_shape(name, args),
         },
+        full: FullRule::Always,
         evaluate: |args, ret| match args[0] {
             Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
             Value::Shape(_) => Ok(Edge::scalars().into()),
@@ -205,6 +211,7 @@ pub(crate) static TO_SCALAR: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: to_scalar_types,
+        full: FullRule::Always,
         evaluate: |args, ret| match &args[0] {
             Value::Array(_, array) => Ok(Edge::to_scalar(kind_of(ret), array.len()).into()),
             _ => Ok(Edge::scalars().into()),
@@ -227,6 +234,7 @@ pub(crate) static TO_SINGLE: OpDef = OpDef {
             let (kind, _) = array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
         },
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let size = array_of(&args[0])?.len() as i64;
             Ok(Edge::from_sizes(kind_of(ret), [size]).map_err(refused)?.into())

@@ -1,7 +1,9 @@
 //! Operators that move elements: where they are made into arrays, and taken out of them.
 
 use super::indices::places;
-use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, limits, made, out_of_range};
+use super::{
+    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_of, limits, made, out_of_range,
+};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
@@ -33,6 +35,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
         form: ArrayForm::Produce,
         in_strips: None,
         typing: of_elements,
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
             let mut all = ArrayBuilder::new(scalar, args.len());
@@ -58,6 +61,7 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
             .ok_or_else(|| TypeFault::mismatch(format!("{name} expects a scalar, found {found}"), Some(1)))?;
         Ok(Signature::unchanged(args, QType::Array(*kind, scalar)))
     },
+    full: FullRule::Operands,
     evaluate: |args, ret| {
         let Value::ArrayShape(_, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
         let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
@@ -90,6 +94,7 @@ pub(crate) static AT: OpDef = OpDef {
         form: ArrayForm::Index,
         in_strips: None,
         typing: at_types,
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             match &args[1] {
@@ -119,6 +124,7 @@ pub(crate) static SIZE: OpDef = OpDef {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
+        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(array_of(&args[0])?.len() as i64)),
     }),
     examples: &[ex("array.size([5, missing, 7])", "int64{3}")],

@@ -5,7 +5,7 @@
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
 use super::strip::{Finish, Fold, Gathers, InStrips};
-use super::{ArrayForm, ArrayOperator, Order, array_of};
+use super::{ArrayForm, ArrayOperator, FullRule, Order, array_of};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, QType, Scalar};
 use cembra_value::{Array, Number, Value};
@@ -63,6 +63,7 @@ pub(crate) static MIN: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::First),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Min, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        full: FullRule::Never,
         evaluate: |args, ret| elements(args, ret, Ordering::Less),
     }),
     examples: &[
@@ -80,6 +81,7 @@ pub(crate) static MAX: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::First),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Max, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        full: FullRule::Never,
         evaluate: |args, ret| elements(args, ret, Ordering::Greater),
     }),
     examples: &[
@@ -97,6 +99,7 @@ pub(crate) static ARGMIN: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::First),
         in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |_| Scalar::Int64, false),
+        full: FullRule::Never,
         evaluate: |args, ret| positions(args, ret, Ordering::Less),
     }),
     examples: &[ex("argmin([3, missing, 1, 1])", "optional_int64{2}")],
@@ -111,6 +114,7 @@ pub(crate) static ARGMAX: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::First),
         in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |_| Scalar::Int64, false),
+        full: FullRule::Never,
         evaluate: |args, ret| positions(args, ret, Ordering::Greater),
     }),
     examples: &[ex("argmax([3, missing, 4, 4])", "optional_int64{2}")],

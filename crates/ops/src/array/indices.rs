@@ -3,8 +3,8 @@
 use super::groups::Groups;
 use super::reduce::as_integers;
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, edge_of, integer_argument, integer_of,
-    invalid, limits, made, out_of_range, sizes_differ,
+    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, edge_of, integer_argument,
+    integer_of, invalid, limits, made, out_of_range, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -54,6 +54,7 @@ pub(crate) static PRESENT_INDICES: OpDef = OpDef {
             let (kind, _) = array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
         },
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let places: Vec<i64> = (0..array.len()).filter(|at| array.is_present(*at)).map(|at| at as i64).collect();
@@ -84,6 +85,7 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, args[1].qtype.clone()))
         },
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let (indices, values) = (array_of(&args[0])?, array_of(&args[1])?);
             let size = usize::try_from(integer_of(&args[2])?).map_err(|_| invalid("the size is negative"))?;
@@ -148,6 +150,7 @@ pub(crate) static TAKE: OpDef = OpDef {
             }
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let (array, ids) = (array_of(&args[0])?, array_of(&args[1])?);
             if !is_grouped(&args[2]) {
@@ -195,6 +198,7 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
             edge_argument(name, args, 1, kind)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let indices = array_of(&args[0])?;
             let index = as_integers(indices);

@@ -1,7 +1,7 @@
 //! The edge that keys make: each element belongs to the group whose key it has.
 
 use super::edges::{EDGE, kind_of, refused};
-use super::{ArrayForm, ArrayOperator, int64s, invalid};
+use super::{ArrayForm, ArrayOperator, FullRule, int64s, invalid};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
@@ -135,6 +135,7 @@ pub(crate) static FROM_KEYS: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: types,
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let children = arrays(&args[0], failed_precondition("the arrays of child keys are of one size"))?;
             let parents = arrays(&args[1], failed_precondition("the arrays of parent keys are of one size"))?;

@@ -2,7 +2,7 @@
 //! differs.
 
 use super::shapes::{shape_argument, size_of};
-use super::{ARRAY, ArrayForm, ArrayOperator, array_of, limits, made};
+use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_of, limits, made};
 use crate::cast::cast_operator;
 use crate::compound::{field, field_count};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, ex, param};
@@ -36,6 +36,7 @@ pub(crate) static IOTA: OpDef = OpDef {
             let kind = shape_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
         },
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let size = size_of(&args[0])?;
             limits::check(size)?;
@@ -69,6 +70,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
                 }
             }
         },
+        full: FullRule::Operands,
         evaluate: |args, ret| match (&args[0], ret) {
             (Value::Array(_, array), QType::Array(kind, _)) => Ok(Value::Array(*kind, array.clone())),
             (value, QType::Array(_, scalar)) => {
@@ -104,6 +106,7 @@ pub(crate) static TO_DENSE_ARRAY: OpDef = OpDef {
         form: ArrayForm::Index,
         in_strips: None,
         typing: |name, args| conversion_types(name, args, ArrayKind::Dense),
+        full: FullRule::First,
         evaluate: converted,
     }),
     examples: &[ex("array._as_dense_array(array.iota(array.make_array_shape(2)))", "[0, 1]")],
@@ -117,6 +120,7 @@ pub(crate) static TO_ARRAY: OpDef = OpDef {
         form: ArrayForm::Index,
         in_strips: None,
         typing: |name, args| conversion_types(name, args, ArrayKind::Sparse),
+        full: FullRule::First,
         evaluate: converted,
     }),
     examples: &[ex("array._as_array([5, 6])", "[5, 6]")],

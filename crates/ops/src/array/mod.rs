@@ -48,6 +48,8 @@ pub struct ArrayOperator {
     pub in_strips: Option<InStrips>,
     /// Its types, by its own name.
     pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
+    /// When what it makes is full.
+    pub full: FullRule,
     /// Its value, of the type that typing found. Operands are of the types that it accepted.
     pub evaluate: fn(&[Value], &QType) -> Result<Value, Fault>,
 }
@@ -78,6 +80,20 @@ pub enum Order {
     First,
     /// It cannot matter.
     Any,
+}
+
+/// What it follows from that what an operator makes is *full*: that an array has all of its elements, that each element of an
+/// edge is in some group. A scalar that is there is full too, and so is an argument that is not given.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FullRule {
+    /// From nothing: something may be missing whatever the operands are. Right for what is no array and no edge.
+    Never,
+    /// It always is.
+    Always,
+    /// From all operands being full.
+    Operands,
+    /// From the first operand being full.
+    First,
 }
 
 /// What records of array operators share, to be filled in.

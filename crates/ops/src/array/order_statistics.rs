@@ -5,7 +5,9 @@
 use super::composites::cast;
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, float_bits, results};
-use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, invalid, sizes_differ};
+use super::{
+    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid, sizes_differ,
+};
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
@@ -109,6 +111,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
         form: ArrayForm::Whole,
         in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        full: FullRule::Never,
         evaluate: |args, ret| quantiles(array_of(&args[0])?, &args[1], ret, &|count| (count - 1) / 2),
     }),
     examples: &[
@@ -152,6 +155,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
         form: ArrayForm::Whole,
         in_strips: None,
         typing: inverse_cdf_types,
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let share = share(&args[1])?;
             // A count is rounded to FLOAT32 too, and may come out above all.
@@ -278,6 +282,7 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
                 }
             }
         },
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let weights = match &args[1] {

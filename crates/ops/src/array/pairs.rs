@@ -2,7 +2,7 @@
 //! that of the right one. Pairs come in the order of the left element, then the right.
 
 use super::edges::{EDGE, integers, kind_of, of_integers, refused};
-use super::{ArrayForm, ArrayOperator, array_of, int64s, invalid, room_for};
+use super::{ArrayForm, ArrayOperator, FullRule, array_of, int64s, invalid, room_for};
 use crate::definition::{OpDef, OverArrays, ex, param};
 use cembra_runtime::{Fault, FaultKind};
 use cembra_value::{Edge, Value};
@@ -31,6 +31,7 @@ pub(crate) static PAIR_LEFT: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: of_integers,
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let (sizes, _) = sizes(&args[0])?;
             let each = sizes.into_iter().flat_map(|size| std::iter::repeat_n(size, size as usize));
@@ -48,6 +49,7 @@ pub(crate) static PAIR_RIGHT: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: of_integers,
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let (sizes, elements) = sizes(&args[0])?;
             let starts = sizes.iter().scan(0, |end, size| {

@@ -3,8 +3,8 @@
 use super::reduce::as_integers;
 use super::shapes::{shape_argument, size_of};
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_argument, integer_of, invalid, limits, made,
-    sizes_differ,
+    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_argument, integer_of, invalid, limits,
+    made, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::random::mersenne::Mersenne;
@@ -93,6 +93,7 @@ pub(crate) static RANDINT_WITH_SHAPE: OpDef = OpDef {
         form: ArrayForm::Produce,
         in_strips: None,
         typing: |name, args| types(name, args, shape_argument(name, args, 0)?),
+        full: FullRule::Always,
         evaluate: |args, ret| drawn(args, size_of(&args[0])?, ret),
     }),
     examples: &[ex("array.randint_with_shape(array.make_dense_array_shape(6), 0, 10, 1)", "[7, 8, 6, 9, 9, 0]")],
@@ -112,6 +113,7 @@ pub(crate) static RANDINT_LIKE: OpDef = OpDef {
         form: ArrayForm::Produce,
         in_strips: None,
         typing: |name, args| types(name, args, array_argument(name, args, 0)?.0),
+        full: FullRule::Always,
         evaluate: |args, ret| drawn(args, array_of(&args[0])?.len(), ret),
     }),
     examples: &[ex("array.randint_like([5, missing, 7], 0, 10, 1)", "[8, 5, 0]")],

@@ -3,7 +3,7 @@
 use super::groups::Groups;
 use super::ordering::{Key, keys};
 use super::reduce::as_integers;
-use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, made, sizes_differ};
+use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made, sizes_differ};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -96,6 +96,7 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
             }
             rank_types(name, args, 2)
         },
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = Groups::of(&args[2], array.len())?;
@@ -168,6 +169,7 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
         form: ArrayForm::Whole,
         in_strips: None,
         typing: |name, args| rank_types(name, args, 1),
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = Groups::of(&args[1], array.len())?;

@@ -8,7 +8,7 @@
 
 use super::groups::Groups;
 use super::strip::{Finish, Fold, Gathers, InStrips};
-use super::{ARRAY, ArrayForm, ArrayOperator, Order, array_argument, array_of, edge_argument, made};
+use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -180,6 +180,7 @@ pub(crate) static SUM: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::Chains),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Total })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        full: FullRule::Always,
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, true),
     }),
     examples: &[
@@ -196,6 +197,7 @@ pub(crate) static SUM_SPARSE: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::Chains),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        full: FullRule::Never,
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, false),
     }),
     examples: &[ex("math._sum_sparse([1, missing, 3], edge.from_sizes([1, 1, 1]))", "[1, NA, 3]")],
@@ -210,6 +212,7 @@ pub(crate) static PROD: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::Chains),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Product, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        full: FullRule::Never,
         evaluate: |args, ret| total(args, ret, 1, i64::wrapping_mul, |a, b| a * b, false),
     }),
     examples: &[ex("math.prod([2, missing, 3])", "optional_int32{6}")],
@@ -224,6 +227,7 @@ pub(crate) static MEAN: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::Chains),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::FloatSum, finish: Finish::Mean })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, float, false),
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = Groups::of(&args[1], array.len())?;
@@ -258,6 +262,7 @@ pub(crate) static ANY: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
     in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Any })),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
+    full: FullRule::Never,
     evaluate: |args, ret| masks(args, ret, false),
 };
 
@@ -266,6 +271,7 @@ pub(crate) static ALL: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
     in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Missing, finish: Finish::None })),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
+    full: FullRule::Never,
     evaluate: |args, ret| masks(args, ret, true),
 };
 
@@ -289,6 +295,7 @@ pub(crate) static LOGICAL_ANY: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::Any),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAny, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
+        full: FullRule::First,
         evaluate: |args, ret| booleans(args, ret, true),
     }),
     examples: &[
@@ -306,6 +313,7 @@ pub(crate) static LOGICAL_ALL: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::Any),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAll, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
+        full: FullRule::First,
         evaluate: |args, ret| booleans(args, ret, false),
     }),
     examples: &[ex("logical_all([true, missing])", "optional_boolean{NA}")],
@@ -320,6 +328,7 @@ pub(crate) static COUNT: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::Any),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Count })),
         typing: |name, args| aggregate_types(name, args, |_| true, |_| Scalar::Int64, true),
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = Groups::of(&args[1], array.len())?;

@@ -3,7 +3,9 @@
 
 use super::edge_parts::{child_kind, parent_kind};
 use super::edges::{EDGE, integers, kind_of, refused};
-use super::{ArrayForm, ArrayOperator, any_edge_argument, array_of, int64s, integer_of, invalid, room_for, sure_edge};
+use super::{
+    ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_of, int64s, integer_of, invalid, room_for, sure_edge,
+};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
@@ -103,6 +105,7 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
             }
             Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
         },
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             let runs = runs(edge)?;
@@ -136,6 +139,7 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
             let (edge, _) = edge_and_size(name, args)?;
             Ok(Signature::unchanged(args, QType::Edge(edge)))
         },
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             // Even if there is no group to have it; the operator above takes it then, in Arolla too.

@@ -3,7 +3,7 @@
 
 use super::groups::Groups;
 use super::strip::{InStrips, Scan};
-use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, edge_argument, made};
+use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -70,6 +70,7 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumSum)),
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        full: FullRule::Operands,
         evaluate: |args, ret| match array_of(&args[0])?.scalar().representation() {
             Scalar::Int32 => {
                 let x = numbers::<i32>(args)?;
@@ -144,6 +145,7 @@ pub(crate) static CUM_MAX: OpDef = OpDef {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumMax)),
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        full: FullRule::Operands,
         evaluate: |args, ret| extremes(args, ret, Ordering::Greater),
     }),
     examples: &[ex("math.cum_max([1, 3, missing, 2], over=edge.from_sizes([4]))", "[1, 3, NA, 3]")],
@@ -159,6 +161,7 @@ pub(crate) static CUM_MIN: OpDef = OpDef {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumMin)),
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        full: FullRule::Operands,
         evaluate: |args, ret| extremes(args, ret, Ordering::Less),
     }),
     examples: &[ex("math.cum_min([3, 1, missing, 2], over=edge.from_sizes([4]))", "[3, 1, NA, 1]")],
@@ -172,6 +175,7 @@ pub(crate) static CUM_COUNT: OpDef = OpDef {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumCount)),
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64, false),
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             scan(args, ret, &0_i64, |count, _, _| {
                 *count += 1;
@@ -191,6 +195,7 @@ pub(crate) static AGG_INDEX: OpDef = OpDef {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::Index)),
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64, true),
+        full: FullRule::Operands,
         evaluate: |args, ret| scan(args, ret, &(), |(), _, position| position as i64),
     }),
     examples: &[ex("array.agg_index([5, missing, 7, 8], over=edge.from_sizes([3, 1]))", "[0, NA, 2, 0]")],

@@ -1,8 +1,8 @@
 //! Operators that make an array of some elements of others, in their order: parts, what is there, one behind the other.
 
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_argument, integer_of, invalid, limits, made,
-    sizes_differ,
+    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_argument, integer_of, invalid, limits,
+    made, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -23,6 +23,7 @@ pub(crate) static SLICE: OpDef = OpDef {
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let offset = usize::try_from(integer_of(&args[1])?).ok().filter(|offset| *offset <= array.len());
@@ -61,6 +62,7 @@ pub(crate) static SELECT: OpDef = OpDef {
                 }
             }
         },
+        full: FullRule::First,
         evaluate: |args, ret| {
             let (array, filter) = (array_of(&args[0])?, array_of(&args[1])?);
             if array.len() != filter.len() {
@@ -84,6 +86,7 @@ pub(crate) static PRESENT_VALUES: OpDef = OpDef {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
+        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             made(limits::taken(array, (0..array.len()).filter(|at| array.is_present(*at)).map(Some))?, ret)
@@ -111,6 +114,7 @@ pub(crate) static CONCAT: OpDef = OpDef {
             }
             Ok(Signature::unchanged(args, x.clone()))
         },
+        full: FullRule::Operands,
         evaluate: |args, ret| made(limits::joined(array_of(&args[0])?, array_of(&args[1])?)?, ret),
     }),
     examples: &[ex("array.concat([1, missing], [3])", "[1, NA, 3]")],
@@ -142,6 +146,7 @@ pub(crate) static EXPAND: OpDef = OpDef {
         form: ArrayForm::Produce,
         in_strips: None,
         typing: expand_types,
+        full: FullRule::Operands,
         evaluate: |args, ret| {
             let Value::Edge(edge) = &args[1] else { return Err(Fault::new(FaultKind::Invalid)) };
             let QType::Array(_, scalar) = ret else { return Ok(args[0].clone()) };

@@ -1,6 +1,6 @@
 //! Shapes of arrays: which form of array, and how many elements.
 
-use super::{ARRAY, ArrayForm, ArrayOperator, integer_argument, integer_of, invalid};
+use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, integer_argument, integer_of, invalid};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType};
@@ -50,6 +50,7 @@ pub(crate) static MAKE_DENSE_ARRAY_SHAPE: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: dense_types,
+        full: FullRule::Never,
         evaluate: |args, _| shape(ArrayKind::Dense, &args[0]),
     }),
     examples: &[ex("array.make_dense_array_shape(3)", "dense_array_shape{3}")],
@@ -69,6 +70,7 @@ pub(crate) static MAKE_ARRAY_SHAPE: OpDef = OpDef {
         form: ArrayForm::Edge,
         in_strips: None,
         typing: sparse_types,
+        full: FullRule::Never,
         evaluate: |args, _| shape(ArrayKind::Sparse, &args[0]),
     }),
     examples: &[ex("array.make_array_shape(3)", "array_shape{3}")],
@@ -87,6 +89,7 @@ pub(crate) static RESIZE_ARRAY_SHAPE: OpDef = OpDef {
             integer_argument(name, args, 1)?;
             Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
         },
+        full: FullRule::Never,
         evaluate: |args, ret| match ret {
             QType::ArrayShape(kind) => shape(*kind, &args[1]),
             _ => Err(Fault::new(FaultKind::Invalid)),
@@ -108,6 +111,7 @@ pub(crate) static ARRAY_SHAPE_SIZE: OpDef = OpDef {
             shape_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
+        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(size_of(&args[0])? as i64)),
     }),
     examples: &[ex("array.array_shape_size(shape_of([5, missing]))", "int64{2}")],

@@ -4,8 +4,8 @@
 use super::hash;
 use crate::array::groups::Groups;
 use crate::array::{
-    ARRAY, ArrayForm, ArrayOperator, array_of, edge_argument, integer_argument, integer_of, invalid, made, room_for,
-    sizes_differ,
+    ARRAY, ArrayForm, ArrayOperator, FullRule, array_of, edge_argument, integer_argument, integer_of, invalid, made,
+    room_for, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::strings::convert::{quoted, with_integer};
@@ -92,6 +92,7 @@ pub(crate) static SAMPLE: OpDef = OpDef {
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Unit)))
         },
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let ratio = match args[1].as_scalar() {
                 Some(ScalarValue::Float64(ratio)) => *ratio,
@@ -160,6 +161,7 @@ pub(crate) static SAMPLE_N: OpDef = OpDef {
         form: ArrayForm::Produce,
         in_strips: None,
         typing: sample_n_types,
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let hashes = hashes(&args[0], &args[2], &args[3])?;
             let Value::ArrayShape(kind, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };

@@ -1,7 +1,9 @@
 //! Joining the strings of each group of an array.
 
 use crate::array::groups::Groups;
-use crate::array::{ARRAY, ArrayForm, ArrayOperator, Order, array_argument, array_of, edge_argument, made, room_for};
+use crate::array::{
+    ARRAY, ArrayForm, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made, room_for,
+};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
@@ -89,6 +91,7 @@ pub(crate) static AGG_JOIN: OpDef = OpDef {
         form: ArrayForm::Reduce(Order::First),
         in_strips: None,
         typing: types,
+        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = Groups::of(&args[1], array.len())?;

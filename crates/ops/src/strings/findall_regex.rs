@@ -5,7 +5,7 @@ use super::agg_join::strings_argument;
 use super::limits;
 use super::pattern::Pattern;
 use super::split::{counted, with_edges};
-use crate::array::{ARRAY, ArrayForm, ArrayOperator, invalid, room_for};
+use crate::array::{ARRAY, ArrayForm, ArrayOperator, FullRule, invalid, room_for};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -100,6 +100,7 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
         form: ArrayForm::Index,
         in_strips: None,
         typing: types,
+        full: FullRule::Never,
         evaluate: |args, _| {
             let regex = text_of(&args[1]).ok_or(Fault::new(FaultKind::Invalid))?;
             let (kind, (found, groups)) = match &args[0] {

@@ -1,7 +1,7 @@
 //! Splitting the strings of an array into parts.
 
 use super::agg_join::{separator, separator_argument, strings_argument};
-use crate::array::{ARRAY, ArrayForm, ArrayOperator, array_of, room_for};
+use crate::array::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_of, room_for};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
@@ -82,6 +82,7 @@ pub(crate) static SPLIT: OpDef = OpDef {
         form: ArrayForm::Index,
         in_strips: None,
         typing: types,
+        full: FullRule::Never,
         evaluate: |args, _| {
             let Value::Array(kind, _) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
             let (parts, sizes) = split(array_of(&args[0])?, separator(&args[1]))?;
