@@ -3,6 +3,7 @@
 //!
 //! A program names no backend: whoever runs it says how its plans are run.
 
+mod fullness;
 mod fuse;
 mod joined;
 mod listing;
@@ -14,6 +15,8 @@ mod split;
 mod sweep;
 
 pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId};
+pub use fullness::fullness;
+pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Step, ValueId};
 pub use run::{Parts, run};
 pub use split::{Fusion, Unsplit, split};
 pub use sweep::SweepRunner;

@@ -84,8 +84,7 @@ impl ArrayModel {
                 |leaf| Field::of_leaf(graph, leaf, program.qtype(*value)),
             )
         });
-        let outputs = program.outputs.iter().map(|(name, value)| Field::new(name, program.qtype(*value)));
-        [inputs.collect(), outputs.collect()]
+        [inputs.collect(), Field::of_outputs(&self.placed.model)]
     }
 
     /// The array program, as text.

@@ -189,7 +189,7 @@ impl Model {
         let options = &options.started();
         let program = self.selected(options)?;
         let prepared = prepare(&program, options, &mut |_, _| {})?;
-        let TypedModel { graph, leaves, outputs, .. } = prepared.model();
+        let TypedModel { graph, leaves, .. } = prepared.model();
         let needed = prepared.model().needed();
         let mut used = vec![false; leaves.len()];
         for id in graph.ids() {
@@ -200,7 +200,7 @@ impl Model {
         let inputs = leaves.iter().zip(0_u32..).zip(used).filter(|(_, used)| *used);
         Ok(Signature {
             inputs: inputs.map(|(((_, qtype), leaf), _)| Field::of_leaf(graph, leaf, qtype)).collect(),
-            outputs: outputs.iter().map(|(name, id)| Field::new(name, graph.qtype(*id))).collect(),
+            outputs: Field::of_outputs(prepared.model()).into(),
         })
     }
 

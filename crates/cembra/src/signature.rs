@@ -1,9 +1,11 @@
 //! Names and types: of an input or output, and of all of a model.
 
+use cembra_array::fullness;
 use cembra_expr::print_input_type;
-use cembra_prepare::TypedGraph;
+use cembra_prepare::{Id, TypedGraph, TypedModel};
 use cembra_runtime::QType;
 use cembra_value::Promise;
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 /// A named input or output.
@@ -13,7 +15,8 @@ pub struct Field {
     pub name: Arc<str>,
     /// The type.
     pub qtype: QType,
-    /// What an input promises of its values beyond the type; outputs promise nothing.
+    /// What the input promises of its values beyond the type; or what the model is known to promise of the output's, which is
+    /// never the form of an edge.
     pub promise: Promise,
 }
 
@@ -28,13 +31,26 @@ impl Field {
         Field { promise: graph.leaf_promise(leaf), ..Field::new(graph.leaf_name(leaf), qtype) }
     }
 
-    /// True for an input that takes only arrays that have all of their elements.
+    /// The outputs of a prepared model.
+    pub(crate) fn of_outputs(model: &TypedModel) -> Box<[Field]> {
+        // Asked for only if some output is an array.
+        let full = LazyCell::new(|| fullness(model));
+        let field = |(name, node): &(Arc<str>, Id)| {
+            let qtype = model.graph.qtype(*node);
+            let is_full = Promise::Full.is_of(qtype) && full[node.index()];
+            let promise = if is_full { Promise::Full } else { Promise::Nothing };
+            Field { promise, ..Field::new(name, qtype) }
+        };
+        model.outputs.iter().map(field).collect()
+    }
+
+    /// True for an input that takes only arrays that have all of their elements, and for an output whose arrays surely have.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.promise == Promise::Full
     }
 
-    /// The type as the text language writes it, with what an input promises: `[f64]`, `splits`, `f32?`.
+    /// The type as the text language writes it, with what is promised: `[f64]`, `splits`, `f32?`.
     #[must_use]
     pub fn spelled_type(&self) -> String {
         print_input_type(&self.qtype, self.promise)

@@ -1,0 +1,238 @@
+//! Which nodes of a typed graph are *full*: arrays none of whose elements is missing, edges each of whose elements is in some
+//! group. It follows from what inputs promise, from literals, and from what operators say of themselves; nothing is evaluated,
+//! and what cannot be told is not full. It is an attribute of nodes and never of types: an array that is full is of the type
+//! that it would be of otherwise.
+
+use cembra_ops::{Argument, FullRule, OverArrays, Registry, Structure, id};
+use cembra_prepare::{Id, Kind, TypedGraph, TypedModel};
+use cembra_runtime::{EdgeType, QType};
+use cembra_value::{EdgeForm, Promise, Value};
+use smallvec::SmallVec;
+
+/// For each node, by position, whether it is surely full. A scalar is, unless it is optional; a tuple, if all of its fields are.
+#[must_use]
+pub fn fullness(model: &TypedModel) -> Vec<bool> {
+    let (graph, registry) = (&model.graph, model.registry);
+    // Operands come before their users.
+    let mut full = Vec::with_capacity(graph.len());
+    for node in graph.ids() {
+        let is_full = is_full_type(graph.qtype(node)) || is_full(graph, registry, node, &full);
+        full.push(is_full);
+    }
+    full
+}
+
+/// True for types of which every value is full.
+fn is_full_type(qtype: &QType) -> bool {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        QType::Scalar(_)
+        | QType::Shape(_)
+        | QType::ArrayShape(_)
+        | QType::Edge(EdgeType::Scalars | EdgeType::ToScalar(_))
+        | QType::Meta
+        | QType::Unspecified => true,
+        QType::Tuple(fields) => fields.iter().all(is_full_type),
+        QType::Optional(_)
+        | QType::Array(..)
+        | QType::Edge(EdgeType::Arrays(_))
+        | QType::Nothing
+        | QType::Function
+        | QType::Sequence(_) => false,
+    }
+}
+
+/// True for a value that is full.
+fn is_full_value(value: &Value) -> bool {
+    // Values nest only as deep as the text that spelled them.
+    match value {
+        Value::Array(_, array) => array.first_missing().is_none(),
+        Value::Edge(edge) => match edge.form() {
+            EdgeForm::Scalars | EdgeForm::ToScalar(_) | EdgeForm::Splits(_) => true,
+            EdgeForm::Mapping(groups, _) => groups.first_missing().is_none(),
+        },
+        Value::Tuple(fields) => fields.iter().all(is_full_value),
+        Value::Present(_) => true,
+        other => is_full_type(&other.qtype()),
+    }
+}
+
+/// True for a node that is full whatever its type says, by what is known of the nodes before it.
+fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> bool {
+    let operands = graph.operands(node);
+    let all = |operands: &[Id]| operands.iter().all(|operand| full[operand.index()]);
+    match graph.kind(node) {
+        Kind::Leaf(leaf) => matches!(graph.leaf_promise(leaf), Promise::Full | Promise::Splits),
+        Kind::Literal(_) => graph.value(node).is_some_and(is_full_value),
+        // One of them is chosen.
+        Kind::Where { .. } => all(&operands[1..]),
+        Kind::Operator { op: id::MAP, .. } => {
+            // The elements of its arrays are optionals to it.
+            graph.body(node).is_some_and(|body| is_full_type(body.graph.qtype(body.result)))
+        }
+        Kind::Operator { .. } if graph.is_elementwise(registry, node) => {
+            is_full_of_each(graph, registry, node, full).unwrap_or(false)
+        }
+        Kind::Operator { op, .. } => match registry.structure(op) {
+            Some(Structure::MakeTuple | Structure::MakeNamed) => all(operands),
+            Some(Structure::GetNth) => match (graph.made_fields(operands[0]), position(graph, operands[1])) {
+                (Some(fields), Some(at)) => fields.get(at).is_some_and(|field| full[field.index()]),
+                _ => full[operands[0].index()],
+            },
+            Some(_) => false,
+            None => match registry.get(op).over_arrays {
+                OverArrays::Kernel(operator) => match operator.full {
+                    FullRule::Never => false,
+                    FullRule::Always => is_of_arrays(graph.qtype(node)),
+                    FullRule::Operands => is_of_arrays(graph.qtype(node)) && all(operands),
+                    FullRule::First => is_of_arrays(graph.qtype(node)) && all(&operands[..1]),
+                },
+                _ => false,
+            },
+        },
+        Kind::Loop(_) | Kind::State(_) | Kind::CompileTime(_) => false,
+    }
+}
+
+/// True for what rules are about; of a scalar the type says whether it is there.
+fn is_of_arrays(qtype: &QType) -> bool {
+    matches!(qtype, QType::Array(..) | QType::Edge(_))
+}
+
+/// Which field a literal index says.
+fn position(graph: &TypedGraph, index: Id) -> Option<usize> {
+    usize::try_from(graph.value(index)?.as_scalar()?.bits()).ok()
+}
+
+/// Whether an operator on each element makes what is there: its type on elements says so, those of full arrays being no
+/// optionals. None if it does not take such elements.
+fn is_full_of_each(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> Option<bool> {
+    let operands = graph.operands(node);
+    let types: SmallVec<[QType; 4]> = operands
+        .iter()
+        .map(|operand| match graph.qtype(*operand) {
+            QType::Array(_, scalar) => QType::of(*scalar, !full[operand.index()]),
+            other => other.clone(),
+        })
+        .collect();
+    // What says a type of arrays says that of their elements.
+    let literals: SmallVec<[Option<Value>; 4]> =
+        operands.iter().map(|operand| graph.value(*operand).map(Value::of_each)).collect();
+    let args: SmallVec<[Argument<'_>; 4]> =
+        types.iter().zip(&literals).map(|(qtype, literal)| Argument { qtype, literal: literal.as_ref() }).collect();
+    let resolved = registry.resolve(graph.op(node)?, &args).ok()?;
+    Some(!resolved.signature.ret.is_optional())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_value::Limits;
+
+    /// Whether an expression is full. `x`, `y` and `ids` are, `gaps` need not be.
+    fn full(expression: &str) -> bool {
+        let text = format!(
+            "input x, y: [f64], gaps: [f64?], ids: [i64], holes: [i64?], by: splits, of: mapping, any: edge\n\
+             input k: f64, maybe: f64?, on: bool, given: ([f64], f64)\n{expression}"
+        );
+        let program = cembra_expr::parse(&text, Registry::standard(), &Limits::default()).expect(&text);
+        let prepared =
+            cembra_prepare::prepare(&program, &|_| None, &cembra_prepare::Options::default(), &mut |_, _| {});
+        let model = prepared.expect(&text).model().clone();
+        let full = fullness(&model);
+        full[model.outputs[0].1.index()]
+    }
+
+    #[test]
+    fn what_is_done_to_full_elements_is_full() {
+        for (expression, expected) in [
+            ("x", true),
+            ("gaps", false),
+            ("x + y * k", true),
+            ("x + maybe", false),
+            ("x + gaps", false),
+            ("gaps ?? x", true),
+            ("gaps ?? 0.0", true),
+            ("gaps ?? maybe", false),
+            ("x & (y > 0.0)", false),
+            ("x > y", false),
+            ("core.has(x)", true),
+            ("core.has(gaps)", false),
+            // It is, but its type does not say so.
+            ("core.const_like(gaps, 1.0)", false),
+            ("core.const_like(x, 1.0)", true),
+            ("where(x > 0.0, x, y)", true),
+            ("where(gaps > 0.0, x, 1.0)", true),
+            ("where(x > 0.0, x)", false),
+            ("where(x > 0.0, x, gaps)", false),
+            ("if on then x else y + 1.0", true),
+            ("if on then x else gaps", false),
+            ("if on then x", false),
+            ("math.sqrt(x) // 3.0", true),
+            ("strings.as_text(x)", true),
+            ("core.to_int32(x)", true),
+            ("core.map(fn(e) = (e ?? 1.0) * 2.0, gaps)", true),
+            ("core.map(fn(e) = e * 2.0, x)", false),
+            ("(x, gaps).0", true),
+            ("(x, gaps).1", false),
+            ("given.0", false),
+            ("given.1", true),
+            ("maybe", false),
+        ] {
+            assert_eq!(full(expression), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn operators_on_arrays_say_when_they_make_what_is_full() {
+        for (expression, expected) in [
+            ("[1, 2]", true),
+            ("[1, missing]", false),
+            ("[k, k]", true),
+            ("[k, maybe]", false),
+            ("math.sum(gaps, into=any)", true),
+            ("array.count(gaps, into=any)", true),
+            ("math.mean(x, into=by)", false),
+            ("max(x, into=by)", false),
+            ("math.prod(x, into=by)", false),
+            ("logical_any(core.to_bool(x), into=by)", true),
+            ("logical_any(core.to_bool(gaps), into=by)", false),
+            ("core.any(x > 0.0, into=by)", false),
+            ("cum_sum(x, over=edge.to_scalar(x))", true),
+            ("cum_sum(gaps, over=by)", false),
+            ("cum_sum(x, over=by)", true),
+            ("cum_sum(x, over=of)", false),
+            ("array.ordinal_rank(x, over=by)", true),
+            ("array.ordinal_rank(gaps)", false),
+            ("array.expand(math.sum(gaps, into=by), by)", true),
+            ("array.expand(math.sum(gaps, into=of), of)", false),
+            ("array.expand(math.sum(gaps, into=any), any)", false),
+            ("array.expand(math.mean(x, into=by), by)", false),
+            ("array.expand(x, edge.from_mapping(ids, 3))", true),
+            ("array.expand(x, edge.from_mapping(holes, 3))", false),
+            ("array.expand(x, edge.from_sizes(ids))", true),
+            ("array.expand(k, edge.to_scalar(gaps))", true),
+            ("array.expand(maybe, edge.to_scalar(x))", false),
+            ("array.expand(x, edge.compose(of, by))", false),
+            ("edge.mapping(by)", true),
+            ("edge.mapping(of)", false),
+            ("edge.sizes(of)", true),
+            ("array.iota(core.shape_of(gaps))", true),
+            ("core.const_with_shape(core.shape_of(gaps), 1.0)", true),
+            ("core.const_with_shape(core.shape_of(x), maybe)", false),
+            ("array.concat(x, y)", true),
+            ("array.concat(x, gaps)", false),
+            ("array.slice(x, 0, 1)", true),
+            ("array.slice(gaps, 0, 1)", false),
+            ("array.select(x, gaps > 0.0)", true),
+            ("array.present_values(gaps)", true),
+            ("array.unique(gaps)", true),
+            ("x[ids]", true),
+            ("x[holes]", false),
+            ("x[0]", false),
+            ("gaps[0]", false),
+        ] {
+            assert_eq!(full(expression), expected, "{expression}");
+        }
+    }
+}
