@@ -14,9 +14,8 @@ mod run;
 mod split;
 mod sweep;
 
-pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId};
 pub use fullness::fullness;
-pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Step, ValueId};
+pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId};
 pub use run::{Parts, run};
 pub use split::{Fusion, Unsplit, split};
 pub use sweep::SweepRunner;

@@ -5,12 +5,13 @@
 //! by an operand of one being the other, or by an array that both read. Levels tell what lies between: the level of a node is
 //! that of its operands, and one more where an operand is of another kind.
 
+use crate::fullness;
 use crate::joined::Joined;
 use crate::passes::{Pass, Passes, Role, role};
 use crate::recompute::recomputed;
 use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse};
 use cembra_expr::NodeId;
-use cembra_ops::{OverArrays, Structure, TypeFault, id};
+use cembra_ops::{OpId, OverArrays, Structure, TypeFault, id};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph, TypedModel};
 use cembra_runtime::QType;
@@ -95,6 +96,8 @@ struct Splitter<'p, F> {
     /// The region that a node's step is in: of what belongs to a scalar conditional, that of the conditional.
     regions: Vec<RegionId>,
     levels: Vec<u32>,
+    /// Nodes that are surely full; none where nothing is fused.
+    full: Vec<bool>,
     /// None where nothing is fused.
     passes: Option<Passes>,
     /// The group of each node that is no source.
@@ -115,6 +118,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             classes: vec![Class::Source; graph.len()],
             regions: placed.regions.of_nodes.clone(),
             levels: vec![0; graph.len()],
+            full: if fusion == Fusion::Full { fullness(&placed.model) } else { vec![false; graph.len()] },
             passes: None,
             groups: Vec::new(),
             program: ArrayProgram {
@@ -282,7 +286,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         let program = &mut self.program;
         *self.values[node.index()].get_or_insert_with(|| {
             program.values.push(self.graph.qtype(node).clone());
-            program.full.push(false);
+            program.full.push(self.full[node.index()]);
             ValueId(program.values.len() as u32 - 1)
         })
     }
@@ -459,6 +463,20 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         Ok(copies[&body.result])
     }
 
+    /// Applies an operator to elements as the optionals that those of any array are.
+    fn apply_to_optionals(&self, part: &mut TypedGraph, op: OpId, node: Id, operands: &[Id]) -> Result<Id, TypeFault> {
+        let (graph, registry) = (self.graph, self.placed.model.registry);
+        let mut optionals: SmallVec<[Id; 4]> = SmallVec::new();
+        for (of, operand) in graph.operands(node).iter().zip(operands) {
+            let is_element = matches!(graph.qtype(*of), QType::Array(..)) && !part.qtype(*operand).is_optional();
+            optionals.push(match is_element {
+                true => part.apply(registry, id::TO_OPTIONAL, &[*operand], graph.origin(node))?,
+                false => *operand,
+            });
+        }
+        part.apply(registry, op, &optionals, graph.origin(node))
+    }
+
     /// The step of nodes that one plan evaluates.
     fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
@@ -481,7 +499,10 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
         let mut leaves = Vec::with_capacity(outside.len());
         for (at, operand) in outside.iter().enumerate() {
-            let qtype = graph.qtype(*operand).of_each();
+            let qtype = match graph.qtype(*operand) {
+                QType::Array(_, scalar) if self.full[operand.index()] => QType::Scalar(*scalar),
+                other => other.of_each(),
+            };
             let leaf = part.add(Kind::Leaf(at as u32), &[], &qtype, graph.origin(*operand));
             leaves.push((names[at].clone(), qtype));
             copies.insert(*operand, leaf);
@@ -504,7 +525,11 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             let copy = match graph.op(*member) {
                 Some(id::MAP) => self.mapped(&mut part, *member, &operands)?,
                 Some(op) if of_elements => {
-                    let made = part.apply(registry, op, &operands, origin);
+                    let made = match part.apply(registry, op, &operands, origin) {
+                        // It asks for what may be missing.
+                        Err(_) => self.apply_to_optionals(&mut part, op, *member, &operands),
+                        made => made,
+                    };
                     let made = made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?;
                     match part.kind(made) {
                         // A condition of each element chooses between values that are both computed.

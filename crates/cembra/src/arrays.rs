@@ -126,10 +126,16 @@ struct Run<'r> {
 impl Run<'_> {
     /// Runs a plan over rows.
     fn rows(&self, part: PartId, args: &[&Value], rows: usize) -> Result<Vec<OutputColumn>, Error> {
-        let args: Vec<&Value> = self.compiled.program.part(part).inputs.iter().map(|at| args[*at]).collect();
+        let part_of = self.compiled.program.part(part);
+        let args: Vec<&Value> = part_of.inputs.iter().map(|at| args[*at]).collect();
+        let optional = part_of.plan.inputs().iter().map(|input| part_of.plan.value(input.value).qtype.is_optional());
         let buffers: Vec<Vec<&[u8]>> = args.iter().map(|arg| buffers(arg)).collect();
-        let columns: Option<Vec<InputColumn<'_>>> =
-            args.iter().zip(&buffers).map(|(arg, buffers)| column(arg, buffers)).collect();
+        let columns: Option<Vec<InputColumn<'_>>> = args
+            .iter()
+            .zip(&buffers)
+            .zip(optional)
+            .map(|((arg, buffers), optional)| column(arg, optional, buffers))
+            .collect();
         let columns = columns.ok_or_else(|| Error::values("an array is no column"))?;
         let mut run = self.compiled.parts[part.index()].start().rows(rows);
         if let Some(token) = self.token {
@@ -209,8 +215,8 @@ fn buffers(value: &Value) -> Vec<&[u8]> {
     }
 }
 
-/// A value as a column: of its elements, or the same for all.
-fn column<'a>(value: &'a Value, buffers: &'a [&'a [u8]]) -> Option<InputColumn<'a>> {
+/// A value as a column: of its elements, or the same for all. Those that are not optional are all there.
+fn column<'a>(value: &'a Value, is_optional: bool, buffers: &'a [&'a [u8]]) -> Option<InputColumn<'a>> {
     let Value::Array(_, array) = value else { return Some(InputColumn::shared(value)) };
     let len = array.len();
     let bits = |words: &'a [u64]| Bitmap::of_words(words, len);
@@ -228,7 +234,7 @@ fn column<'a>(value: &'a Value, buffers: &'a [&'a [u8]]) -> Option<InputColumn<'
         // SAFETY: STRING-VIEW: views of an array lie in its buffers, and those of texts were texts.
         ArrayData::Strings(strings) => unsafe { InputColumn::views(array.scalar(), strings.parts().0, buffers) },
     };
-    Some(match array.presence() {
+    Some(match array.presence().filter(|_| is_optional) {
         Some(words) => column.present(bits(words)?),
         None => column,
     })
