@@ -11,12 +11,12 @@ use crate::passes::{Pass, Passes, Role, role};
 use crate::recompute::recomputed;
 use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse};
 use cembra_expr::NodeId;
-use cembra_ops::{OpId, OverArrays, Structure, TypeFault, id};
+use cembra_ops::{OpId, OverArrays, PresenceRule, Structure, TypeFault, id};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph, TypedModel};
 use cembra_runtime::QType;
 use cembra_value::Value;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -477,6 +477,29 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         part.apply(registry, op, &optionals, graph.origin(node))
     }
 
+    /// What a plan of elements gives: the results, and whatever may fail and nobody is sure to ask for. A conditional of each
+    /// element may leave its branches out once they are in one plan; what fails in them has to fail all the same.
+    fn results_of_elements(&self, members: &[Id], is_result: &[bool]) -> Vec<Id> {
+        let (graph, registry) = (self.graph, self.placed.model.registry);
+        let mut asked: FxHashSet<Id> = members.iter().copied().filter(|member| is_result[member.index()]).collect();
+        let mut results: Vec<Id> = asked.iter().copied().collect();
+        // Users come behind what they use.
+        for member in members.iter().rev() {
+            let def = graph.op(*member).map(|op| registry.get(op));
+            let may_fail = def.is_none_or(|def| !def.is_total()) || graph.op(*member) == Some(id::MAP);
+            if may_fail && asked.insert(*member) {
+                results.push(*member);
+            }
+            // Of a strict operator every operand is looked at, unless another one is missing.
+            let asks = def.is_some_and(|def| def.presence == PresenceRule::Strict && !def.overloads().is_empty());
+            if asks && asked.contains(member) {
+                asked.extend(graph.operands(*member));
+            }
+        }
+        results.sort_unstable();
+        results
+    }
+
     /// The step of nodes that one plan evaluates.
     fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
@@ -545,7 +568,11 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             };
             copies.insert(*member, copy);
         }
-        let results: Vec<Id> = members.iter().copied().filter(|member| is_result[member.index()]).collect();
+        let results: Vec<Id> = if of_elements {
+            self.results_of_elements(members, is_result)
+        } else {
+            members.iter().copied().filter(|member| is_result[member.index()]).collect()
+        };
         let outputs = results.iter().enumerate().map(|(at, result)| (Arc::from(at.to_string()), copies[result]));
         let model = TypedModel {
             registry,

@@ -161,9 +161,13 @@ impl OpDef {
             OverArrays::Elementwise | OverArrays::Expanded => {
                 let kind = array_kind(self.name, args)?;
                 let each: SmallVec<[QType; 4]> = args.iter().map(|arg| arg.qtype.of_each()).collect();
-                // What says a type of arrays says that of their elements.
+                // What says a type of arrays says that of their elements; of elements there is no literal.
+                let of_each = |literal: &Value| match literal {
+                    Value::Array(..) => None,
+                    literal => Some(literal.of_each()),
+                };
                 let literals: SmallVec<[Option<Value>; 4]> =
-                    args.iter().map(|arg| arg.literal.map(Value::of_each)).collect();
+                    args.iter().map(|arg| arg.literal.and_then(of_each)).collect();
                 let each: SmallVec<[Argument<'_>; 4]> = each
                     .iter()
                     .zip(&literals)
