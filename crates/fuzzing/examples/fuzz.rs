@@ -1,5 +1,5 @@
 //! Fuzzes from a few numbers: `cargo run --release -p cembra-fuzzing --example fuzz -- [PROGRAMS [SEED [START [DEPTH
-//! [OPERATORS]]]]]`.
+//! [OPERATORS [PERCENT]]]]]]`, of which so many percent are of arrays.
 
 use cembra_fuzzing::{Config, run};
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         start: numbers.next().unwrap_or(0),
         max_depth: numbers.next().map_or(defaults.max_depth, |depth| depth as u32),
         max_operators: numbers.next().map_or(defaults.max_operators, |most| most as u32),
+        arrays: numbers.next().map_or(defaults.arrays, |percent| percent as f64 / 100.0),
         ..defaults
     };
     let report = run(&config, &mut |_| {});

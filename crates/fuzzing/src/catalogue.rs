@@ -1,6 +1,6 @@
-//! What programs can be made of: the registry's operators, each with every list of operand types it takes, found by
-//! asking its typing. Nothing here is said of any operator by name but which ones are conditionals, and that exports are left
-//! out: two of the same name are refused, whatever their types.
+//! What programs can be made of: the registry's operators. Those on scalars come with every list of operand types they take,
+//! found by asking their typing; those that know arrays are tried on what there is. Nothing here is said of any operator by name but
+//! which ones are conditionals, and that exports are left out: two of the same name are refused, whatever their types.
 
 use cembra_ops::{Argument, OpDef, OpId, OverArrays, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
@@ -44,6 +44,8 @@ pub(crate) struct Catalogue {
     pub(crate) open: Vec<usize>,
     /// One for each overload and lifting: the operator, and which of its groups.
     pub(crate) aims: Vec<(usize, usize)>,
+    /// Operators that programs on scalars are not made of, or that do more than they do with each element: what knows arrays.
+    pub(crate) of_arrays: Vec<Entry>,
 }
 
 impl Catalogue {
@@ -65,7 +67,7 @@ impl Catalogue {
             .iter()
             // Functions and what takes them are grown in scopes of their own.
             .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated))
-            // Arrays are not drawn: what makes them of scalars, and what takes only them.
+            // Programs on scalars have no arrays: neither what makes them, nor what takes only them.
             .filter(|(_, def)| !def.is_of_arrays() && !["array.", "edge."].iter().any(|of| def.name.starts_with(of)))
             .filter(|(op, _)| *op != id::EXPORT && *op != id::EXPORT_VALUE)
             .map(|(op, def)| {
@@ -87,7 +89,19 @@ impl Catalogue {
             .filter(|at| !entries[*at].def.overloads().is_empty())
             .flat_map(|at| (0..entries[at].groups.len()).map(move |group| (at, group)))
             .collect();
-        Catalogue { wanted, entries, conditionals, open, aims }
+        let knows_arrays = |def: &OpDef| matches!(def.over_arrays, OverArrays::Own | OverArrays::Kernel(_));
+        let of_arrays = registry
+            .iter()
+            .filter(|(_, def)| knows_arrays(def) && !matches!(def.typing, Typing::Instantiated))
+            .filter(|(op, _)| *op != id::EXPORT && *op != id::EXPORT_VALUE)
+            .map(|(op, def)| Entry { op, def, groups: Vec::new() })
+            .collect();
+        Catalogue { wanted, entries, conditionals, open, aims, of_arrays }
+    }
+
+    /// What is known of an operator, on scalars or on arrays.
+    pub(crate) fn known(&self, op: OpId) -> Option<&Entry> {
+        self.of_arrays.iter().chain(&self.entries).find(|entry| entry.op == op)
     }
 
     pub(crate) fn wanted(&self, at: u8) -> &Wanted {

@@ -10,6 +10,9 @@ pub struct Config {
     pub programs: Option<u64>,
     /// Stop after this many seconds, even if there are programs left.
     pub seconds: Option<u64>,
+    /// Share of programs that compute on arrays. Which ones depends on `seed` and their numbers only; the others are the same,
+    /// whatever this share is.
+    pub arrays: f64,
     /// Seeds all choices.
     pub seed: u64,
     /// The number of the first program; a program depends on `seed` and its number only.
@@ -67,6 +70,7 @@ impl Default for Config {
         Config {
             programs: Some(1000),
             seconds: None,
+            arrays: 0.2,
             seed: 1,
             start: 0,
             max_depth: 10,
@@ -99,9 +103,30 @@ impl Default for Config {
 impl Config {
     /// The random numbers of one program.
     pub(crate) fn random(&self, program: u64) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seeds(program).u64(..))
+    }
+
+    /// True if a program computes on arrays.
+    pub(crate) fn takes_arrays(&self, program: u64) -> bool {
+        let mut seeds = self.seeds(program);
+        // The first is that of the program.
+        let _ = seeds.u64(..);
+        chance(&mut seeds, self.arrays)
+    }
+
+    fn seeds(&self, program: u64) -> fastrand::Rng {
         // Neighbouring numbers must not give neighbouring seeds: the odd constant spreads them over all 64 bits.
         let mixed = (self.seed.wrapping_mul(0xD6E8_FEB8_6659_FD93)) ^ program.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        fastrand::Rng::with_seed(fastrand::Rng::with_seed(mixed).u64(..))
+        fastrand::Rng::with_seed(mixed)
+    }
+
+    /// The command that makes and judges a program again, under the same other settings.
+    pub(crate) fn replay(&self, program: u64) -> String {
+        let mut command = format!("cembra fuzz --programs 1 --seed {}", self.seed);
+        if self.arrays != Config::default().arrays {
+            command += if self.takes_arrays(program) { " --arrays 100" } else { " --arrays 0" };
+        }
+        format!("{command} --start {program}")
     }
 
     pub(crate) fn time(&self) -> Option<Duration> {

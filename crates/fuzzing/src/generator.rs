@@ -5,8 +5,11 @@
 //! and always an output, so that no optimisation can do without it unless it always can. What grows of itself is
 //! as frequent as its types are, and would leave overloads untouched for hours.
 
+mod arrays;
 mod functions;
 mod types;
+
+pub(crate) use arrays::{array_program, array_rows};
 
 use crate::Config;
 use crate::catalogue::{Catalogue, Entry, Form, Wanted};
@@ -77,9 +80,10 @@ pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) ->
 pub(crate) fn rows(random: &mut Rng, config: &Config, inputs: &[Input]) -> Vec<Row> {
     (0..config.rows.max(1))
         .map(|_| {
+            let size = values::row_size(random, inputs);
             let value = |input: &Input| {
                 let qtype = input.qtype.clone().unwrap_or(QType::FLOAT64);
-                (input.name.clone(), values::row_value(random, &qtype, config))
+                (input.name.clone(), values::sized_row_value(random, &qtype, config, size))
             };
             Row::new(inputs.iter().map(value).collect())
         })

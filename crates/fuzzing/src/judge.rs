@@ -25,7 +25,8 @@ use crate::direct;
 use crate::edit::types;
 use crate::in_place;
 use crate::panics::caught;
-use crate::subject::{Answer, Failure, Row, Subjects, same, shown};
+use crate::subject::{Answer, Failure, Kind, Row, Subjects, hidden_difference, same, shown};
+use crate::values::has_arrays;
 use cembra::{Model, Options, Tier};
 use cembra_expr::{Node, NodeId, Program, print};
 use cembra_ops::{Meaning, Registry};
@@ -151,6 +152,8 @@ pub(crate) struct Verdict {
     /// The plan under the default options, and that of the variant.
     pub(crate) plans: Vec<Plan>,
     pub(crate) refused: bool,
+    /// True if the program computes on arrays.
+    pub(crate) of_arrays: bool,
     /// Rows that fault, but would not if only what is used were evaluated.
     pub(crate) eager: u64,
 }
@@ -207,6 +210,9 @@ impl Trial<'_> {
             return self.ill_typed();
         }
         let model = self.read_back()?;
+        if self.kind() == Kind::Arrays {
+            return self.verdict_on_arrays(&model);
+        }
         let plan = self.plan(model.program(), None)?;
         let (read, made) = (plan.to_string(), self.plan(program, None)?.to_string());
         if read != made {
@@ -248,19 +254,46 @@ impl Trial<'_> {
                 self.compare(Law::OptimisingKeepsValues, "", said, &other, &answers, kept)?;
             }
         }
-        if let Some(alone) = self.case.alone.filter(|at| *at < program.outputs.len()) {
-            let options = defaults.outputs([&*program.outputs[alone].name]);
-            let some = self.agreed(&model, &options, "one output alone")?;
-            let all: Vec<Answer> =
-                answers.iter().map(|answer| answer.clone().map(|values| vec![values[alone].clone()])).collect();
-            let kept = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
-            self.compare(Law::OutputsAreIndependent, "", ["all", "alone"], &all, &some, kept)?;
-        }
+        self.alone(&model, defaults, &answers)?;
         let is_eager = |(direct, answer): &(&Option<Vec<Value>>, &Answer)| {
             direct.is_some() && answer.is_err() && !is_limit(answer)
         };
         let eager = direct.iter().zip(&answers).filter(is_eager).count();
-        Ok(Verdict { finding: None, answers, plans, refused: false, eager: eager as u64 })
+        Ok(Verdict { answers, plans, eager: eager as u64, ..Verdict::default() })
+    }
+
+    /// What the program computes on; of one that is ill-typed, scalars.
+    fn kind(&self) -> Kind {
+        let types = types(&self.case.program).unwrap_or_default();
+        if types.iter().flatten().any(has_arrays) { Kind::Arrays } else { Kind::Scalars }
+    }
+
+    /// What must hold of array programs: they are no plan, and nothing but the interpreter evaluates them directly.
+    fn verdict_on_arrays(&self, model: &Model) -> Result<Verdict, Finding> {
+        let defaults = Options::default().limits(self.case.limits).tier(self.case.tier);
+        let answers = self.agreed(model, &defaults, "")?;
+        let keeps_values = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
+        if let Some(variant) = self.case.variant {
+            let options = variant.options().limits(self.case.limits).tier(self.case.tier);
+            let other = self.agreed(model, &options, variant.name())?;
+            if variant != Variant::Compat {
+                let said = [variant.name(), "optimised"];
+                self.compare(Law::OptimisingKeepsValues, "", said, &other, &answers, keeps_values)?;
+            }
+        }
+        self.alone(model, defaults, &answers)?;
+        Ok(Verdict { answers, of_arrays: true, ..Verdict::default() })
+    }
+
+    /// One output alone, if that is wanted: it has the value that it has among all.
+    fn alone(&self, model: &Model, options: Options, answers: &[Answer]) -> Result<(), Finding> {
+        let outputs = &self.case.program.outputs;
+        let Some(alone) = self.case.alone.filter(|at| *at < outputs.len()) else { return Ok(()) };
+        let some = self.agreed(model, &options.outputs([&*outputs[alone].name]), "one output alone")?;
+        let all: Vec<Answer> =
+            answers.iter().map(|answer| answer.clone().map(|values| vec![values[alone].clone()])).collect();
+        let kept = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
+        self.compare(Law::OutputsAreIndependent, "", ["all", "alone"], &all, &some, kept)
     }
 
     /// True if preparation refuses a program with a format in it: what is wrong with a literal format shows only when it
@@ -306,7 +339,7 @@ impl Trial<'_> {
         let model = Model::from_program(self.case.program.clone());
         let reference = self.subjects.reference;
         let expected = reference.run(&model, &Options::default(), &[]);
-        for other in self.subjects.others(self.case.tiered, self.case.batched) {
+        for other in self.subjects.others(Kind::Scalars, self.case.tiered, self.case.batched) {
             let found = other.run(&model, &Options::default(), &[]);
             let is_refused =
                 |expected: &Failure| found.as_ref().is_err_and(|found| found.to_string() == expected.to_string());
@@ -326,7 +359,8 @@ impl Trial<'_> {
         let reference = self.subjects.reference;
         let refused = |said: &[(&str, String)]| finding(Law::WellTypedRuns, name, None, said);
         let expected = reference.run(model, options, &rows);
-        for other in self.subjects.others(self.case.tiered, self.case.batched) {
+        let kind = self.kind();
+        for other in self.subjects.others(kind, self.case.tiered, self.case.batched) {
             let names = [reference.name(), other.name()];
             let found = other.run(model, options, &rows);
             let (Ok(expected), Ok(found)) = (&expected, &found) else {
@@ -382,7 +416,10 @@ impl Trial<'_> {
             if !holds(left, right) {
                 // The last answer is that of the first row, repeated.
                 let row = if row < self.case.rows.len() { row } else { 0 };
-                return Err(finding(law, options, Some(row), &[(names[0], shown(left)), (names[1], shown(right))]));
+                let hidden = hidden_difference(left, right).map(|difference| ("they differ", difference));
+                let said = [(names[0], shown(left)), (names[1], shown(right))];
+                let said: Vec<(&str, String)> = said.into_iter().chain(hidden).collect();
+                return Err(finding(law, options, Some(row), &said));
             }
         }
         Ok(())

@@ -7,12 +7,16 @@
 //! other output changes an answer, but optimisation may make an evaluation lazier; the text reads back as the program; the
 //! plan passes the verifier; what is ill-typed is refused in the same words by all backends; and nothing panics.
 //!
+//! A share of the programs compute on arrays: of them the judge demands that every way to run them fused gives what the interpreter
+//! gives, which evaluates one operator after the other, to the element that fails.
+//!
 //! ```
 //! let config = cembra_fuzzing::Config { programs: Some(20), ..Default::default() };
 //! let report = cembra_fuzzing::run(&config, &mut |_| {});
 //! assert!(report.mismatch().is_none(), "{report}");
 //! ```
 
+mod arrays;
 mod batches;
 mod catalogue;
 mod config;
@@ -65,7 +69,7 @@ pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(
     report
 }
 
-/// The program with this number, before anything is done to it.
+/// The program with this number, before anything is done to it, if it is one on scalars.
 #[must_use]
 pub fn program(config: &Config, number: u64) -> Program {
     generator::program(&mut config.random(number), config)
@@ -105,7 +109,12 @@ pub fn try_text(text: &str) -> Option<Mismatch> {
 
 fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mut Report) -> Option<Mismatch> {
     let random = &mut config.random(number);
-    let mut program = generator::program(random, config);
+    let (mut program, first) = if config.takes_arrays(number) {
+        let (program, first) = generator::array_program(random, config);
+        (program, Some(first))
+    } else {
+        (generator::program(random, config), None)
+    };
     if chance(random, config.garbled) {
         let text = damage::garbled(random, &print(&program));
         match case_of_text(random, config, &text) {
@@ -132,7 +141,10 @@ fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mu
         limits.native_steps = *pick(random, &[1, 2, 3, 5, 10, 25]);
     }
     let tier = if chance(random, config.quick) { Tier::Quick } else { Tier::Optimised };
-    let rows = generator::rows(random, config, &program.inputs);
+    let rows = match first {
+        Some(first) => generator::array_rows(random, config, first),
+        None => generator::rows(random, config, &program.inputs),
+    };
     let (tiered, batched) = (chance(random, config.tiered), chance(random, config.batched));
     let case = Case { program, rows, variant, alone, in_place, limits, tier, tiered, batched };
     try_case(config, number, case, subjects, report)
@@ -146,11 +158,6 @@ fn try_case(config: &Config, number: u64, case: Case, subjects: Subjects<'_>, re
 
 fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Result<Option<Case>, Finding> {
     let Some(program) = judge::read(text)? else { return Ok(None) };
-    // Arrays are not drawn, and only sessions evaluate them; that text with arrays is read and compiled is seen here.
-    let compiled = cembra::Model::from_program(program.clone()).batch(&cembra::Options::default());
-    if compiled.is_err_and(|error| error.code() == cembra::Code::Arrays.as_str()) {
-        return Ok(None);
-    }
     let rows = generator::rows(random, config, &program.inputs);
     let (tiered, batched) = (chance(random, config.tiered), chance(random, config.batched));
     // Texts that were damaged loop for ever, and every backend and player would go all the way.
@@ -162,7 +169,8 @@ fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Resu
 fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {
     let program = Program::default();
     let (limits, tier) = (Limits::default(), Tier::default());
-    Mismatch { program, text: Some(text.to_owned()), row: None, limits, tier, finding, seed: config.seed, number }
+    let replay = config.replay(number);
+    Mismatch { program, text: Some(text.to_owned()), row: None, limits, tier, finding, number, replay }
 }
 
 fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: Subjects<'_>) -> Mismatch {
@@ -171,5 +179,5 @@ fn shrunk(config: &Config, number: u64, case: Case, finding: Finding, subjects: 
     let row = finding.row.filter(|at| *at < case.rows.len()).map(|at| case.rows.swap_remove(at));
     let row = row.or_else(|| case.rows.into_iter().next());
     let Case { program, limits, tier, .. } = case;
-    Mismatch { program, text: None, row, limits, tier, finding, seed: config.seed, number }
+    Mismatch { program, text: None, row, limits, tier, finding, number, replay: config.replay(number) }
 }

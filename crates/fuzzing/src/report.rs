@@ -16,6 +16,8 @@ use std::fmt;
 pub struct Report {
     programs: u64,
     rows: u64,
+    /// Programs on arrays, and how many of them fail in their first row.
+    of_arrays: [u64; 2],
     refused: u64,
     unreadable: u64,
     variants: u64,
@@ -68,6 +70,18 @@ impl Report {
         self.faults.values().sum()
     }
 
+    /// Programs on arrays that were accepted.
+    #[must_use]
+    pub fn of_arrays(&self) -> u64 {
+        self.of_arrays[0]
+    }
+
+    /// Programs on arrays that fail in their first row.
+    #[must_use]
+    pub fn failing_of_arrays(&self) -> u64 {
+        self.of_arrays[1]
+    }
+
     /// Programs that were refused, rightly.
     #[must_use]
     pub fn rejected(&self) -> u64 {
@@ -98,6 +112,10 @@ impl Report {
         self.variants += u64::from(varied);
         self.rows += rows as u64;
         self.eager += verdict.eager;
+        if verdict.of_arrays {
+            self.of_arrays[0] += 1;
+            self.of_arrays[1] += u64::from(verdict.answers.first().is_some_and(Result::is_err));
+        }
         self.note_program(program);
         for plan in &verdict.plans {
             for at in 0..plan.step_count() {
@@ -257,6 +275,8 @@ impl fmt::Display for Report {
             write!(f, ", {} {}", self.faults.get(kind.name()).unwrap_or(&0), kind.name())?;
         }
         writeln!(f, "; {} of what two branches share", self.eager)?;
+        let [arrays, failed] = self.of_arrays;
+        writeln!(f, "arrays: {arrays} programs, {:.1} % of them fail", percent(failed, arrays))?;
         writeln!(f, "rejected: {} ill-typed programs, {} unreadable texts", self.refused, self.unreadable)?;
         if let Some(mismatch) = &self.mismatch {
             writeln!(f, "\n{mismatch}\n")?;
@@ -282,8 +302,8 @@ pub struct Mismatch {
     pub(crate) limits: Limits,
     pub(crate) tier: Tier,
     pub(crate) finding: Finding,
-    pub(crate) seed: u64,
     pub(crate) number: u64,
+    pub(crate) replay: String,
 }
 
 impl Mismatch {
@@ -314,7 +334,7 @@ impl Mismatch {
     /// The command that makes and judges the same program again, under the same other settings.
     #[must_use]
     pub fn replay(&self) -> String {
-        format!("cembra fuzz --programs 1 --seed {} --start {}", self.seed, self.number)
+        self.replay.clone()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The shrinker: smaller cases that break the same law, until none of the tries at making it smaller does. Each try
 //! replaces one node and judges the case again; the number of tries is bounded.
 
+use crate::arrays;
 use crate::edit::{Edit, edited, stripped, types};
 use crate::judge::{Case, Finding};
 use crate::subject::{Row, Subject};
@@ -26,12 +27,26 @@ pub(crate) fn shrink(
         shrinker.fewer_outputs();
         shrinker.fewer_nodes();
         shrinker.fewer_inputs();
+        shrinker.fewer_elements();
         shrinker.simpler_row();
         if shrinker.weight() >= before || shrinker.tries == 0 {
             break;
         }
     }
     (shrinker.case, shrinker.finding)
+}
+
+/// The most elements that an array of the program's text has instead of a node.
+const MOST_SPELT: usize = 8;
+
+fn is_short(value: &Value) -> bool {
+    arrays::sizes(value).iter().all(|size| *size <= MOST_SPELT)
+}
+
+/// Simpler values of the type, and the size, the simplest first.
+fn simpler(value: &Value) -> Vec<Value> {
+    let of_size = arrays::simpler(value);
+    if of_size.is_empty() { values::simple(&value.qtype()) } else { of_size }
 }
 
 struct Shrinker<'a> {
@@ -60,7 +75,10 @@ impl Shrinker<'_> {
 
     /// Nodes and values that are not the simplest.
     fn weight(&self) -> usize {
-        let plain = |value: &Value| usize::from(values::simple(&value.qtype()).first() != Some(value));
+        let plain = |value: &Value| {
+            usize::from(simpler(value).first().is_some_and(|simplest| simplest != value))
+                + arrays::sizes(value).into_iter().sum::<usize>()
+        };
         let graph = &self.case.program.graph;
         let literals = (0..graph.len())
             .map(|at| match graph.node(NodeId::from_index(at)) {
@@ -189,19 +207,21 @@ impl Shrinker<'_> {
                         if let Some(name) = names.next() {
                             edits.push((Edit::Leaf(name, qtype.clone()), Some(values.clone())));
                         }
-                        edits.extend(values.into_iter().next().map(|value| (Edit::Literal(value), None)));
+                        let literal = values.into_iter().next().filter(is_short);
+                        edits.extend(literal.map(|value| (Edit::Literal(value), None)));
                     }
                     edits.extend(values::simple(qtype).into_iter().map(|value| (Edit::Literal(value), None)));
                 }
             }
             Node::Literal(literal) => {
-                let simple = values::simple(&literal.qtype());
+                let simple = simpler(literal);
                 let simpler = simple.iter().position(|value| value == literal).unwrap_or(simple.len());
                 edits.extend(simple.into_iter().take(simpler).map(|value| (Edit::Literal(value), None)));
             }
             Node::Leaf(name) => {
                 let value = self.case.rows.first().and_then(|row| row.get(program.graph.name(name))).cloned();
-                edits.extend(value.filter(|_| self.case.rows.len() == 1).map(|value| (Edit::Literal(value), None)));
+                let value = value.filter(|value| self.case.rows.len() == 1 && is_short(value));
+                edits.extend(value.map(|value| (Edit::Literal(value), None)));
             }
             Node::Placeholder(_) => {}
         }
@@ -260,13 +280,41 @@ impl Shrinker<'_> {
         }
     }
 
+    /// Cuts all arrays of one size, and the edges between them.
+    fn fewer_elements(&mut self) {
+        let Some(row) = self.case.rows.first() else { return };
+        let mut sizes: Vec<usize> = row.values().iter().flat_map(|(_, value)| arrays::sizes(value)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        for mut from in sizes.into_iter().rev() {
+            let mut less = from;
+            while less > 0 {
+                let to = from - less.min(from);
+                let cut = |last: bool| {
+                    let mut case = self.case.clone();
+                    let values = case.rows.iter_mut().flat_map(|row| row.values_mut());
+                    values.for_each(|(_, value)| *value = arrays::resized(value, from, to, last));
+                    case
+                };
+                let cases = [cut(false), cut(true)];
+                let taken = less <= from && cases.into_iter().any(|case| self.take(case));
+                if taken {
+                    from = to;
+                }
+                if !taken || from == 0 {
+                    less /= 2;
+                }
+            }
+        }
+    }
+
     fn simpler_row(&mut self) {
         if self.case.rows.len() != 1 {
             return;
         }
         for at in 0..self.case.rows[0].values().len() {
             let value = self.case.rows[0].values()[at].1.clone();
-            let simple = values::simple(&value.qtype());
+            let simple = simpler(&value);
             let simpler = simple.iter().position(|other| *other == value).unwrap_or(simple.len());
             for value in simple.into_iter().take(simpler) {
                 let mut case = self.case.clone();

@@ -1,7 +1,7 @@
 //! What is compared: something that runs a model on rows. The backends are subjects; a test wraps one and lies.
 
 use crate::values::fresh;
-use cembra::{Backend, Error, Model, Options, RowPlayer, Tiering};
+use cembra::{Array, ArrayKind, Backend, Error, Model, Options, RowPlayer, Scalar, Tiering};
 use cembra_expr::print_value;
 use cembra_value::{Span, Value};
 use std::fmt;
@@ -61,6 +61,8 @@ pub struct Failure {
     pub operator: Option<String>,
     /// Where in the text of the model.
     pub span: Option<Span>,
+    /// The first element that failed, of operators on elements of arrays.
+    pub element: Option<usize>,
     /// The whole message.
     pub message: String,
 }
@@ -71,6 +73,7 @@ impl From<Error> for Failure {
             code: error.code(),
             operator: error.operator().map(str::to_owned),
             span: error.span(),
+            element: error.element(),
             message: error.to_string(),
         }
     }
@@ -104,6 +107,21 @@ pub(crate) fn shown(answer: &Answer) -> String {
         Ok(values) => values.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
         Err(failure) => failure.to_string(),
     }
+}
+
+/// Where two answers have arrays that differ at an element which neither shows.
+pub(crate) fn hidden_difference(a: &Answer, b: &Answer) -> Option<String> {
+    /// As many as arrays show.
+    const SHOWN: usize = 10;
+    let (Ok(a), Ok(b)) = (a, b) else { return None };
+    a.iter().zip(b).enumerate().find_map(|(output, values)| match values {
+        (Value::Array(_, a), Value::Array(_, b)) if a.len() == b.len() => {
+            let at = (0..a.len()).find(|at| !a.value(*at).same(&b.value(*at)))?;
+            let said = || format!("element {at} of output {output}: {} and {}", a.value(at), b.value(at));
+            (at >= SHOWN).then(said)
+        }
+        _ => None,
+    })
 }
 
 /// Something that runs models.
@@ -168,12 +186,25 @@ pub struct Subjects<'a> {
     pub tiered: &'a dyn Subject,
     /// Run a share of the programs, `Config::batched`, as batches.
     pub players: &'a [&'a dyn Subject],
+    /// Run the programs on arrays, which are no batches.
+    pub fused: &'a [&'a dyn Subject],
+}
+
+/// What a program computes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Scalars,
+    Arrays,
 }
 
 impl<'a> Subjects<'a> {
     /// Those that are compared with the reference.
-    pub(crate) fn others(self, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
-        let players = if batched { self.players } else { &[] };
+    pub(crate) fn others(self, of: Kind, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
+        let players = match of {
+            Kind::Arrays => self.fused,
+            Kind::Scalars if batched => self.players,
+            Kind::Scalars => &[],
+        };
         std::iter::once(self.native).chain(tiered.then_some(self.tiered)).chain(players.iter().copied())
     }
 }
@@ -186,8 +217,47 @@ impl Default for Subjects<'_> {
             native: &Backend::Native,
             tiered: &Backend::Tiered,
             players: players(),
+            fused: fused(),
         }
     }
+}
+
+/// An array program whose elements are played by this player.
+struct Fused {
+    player: RowPlayer,
+    name: String,
+}
+
+impl Subject for Fused {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&self, model: &Model, options: &Options, rows: &[Row]) -> Result<Vec<Answer>, Failure> {
+        Backend::Native.run(model, &options.clone().row_player(self.player), rows)
+    }
+}
+
+/// Those who run array programs on this machine.
+fn fused() -> &'static [&'static dyn Subject] {
+    static ALL: LazyLock<Vec<Fused>> = LazyLock::new(|| {
+        let fused = |player: RowPlayer| Fused { player, name: format!("arrays by {}", player.name()) };
+        // The best one is what the native backend chooses.
+        RowPlayer::ALL.into_iter().filter(|player| *player != RowPlayer::Best).map(fused).collect()
+    });
+    static THERE: LazyLock<Vec<&'static dyn Subject>> = LazyLock::new(|| {
+        let Ok(model) = Model::parse("input x: [f64?]; x + 1.0") else { return Vec::new() };
+        let row = Row::new(vec![(
+            "x".into(),
+            Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, [Some(1.0.into())]).into()),
+        )]);
+        let is_there = |fused: &&'static Fused| {
+            let answers = fused.run(&model, &Options::default(), std::slice::from_ref(&row));
+            answers.is_ok_and(|answers| answers.iter().all(Result::is_ok))
+        };
+        ALL.iter().filter(is_there).map(|fused| fused as &dyn Subject).collect()
+    });
+    &THERE
 }
 
 /// The players of rows that there are on this machine.

@@ -2,10 +2,11 @@
 //! numbers too; the special ones are where mistakes live.
 
 use crate::Config;
+use crate::arrays;
 use crate::config::{chance, pick};
-use cembra_expr::ArgumentForm;
+use cembra_expr::{ArgumentForm, Input};
 use cembra_runtime::{Fields, MachineType, Names, QType, Scalar};
-use cembra_value::{ScalarValue, Value};
+use cembra_value::{Array, Edge, ScalarValue, Value};
 use fastrand::Rng;
 
 const INT32: &[i32] =
@@ -250,23 +251,25 @@ fn of_representation(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
     }
 }
 
-/// A random value. `Nothing` for the type of an untyped `missing`; no values are of the type of types.
+/// A random value; arrays are short. `Nothing` for the type of an untyped `missing`; no values are of the type of types.
 pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
+    let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
+    of_size(random, qtype, config, len)
+}
+
+/// A random value whose arrays have so many elements.
+fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
     // Generated types nest a few levels.
     match qtype {
         QType::Scalar(of) => Value::Scalar(scalar(random, *of, config)),
         QType::Optional(of) if chance(random, config.missing) => Value::Missing(*of),
         QType::Optional(of) => Value::Present(scalar(random, *of, config)),
-        QType::Tuple(fields) => Value::Tuple(fields.map(|field| value(random, field, config))),
+        QType::Tuple(fields) => Value::Tuple(fields.map(|field| of_size(random, field, config, len))),
         QType::Shape(shape) => Value::Shape(*shape),
-        QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Sequence(_) => Value::Nothing,
+        QType::Array(kind, of) => Value::Array(*kind, arrays::array(random, *of, len, config).into()),
+        QType::ArrayShape(kind) => Value::ArrayShape(*kind, len),
+        QType::Edge(of) => arrays::edge_of(random, *of, len).into(),
+        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
     }
 }
 
@@ -285,9 +288,26 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
     Some(texts.any(random))
 }
 
+/// True for what lives beside frames, and tuples with such fields.
+pub(crate) fn has_arrays(qtype: &QType) -> bool {
+    !qtype.is_framed()
+}
+
+/// The size of the arrays of a row, if some input has arrays: models mostly want them of one size.
+pub(crate) fn row_size(random: &mut Rng, inputs: &[Input]) -> usize {
+    let some = inputs.iter().any(|input| input.qtype.as_ref().is_some_and(has_arrays));
+    if some { random.usize(..7) * random.usize(..20) } else { 0 }
+}
+
 /// A random value of a row: as `value`, and NaNs of every sign and payload, which no literal can spell.
 pub(crate) fn row_value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
-    let made = value(random, qtype, config);
+    let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
+    sized_row_value(random, qtype, config, len)
+}
+
+/// A random value of a row whose arrays have so many elements.
+pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
+    let made = of_size(random, qtype, config, len);
     let payload = |random: &mut Rng, v: ScalarValue| match v {
         ScalarValue::Float32(v) if v.is_nan() => ScalarValue::Float32(f32::from_bits(v.to_bits() | random.u32(..))),
         ScalarValue::Float64(v) if v.is_nan() => ScalarValue::Float64(f64::from_bits(v.to_bits() | random.u64(..))),
@@ -336,6 +356,7 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
             first.into_iter().map(|values| Value::Tuple(fields.with(values))).collect()
         }
         QType::Shape(shape) => vec![Value::Shape(*shape)],
+        // Of the same size: `arrays::simpler`.
         QType::Array(..)
         | QType::ArrayShape(_)
         | QType::Edge(_)
@@ -358,6 +379,8 @@ pub(crate) fn fresh(value: &Value) -> Value {
         Value::Scalar(v) => Value::Scalar(copy(v)),
         Value::Present(v) => Value::Present(copy(v)),
         Value::Tuple(fields) => Value::Tuple(fields.map(fresh)),
+        Value::Array(kind, array) => Value::Array(*kind, Array::clone(array).into()),
+        Value::Edge(edge) => Edge::clone(edge).into(),
         other => other.clone(),
     }
 }

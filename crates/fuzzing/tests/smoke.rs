@@ -20,7 +20,7 @@ fn operators(program: &Program) -> Vec<String> {
 #[test]
 fn sixteen_hundred_programs_agree() {
     // With this seed every kind of fault is among them.
-    let config = Config { programs: Some(1600), seed: 3, ..Config::default() };
+    let config = Config { programs: Some(1600), seed: 3, arrays: 0.0, ..Config::default() };
     let mut told = Vec::new();
     let report = run(&config, &mut |tried| told.push(tried));
     if let Some(mismatch) = report.mismatch() {
@@ -133,8 +133,12 @@ impl Subject for Broken {
     }
 }
 
+fn scalars(programs: u64) -> Config {
+    Config { programs: Some(programs), arrays: 0.0, ..Config::default() }
+}
+
 fn finds(broken: &Broken) -> Mismatch {
-    finds_among(broken, &Config { programs: Some(2000), ..Config::default() })
+    finds_among(broken, &scalars(2000))
 }
 
 fn finds_among(broken: &Broken, config: &Config) -> Mismatch {
@@ -177,12 +181,12 @@ fn a_wrong_answer_is_found_and_shrunk() {
     assert!(text.contains(&format!("row: {row}")), "{text}");
     assert!(text.ends_with(&mismatch.replay()), "{text}");
     let number: u64 = mismatch.replay().rsplit(' ').next().unwrap().parse().unwrap();
-    assert_eq!(mismatch.replay(), format!("cembra fuzz --programs 1 --seed 1 --start {number}"));
+    assert_eq!(mismatch.replay(), format!("cembra fuzz --programs 1 --seed 1 --arrays 0 --start {number}"));
 }
 
 #[test]
 fn a_wrong_answer_inside_of_a_loop_shrinks_to_one_loop() {
-    let config = Config { programs: Some(4000), functions: 0.3, seed: 1, ..Config::default() };
+    let config = Config { functions: 0.3, ..scalars(4000) };
     let broken = Broken {
         // A remainder inside of a round: one of something that is made of a state.
         meets: |prepared| {
@@ -221,7 +225,7 @@ fn a_tiered_executor_that_is_wrong_in_its_last_tier_is_found_and_shrunk() {
         },
     };
     let subjects = Subjects { tiered: &broken, ..Subjects::default() };
-    let mismatch = mismatch_among(subjects, &Config { programs: Some(2000), ..Config::default() });
+    let mismatch = mismatch_among(subjects, &scalars(2000));
     let left = operators(mismatch.program());
     assert!(left.len() <= 2 && left.contains(&"math.mod".to_owned()), "{mismatch}");
     let who: Vec<_> = mismatch.answers().iter().map(|(who, _)| &**who).collect();
@@ -254,7 +258,7 @@ fn a_panic_is_found_and_shrunk() {
     let broken =
         Broken { meets: |prepared| prepared.contains("core.make_tuple"), does: |_| panic!("no tuples, please") };
     // Loops are made of tuples too.
-    let mismatch = finds_among(&broken, &Config { programs: Some(2000), functions: 0.0, ..Config::default() });
+    let mismatch = finds_among(&broken, &Config { functions: 0.0, ..scalars(2000) });
     assert!(operators(mismatch.program()).len() <= 1, "{mismatch}");
     let (who, what) = &mismatch.answers()[0];
     assert!(who == "panic" && what.contains("no tuples, please") && what.contains("smoke.rs"), "{mismatch}");
@@ -262,7 +266,13 @@ fn a_panic_is_found_and_shrunk() {
 
 #[test]
 fn an_invented_fault_and_a_refusal_are_found() {
-    let failure = |message: &str| Failure { code: "native", operator: None, span: None, message: message.to_owned() };
+    let failure = |message: &str| Failure {
+        code: "native",
+        operator: None,
+        span: None,
+        element: None,
+        message: message.to_owned(),
+    };
     assert_eq!(failure("why").to_string(), "error native: why");
     let mismatch = finds(&Broken {
         meets: |prepared| prepared.contains("math.floordiv"),
@@ -275,7 +285,13 @@ fn an_invented_fault_and_a_refusal_are_found() {
 }
 
 fn fault() -> Failure {
-    Failure { code: "div_by_zero", operator: Some("made.up".to_owned()), span: None, message: "made up".to_owned() }
+    Failure {
+        code: "div_by_zero",
+        operator: Some("made.up".to_owned()),
+        span: None,
+        element: None,
+        message: "made up".to_owned(),
+    }
 }
 
 #[test]

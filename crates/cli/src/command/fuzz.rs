@@ -19,6 +19,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
+    /// How many of a hundred programs compute on arrays; which ones follows from the seed
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(..=100))]
+    arrays: u8,
+
     /// The number of the first program
     #[arg(long, value_name = "N", default_value_t = 0)]
     start: u64,
@@ -39,7 +43,8 @@ struct Effort {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Effort { programs, seconds } = args.effort;
-    let config = Config { programs, seconds, seed: args.seed, start: args.start, ..Config::default() };
+    let arrays = f64::from(args.arrays) / 100.0;
+    let config = Config { programs, seconds, arrays, seed: args.seed, start: args.start, ..Config::default() };
     let mut progress = Progress::new(programs, io::stdout().is_terminal());
     let report = cembra_fuzzing::run(&config, &mut |tried| {
         progress.bar().set_position(tried);

@@ -54,7 +54,7 @@ impl Pool<'_> {
     }
 
     /// A function of these parameters that makes a value of a type.
-    fn function(&mut self, parameters: &[QType], result: &QType) -> NodeId {
+    pub(super) fn function(&mut self, parameters: &[QType], result: &QType) -> NodeId {
         let name = self.binary_operator(parameters, result);
         if let Some(name) = name {
             let name = self.exactly(Value::text(name));

@@ -1,0 +1,364 @@
+//! Programs on arrays. They grow like those on scalars, but on values: each node is evaluated by the interpreter when it is made,
+//! on the first row of the program. So the sizes of arrays and edges are known, and operands that fit each other are chosen; what
+//! fails is left out, but for a share that is meant to fail.
+
+mod evaluate;
+mod operands;
+
+use super::{Pool, TRIES};
+use crate::Config;
+use crate::arrays;
+use crate::catalogue::{Catalogue, Entry, Form, Wanted};
+use crate::config::{chance, pick};
+use crate::edit::stripped;
+use crate::subject::Row;
+use cembra_expr::{Input, Node, NodeId, Output, Program};
+use cembra_ops::{ArrayForm, ArrayOperator, OverArrays, id};
+use cembra_runtime::{ArrayKind, QType, Scalar};
+use cembra_value::Value;
+use fastrand::Rng;
+use operands::Operand;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Elements of the largest arrays, of which there are few.
+const LARGE: usize = 200_000;
+
+/// More elements than what is made of arrays may have.
+const TOO_LARGE: usize = 2 * LARGE;
+
+/// What most arrays are of.
+const NUMBERS: [Scalar; 5] = [Scalar::Float64, Scalar::Float64, Scalar::Float32, Scalar::Int64, Scalar::Int32];
+
+/// How often operands are drawn for an operator, until the reference gives a value.
+const DRAWS: u32 = 5;
+
+/// A well-typed program on arrays, and the first of its rows: on that the generator evaluated it.
+pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row) {
+    let config =
+        Config { max_inputs: config.max_inputs + 6, max_depth: config.max_depth + 4, functions: 0.0, ..config.clone() };
+    let is_large = random.u32(..200) == 0;
+    let size = if is_large { LARGE + random.usize(..3) } else { arrays::size(random) };
+    let kind = if random.u32(..8) == 0 { ArrayKind::Sparse } else { ArrayKind::Dense };
+    let fails = random.u32(..3) == 0;
+    // Few types, so that operands meet, and mostly numbers.
+    let mut palette = vec![*pick(random, &NUMBERS)];
+    while !is_large && random.bool() {
+        palette.push(if random.bool() { *pick(random, &NUMBERS) } else { *pick(random, &Scalar::ALL) });
+    }
+    let pool = Pool::new(random, &config);
+    let (row, values, failing) = (Vec::new(), HashMap::new(), Vec::new());
+    let mut grower = Grower { pool, kind, size, is_large, palette, row, values, failing, suspects: Vec::new() };
+    for scalar in grower.palette.clone() {
+        grower.new_array(scalar, size, 1.0);
+    }
+    let mut aim = None;
+    let most = if is_large { 8 } else { 40 };
+    for _ in 0..grower.pool.random.u32(1..=most).max(grower.pool.random.u32(1..=most)) {
+        aim = aim.or(grower.grow());
+    }
+    grower.finish(aim, fails)
+}
+
+/// More rows for a program, behind its first one: other values, and other sizes.
+pub(crate) fn array_rows(random: &mut Rng, config: &Config, first: Row) -> Vec<Row> {
+    let first_values = first.values();
+    let mut sizes: Vec<usize> = first_values.iter().flat_map(|(_, value)| arrays::sizes(value)).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut rows = Vec::new();
+    if sizes.last().is_none_or(|size| *size < LARGE) {
+        let redrawn = first_values.iter().map(|(name, value)| {
+            let value = if random.bool() { arrays::redrawn(random, value, config) } else { value.clone() };
+            (name.clone(), value)
+        });
+        rows.push(Row::new(redrawn.collect()));
+        let (from, to) = (pick(random, &[sizes, vec![0]].concat()).to_owned(), arrays::size(random));
+        let resized = first_values.iter().map(|(name, value)| (name.clone(), arrays::resized(value, from, to, false)));
+        rows.push(Row::new(resized.collect()));
+    }
+    rows.insert(0, first);
+    rows
+}
+
+struct Grower<'r> {
+    pool: Pool<'r>,
+    kind: ArrayKind,
+    /// Of most arrays.
+    size: usize,
+    is_large: bool,
+    /// What arrays are of.
+    palette: Vec<Scalar>,
+    /// Values of inputs.
+    row: Vec<(Arc<str>, Value)>,
+    /// Values of nodes, as far as they were asked for; none of those that fail.
+    values: HashMap<NodeId, Option<Value>>,
+    /// Nodes that fail.
+    failing: Vec<NodeId>,
+    /// Nodes that could not be evaluated at all, though their types are right.
+    suspects: Vec<NodeId>,
+}
+
+impl Grower<'_> {
+    fn scalar(&mut self) -> Scalar {
+        let other = !self.is_large && self.pool.random.u32(..8) == 0;
+        *pick(self.pool.random, if other { &Scalar::ALL } else { &self.palette })
+    }
+
+    /// Adds one operator, if operands are found for it.
+    fn grow(&mut self) -> Option<NodeId> {
+        match self.pool.random.u32(..20) {
+            0..=6 => self.elementwise(),
+            7 | 8 => self.conditional(),
+            9 => self.mapped(),
+            10 if !self.is_large => {
+                self.pool.grow();
+                None
+            }
+            11 => self.with_entry(|entry| entry.op == id::ARRAY_EXPAND),
+            12 | 13 => self.there_and_back(),
+            14..=16 => self.with_entry(|entry| {
+                let OverArrays::Kernel(operator) = entry.def.over_arrays else { return false };
+                matches!(operator.form, ArrayForm::Reduce(_) | ArrayForm::Scan)
+            }),
+            _ if self.is_large => None,
+            _ => self.with_entry(|_| true),
+        }
+    }
+
+    fn with_entry(&mut self, is_wanted: impl Fn(&Entry) -> bool) -> Option<NodeId> {
+        let entries: Vec<&'static Entry> =
+            Catalogue::standard().of_arrays.iter().filter(|entry| is_wanted(entry)).collect();
+        let entry = *pick(self.pool.random, &entries);
+        self.whole(entry)
+    }
+
+    /// An operator on the elements of arrays.
+    fn elementwise(&mut self) -> Option<NodeId> {
+        let catalogue = Catalogue::standard();
+        let lifts = |entry: &&Entry| matches!(entry.def.over_arrays, OverArrays::Elementwise | OverArrays::Expanded);
+        // Of a few operators, mostly one of numbers.
+        let numeric = self.pool.random.u32(..4) > 0;
+        let few: Vec<&Entry> = (0..8)
+            .map(|_| pick(self.pool.random, &catalogue.entries))
+            .filter(|entry| !numeric || ["math.", "core.", "bool."].iter().any(|of| entry.def.name.starts_with(of)))
+            .collect();
+        let entry = few.into_iter().find(lifts)?;
+        if entry.is_open() {
+            for _ in 0..TRIES {
+                let operands = self.pool.any_operands(entry);
+                if let Some(node) = self.pool.apply(entry, &operands) {
+                    return self.tried(node);
+                }
+            }
+            return None;
+        }
+        self.lifted(entry, 0.75)
+    }
+
+    /// A conditional over arrays, mostly on a scalar.
+    fn conditional(&mut self) -> Option<NodeId> {
+        let catalogue = Catalogue::standard();
+        let entry = &catalogue.entries[*pick(self.pool.random, &catalogue.conditionals)];
+        let on_elements = self.pool.random.u32(..3) == 0;
+        self.lifted(entry, if on_elements { 0.75 } else { -1.0 })
+    }
+
+    /// An operator with this share of its operands arrays; below 0, all but the first.
+    fn lifted(&mut self, entry: &'static Entry, share: f64) -> Option<NodeId> {
+        let catalogue = Catalogue::standard();
+        let size = self.focus();
+        let there: Vec<Scalar> = self.arrays(size).into_iter().filter_map(|node| self.scalar_of(node)).collect();
+        // Of a few forms the one that takes least of what there is not.
+        let misses = |form: &&Form| {
+            let is_there = |at: &u8| match catalogue.wanted(*at) {
+                Wanted::Of(qtype) => qtype.scalar().is_some_and(|scalar| there.contains(&scalar)),
+                Wanted::Literal(_) => false,
+            };
+            form.iter().filter(|at| !is_there(at)).count()
+        };
+        let few: Vec<&Form> = (0..16)
+            .map(|_| {
+                let group = pick(self.pool.random, &entry.groups);
+                pick(self.pool.random, group)
+            })
+            .collect();
+        let form = few.into_iter().min_by_key(misses)?;
+        for _ in 0..DRAWS {
+            let sure = self.pool.random.usize(..form.len().max(1));
+            let mut operands = Vec::with_capacity(form.len());
+            for (at, (wanted, param)) in form.iter().zip(entry.def.params).enumerate() {
+                let array = if share < 0.0 { at > 0 } else { at == sure || self.pool.chance(share) };
+                operands.push(match catalogue.wanted(*wanted) {
+                    Wanted::Literal(value) => self.pool.exactly(value.clone()),
+                    Wanted::Of(qtype) => {
+                        let text = self.pool.text_of(param.form, qtype);
+                        match (text, qtype.scalar()) {
+                            (Some(text), _) => text,
+                            (None, Some(scalar)) if array => self.array(scalar, size),
+                            // Some arms are what fails unless the other one is taken.
+                            _ => self.pool.of_type(qtype),
+                        }
+                    }
+                });
+            }
+            if share < 0.0 && self.pool.chance(0.3) {
+                self.spoil_an_arm(&mut operands);
+            }
+            let Some(node) = self.pool.apply(entry, &operands) else { continue };
+            if let Some(node) = self.tried(node) {
+                return Some(node);
+            }
+        }
+        None
+    }
+
+    /// Puts a node that fails in the place of an arm of its type.
+    fn spoil_an_arm(&mut self, operands: &mut [NodeId]) {
+        let types = &self.pool.types;
+        let arms = operands.iter_mut().skip(1);
+        let failing =
+            |arm: &NodeId| self.failing.iter().copied().find(|node| types[node.index()] == types[arm.index()]);
+        let spoilt = arms.filter_map(|arm| failing(arm).map(|node| (arm, node))).last();
+        if let Some((arm, node)) = spoilt {
+            // Its depth says that it is out of reach; for this use it is not.
+            self.pool.depths[node.index()] = 1;
+            *arm = node;
+        }
+    }
+
+    /// What an array has to do with its own groups: it meets what an aggregation makes of them, at every element again.
+    fn there_and_back(&mut self) -> Option<NodeId> {
+        let size = self.focus();
+        let scalar = self.scalar_at(size);
+        let (array, edge) = (self.array(scalar, size), self.edge(size));
+        let reduces = |entry: &&Entry| {
+            matches!(entry.def.over_arrays, OverArrays::Kernel(ArrayOperator { form: ArrayForm::Reduce(_), .. }))
+        };
+        let catalogue = Catalogue::standard();
+        let aggregations: Vec<&Entry> = catalogue.of_arrays.iter().filter(reduces).collect();
+        let aggregation = *pick(self.pool.random, &aggregations);
+        let mut operands = vec![array, edge];
+        for param in aggregation.def.params.iter().skip(2) {
+            operands.push(self.pool.exactly(param.default.clone()?));
+        }
+        let values = self.pool.apply(aggregation, &operands)?;
+        let values = self.tried(values)?;
+        let spread = self.pool.apply(catalogue.known(id::ARRAY_EXPAND)?, &[values, edge])?;
+        let spread = self.tried(spread)?;
+        let meets = [id::SUBTRACT, id::DIVIDE, id::MULTIPLY, id::ADD, id::GREATER, id::EQUAL, id::MAXIMUM];
+        let meets = catalogue.known(*pick(self.pool.random, &meets))?;
+        let met = self.pool.apply(meets, &[array, spread]);
+        met.and_then(|met| self.tried(met)).or(Some(spread))
+    }
+
+    /// A function over the elements of arrays.
+    fn mapped(&mut self) -> Option<NodeId> {
+        let size = self.focus();
+        let arrays: Vec<NodeId> = (0..self.pool.random.u32(1..3))
+            .map(|_| {
+                let scalar = self.scalar();
+                self.array(scalar, size)
+            })
+            .collect();
+        let mut parameters: Vec<QType> =
+            arrays.iter().filter_map(|node| self.scalar_of(*node)).map(QType::Optional).collect();
+        let mut operands = arrays;
+        if self.pool.random.u32(..3) == 0 {
+            let qtype = QType::of(self.scalar(), self.pool.random.bool());
+            operands.push(self.pool.of_type(&qtype));
+            parameters.push(qtype);
+        }
+        let result = self.scalar();
+        let qtype = QType::of(result, self.pool.random.bool());
+        operands.insert(0, self.pool.function(&parameters, &qtype));
+        let node = self.pool.operator(id::MAP, &operands, &QType::Array(self.kind, result));
+        self.tried(node)
+    }
+
+    /// An operator that knows arrays, on operands of types that it takes.
+    fn whole(&mut self, entry: &'static Entry) -> Option<NodeId> {
+        let fixed = entry.def.params.len() - usize::from(entry.def.variadic);
+        for _ in 0..DRAWS {
+            let count = if entry.def.variadic { fixed + self.pool.random.usize(..4) } else { fixed };
+            let size = self.focus();
+            let mut drawn: Vec<Operand> = (0..count).map(|at| self.draw(entry, at, size)).collect();
+            let mut fits = false;
+            for _ in 0..3 * TRIES {
+                match self.blamed(entry, &drawn) {
+                    None => {
+                        fits = true;
+                        break;
+                    }
+                    Some(at) => {
+                        let at = at.filter(|at| *at < count).unwrap_or_else(|| self.pool.random.usize(..count.max(1)));
+                        if at < count {
+                            drawn[at] = self.draw(entry, at, size);
+                        }
+                    }
+                }
+            }
+            if !fits {
+                return None;
+            }
+            let operands = self.realised(drawn, size);
+            if let Some(node) = self.pool.apply(entry, &operands)
+                && let Some(node) = self.tried(node)
+            {
+                return Some(node);
+            }
+        }
+        None
+    }
+
+    /// Makes some nodes outputs: the first that was made, deep ones, and one that fails if that is wanted.
+    fn finish(mut self, aim: Option<NodeId>, fails: bool) -> (Program, Row) {
+        let mut nodes: Vec<NodeId> =
+            self.reachable().filter(|node| self.pool.types[node.index()].is_run_time()).collect();
+        nodes.retain(|node| self.value(*node).is_some());
+        self.pool.random.shuffle(&mut nodes);
+        let most = self.pool.config.max_outputs.max(1) as usize;
+        let mut chosen: Vec<NodeId> = aim.into_iter().collect();
+        for _ in 0..self.pool.random.usize(1..=most) {
+            let few = if self.pool.random.u32(..4) == 0 { self.pool.random.usize(1..=4) } else { nodes.len() };
+            let (used, depths) = (&self.pool.used, &self.pool.depths);
+            let is_new = |node: &&NodeId| !chosen.contains(node);
+            let best =
+                nodes.iter().filter(is_new).take(few).max_by_key(|node| (!used[node.index()], depths[node.index()]));
+            chosen.extend(best.copied());
+        }
+        let mut bad: Vec<NodeId> = self.suspects.clone();
+        if fails && !self.failing.is_empty() {
+            bad.push(*pick(self.pool.random, &self.failing));
+        }
+        for node in bad {
+            let at = self.pool.random.usize(..=chosen.len());
+            if !chosen.contains(&node) {
+                chosen.insert(at, node);
+            }
+        }
+        let inputs = self.pool.inputs.clone();
+        for input in &inputs {
+            self.input(&input.name, &input.qtype.clone().unwrap_or(QType::FLOAT64));
+        }
+        let output = |(at, node): (usize, &NodeId)| Output { name: format!("y{at}").into(), node: *node, span: None };
+        let outputs = chosen.iter().enumerate().map(output).collect();
+        let program = stripped(&Program { graph: self.pool.graph, inputs, outputs });
+        // Most inputs that nothing reads go.
+        let is_read = |name: &str| {
+            (0..program.graph.len()).any(|at| match program.graph.node(NodeId::from_index(at)) {
+                Node::Leaf(leaf) => **program.graph.name(leaf) == *name,
+                _ => false,
+            })
+        };
+        let kept: Vec<Input> = program
+            .inputs
+            .iter()
+            .filter(|input| is_read(&input.name) || chance(self.pool.random, 0.05))
+            .cloned()
+            .collect();
+        let row =
+            kept.iter().filter_map(|input| self.row.iter().find(|(name, _)| *name == input.name).cloned()).collect();
+        (Program { inputs: kept, ..program }, Row::new(row))
+    }
+}

@@ -1,0 +1,120 @@
+//! The values of nodes while a program on arrays grows: those of inputs are drawn, those of operators are what the interpreter
+//! makes of the operator alone.
+
+use super::{Grower, TOO_LARGE};
+use crate::arrays;
+use crate::edit::stripped;
+use crate::generator::HIDDEN;
+use crate::panics::caught;
+use crate::subject::{Row, Subject};
+use crate::values;
+use cembra::{Backend, Model, Options};
+use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
+use cembra_runtime::QType;
+use cembra_value::Value;
+use std::sync::Arc;
+
+impl Grower<'_> {
+    /// The node if it has a value. If not it is out of reach, and noted now and then.
+    pub(super) fn tried(&mut self, node: NodeId) -> Option<NodeId> {
+        if self.pool.types[node.index()] == QType::Function || !self.pool.types[node.index()].is_run_time() {
+            return Some(node);
+        }
+        if self.value(node).is_some() {
+            return Some(node);
+        }
+        self.pool.depths[node.index()] = HIDDEN;
+        self.failing.push(node);
+        None
+    }
+
+    /// The value of a node; nothing if it fails. Programs are not deep.
+    pub(super) fn value(&mut self, node: NodeId) -> Option<Value> {
+        if let Some(known) = self.values.get(&node) {
+            return known.clone();
+        }
+        let value = self.evaluated(node).filter(|value| arrays::sizes(value).iter().all(|size| *size <= TOO_LARGE));
+        self.values.insert(node, value.clone());
+        value
+    }
+
+    pub(super) fn evaluated(&mut self, node: NodeId) -> Option<Value> {
+        match self.pool.graph.node(node) {
+            Node::Literal(value) => Some(value.clone()),
+            Node::Leaf(name) => {
+                let name = self.pool.graph.name(name).clone();
+                let qtype = self.pool.types[node.index()].clone();
+                Some(self.input(&name, &qtype))
+            }
+            Node::Placeholder(_) => None,
+            Node::Operator(name, operands) => {
+                let (name, operands) = (self.pool.graph.name(name).clone(), operands.to_vec());
+                let alone = operands
+                    .iter()
+                    .all(|operand| self.literal(*operand).is_some() || self.pool.types[operand.index()].is_run_time());
+                let given: Option<Vec<Value>> =
+                    if alone { operands.iter().map(|operand| self.value(*operand)).collect() } else { None };
+                let (program, row) = match given {
+                    Some(given) => self.alone(&name, &operands, given),
+                    None => self.up_to(node),
+                };
+                self.run(node, program, row)
+            }
+        }
+    }
+
+    /// The operator alone, on values.
+    pub(super) fn alone(&self, name: &str, operands: &[NodeId], given: Vec<Value>) -> (Program, Row) {
+        let (mut graph, mut inputs, mut row) = (Graph::new(), Vec::new(), Vec::new());
+        let operands: Vec<NodeId> = operands
+            .iter()
+            .zip(given)
+            .map(|(operand, value)| {
+                if let Some(literal) = self.literal(*operand) {
+                    return graph.literal(literal.clone(), None);
+                }
+                let name: Arc<str> = format!("n{}", operand.index()).into();
+                if inputs.iter().all(|input: &Input| input.name != name) {
+                    let qtype = Some(self.pool.types[operand.index()].clone());
+                    inputs.push(Input { name: name.clone(), qtype, span: None });
+                    row.push((name.clone(), value));
+                }
+                graph.leaf(&name, None)
+            })
+            .collect();
+        let node = graph.operator(name, &operands, None);
+        (Program { graph, inputs, outputs: vec![Output { name: "y".into(), node, span: None }] }, Row::new(row))
+    }
+
+    /// All that a node needs.
+    pub(super) fn up_to(&mut self, node: NodeId) -> (Program, Row) {
+        let outputs = vec![Output { name: "y".into(), node, span: None }];
+        let inputs = self.pool.inputs.clone();
+        for input in &inputs {
+            self.input(&input.name, &input.qtype.clone().unwrap_or(QType::FLOAT64));
+        }
+        (stripped(&Program { graph: self.pool.graph.clone(), inputs, outputs }), Row::new(self.row.clone()))
+    }
+
+    pub(super) fn run(&mut self, node: NodeId, program: Program, row: Row) -> Option<Value> {
+        let options = Options::default().without_pass("optimise").keep_weak_outputs(true);
+        let model = Model::from_program(program);
+        match caught(|| Backend::Interpreter.run(&model, &options, &[row])) {
+            Ok(Ok(answers)) => answers.into_iter().next()?.ok()?.pop(),
+            _ => {
+                self.suspects.push(node);
+                None
+            }
+        }
+    }
+
+    /// The value of an input, drawn when it is first asked for.
+    pub(super) fn input(&mut self, name: &Arc<str>, qtype: &QType) -> Value {
+        if let Some((_, value)) = self.row.iter().find(|(known, _)| known == name) {
+            return value.clone();
+        }
+        let value = values::row_value(self.pool.random, qtype, self.pool.config);
+        self.row.push((name.clone(), value.clone()));
+        value
+    }
+}
