@@ -262,3 +262,36 @@ fn the_listing_of_arrays_has_a_step_for_each_map() {
         assert!(explain(ARRAYS, &Options::default(), stage).starts_with("The model has arrays"), "{stage:?}");
     }
 }
+
+#[test]
+fn listings_show_what_inputs_promise() {
+    let text = "input x, y: [f64], z: [f64?], by: splits, of: mapping, any: edge\n\
+                output s = math.sum(x + y, into=by)\noutput t = math.sum(z, into=of) + math.sum(y, into=any)\n";
+    let printed = explain(text, &Options::default(), Stage::Expr);
+    let inputs: Vec<&str> = printed.lines().filter(|line| line.starts_with("input ")).collect();
+    assert_eq!(
+        inputs,
+        [
+            "input x: [f64]",
+            "input y: [f64]",
+            "input z: [f64?]",
+            "input by: splits",
+            "input of: mapping",
+            "input any: edge"
+        ]
+    );
+    let prepared = explain(text, &Options::default(), Stage::Prepared);
+    let leaves: Vec<&str> =
+        prepared.lines().filter_map(|line| line.split_once(" = L.")).map(|(_, leaf)| leaf).collect();
+    assert_eq!(
+        leaves,
+        [
+            "x : DENSE_ARRAY_FLOAT64, full",
+            "y : DENSE_ARRAY_FLOAT64, full",
+            "z : DENSE_ARRAY_FLOAT64",
+            "by : DENSE_ARRAY_EDGE, splits",
+            "of : DENSE_ARRAY_EDGE, mapping",
+            "any : DENSE_ARRAY_EDGE",
+        ]
+    );
+}

@@ -27,7 +27,7 @@ pub(crate) struct Case {
     /// The outputs, each as `name: type`; of one the name may be left out.
     #[serde(default)]
     out: Vec<String>,
-    /// Rows, each as `inputs => outputs` or `inputs => error CODE [by OPERATOR] [at TEXT]`.
+    /// Rows, each as `inputs => outputs` or `inputs => error CODE [by OPERATOR] [at TEXT]`; the error `promise` is of an input.
     #[serde(default)]
     pub(crate) rows: Vec<String>,
     /// The value of a model without inputs, which also says its type.
