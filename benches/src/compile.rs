@@ -4,6 +4,8 @@
 //! is part of the time; a user pays for it too.
 
 use crate::Error;
+use crate::arrays::subject;
+use crate::arrays::workload::{REQUEST, WORKLOADS};
 use crate::measure::{Effort, Run, Task, interleave};
 use crate::record::Record;
 use crate::subject::{NATIVE, Way, executor, model_error};
@@ -11,6 +13,9 @@ use crate::workload::{Visitor, Workload};
 use cembra::{Backend, Model};
 use cembra_plan::Plan;
 use std::hint::black_box;
+
+/// Text to callable, through the front door.
+const TOTAL: &str = "us_total";
 
 /// Collects the records of the workloads it visits.
 pub struct Compile {
@@ -41,14 +46,14 @@ impl Visitor for Compile {
             let stages: [(&str, Run<'_>); 3] = [
                 ("us_prepare", Box::new(prepare::<W>)),
                 ("us_compile", Box::new(move || bind::<W>(plan, way))),
-                ("us_total", Box::new(move || whole::<W>(way))),
+                (TOTAL, Box::new(move || whole::<W>(way))),
             ];
             let task = |(metric, run)| Task { subject: way.name, metric, unit: "us", per_second: 1e6, calls: 1, run };
             tasks.extend(stages.map(task));
         }
         #[cfg(feature = "peers")]
         for offer in &offers {
-            let (subject, metric, unit) = (offer.name, "us_total", "us");
+            let (subject, metric, unit) = (offer.name, TOTAL, "us");
             if let Err(reason) = &offer.texts {
                 self.records.push(Record::left_out(W::NAME, subject, metric, unit, reason));
                 continue;
@@ -65,6 +70,27 @@ impl Visitor for Compile {
         self.records.extend(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(W::NAME, task, samples)));
         Ok(())
     }
+}
+
+/// The same of the workloads of arrays: in whole alone, as their stages are others.
+///
+/// # Errors
+/// A workload does not compile.
+pub fn arrays(effort: Effort) -> Result<Vec<Record>, Error> {
+    let mut records = Vec::new();
+    for workload in WORKLOADS.iter().chain([&REQUEST]) {
+        let task = |way: Way| {
+            let run: Run<'_> = Box::new(move || {
+                black_box(subject::executor(workload, way)?);
+                Ok(())
+            });
+            Task { subject: way.name, metric: TOTAL, unit: "us", per_second: 1e6, calls: 1, run }
+        };
+        let mut tasks = Way::ALL.map(task);
+        let samples = interleave(&mut tasks, effort)?;
+        records.extend(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(workload.name, task, samples)));
+    }
+    Ok(records)
 }
 
 /// From text to plan, as `Model::compile` does it. The workloads declare the types of their inputs.

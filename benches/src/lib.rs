@@ -17,6 +17,8 @@ extern crate cembra_limit_columns_plain as cembra_limit_columns_512;
 extern crate cembra_limit_inlined;
 
 pub mod agreement;
+pub mod allocations;
+pub mod arrays;
 pub mod batch;
 pub mod compile;
 mod error;

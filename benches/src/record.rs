@@ -146,7 +146,9 @@ pub fn write_table(records: &[Record], mut out: impl Write) -> io::Result<()> {
         let limit = records
             .iter()
             .find(|limit| (limit.workload, limit.metric, limit.subject) == (record.workload, record.metric, LIMIT));
-        let ratio = |ours: f64, limit: Option<f64>| match limit.filter(|_| record.left_out.is_none()) {
+        // Nothing is so many times as often as never.
+        let counts = |limit: &f64| record.left_out.is_none() && *limit != 0.0;
+        let ratio = |ours: f64, limit: Option<f64>| match limit.filter(counts) {
             Some(limit) => format!("{:.2}", ours / limit),
             None => String::new(),
         };

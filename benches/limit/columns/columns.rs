@@ -9,6 +9,8 @@
 
 #![warn(missing_docs)]
 
+#[cfg(any(lanes = "512", lanes = "plain"))]
+pub mod arrays;
 #[cfg(lanes = "256")]
 mod avx2;
 #[cfg(lanes = "512")]

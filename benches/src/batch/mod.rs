@@ -26,27 +26,27 @@ const DISTINCT: usize = 1 << 17;
 
 /// A number of rows, with the names of what is measured on it.
 #[derive(Clone, Copy)]
-struct Size {
-    rows: usize,
+pub(crate) struct Size {
+    pub(crate) rows: usize,
     /// By one thread, and by two.
-    metrics: [&'static str; 2],
+    pub(crate) metrics: [&'static str; 2],
     /// Rounds are this many times fewer.
     fewer: usize,
 }
 
-const SIZES: [Size; 3] = [
+pub(crate) const SIZES: [Size; 3] = [
     Size { rows: 1_000, metrics: ["ns_per_row_1e3", "ns_per_row_1e3_2t"], fewer: 1 },
     Size { rows: 100_000, metrics: ["ns_per_row_1e5", "ns_per_row_1e5_2t"], fewer: 1 },
     Size { rows: 10_000_000, metrics: ["ns_per_row_1e7", "ns_per_row_1e7_2t"], fewer: 3 },
 ];
 
 /// Rows of a call that is little but overhead.
-const FEW: usize = 16;
+pub(crate) const FEW: usize = 16;
 
 /// The names of metrics that the report looks for.
-const OVERHEAD: &str = "ns_call_overhead";
+pub(crate) const OVERHEAD: &str = "ns_call_overhead";
 const COMPILE: &str = "us_compile";
-const BYTES: &str = "bytes_per_row";
+pub(crate) const BYTES: &str = "bytes_per_row";
 const RATES: [&str; 2] = ["gb_per_s", "gb_per_s_2t"];
 
 /// What to measure.
@@ -59,13 +59,25 @@ pub struct Plan {
     pub most_rows: usize,
 }
 
+impl Plan {
+    pub(crate) fn wants(&self, workload: &str) -> bool {
+        self.workloads.is_empty() || self.workloads.iter().any(|name| name == workload)
+    }
+
+    pub(crate) fn effort_for(&self, size: Size) -> Effort {
+        let effort = self.effort;
+        let fill = if size.fewer > 1 { Duration::ZERO } else { effort.fill };
+        Effort { rounds: (effort.rounds / size.fewer).max(3), warm_up: 1, fill }
+    }
+}
+
 /// Measures all workloads of columns and of structs, and memory.
 ///
 /// # Errors
 /// The first error of a subject, or disagreement.
 pub fn run(plan: &Plan) -> Result<Vec<Record>, Error> {
     let mut run = BatchRun { plan, sizes: &SIZES, records: Vec::new() };
-    if run.wants(TRIAD) {
+    if plan.wants(TRIAD) {
         run.triad()?;
     }
     workload::visit_columns(&mut run)?;
@@ -82,16 +94,6 @@ struct BatchRun<'a> {
 }
 
 impl BatchRun<'_> {
-    fn wants(&self, workload: &str) -> bool {
-        self.plan.workloads.is_empty() || self.plan.workloads.iter().any(|name| name == workload)
-    }
-
-    fn effort(&self, size: Size) -> Effort {
-        let effort = self.plan.effort;
-        let fill = if size.fewer > 1 { Duration::ZERO } else { effort.fill };
-        Effort { rounds: (effort.rounds / size.fewer).max(3), warm_up: 1, fill }
-    }
-
     /// Plain and streamed stores; the better of them is the triad.
     fn triad(&mut self) -> Result<(), Error> {
         for size in self.sizes.iter().filter(|size| size.rows <= self.plan.most_rows) {
@@ -100,7 +102,7 @@ impl BatchRun<'_> {
                 let metric = size.metrics[threads - 1];
                 let mut tasks =
                     bound.iter_mut().map(|triad| task(triad.name, metric, size.rows, triad)).collect::<Vec<_>>();
-                let samples = interleave(&mut tasks, self.effort(*size))?;
+                let samples = interleave(&mut tasks, self.plan.effort_for(*size))?;
                 let best = samples.into_iter().min_by(|a, b| a.min().total_cmp(&b.min())).unwrap_or_default();
                 self.record_time(TRIAD, TRIAD, metric, &best);
                 self.record_rate(TRIAD, TRIAD, (*size, threads), &best, triad::BYTES_PER_ROW);
@@ -163,7 +165,7 @@ fn task<'a>(subject: &'static str, metric: &'static str, calls: usize, bound: &'
 
 impl BatchVisitor for BatchRun<'_> {
     fn visit<W: Batch>(&mut self) -> Result<(), Error> {
-        if !self.wants(W::NAME) {
+        if !self.plan.wants(W::NAME) {
             return Ok(());
         }
         let offers = subject::all::<W>()?;
@@ -192,7 +194,7 @@ impl BatchVisitor for BatchRun<'_> {
                 for (subject, bound) in subjects.iter().zip(&mut bound) {
                     tasks.push(task(subject.name(), metric, size.rows, &mut **bound));
                 }
-                let samples = interleave(&mut tasks, self.effort(*size))?;
+                let samples = interleave(&mut tasks, self.plan.effort_for(*size))?;
                 for (subject, samples) in subjects.iter().zip(&samples) {
                     self.record_time(W::NAME, subject.name(), metric, samples);
                     self.record_rate(W::NAME, subject.name(), (*size, threads), samples, W::bytes_per_row());

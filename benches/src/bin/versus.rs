@@ -1,7 +1,9 @@
 //! `versus`: cembra against the hand-written limit, in one run.
 
+use cembra_benches::allocations::Counting;
+use cembra_benches::arrays;
 use cembra_benches::batch::{self, report};
-use cembra_benches::compile::Compile;
+use cembra_benches::compile::{self, Compile};
 use cembra_benches::measure::Effort;
 use cembra_benches::record::{self, Record};
 use cembra_benches::scalar::Scalar;
@@ -18,6 +20,9 @@ use std::time::Duration;
 const PEERS: &[&str] = &cembra_benches::peers::NAMES;
 #[cfg(not(feature = "peers"))]
 const PEERS: &[&str] = &[];
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Measures cembra against the hand-written limit.
 #[derive(Parser)]
@@ -47,6 +52,8 @@ enum What {
     Texts(Common),
     /// Nanoseconds per row of models over columns, and over structs.
     Batch(Batch),
+    /// Nanoseconds per row of models over arrays and their groups, and per call of one over few elements.
+    Arrays(Batch),
     /// The lives of many small models: load, first call, call, drop; the tails of their times, and their memory.
     Life(Life),
 }
@@ -89,6 +96,16 @@ struct Common {
     /// Measured rounds; every subject runs once a round.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
+}
+
+impl Batch {
+    fn plan(&self) -> batch::Plan {
+        batch::Plan {
+            effort: self.common.effort(21, 2, Duration::from_millis(2)),
+            workloads: self.workload.clone(),
+            most_rows: self.most_rows,
+        }
+    }
 }
 
 impl Common {
@@ -135,8 +152,10 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
             common.report.write(&scalar.records)
         }
         What::Compile(common) => {
-            let mut compile = Compile::new(common.effort(301, 30, Duration::ZERO));
+            let effort = common.effort(301, 30, Duration::ZERO);
+            let mut compile = Compile::new(effort);
             workload::visit_all(&mut compile)?;
+            compile.records.extend(compile::arrays(effort)?);
             compile.records.extend(large::run()?);
             common.report.write(&compile.records)
         }
@@ -150,13 +169,9 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
             let ways: Vec<Way> = life::WAYS.into_iter().filter(wanted).collect();
             arguments.report.write(&life::run(arguments.models as usize, &ways)?)
         }
+        What::Arrays(arguments) => arguments.common.report.write(&arrays::run(&arguments.plan())?),
         What::Batch(arguments) => {
-            let plan = batch::Plan {
-                effort: arguments.common.effort(21, 2, Duration::from_millis(2)),
-                workloads: arguments.workload.clone(),
-                most_rows: arguments.most_rows,
-            };
-            let records = batch::run(&plan)?;
+            let records = batch::run(&arguments.plan())?;
             let mut out = std::io::stdout().lock();
             writeln!(out, "{}", record::machine())?;
             report::write_table(&records, &mut out)?;
