@@ -9,6 +9,14 @@ use std::process::Command;
 /// Where `unsafe` may stand: frame access, code memory, the call into native code, tables of struct fields.
 const UNSAFE: &[&str] = &[
     "benches/examples/dictionaries.rs",
+    "benches/limit/columns/arrays/groups.rs",
+    "benches/limit/columns/arrays/plain.rs",
+    "benches/limit/columns/arrays/request.rs",
+    "benches/limit/columns/arrays/scans.rs",
+    "benches/limit/columns/arrays/selection.rs",
+    "benches/limit/columns/arrays/softmax.rs",
+    "benches/limit/columns/arrays/sums.rs",
+    "benches/limit/columns/arrays/sweep.rs",
     "benches/limit/columns/avx2.rs",
     "benches/limit/columns/avx512.rs",
     "benches/limit/columns/columns.rs",
@@ -16,6 +24,8 @@ const UNSAFE: &[&str] = &[
     "benches/limit/columns/lanes.rs",
     "benches/limit/columns/plain.rs",
     "benches/limit/limit.rs",
+    "benches/src/allocations.rs",
+    "benches/src/arrays/limit.rs",
     "benches/src/batch/library.rs",
     "benches/src/batch/subject.rs",
     "benches/src/batch/triad.rs",
