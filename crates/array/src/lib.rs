@@ -7,6 +7,7 @@ mod fullness;
 mod fuse;
 mod joined;
 mod listing;
+mod memory;
 mod passes;
 mod program;
 mod recompute;
@@ -15,6 +16,7 @@ mod split;
 mod sweep;
 
 pub use fullness::fullness;
+pub use memory::RunMemory;
 pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId};
 pub use run::{Parts, run};
 pub use split::{Fusion, Unsplit, split};

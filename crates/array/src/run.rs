@@ -1,10 +1,12 @@
 //! Running an array program: its steps in order, values in slots. How plans are run is the business of whoever owns them.
 
+use crate::memory::RunMemory;
 use crate::sweep::{SweepRunner, Swept};
 use crate::{Action, ArrayProgram, Block, BlockId, PartId, Stage, Step, SweepId};
 use cembra_ops::OverArrays;
 use cembra_runtime::{BatchFunction, ColumnForm, Context, Fault, FaultKind};
 use cembra_value::{Array, Value};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What runs the plans of a program.
@@ -49,48 +51,60 @@ pub trait Parts {
     fn poll(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Runs a program on values of exactly its inputs' types, in their order. The results are in the order of its outputs.
+/// Runs a program on values of exactly its inputs' types, in their order, in memory of the program. The results are put behind
+/// the others, in the order of its outputs.
 ///
 /// # Errors
-/// That of the first step that fails.
-pub fn run<P: Parts>(program: &ArrayProgram, parts: &mut P, inputs: &[Value]) -> Result<Vec<Value>, P::Error> {
-    let mut slots: Vec<Option<Value>> = vec![None; program.values.len()];
+/// That of the first step that fails; then there are no results.
+pub fn run<P: Parts>(
+    program: &ArrayProgram,
+    parts: &mut P,
+    inputs: &[Value],
+    memory: &mut RunMemory,
+    results: &mut Vec<Value>,
+) -> Result<(), P::Error> {
+    memory.begin(program);
     for ((_, slot), value) in program.inputs.iter().zip(inputs) {
-        slots[slot.index()] = Some(value.clone());
+        memory.slots[slot.index()] = Some(value.clone());
     }
-    for (slot, value) in &program.literals {
-        slots[slot.index()] = Some(value.clone());
+    let made = run_blocks(program, parts, memory);
+    if made.is_ok() {
+        let output = |slot: usize| memory.slots[slot].clone().unwrap_or(Value::Nothing);
+        results.extend(program.outputs.iter().map(|(_, value)| output(value.index())));
     }
+    memory.end(program);
+    made
+}
+
+fn run_blocks<P: Parts>(program: &ArrayProgram, parts: &mut P, memory: &mut RunMemory) -> Result<(), P::Error> {
     // Where the run is, from the outermost block inwards: a block, its next step, and where its result goes.
-    let mut open: Vec<(&Block, usize, Option<usize>)> = vec![(program.block(BlockId::TOP), 0, None)];
+    let mut open: SmallVec<[(&Block, usize, Option<usize>); 4]> = SmallVec::new();
+    open.push((program.block(BlockId::TOP), 0, None));
     while let Some((block, next, to)) = open.last_mut() {
         let Some(step) = block.steps.get(*next) else {
-            let result = block.result.and_then(|result| slots[result.index()].clone());
+            let result = block.result.and_then(|result| memory.slots[result.index()].clone());
             if let Some(to) = *to {
-                slots[to] = result;
+                memory.slots[to] = result;
             }
             open.pop();
             continue;
         };
         *next += 1;
         parts.poll()?;
-        if let Action::Where { on, off } = step.action {
-            let condition = slots[step.args[0].index()].as_ref();
-            let is_on = condition.is_some_and(|condition| condition.as_scalar().is_some());
-            open.push((program.block(if is_on { on } else { off }), 0, Some(step.outs[0].index())));
-            continue;
-        }
-        if let Action::Sweep(sweep) = step.action {
-            sweep_through(program, parts, sweep, &mut slots)?;
-            continue;
-        }
-        let made = evaluate(program, parts, step, &slots)?;
-        for (out, value) in step.outs.iter().zip(made) {
-            slots[out.index()] = Some(value);
+        match step.action {
+            Action::Where { on, off } => {
+                let condition = memory.slots[step.args[0].index()].as_ref();
+                let is_on = condition.is_some_and(|condition| condition.as_scalar().is_some());
+                open.push((program.block(if is_on { on } else { off }), 0, Some(step.outs[0].index())));
+            }
+            Action::Sweep(sweep) => sweep_through(program, parts, sweep, memory)?,
+            _ => {
+                let made = evaluate(program, parts, step, &memory.slots)?;
+                step.outs.iter().zip(made).for_each(|(out, value)| memory.slots[out.index()] = Some(value));
+            }
         }
     }
-    let output = |slot: usize| slots[slot].clone().unwrap_or(Value::Nothing);
-    Ok(program.outputs.iter().map(|(_, value)| output(value.index())).collect())
+    Ok(())
 }
 
 /// Runs a sweep; if strips cannot be, its stages one by one.
@@ -98,19 +112,19 @@ fn sweep_through<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
     sweep: SweepId,
-    slots: &mut [Option<Value>],
+    memory: &mut RunMemory,
 ) -> Result<(), P::Error> {
     let swept = match parts.sweep(sweep) {
-        Some(runner) => runner.run(program, slots, parts)?,
+        Some(runner) => runner.run(program, sweep, memory, parts)?,
         None => Swept::Not,
     };
     match swept {
-        Swept::Made(values) => values.into_iter().for_each(|(slot, value)| slots[slot.index()] = Some(value)),
+        Swept::Made => {}
         Swept::Failed => return Err(parts.unsure()),
         Swept::Not => {
             for Stage { step, .. } in &program.sweep(sweep).stages {
-                let made = evaluate(program, parts, step, slots)?;
-                step.outs.iter().zip(made).for_each(|(out, value)| slots[out.index()] = Some(value));
+                let made = evaluate(program, parts, step, &memory.slots)?;
+                step.outs.iter().zip(made).for_each(|(out, value)| memory.slots[out.index()] = Some(value));
             }
         }
     }

@@ -5,16 +5,22 @@ use crate::batch::Batch;
 use crate::choice::Backend;
 use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
+use crate::executor::{Inner, Session};
+use crate::metrics::{Event, Metrics};
 use crate::options::{Options, Started};
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
-use cembra_array::{ArrayProgram, Fusion, PartId, Parts, Step, SweepId, SweepRunner, Unsplit, split};
+use cembra_array::{
+    Action, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepId, SweepRunner, Unsplit, split,
+};
 use cembra_batch::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use cembra_expr::Program;
+use cembra_native::Tier;
 use cembra_prepare::{Placed, prepare_part};
 use cembra_runtime::{BatchFunction, Cancellation, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
 use cembra_value::{Array, ArrayData, Code, Diagnostic, StringViews, Value};
+use rustc_hash::FxHashSet;
 use std::sync::{Arc, OnceLock};
 
 /// A model with arrays, compiled.
@@ -28,12 +34,43 @@ pub(crate) struct ArrayModel {
     reference: OnceLock<Result<Compiled, Error>>,
 }
 
+/// What runs a plan.
+#[derive(Debug)]
+enum Played {
+    /// Rows of elements.
+    Rows(Batch),
+    /// Scalars. They are interpreted: to compile a few operators takes longer than thousands of runs of them.
+    Once(Arc<Inner>),
+}
+
+/// The metrics of plans: users are told of their models, not of parts of them.
+#[derive(Debug)]
+struct Unheard;
+
+impl Metrics for Unheard {
+    fn record(&self, _event: &Event<'_>) {}
+}
+
+/// What the runs of one session leave to each other.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    run: RunMemory,
+    /// For each plan of scalars that was run.
+    scalars: Vec<Option<Session>>,
+}
+
+impl Memory {
+    /// Keeps the memory of a value that is not used any more, if nobody else has it.
+    pub(crate) fn recycle(&mut self, value: Value) {
+        self.run.recycle(value);
+    }
+}
+
 /// An array program, and what runs its plans.
 #[derive(Debug)]
 struct Compiled {
     program: ArrayProgram,
-    /// Plans between scalars are run as batches of one row.
-    parts: Vec<Batch>,
+    parts: Vec<Played>,
     /// None for a sweep whose stages are run one by one.
     sweeps: Vec<Option<Arc<SweepRunner>>>,
     limits: EvaluationLimits,
@@ -54,14 +91,32 @@ impl Compiled {
                 Error::from(Diagnostic::new(Code::TypeMismatch, format!("{name} {why}")).at(node_span(node)))
             }
         })?;
-        let parts = array_program.parts.iter().map(|part| Batch::of(program, part.plan.clone(), options)).collect();
+        let steps = array_program.blocks.iter().flat_map(|block| &block.steps);
+        let once: FxHashSet<PartId> =
+            steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
+        let quiet = Options::clone(options).metrics(Arc::new(Unheard)).backend(Backend::Interpreter).started();
+        let played = |(at, part): (usize, &Part)| {
+            Ok(if once.contains(&PartId(at as u32)) {
+                Played::Once(Inner::new(program.clone(), part.plan.clone(), None, &quiet)?.into())
+            } else {
+                Played::Rows(Batch::of(program, part.plan.clone(), options))
+            })
+        };
+        let parts = array_program.parts.iter().enumerate().map(played).collect::<Result<_, Error>>()?;
         let sweeps = array_program.sweep_runners();
         Ok(Compiled { program: array_program, parts, sweeps, limits: EvaluationLimits::of(options) })
     }
 
-    fn run(&self, program: &Program, inputs: &[Value], token: Option<&Cancellation>) -> Result<Vec<Value>, Error> {
-        let mut run = Run { compiled: self, program, token };
-        cembra_array::run(&self.program, &mut run, inputs)
+    fn run(
+        &self,
+        program: &Program,
+        inputs: &[Value],
+        token: Option<&Cancellation>,
+        memory: &mut Memory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let mut run = Run { compiled: self, program, token, scalars: &mut memory.scalars };
+        cembra_array::run(&self.program, &mut run, inputs, &mut memory.run, results)
     }
 }
 
@@ -87,6 +142,11 @@ impl ArrayModel {
         [inputs.collect(), Field::of_outputs(&self.placed.model)]
     }
 
+    /// How machine code of the plans is made; none where they are interpreted.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
+    }
+
     /// The array program, as text.
     pub(crate) fn listing(&self) -> String {
         self.compiled.program.to_string()
@@ -96,13 +156,24 @@ impl ArrayModel {
     pub(crate) fn memory_bytes(&self) -> usize {
         let reference = self.reference.get().and_then(|made| made.as_ref().ok());
         let plans = self.compiled.parts.iter().chain(reference.iter().flat_map(|made| &made.parts));
+        let plans = plans.map(|played| match played {
+            Played::Rows(batch) => batch.memory_bytes(),
+            Played::Once(inner) => size_of_val(&**inner),
+        });
         let sweeps = self.compiled.sweeps.iter().flatten().map(|sweep| sweep.memory_bytes());
-        size_of::<ArrayModel>() + plans.map(Batch::memory_bytes).sum::<usize>() + sweeps.sum::<usize>()
+        size_of::<ArrayModel>() + plans.sum::<usize>() + sweeps.sum::<usize>()
     }
 
-    /// Evaluates the model on values of exactly its inputs' types.
-    pub(crate) fn evaluate(&self, inputs: &[Value], token: Option<&Cancellation>) -> Result<Vec<Value>, Error> {
-        let failed = match self.compiled.run(&self.program, inputs, token) {
+    /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. The results are put
+    /// behind the others.
+    pub(crate) fn evaluate(
+        &self,
+        inputs: &[Value],
+        token: Option<&Cancellation>,
+        memory: &mut Memory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let failed = match self.compiled.run(&self.program, inputs, token, memory, results) {
             Err(failed) if self.options.backend != Backend::Interpreter => failed,
             made => return made,
         };
@@ -113,7 +184,8 @@ impl ArrayModel {
             let options = self.options.clone().backend(Backend::Interpreter);
             Compiled::of(&self.placed, &self.program, Fusion::None, &options.started())
         });
-        reference.as_ref().map_err(Error::clone)?.run(&self.program, inputs, token)
+        let reference = reference.as_ref().map_err(Error::clone)?;
+        reference.run(&self.program, inputs, token, &mut Memory::default(), results)
     }
 }
 
@@ -121,6 +193,7 @@ struct Run<'r> {
     compiled: &'r Compiled,
     program: &'r Program,
     token: Option<&'r Cancellation>,
+    scalars: &'r mut Vec<Option<Session>>,
 }
 
 impl Run<'_> {
@@ -137,7 +210,10 @@ impl Run<'_> {
             .map(|((arg, buffers), optional)| column(arg, optional, buffers))
             .collect();
         let columns = columns.ok_or_else(|| Error::values("an array is no column"))?;
-        let mut run = self.compiled.parts[part.index()].start().rows(rows);
+        let Played::Rows(batch) = &self.compiled.parts[part.index()] else {
+            return Err(Error::values("a plan of scalars has no rows"));
+        };
+        let mut run = batch.start().rows(rows);
         if let Some(token) = self.token {
             run = run.cancellation(token.clone());
         }
@@ -155,12 +231,23 @@ impl Parts for Run<'_> {
     }
 
     fn scalar(&mut self, part: PartId, args: &[&Value]) -> Result<Vec<Value>, Error> {
-        let columns = self.rows(part, args, 1).map_err(Error::without_row)?;
-        Ok(columns.iter().map(|column| column.value(0).unwrap_or(Value::Nothing)).collect())
+        let Played::Once(inner) = &self.compiled.parts[part.index()] else {
+            return Err(Error::values("a plan of elements needs rows"));
+        };
+        if self.scalars.is_empty() {
+            self.scalars.resize_with(self.compiled.parts.len(), || None);
+        }
+        let session = self.scalars[part.index()].get_or_insert_with(|| Session::of(inner.clone()));
+        session.set_cancellation(self.token.cloned());
+        let inputs: Vec<Value> = self.compiled.program.part(part).inputs.iter().map(|at| args[*at].clone()).collect();
+        session.evaluate(&inputs)
     }
 
     fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {
-        self.compiled.parts[part.index()].function(&Forms(forms.into()))
+        match &self.compiled.parts[part.index()] {
+            Played::Rows(batch) => batch.function(&Forms(forms.into())),
+            Played::Once(_) => None,
+        }
     }
 
     fn sweep(&self, sweep: SweepId) -> Option<Arc<SweepRunner>> {

@@ -1,7 +1,7 @@
 //! Executors: a compiled model, immutable and shared; and sessions, each with a frame of its own, which evaluate it on
 //! values by name.
 
-use crate::arrays::ArrayModel;
+use crate::arrays::{ArrayModel, Memory};
 use crate::backend::{Runnable, bind};
 use crate::batch::Batch;
 use crate::choice::Backend;
@@ -143,7 +143,8 @@ impl Inner {
         nothing.outputs.clear();
         nothing.graph = TypedGraph::default();
         let plan = plan(&Placed { model: nothing, regions: Regions::default() }, &program, options)?;
-        let mut inner = Inner::new(program.clone(), plan, None, options)?;
+        let interpreted = Options::clone(options).backend(Backend::Interpreter).started();
+        let mut inner = Inner::new(program.clone(), plan, None, &interpreted)?;
         let arrays = ArrayModel::of(program, placed, options)?;
         let [inputs, outputs] = arrays.fields();
         inner.inputs = inputs;
@@ -157,7 +158,7 @@ impl Inner {
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {
-        self.runnable.tier()
+        self.arrays.as_ref().map_or_else(|| self.runnable.tier(), |arrays| arrays.tier())
     }
 
     pub(crate) fn context(&self) -> Context {
@@ -401,7 +402,7 @@ impl Executor {
     /// nothing: it is bound to structs.
     #[must_use]
     pub fn session(&self) -> Session {
-        Session { frame: self.0.frame(), context: self.0.context(), inner: self.0.clone() }
+        Session::of(self.0.clone())
     }
 }
 
@@ -424,15 +425,23 @@ pub struct Session {
     inner: Arc<Inner>,
     frame: Frame,
     context: Context,
+    /// Of a model with arrays, what its runs leave to each other.
+    memory: Option<Box<Memory>>,
+    /// The list of values that runs with arrays fill.
+    made: Vec<Value>,
 }
 
 impl Clone for Session {
     fn clone(&self) -> Self {
-        Session { frame: self.inner.frame(), context: self.inner.context(), inner: self.inner.clone() }
+        Session::of(self.inner.clone())
     }
 }
 
 impl Session {
+    pub(crate) fn of(inner: Arc<Inner>) -> Session {
+        Session { frame: inner.frame(), context: inner.context(), memory: None, made: Vec::new(), inner }
+    }
+
     /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
     /// The results are in the order of the executor's outputs.
     ///
@@ -445,13 +454,20 @@ impl Session {
     }
 
     /// Evaluates the model as `evaluate` does, into a list of the caller's, whose room is used again: results that are no
-    /// texts then allocate nothing. If the evaluation fails the list is left as it was.
+    /// texts then allocate nothing, and arrays lie in memory of what was in the list, unless somebody else has it. If the evaluation fails the list is left as it was.
     ///
     /// # Errors
     /// A fault of the evaluation; or values that do not fit.
     pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
         if self.inner.arrays.is_some() {
-            *outputs = self.run_arrays(inputs)?;
+            let mut made = std::mem::take(&mut self.made);
+            self.run_arrays(inputs, &mut made)?;
+            // What lay there is memory for what is made next.
+            std::mem::swap(outputs, &mut made);
+            if let Some(memory) = &mut self.memory {
+                made.drain(..).for_each(|value| memory.recycle(value));
+            }
+            self.made = made;
             return Ok(());
         }
         self.run(inputs)?;
@@ -471,7 +487,9 @@ impl Session {
     /// A fault of the evaluation; or values that do not fit.
     pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
         if self.inner.arrays.is_some() {
-            let mut made = self.run_arrays(inputs)?.into_iter();
+            let mut made = Vec::new();
+            self.run_arrays(inputs, &mut made)?;
+            let mut made = made.into_iter();
             let main = made.next();
             for (output, value) in self.inner.outputs.iter().skip(1).zip(made) {
                 listener(&output.name, value);
@@ -517,7 +535,7 @@ impl Session {
 
     /// Evaluates a model with arrays.
     #[cold]
-    fn run_arrays(&self, values: &[Value]) -> Result<Vec<Value>, Error> {
+    fn run_arrays(&mut self, values: &[Value], results: &mut Vec<Value>) -> Result<(), Error> {
         let fields = &self.inner.inputs;
         if values.len() != fields.len() {
             return Err(miscount(fields.len(), values.len()));
@@ -526,9 +544,9 @@ impl Session {
             return Err(misfit(field, value));
         }
         promises::check(&self.inner.origin.program, fields, values)?;
-        let arrays =
-            self.inner.arrays.as_ref().map(|arrays| arrays.evaluate(values, self.context.cancellation().as_ref()));
-        arrays.unwrap_or_else(|| Ok(Vec::new()))
+        let Some(arrays) = &self.inner.arrays else { return Ok(()) };
+        let memory = self.memory.get_or_insert_default();
+        arrays.evaluate(values, self.context.cancellation().as_ref(), memory, results)
     }
 
     #[inline]

@@ -99,6 +99,18 @@ impl Array {
         is_of.then(|| Array::from_parts(scalar, len, ArrayData::Numbers(words), presence))?
     }
 
+    /// Takes the words of its values and of its presence away, to be used again: what is left has no elements. Strings have no
+    /// words.
+    #[must_use]
+    pub fn take_words(&mut self) -> [Vec<u64>; 2] {
+        self.len = 0;
+        let data = match &mut self.data {
+            ArrayData::Numbers(words) | ArrayData::Bits(words) => std::mem::take(words),
+            ArrayData::Units | ArrayData::Strings(_) => Vec::new(),
+        };
+        [data, self.presence.take().unwrap_or_default()]
+    }
+
     /// The type of its elements.
     #[must_use]
     pub const fn scalar(&self) -> Scalar {

@@ -6,6 +6,7 @@ use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, Value
 use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
 use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, PresenceForm, QType};
 use cembra_runtime::{Scalar, Scratch};
+use cembra_value::Array;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,7 +90,6 @@ pub struct SweepRunner {
     pub(super) results: Vec<(usize, Wanted)>,
     pub(super) scanners: Vec<(cembra_ops::Scan, Scalar, Over)>,
     variants: Mutex<Vec<(u64, Arc<Variant>)>>,
-    pool: Mutex<Vec<Box<Workspace>>>,
 }
 
 /// The functions of a sweep's plans, for columns of some forms.
@@ -100,16 +100,19 @@ pub(super) struct Variant {
 
 /// What one run needs.
 #[derive(Debug)]
-pub(super) struct Workspace {
+pub(crate) struct Workspace {
     /// For each column that is made here.
     pub(super) memory: Vec<Memory>,
     /// For bits of each column that do not begin with a word.
     pub(super) staged: Vec<Memory>,
     /// For each scalar.
     pub(super) cells: Vec<Frame>,
-    /// For each function, with the variant that it is of.
+    /// Memory of arrays that are made, as it was found.
+    pub(super) found: Vec<Option<Arc<Array>>>,
+    /// For each function, with the variant that it is of, and the columns that have bits in it.
     pub(super) scratch: Vec<Scratch>,
     pub(super) of: Arc<Variant>,
+    pub(super) with_bits: u64,
     pub(super) context: Context,
     pub(super) columns: Vec<Column>,
     /// Where each column's strip lies.
@@ -211,7 +214,6 @@ impl SweepRunner {
             results: Vec::new(),
             scanners: Vec::new(),
             variants: Mutex::default(),
-            pool: Mutex::default(),
         };
         let mut layout = Layout { program, sweep, lanes: Vec::new(), of_values: FxHashMap::default(), kept };
         let mut folds: FxHashMap<(Gathers, usize, Over), usize> = FxHashMap::default();
@@ -304,7 +306,7 @@ impl SweepRunner {
 
     /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
     /// a plan has no function.
-    pub(super) fn variant<P: Parts>(&self, parts: &P, with_bits: u64) -> Option<Arc<Variant>> {
+    fn variant<P: Parts>(&self, parts: &P, with_bits: u64) -> Option<Arc<Variant>> {
         let known = |variants: &[(u64, Arc<Variant>)]| {
             variants.iter().find(|(of, _)| *of == with_bits).map(|(_, variant)| variant.clone())
         };
@@ -351,20 +353,20 @@ impl SweepRunner {
         }
     }
 
-    /// Memory for a run: of one that has ended, if there is any of the same variant.
-    pub(super) fn workspace<P: Parts>(&self, parts: &P, variant: &Arc<Variant>) -> Option<Box<Workspace>> {
-        let kept = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some(kept) = kept.filter(|kept| Arc::ptr_eq(&kept.of, variant)) {
-            return Some(kept);
-        }
+    /// Memory for runs on arrays of which those with bits of presence have a bit set; none if strips cannot be.
+    pub(super) fn workspace<P: Parts>(&self, parts: &P, with_bits: u64) -> Option<Box<Workspace>> {
+        let variant = self.variant(parts, with_bits)?;
         let accumulators = self.accumulators.iter().map(|(gathers, scalar, _)| Accumulator::new(*gathers, *scalar));
         let scanners = self.scanners.iter().map(|(scan, scalar, _)| Scanner::new(*scan, *scalar));
+        let memory = || self.lanes.iter().map(|_| Memory::default()).collect();
         Some(Box::new(Workspace {
-            memory: self.lanes.iter().map(|_| Memory::default()).collect(),
-            staged: self.lanes.iter().map(|_| Memory::default()).collect(),
+            memory: memory(),
+            staged: memory(),
             cells: self.lanes.iter().map(|_| Frame::zeroed(16)).collect(),
+            found: self.lanes.iter().map(|_| None).collect(),
             scratch: variant.functions.iter().map(|function| Scratch::new(&function.scratch())).collect(),
-            of: variant.clone(),
+            of: variant,
+            with_bits,
             context: parts.context(),
             columns: Vec::new(),
             places: Vec::new(),
@@ -372,11 +374,6 @@ impl SweepRunner {
             accumulators: accumulators.collect::<Option<_>>()?,
             scanners: scanners.collect::<Option<_>>()?,
         }))
-    }
-
-    /// Keeps the memory of a run that has ended.
-    pub(super) fn keep(&self, workspace: Box<Workspace>) {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);
     }
 
     /// Bytes of memory that machine code takes.

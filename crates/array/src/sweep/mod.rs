@@ -8,4 +8,5 @@ mod place;
 mod run;
 
 pub use layout::SweepRunner;
+pub(crate) use layout::Workspace;
 pub(crate) use run::Swept;

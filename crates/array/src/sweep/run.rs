@@ -1,10 +1,11 @@
 //! A run of a sweep: strips of elements, one after the other, through all of its stages.
 
 use super::expand::expand;
-use super::layout::{Origin, Over, Port, SweepRunner, Wanted, Work, Workspace};
+use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
 use super::place::{Lie, Memory, Place, copy_bits, put_bits};
-use crate::{ArrayProgram, Parts, Side, ValueId};
-use cembra_ops::{Accumulator, Grouping, MOST_ELEMENTS, Strip};
+use crate::memory::{Found, RunMemory, Spares};
+use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
+use cembra_ops::{Accumulator, Finish, Grouping, MOST_ELEMENTS, Strip};
 use cembra_runtime::{Column, QType, STRIP_ROWS, Scalar};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
@@ -16,8 +17,8 @@ const PAST_CACHES: usize = 1 << 24;
 /// What came of a sweep.
 #[derive(Debug)]
 pub(crate) enum Swept {
-    /// The values that it made for others.
-    Made(Vec<(ValueId, Value)>),
+    /// The values that it made for others are in their slots.
+    Made,
     /// Nothing: its stages are to be run one by one.
     Not,
     /// Something failed, or may have.
@@ -43,7 +44,6 @@ impl Bounds {
 /// A sweep that is being run.
 struct Run<'r> {
     runner: &'r SweepRunner,
-    program: &'r ArrayProgram,
     slots: &'r [Option<Value>],
     elements: usize,
     /// Split points of the groups that strips hold whole.
@@ -52,32 +52,76 @@ struct Run<'r> {
 }
 
 impl SweepRunner {
-    /// Runs the sweep on the values that are there.
+    /// Runs the sweep, which has this number, on the values that are there.
     ///
     /// # Errors
     /// The run was cancelled.
     pub(crate) fn run<P: Parts>(
         &self,
         program: &ArrayProgram,
-        slots: &[Option<Value>],
+        number: SweepId,
+        memory: &mut RunMemory,
         parts: &mut P,
     ) -> Result<Swept, P::Error> {
-        let Some(run) = self.begin(program, slots) else { return Ok(Swept::Failed) };
-        let Some(variant) = self.variant(parts, run.with_bits) else { return Ok(Swept::Not) };
-        let Some(mut workspace) = self.workspace(parts, &variant) else { return Ok(Swept::Not) };
+        let RunMemory { slots, workspaces, spares } = memory;
+        let Some(run) = self.begin(slots) else { return Ok(Swept::Failed) };
+        let kept = workspaces[number.index()].take();
+        let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
+        let Some(mut workspace) = kept.or_else(|| self.workspace(parts, run.with_bits)) else { return Ok(Swept::Not) };
         parts.ready(&mut workspace.context);
-        let strips = run.strips(&mut workspace, parts);
-        let made = match strips {
-            Ok(true) => run.made(&mut workspace).map_or(Swept::Failed, Swept::Made),
-            _ => Swept::Failed,
-        };
-        self.keep(workspace);
-        strips.map(|_| made)
+        run.prepare(&mut workspace, spares);
+        if !run.strips(&mut workspace, parts)? {
+            return Ok(Swept::Failed);
+        }
+        workspace.accumulators.iter_mut().for_each(Accumulator::end);
+        let (elements, points) = (run.elements, run.points.map(|points| points.len() - 1));
+        let is_made = self.make(program, slots, &mut workspace, spares, elements, points);
+        workspaces[number.index()] = Some(workspace);
+        Ok(if is_made.is_some() { Swept::Made } else { Swept::Failed })
+    }
+
+    /// Puts what was made for others into slots.
+    fn make(
+        &self,
+        program: &ArrayProgram,
+        slots: &mut [Option<Value>],
+        workspace: &mut Workspace,
+        spares: &mut Spares,
+        elements: usize,
+        groups: Option<usize>,
+    ) -> Option<()> {
+        for (accumulator, wanted) in &self.results {
+            let lane = &self.lanes[wanted.lane];
+            let count = match self.accumulators[*accumulator].2 {
+                Over::Whole => 1,
+                Over::Edge(edge) => match slots[edge.index()].as_ref()? {
+                    Value::Edge(edge) => edge.parent_size(),
+                    _ => return None,
+                },
+            };
+            if matches!(program.qtype(lane.value), QType::Array(..)) {
+                reserve(workspace, wanted.lane, lane, count, spares);
+            } else {
+                workspace.memory[wanted.lane].reserve(lane.lie, lane.has_bits, count);
+            }
+            let mut place = workspace.memory[wanted.lane].place();
+            if !lane.has_bits {
+                place.presence = std::ptr::null_mut();
+            }
+            // SAFETY: SWEEP-PLACE: the result's own.
+            unsafe { finish(&workspace.accumulators[*accumulator], wanted.finish, &(0..count), lane.scalar, place) };
+            slots[lane.value.index()] = Some(value(program, workspace, wanted.lane, lane, count)?);
+        }
+        for (at, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
+            let count = if lane.over == Side::Groups { groups.unwrap_or(elements) } else { elements };
+            slots[lane.value.index()] = Some(value(program, workspace, at, lane, count)?);
+        }
+        Some(())
     }
 
     /// Compares sizes; none if they do not agree.
-    fn begin<'r>(&'r self, program: &'r ArrayProgram, slots: &'r [Option<Value>]) -> Option<Run<'r>> {
-        let mut run = Run { runner: self, program, slots, elements: 0, points: None, with_bits: 0 };
+    fn begin<'r>(&'r self, slots: &'r [Option<Value>]) -> Option<Run<'r>> {
+        let mut run = Run { runner: self, slots, elements: 0, points: None, with_bits: 0 };
         if let Some(groups) = self.groups {
             // What was promised to be split points is.
             let EdgeForm::Splits(points) = run.edge(groups)?.form() else { return None };
@@ -186,7 +230,6 @@ impl<'r> Run<'r> {
 
     /// Goes through all strips; false if something failed.
     fn strips<P: Parts>(&self, workspace: &mut Workspace, parts: &mut P) -> Result<bool, P::Error> {
-        self.prepare(workspace);
         let mut bounds = Bounds { elements: 0..0, groups: 0..0 };
         while let Some(next) = self.next(&bounds) {
             bounds = next;
@@ -201,7 +244,7 @@ impl<'r> Run<'r> {
     }
 
     /// Makes room for what the run makes, and writes down what all elements share.
-    fn prepare(&self, workspace: &mut Workspace) {
+    fn prepare(&self, workspace: &mut Workspace, spares: &mut Spares) {
         let runner = self.runner;
         let widest = match self.points {
             None => STRIP_ROWS.min(self.elements),
@@ -221,7 +264,7 @@ impl<'r> Run<'r> {
                     }
                 }
                 Origin::Strip => memory.reserve(lane.lie, lane.has_bits, widest.min(self.count(lane.over))),
-                Origin::Kept => memory.reserve(lane.lie, lane.has_bits, self.count(lane.over)),
+                Origin::Kept => reserve(workspace, at, lane, self.count(lane.over), spares),
             }
         }
         for (at, (.., over)) in runner.accumulators.iter().enumerate() {
@@ -319,8 +362,11 @@ impl<'r> Run<'r> {
                     workspace.accumulators[*accumulator].feed(&x, range.start, &into);
                 }
                 Work::Finish { accumulator, wanted } => {
-                    let place = workspace.places[wanted.lane];
-                    self.finish(&workspace.accumulators[*accumulator], *wanted, &bounds.groups, place);
+                    let (place, scalar) = (workspace.places[wanted.lane], lanes[wanted.lane].scalar);
+                    // SAFETY: SWEEP-PLACE: the result's own.
+                    unsafe {
+                        finish(&workspace.accumulators[*accumulator], wanted.finish, &bounds.groups, scalar, place)
+                    };
                 }
                 Work::Scan { scanner, x, to, over } => {
                     let range = bounds.of(lanes[*x].over);
@@ -420,50 +466,48 @@ impl<'r> Run<'r> {
         }
         true
     }
+}
 
-    /// Writes what was gathered of some groups.
-    fn finish(&self, accumulator: &Accumulator, wanted: Wanted, groups: &Range<usize>, place: Place) {
-        let lane = &self.runner.lanes[wanted.lane];
-        // SAFETY: SWEEP-PLACE: the result's own.
-        let (mut values, bits) = unsafe { (place.values(lane.scalar, groups.len()), place.bits(groups.len())) };
-        accumulator.result(wanted.finish, groups.clone(), &mut values, bits);
+/// Makes room for an array, in memory of one that nobody has any more if there is any.
+fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spares: &mut Spares) {
+    let memory = &mut workspace.memory[at];
+    if memory.data.capacity() == 0 && memory.presence.capacity() == 0 {
+        let bits = if lane.has_bits { count.div_ceil(64) } else { 0 };
+        let Found { words, array } = spares.take(lane.lie.words(count), bits);
+        [memory.data, memory.presence] = words;
+        workspace.found[at] = array;
     }
+    memory.reserve(lane.lie, lane.has_bits, count);
+}
 
-    /// The values that the run made for others, once all strips are through.
-    fn made(&self, workspace: &mut Workspace) -> Option<Vec<(ValueId, Value)>> {
-        workspace.accumulators.iter_mut().for_each(Accumulator::end);
-        let mut made = Vec::new();
-        for (accumulator, wanted) in &self.runner.results {
-            let lane = &self.runner.lanes[wanted.lane];
-            let groups = self.group_count(self.runner.accumulators[*accumulator].2);
-            let memory = &mut workspace.memory[wanted.lane];
-            memory.reserve(lane.lie, lane.has_bits, groups);
-            let mut place = memory.place();
-            if !lane.has_bits {
-                place.presence = std::ptr::null_mut();
-            }
-            self.finish(&workspace.accumulators[*accumulator], *wanted, &(0..groups), place);
-            made.push((lane.value, self.value(memory, wanted.lane, groups)?));
-        }
-        for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
-            let value = self.value(&mut workspace.memory[at], at, self.count(lane.over))?;
-            made.push((lane.value, value));
-        }
-        Some(made)
-    }
+/// Writes what was gathered of some groups.
+///
+/// # Safety
+/// SWEEP-PLACE: there is memory for as many results of the type, and their bits if there are any, that nobody else uses.
+unsafe fn finish(accumulator: &Accumulator, finish: Finish, groups: &Range<usize>, scalar: Scalar, place: Place) {
+    // SAFETY: SWEEP-PLACE, promised by the caller.
+    let (mut values, bits) = unsafe { (place.values(scalar, groups.len()), place.bits(groups.len())) };
+    accumulator.result(finish, groups.clone(), &mut values, bits);
+}
 
-    /// What was written to memory, as a value.
-    fn value(&self, memory: &mut Memory, lane: usize, count: usize) -> Option<Value> {
-        let lane = &self.runner.lanes[lane];
-        match self.program.qtype(lane.value) {
-            QType::Array(kind, scalar) => {
-                let array = std::mem::take(memory).into_array(*scalar, count, lane.has_bits)?;
-                Some(Value::Array(*kind, Arc::new(array)))
-            }
-            QType::Scalar(scalar) => memory.first(*scalar, false).map(Value::Scalar),
-            QType::Optional(scalar) => Some(Value::optional(*scalar, memory.first(*scalar, lane.has_bits))),
-            _ => None,
+/// What was written to the memory of a column, as a value.
+fn value(program: &ArrayProgram, workspace: &mut Workspace, at: usize, lane: &Lane, count: usize) -> Option<Value> {
+    let memory = &mut workspace.memory[at];
+    match program.qtype(lane.value) {
+        QType::Array(kind, scalar) => {
+            let made = std::mem::take(memory).into_array(*scalar, count, lane.has_bits)?;
+            let array = match workspace.found[at].take() {
+                Some(mut found) => {
+                    *Arc::get_mut(&mut found)? = made;
+                    found
+                }
+                None => Arc::new(made),
+            };
+            Some(Value::Array(*kind, array))
         }
+        QType::Scalar(scalar) => memory.first(*scalar, false).map(Value::Scalar),
+        QType::Optional(scalar) => Some(Value::optional(*scalar, memory.first(*scalar, lane.has_bits))),
+        _ => None,
     }
 }
 

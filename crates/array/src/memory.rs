@@ -1,0 +1,131 @@
+//! What runs of one program leave to the runs behind them: slots, the workspaces of sweeps, and the memory of arrays that nobody
+//! has any more. It is bounded, and a run that finds what it needs allocates nothing.
+
+use crate::ArrayProgram;
+use crate::sweep::Workspace;
+use cembra_value::{Array, Value};
+use std::sync::Arc;
+
+/// The most arrays whose memory is kept, and the most words of it.
+const MOST_ARRAYS: usize = 64;
+const MOST_WORDS: usize = 1 << 25;
+
+/// The memory of the runs of one program, one after the other.
+#[derive(Debug, Default)]
+pub struct RunMemory {
+    pub(crate) slots: Vec<Option<Value>>,
+    /// Of each sweep that was run.
+    pub(crate) workspaces: Vec<Option<Box<Workspace>>>,
+    pub(crate) spares: Spares,
+}
+
+impl RunMemory {
+    /// Readies the slots for a run of the program. Literals stay in theirs.
+    pub(crate) fn begin(&mut self, program: &ArrayProgram) {
+        if self.slots.is_empty() {
+            self.slots.resize(program.values.len(), None);
+            self.workspaces.resize_with(program.sweeps.len(), || None);
+            for (slot, value) in &program.literals {
+                self.slots[slot.index()] = Some(value.clone());
+            }
+        }
+    }
+
+    /// Empties the slots. What was made and nobody else has is memory for later runs.
+    pub(crate) fn end(&mut self, program: &ArrayProgram) {
+        let made = program.blocks.iter().flat_map(|block| &block.steps).flat_map(|step| &step.outs);
+        let stages = program.sweeps.iter().flat_map(|sweep| &sweep.stages).flat_map(|stage| &stage.step.outs);
+        let inputs = program.inputs.iter().map(|(_, slot)| slot);
+        for slot in made.chain(stages).chain(inputs) {
+            if let Some(value) = self.slots[slot.index()].take() {
+                self.recycle(value);
+            }
+        }
+    }
+
+    /// Keeps the memory of a value that is not used any more, if it is an array that nobody else has.
+    pub fn recycle(&mut self, value: Value) {
+        self.spares.add(value);
+    }
+}
+
+/// Arrays that nobody has, for their memory.
+#[derive(Debug, Default)]
+pub(crate) struct Spares {
+    arrays: Vec<Spare>,
+    words: usize,
+}
+
+#[derive(Debug)]
+struct Spare {
+    array: Arc<Array>,
+    words: [Vec<u64>; 2],
+}
+
+/// The memory of an array that nobody has.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The words of its values, and of its presence.
+    pub(crate) words: [Vec<u64>; 2],
+    /// What it lay in.
+    pub(crate) array: Option<Arc<Array>>,
+}
+
+impl Spares {
+    fn add(&mut self, value: Value) {
+        let Value::Array(_, mut array) = value else { return };
+        let Some(alone) = Arc::get_mut(&mut array) else { return };
+        let words = alone.take_words();
+        let count: usize = words.iter().map(Vec::capacity).sum();
+        if self.arrays.len() < MOST_ARRAYS && self.words + count <= MOST_WORDS {
+            self.words += count;
+            self.arrays.push(Spare { array, words });
+        }
+    }
+
+    /// Memory for so many words of values and of presence: the least that is enough, if there is any; else any.
+    pub(crate) fn take(&mut self, data: usize, presence: usize) -> Found {
+        let waste = |spare: &Spare| {
+            let [of_data, of_presence] = [spare.words[0].capacity(), spare.words[1].capacity()];
+            let is_short = of_data < data || of_presence < presence;
+            (is_short, of_data.abs_diff(data) + of_presence.abs_diff(presence))
+        };
+        let best = (0..self.arrays.len()).min_by_key(|at| waste(&self.arrays[*at]));
+        let Some(best) = best else { return Found::default() };
+        let Spare { array, words } = self.arrays.swap_remove(best);
+        self.words -= words.iter().map(Vec::capacity).sum::<usize>();
+        Found { words, array: Some(array) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::{ArrayKind, Scalar};
+    use cembra_value::ScalarValue;
+
+    fn array(elements: i64) -> Value {
+        let all =
+            Array::from_scalars(Scalar::Int64, (0..elements).map(|at| (at != 1).then_some(ScalarValue::Int64(at))));
+        Value::Array(ArrayKind::Dense, Arc::new(all))
+    }
+
+    #[test]
+    fn memory_of_what_nobody_has_is_found_again() {
+        let mut memory = RunMemory::default();
+        let (small, large) = (array(4), array(1000));
+        let kept = large.clone();
+        memory.recycle(large);
+        memory.recycle(small);
+        memory.recycle(Value::from(1.0));
+        let found = memory.spares.take(900, 1);
+        assert!(found.array.is_some() && found.words[0].capacity() < 900, "what somebody has was taken from him");
+        assert_eq!(kept.to_string().len(), array(1000).to_string().len());
+        memory.recycle(kept);
+        memory.recycle(array(16));
+        assert!(memory.spares.take(900, 1).words[0].capacity() >= 1000);
+        assert!((16..1000).contains(&memory.spares.take(9, 1).words[0].capacity()));
+        assert!(memory.spares.take(9, 1).array.is_none());
+        assert_eq!(memory.spares.words, 0);
+    }
+}
