@@ -63,11 +63,6 @@ impl Error {
         Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, place: None }))
     }
 
-    /// The fault of a row, which was the only one.
-    pub(crate) fn without_row(self) -> Self {
-        self.at(None)
-    }
-
     /// The fault of an evaluation whose token was cancelled.
     pub(crate) fn cancelled() -> Self {
         Error::of_evaluation(FaultKind::Cancelled)
