@@ -51,6 +51,7 @@ fn programs_on_scalars_are_the_same_beside_those_on_arrays() {
     let some = Config { programs: Some(200), ill_typed: 0.0, garbled: 0.0, ..Config::default() };
     let report = run(&some, &mut |_| {});
     assert!(report.of_arrays() > 20 && report.of_arrays() < 70, "{report}");
+    assert_eq!(run(&some, &mut |_| {}).to_string(), report.to_string());
     let text = |config: &Config| (0..20).map(|at| print(&program(config, at))).collect::<Vec<_>>();
     assert_eq!(text(&some), text(&Config { arrays: 0.9, ..some.clone() }));
 }

@@ -176,8 +176,10 @@ impl Grower<'_> {
         if self.pool.random.u32(..3) > 0 {
             return self.size;
         }
-        let sizes: Vec<usize> =
-            self.values.values().flatten().flat_map(arrays::sizes).filter(|size| *size < TOO_LARGE).collect();
+        // In the order of nodes: a program depends on its number only.
+        let nodes = (0..self.pool.types.len()).map(NodeId::from_index);
+        let values = nodes.filter_map(|node| self.values.get(&node)).flatten();
+        let sizes: Vec<usize> = values.flat_map(arrays::sizes).filter(|size| *size < TOO_LARGE).collect();
         if sizes.is_empty() { self.size } else { *pick(self.pool.random, &sizes) }
     }
 
