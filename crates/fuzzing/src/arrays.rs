@@ -5,7 +5,7 @@ use crate::Config;
 use crate::config::{chance, pick};
 use crate::values;
 use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
-use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, ScalarValue, Value};
+use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, Promise, ScalarValue, Value};
 use fastrand::Rng;
 
 /// Sizes about which strips, words of bits and chains of sums begin anew.
@@ -231,10 +231,32 @@ pub(crate) fn redrawn(random: &mut Rng, value: &Value, config: &Config) -> Value
         }
         Value::Array(kind, values) => Value::Array(*kind, array(random, values.scalar(), values.len(), config).into()),
         Value::Edge(of) if of.parent_size() > 0 && matches!(of.edge_type(), EdgeType::Arrays(_)) => {
-            edge(random, of.kind(), of.child_size(), of.parent_size()).into()
+            let made = edge(random, of.kind(), of.child_size(), of.parent_size());
+            // A promise is about the form.
+            let is_alike = std::mem::discriminant(of.form()) == std::mem::discriminant(made.form());
+            if is_alike { made.into() } else { value.clone() }
         }
         Value::ArrayShape(..) | Value::Edge(_) => value.clone(),
         other => values::row_value(random, &other.qtype(), config),
+    }
+}
+
+/// What an input with this value may promise; at last the most.
+pub(crate) fn kept_promises(value: &Value) -> Vec<Promise> {
+    let all = [Promise::Nothing, Promise::Full, Promise::Mapping, Promise::Splits];
+    all.into_iter().filter(|promise| promise.is_of(&value.qtype()) && promise.check(value).is_ok()).collect()
+}
+
+/// The value with something wherever an element is missing, if all are promised.
+pub(crate) fn keeping(promise: Promise, value: Value) -> Value {
+    match (promise, &value) {
+        (Promise::Full, Value::Array(kind, array)) => {
+            let simple = values::simple(&QType::Scalar(array.scalar()));
+            let simple = simple.first().and_then(|value| value.as_scalar().cloned());
+            let full = array.iter().map(|element| element.or_else(|| simple.clone()));
+            Value::Array(*kind, Array::from_scalars(array.scalar(), full).into())
+        }
+        _ => value,
     }
 }
 

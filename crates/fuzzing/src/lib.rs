@@ -142,7 +142,7 @@ fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mu
     }
     let tier = if chance(random, config.quick) { Tier::Quick } else { Tier::Optimised };
     let rows = match first {
-        Some(first) => generator::array_rows(random, config, first),
+        Some(first) => generator::array_rows(random, config, &program.inputs, first),
         None => generator::rows(random, config, &program.inputs),
     };
     let (tiered, batched) = (chance(random, config.tiered), chance(random, config.batched));

@@ -10,7 +10,7 @@ use cembra::{Backend, Model, Options, Tier};
 use cembra_expr::{Node, NodeId, Output, Program};
 use cembra_ops::{Registry, Typing, id};
 use cembra_runtime::QType;
-use cembra_value::{Limits, Value};
+use cembra_value::{Limits, Promise, Value};
 use std::sync::Arc;
 
 /// Makes a case smaller while `broken` finds the same law broken. Returns it with its finding.
@@ -275,6 +275,11 @@ impl Shrinker<'_> {
                 row.values_mut().retain(|(known, _)| *known != name);
             }
             if !self.take(case) {
+                let mut case = self.case.clone();
+                let promise = std::mem::replace(&mut case.program.inputs[at].promise, Promise::Nothing);
+                if promise != Promise::Nothing {
+                    self.take(case);
+                }
                 at += 1;
             }
         }

@@ -15,7 +15,7 @@ use crate::subject::Row;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{ArrayForm, ArrayOperator, OverArrays, id};
 use cembra_runtime::{ArrayKind, QType, Scalar};
-use cembra_value::Value;
+use cembra_value::{Promise, Value};
 use fastrand::Rng;
 use operands::Operand;
 use std::collections::HashMap;
@@ -60,8 +60,8 @@ pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row)
     grower.finish(aim, fails)
 }
 
-/// More rows for a program, behind its first one: other values, and other sizes.
-pub(crate) fn array_rows(random: &mut Rng, config: &Config, first: Row) -> Vec<Row> {
+/// More rows for a program, behind its first one: other values, and other sizes. Most keep what the inputs promise.
+pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], first: Row) -> Vec<Row> {
     let first_values = first.values();
     let mut sizes: Vec<usize> = first_values.iter().flat_map(|(_, value)| arrays::sizes(value)).collect();
     sizes.sort_unstable();
@@ -76,6 +76,15 @@ pub(crate) fn array_rows(random: &mut Rng, config: &Config, first: Row) -> Vec<R
         let (from, to) = (pick(random, &[sizes, vec![0]].concat()).to_owned(), arrays::size(random));
         let resized = first_values.iter().map(|(name, value)| (name.clone(), arrays::resized(value, from, to, false)));
         rows.push(Row::new(resized.collect()));
+    }
+    for row in &mut rows {
+        for (name, value) in row.values_mut() {
+            let promise =
+                inputs.iter().find(|input| input.name == *name).map_or(Promise::Nothing, |input| input.promise);
+            if random.u32(..16) > 0 {
+                *value = arrays::keeping(promise, std::mem::replace(value, Value::Nothing));
+            }
+        }
     }
     rows.insert(0, first);
     rows

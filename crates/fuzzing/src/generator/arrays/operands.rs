@@ -9,7 +9,7 @@ use crate::values;
 use cembra_expr::{ArgumentForm, Input, Node, NodeId};
 use cembra_ops::{Argument, id};
 use cembra_runtime::{EdgeType, QType, Scalar};
-use cembra_value::{Edge, Value};
+use cembra_value::{Edge, Promise, Value};
 use std::sync::Arc;
 
 /// What may become an operand, before it is one.
@@ -328,7 +328,9 @@ impl Grower<'_> {
         }
         let name: Arc<str> = format!("a{}", self.pool.inputs.len()).into();
         let qtype = value.qtype();
-        self.pool.inputs.push(Input { name: name.clone(), qtype: Some(qtype.clone()), span: None });
+        let kept = arrays::kept_promises(&value);
+        let promise = if self.pool.random.bool() { Promise::Nothing } else { *pick(self.pool.random, &kept) };
+        self.pool.inputs.push(Input { name: name.clone(), qtype: Some(qtype.clone()), promise, span: None });
         let leaf = self.pool.graph.leaf(&name, None);
         self.row.push((name, value.clone()));
         self.values.insert(leaf, Some(value));
