@@ -155,12 +155,15 @@ impl Place {
         });
         macro_rules! numbers {
             ($len:expr) => {
-                // SAFETY: SWEEP-PLACE, promised by the caller.
-                unsafe { std::slice::from_raw_parts(self.data.cast(), $len) }
+                match $len {
+                    // There need be no memory then.
+                    0 => &[],
+                    // SAFETY: SWEEP-PLACE, promised by the caller.
+                    len => unsafe { std::slice::from_raw_parts(self.data.cast(), len) },
+                }
             };
         }
         let data = match scalar.representation() {
-            _ if len == 0 => StripData::Units,
             Scalar::Boolean => StripData::Bits(numbers!(len.div_ceil(64))),
             Scalar::Int32 => StripData::Int32(numbers!(len)),
             Scalar::Int64 => StripData::Int64(numbers!(len)),
@@ -179,12 +182,15 @@ impl Place {
     pub(crate) unsafe fn values<'a>(self, scalar: Scalar, len: usize) -> StripValues<'a> {
         macro_rules! numbers {
             ($len:expr) => {
-                // SAFETY: SWEEP-PLACE, promised by the caller.
-                unsafe { std::slice::from_raw_parts_mut(self.data.cast(), $len) }
+                match $len {
+                    // There need be no memory then.
+                    0 => &mut [],
+                    // SAFETY: SWEEP-PLACE, promised by the caller.
+                    len => unsafe { std::slice::from_raw_parts_mut(self.data.cast(), len) },
+                }
             };
         }
         match scalar.representation() {
-            _ if len == 0 => StripValues::Units,
             Scalar::Boolean => StripValues::Bits(numbers!(len.div_ceil(64))),
             Scalar::Int32 => StripValues::Int32(numbers!(len)),
             Scalar::Int64 => StripValues::Int64(numbers!(len)),

@@ -263,7 +263,11 @@ impl<'r> Run<'r> {
                         unsafe { value.write_to(workspace.cells[at].ptr(), 0) };
                     }
                 }
-                Origin::Strip => memory.reserve(lane.lie, lane.has_bits, widest.min(self.count(lane.over))),
+                Origin::Strip => {
+                    // Groups may be more than elements: those without any.
+                    let most = if lane.over == Side::Groups { STRIP_ROWS } else { widest };
+                    memory.reserve(lane.lie, lane.has_bits, most.min(self.count(lane.over)));
+                }
                 Origin::Kept => reserve(workspace, at, lane, self.count(lane.over), spares),
             }
         }
@@ -352,10 +356,8 @@ impl<'r> Run<'r> {
                     }
                 }
                 Work::Fold { accumulator, x, over } => {
+                    // A strip of groups without elements has none, but the groups are known after it.
                     let range = bounds.of(lanes[*x].over);
-                    if range.is_empty() {
-                        continue;
-                    }
                     // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before.
                     let x = unsafe { workspace.places[*x].strip(lanes[*x].scalar, range.len()) };
                     let Some(into) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
