@@ -3,7 +3,7 @@
 
 use crate::passes::Pass;
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, Sweep, SweepId, ValueId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A step, and where it belongs.
 #[derive(Debug)]
@@ -65,11 +65,11 @@ pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<Ready>, edges: &Fx
 /// True if some stage sees what another made of a group.
 fn sees_groups(sweep: &Sweep, edge: ValueId) -> bool {
     let is_over = |side: Side| sweep.stages.iter().any(|stage| stage.over == side);
-    let made = |value: ValueId| sweep.stages.iter().any(|stage| stage.step.outs.contains(&value));
+    let made: FxHashSet<ValueId> = sweep.stages.iter().flat_map(|stage| &stage.step.outs).copied().collect();
     let expands = |stage: &Stage| {
         matches!(stage.step.action, Action::Operator(cembra_ops::id::ARRAY_EXPAND))
             && stage.step.args[1] == edge
-            && made(stage.step.args[0])
+            && made.contains(&stage.step.args[0])
     };
     is_over(Side::Elements) && (is_over(Side::Groups) || sweep.stages.iter().any(expands))
 }

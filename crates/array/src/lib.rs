@@ -14,6 +14,7 @@ mod recompute;
 mod run;
 mod split;
 mod sweep;
+mod verify;
 
 pub use fullness::fullness;
 pub use memory::RunMemory;
@@ -21,3 +22,4 @@ pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Stag
 pub use run::{Parts, run};
 pub use split::{Fusion, Unsplit, split};
 pub use sweep::SweepRunner;
+pub use verify::{Flaw, verify};

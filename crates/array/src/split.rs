@@ -9,7 +9,7 @@ use crate::fullness;
 use crate::joined::Joined;
 use crate::passes::{Pass, Passes, Role, role};
 use crate::recompute::recomputed;
-use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse};
+use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse, verify};
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, OverArrays, PresenceRule, Structure, TypeFault, id};
 use cembra_plan::Plan;
@@ -353,6 +353,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         let edges: Vec<(u32, Id)> = self.passes.iter().flat_map(Passes::edges).collect();
         let edges = edges.into_iter().map(|(domain, edge)| (domain, self.value(edge))).collect();
         fuse::fuse(&mut self.program, steps, &edges);
+        debug_assert_eq!(verify(&self.program), Ok(()), "{}", self.program);
         Ok(self.program)
     }
 

@@ -7,9 +7,12 @@ use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, Ov
 use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, PresenceForm, QType};
 use cembra_runtime::{Scalar, Scratch};
 use cembra_value::Array;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most arrays from outside that a sweep goes over.
+const MOST_ARRAYS: u32 = u128::BITS;
 
 /// What a column of a sweep is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +39,8 @@ pub(super) struct Lane {
     pub(super) over: Side,
     /// True if it may have bits of presence: surely, if it is made here.
     pub(super) has_bits: bool,
+    /// Of an array from outside, its bit in what says which of them have bits.
+    pub(super) bit: u32,
 }
 
 /// What of a stage's column code is made for.
@@ -89,7 +94,7 @@ pub struct SweepRunner {
     /// What is asked of accumulators once all strips are through.
     pub(super) results: Vec<(usize, Wanted)>,
     pub(super) scanners: Vec<(cembra_ops::Scan, Scalar, Over)>,
-    variants: Mutex<Vec<(u64, Arc<Variant>)>>,
+    variants: Mutex<Vec<(u128, Arc<Variant>)>>,
 }
 
 /// The functions of a sweep's plans, for columns of some forms.
@@ -112,7 +117,7 @@ pub(crate) struct Workspace {
     /// For each function, with the variant that it is of, and the columns that have bits in it.
     pub(super) scratch: Vec<Scratch>,
     pub(super) of: Arc<Variant>,
-    pub(super) with_bits: u64,
+    pub(super) with_bits: u128,
     pub(super) context: Context,
     pub(super) columns: Vec<Column>,
     /// Where each column's strip lies.
@@ -130,7 +135,10 @@ struct Layout<'p> {
     lanes: Vec<Lane>,
     /// What comes from outside may be seen from both sides.
     of_values: FxHashMap<(ValueId, Side), usize>,
-    kept: &'p [ValueId],
+    kept: FxHashSet<ValueId>,
+    /// What the sums among the folds take.
+    sums: FxHashSet<&'p [ValueId]>,
+    arrays: u32,
 }
 
 impl Layout<'_> {
@@ -164,20 +172,16 @@ impl Layout<'_> {
     }
 
     fn add(&mut self, value: ValueId, origin: Origin, scalar: Scalar, over: Side, has_bits: bool) -> usize {
-        self.lanes.push(Lane { value, origin, scalar, lie: Lie::of(scalar), over, has_bits });
+        self.lanes.push(Lane { value, origin, scalar, lie: Lie::of(scalar), over, has_bits, bit: self.arrays });
+        self.arrays += u32::from(origin == Origin::Array);
         self.of_values.insert((value, over), self.lanes.len() - 1);
         self.lanes.len() - 1
     }
 
     /// What a fold gathers: counting is done beside a sum of the same.
     fn gathers(&self, fold: Fold, step: &Step, scalar: Scalar) -> Gathers {
-        let is_sum = |stage: &&Stage| {
-            let operator = self.operator(&stage.step).and_then(|operator| operator.in_strips);
-            let sums = matches!(operator, Some(InStrips::Fold(Fold { gathers: Gathers::Sum, .. })));
-            sums && stage.step.args == step.args
-        };
         match fold.gathers.of(scalar) {
-            Gathers::Count if self.sweep.stages.iter().any(|stage| is_sum(&stage)) => Gathers::Sum,
+            Gathers::Count if self.sums.contains(&step.args[..]) => Gathers::Sum,
             other => other,
         }
     }
@@ -190,15 +194,15 @@ impl Layout<'_> {
             _ => return None,
         })
     }
+}
 
-    fn operator(&self, step: &Step) -> Option<&'static ArrayOperator> {
-        match step.action {
-            Action::Operator(op) => match self.program.registry.get(op).over_arrays {
-                OverArrays::Kernel(operator) => Some(operator),
-                _ => None,
-            },
+fn operator(program: &ArrayProgram, step: &Step) -> Option<&'static ArrayOperator> {
+    match step.action {
+        Action::Operator(op) => match program.registry.get(op).over_arrays {
+            OverArrays::Kernel(operator) => Some(operator),
             _ => None,
-        }
+        },
+        _ => None,
     }
 }
 
@@ -215,7 +219,19 @@ impl SweepRunner {
             scanners: Vec::new(),
             variants: Mutex::default(),
         };
-        let mut layout = Layout { program, sweep, lanes: Vec::new(), of_values: FxHashMap::default(), kept };
+        let sums = |stage: &'_ &Stage| {
+            let in_strips = operator(program, &stage.step).and_then(|operator| operator.in_strips);
+            matches!(in_strips, Some(InStrips::Fold(Fold { gathers: Gathers::Sum, .. })))
+        };
+        let mut layout = Layout {
+            program,
+            sweep,
+            lanes: Vec::new(),
+            of_values: FxHashMap::default(),
+            kept: kept.iter().copied().collect(),
+            sums: sweep.stages.iter().filter(sums).map(|stage| &stage.step.args[..]).collect(),
+            arrays: 0,
+        };
         let mut folds: FxHashMap<(Gathers, usize, Over), usize> = FxHashMap::default();
         for stage in &sweep.stages {
             let step = &stage.step;
@@ -224,7 +240,7 @@ impl SweepRunner {
                 runner.work.push(work);
                 continue;
             }
-            let (operator, over) = (layout.operator(step)?, layout.over(step)?);
+            let (operator, over) = (operator(program, step)?, layout.over(step)?);
             let out = *step.outs.first()?;
             match (operator.in_strips, step.action) {
                 (_, Action::Operator(id::ARRAY_EXPAND)) => {
@@ -274,8 +290,8 @@ impl SweepRunner {
                 _ => return None,
             }
         }
-        runner.lanes = layout.lanes;
-        (runner.lanes.len() <= 64).then_some(runner)
+        runner.lanes = std::mem::take(&mut layout.lanes);
+        (layout.arrays <= MOST_ARRAYS).then_some(runner)
     }
 
     fn map(&self, layout: &mut Layout<'_>, part: PartId, step: &Step, over: Side) -> Option<Work> {
@@ -306,8 +322,8 @@ impl SweepRunner {
 
     /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
     /// a plan has no function.
-    fn variant<P: Parts>(&self, parts: &P, with_bits: u64) -> Option<Arc<Variant>> {
-        let known = |variants: &[(u64, Arc<Variant>)]| {
+    fn variant<P: Parts>(&self, parts: &P, with_bits: u128) -> Option<Arc<Variant>> {
+        let known = |variants: &[(u128, Arc<Variant>)]| {
             variants.iter().find(|(of, _)| *of == with_bits).map(|(_, variant)| variant.clone())
         };
         if let Some(variant) = known(&self.variants.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -330,16 +346,16 @@ impl SweepRunner {
     }
 
     /// Whether a column has bits of presence that a plan is to read.
-    pub(super) fn has_bits(&self, port: Port, with_bits: u64) -> bool {
+    pub(super) fn has_bits(&self, port: Port, with_bits: u128) -> bool {
         let lane = &self.lanes[port.lane];
         port.is_optional
             && match lane.origin {
-                Origin::Array => with_bits >> port.lane & 1 != 0,
+                Origin::Array => with_bits >> lane.bit & 1 != 0,
                 _ => lane.has_bits,
             }
     }
 
-    fn form(&self, port: Port, with_bits: u64) -> ColumnForm {
+    fn form(&self, port: Port, with_bits: u128) -> ColumnForm {
         let lane = &self.lanes[port.lane];
         if lane.origin != Origin::Shared {
             return lane.lie.form(self.has_bits(port, with_bits));
@@ -354,7 +370,7 @@ impl SweepRunner {
     }
 
     /// Memory for runs on arrays of which those with bits of presence have a bit set; none if strips cannot be.
-    pub(super) fn workspace<P: Parts>(&self, parts: &P, with_bits: u64) -> Option<Box<Workspace>> {
+    pub(super) fn workspace<P: Parts>(&self, parts: &P, with_bits: u128) -> Option<Box<Workspace>> {
         let variant = self.variant(parts, with_bits)?;
         let accumulators = self.accumulators.iter().map(|(gathers, scalar, _)| Accumulator::new(*gathers, *scalar));
         let scanners = self.scanners.iter().map(|(scan, scalar, _)| Scanner::new(*scan, *scalar));

@@ -48,7 +48,7 @@ struct Run<'r> {
     elements: usize,
     /// Split points of the groups that strips hold whole.
     points: Option<&'r [i64]>,
-    with_bits: u64,
+    with_bits: u128,
 }
 
 impl SweepRunner {
@@ -132,7 +132,7 @@ impl SweepRunner {
         let mut agree = |found: usize| *elements.get_or_insert(found) == found;
         for (at, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Array) {
             let array = run.array(lane.value)?;
-            run.with_bits |= u64::from(array.presence().is_some()) << at;
+            run.with_bits |= u128::from(array.presence().is_some()) << lane.bit;
             match lane.over {
                 Side::Elements if !agree(array.len()) => return None,
                 // What is expanded over another edge is compared with that.

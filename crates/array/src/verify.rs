@@ -1,0 +1,150 @@
+//! What must hold of every array program, found out again from the program alone: nothing is used before it is made, plans take
+//! and give what their steps say, and what a sweep keeps to itself nobody else asks for.
+
+use crate::{Action, ArrayProgram, BlockId, Part, Side, Stage, Step, ValueId};
+use cembra_runtime::QType;
+use rustc_hash::FxHashSet;
+
+/// How a program is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// A step uses what was not made before it.
+    #[error("%{0} is used before it is made")]
+    Unmade(u32),
+    /// A value is made twice.
+    #[error("%{0} is made twice")]
+    MadeTwice(u32),
+    /// A plan and its step do not agree on a value.
+    #[error("the plan of %{0} takes or gives another type")]
+    Type(u32),
+    /// A sweep's step does not list what the sweep takes or what others need of it.
+    #[error("the sweep that makes %{0} does not say so")]
+    Sweep(u32),
+    /// A stage goes over groups where strips have none.
+    #[error("%{0} is of groups that strips do not have")]
+    Groups(u32),
+    /// A block is for no value.
+    #[error("block {0} has no result")]
+    Result(u32),
+}
+
+struct Verifier<'p> {
+    program: &'p ArrayProgram,
+    made: Vec<bool>,
+}
+
+/// Looks for flaws of a program.
+///
+/// # Errors
+/// The first.
+pub fn verify(program: &ArrayProgram) -> Result<(), Flaw> {
+    let mut verifier = Verifier { program, made: vec![false; program.values.len()] };
+    let given = program.inputs.iter().map(|(_, value)| value).chain(program.literals.iter().map(|(value, _)| value));
+    given.copied().try_for_each(|value| verifier.make(value))?;
+    // Blocks stand inside of each other as deep as conditionals nest: a list of those that are open, with what each made.
+    let mut open: Vec<(BlockId, usize, Vec<ValueId>)> = vec![(BlockId::TOP, 0, Vec::new())];
+    while let Some((block, next, _)) = open.last_mut() {
+        let block = *block;
+        let Some(step) = program.block(block).steps.get(*next) else {
+            let made = open.pop().map(|(.., made)| made).unwrap_or_default();
+            if block != BlockId::TOP {
+                let result = program.block(block).result.ok_or(Flaw::Result(block.0))?;
+                verifier.used(result)?;
+                // What a branch made nobody outside sees.
+                made.into_iter().for_each(|value| verifier.made[value.index()] = false);
+            }
+            continue;
+        };
+        *next += 1;
+        step.args.iter().try_for_each(|arg| verifier.used(*arg))?;
+        verifier.step(step)?;
+        step.outs.iter().try_for_each(|out| verifier.make(*out))?;
+        if let Some((.., made)) = open.last_mut() {
+            made.extend(&step.outs);
+        }
+        if let Action::Where { on, off } = step.action {
+            // The value of the conditional is there behind its blocks only, but no block can ask for it.
+            open.extend([(off, 0, Vec::new()), (on, 0, Vec::new())]);
+        }
+    }
+    program.outputs.iter().try_for_each(|(_, value)| verifier.used(*value))
+}
+
+impl Verifier<'_> {
+    fn make(&mut self, value: ValueId) -> Result<(), Flaw> {
+        if std::mem::replace(&mut self.made[value.index()], true) {
+            return Err(Flaw::MadeTwice(value.0));
+        }
+        Ok(())
+    }
+
+    fn used(&self, value: ValueId) -> Result<(), Flaw> {
+        if self.made[value.index()] { Ok(()) } else { Err(Flaw::Unmade(value.0)) }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), Flaw> {
+        match step.action {
+            Action::Map(part) | Action::Scalar(part) => self.plan(step, self.program.part(part)),
+            Action::Sweep(sweep) => {
+                let sweep = self.program.sweep(sweep);
+                sweep.groups.iter().try_for_each(|edge| self.used(*edge))?;
+                self.stages(step, &sweep.stages, sweep.groups.is_some())
+            }
+            Action::Operator(_) | Action::MakeTuple | Action::Field(_) | Action::Where { .. } => Ok(()),
+        }
+    }
+
+    /// What a plan takes is what each element of its argument is, as a value where the array is full, and so is what it gives.
+    fn plan(&self, step: &Step, part: &Part) -> Result<(), Flaw> {
+        let fits = |value: ValueId, of_plan: &QType| {
+            let found = self.program.qtype(value);
+            match (found, of_plan) {
+                (QType::Array(_, scalar), QType::Scalar(of_plan) | QType::Optional(of_plan)) => scalar == of_plan,
+                _ => found == of_plan,
+            }
+        };
+        for (input, at) in part.plan.inputs().iter().zip(&part.inputs) {
+            let value = *step.args.get(*at).ok_or(Flaw::Type(u32::MAX))?;
+            let of_plan = &part.plan.value(input.value).qtype;
+            let is_sure = of_plan.is_optional() || !matches!(self.program.qtype(value), QType::Array(..));
+            if !fits(value, of_plan) || !(is_sure || self.program.is_full(value)) {
+                return Err(Flaw::Type(value.0));
+            }
+        }
+        for (output, out) in part.plan.outputs().iter().zip(&step.outs) {
+            if !fits(*out, &part.plan.value(output.value).qtype) {
+                return Err(Flaw::Type(out.0));
+            }
+        }
+        Ok(())
+    }
+
+    fn stages(&mut self, sweep: &Step, stages: &[Stage], has_groups: bool) -> Result<(), Flaw> {
+        let args: FxHashSet<ValueId> = sweep.args.iter().copied().collect();
+        let mut inside: FxHashSet<ValueId> = FxHashSet::default();
+        for Stage { step, over } in stages {
+            let first = step.outs.first().map_or(u32::MAX, |out| out.0);
+            if *over == Side::Groups && !has_groups {
+                return Err(Flaw::Groups(first));
+            }
+            for arg in &step.args {
+                self.used(*arg)?;
+                if !inside.contains(arg) && !args.contains(arg) {
+                    return Err(Flaw::Sweep(first));
+                }
+            }
+            self.step(step)?;
+            for out in &step.outs {
+                self.make(*out)?;
+                inside.insert(*out);
+            }
+        }
+        // What the sweep gives is made again as its own; the rest is gone.
+        if let Some(out) = sweep.outs.iter().find(|out| !inside.contains(out)) {
+            return Err(Flaw::Sweep(out.0));
+        }
+        inside.into_iter().for_each(|value| self.made[value.index()] = false);
+        Ok(())
+    }
+}
