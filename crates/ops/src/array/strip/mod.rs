@@ -11,6 +11,8 @@ mod groups;
 mod integers;
 mod logical;
 mod scanner;
+#[cfg(test)]
+mod tests;
 mod typed;
 
 pub use accumulator::Accumulator;

@@ -1,0 +1,344 @@
+//! Accumulators and scanners against the kernels on whole arrays: every operator that works on strips, on every type, over every
+//! grouping, cut into strips anywhere.
+
+use super::{Accumulator, Fold, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues};
+use crate::array::groups::Groups;
+use crate::definition::OverArrays;
+use crate::typing::Argument;
+use crate::{ArrayOperator, OpDef, Registry};
+use cembra_runtime::{ArrayKind, QType, Scalar};
+use cembra_value::{Array, ArrayData, Edge, EdgeForm, Number, ScalarValue, Value};
+use std::ops::Range;
+
+/// All operators that work on strips.
+fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, InStrips)> {
+    let in_strips = |def: &'static OpDef| match &def.over_arrays {
+        OverArrays::Kernel(operator) => operator.in_strips.map(|in_strips| (def.name, *operator, in_strips)),
+        _ => None,
+    };
+    Registry::standard().iter().filter_map(move |(_, def)| in_strips(def))
+}
+
+/// What elements are like.
+#[derive(Clone, Copy, Debug)]
+enum Like {
+    /// Anything, where sums round.
+    Mixed,
+    /// Anything, with a NaN or an infinity now and then.
+    Rare,
+    /// Zeros of both signs, and little else.
+    Zeros,
+    /// Growing and shrinking, ever further.
+    Waves,
+}
+
+const LIKES: [Like; 4] = [Like::Mixed, Like::Rare, Like::Zeros, Like::Waves];
+
+fn float(like: Like, at: usize) -> f64 {
+    match (like, fastrand::usize(..400)) {
+        (Like::Rare, draw @ 0..3) => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][draw],
+        (Like::Zeros, 0) => fastrand::f64() - 0.5,
+        (Like::Zeros, draw) => [0.0, -0.0][draw % 2],
+        (Like::Waves, _) => (at as f64 / 50.0).sin() * at as f64,
+        (_, draw) => (fastrand::f64() - 0.5) * 2_f64.powi(draw as i32 / 10),
+    }
+}
+
+/// So many bits, of which about so many of a hundred are ones.
+fn bits(len: usize, percent: u32) -> Vec<u64> {
+    let word = |_| (0..64).fold(0, |word, at| word | u64::from(fastrand::u32(..100) < percent) << at);
+    (0..len.div_ceil(64)).map(word).collect()
+}
+
+/// An array, with anything where nothing is.
+fn array(scalar: Scalar, len: usize, like: Like, holes: u32) -> Array {
+    fn of<T: Number>(scalar: Scalar, len: usize, presence: Option<Vec<u64>>, next: impl Fn(usize) -> T) -> Array {
+        let write = |all: &mut [T]| all.iter_mut().enumerate().for_each(|(at, to)| *to = next(at));
+        Array::of_numbers(scalar, len, presence, write).unwrap()
+    }
+    let presence = (holes > 0).then(|| bits(len, 100 - holes));
+    match scalar.representation() {
+        Scalar::Unit => Array::from_parts(scalar, len, ArrayData::Units, presence).unwrap(),
+        Scalar::Boolean => {
+            let data = ArrayData::Bits(bits(len, [0, 1, 50, 99, 100][fastrand::usize(..5)]));
+            Array::from_parts(scalar, len, data, presence).unwrap()
+        }
+        Scalar::Int32 => of(scalar, len, presence, |_| fastrand::i32(-9..9) << fastrand::u32(..29)),
+        Scalar::Int64 => of(scalar, len, presence, |_| fastrand::i64(..) >> fastrand::u32(..60)),
+        Scalar::UInt64 => of(scalar, len, presence, |_| fastrand::u64(..)),
+        Scalar::Float32 => of(scalar, len, presence, |at| float(like, at) as f32),
+        Scalar::Float64 => of(scalar, len, presence, |at| float(like, at)),
+        _ => Array::from_scalars(scalar, (0..len).map(|at| Some(ScalarValue::Text("x".into())).filter(|_| at % 3 > 0))),
+    }
+}
+
+/// Contiguous groups of these sizes in turn, and some that are empty.
+fn splits(len: usize, sizes: &[usize]) -> Value {
+    let mut points = vec![0];
+    let mut at = 0;
+    while at < len {
+        let size = if fastrand::u32(..8) == 0 { 0 } else { sizes[fastrand::usize(..sizes.len())] };
+        at = len.min(at + size);
+        points.push(at as i64);
+    }
+    points.extend(vec![len as i64; fastrand::usize(..3)]);
+    Edge::from_split_points(ArrayKind::Dense, points).unwrap().into()
+}
+
+/// Groups that elements name, in runs of the same now and then, with anything where none is named.
+fn mapping(len: usize, parents: usize, holes: u32) -> Value {
+    let mut last = 0;
+    let presence = (holes > 0).then(|| bits(len, 100 - holes));
+    let is_there = presence.clone();
+    let groups = Array::of_numbers(Scalar::Int64, len, presence, |groups: &mut [i64]| {
+        for (at, group) in groups.iter_mut().enumerate() {
+            if at % 90 < 70 {
+                last = fastrand::usize(..parents);
+            }
+            let is_in = is_there.as_ref().is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 != 0);
+            *group = if is_in { last as i64 } else { -7 };
+        }
+    });
+    Edge::from_mapping(ArrayKind::Dense, groups.unwrap(), parents).unwrap().into()
+}
+
+/// Some bits from the first on, with anything behind the last.
+fn part_of_bits(bits: &[u64], part: Range<usize>) -> Vec<u64> {
+    let bit = |at: usize| bits.get(at / 64).map_or(fastrand::bool(), |word| word >> (at % 64) & 1 != 0);
+    let bit = |at: usize| if at < part.len() { bit(part.start + at) } else { fastrand::bool() };
+    let word = |word: usize| (0..64).fold(0, |bits, at| bits | u64::from(bit(64 * word + at)) << at);
+    (0..part.len().div_ceil(64)).map(word).collect()
+}
+
+/// Calls a function with each strip of an array that is cut somewhere, where it begins, and its groups.
+fn each_strip(array: &Array, edge: &Value, mut see: impl FnMut(&Strip<'_>, usize, &Grouping<'_>)) {
+    fn numbers<T: Number>(array: &Array, part: Range<usize>) -> &[T] {
+        &array.numbers::<T>().unwrap()[part]
+    }
+    let longest = [7, 64, 100, 1024, 5000, array.len()][fastrand::usize(..6)];
+    let unit = [1, 1, 64][fastrand::usize(..3)];
+    let mut start = 0;
+    while start < array.len() {
+        let len = (array.len() - start).min((fastrand::usize(..=longest) / unit * unit).max(1));
+        let part = start..start + len;
+        let truths = array.bits().map(|bits| part_of_bits(bits, part.clone())).unwrap_or_default();
+        let data = match array.scalar().representation() {
+            Scalar::Boolean => StripData::Bits(&truths),
+            Scalar::Int32 => StripData::Int32(numbers(array, part.clone())),
+            Scalar::Int64 => StripData::Int64(numbers(array, part.clone())),
+            Scalar::UInt64 => StripData::UInt64(numbers(array, part.clone())),
+            Scalar::Float32 => StripData::Float32(numbers(array, part.clone())),
+            Scalar::Float64 => StripData::Float64(numbers(array, part.clone())),
+            _ => StripData::Units,
+        };
+        let presence = array.presence().map(|bits| part_of_bits(bits, part.clone()));
+        let strip = Strip { data, presence: presence.as_deref(), len };
+        let form = if let Value::Edge(edge) = edge { edge.form() } else { &EdgeForm::ToScalar(0) };
+        match form {
+            EdgeForm::Splits(points) => see(&strip, start, &Grouping::Splits(points)),
+            EdgeForm::Mapping(groups, _) => {
+                let presence = groups.presence().map(|bits| part_of_bits(bits, part.clone()));
+                let groups = &groups.numbers::<i64>().unwrap()[part];
+                see(&strip, start, &Grouping::Mapping { groups, presence: presence.as_deref() });
+            }
+            _ => see(&strip, start, &Grouping::Whole),
+        }
+        start += len;
+    }
+}
+
+/// Room for values of a type.
+struct Room {
+    scalar: Scalar,
+    words: Vec<u64>,
+    halves: Vec<i32>,
+    singles: Vec<f32>,
+    doubles: Vec<f64>,
+    wholes: Vec<i64>,
+}
+
+impl Room {
+    fn new(scalar: Scalar, len: usize) -> Self {
+        let (words, singles, doubles) = (vec![7; len], vec![7.0; len], vec![7.0; len]);
+        Room { scalar, words, halves: vec![7; len], singles, doubles, wholes: vec![7; len] }
+    }
+
+    fn from(&mut self, at: usize) -> StripValues<'_> {
+        match self.scalar.representation() {
+            Scalar::Unit => StripValues::Units,
+            Scalar::Boolean => StripValues::Bits(&mut self.words),
+            Scalar::Int32 => StripValues::Int32(&mut self.halves[at..]),
+            Scalar::Int64 => StripValues::Int64(&mut self.wholes[at..]),
+            Scalar::Float32 => StripValues::Float32(&mut self.singles[at..]),
+            _ => StripValues::Float64(&mut self.doubles[at..]),
+        }
+    }
+
+    fn bits_at(&self, at: usize) -> u64 {
+        match self.scalar.representation() {
+            Scalar::Unit => 1,
+            Scalar::Boolean => self.words[at / 64] >> (at % 64) & 1,
+            Scalar::Int32 => u64::from(self.halves[at].cast_unsigned()),
+            Scalar::Int64 => self.wholes[at].cast_unsigned(),
+            Scalar::Float32 => u64::from(self.singles[at].to_bits()),
+            _ => self.doubles[at].to_bits(),
+        }
+    }
+
+    fn array(&self, len: usize, presence: &[u64]) -> Array {
+        let is_there = |at: usize| presence[at / 64] >> (at % 64) & 1 != 0;
+        let element = |at: usize| match self.scalar {
+            Scalar::Unit => ScalarValue::Unit,
+            scalar => ScalarValue::from_bits(scalar, self.bits_at(at)).unwrap(),
+        };
+        Array::from_scalars(self.scalar, (0..len).map(|at| is_there(at).then(|| element(at))))
+    }
+}
+
+/// Checks some groups' results.
+fn check(expected: &Array, groups: Range<usize>, fold: Fold, found: &Accumulator, what: &dyn Fn() -> String) {
+    let mut room = Room::new(expected.scalar(), groups.len());
+    let mut presence = vec![0; groups.len().div_ceil(64)];
+    found.result(fold.finish, groups.clone(), &mut room.from(0), Some(&mut presence));
+    let found = room.array(groups.len(), &presence);
+    let expected = expected.take(groups.clone().map(Some));
+    assert!(found.same(&expected), "{} groups {groups:?}: {found} is not {expected}", what());
+}
+
+fn folds(
+    operator: &'static ArrayOperator,
+    fold: Fold,
+    name: &str,
+    array: &Array,
+    edge: &Value,
+    accumulator: &mut Accumulator,
+) {
+    let value = Value::Array(ArrayKind::Dense, array.clone().into());
+    let types = [value.qtype(), edge.qtype()];
+    let ret = (operator.typing)("", &types.each_ref().map(|qtype| Argument { qtype, literal: None })).unwrap().ret;
+    let expected = match (operator.evaluate)(&[value, edge.clone()], &ret).unwrap() {
+        Value::Array(_, array) => (*array).clone(),
+        value => Array::from_scalars(ret.of_each().scalar().unwrap(), [value.as_scalar().cloned()]),
+    };
+    let groups = expected.len();
+    let what = || format!("{name} of {} {} over {edge}", array.scalar(), array.len());
+    accumulator.begin(groups, array.len());
+    let mut known = 0;
+    each_strip(array, edge, |strip, start, into| {
+        accumulator.feed(strip, start, into);
+        if let Grouping::Splits(points) = into {
+            let new = points[known + 1..].iter().take_while(|end| **end as usize <= start + strip.len).count();
+            check(&expected, known..known + new, fold, accumulator, &what);
+            known += new;
+        }
+    });
+    accumulator.end();
+    check(&expected, 0..groups, fold, accumulator, &what);
+    let from = fastrand::usize(..=groups);
+    check(&expected, from..fastrand::usize(from..=groups), fold, accumulator, &what);
+}
+
+fn scans(operator: &'static ArrayOperator, name: &str, array: &Array, edge: &Value, scanner: &mut Scanner) {
+    let value = Value::Array(ArrayKind::Dense, array.clone().into());
+    let edge =
+        if let Value::Edge(_) = edge { edge.clone() } else { Edge::to_scalar(ArrayKind::Dense, array.len()).into() };
+    let types = [value.qtype(), edge.qtype()];
+    let ret = (operator.typing)("", &types.each_ref().map(|qtype| Argument { qtype, literal: None })).unwrap().ret;
+    let Value::Array(_, expected) = (operator.evaluate)(&[value, edge.clone()], &ret).unwrap() else { panic!() };
+    let mut room = Room::new(expected.scalar(), array.len());
+    let groups = Groups::of(&edge, array.len()).unwrap();
+    scanner.begin(groups.count(), array.len());
+    each_strip(array, &edge, |strip, start, over| scanner.feed(strip, start, over, &mut room.from(start)));
+    let presence = groups.presence(array).unwrap_or_else(|| vec![u64::MAX; array.len().div_ceil(64)]);
+    let found = room.array(array.len(), &presence);
+    let at = (0..array.len()).find(|at| !found.value(*at).same(&expected.value(*at)));
+    let what = || format!("{name} of {} {} over {edge}", array.scalar(), array.len());
+    assert!(found.same(&expected), "{} at {at:?}: {found} is not {expected}", what());
+}
+
+/// Holds all operators against their kernels on arrays of these lengths.
+fn hold(lengths: &[usize], edges: &[&dyn Fn(usize) -> Value]) {
+    for (name, operator, in_strips) in operators() {
+        for scalar in Scalar::ALL {
+            let array_type = QType::Array(ArrayKind::Dense, scalar);
+            let edge_type = QType::Edge(cembra_runtime::EdgeType::ToScalar(ArrayKind::Dense));
+            let args = [&array_type, &edge_type].map(|qtype| Argument { qtype, literal: None });
+            if (operator.typing)(name, &args).is_err() {
+                continue;
+            }
+            let mut accumulator = match in_strips {
+                InStrips::Fold(fold) => Accumulator::new(fold.gathers, scalar),
+                InStrips::Scan(_) => None,
+            };
+            let mut scanner = match in_strips {
+                InStrips::Fold(_) => None,
+                InStrips::Scan(scan) => Scanner::new(scan, scalar),
+            };
+            for (turn, len) in lengths.iter().enumerate() {
+                for (place, edge) in edges.iter().enumerate() {
+                    let turn = turn + place;
+                    let array = array(scalar, *len, LIKES[turn % 4], [0, 20, 0, 99, 0, 60, 100][turn % 7]);
+                    let edge = edge(*len);
+                    match in_strips {
+                        InStrips::Fold(fold) => {
+                            folds(operator, fold, name, &array, &edge, accumulator.as_mut().unwrap())
+                        }
+                        InStrips::Scan(_) => scans(operator, name, &array, &edge, scanner.as_mut().unwrap()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+const HOLES: [u32; 4] = [0, 30, 0, 100];
+
+#[test]
+fn short_arrays_give_the_same_bits() {
+    fastrand::seed(1);
+    let lengths: Vec<usize> = (0..70).chain(std::iter::repeat_with(|| fastrand::usize(70..300)).take(40)).collect();
+    let hole = || HOLES[fastrand::usize(..4)];
+    hold(
+        &lengths,
+        &[
+            &|_| Value::Unspecified,
+            &|len| splits(len, &[1, 2, 5, 12]),
+            &|len| splits(len, &[63, 64, 65, 1, 100]),
+            &|len| mapping(len, 1, hole()),
+            &|len| mapping(len, 7, hole()),
+        ],
+    );
+}
+
+#[test]
+fn long_arrays_give_the_same_bits() {
+    fastrand::seed(2);
+    let lengths = [65_535, 65_536, 65_600, 131_073, 8192];
+    hold(
+        &lengths,
+        &[
+            &|_| Value::Unspecified,
+            &|len| splits(len, &[1, 200, 63, 64, 65, 128, 1000]),
+            &|len| splits(len, &[65_537, 3, 20_000]),
+            &|len| mapping(len, 1000, 0),
+            &|len| mapping(len, 3, 30),
+        ],
+    );
+}
+
+#[test]
+fn what_aggregations_share_is_gathered_once() {
+    for (name, _, in_strips) in operators() {
+        let InStrips::Fold(fold) = in_strips else { continue };
+        if matches!(name, "math.sum" | "math._sum_sparse" | "math.mean") {
+            assert_eq!(fold.gathers.of(Scalar::Float32), super::Gathers::Sum, "{name}");
+        }
+    }
+}
+
+#[test]
+fn only_what_has_an_order_is_scanned() {
+    assert!(Scanner::new(Scan::CumMin, Scalar::Text).is_none());
+    assert!(Scanner::new(Scan::CumCount, Scalar::Text).is_some());
+    assert!(Accumulator::new(super::Gathers::Min, Scalar::UInt64).is_none());
+}
