@@ -4,12 +4,13 @@
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
-use super::strip::{Finish, Fold, Gathers, InStrips};
 use super::{ArrayForm, ArrayOperator, FullRule, Order, array_of};
+use super::strip::{Element, Finish, Fold, Gathers, InStrips, best_of};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, QType, Scalar};
 use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// The best element of a group, and its position in the group.
 type Best = Option<(usize, usize)>;
@@ -51,8 +52,35 @@ fn elements(args: &[Value], ret: &QType, wanted: Ordering) -> Result<Value, Faul
 
 /// Their positions.
 fn positions(args: &[Value], ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
+    let array = array_of(&args[0])?;
+    let groups = Groups::of(&args[1], array.len())?;
+    if groups.mapping().is_none() {
+        return match array.scalar().representation() {
+            Scalar::Int32 => places::<i32>(array, &groups, wanted, ret),
+            Scalar::Int64 => places::<i64>(array, &groups, wanted, ret),
+            Scalar::Float32 => places::<f32>(array, &groups, wanted, ret),
+            _ => places::<f64>(array, &groups, wanted, ret),
+        };
+    }
     let bits = |best: Best| best.map(|(_, position)| position as u64);
     results(extremes(args, wanted)?.into_iter().map(bits).collect(), ret)
+}
+
+/// The positions in contiguous groups: which element is the best is known before it is looked for.
+fn places<T: Element>(array: &Array, groups: &Groups<'_>, wanted: Ordering, ret: &QType) -> Result<Value, Fault> {
+    let all = array.numbers::<T>().unwrap_or_default();
+    let presence = array.presence();
+    let place = |run: Range<usize>| {
+        let best = best_of(all, presence, run.clone(), wanted == Ordering::Greater)?;
+        let is_best = |at: &usize| all[*at] == best || best.is_nan() && all[*at].is_nan();
+        let mut run_from = run.clone();
+        match presence {
+            None => run_from.find(is_best),
+            Some(_) => run_from.find(|at| is_best(at) && array.is_present(*at)),
+        }
+        .map(|at| (at - run.start) as u64)
+    };
+    results(groups.runs().map(place).collect(), ret)
 }
 
 pub(crate) static MIN: OpDef = OpDef {
@@ -120,3 +148,43 @@ pub(crate) static ARGMAX: OpDef = OpDef {
     examples: &[ex("argmax([3, missing, 4, 4])", "optional_int64{2}")],
     ..AGGREGATION
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::ArrayKind;
+    use cembra_value::{ArrayBuilder, Edge};
+
+    #[test]
+    fn the_first_of_the_best_is_found_in_contiguous_groups_as_in_others() {
+        fastrand::seed(6);
+        for turn in 0..400 {
+            let len = fastrand::usize(..200);
+            let scalar = [Scalar::Int64, Scalar::Float32, Scalar::Float64, Scalar::WeakFloat][turn % 4];
+            let mut array = ArrayBuilder::new(scalar, len);
+            for _ in 0..len {
+                let value = match fastrand::u32(..200) {
+                    0 => f64::NAN,
+                    1 => f64::NEG_INFINITY,
+                    2..50 => [0.0, -0.0][fastrand::usize(..2)],
+                    _ => f64::from(fastrand::i32(-3..1)),
+                };
+                let bits = match scalar {
+                    Scalar::Int64 => (value as i64).cast_unsigned(),
+                    scalar => super::super::reduce::float_bits(value, scalar),
+                };
+                array.push_bits((turn % 3 > 0 || fastrand::bool()).then_some(bits));
+            }
+            let array = Value::Array(ArrayKind::Dense, array.finish().into());
+            let cut = fastrand::usize(..=len) as i64;
+            let splits = Edge::from_split_points(ArrayKind::Dense, vec![0, cut, cut, len as i64]).unwrap();
+            let mapping = Edge::from_mapping(ArrayKind::Dense, splits.mapping(), 3).unwrap();
+            let ret = QType::Array(ArrayKind::Dense, Scalar::Int64);
+            for wanted in [Ordering::Less, Ordering::Greater] {
+                let found = positions(&[array.clone(), splits.clone().into()], &ret, wanted).unwrap();
+                let one_by_one = positions(&[array.clone(), mapping.clone().into()], &ret, wanted).unwrap();
+                assert!(found.same(&one_by_one), "{array} {cut}: {found} is not {one_by_one}");
+            }
+        }
+    }
+}

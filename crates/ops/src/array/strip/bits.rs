@@ -1,5 +1,7 @@
 //! Bits of presence, read at any place: a strip's groups begin where they like.
 
+use std::ops::Range;
+
 /// Bits, or as many ones as one asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bits<'a>(Option<&'a [u64]>);
@@ -30,6 +32,15 @@ impl<'a> Bits<'a> {
     #[inline(always)]
     pub(super) fn part(self, at: usize, len: usize) -> u64 {
         self.word(at) & ones(len)
+    }
+
+    /// How many ones there are in a stretch.
+    #[inline(always)]
+    pub(super) fn count(self, part: Range<usize>) -> usize {
+        if self.is_full() {
+            return part.len();
+        }
+        self.parts(part.start, part.end).map(|(_, word)| word.count_ones() as usize).sum()
     }
 
     /// The parts of at most 64 bits of a stretch, each with its place.

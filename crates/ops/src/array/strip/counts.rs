@@ -20,7 +20,9 @@ impl<const MISSING: bool> Gather for Counts<MISSING> {
     type State = i64;
     type Open = i64;
 
-    const START: i64 = 0;
+    fn start() -> i64 {
+        0
+    }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Bits<'a>> {
         Some(Bits::new(strip.presence))
@@ -30,13 +32,10 @@ impl<const MISSING: bool> Gather for Counts<MISSING> {
         0
     }
 
+    #[inline(always)]
     fn extend(open: &mut i64, is_there: Bits<'_>, part: Range<usize>) {
         let len = part.len() as i64;
-        let there = if is_there.is_full() {
-            len
-        } else {
-            is_there.parts(part.start, part.end).map(|(_, word)| i64::from(word.count_ones())).sum()
-        };
+        let there = is_there.count(part) as i64;
         *open += if MISSING { len - there } else { there };
     }
 
@@ -44,6 +43,7 @@ impl<const MISSING: bool> Gather for Counts<MISSING> {
         *open
     }
 
+    #[inline(always)]
     fn scatter(all: &mut [i64], is_there: Bits<'_>, groups: &[i64], is_in: Bits<'_>) {
         for (at, word) in is_in.parts(0, groups.len()) {
             each_one(word & counted::<MISSING>(is_there.word(at)), |one| all[groups[at + one] as usize] += 1);

@@ -3,37 +3,79 @@
 use super::bits::{Bits, each_one};
 use super::groups::Gather;
 use super::typed::{Element, write};
+use super::window::{Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues};
+use multiversion::multiversion;
 use std::marker::PhantomData;
 use std::ops::Range;
 
 /// The best element of a group, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best<T> {
-    pub(super) best: T,
-    pub(super) is_there: bool,
+    best: T,
+    is_there: bool,
 }
 
-/// True if an element is to take the place of another that came before it.
+/// True if an element is better than one before it. A NaN takes the place of a NaN, which is no other for all that.
 #[inline(always)]
-fn is_better<T: PartialOrd + Copy, const MAX: bool>(new: T, best: T) -> bool {
-    let is_nan = |value: T| value.partial_cmp(&value).is_none();
-    (if MAX { new > best } else { new < best }) || is_nan(new) && !is_nan(best)
+pub(super) fn is_better<T: Element, const MAX: bool>(new: T, before: T) -> bool {
+    (if MAX { new > before } else { new < before }) | new.is_nan()
+}
+
+/// The better of two elements, the first if neither is.
+#[inline(always)]
+pub(super) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
+    if is_better::<T, MAX>(second, first) { second } else { first }
 }
 
 #[derive(Debug)]
 pub(super) struct Extremes<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Element, const MAX: bool> Extremes<T, MAX> {
-    /// The best of nothing: whatever is there is as good.
-    pub(super) const NONE: Best<T> = Best { best: if MAX { T::LEAST } else { T::GREATEST }, is_there: false };
+    /// What nothing is worse than, so that whatever is there may take its place: if it does not, it is the same.
+    pub(super) const WORST: T = if MAX { T::LEAST } else { T::GREATEST };
 
+    /// The best of some elements that are there. Vectors do not know which of several zeros was first.
     #[inline(always)]
-    pub(super) fn add(best: &mut Best<T>, new: T) {
-        if !best.is_there || is_better::<T, MAX>(new, best.best) {
-            *best = Best { best: new, is_there: true };
+    fn best_of((values, is_there): (&[T], Bits<'_>), part: Range<usize>) -> Best<T> {
+        let mut best = [Self::WORST; WINDOW];
+        each_window((values, is_there), part.clone(), Self::WORST, |window, word| {
+            for (place, best) in best.iter_mut().enumerate() {
+                *best = better::<T, MAX>(*best, pick(window, word, place, Self::WORST));
+            }
+        });
+        let mut half = WINDOW / 2;
+        while half > 0 {
+            for place in 0..half {
+                best[place] = better::<T, MAX>(best[place], best[place + half]);
+            }
+            half /= 2;
         }
+        let is_any = is_there.count(part.clone()) != 0;
+        let is_zero = best[0].may_be_either_zero();
+        Best { best: if is_zero { Self::first_zero(values, is_there, part) } else { best[0] }, is_there: is_any }
     }
+
+    /// The first zero that is there.
+    #[cold]
+    fn first_zero(values: &[T], is_there: Bits<'_>, mut part: Range<usize>) -> T {
+        let first = part.find(|at| is_there.part(*at, 1) != 0 && values[*at].may_be_either_zero());
+        first.map_or(Self::WORST, |at| values[at])
+    }
+}
+
+/// The greatest of the elements of a part that are there, or the least; none if there are none.
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+pub(crate) fn best_of<T: Element>(
+    values: &[T],
+    presence: Option<&[u64]>,
+    part: Range<usize>,
+    greatest: bool,
+) -> Option<T> {
+    let strip = (values, Bits::new(presence));
+    let found =
+        if greatest { Extremes::<T, true>::best_of(strip, part) } else { Extremes::<T, false>::best_of(strip, part) };
+    found.is_there.then_some(found.best)
 }
 
 impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
@@ -41,37 +83,63 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
     type State = Best<T>;
     type Open = Best<T>;
 
-    const START: Best<T> = Self::NONE;
+    fn start() -> Best<T> {
+        Best { best: Self::WORST, is_there: false }
+    }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
         T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
     }
 
     fn open(_: usize) -> Best<T> {
-        Self::NONE
+        Self::start()
     }
 
-    fn extend(open: &mut Best<T>, (values, is_there): Self::Strip<'_>, part: Range<usize>) {
-        for (at, word) in is_there.parts(part.start, part.end) {
-            each_one(word, |one| Self::add(open, values[at + one]));
-        }
+    #[inline(always)]
+    fn extend(open: &mut Best<T>, strip: Self::Strip<'_>, part: Range<usize>) {
+        let next = Self::best_of(strip, part);
+        *open = Best { best: better::<T, MAX>(open.best, next.best), is_there: open.is_there || next.is_there };
     }
 
+    #[inline(always)]
     fn close(open: &Best<T>) -> Best<T> {
         *open
     }
 
+    #[inline(always)]
+    fn take_groups(all: &mut Vec<Best<T>>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
+        let mut tile = Tile::new(Self::WORST);
+        for ends in points.windows(2) {
+            let part = ends[0] as usize - start..ends[1] as usize - start;
+            all.push(if part.len() > WINDOW {
+                Self::best_of(strip, part)
+            } else {
+                let is_there = strip.1.count(part.clone()) != 0;
+                Best { best: in_order(tile.part(strip, part), Self::WORST, better::<T, MAX>), is_there }
+            });
+        }
+    }
+
+    #[inline(always)]
     fn scatter(all: &mut [Best<T>], (values, is_there): Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
+        let mut add = |group: i64, value: T| {
+            let state = &mut all[group as usize];
+            *state = Best { best: better::<T, MAX>(state.best, value), is_there: true };
+        };
+        if is_there.is_full() && is_in.is_full() {
+            groups.iter().zip(values).for_each(|(group, value)| add(*group, *value));
+            return;
+        }
         for (at, word) in is_in.parts(0, groups.len()) {
-            each_one(word & is_there.word(at), |one| Self::add(&mut all[groups[at + one] as usize], values[at + one]));
+            each_one(word & is_there.word(at), |one| add(groups[at + one], values[at + one]));
         }
     }
 
     fn write(states: &[Best<T>], _: Finish, values: &mut StripValues<'_>) {
-        write(states, values, |best| best.best);
+        write(states, values, |state| state.best);
     }
 
-    fn is_there(best: &Best<T>, _: Finish) -> bool {
-        best.is_there
+    fn is_there(state: &Best<T>, _: Finish) -> bool {
+        state.is_there
     }
 }

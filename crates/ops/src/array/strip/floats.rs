@@ -1,8 +1,10 @@
-//! Sums and products in FLOAT64, with counts, in the order that `reduce` documents.
+//! Sums and products in FLOAT64, with counts, in the order that `reduce` documents. A missing element is taken for one that
+//! changes nothing: -0 in sums, 1 in products.
 
 use super::bits::{Bits, each_one};
-use super::groups::Gather;
+use super::groups::{self, Gather};
 use super::typed::{Element, write};
+use super::window::{Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
 use crate::array::reduce::{BLOCK, CHAINS};
 use std::fmt::Debug;
@@ -11,10 +13,15 @@ use std::ops::Range;
 
 /// A number as FLOAT64, an integer by way of FLOAT32.
 pub(super) trait Widen: Element {
+    /// The zero that is -0 where there is one. A sum that integers were added to is never -0.
+    const LEAST_ZERO: Self;
+    const ONE: Self;
     fn widen(self) -> f64;
 }
 
 impl Widen for f64 {
+    const LEAST_ZERO: f64 = -0.0;
+    const ONE: f64 = 1.0;
     #[inline(always)]
     fn widen(self) -> f64 {
         self
@@ -22,6 +29,8 @@ impl Widen for f64 {
 }
 
 impl Widen for f32 {
+    const LEAST_ZERO: f32 = -0.0;
+    const ONE: f32 = 1.0;
     #[inline(always)]
     fn widen(self) -> f64 {
         f64::from(self)
@@ -29,6 +38,8 @@ impl Widen for f32 {
 }
 
 impl Widen for i32 {
+    const LEAST_ZERO: i32 = 0;
+    const ONE: i32 = 1;
     #[inline(always)]
     fn widen(self) -> f64 {
         f64::from(self as f32)
@@ -36,6 +47,8 @@ impl Widen for i32 {
 }
 
 impl Widen for i64 {
+    const LEAST_ZERO: i64 = 0;
+    const ONE: i64 = 1;
     #[inline(always)]
     fn widen(self) -> f64 {
         f64::from(self as f32)
@@ -46,6 +59,8 @@ impl Widen for i64 {
 pub(super) trait Operation: Debug + Send {
     /// What it starts with.
     const START: f64;
+    /// What changes nothing, not even the sign of a zero that is a total.
+    fn neutral<T: Widen>() -> T;
     fn apply(a: f64, b: f64) -> f64;
 }
 
@@ -54,6 +69,10 @@ pub(super) struct Add;
 
 impl Operation for Add {
     const START: f64 = 0.0;
+    #[inline(always)]
+    fn neutral<T: Widen>() -> T {
+        T::LEAST_ZERO
+    }
     #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
         a + b
@@ -66,6 +85,10 @@ pub(super) struct Multiply;
 impl Operation for Multiply {
     const START: f64 = 1.0;
     #[inline(always)]
+    fn neutral<T: Widen>() -> T {
+        T::ONE
+    }
+    #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
         a * b
     }
@@ -74,8 +97,8 @@ impl Operation for Multiply {
 /// The total of a group and how many elements it is of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
-    pub(super) total: f64,
-    pub(super) count: f64,
+    total: f64,
+    count: f64,
 }
 
 /// A group that is not over yet.
@@ -94,7 +117,11 @@ pub(super) struct Open {
 #[derive(Debug)]
 pub(super) struct Floats<T, O>(PhantomData<(T, O)>);
 
+/// A window has an element for each chain.
+const _: () = assert!(WINDOW == CHAINS);
+
 /// The total of the chains of a block.
+#[inline(always)]
 fn total_of<O: Operation>(chains: &[f64; CHAINS]) -> f64 {
     let mut chains = *chains;
     let mut half = CHAINS / 2;
@@ -107,12 +134,40 @@ fn total_of<O: Operation>(chains: &[f64; CHAINS]) -> f64 {
     chains[0]
 }
 
+impl<T: Widen, O: Operation> Floats<T, O> {
+    /// Takes elements of one block, the first being one of the first chain.
+    #[inline(always)]
+    fn add(chains: &mut [f64; CHAINS], strip: (&[T], Bits<'_>), part: Range<usize>) {
+        // A copy can live in registers.
+        let mut local = *chains;
+        each_window(strip, part, O::neutral(), |window, word| {
+            for (place, chain) in local.iter_mut().enumerate() {
+                *chain = O::apply(*chain, pick(window, word, place, O::neutral::<T>()).widen());
+            }
+        });
+        *chains = local;
+    }
+
+    /// Takes the next elements of the window that a block of a group is at, or of a short group.
+    #[inline(never)]
+    fn add_to_window(open: &mut Open, (values, is_there): (&[T], Bits<'_>), part: Range<usize>) {
+        for (place, at) in part.enumerate() {
+            if is_there.part(at, 1) != 0 {
+                let chain = if open.len <= CHAINS { 0 } else { (open.at + place) % CHAINS };
+                open.chains[chain] = O::apply(open.chains[chain], values[at].widen());
+            }
+        }
+    }
+}
+
 impl<T: Widen, O: Operation> Gather for Floats<T, O> {
     type Strip<'a> = (&'a [T], Bits<'a>);
     type State = Total;
     type Open = Open;
 
-    const START: Total = Total { total: O::START, count: 0.0 };
+    fn start() -> Total {
+        Total { total: O::START, count: 0.0 }
+    }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
         T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
@@ -122,14 +177,22 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
         Open { at: 0, len, count: 0, chains: [O::START; CHAINS], blocks: None }
     }
 
-    fn extend(open: &mut Open, (values, is_there): Self::Strip<'_>, part: Range<usize>) {
-        for at in part {
-            let chain = if open.len <= CHAINS { 0 } else { open.at % CHAINS };
-            if is_there.part(at, 1) != 0 {
-                open.chains[chain] = O::apply(open.chains[chain], values[at].widen());
-                open.count += 1;
+    #[inline(always)]
+    fn extend(open: &mut Open, strip: Self::Strip<'_>, part: Range<usize>) {
+        open.count += strip.1.count(part.clone());
+        let mut from = part.start;
+        while from < part.end {
+            // To the end of the window if it is one that has begun, or of what is there, or of the block.
+            let begun = open.at % CHAINS;
+            let to_end = if begun > 0 || open.len <= CHAINS { CHAINS - begun } else { BLOCK - open.at % BLOCK };
+            let to = part.end.min(from + to_end);
+            if begun > 0 || open.len <= CHAINS {
+                Self::add_to_window(open, strip, from..to);
+            } else {
+                Self::add(&mut open.chains, strip, from..to);
             }
-            open.at += 1;
+            open.at += to - from;
+            from = to;
             if open.len > CHAINS && (open.at.is_multiple_of(BLOCK) || open.at == open.len) {
                 let total = total_of::<O>(&open.chains);
                 open.blocks = Some(open.blocks.map_or(total, |blocks| O::apply(blocks, total)));
@@ -142,12 +205,41 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
         Total { total: open.blocks.unwrap_or(open.chains[0]), count: open.count as f64 }
     }
 
+    #[inline(always)]
+    fn take_groups(all: &mut Vec<Total>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
+        let mut tile = Tile::new(O::neutral());
+        for ends in points.windows(2) {
+            let part = ends[0] as usize - start..ends[1] as usize - start;
+            if part.len() > BLOCK {
+                let mut open = Self::open(part.len());
+                groups::extend::<Self>(&mut open, strip, part);
+                all.push(Self::close(&open));
+                continue;
+            }
+            let count = strip.1.count(part.clone()) as f64;
+            let total = if part.len() > CHAINS {
+                let mut chains = [O::START; CHAINS];
+                Self::add(&mut chains, strip, part);
+                total_of::<O>(&chains)
+            } else {
+                in_order(tile.part(strip, part), O::START, |total, value| O::apply(total, value.widen()))
+            };
+            all.push(Total { total, count });
+        }
+    }
+
+    #[inline(always)]
     fn scatter(all: &mut [Total], (values, is_there): Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
+        let mut add = |group: i64, value: T| {
+            let state = &mut all[group as usize];
+            *state = Total { total: O::apply(state.total, value.widen()), count: state.count + 1.0 };
+        };
+        if is_there.is_full() && is_in.is_full() {
+            groups.iter().zip(values).for_each(|(group, value)| add(*group, *value));
+            return;
+        }
         for (at, word) in is_in.parts(0, groups.len()) {
-            each_one(word & is_there.word(at), |one| {
-                let state = &mut all[groups[at + one] as usize];
-                *state = Total { total: O::apply(state.total, values[at + one].widen()), count: state.count + 1.0 };
-            });
+            each_one(word & is_there.word(at), |one| add(groups[at + one], values[at + one]));
         }
     }
 

@@ -1,8 +1,9 @@
 //! Going over the groups of strips: one of all elements, contiguous ones, of which the last may go on in the next strip, or one
 //! that each element names. What is gathered of a group is a `Gather`'s business.
 
-use super::bits::{Bits, each_one};
+use super::bits::Bits;
 use super::{Finish, Grouping, Strip, StripValues};
+use multiversion::multiversion;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ pub(super) trait Gather: Debug + Send {
     type Open: Debug + Send;
 
     /// What is known of a group without elements.
-    const START: Self::State;
+    fn start() -> Self::State;
 
     /// A strip, if it is of what this takes.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
@@ -31,6 +32,7 @@ pub(super) trait Gather: Debug + Send {
     fn close(open: &Self::Open) -> Self::State;
 
     /// Takes whole groups that lie one after the other in a strip that begins at `start`, and adds what is known of each.
+    #[inline(always)]
     fn take_groups(all: &mut Vec<Self::State>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
         for ends in points.windows(2) {
             let part = ends[0] as usize - start..ends[1] as usize - start;
@@ -72,21 +74,22 @@ impl<G: Gather> Table<G> {
         (self.groups, self.elements, self.open) = (groups, elements, None);
     }
 
+    /// Takes the next strip.
     pub(super) fn feed(&mut self, strip: G::Strip<'_>, len: usize, start: usize, into: Grouping<'_>) {
         match into {
             Grouping::Whole => self.go_on(strip, 0..len, self.elements),
             Grouping::Splits(points) => self.feed_splits(strip, len, start, points),
             Grouping::Mapping { groups, presence } => {
-                self.states.resize(self.groups, G::START);
-                G::scatter(&mut self.states, strip, &groups[..len], Bits::new(presence));
+                self.states.resize(self.groups, G::start());
+                scatter::<G>(&mut self.states, strip, &groups[..len], Bits::new(presence));
             }
         }
     }
 
-    /// Some elements, but not the last, of a group of so many.
+    /// Some elements of a group of so many.
     fn go_on(&mut self, strip: G::Strip<'_>, part: Range<usize>, len: usize) {
         if !part.is_empty() {
-            G::extend(self.open.get_or_insert_with(|| G::open(len)), strip, part);
+            extend::<G>(self.open.get_or_insert_with(|| G::open(len)), strip, part);
         }
     }
 
@@ -105,7 +108,7 @@ impl<G: Gather> Table<G> {
         let first = self.states.len();
         // Groups are few for a strip: the next points tell how many are whole.
         let whole = points[first + 1..].iter().take_while(|to| **to as usize <= end).count();
-        G::take_groups(&mut self.states, strip, start, &points[first..=first + whole]);
+        take_groups::<G>(&mut self.states, strip, start, &points[first..=first + whole]);
         let group = self.states.len();
         if group < self.groups {
             let (from, to) = bounds(group);
@@ -121,7 +124,7 @@ impl<G: Gather> Table<G> {
 
     pub(super) fn end(&mut self) {
         self.close();
-        self.states.resize(self.groups, G::START);
+        self.states.resize(self.groups, G::start());
     }
 
     /// What is known of groups that are known.
@@ -130,10 +133,22 @@ impl<G: Gather> Table<G> {
     }
 }
 
-/// Calls a function with each element of a strip that is in a group, and that group.
-#[inline(always)]
-pub(super) fn each_in_group(groups: &[i64], is_in: Bits<'_>, mut see: impl FnMut(usize, usize)) {
-    for (at, word) in is_in.parts(0, groups.len()) {
-        each_one(word, |one| see(at + one, groups[at + one] as usize));
-    }
+// What follows is compiled for each kind of vectors, and the machine chooses: all that is called from it is inlined.
+
+/// [`Gather::extend`].
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+pub(super) fn extend<G: Gather>(open: &mut G::Open, strip: G::Strip<'_>, part: Range<usize>) {
+    G::extend(open, strip, part);
+}
+
+/// [`Gather::take_groups`].
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+fn take_groups<G: Gather>(all: &mut Vec<G::State>, strip: G::Strip<'_>, start: usize, points: &[i64]) {
+    G::take_groups(all, strip, start, points);
+}
+
+/// [`Gather::scatter`].
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+fn scatter<G: Gather>(all: &mut [G::State], strip: G::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
+    G::scatter(all, strip, groups, is_in);
 }

@@ -1,28 +1,60 @@
-//! Sums and products of integers, with counts, exact but for overflow, which wraps: in any order.
+//! Sums and products of integers, with counts, exact but for overflow, which wraps: in any order. They are those of the type
+//! itself, for the result is one of it.
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;
 use super::typed::{Element, write};
+use super::window::{Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
+/// An integer.
+pub(super) trait Whole: Element {
+    const ZERO: Self;
+    const ONE: Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! wholes {
+    ($($ty:ty)*) => { $(
+        impl Whole for $ty {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+        }
+    )* };
+}
+
+wholes!(i32 i64);
+
 /// An operation that is done to all elements.
 pub(super) trait Operation: Debug + Send {
-    /// What it starts with.
-    const START: i64;
-    fn apply(a: i64, b: i64) -> i64;
+    /// What changes nothing.
+    fn start<T: Whole>() -> T;
+    fn apply<T: Whole>(a: T, b: T) -> T;
 }
 
 #[derive(Debug)]
 pub(super) struct Add;
 
 impl Operation for Add {
-    const START: i64 = 0;
     #[inline(always)]
-    fn apply(a: i64, b: i64) -> i64 {
-        a.wrapping_add(b)
+    fn start<T: Whole>() -> T {
+        T::ZERO
+    }
+    #[inline(always)]
+    fn apply<T: Whole>(a: T, b: T) -> T {
+        a.plus(b)
     }
 }
 
@@ -30,68 +62,105 @@ impl Operation for Add {
 pub(super) struct Multiply;
 
 impl Operation for Multiply {
-    const START: i64 = 1;
     #[inline(always)]
-    fn apply(a: i64, b: i64) -> i64 {
-        a.wrapping_mul(b)
+    fn start<T: Whole>() -> T {
+        T::ONE
+    }
+    #[inline(always)]
+    fn apply<T: Whole>(a: T, b: T) -> T {
+        a.times(b)
     }
 }
 
 /// The total of a group and how many elements it is of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Total {
-    pub(super) total: i64,
-    pub(super) count: i64,
+pub(super) struct Total<T> {
+    total: T,
+    count: i64,
 }
 
 #[derive(Debug)]
 pub(super) struct Integers<T, O>(PhantomData<(T, O)>);
 
-impl<T: Element + Into<i64>, O: Operation> Gather for Integers<T, O> {
-    type Strip<'a> = (&'a [T], Bits<'a>);
-    type State = Total;
-    type Open = Total;
+impl<T: Whole, O: Operation> Integers<T, O> {
+    #[inline(always)]
+    fn long(before: Total<T>, strip: (&[T], Bits<'_>), part: Range<usize>) -> Total<T> {
+        let mut totals = [O::start::<T>(); WINDOW];
+        let count = before.count + strip.1.count(part.clone()) as i64;
+        each_window(strip, part, O::start(), |window, word| {
+            for (place, total) in totals.iter_mut().enumerate() {
+                *total = O::apply(*total, pick(window, word, place, O::start()));
+            }
+        });
+        Total { total: totals.into_iter().fold(before.total, O::apply), count }
+    }
+}
 
-    const START: Total = Total { total: O::START, count: 0 };
+impl<T: Whole, O: Operation> Gather for Integers<T, O> {
+    type Strip<'a> = (&'a [T], Bits<'a>);
+    type State = Total<T>;
+    type Open = Total<T>;
+
+    fn start() -> Total<T> {
+        Total { total: O::start(), count: 0 }
+    }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
         T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
     }
 
-    fn open(_: usize) -> Total {
-        Self::START
+    fn open(_: usize) -> Total<T> {
+        Self::start()
     }
 
-    fn extend(open: &mut Total, (values, is_there): Self::Strip<'_>, part: Range<usize>) {
-        for (at, word) in is_there.parts(part.start, part.end) {
-            each_one(word, |one| {
-                *open = Total { total: O::apply(open.total, values[at + one].into()), count: open.count + 1 };
-            });
-        }
+    #[inline(always)]
+    fn extend(open: &mut Total<T>, strip: Self::Strip<'_>, part: Range<usize>) {
+        *open = Self::long(*open, strip, part);
     }
 
-    fn close(open: &Total) -> Total {
+    #[inline(always)]
+    fn close(open: &Total<T>) -> Total<T> {
         *open
     }
 
-    fn scatter(all: &mut [Total], (values, is_there): Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
-        for (at, word) in is_in.parts(0, groups.len()) {
-            each_one(word & is_there.word(at), |one| {
-                let state = &mut all[groups[at + one] as usize];
-                *state = Total { total: O::apply(state.total, values[at + one].into()), count: state.count + 1 };
+    #[inline(always)]
+    fn take_groups(all: &mut Vec<Total<T>>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
+        let mut tile = Tile::new(O::start());
+        for ends in points.windows(2) {
+            let part = ends[0] as usize - start..ends[1] as usize - start;
+            all.push(if part.len() > WINDOW {
+                Self::long(Self::start(), strip, part)
+            } else {
+                let count = strip.1.count(part.clone()) as i64;
+                Total { total: in_order(tile.part(strip, part), O::start(), O::apply), count }
             });
         }
     }
 
-    fn write(states: &[Total], finish: Finish, values: &mut StripValues<'_>) {
-        match values {
-            StripValues::Int32(_) => write(states, values, |state| state.total as i32),
-            _ if finish == Finish::Count => write(states, values, |state| state.count),
-            _ => write(states, values, |state| state.total),
+    #[inline(always)]
+    fn scatter(all: &mut [Total<T>], (values, is_there): Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
+        let mut add = |group: i64, value: T| {
+            let state = &mut all[group as usize];
+            *state = Total { total: O::apply(state.total, value), count: state.count + 1 };
+        };
+        if is_there.is_full() && is_in.is_full() {
+            groups.iter().zip(values).for_each(|(group, value)| add(*group, *value));
+            return;
+        }
+        for (at, word) in is_in.parts(0, groups.len()) {
+            each_one(word & is_there.word(at), |one| add(groups[at + one], values[at + one]));
         }
     }
 
-    fn is_there(state: &Total, finish: Finish) -> bool {
+    fn write(states: &[Total<T>], finish: Finish, values: &mut StripValues<'_>) {
+        if finish == Finish::Count {
+            write(states, values, |state| state.count);
+        } else {
+            write(states, values, |state| state.total);
+        }
+    }
+
+    fn is_there(state: &Total<T>, finish: Finish) -> bool {
         is_there(state.count, finish)
     }
 }

@@ -23,7 +23,9 @@ impl<const DECISIVE: bool> Gather for Logical<DECISIVE> {
     type State = u8;
     type Open = u8;
 
-    const START: u8 = 0;
+    fn start() -> u8 {
+        0
+    }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
         match strip.data {
@@ -36,6 +38,7 @@ impl<const DECISIVE: bool> Gather for Logical<DECISIVE> {
         0
     }
 
+    #[inline(always)]
     fn extend(open: &mut u8, (values, is_there): Self::Strip<'_>, part: Range<usize>) {
         for (at, all) in Bits::new(None).parts(part.start, part.end) {
             let there = is_there.word(at) & all;
@@ -48,6 +51,7 @@ impl<const DECISIVE: bool> Gather for Logical<DECISIVE> {
         *open
     }
 
+    #[inline(always)]
     fn scatter(all: &mut [u8], (values, is_there): Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
         for (at, word) in is_in.parts(0, groups.len()) {
             let there = is_there.word(at);

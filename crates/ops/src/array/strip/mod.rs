@@ -14,9 +14,12 @@ mod scanner;
 #[cfg(test)]
 mod tests;
 mod typed;
+mod window;
 
 pub use accumulator::Accumulator;
+pub(crate) use extremes::best_of;
 pub use scanner::Scanner;
+pub(crate) use typed::Element;
 
 use cembra_runtime::Scalar;
 

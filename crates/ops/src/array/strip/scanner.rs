@@ -1,11 +1,12 @@
 //! What a scan keeps from strip to strip: what is known of each group so far.
 
-use super::bits::Bits;
-use super::extremes::{Best, Extremes};
-use super::groups::each_in_group;
+use super::bits::{Bits, each_one};
+use super::extremes::{Extremes, better, is_better};
 use super::typed::Element;
-use super::{Grouping, Scan, Strip, StripData, StripValues};
+use super::window::WINDOW;
+use super::{Grouping, Scan, Strip, StripValues};
 use cembra_runtime::Scalar;
+use multiversion::multiversion;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -34,8 +35,8 @@ impl Scanner {
             (Scan::CumMax, Int64) => carried::<Extreme<i64, true>>(),
             (Scan::CumMax, Float32) => carried::<Extreme<f32, true>>(),
             (Scan::CumMax, Float64) => carried::<Extreme<f64, true>>(),
-            (Scan::CumCount, _) => carried::<Counted<false>>(),
-            (Scan::Index, _) => carried::<Counted<true>>(),
+            (Scan::CumCount, _) => carried::<Counted>(),
+            (Scan::Index, _) => carried::<Positions>(),
             _ => return None,
         }))
     }
@@ -60,18 +61,25 @@ impl Scanner {
 
 /// Something that is carried through each group.
 trait Carry: Debug {
-    /// A type of elements, and of results.
-    type Element<'a>: Copy;
+    /// A strip of what it takes.
+    type Strip<'a>: Copy;
     type Value: Element;
     /// What is carried.
     type State: Copy + Debug + Send;
-    const START: Self::State;
 
-    /// The elements, if they are of its type.
-    fn elements(data: StripData<'_>) -> Option<Self::Element<'_>>;
+    fn start() -> Self::State;
 
-    /// Goes over an element, which may be missing.
-    fn step(state: &mut Self::State, elements: Self::Element<'_>, at: usize, is_there: bool) -> Self::Value;
+    /// A strip, if it is of what this takes.
+    fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
+
+    /// Goes over some elements of one group, and writes as many values.
+    fn go(state: &mut Self::State, strip: Self::Strip<'_>, part: Range<usize>, values: &mut [Self::Value]);
+
+    /// Which elements `step` goes over.
+    fn visits<'a>(strip: Self::Strip<'a>) -> Bits<'a>;
+
+    /// Goes over one element.
+    fn step(state: &mut Self::State, strip: Self::Strip<'_>, at: usize) -> Self::Value;
 }
 
 /// A scan, whatever it carries.
@@ -102,123 +110,284 @@ impl<C: Carry> Scanning for Carried<C> {
     }
 
     fn feed(&mut self, strip: &Strip<'_>, start: usize, over: Grouping<'_>, values: &mut StripValues<'_>) {
-        let (elements, values) = (C::elements(strip.data), C::Value::of_values(values));
-        debug_assert!(elements.is_some() && values.is_some(), "a strip of another type: {:?}", strip.data);
-        let (Some(elements), Some(values)) = (elements, values) else { return };
-        let is_there = Bits::new(strip.presence);
-        let mut go = |state: &mut C::State, part: Range<usize>| {
-            for at in part {
-                values[at] = C::step(state, elements, at, is_there.part(at, 1) != 0);
-            }
-        };
+        let (taken, values) = (C::strip(strip), C::Value::of_values(values));
+        debug_assert!(taken.is_some() && values.is_some(), "a strip of another type: {:?}", strip.data);
+        if let (Some(taken), Some(values)) = (taken, values) {
+            feed(self, taken, start, over, &mut values[..strip.len]);
+        }
+    }
+}
+
+/// Takes the next strip, with the widest vectors that the machine has: the code is compiled for each kind of them.
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+fn feed<C: Carry>(
+    carried: &mut Carried<C>,
+    strip: C::Strip<'_>,
+    start: usize,
+    over: Grouping<'_>,
+    values: &mut [C::Value],
+) {
+    carried.take(strip, start, over, values);
+}
+
+impl<C: Carry> Carried<C> {
+    #[inline(always)]
+    fn take(&mut self, strip: C::Strip<'_>, start: usize, over: Grouping<'_>, values: &mut [C::Value]) {
         match over {
             Grouping::Whole => {
-                self.states.resize(1, C::START);
-                go(&mut self.states[0], 0..strip.len);
+                self.states.resize(1, C::start());
+                C::go(&mut self.states[0], strip, 0..values.len(), values);
             }
             Grouping::Splits(points) => {
-                self.states.resize(1, C::START);
-                let mut at = start;
-                while at < start + strip.len {
+                self.states.resize(1, C::start());
+                let (mut at, end) = (start, start + values.len());
+                let mut state = self.states[0];
+                while at < end {
                     if points[self.group] as usize == at {
-                        self.states[0] = C::START;
+                        state = C::start();
                     }
                     let group_ends = points[self.group + 1] as usize;
-                    let end = group_ends.min(start + strip.len);
-                    go(&mut self.states[0], at - start..end - start);
-                    at = end;
-                    if end == group_ends {
-                        self.group += 1;
-                    }
+                    let part = at - start..group_ends.min(end) - start;
+                    C::go(&mut state, strip, part.clone(), &mut values[part.clone()]);
+                    at = start + part.end;
+                    self.group += usize::from(at == group_ends);
                 }
+                self.states[0] = state;
             }
             Grouping::Mapping { groups, presence } => {
-                self.states.resize(self.groups, C::START);
-                each_in_group(&groups[..strip.len], Bits::new(presence), |at, group| {
-                    go(&mut self.states[group], at..at + 1);
-                });
+                self.states.resize(self.groups, C::start());
+                let (groups, is_in, visits) = (&groups[..values.len()], Bits::new(presence), C::visits(strip));
+                for (at, word) in is_in.parts(0, groups.len()) {
+                    each_one(word & visits.word(at), |one| {
+                        let state = &mut self.states[groups[at + one] as usize];
+                        values[at + one] = C::step(state, strip, at + one);
+                    });
+                }
             }
         }
     }
 }
 
-/// A running sum.
+/// A running sum: of floats in FLOAT64, in order.
 #[derive(Debug)]
 struct Sum<T>(PhantomData<T>);
 
-macro_rules! sums {
-    ($($ty:ident in $state:ident from $start:literal, $add:expr, $narrow:expr;)*) => { $(
-        impl Carry for Sum<$ty> {
-            type Element<'a> = &'a [$ty];
-            type Value = $ty;
-            type State = $state;
-            const START: $state = $start;
+/// A number, and what its sums are kept in.
+trait Summed: Element {
+    type Sum: Copy + Debug + Send;
+    const ZERO: Self::Sum;
+    /// What changes no sum, not even the sign of a zero.
+    const NEUTRAL: Self;
+    fn add(sum: Self::Sum, value: Self) -> Self::Sum;
+    fn of_sum(sum: Self::Sum) -> Self;
+}
 
-            fn elements(data: StripData<'_>) -> Option<&[$ty]> {
-                $ty::of(data)
-            }
-
+macro_rules! summed {
+    ($($ty:ident in $sum:ident from $zero:literal, $neutral:literal, $add:expr, $of_sum:expr;)*) => { $(
+        impl Summed for $ty {
+            type Sum = $sum;
+            const ZERO: $sum = $zero;
+            const NEUTRAL: $ty = $neutral;
             #[inline(always)]
-            fn step(state: &mut $state, elements: &[$ty], at: usize, is_there: bool) -> $ty {
-                let add: fn($state, $ty) -> $state = $add;
-                if is_there {
-                    *state = add(*state, elements[at]);
-                }
-                let narrow: fn($state) -> $ty = $narrow;
-                narrow(*state)
+            fn add(sum: $sum, value: $ty) -> $sum {
+                let add: fn($sum, $ty) -> $sum = $add;
+                add(sum, value)
+            }
+            #[inline(always)]
+            fn of_sum(sum: $sum) -> $ty {
+                let of_sum: fn($sum) -> $ty = $of_sum;
+                of_sum(sum)
             }
         }
     )* };
 }
 
-sums! {
-    i32 in i32 from 0, |sum, x| sum.wrapping_add(x), |sum| sum;
-    i64 in i64 from 0, |sum, x| sum.wrapping_add(x), |sum| sum;
-    f32 in f64 from 0.0, |sum, x| sum + f64::from(x), |sum| sum as f32;
-    f64 in f64 from 0.0, |sum, x| sum + x, |sum| sum;
+summed! {
+    i32 in i32 from 0, 0, |sum, x| sum.wrapping_add(x), |sum| sum;
+    i64 in i64 from 0, 0, |sum, x| sum.wrapping_add(x), |sum| sum;
+    f32 in f64 from 0.0, -0.0, |sum, x| sum + f64::from(x), |sum| sum as f32;
+    f64 in f64 from 0.0, -0.0, |sum, x| sum + x, |sum| sum;
+}
+
+impl<T: Summed> Carry for Sum<T> {
+    type Strip<'a> = (&'a [T], Bits<'a>);
+    type Value = T;
+    type State = T::Sum;
+
+    fn start() -> T::Sum {
+        T::ZERO
+    }
+
+    fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
+        T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
+    }
+
+    #[inline(always)]
+    fn go(state: &mut T::Sum, (elements, is_there): Self::Strip<'_>, part: Range<usize>, values: &mut [T]) {
+        let mut sum = *state;
+        if is_there.is_full() {
+            for (value, element) in values.iter_mut().zip(&elements[part]) {
+                sum = T::add(sum, *element);
+                *value = T::of_sum(sum);
+            }
+        } else {
+            // Nothing hangs on whether an element is there: what is missing adds what is neutral.
+            for (values, at) in values.chunks_mut(WINDOW).zip(part.step_by(WINDOW)) {
+                let (word, elements) = (is_there.word(at), &elements[at..at + values.len()]);
+                for (place, (value, element)) in values.iter_mut().zip(elements).enumerate() {
+                    *value = if word & 1 << place != 0 { *element } else { T::NEUTRAL };
+                }
+                for value in values {
+                    sum = T::add(sum, *value);
+                    *value = T::of_sum(sum);
+                }
+            }
+        }
+        *state = sum;
+    }
+
+    #[inline(always)]
+    fn visits<'a>((_, is_there): Self::Strip<'a>) -> Bits<'a> {
+        is_there
+    }
+
+    #[inline(always)]
+    fn step(state: &mut T::Sum, (elements, _): Self::Strip<'_>, at: usize) -> T {
+        *state = T::add(*state, elements[at]);
+        T::of_sum(*state)
+    }
 }
 
 /// The best so far.
 #[derive(Debug)]
 struct Extreme<T, const MAX: bool>(PhantomData<T>);
 
-impl<T: Element, const MAX: bool> Carry for Extreme<T, MAX> {
-    type Element<'a> = &'a [T];
-    type Value = T;
-    type State = Best<T>;
-    const START: Best<T> = Extremes::<T, MAX>::NONE;
+/// How many elements are looked at before any is taken.
+const STRETCH: usize = 16;
 
-    fn elements(data: StripData<'_>) -> Option<&[T]> {
-        T::of(data)
+impl<T: Element, const MAX: bool> Extreme<T, MAX> {
+    const WORST: T = Extremes::<T, MAX>::WORST;
+}
+
+impl<T: Element, const MAX: bool> Carry for Extreme<T, MAX> {
+    type Strip<'a> = (&'a [T], Bits<'a>);
+    type Value = T;
+    type State = T;
+
+    fn start() -> T {
+        Self::WORST
+    }
+
+    fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
+        T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
     }
 
     #[inline(always)]
-    fn step(state: &mut Best<T>, elements: &[T], at: usize, is_there: bool) -> T {
-        if is_there {
-            Extremes::<T, MAX>::add(state, elements[at]);
+    fn go(state: &mut T, (elements, is_there): Self::Strip<'_>, part: Range<usize>, values: &mut [T]) {
+        let mut best = *state;
+        for (values, at) in values.chunks_mut(STRETCH).zip(part.step_by(STRETCH)) {
+            let (word, elements) = (is_there.word(at), &elements[at..at + values.len()]);
+            let mut taken = [Self::WORST; STRETCH];
+            for (place, (taken, element)) in taken.iter_mut().zip(elements).enumerate() {
+                *taken = if word & 1 << place != 0 { *element } else { Self::WORST };
+            }
+            if taken.iter().fold(false, |any, new| any | is_better::<T, MAX>(*new, best)) {
+                for (value, new) in values.iter_mut().zip(taken) {
+                    best = better::<T, MAX>(best, new);
+                    *value = best;
+                }
+            } else {
+                // Nothing is better than all before, as it is with most elements of most arrays.
+                values.fill(best);
+            }
         }
-        state.best
+        *state = best;
+    }
+
+    #[inline(always)]
+    fn visits<'a>((_, is_there): Self::Strip<'a>) -> Bits<'a> {
+        is_there
+    }
+
+    #[inline(always)]
+    fn step(state: &mut T, (elements, _): Self::Strip<'_>, at: usize) -> T {
+        *state = better::<T, MAX>(*state, elements[at]);
+        *state
     }
 }
 
-/// How many there are up to an element, itself included; or how many places there are before it.
+/// How many there are up to an element, itself included.
 #[derive(Debug)]
-struct Counted<const INDEX: bool>;
+struct Counted;
 
-impl<const INDEX: bool> Carry for Counted<INDEX> {
-    type Element<'a> = ();
+impl Carry for Counted {
+    type Strip<'a> = Bits<'a>;
     type Value = i64;
     type State = i64;
-    const START: i64 = 0;
 
-    fn elements(_: StripData<'_>) -> Option<()> {
+    fn start() -> i64 {
+        0
+    }
+
+    fn strip<'a>(strip: &Strip<'a>) -> Option<Bits<'a>> {
+        Some(Bits::new(strip.presence))
+    }
+
+    #[inline(always)]
+    fn go(state: &mut i64, is_there: Bits<'_>, part: Range<usize>, values: &mut [i64]) {
+        for (values, at) in values.chunks_mut(WINDOW).zip(part.step_by(WINDOW)) {
+            let word = is_there.part(at, values.len());
+            for (place, value) in values.iter_mut().enumerate() {
+                *value = *state + i64::from((word & u64::MAX >> (63 - place)).count_ones());
+            }
+            *state += i64::from(word.count_ones());
+        }
+    }
+
+    #[inline(always)]
+    fn visits<'a>(is_there: Self::Strip<'a>) -> Bits<'a> {
+        is_there
+    }
+
+    #[inline(always)]
+    fn step(state: &mut i64, _: Bits<'_>, _: usize) -> i64 {
+        *state += 1;
+        *state
+    }
+}
+
+/// How many places there are before an element.
+#[derive(Debug)]
+struct Positions;
+
+impl Carry for Positions {
+    type Strip<'a> = ();
+    type Value = i64;
+    type State = i64;
+
+    fn start() -> i64 {
+        0
+    }
+
+    fn strip(_: &Strip<'_>) -> Option<()> {
         Some(())
     }
 
     #[inline(always)]
-    fn step(state: &mut i64, (): (), _: usize, is_there: bool) -> i64 {
+    fn go(state: &mut i64, (): (), _: Range<usize>, values: &mut [i64]) {
+        values.iter_mut().zip(*state..).for_each(|(value, position)| *value = position);
+        *state += values.len() as i64;
+    }
+
+    #[inline(always)]
+    fn visits<'a>((): Self::Strip<'a>) -> Bits<'a> {
+        Bits::new(None)
+    }
+
+    #[inline(always)]
+    fn step(state: &mut i64, (): (), _: usize) -> i64 {
         let before = *state;
-        *state += i64::from(is_there || INDEX);
-        if INDEX { before } else { *state }
+        *state += 1;
+        before
     }
 }

@@ -281,7 +281,7 @@ fn hold(lengths: &[usize], edges: &[&dyn Fn(usize) -> Value]) {
                     let edge = edge(*len);
                     match in_strips {
                         InStrips::Fold(fold) => {
-                            folds(operator, fold, name, &array, &edge, accumulator.as_mut().unwrap())
+                            folds(operator, fold, name, &array, &edge, accumulator.as_mut().unwrap());
                         }
                         InStrips::Scan(_) => scans(operator, name, &array, &edge, scanner.as_mut().unwrap()),
                     }

@@ -5,11 +5,17 @@ use cembra_value::Number;
 use std::fmt::Debug;
 
 /// A type of elements that are numbers.
-pub(super) trait Element: Number + PartialOrd + Debug {
+pub(crate) trait Element: Number + PartialOrd + Debug {
     /// What is not below anything but a NaN.
     const LEAST: Self;
     /// What is not above anything but a NaN.
     const GREATEST: Self;
+
+    /// True for a NaN.
+    fn is_nan(self) -> bool;
+
+    /// True for a zero of a type that has two of them.
+    fn may_be_either_zero(self) -> bool;
 
     /// Elements, if they are of this type.
     fn of(data: StripData<'_>) -> Option<&[Self]>;
@@ -19,10 +25,22 @@ pub(super) trait Element: Number + PartialOrd + Debug {
 }
 
 macro_rules! elements {
-    ($($ty:ident $variant:ident $least:ident $greatest:ident;)*) => { $(
+    ($($ty:ident $variant:ident $least:ident $greatest:ident $is_nan:expr, $is_zero:expr;)*) => { $(
         impl Element for $ty {
             const LEAST: Self = $ty::$least;
             const GREATEST: Self = $ty::$greatest;
+
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                let is_nan: fn(Self) -> bool = $is_nan;
+                is_nan(self)
+            }
+
+            #[inline(always)]
+            fn may_be_either_zero(self) -> bool {
+                let is_zero: fn(Self) -> bool = $is_zero;
+                is_zero(self)
+            }
 
             fn of(data: StripData<'_>) -> Option<&[Self]> {
                 if let StripData::$variant(all) = data { Some(all) } else { None }
@@ -36,10 +54,10 @@ macro_rules! elements {
 }
 
 elements! {
-    i32 Int32 MIN MAX;
-    i64 Int64 MIN MAX;
-    f32 Float32 NEG_INFINITY INFINITY;
-    f64 Float64 NEG_INFINITY INFINITY;
+    i32 Int32 MIN MAX |_| false, |_| false;
+    i64 Int64 MIN MAX |_| false, |_| false;
+    f32 Float32 NEG_INFINITY INFINITY f32::is_nan, |value| value == 0.0;
+    f64 Float64 NEG_INFINITY INFINITY f64::is_nan, |value| value == 0.0;
 }
 
 /// Writes a value for each state.

@@ -1,0 +1,100 @@
+//! Windows of 64 elements, as many as a word has bits: what loops go over, so that the compiler makes vectors of them. Elements
+//! that are missing are taken for what is neutral there.
+
+use super::bits::Bits;
+use std::ops::Range;
+
+/// How many elements a window has.
+pub(super) const WINDOW: usize = 64;
+
+/// An element, or what is neutral if its bit is not set.
+#[inline(always)]
+pub(super) fn pick<T: Copy>(window: &[T; WINDOW], word: u64, place: usize, neutral: T) -> T {
+    if word & 1 << place != 0 { window[place] } else { neutral }
+}
+
+/// The elements from a place on, neutral where their bit is not set.
+#[inline(always)]
+fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) -> [T; WINDOW] {
+    let mut made = [neutral; WINDOW];
+    let (rest, mut spare) = (&values[at..], [neutral; WINDOW]);
+    // Where a strip has no 64 elements any more, its last ones are copied.
+    let window = match rest.first_chunk::<WINDOW>() {
+        Some(window) => window,
+        None => {
+            spare[..rest.len()].copy_from_slice(rest);
+            &spare
+        }
+    };
+    for (place, made) in made.iter_mut().enumerate() {
+        *made = pick(window, word, place, neutral);
+    }
+    made
+}
+
+/// Calls a function with each window of a part, the last made up with what is neutral, and the bits of elements to be picked.
+#[inline(always)]
+pub(super) fn each_window<T: Copy>(
+    (values, is_there): (&[T], Bits<'_>),
+    part: Range<usize>,
+    neutral: T,
+    mut see: impl FnMut(&[T; WINDOW], u64),
+) {
+    let (whole, rest) = values[part.clone()].as_chunks::<WINDOW>();
+    if is_there.is_full() {
+        whole.iter().for_each(|window| see(window, u64::MAX));
+    } else {
+        for (window, at) in whole.iter().zip((part.start..).step_by(WINDOW)) {
+            see(window, is_there.word(at));
+        }
+    }
+    if !rest.is_empty() {
+        let at = part.end - rest.len();
+        see(&masked(values, at, is_there.part(at, rest.len()), neutral), u64::MAX);
+    }
+}
+
+/// Elements of a stretch of a strip, with what is neutral for those that are missing: for groups that are shorter than a window.
+#[derive(Debug)]
+pub(super) struct Tile<T> {
+    elements: [T; 4 * WINDOW],
+    covers: Range<usize>,
+    neutral: T,
+}
+
+impl<T: Copy> Tile<T> {
+    #[inline(always)]
+    pub(super) const fn new(neutral: T) -> Self {
+        Tile { elements: [neutral; 4 * WINDOW], covers: 0..0, neutral }
+    }
+
+    /// The elements of a part of a strip, always the same one, that is no longer than a window. Parts come in order.
+    #[inline(always)]
+    pub(super) fn part<'a>(&'a mut self, (values, is_there): (&'a [T], Bits<'_>), part: Range<usize>) -> &'a [T] {
+        if is_there.is_full() {
+            return &values[part];
+        }
+        if part.end > self.covers.end {
+            self.covers = part.start..part.start + self.elements.len();
+            for (to, at) in
+                self.elements.as_chunks_mut::<WINDOW>().0.iter_mut().zip(self.covers.clone().step_by(WINDOW))
+            {
+                if at < values.len() {
+                    *to = masked(values, at, is_there.word(at), self.neutral);
+                }
+            }
+        }
+        &self.elements[part.start - self.covers.start..part.end - self.covers.start]
+    }
+}
+
+/// Folds elements in order. They are taken by eights, so that there are fewer branches to predict.
+#[inline(always)]
+pub(super) fn in_order<T: Copy, S>(values: &[T], start: S, mut add: impl FnMut(S, T) -> S) -> S {
+    let (eights, rest) = values.as_chunks::<8>();
+    let mut state = start;
+    for eight in eights {
+        state = eight.iter().fold(state, |state, value| add(state, *value));
+    }
+    rest.iter().fold(state, |state, value| add(state, *value))
+}
