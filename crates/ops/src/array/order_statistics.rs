@@ -15,6 +15,7 @@ use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, ScalarValue, Value};
 use smallvec::smallvec;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// An element and its place in the array.
 type Placed<T> = (T, usize);
@@ -74,21 +75,107 @@ fn is_nan<T: PartialOrd>((element, _): &Placed<T>) -> bool {
     element.partial_cmp(element).is_none()
 }
 
-/// The element of each group that so many of its elements, told how many there are, go before.
-fn ranked<T: Number + PartialOrd + Default>(
-    array: &Array,
-    groups: &Groups<'_>,
+/// A number with an integer in its place, which is ordered as it is.
+trait Ordered: Number + PartialOrd {
+    type Key: Ord + Copy + Default;
+    /// Zeros of unlike sign have the same.
+    fn key(self) -> Self::Key;
+    fn of_key(key: Self::Key) -> Self;
+    /// True for a zero of a type that has two of them.
+    fn may_be_either_zero(self) -> bool;
+    fn bits(self) -> u64;
+}
+
+macro_rules! ordered {
+    (integers $($ty:ty)*) => { $(
+        impl Ordered for $ty {
+            type Key = $ty;
+            fn key(self) -> $ty {
+                self
+            }
+            fn of_key(key: $ty) -> $ty {
+                key
+            }
+            fn may_be_either_zero(self) -> bool {
+                false
+            }
+            fn bits(self) -> u64 {
+                self.cast_unsigned().into()
+            }
+        }
+    )* };
+    (floats $($ty:ty, $key:ty;)*) => { $(
+        impl Ordered for $ty {
+            type Key = $key;
+            fn key(self) -> $key {
+                // Of a zero that is negative this makes a positive one; of what is negative all bits but the sign are turned.
+                let bits = (self + 0.0).to_bits().cast_signed();
+                bits ^ (bits >> (<$key>::BITS - 1) & <$key>::MAX)
+            }
+            fn of_key(key: $key) -> $ty {
+                <$ty>::from_bits((key ^ (key >> (<$key>::BITS - 1) & <$key>::MAX)).cast_unsigned())
+            }
+            fn may_be_either_zero(self) -> bool {
+                self == 0.0
+            }
+            fn bits(self) -> u64 {
+                self.to_bits().into()
+            }
+        }
+    )* };
+}
+
+ordered!(integers i32 i64);
+ordered!(floats f32, i32; f64, i64;);
+
+/// The bits of the element of each group that so many of its elements, told how many there are, go before.
+fn ranked<T: Ordered>(array: &Array, groups: &Groups<'_>, rank: &dyn Fn(usize) -> usize) -> Vec<Option<u64>> {
+    let all = array.numbers::<T>().unwrap_or_default();
+    let mut keys = Vec::new();
+    if groups.mapping().is_none() {
+        let find = |run: Range<usize>| match array.presence() {
+            None => ranked_of(&mut keys, run.map(|at| (all[at], true)), rank),
+            Some(_) => ranked_of(&mut keys, run.map(|at| (all[at], array.is_present(at))), rank),
+        };
+        return groups.runs().map(find).collect();
+    }
+    let members = groups.members(|at| array.is_present(at));
+    members.iter().map(|members| ranked_of(&mut keys, members.iter().map(|at| (all[*at], true)), rank)).collect()
+}
+
+/// The bits of that element of one group, of which each element is given, and whether it is there.
+fn ranked_of<T: Ordered>(
+    keys: &mut Vec<T::Key>,
+    group: impl ExactSizeIterator<Item = (T, bool)> + Clone,
     rank: &dyn Fn(usize) -> usize,
-) -> Vec<Option<usize>> {
-    let mut found = Vec::with_capacity(groups.count());
-    Grouped::<T>::of(array, groups, |at| array.is_present(at)).each(|group| {
-        found.push(match group.iter().find(|placed| is_nan(placed)) {
-            Some((_, at)) => Some(*at),
-            None if group.is_empty() => None,
-            None => Some(group.select_nth_unstable_by(rank(group.len()), in_order).1.1),
-        });
-    });
-    found
+) -> Option<u64> {
+    // Every element has a place, and one that is missing leaves it to the next.
+    if keys.len() < group.len() {
+        keys.resize(group.len(), T::Key::default());
+    }
+    let (mut count, mut nan) = (0, None);
+    for (element, is_there) in group.clone() {
+        keys[count] = element.key();
+        count += usize::from(is_there);
+        if is_there && element.partial_cmp(&element).is_none() {
+            nan = nan.or(Some(element));
+        }
+    }
+    if let Some(nan) = nan {
+        return Some(nan.bits());
+    }
+    if count == 0 {
+        return None;
+    }
+    let rank = rank(count);
+    let found = T::of_key(*keys[..count].select_nth_unstable(rank).1);
+    if !found.may_be_either_zero() {
+        return Some(found.bits());
+    }
+    // Zeros go by position.
+    let there = || group.clone().filter(|(_, is_there)| *is_there).map(|(element, _)| element);
+    let below = there().filter(|element| *element < found).count();
+    there().filter(|element| *element == found).nth(rank - below).map(Ordered::bits)
 }
 
 fn quantiles(array: &Array, into: &Value, ret: &QType, rank: &dyn Fn(usize) -> usize) -> Result<Value, Fault> {
@@ -99,8 +186,7 @@ fn quantiles(array: &Array, into: &Value, ret: &QType, rank: &dyn Fn(usize) -> u
         Scalar::Float32 => ranked::<f32>,
         _ => ranked::<f64>,
     };
-    let bits = |at: Option<usize>| at.and_then(|at| array.get(at)).map(|element| element.bits());
-    results(find(array, &groups, rank).into_iter().map(bits).collect(), ret)
+    results(find(array, &groups, rank), ret)
 }
 
 pub(crate) static MEDIAN: OpDef = OpDef {
@@ -306,3 +392,75 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
     examples: &[ex("math._weighted_cdf([1, 2], [3, 1])", "[0.75, 1]")],
     ..DISTRIBUTION
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::ArrayKind;
+    use cembra_value::{ArrayBuilder, Edge};
+
+    /// The bits of the element with so many before it, by value and then by position.
+    fn expected(array: &Array, members: impl Iterator<Item = usize>, rank: &dyn Fn(usize) -> usize) -> Option<u64> {
+        let number = |at: usize| match array.get(at)? {
+            ScalarValue::Int32(value) => Some(f64::from(value)),
+            ScalarValue::Float32(value) => Some(value.into()),
+            ScalarValue::Float64(value) => Some(value),
+            _ => None,
+        };
+        let mut all: Vec<(f64, usize)> = members.filter_map(|at| number(at).zip(Some(at))).collect();
+        if let Some((_, at)) = all.iter().find(|(value, _)| value.is_nan()) {
+            return array.get(*at).map(|value| value.bits());
+        }
+        all.sort_by(in_order);
+        let at = (!all.is_empty()).then(|| all[rank(all.len())].1)?;
+        array.get(at).map(|value| value.bits())
+    }
+
+    #[test]
+    fn quantiles_are_those_of_sorted_elements() {
+        fastrand::seed(5);
+        let ranks: [&dyn Fn(usize) -> usize; 3] = [&|count| (count - 1) / 2, &|_| 0, &|count| count - 1];
+        for turn in 0..600 {
+            let len = fastrand::usize(..40);
+            let scalar = [Scalar::Int32, Scalar::Float32, Scalar::Float64][turn % 3];
+            let mut array = ArrayBuilder::new(scalar, len);
+            for _ in 0..len {
+                let value = match fastrand::u32(..60) {
+                    0 => f64::NAN,
+                    1 => f64::NEG_INFINITY,
+                    2..20 => [0.0, -0.0][fastrand::usize(..2)],
+                    _ => f64::from(fastrand::i32(-3..3)) / 2.0,
+                };
+                let bits = match scalar {
+                    Scalar::Int32 => u64::from((value as i32).cast_unsigned()),
+                    scalar => float_bits(value, scalar),
+                };
+                array.push_bits((turn % 2 == 0 || fastrand::bool()).then_some(bits));
+            }
+            let array = array.finish();
+            let cut = fastrand::usize(..=len);
+            let ids: Vec<Option<i64>> = (0..len).map(|_| Some(fastrand::i64(0..4)).filter(|id| *id != 3)).collect();
+            let edges = [
+                Value::Unspecified,
+                Edge::from_split_points(ArrayKind::Dense, vec![0, cut as i64, cut as i64, len as i64]).unwrap().into(),
+                Edge::from_mapping(ArrayKind::Dense, super::super::int64s(ids.iter().copied()), 4).unwrap().into(),
+            ];
+            let groups: [Vec<Vec<usize>>; 3] = [
+                vec![(0..len).collect()],
+                vec![(0..cut).collect(), vec![], (cut..len).collect()],
+                (0..4).map(|group| (0..len).filter(|at| ids[*at] == Some(group)).collect()).collect(),
+            ];
+            for ((edge, groups), rank) in edges.iter().zip(groups).zip(ranks) {
+                let expected = groups.into_iter().map(|members| expected(&array, members.into_iter(), rank));
+                let shape = if *edge == Value::Unspecified {
+                    QType::Optional(scalar)
+                } else {
+                    QType::Array(ArrayKind::Dense, scalar)
+                };
+                let wanted = results(expected.collect(), &shape).unwrap();
+                let found = quantiles(&array, edge, &shape, rank).unwrap();
+                assert!(found.same(&wanted), "{array} over {edge}: {found} is not {wanted}");
+            }
+        }
+    }
+}
