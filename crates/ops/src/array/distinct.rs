@@ -1,7 +1,7 @@
 //! What is equal among elements: the different ones, and groups of equal ones, both in the order in which they come.
 
 use super::groups::Groups;
-use super::ordering::{Key, keys};
+use super::ordering::{bits, is_nan};
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid, limits, made,
     sizes_differ,
@@ -10,8 +10,69 @@ use crate::definition::{OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, Value};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::sync::Arc;
+
+/// Numbers for what is different, in the order in which it comes.
+struct Numbers {
+    /// How many there are.
+    count: u32,
+    known: Known,
+}
+
+/// What has a number.
+enum Known {
+    /// One more than the number of each that may come, 0 for none: of each group so many from the least bits on.
+    Table { least: u64, span: usize, numbers: Vec<u32> },
+    /// The numbers by the hashes of what has them: groups and bits. Hashes are known to nobody, for elements may have been
+    /// chosen to have the same.
+    Hashed { numbers: HashTable<u32>, known: Vec<(u32, u64)>, hashes: RandomState },
+}
+
+impl Numbers {
+    /// Ones of an array's elements, in so many groups.
+    fn new(array: &Array, bits: &[u64], groups: u32) -> Self {
+        let present = || bits.iter().enumerate().filter(|(at, _)| array.is_present(*at)).map(|(_, bits)| *bits);
+        let (least, greatest) = present().fold((u64::MAX, 0), |(least, most), bits| (least.min(bits), most.max(bits)));
+        let span = usize::try_from(greatest.saturating_sub(least)).unwrap_or(usize::MAX).saturating_add(1);
+        let room = span.saturating_mul(groups as usize);
+        // A table that is not much larger than the array costs less than to hash.
+        let known = if room <= 4 * bits.len() + 1024 {
+            Known::Table { least, span, numbers: vec![0; room] }
+        } else {
+            Known::Hashed { numbers: HashTable::new(), known: Vec::new(), hashes: RandomState::default() }
+        };
+        Numbers { count: 0, known }
+    }
+
+    /// The number of an element of a group: how many there were if it is new.
+    fn number(&mut self, group: u32, bits: u64) -> u32 {
+        let next = self.count;
+        let number = match &mut self.known {
+            Known::Table { least, span, numbers } => {
+                let number = &mut numbers[group as usize * *span + (bits - *least) as usize];
+                if *number == 0 {
+                    *number = next + 1;
+                }
+                *number - 1
+            }
+            Known::Hashed { numbers, known, hashes } => {
+                let (key, hash) = ((group, bits), hashes.hash_one((group, bits)));
+                let of = |number: &u32| hashes.hash_one(known[*number as usize]);
+                let found = *numbers.entry(hash, |number| known[*number as usize] == key, of).or_insert(next).get();
+                if found == next {
+                    known.push(key);
+                }
+                found
+            }
+        };
+        self.count += u32::from(number == next);
+        number
+    }
+}
 
 pub(crate) static UNIQUE: OpDef = OpDef {
     name: "array.unique",
@@ -27,15 +88,20 @@ pub(crate) static UNIQUE: OpDef = OpDef {
         full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            let key = keys(array);
-            // Not a hash that is known: elements may have been chosen to have the same.
-            let mut seen: HashSet<Key<'_>> = HashSet::new();
-            let mut is_first = |at: &usize| {
-                let key = key(*at);
-                key == Key::Nan || seen.insert(key)
-            };
-            let first = (0..array.len()).filter(|at| array.is_present(*at)).filter(|at| is_first(at));
-            made(limits::taken(array, first.map(Some))?, ret)
+            let mut first = Vec::new();
+            if let Some(bits) = bits(array) {
+                let mut numbers = Numbers::new(array, &bits, 1);
+                for (at, bits) in bits.into_iter().enumerate() {
+                    let count = numbers.count;
+                    if array.is_present(at) && (is_nan(array, bits) || numbers.number(0, bits) == count) {
+                        first.push(at);
+                    }
+                }
+            } else {
+                let mut seen: HashSet<&[u8], RandomState> = HashSet::default();
+                first.extend((0..array.len()).filter(|at| array.string(*at).is_some_and(|string| seen.insert(string))));
+            }
+            made(limits::taken(array, first.into_iter().map(Some))?, ret)
         },
     }),
     examples: &[ex("array.unique([2, 1, missing, 2])", "[2, 1]")],
@@ -65,27 +131,35 @@ fn group_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
     Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
 }
 
-/// Splits groups by the elements of an array: says for each element which group it is in now, counted in the order in which
-/// they come, and how many there are. What is missing, or was in no group, is in none.
-fn split(array: &Array, groups: &mut [Option<u64>]) -> Result<u64, Fault> {
+/// Splits so many groups by the elements of an array: says for each element which group it is in now, counted in the order in
+/// which they come, and how many there are. What is missing, or was in no group, is in none.
+fn split(array: &Array, groups: &mut [Option<u32>], count: u32) -> Result<u32, Fault> {
     if array.len() != groups.len() {
         return Err(sizes_differ(groups.len(), array.len()));
     }
-    let key = keys(array);
-    let mut known: HashMap<(u64, Key<'_>), u64> = HashMap::new();
-    for (at, group) in groups.iter_mut().enumerate() {
-        let Some(old) = group.filter(|_| array.is_present(at)) else {
-            *group = None;
-            continue;
-        };
-        let key = key(at);
-        if key == Key::Nan {
-            return Err(invalid("a NaN is in no group"));
+    let Some(bits) = bits(array) else {
+        let mut known: HashMap<(u32, &[u8]), u32, RandomState> = HashMap::default();
+        for (at, group) in groups.iter_mut().enumerate() {
+            *group = group.zip(array.string(at)).map(|key| {
+                let next = known.len() as u32;
+                *known.entry(key).or_insert(next)
+            });
         }
-        let next = known.len() as u64;
-        *group = Some(*known.entry((old, key)).or_insert(next));
+        return Ok(known.len() as u32);
+    };
+    let mut numbers = Numbers::new(array, &bits, count);
+    for ((at, group), bits) in groups.iter_mut().enumerate().zip(bits) {
+        if !array.is_present(at) {
+            *group = None;
+        }
+        if let Some(group) = group {
+            if is_nan(array, bits) {
+                return Err(invalid("a NaN is in no group"));
+            }
+            *group = numbers.number(*group, bits);
+        }
     }
-    Ok(known.len() as u64)
+    Ok(numbers.count)
 }
 
 pub(crate) static GROUP_BY: OpDef = OpDef {
@@ -106,19 +180,27 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
                 one => vec![array_of(one)?],
             };
             let QType::Edge(EdgeType::Arrays(kind)) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
-            let size = arrays.first().map_or(0, |array| array.len());
+            let size = limits::room_for(arrays.first().map_or(0, |array| array.len()))?;
             let over = Groups::of(&args[1], size)?;
-            let mut groups = vec![None; size];
-            for (group, members) in over.members(|_| true).iter().enumerate() {
-                members.iter().for_each(|at| groups[*at] = Some(group as u64));
+            let mut groups = vec![Some(0); size];
+            if over.count() != 1 || over.mapping().is_some() {
+                groups.fill(None);
+                for (group, members) in over.members(|_| true).iter().enumerate() {
+                    members.iter().for_each(|at| groups[*at] = Some(group as u32));
+                }
             }
-            let mut count = 0;
+            let mut count = over.count() as u32;
             for array in arrays {
-                count = split(array, &mut groups)?;
+                count = split(array, &mut groups, count)?;
             }
-            let groups =
-                Array::from_scalars(Scalar::Int64, groups.into_iter().map(|group| Some((group? as i64).into())));
-            let edge = Edge::from_mapping(*kind, groups, count as usize);
+            let mut presence = vec![0_u64; size.div_ceil(64)];
+            for (at, group) in groups.iter().enumerate() {
+                presence[at / 64] |= u64::from(group.is_some()) << (at % 64);
+            }
+            let groups = Array::of_numbers(Scalar::Int64, size, Some(presence), |all: &mut [i64]| {
+                all.iter_mut().zip(groups).for_each(|(to, group)| *to = group.unwrap_or(0).into());
+            });
+            let edge = Edge::from_mapping(*kind, groups.ok_or(Fault::new(FaultKind::Invalid))?, count as usize);
             Ok(edge.map_err(|_| Fault::new(FaultKind::Invalid))?.into())
         },
     }),
@@ -128,3 +210,73 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
     ],
     ..ARRAY
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::ArrayKind;
+    use cembra_value::ScalarValue;
+
+    /// Arrays of few different elements that are near each other, or far apart.
+    fn arrays(len: usize) -> Vec<Array> {
+        let hole = || fastrand::u32(..6) > 0;
+        let text = |at: usize| ScalarValue::Text(["", "a", "ab", "b"][at].into());
+        let of = |scalar, element: &dyn Fn(usize) -> ScalarValue| {
+            Array::from_scalars(scalar, (0..len).map(|_| hole().then(|| element(fastrand::usize(..4)))))
+        };
+        vec![
+            of(Scalar::Int32, &|at| (at as i32 - 2).into()),
+            of(Scalar::Int64, &|at| [i64::MIN, -1, 0, i64::MAX][at].into()),
+            of(Scalar::UInt64, &|at| [u64::MAX, 0, 1, 7][at].into()),
+            of(Scalar::Float32, &|at| [0.0, -0.0, 1.5, f32::NEG_INFINITY][at].into()),
+            of(Scalar::Boolean, &|at| (at % 2 == 0).into()),
+            of(Scalar::Unit, &|_| ScalarValue::Unit),
+            of(Scalar::Text, &text),
+        ]
+    }
+
+    fn equal(array: &Array, a: usize, b: usize) -> bool {
+        match (array.get(a), array.get(b)) {
+            (Some(ScalarValue::Float32(a)), Some(ScalarValue::Float32(b))) => a == b,
+            (a, b) => a == b,
+        }
+    }
+
+    #[test]
+    fn what_is_unique_is_what_no_element_before_equals() {
+        fastrand::seed(7);
+        for len in [0, 1, 2, 9, 70] {
+            for array in arrays(len) {
+                let is_first = |at: &usize| array.is_present(*at) && !(0..*at).any(|before| equal(&array, before, *at));
+                let expected = array.take((0..len).filter(is_first).map(Some));
+                let value = Value::Array(ArrayKind::Dense, array.clone().into());
+                let OverArrays::Kernel(unique) = &UNIQUE.over_arrays else { panic!() };
+                let found = (unique.evaluate)(std::slice::from_ref(&value), &value.qtype()).unwrap();
+                assert!(found.same(&Value::Array(ArrayKind::Dense, expected.clone().into())), "{array}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn groups_are_split_by_elements_in_the_order_in_which_they_come() {
+        fastrand::seed(8);
+        for len in [0, 1, 2, 9, 70] {
+            for array in arrays(len) {
+                let before: Vec<Option<u32>> =
+                    (0..len).map(|_| Some(fastrand::u32(..4)).filter(|id| *id < 3)).collect();
+                let is_in = |at: &usize| before[*at].is_some() && array.is_present(*at);
+                let first = |at: usize| {
+                    (0..=at).find(|first| is_in(first) && before[*first] == before[at] && equal(&array, *first, at))
+                };
+                let firsts: Vec<usize> = (0..len).filter(|at| is_in(at) && first(*at) == Some(*at)).collect();
+                let number =
+                    |at: usize| firsts.iter().position(|first_at| Some(*first_at) == first(at)).map(|n| n as u32);
+                let expected: Vec<Option<u32>> =
+                    (0..len).map(|at| if is_in(&at) { number(at) } else { None }).collect();
+                let mut found = before.clone();
+                assert_eq!(split(&array, &mut found, 3), Ok(firsts.len() as u32), "{array}");
+                assert_eq!(found, expected, "{array} in {before:?}");
+            }
+        }
+    }
+}

@@ -1,50 +1,51 @@
-//! Elements as keys, which say their order and which of them are equal: as comparisons do, zeros are equal whatever their sign,
-//! false is below true, strings are compared by their bytes. A NaN is behind all others, and whoever cares that it equals
-//! nothing, not even itself, asks for it first.
+//! Elements as bits, which say their order and which of them are equal: as comparisons do, zeros are equal whatever their sign,
+//! false is below true. A NaN is behind all others, and whoever cares that it equals nothing, not even itself, asks for it
+//! first. Strings have no bits: their bytes are compared.
 
 use cembra_runtime::Scalar;
-use cembra_value::{Array, ArrayData};
-
-/// An element of an array, among others of the same.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Key<'a> {
-    /// A number, a truth value or a unit: a larger one has larger bits.
-    Bits(u64),
-    /// A text or bytes.
-    String(&'a [u8]),
-    /// A NaN.
-    Nan,
-}
+use cembra_value::{Array, Number};
 
 /// Bits of a signed integer that are ordered as it is.
-const fn of_integer(value: i64) -> Key<'static> {
-    Key::Bits(value.cast_unsigned() ^ 1 << 63)
+const fn of_integer(value: i64) -> u64 {
+    value.cast_unsigned() ^ 1 << 63
 }
 
+/// The bits of a NaN, which no other float has; an integer may.
+const NAN: u64 = u64::MAX;
+
 /// Bits of a float that are ordered as it is.
-fn of_float(value: f64) -> Key<'static> {
+fn of_float(value: f64) -> u64 {
     if value.is_nan() {
-        return Key::Nan;
+        return NAN;
     }
     // Of a zero that is negative this makes a positive one.
     let bits = (value + 0.0).to_bits();
-    Key::Bits(if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits })
+    if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits }
 }
 
-/// The key of each element of an array that is there.
-pub(crate) fn keys<'a>(array: &'a Array) -> impl Fn(usize) -> Key<'a> {
-    // All of one type: which it is is found out once.
-    let key: fn(&'a Array, usize) -> Key<'a> = match (array.data(), array.scalar().representation()) {
-        (ArrayData::Units, _) => |_, _| Key::Bits(0),
-        (ArrayData::Bits(_), _) => |array, at| Key::Bits(array.bits().map_or(0, |bits| bits[at / 64] >> (at % 64) & 1)),
-        (ArrayData::Strings(_), _) => |array, at| Key::String(array.string(at).unwrap_or_default()),
-        (_, Scalar::Int32) => |array, at| of_integer(array.numbers::<i32>().map_or(0, |all| all[at]).into()),
-        (_, Scalar::Int64) => |array, at| of_integer(array.numbers::<i64>().map_or(0, |all| all[at])),
-        (_, Scalar::UInt64) => |array, at| Key::Bits(array.numbers::<u64>().map_or(0, |all| all[at])),
-        (_, Scalar::Float32) => |array, at| of_float(array.numbers::<f32>().map_or(0.0, |all| all[at]).into()),
-        _ => |array, at| of_float(array.numbers::<f64>().map_or(0.0, |all| all[at])),
-    };
-    move |at| key(array, at)
+/// The bits of all elements of an array, one after the other: anything where one is missing. None for strings.
+pub(crate) fn bits(array: &Array) -> Option<Vec<u64>> {
+    fn of<T: Number>(array: &Array, bits: impl Fn(T) -> u64) -> Vec<u64> {
+        array.numbers().unwrap_or_default().iter().map(|value| bits(*value)).collect()
+    }
+    Some(match array.scalar().representation() {
+        Scalar::Unit => vec![0; array.len()],
+        Scalar::Boolean => {
+            let bits = array.bits().unwrap_or_default();
+            (0..array.len()).map(|at| bits[at / 64] >> (at % 64) & 1).collect()
+        }
+        Scalar::Int32 => of(array, |value: i32| of_integer(value.into())),
+        Scalar::Int64 => of(array, of_integer),
+        Scalar::UInt64 => of(array, |value: u64| value),
+        Scalar::Float32 => of(array, |value: f32| of_float(value.into())),
+        Scalar::Float64 => of(array, of_float),
+        _ => return None,
+    })
+}
+
+/// True if bits of an element of an array are those of a NaN.
+pub(crate) const fn is_nan(array: &Array, bits: u64) -> bool {
+    bits == NAN && array.scalar().is_float()
 }
 
 #[cfg(test)]
@@ -53,7 +54,7 @@ mod tests {
     use cembra_value::ScalarValue;
 
     #[test]
-    fn keys_are_ordered_as_elements_are() {
+    fn bits_are_ordered_as_elements_are() {
         let orders: [&[ScalarValue]; 6] = [
             &[i32::MIN.into(), (-1).into(), 0.into(), 1.into(), i32::MAX.into()],
             &[i64::MIN.into(), (-1_i64).into(), 0_i64.into(), i64::MAX.into()],
@@ -67,21 +68,23 @@ mod tests {
                 f64::NAN.into(),
             ],
             &[f32::MIN.into(), (-1e-45_f32).into(), 0.0_f32.into(), f32::MAX.into(), (-f32::NAN).into()],
-            &[
-                ScalarValue::Text("".into()),
-                ScalarValue::Text("Z".into()),
-                ScalarValue::Text("a".into()),
-                ScalarValue::Text("ä".into()),
-            ],
+            &[false.into(), true.into()],
         ];
         for order in orders {
             let array = Array::from_scalars(order[0].scalar(), order.iter().cloned().map(Some));
-            let key = keys(&array);
-            assert!((1..order.len()).all(|at| key(at - 1) < key(at)), "{array}");
+            let bits = bits(&array).unwrap();
+            assert!(bits.is_sorted_by(|a, b| a < b), "{array}: {bits:?}");
+            let nans = bits.iter().filter(|bits| is_nan(&array, **bits)).count();
+            assert_eq!(nans, usize::from(array.to_string().contains("nan")), "{array}");
         }
         let zeros = Array::from_scalars(Scalar::Float32, [0.0_f32, -0.0].map(|zero| Some(zero.into())));
-        assert_eq!(keys(&zeros)(0), keys(&zeros)(1));
-        let flags = Array::from_scalars(Scalar::Boolean, [false, true].map(|flag| Some(flag.into())));
-        assert!(keys(&flags)(0) < keys(&flags)(1));
+        let bits = bits(&zeros).unwrap();
+        assert_eq!(bits[0], bits[1]);
+    }
+
+    #[test]
+    fn strings_have_none() {
+        assert_eq!(bits(&Array::from_scalars(Scalar::Text, [None])), None);
+        assert_eq!(bits(&Array::from_scalars(Scalar::Unit, [None, Some(ScalarValue::Unit)])), Some(vec![0, 0]));
     }
 }

@@ -1,14 +1,14 @@
 //! Ranks: for each element where it is in the order of its group, counted from 0. NaNs come last, in either direction.
 
-use super::groups::Groups;
-use super::ordering::{Key, keys};
+use super::groups::{Groups, Members};
+use super::ordering::{bits, is_nan};
 use super::reduce::as_integers;
 use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made, sizes_differ};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ScalarValue, Value};
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 
 const RANK: OpDef = OpDef { faults: &[FaultKind::SizeMismatch], ..ARRAY };
 
@@ -34,9 +34,14 @@ fn is_descending(args: &[Value]) -> bool {
     matches!(args.last().and_then(Value::as_scalar), Some(ScalarValue::Boolean(true)))
 }
 
-/// Two keys in one direction or the other.
-fn compared(a: Key<'_>, b: Key<'_>, descending: bool) -> Ordering {
-    if descending { b.cmp(&a) } else { a.cmp(&b) }
+/// The bits of the elements of an array, as they are ordered in one direction or the other: NaNs are last in both. None for
+/// strings.
+fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>> {
+    let mut bits = bits(array)?;
+    if descending {
+        bits.iter_mut().filter(|bits| !is_nan(array, **bits)).for_each(|bits| *bits = !*bits);
+    }
+    Some(bits)
 }
 
 /// Ranks of elements, missing where none was given.
@@ -59,6 +64,17 @@ impl Ranks {
         let Ranks { ranks, presence } = self;
         let all = Array::of_numbers(Scalar::Int64, ranks.len(), Some(presence), |all| all.copy_from_slice(&ranks));
         made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
+    }
+}
+
+/// Gives each element its place in its group by a key, then by position.
+fn rank<K: Ord + Copy>(members: &Members, key: impl Fn(usize) -> K, ranks: &mut Ranks) {
+    let mut group: Vec<(K, usize)> = Vec::new();
+    for members in members.iter() {
+        group.clear();
+        group.extend(members.iter().map(|at| (key(*at), *at)));
+        group.sort_unstable();
+        group.iter().zip(0..).for_each(|((_, at), rank)| ranks.give(*at, rank));
     }
 }
 
@@ -112,20 +128,19 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
                 Some(Scalar::Int32) if array.scalar() == Scalar::WeakFloat => Some(narrowed(array)?),
                 _ => None,
             };
-            let (key, descending) = (keys(narrowed.as_ref().unwrap_or(array)), is_descending(args));
+            let (array, descending) = (narrowed.as_ref().unwrap_or(array), is_descending(args));
             let members = groups.members(|at| array.is_present(at) && breaker(at).is_some());
+            let (sure, string) = (|at| breaker(at).unwrap_or(0), |at| array.string(at).unwrap_or_default());
             let mut ranks = Ranks::new(array.len());
-            let mut group: Vec<(Key<'_>, i64, usize)> = Vec::new();
-            for members in members.iter() {
-                group.clear();
-                group.extend(members.iter().map(|at| (key(*at), breaker(*at).unwrap_or(0), *at)));
-                group.sort_unstable_by(|a, b| match (a.0, b.0) {
-                    (Key::Nan, Key::Nan) => a.2.cmp(&b.2),
-                    (Key::Nan, _) => Ordering::Greater,
-                    (_, Key::Nan) => Ordering::Less,
-                    (x, y) => compared(x, y, descending).then((a.1, a.2).cmp(&(b.1, b.2))),
-                });
-                group.iter().zip(0..).for_each(|((_, _, at), rank)| ranks.give(*at, rank));
+            match bits_in_order(array, descending) {
+                Some(bits) if breakers.is_none() => rank(&members, |at| bits[at], &mut ranks),
+                // NaNs are in the order of their positions.
+                Some(bits) => {
+                    let sure = |at| if is_nan(array, bits[at]) { 0 } else { sure(at) };
+                    rank(&members, |at| (bits[at], sure(at)), &mut ranks);
+                }
+                None if descending => rank(&members, |at| (Reverse(string(at)), sure(at)), &mut ranks),
+                None => rank(&members, |at| (string(at), sure(at)), &mut ranks),
             }
             ranks.finish(ret)
         },
@@ -139,13 +154,13 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
 
 /// Moves NaNs behind all others, as Arolla does: the NaN that is furthest to the front changes places with the element furthest
 /// to the back that is none, until they meet. So NaNs do not keep their order, and their ranks say that.
-fn part(group: &mut [(Key<'_>, usize)]) -> usize {
+fn part<K>(group: &mut [(K, usize)], is_nan: impl Fn(&K) -> bool) -> usize {
     let (mut front, mut back) = (0, group.len());
     loop {
-        while front < back && group[front].0 != Key::Nan {
+        while front < back && !is_nan(&group[front].0) {
             front += 1;
         }
-        while front < back && group[back - 1].0 == Key::Nan {
+        while front < back && is_nan(&group[back - 1].0) {
             back -= 1;
         }
         if front == back {
@@ -154,6 +169,29 @@ fn part(group: &mut [(Key<'_>, usize)]) -> usize {
         back -= 1;
         group.swap(front, back);
         front += 1;
+    }
+}
+
+/// Gives each element the number of different keys before its own, all NaNs being different.
+fn rank_densely<K: Ord + Copy>(
+    members: &Members,
+    key: impl Fn(usize) -> K,
+    is_nan: impl Fn(&K) -> bool,
+    ranks: &mut Ranks,
+) {
+    let mut group: Vec<(K, usize)> = Vec::new();
+    for members in members.iter() {
+        group.clear();
+        group.extend(members.iter().map(|at| (key(*at), *at)));
+        let ordered = part(&mut group, &is_nan);
+        group[..ordered].sort_unstable();
+        let mut rank = 0;
+        for (place, (key, at)) in group.iter().enumerate() {
+            if place > 0 && (is_nan(key) || *key != group[place - 1].0) {
+                rank += 1;
+            }
+            ranks.give(*at, rank);
+        }
     }
 }
 
@@ -173,22 +211,13 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = Groups::of(&args[1], array.len())?;
-            let (key, descending) = (keys(array), is_descending(args));
+            let (descending, string) = (is_descending(args), |at| array.string(at).unwrap_or_default());
             let members = groups.members(|at| array.is_present(at));
             let mut ranks = Ranks::new(array.len());
-            let mut group: Vec<(Key<'_>, usize)> = Vec::new();
-            for members in members.iter() {
-                group.clear();
-                group.extend(members.iter().map(|at| (key(*at), *at)));
-                let ordered = part(&mut group);
-                group[..ordered].sort_unstable_by(|a, b| compared(a.0, b.0, descending));
-                let mut rank = 0;
-                for (place, (key, at)) in group.iter().enumerate() {
-                    if place > 0 && (*key == Key::Nan || *key != group[place - 1].0) {
-                        rank += 1;
-                    }
-                    ranks.give(*at, rank);
-                }
+            match bits_in_order(array, descending) {
+                Some(bits) => rank_densely(&members, |at| bits[at], |bits| is_nan(array, *bits), &mut ranks),
+                None if descending => rank_densely(&members, |at| Reverse(string(at)), |_| false, &mut ranks),
+                None => rank_densely(&members, string, |_| false, &mut ranks),
             }
             ranks.finish(ret)
         },
@@ -199,3 +228,65 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
     ],
     ..RANK
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::ArrayKind;
+    use std::cmp::Ordering;
+
+    #[test]
+    fn a_rank_is_how_many_are_before() {
+        fastrand::seed(9);
+        for turn in 0..300 {
+            let len = fastrand::usize(..30);
+            let element = || -> ScalarValue {
+                match turn % 3 {
+                    0 => [f64::NAN, -0.0, 0.0, 1.0, -1.0, f64::INFINITY][fastrand::usize(..6)].into(),
+                    1 => [i64::MIN, i64::MAX, 0, 1][fastrand::usize(..4)].into(),
+                    _ => ScalarValue::Text(["", "a", "b"][fastrand::usize(..3)].into()),
+                }
+            };
+            let scalar = element().scalar();
+            let x = Array::from_scalars(scalar, (0..len).map(|_| (fastrand::u32(..5) > 0).then(element)));
+            let breakers: Vec<Option<i64>> =
+                (0..len).map(|_| Some(fastrand::i64(-1..3)).filter(|at| *at < 2)).collect();
+            let with_breakers = turn % 2 == 0;
+            let order = |a: usize, b: usize, descending: bool| {
+                let (x, y) = (x.get(a), x.get(b));
+                let order = match (&x, &y) {
+                    (Some(ScalarValue::Float64(x)), Some(ScalarValue::Float64(y))) => match (x.is_nan(), y.is_nan()) {
+                        (true, true) => return a.cmp(&b),
+                        (true, false) => return Ordering::Greater,
+                        (false, true) => return Ordering::Less,
+                        _ => x.partial_cmp(y).unwrap(),
+                    },
+                    (Some(ScalarValue::Int64(x)), Some(ScalarValue::Int64(y))) => x.cmp(y),
+                    (Some(ScalarValue::Text(x)), Some(ScalarValue::Text(y))) => x.as_bytes().cmp(y.as_bytes()),
+                    _ => panic!("{x:?} {y:?}"),
+                };
+                if descending { order.reverse() } else { order }
+            };
+            let is_there = |at: &usize| x.is_present(*at) && (!with_breakers || breakers[*at].is_some());
+            for descending in [false, true] {
+                let before = |a: usize, b: usize| {
+                    let breaker = |at: usize| if with_breakers { breakers[at] } else { None };
+                    order(a, b, descending).then(breaker(a).cmp(&breaker(b))).then(a.cmp(&b)).is_lt()
+                };
+                let rank = |at: usize| (0..len).filter(is_there).filter(|other| before(*other, at)).count() as i64;
+                let expected = super::super::int64s((0..len).map(|at| is_there(&at).then(|| rank(at))));
+                let value = |array: Array| Value::Array(ArrayKind::Dense, array.into());
+                let breakers = super::super::int64s(breakers.iter().copied());
+                let args = [
+                    value(x.clone()),
+                    if with_breakers { value(breakers) } else { Value::Unspecified },
+                    Value::Unspecified,
+                    Value::Scalar(ScalarValue::Boolean(descending)),
+                ];
+                let OverArrays::Kernel(ranks) = &ORDINAL_RANK.over_arrays else { panic!() };
+                let found = (ranks.evaluate)(&args, &QType::Array(ArrayKind::Dense, Scalar::Int64)).unwrap();
+                assert!(found.same(&value(expected.clone())), "{x} {descending}: {found} is not {expected}");
+            }
+        }
+    }
+}
