@@ -4,6 +4,8 @@ use super::indices::places;
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_of, limits, made, out_of_range,
 };
+use super::indices::elements_at;
+use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, limits, made, out_of_range};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
@@ -98,7 +100,7 @@ pub(crate) static AT: OpDef = OpDef {
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             match &args[1] {
-                Value::Array(_, indices) => made(limits::taken(array, places(indices, array.len())?.into_iter())?, ret),
+                Value::Array(_, indices) => made(elements_at(array, indices)?, ret),
                 Value::Missing(_) => Ok(Value::Missing(array.scalar())),
                 index => {
                     let index = integer_of(index)?;

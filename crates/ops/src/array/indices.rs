@@ -9,7 +9,7 @@ use super::{
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
-use cembra_value::{Array, ScalarValue, Value};
+use cembra_value::{Array, ArrayData, Number, ScalarValue, Value};
 
 /// The indices of an operand: an array of integers.
 fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) -> Result<ArrayKind, TypeFault> {
@@ -19,28 +19,31 @@ fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) ->
     }
 }
 
-/// The places of an array of so many elements that indices say; none where an index is missing.
+/// The elements of an array that indices say; missing where an index is missing.
 ///
 /// # Errors
-/// There is no such place.
-pub(super) fn places(indices: &Array, size: usize) -> Result<Vec<Option<usize>>, Fault> {
+/// There is no such element, or there are too many, or their strings too long.
+pub(super) fn elements_at(array: &Array, indices: &Array) -> Result<Array, Fault> {
     match indices.numbers::<i32>() {
-        Some(all) => places_of(indices, all, size),
-        None => places_of(indices, indices.numbers::<i64>().unwrap_or_default(), size),
+        Some(all) => elements_at_all(array, indices, all),
+        None => elements_at_all(array, indices, indices.numbers::<i64>().unwrap_or_default()),
     }
 }
 
-fn places_of<T: Copy + Into<i64>>(indices: &Array, all: &[T], size: usize) -> Result<Vec<Option<usize>>, Fault> {
+fn elements_at_all<T: Number + Into<i64>>(array: &Array, indices: &Array, all: &[T]) -> Result<Array, Fault> {
+    if matches!(array.data(), ArrayData::Numbers(_)) {
+        return limits::taken_at(array, indices, all);
+    }
     let mut places = Vec::with_capacity(all.len());
     for (at, index) in all.iter().enumerate() {
         let index: i64 = (*index).into();
         places.push(match usize::try_from(index) {
             _ if !indices.is_present(at) => None,
-            Ok(place) if place < size => Some(place),
-            _ => return Err(out_of_range(index, size)),
+            Ok(place) if place < array.len() => Some(place),
+            _ => return Err(out_of_range(index, array.len())),
         });
     }
-    Ok(places)
+    limits::taken(array, places.into_iter())
 }
 
 pub(crate) static PRESENT_INDICES: OpDef = OpDef {
@@ -155,7 +158,7 @@ pub(crate) static TAKE: OpDef = OpDef {
             let (array, ids) = (array_of(&args[0])?, array_of(&args[1])?);
             if !is_grouped(&args[2]) {
                 // Edges to a scalar say nothing, not even how many elements there are.
-                return made(limits::taken(array, places(ids, array.len())?.into_iter())?, ret);
+                return made(elements_at(array, ids)?, ret);
             }
             let id = as_integers(ids);
             let groups = Groups::of(&args[2], array.len())?;
@@ -225,3 +228,46 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
     ],
     ..ARRAY
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_taken_where_indices_say() {
+        fastrand::seed(10);
+        for turn in 0..200 {
+            let (len, size) = (fastrand::usize(..150), fastrand::usize(1..9));
+            let hole = |turn: usize| turn == 0 || fastrand::u32(..4) > 0;
+            for scalar in [Scalar::Int32, Scalar::Float64, Scalar::Boolean, Scalar::Text] {
+                let element = |at: usize| match scalar {
+                    Scalar::Text => ScalarValue::Text("ab".repeat(at).into()),
+                    _ => ScalarValue::from_bits(scalar, (at % 2) as u64).unwrap_or(ScalarValue::Unit),
+                };
+                let array = Array::from_scalars(scalar, (0..size).map(|at| hole(turn % 2).then(|| element(at))));
+                let wanted: Vec<Option<usize>> =
+                    (0..len).map(|_| Some(fastrand::usize(..size)).filter(|_| hole(turn / 2 % 2))).collect();
+                let index = |of: Scalar| {
+                    let bits = |at: usize| ScalarValue::from_bits(of, at as u64).unwrap();
+                    Array::from_scalars(of, wanted.iter().map(|at| at.map(bits)))
+                };
+                for indices in [index(Scalar::Int32), index(Scalar::Int64)] {
+                    let found = elements_at(&array, &indices).unwrap();
+                    let expected = array.take(wanted.iter().copied());
+                    assert!(found.same(&expected), "{array} at {indices}: {found}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_index_that_says_no_place_is_refused() {
+        let array = Array::from_scalars(Scalar::Float32, [Some(1.0_f32.into()), None]);
+        let at = |all: &[Option<i64>]| elements_at(&array, &super::super::int64s(all.iter().copied()));
+        assert_eq!(at(&[Some(0), Some(2), Some(-1)]), Err(out_of_range(2, 2)));
+        assert_eq!(at(&[Some(0), None, Some(-1), Some(5)]), Err(out_of_range(-1, 2)));
+        // What lies where an index is missing says nothing.
+        let hidden = Array::of_numbers(Scalar::Int64, 2, Some(vec![0b01]), |all| all.copy_from_slice(&[0_i64, 99]));
+        assert_eq!(elements_at(&array, &hidden.unwrap()).map(|found| found.present_count()), Ok(1));
+    }
+}

@@ -1,6 +1,7 @@
 //! Making arrays of the elements of others, within limits that keep a small model from arrays larger than memory: there is a
 //! largest number of elements, and of bytes of the strings that are written out.
 
+use super::out_of_range;
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 
@@ -82,6 +83,52 @@ pub(crate) fn taken(array: &Array, places: impl Iterator<Item = Option<usize>>) 
         made.push(array, place)?;
     }
     Ok(made.finish())
+}
+
+/// The elements of an array of numbers at the places that indices say; missing where an index is.
+///
+/// # Errors
+/// There is no such place, or there are too many.
+pub(crate) fn taken_at<I: Number + Into<i64>>(array: &Array, indices: &Array, all: &[I]) -> Result<Array, Fault> {
+    check(all.len())?;
+    let is_wide = QType::Scalar(array.scalar()).layout().size == 8;
+    if is_wide { numbers_at::<u64, I>(array, indices, all) } else { numbers_at::<i32, I>(array, indices, all) }
+}
+
+fn numbers_at<T: Number, I: Number + Into<i64>>(array: &Array, indices: &Array, all: &[I]) -> Result<Array, Fault> {
+    let from = array.numbers::<T>().ok_or(Fault::new(FaultKind::Invalid))?;
+    // What is negative is larger than any place.
+    let place = |index: &I| Into::<i64>::into(*index) as usize;
+    let is_full = indices.presence().is_none() && array.presence().is_none();
+    let mut is_inside = true;
+    let presence = if is_full {
+        is_inside = all.iter().fold(true, |is_inside, index| is_inside & (place(index) < from.len()));
+        None
+    } else {
+        let (of_indices, of_array) = (indices.presence(), array.presence());
+        let one = |bits: Option<&[u64]>, at: usize| bits.map_or(1, |bits| bits[at / 64] >> (at % 64) & 1);
+        let word = |(word, all): (usize, &[I])| {
+            all.iter().enumerate().fold(0, |bits, (at, index)| {
+                let (place, is_wanted) = (place(index), one(of_indices, 64 * word + at));
+                is_inside &= place < from.len() || is_wanted == 0;
+                bits | (if place < from.len() { is_wanted & one(of_array, place) } else { 0 }) << at
+            })
+        };
+        Some(all.chunks(64).enumerate().map(word).collect())
+    };
+    if !is_inside {
+        let is_outside = |at: &usize| indices.is_present(*at) && place(&all[*at]) >= from.len();
+        let first = (0..all.len()).find(is_outside).map_or(-1, |at| all[at].into());
+        return Err(out_of_range(first, from.len()));
+    }
+    let made = Array::of_numbers(array.scalar(), all.len(), presence, |to: &mut [T]| {
+        for (to, index) in to.iter_mut().zip(all) {
+            if let Some(element) = from.get(place(index)) {
+                *to = *element;
+            }
+        }
+    });
+    made.ok_or(Fault::new(FaultKind::Invalid))
 }
 
 fn taken_numbers<T: Number + Default>(
