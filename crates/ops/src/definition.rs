@@ -284,6 +284,8 @@ pub enum Typing {
     Promote(Promotion),
     /// The first overload whose types all arguments can be implicitly cast to.
     Overloads,
+    /// By what it is of arrays: it takes nothing else.
+    OfArrays,
     /// Not by itself: by what the functions and sequences it takes make of their arguments.
     Instantiated,
     /// A function decides.

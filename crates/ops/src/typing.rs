@@ -213,6 +213,11 @@ impl OpDef {
             Typing::Promote(promotion) => return self.promote(promotion, args),
             Typing::Overloads => return self.first_fit(args),
             Typing::Rule(rule) => rule(args)?,
+            Typing::OfArrays => {
+                let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
+                let message = format!("{} expects an array, found {}", self.name, list_types(&types, ", "));
+                return Err(TypeFault::mismatch(message, None));
+            }
             // Preparation makes what such an operator stands for and never asks.
             Typing::Instantiated => {
                 return Err(TypeFault::mismatch(format!("{} takes functions or sequences", self.name), None));

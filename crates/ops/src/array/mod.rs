@@ -105,10 +105,7 @@ pub(crate) const ARRAY: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
-    typing: Typing::Rule(|args| {
-        let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
-        Err(TypeFault::mismatch(format!("expects an array, found {}", crate::list_types(&types, ", ")), None))
-    }),
+    typing: Typing::OfArrays,
     meaning: Meaning::Overloads(&[]),
     laws: &[],
     examples: &[],
