@@ -1,11 +1,9 @@
 //! Operators that move elements: where they are made into arrays, and taken out of them.
 
-use super::indices::places;
+use super::indices::elements_at;
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_of, limits, made, out_of_range,
 };
-use super::indices::elements_at;
-use super::{ARRAY, ArrayForm, ArrayOperator, array_argument, array_of, integer_of, limits, made, out_of_range};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};

@@ -4,8 +4,8 @@
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
-use super::{ArrayForm, ArrayOperator, FullRule, Order, array_of};
 use super::strip::{Element, Finish, Fold, Gathers, InStrips, best_of};
+use super::{ArrayForm, ArrayOperator, FullRule, Order, array_of};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, QType, Scalar};
 use cembra_value::{Array, Number, Value};
