@@ -4,8 +4,9 @@
 //! is part of the time; a user pays for it too.
 
 use crate::Error;
-use crate::arrays::subject;
+use crate::arrays::subject::{self, Bound, Evaluation};
 use crate::arrays::workload::{REQUEST, WORKLOADS};
+use crate::batch::FEW;
 use crate::measure::{Effort, Run, Task, interleave};
 use crate::record::Record;
 use crate::subject::{NATIVE, Way, executor, model_error};
@@ -16,6 +17,8 @@ use std::hint::black_box;
 
 /// Text to callable, through the front door.
 const TOTAL: &str = "us_total";
+/// Text to the outputs of a few rows.
+const FIRST_ANSWER: &str = "us_first_answer";
 
 /// Collects the records of the workloads it visits.
 pub struct Compile {
@@ -72,21 +75,25 @@ impl Visitor for Compile {
     }
 }
 
-/// The same of the workloads of arrays: in whole alone, as their stages are others.
+/// The same of the workloads of arrays: in whole alone, as their stages are others, and to the first answer, because what runs over
+/// elements is compiled when it is first wanted.
 ///
 /// # Errors
 /// A workload does not compile.
 pub fn arrays(effort: Effort) -> Result<Vec<Record>, Error> {
     let mut records = Vec::new();
     for workload in WORKLOADS.iter().chain([&REQUEST]) {
-        let task = |way: Way| {
-            let run: Run<'_> = Box::new(move || {
+        let inputs = &[workload.inputs(FEW, 0)];
+        let mut tasks = Vec::new();
+        for way in Way::ALL {
+            let whole: Run<'_> = Box::new(move || {
                 black_box(subject::executor(workload, way)?);
                 Ok(())
             });
-            Task { subject: way.name, metric: TOTAL, unit: "us", per_second: 1e6, calls: 1, run }
-        };
-        let mut tasks = Way::ALL.map(task);
+            let answer: Run<'_> = Box::new(move || Evaluation::of(workload, way, inputs)?.run());
+            let task = |(metric, run)| Task { subject: way.name, metric, unit: "us", per_second: 1e6, calls: 1, run };
+            tasks.extend([(TOTAL, whole), (FIRST_ANSWER, answer)].map(task));
+        }
         let samples = interleave(&mut tasks, effort)?;
         records.extend(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(workload.name, task, samples)));
     }

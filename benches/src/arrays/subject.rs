@@ -41,7 +41,7 @@ fn model_error(workload: &ArrayWorkload, source: cembra::Error) -> Error {
 }
 
 /// A session on values, evaluated once for each list of them.
-pub(super) struct Evaluation<'w> {
+pub(crate) struct Evaluation<'w> {
     workload: &'w ArrayWorkload,
     session: Session,
     inputs: Vec<Vec<Value>>,
@@ -50,7 +50,7 @@ pub(super) struct Evaluation<'w> {
 
 impl<'w> Evaluation<'w> {
     /// The model on each of these inputs.
-    pub(super) fn of(workload: &'w ArrayWorkload, way: Way, inputs: &[Inputs]) -> Result<Self, Error> {
+    pub(crate) fn of(workload: &'w ArrayWorkload, way: Way, inputs: &[Inputs]) -> Result<Self, Error> {
         let executor = executor(workload, way)?;
         let one = |inputs: &Inputs| {
             let of = |name: &str| inputs.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
