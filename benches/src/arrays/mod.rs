@@ -188,6 +188,65 @@ mod tests {
         }
     }
 
+    /// One in forty FLOAT64 elements is infinite, or no number, or zero.
+    fn odd(inputs: Inputs, random: &mut fastrand::Rng) -> Inputs {
+        let mut replace = |value| match value {
+            cembra::Value::Array(kind, array) if array.scalar() == cembra::Scalar::Float64 => {
+                let mut one = |element: Option<cembra::ScalarValue>| {
+                    let odd = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0][random.usize(..4)];
+                    element.map(|element| if random.u8(..40) == 0 { odd.into() } else { element })
+                };
+                let changed = array.iter().map(&mut one);
+                cembra::Value::Array(kind, cembra::Array::from_scalars(array.scalar(), changed).into())
+            }
+            other => other,
+        };
+        inputs.into_iter().map(|(name, value)| (name, replace(value))).collect()
+    }
+
+    #[test]
+    fn everybody_agrees_on_odd_elements() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for seed in 0..200 {
+            for workload in &WORKLOADS {
+                // Without a NaN in some, with several in others.
+                let rows = [20, 90, 700][seed as usize % 3];
+                let inputs = odd(workload.inputs(rows, seed), &mut random);
+                check(workload, &mut all(workload, &inputs, rows)).expect("all agree");
+            }
+        }
+    }
+
+    /// Right but for one bit of the last element.
+    struct Wrong(Box<dyn Bound>);
+
+    impl Bound for Wrong {
+        fn run(&mut self) -> Result<(), Error> {
+            self.0.run()
+        }
+
+        fn sizes(&self) -> Vec<usize> {
+            self.0.sizes()
+        }
+
+        fn element(&self, output: usize, at: usize) -> Option<f64> {
+            let element = self.0.element(output, at);
+            if (output, at) == (0, 9) { element.map(f64::next_up) } else { element }
+        }
+    }
+
+    #[test]
+    fn one_wrong_bit_is_found() {
+        let (workload, rows) = (&WORKLOADS[2], 1_000);
+        let inputs = workload.inputs(rows, 0);
+        let mut subjects = subjects(workload, &inputs, rows).expect("it compiles");
+        let bound = Box::new(Wrong(workload.limits[0].on(&inputs).expect("its inputs")));
+        subjects.push(Named { name: "wrong", comparison: workload.comparison, bound });
+        let error = check(workload, &mut subjects).expect_err("the library tells");
+        let told = matches!(error, Error::Disagreement { subject: "wrong", reference: subject::CEMBRA, row: 9, .. });
+        assert!(told, "{error}");
+    }
+
     #[test]
     fn inputs_are_as_the_workloads_say() {
         let inputs = WORKLOADS[2].inputs(10_000, 0);
