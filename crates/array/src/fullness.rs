@@ -1,7 +1,7 @@
 //! Which nodes of a typed graph are *full*: arrays none of whose elements is missing, edges each of whose elements is in some
 //! group. It follows from what inputs promise, from literals, and from what operators say of themselves; nothing is evaluated,
 //! and what cannot be told is not full. It is an attribute of nodes and never of types: an array that is full is of the type
-//! that it would be of otherwise.
+//! that it would be of otherwise, and may keep bits of presence all the same, each of which is set then.
 
 use cembra_ops::{Argument, FullRule, OverArrays, Registry, Structure, id};
 use cembra_prepare::{Id, Kind, TypedGraph, TypedModel};

@@ -47,6 +47,11 @@ fn the_type_of_the_data_is_as_before() {
     let array = cembra::parse_type("[f64?]").unwrap();
     let signature = model.signature(&Options::default().input_type("x", array.clone())).unwrap();
     assert_eq!((&signature.inputs[0].qtype, signature.inputs[0].promise), (&array, Promise::Full));
+    // What a program says by hand must fit.
+    let mut program = model.program().clone();
+    program.inputs[0].promise = Promise::Splits;
+    let refused = Model::from_program(program).signature(&Options::default()).unwrap_err();
+    assert_eq!((refused.code(), refused.span().map(|span| span.start)), ("input-type", Some(6)));
     let untyped = Model::parse("x * 2.0").unwrap().signature(&Options::default().input_type("x", array)).unwrap();
     assert_eq!(untyped.inputs[0].promise, Promise::Nothing);
 }

@@ -158,10 +158,8 @@ impl Builder {
                 Diagnostic::new(Code::InputType, format!("no input is of type {qtype}"))
                     .hint("values of this type exist only in the text of a model"),
             );
-        } else if !promise.is_of(&qtype) {
-            let message = format!("the input `{name}` cannot promise {promise:?}: it is of type {qtype}");
-            let hint = "`Full` is for DENSE_ARRAY types, `Mapping` and `Splits` are for DENSE_ARRAY_EDGE";
-            state.report(Diagnostic::new(Code::InputType, message).hint(hint));
+        } else if let Err(problem) = promise.admit(name, &qtype) {
+            state.report(problem);
         } else if let Some(declared) = state.declared.get(&leaf.node) {
             let input = &state.program.inputs[*declared];
             if (input.qtype.as_ref(), input.promise) != (Some(&qtype), promise) {

@@ -1,7 +1,7 @@
 //! What an input promises of its values beyond their type: that an array has all of its elements, or which form an edge has.
 //! It is no part of the type: operators and overloads know nothing of it, and values of one type may keep it or not.
 
-use crate::{EdgeForm, Value};
+use crate::{Code, Diagnostic, EdgeForm, Value};
 use cembra_runtime::{ArrayKind, EdgeType, QType};
 
 /// What an input promises of its values. Only arrays and edges that are whole inputs promise anything: those inside of tuples
@@ -58,6 +58,19 @@ impl Promise {
 }
 
 impl Promise {
+    /// Looks whether an input of this type can promise this.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn admit(self, name: &str, qtype: &QType) -> Result<(), Diagnostic> {
+        if self.is_of(qtype) {
+            return Ok(());
+        }
+        let message = format!("the input `{name}` cannot promise {self:?}: it is of type {qtype}");
+        let hint = "`Full` is for DENSE_ARRAY types, `Mapping` and `Splits` are for DENSE_ARRAY_EDGE";
+        Err(Diagnostic::new(Code::InputType, message).hint(hint))
+    }
+
     /// Looks whether a value keeps the promise: at a word for 64 elements of an array that has bits of presence, else at once.
     ///
     /// # Errors

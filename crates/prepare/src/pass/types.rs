@@ -60,6 +60,10 @@ pub(super) fn leaves(
             }
             (None, None) => continue,
         };
+        if let Err(problem) = input.promise.admit(&input.name, &qtype) {
+            problems.push(problem.at(input.span));
+            continue;
+        }
         found.push((input.name.clone(), qtype, input.promise));
     }
     Diagnostics::check(problems)?;
