@@ -35,7 +35,6 @@ const UNSAFE: &[&str] = &[
     "benches/src/texts.rs",
     "benches/src/user.rs",
     "benches/src/workload.rs",
-    "crates/array/src/sweep/expand.rs",
     "crates/array/src/sweep/place.rs",
     "crates/array/src/sweep/run.rs",
     "crates/arrow/src/input.rs",

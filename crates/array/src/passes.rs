@@ -94,7 +94,9 @@ fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
 pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool) -> Role {
     let graph = &placed.model.graph;
     let operands = graph.operands(node);
-    let are_plain = || operands.iter().all(|operand| is_plain(graph.qtype(*operand)));
+    // Literals of scalars go along with the plan, whatever they are.
+    let goes_along = |operand: Id| graph.value(operand).is_some() && graph.qtype(operand).is_framed();
+    let are_plain = || operands.iter().all(|operand| is_plain(graph.qtype(*operand)) || goes_along(*operand));
     if matches!(graph.kind(node), Kind::Leaf(_) | Kind::Literal(_)) {
         return Role::Source;
     }
@@ -187,7 +189,38 @@ impl Passes {
             let number = numbers.max().unwrap_or(0);
             passes.of_nodes[node.index()] = Pass { number, domain };
         }
+        passes.delay(placed, regions, needed);
         passes
+    }
+
+    /// Moves what is computed of each element to the first pass that asks for it, if what it takes is there then, or can be
+    /// moved as well: so it need not be kept until then.
+    fn delay(&mut self, placed: &Placed, regions: &[RegionId], needed: &[bool]) {
+        let graph = &placed.model.graph;
+        let may_move: Vec<bool> = self.roles.iter().map(|role| matches!(role, Role::Stream | Role::Expand)).collect();
+        // The last pass in which everybody who asks for a node still finds it.
+        let mut latest: Vec<u32> = vec![u32::MAX; graph.len()];
+        placed.model.outputs.iter().for_each(|(_, node)| latest[node.index()] = self.of_nodes[node.index()].number);
+        for user in graph.ids().rev().filter(|user| needed[user.index()]) {
+            let own = self.of_nodes[user.index()];
+            let moves = may_move[user.index()] && latest[user.index()] != u32::MAX;
+            let number = if moves { latest[user.index()] } else { own.number };
+            latest[user.index()] = number;
+            for (at, operand) in graph.operands(user).iter().enumerate() {
+                let is_seen = self.is_seen(graph, user, at, own.domain, regions);
+                let last = number - u32::from(!is_seen && self.roles[operand.index()].is_swept());
+                latest[operand.index()] = latest[operand.index()].min(last);
+            }
+        }
+        for node in graph.ids().filter(|node| needed[node.index()] && may_move[node.index()]) {
+            let number = latest[node.index()];
+            let is_there = |operand: &Id| {
+                !self.roles[operand.index()].is_streamed() || self.of_nodes[operand.index()].number >= number
+            };
+            if graph.operands(node).iter().all(is_there) {
+                self.of_nodes[node.index()].number = number;
+            }
+        }
     }
 
     /// True if an operand of a node can be seen in the pass in which it is computed.

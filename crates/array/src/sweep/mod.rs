@@ -2,7 +2,6 @@
 //! strips of elements go through the stages. A sweep that meets anything that fails gives up: whoever asked for it has the
 //! program run in another way, which says what failed.
 
-mod expand;
 mod layout;
 mod place;
 mod run;

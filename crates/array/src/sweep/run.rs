@@ -1,11 +1,10 @@
 //! A run of a sweep: strips of elements, one after the other, through all of its stages.
 
-use super::expand::expand;
 use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
 use super::place::{Lie, Memory, Place, copy_bits, put_bits};
 use crate::memory::{Found, RunMemory, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
-use cembra_ops::{Accumulator, Finish, Grouping, MOST_ELEMENTS, Strip};
+use cembra_ops::{Accumulator, Finish, Grouping, MOST_ELEMENTS, Strip, expand};
 use cembra_runtime::{Column, QType, STRIP_ROWS, Scalar};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
@@ -49,6 +48,8 @@ struct Run<'r> {
     /// Split points of the groups that strips hold whole.
     points: Option<&'r [i64]>,
     with_bits: u128,
+    /// Arrays that are looked at by groups and have bits, but all of them set.
+    all_there: u128,
 }
 
 impl SweepRunner {
@@ -121,7 +122,7 @@ impl SweepRunner {
 
     /// Compares sizes; none if they do not agree.
     fn begin<'r>(&'r self, slots: &'r [Option<Value>]) -> Option<Run<'r>> {
-        let mut run = Run { runner: self, slots, elements: 0, points: None, with_bits: 0 };
+        let mut run = Run { runner: self, slots, elements: 0, points: None, with_bits: 0, all_there: 0 };
         if let Some(groups) = self.groups {
             // What was promised to be split points is.
             let EdgeForm::Splits(points) = run.edge(groups)?.form() else { return None };
@@ -150,7 +151,8 @@ impl SweepRunner {
                     let lane = &self.lanes[*values];
                     if let (Origin::Array, Over::Edge(edge)) = (lane.origin, over) {
                         let parents = run.edge(*edge)?.parent_size();
-                        run.array(lane.value).filter(|array| array.len() == parents)?;
+                        let array = run.array(lane.value).filter(|array| array.len() == parents)?;
+                        run.all_there |= u128::from(array.first_missing().is_none()) << lane.bit;
                     }
                     if matches!(over, Over::Edge(edge) if run.edge(*edge)?.child_size() > MOST_ELEMENTS) {
                         return None;
@@ -391,18 +393,22 @@ impl<'r> Run<'r> {
                     let range = &bounds.elements;
                     let lane = &lanes[*values];
                     // Arrays are looked at as they are, what was made here of the groups of the strip.
-                    let (place, first, count) = match self.array(lane.value).filter(|_| lane.origin == Origin::Array) {
-                        Some(array) => (Place::of(array), 0, array.len()),
-                        None => (workspace.places[*values], bounds.groups.start, bounds.groups.len()),
-                    };
-                    let to = workspace.places[*to];
+                    let (mut place, first, count) =
+                        match self.array(lane.value).filter(|_| lane.origin == Origin::Array) {
+                            Some(array) => (Place::of(array), 0, array.len()),
+                            None => (workspace.places[*values], bounds.groups.start, bounds.groups.len()),
+                        };
+                    if lane.origin == Origin::Array && self.all_there >> lane.bit & 1 != 0 {
+                        place.presence = std::ptr::null_mut();
+                    }
+                    let (to, scalar) = (workspace.places[*to], lanes[*to].scalar);
                     let Some(over) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
                     // SAFETY: SWEEP-PLACE: a whole array, or the strip of a column that was made by a stage before; the
                     // expansion's own.
-                    unsafe {
-                        let values = place.strip(lane.scalar, count);
-                        expand(&values, first, lane.scalar, to, range.start, range.len(), &over);
-                    }
+                    let (values, mut made, bits) = unsafe {
+                        (place.strip(lane.scalar, count), to.values(scalar, range.len()), to.bits(range.len()))
+                    };
+                    expand(&values, first, &mut made, bits, range.start, range.len(), &over);
                 }
             }
         }

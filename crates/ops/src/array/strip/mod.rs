@@ -5,6 +5,7 @@
 mod accumulator;
 mod bits;
 mod counts;
+mod expand;
 mod extremes;
 mod floats;
 mod groups;
@@ -17,6 +18,7 @@ mod typed;
 mod window;
 
 pub use accumulator::Accumulator;
+pub use expand::expand;
 pub(crate) use extremes::best_of;
 pub use scanner::Scanner;
 pub(crate) use typed::Element;

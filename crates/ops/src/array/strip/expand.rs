@@ -1,41 +1,39 @@
 //! The values of groups, for each element of a strip that of its group.
 
-use super::place::Place;
-use cembra_ops::{Grouping, Strip, StripData, StripValues};
-use cembra_runtime::Scalar;
+use super::{Grouping, Strip, StripData, StripValues};
+use multiversion::multiversion;
 use std::ops::Range;
 
-/// The part of each run of elements of one group that is in a strip: the group, and positions in the strip. The groups are
-/// looked for from `first` on, which must not lie behind the strip.
+/// The part of each run of elements of one group that is in a strip: the group, and positions in the strip. There are none
+/// before `first`.
 fn runs(points: &[i64], first: usize, start: usize, len: usize) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
     let end = start + len;
-    let groups = first..points.len().saturating_sub(1);
+    let before = points.partition_point(|point| *point as usize <= start).saturating_sub(1);
+    let groups = first.max(before)..points.len().saturating_sub(1);
     groups
         .map(move |group| (group, points[group] as usize, points[group + 1] as usize))
         .take_while(move |(_, from, _)| *from < end)
         .map(move |(group, from, to)| (group, from.max(start) - start..to.min(end).max(start) - start))
 }
 
-/// Writes for each element of a strip, which begins at `start`, the value of its group. `values` are those of the groups from
-/// `first` on.
+/// Writes for each element of a strip of so many, which begins at `start`, the value of its group, and to `bits` whether there is
+/// one. `values` are those of the groups from `first` on; results are of their type.
 ///
-/// # Safety
-/// SWEEP-PLACE: `to` has memory for a strip's values of the type, and for bits if it has any; nobody else uses it.
-pub(super) unsafe fn expand(
+/// # Panics
+/// Slices are shorter than the strip.
+pub fn expand(
     values: &Strip<'_>,
     first: usize,
-    scalar: Scalar,
-    to: Place,
+    to: &mut StripValues<'_>,
+    bits: Option<&mut [u64]>,
     start: usize,
     len: usize,
     over: &Grouping<'_>,
 ) {
-    // SAFETY: SWEEP-PLACE, promised by the caller.
-    let (mut made, bits) = unsafe { (to.values(scalar, len), to.bits(len)) };
     if let Some(bits) = bits {
         presence(values, first, bits, start, len, over);
     }
-    match (&values.data, &mut made) {
+    match (&values.data, to) {
         (StripData::Int32(from), StripValues::Int32(to)) => numbers(from, first, to, start, over),
         (StripData::Int64(from), StripValues::Int64(to)) => numbers(from, first, to, start, over),
         (StripData::UInt64(from), StripValues::UInt64(to)) => numbers(from, first, to, start, over),
@@ -60,15 +58,18 @@ fn numbers<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, over: 
                 }
             }
         }
-        Grouping::Mapping { groups, .. } => {
-            // What an element that is in no group gets is never looked at.
-            if from.is_empty() {
-                return;
-            }
-            for (to, group) in to.iter_mut().zip(*groups) {
-                *to = from.get(*group as usize).copied().unwrap_or(from[0]);
-            }
-        }
+        // What an element that is in no group gets is never looked at.
+        Grouping::Mapping { groups, .. } => look_up(from, to, groups),
+    }
+}
+
+/// Numbers by the numbers of groups, with vectors where the processor has instructions for that.
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+fn look_up<T: Copy>(from: &[T], to: &mut [T], groups: &[i64]) {
+    let Some(last) = from.len().checked_sub(1) else { return };
+    for (to, group) in to.iter_mut().zip(groups) {
+        // An element that is in no group has any number.
+        *to = from[(*group as usize).min(last)];
     }
 }
 
