@@ -90,6 +90,8 @@ pub struct SweepRunner {
     pub(super) work: Vec<Work>,
     /// The edge whose groups strips hold whole.
     pub(super) groups: Option<ValueId>,
+    /// Edges of all elements, or all groups, with a scalar: of them only the size has a say.
+    pub(super) whole: Vec<(ValueId, Side)>,
     pub(super) accumulators: Vec<(Gathers, Scalar, Over)>,
     /// What is asked of accumulators once all strips are through.
     pub(super) results: Vec<(usize, Wanted)>,
@@ -214,6 +216,7 @@ impl SweepRunner {
             lanes: Vec::new(),
             work: Vec::new(),
             groups: sweep.groups,
+            whole: Vec::new(),
             accumulators: Vec::new(),
             results: Vec::new(),
             scanners: Vec::new(),
@@ -242,6 +245,9 @@ impl SweepRunner {
             }
             let (operator, over) = (operator(program, step)?, layout.over(step)?);
             let out = *step.outs.first()?;
+            if matches!(program.qtype(step.args[1]), QType::Edge(EdgeType::ToScalar(_))) {
+                runner.whole.push((step.args[1], stage.over));
+            }
             match (operator.in_strips, step.action) {
                 (_, Action::Operator(id::ARRAY_EXPAND)) => {
                     let Over::Edge(edge) = over else { return None };

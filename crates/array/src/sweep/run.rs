@@ -170,6 +170,16 @@ impl SweepRunner {
                 return None;
             }
         }
+        for (edge, side) in &self.whole {
+            let child = run.edge(*edge)?.child_size();
+            let fits = match side {
+                Side::Elements => agree(child),
+                Side::Groups => groups == Some(child),
+            };
+            if !fits {
+                return None;
+            }
+        }
         run.elements = elements?;
         Some(run)
     }
