@@ -170,7 +170,7 @@ impl Layout<'_> {
             () if self.kept.contains(&value) => Origin::Kept,
             () => Origin::Strip,
         };
-        Some(self.add(value, origin, scalar, over, has_bits || scalar == Scalar::Unit))
+        Some(self.add(value, origin, scalar, over, has_bits))
     }
 
     fn add(&mut self, value: ValueId, origin: Origin, scalar: Scalar, over: Side, has_bits: bool) -> usize {
