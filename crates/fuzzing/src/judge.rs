@@ -27,7 +27,7 @@ use crate::in_place;
 use crate::panics::caught;
 use crate::subject::{Answer, Failure, Kind, Row, Subjects, hidden_difference, same, shown};
 use crate::values::has_arrays;
-use cembra::{Model, Options, Tier};
+use cembra::{Backend, Model, Options, Tier};
 use cembra_expr::{Node, NodeId, Program, print};
 use cembra_ops::{Meaning, Registry};
 use cembra_plan::Plan;
@@ -112,6 +112,7 @@ pub(crate) enum Law {
     OutputsAreIndependent,
     ValuesAreDirect,
     SameInPlace,
+    PromisesHold,
 }
 
 impl Law {
@@ -127,6 +128,7 @@ impl Law {
             Law::OptimisingKeepsValues => "an optimisation changed a value",
             Law::OutputsAreIndependent => "an output alone has another value",
             Law::SameInPlace => "bound to structs of the caller, a backend gives something else",
+            Law::PromisesHold => "an output that is said to be full has gaps",
             Law::ValuesAreDirect => "evaluating the graph directly gives something else",
         }
     }
@@ -272,6 +274,7 @@ impl Trial<'_> {
     fn verdict_on_arrays(&self, model: &Model) -> Result<Verdict, Finding> {
         let defaults = Options::default().limits(self.case.limits).tier(self.case.tier);
         let answers = self.agreed(model, &defaults, "")?;
+        self.promises(model, &defaults, &answers)?;
         let keeps_values = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
         if let Some(variant) = self.case.variant {
             let options = variant.options().limits(self.case.limits).tier(self.case.tier);
@@ -283,6 +286,22 @@ impl Trial<'_> {
         }
         self.alone(model, defaults, &answers)?;
         Ok(Verdict { answers, of_arrays: true, ..Verdict::default() })
+    }
+
+    /// What the model says of its outputs holds.
+    fn promises(&self, model: &Model, options: &Options, answers: &[Answer]) -> Result<(), Finding> {
+        let Ok(executor) = model.compile(&options.clone().backend(Backend::Interpreter)) else { return Ok(()) };
+        for (row, answer) in answers.iter().enumerate().take(self.case.rows.len()) {
+            let values = answer.as_deref().unwrap_or_default();
+            let broken = executor.outputs().iter().zip(values).find_map(|(field, value)| {
+                field.promise.check(value).err().map(|broken| format!("{}: {broken}", field.name))
+            });
+            if let Some(broken) = broken {
+                let said = [("promise", broken), (self.subjects.reference.name(), shown(answer))];
+                return Err(finding(Law::PromisesHold, "", Some(row), &said));
+            }
+        }
+        Ok(())
     }
 
     /// One output alone, if that is wanted: it has the value that it has among all.
