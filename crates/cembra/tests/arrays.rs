@@ -82,6 +82,44 @@ fn what_fails_in_an_element_fails_though_its_value_is_not_asked_for() {
     }
 }
 
+/// What the fuzzer found in sweeps.
+#[test]
+fn what_was_found_in_sweeps_stays_mended() {
+    let x = doubles(&[Some(1.0), Some(2.0), Some(4.0)]);
+    for (text, expected) in [
+        ("input x: [f64?]; math._sum_sparse(x, DENSE_ARRAY_TO_SCALAR_EDGE{2})", "size_mismatch: "),
+        (
+            "input x: [f64?]; output y = UNIT{} and DENSE_ARRAY_UNIT{present}; output n = x[0]",
+            "[unit]; optional_float64{1}",
+        ),
+        (
+            "input x: [f64?]; x[0] + math.log(array.randint_with_shape(DENSE_ARRAY_SHAPE{1}, DENSE_ARRAY_INT32{NA}, 0, 0))",
+            "[NA]",
+        ),
+        // Groups without elements, alone in a strip.
+        (
+            "input x: [f64?]; let e = edge.from_sizes([0]); array.expand(math._sum_sparse(DENSE_ARRAY_INT32{}, e), e) * x[0]",
+            "[]",
+        ),
+        // What is counted over one edge is not there while groups of another come.
+        (
+            "input x: [f64?]; let e = edge.from_sizes([1, 2]); let d = x - array.expand(math.sum(x, e), e)\n\
+             array.expand(array.count(d * 2.0, DENSE_ARRAY_EDGE{0, 1, 0 : 2}), e)",
+            "[2, 1, 1]",
+        ),
+    ] {
+        let found = shown(text, std::slice::from_ref(&x));
+        assert!(found == expected || expected.ends_with(": ") && found.starts_with(expected), "{found}\n{text}");
+    }
+    // More groups than elements, and than a strip has.
+    let sizes: Vec<Option<ScalarValue>> =
+        (0..5000).map(|at| Some(ScalarValue::Int64(if at == 2500 { 3 } else { 0 }))).collect();
+    let sizes = Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Int64, sizes).into());
+    let text = "input x: [f64?]; input s: [i64?]; let e = edge.from_sizes(s); let m = math.mean(x, e)\n\
+                output y = x - array.expand(m * 3.0, e); output n = array.count(m)";
+    assert_eq!(shown(text, &[x, sizes]), "[-6, -5, -3]; int64{1}");
+}
+
 #[test]
 fn errors_say_what_and_where() {
     let x = doubles(&[Some(1.0), None]);

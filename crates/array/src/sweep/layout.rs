@@ -149,12 +149,12 @@ impl Layout<'_> {
         self.program.qtype(value).of_each().scalar().filter(|scalar| !scalar.is_string())
     }
 
-    /// The column of a value that a stage takes.
+    /// The column of a value that a stage takes; none if it is only there once all strips are through.
     fn taken(&mut self, value: ValueId, over: Side) -> Option<usize> {
         let is_made = |lane: &&usize| !matches!(self.lanes[**lane].origin, Origin::Array | Origin::Shared);
         let made = [Side::Elements, Side::Groups].map(|side| self.of_values.get(&(value, side)).filter(is_made));
         if let Some(lane) = made[0].or(made[1]).or(self.of_values.get(&(value, over))) {
-            return Some(*lane);
+            return Some(*lane).filter(|lane| self.lanes[*lane].origin != Origin::Result);
         }
         let scalar = self.scalar(value)?;
         let qtype = self.program.qtype(value);
