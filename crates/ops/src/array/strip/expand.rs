@@ -39,7 +39,7 @@ pub fn expand(
         (StripData::UInt64(from), StripValues::UInt64(to)) => numbers(from, first, to, start, over),
         (StripData::Float32(from), StripValues::Float32(to)) => numbers(from, first, to, start, over),
         (StripData::Float64(from), StripValues::Float64(to)) => numbers(from, first, to, start, over),
-        (StripData::Bits(from), StripValues::Bits(to)) => gather_bits(from, values.len, first, to, start, len, over),
+        (StripData::Bits(from), StripValues::Bits(to)) => bits(from, first, to, start, len, over),
         _ => {}
     }
 }
@@ -73,19 +73,28 @@ fn look_up<T: Copy>(from: &[T], to: &mut [T], groups: &[i64]) {
     }
 }
 
-/// The group of each element of a strip, if it is in one.
-fn group_of(over: &Grouping<'_>, at: usize) -> Option<usize> {
-    match over {
-        Grouping::Mapping { groups, presence } => {
-            let is_in = presence.is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 != 0);
-            is_in.then(|| groups[at] as usize)
+/// Bits by the numbers of groups, likewise.
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+fn look_up_bits(from: &[u64], to: &mut [u64], groups: &[i64]) {
+    let Some(last) = from.len().checked_sub(1) else { return to.fill(0) };
+    let bit = |group: i64| from[(group as usize / 64).min(last)] >> (group as usize % 64) & 1;
+    let (whole, rest) = groups.as_chunks::<64>();
+    let (to_whole, to_rest) = to.split_at_mut(whole.len());
+    for (to, groups) in to_whole.iter_mut().zip(whole) {
+        let mut word = 0;
+        for (at, group) in groups.iter().enumerate() {
+            word |= bit(*group) << at;
         }
-        _ => Some(0),
+        *to = word;
+    }
+    if let Some(to) = to_rest.first_mut() {
+        *to = rest.iter().enumerate().fold(0, |word, (at, group)| word | bit(*group) << at);
     }
 }
 
-/// Bits, where `is_set` says for each group from `first` on whether its elements get one.
-fn bits(to: &mut [u64], first: usize, start: usize, len: usize, over: &Grouping<'_>, is_set: impl Fn(usize) -> bool) {
+/// For each element the bit of its group.
+fn bits(from: &[u64], first: usize, to: &mut [u64], start: usize, len: usize, over: &Grouping<'_>) {
+    let is_set = |group: usize| from.get(group / 64).is_some_and(|word| word >> (group % 64) & 1 != 0);
     match over {
         Grouping::Whole => to.fill(if is_set(0) { u64::MAX } else { 0 }),
         Grouping::Splits(points) => {
@@ -96,11 +105,10 @@ fn bits(to: &mut [u64], first: usize, start: usize, len: usize, over: &Grouping<
                 }
             }
         }
-        Grouping::Mapping { .. } => {
-            for (word, to) in to.iter_mut().enumerate() {
-                let elements = 64 * word..len.min(64 * word + 64);
-                let bit = |at: usize| u64::from(group_of(over, at).is_some_and(&is_set)) << (at % 64);
-                *to = elements.fold(0, |word, at| word | bit(at));
+        Grouping::Mapping { groups, presence } => {
+            look_up_bits(from, to, groups);
+            if let Some(is_in) = presence {
+                to.iter_mut().zip(*is_in).for_each(|(to, is_in)| *to &= is_in);
             }
         }
     }
@@ -108,26 +116,10 @@ fn bits(to: &mut [u64], first: usize, start: usize, len: usize, over: &Grouping<
 
 fn presence(values: &Strip<'_>, first: usize, to: &mut [u64], start: usize, len: usize, over: &Grouping<'_>) {
     match (values.presence, over) {
-        (None, Grouping::Mapping { presence: Some(bits), .. }) => to.copy_from_slice(&bits[..to.len()]),
+        (None, Grouping::Mapping { presence: Some(is_in), .. }) => to.copy_from_slice(&is_in[..to.len()]),
         (None, _) => to.fill(u64::MAX),
-        (Some(there), _) => {
-            bits(to, first, start, len, over, |group| {
-                there.get(group / 64).is_some_and(|word| word >> (group % 64) & 1 != 0)
-            });
-        }
+        (Some(there), _) => bits(there, first, to, start, len, over),
     }
-}
-
-fn gather_bits(
-    from: &[u64],
-    groups: usize,
-    first: usize,
-    to: &mut [u64],
-    start: usize,
-    len: usize,
-    over: &Grouping<'_>,
-) {
-    bits(to, first, start, len, over, |group| group < groups && from[group / 64] >> (group % 64) & 1 != 0);
 }
 
 /// Sets the bits of a range.
