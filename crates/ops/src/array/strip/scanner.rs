@@ -66,6 +66,8 @@ trait Carry: Debug {
     type Value: Element;
     /// What is carried.
     type State: Copy + Debug + Send;
+    /// True if each value waits for the addition before it.
+    const IS_CHAIN: bool = false;
 
     fn start() -> Self::State;
 
@@ -113,6 +115,7 @@ impl<C: Carry> Scanning for Carried<C> {
         let (taken, values) = (C::strip(strip), C::Value::of_values(values));
         debug_assert!(taken.is_some() && values.is_some(), "a strip of another type: {:?}", strip.data);
         if let (Some(taken), Some(values)) = (taken, values) {
+            let feed = if C::IS_CHAIN { feed_chain::<C> } else { feed::<C> };
             feed(self, taken, start, over, &mut values[..strip.len]);
         }
     }
@@ -121,6 +124,18 @@ impl<C: Carry> Scanning for Carried<C> {
 /// Takes the next strip, with the widest vectors that the machine has: the code is compiled for each kind of them.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn feed<C: Carry>(
+    carried: &mut Carried<C>,
+    strip: C::Strip<'_>,
+    start: usize,
+    over: Grouping<'_>,
+    values: &mut [C::Value],
+) {
+    carried.take(strip, start, over, values);
+}
+
+/// The same for a chain of additions. Next to vectors of 512 bits some processors have but slow adders for it.
+#[multiversion(targets("x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+fn feed_chain<C: Carry>(
     carried: &mut Carried<C>,
     strip: C::Strip<'_>,
     start: usize,
@@ -213,6 +228,7 @@ impl<T: Summed> Carry for Sum<T> {
     type Strip<'a> = (&'a [T], Bits<'a>);
     type Value = T;
     type State = T::Sum;
+    const IS_CHAIN: bool = true;
 
     fn start() -> T::Sum {
         T::ZERO
