@@ -29,7 +29,7 @@ enum Known {
     Table { least: u64, span: usize, numbers: Vec<u32> },
     /// The numbers by the hashes of what has them: groups and bits. Hashes are known to nobody, for elements may have been
     /// chosen to have the same.
-    Hashed { numbers: HashTable<u32>, known: Vec<(u32, u64)>, hashes: RandomState },
+    Hashed { numbers: HashTable<u32>, known: Vec<(u32, u64)>, hashes: RandomState, asked: usize, elements: usize },
 }
 
 impl Numbers {
@@ -43,7 +43,8 @@ impl Numbers {
         let known = if room <= 4 * bits.len() + 1024 {
             Known::Table { least, span, numbers: vec![0; room] }
         } else {
-            Known::Hashed { numbers: HashTable::new(), known: Vec::new(), hashes: RandomState::default() }
+            let (numbers, hashes) = (HashTable::new(), RandomState::default());
+            Known::Hashed { numbers, known: Vec::new(), hashes, asked: 0, elements: bits.len() }
         };
         Numbers { count: 0, known }
     }
@@ -59,8 +60,14 @@ impl Numbers {
                 }
                 *number - 1
             }
-            Known::Hashed { numbers, known, hashes } => {
+            Known::Hashed { numbers, known, hashes, asked, elements } => {
                 let (key, hash) = ((group, bits), hashes.hash_one((group, bits)));
+                *asked += 1;
+                // What would grow, and is made of what is mostly new, gets room for all there may be.
+                if numbers.len() == numbers.capacity() && numbers.len() > 500 && *asked < 2 * numbers.len() {
+                    numbers.reserve(elements.saturating_sub(*asked), |number| hashes.hash_one(known[*number as usize]));
+                    known.reserve(elements.saturating_sub(*asked));
+                }
                 let of = |number: &u32| hashes.hash_one(known[*number as usize]);
                 let found = *numbers.entry(hash, |number| known[*number as usize] == key, of).or_insert(next).get();
                 if found == next {
