@@ -313,7 +313,7 @@ fn short_arrays_give_the_same_bits() {
 #[test]
 fn long_arrays_give_the_same_bits() {
     fastrand::seed(2);
-    let lengths = [65_535, 65_536, 65_600, 131_073, 8192];
+    let lengths = [65_535, 65_600, 131_073];
     hold(
         &lengths,
         &[
