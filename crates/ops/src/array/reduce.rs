@@ -7,7 +7,7 @@
 //! count, their elements do not.
 
 use super::groups::Groups;
-use super::strip::{Finish, Fold, Gathers, InStrips};
+use super::strip::{BLOCK, CHAINS, Finish, Fold, Gathers, InStrips};
 use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -55,12 +55,6 @@ pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Faul
         _ => Ok(all.value(0)),
     }
 }
-
-/// Positions that one block of a sum has.
-pub(crate) const BLOCK: usize = 1 << 16;
-
-/// Chains of a block.
-pub(crate) const CHAINS: usize = 64;
 
 /// The sum, or the like, of a contiguous group of so many positions, in the order that is documented above.
 pub(crate) fn in_chains(

@@ -16,7 +16,7 @@ fn runs(points: &[i64], first: usize, start: usize, len: usize) -> impl Iterator
         .map(move |(group, from, to)| (group, from.max(start) - start..to.min(end).max(start) - start))
 }
 
-/// Writes for each element of a strip of so many, which begins at `start`, the value of its group, and to `bits` whether there is
+/// Writes for each element of a strip of so many, which begins at `start`, the value of its group, and to `there` whether there is
 /// one. `values` are those of the groups from `first` on; results are of their type.
 ///
 /// # Panics
@@ -25,13 +25,13 @@ pub fn expand(
     values: &Strip<'_>,
     first: usize,
     to: &mut StripValues<'_>,
-    bits: Option<&mut [u64]>,
+    there: Option<&mut [u64]>,
     start: usize,
     len: usize,
     over: &Grouping<'_>,
 ) {
-    if let Some(bits) = bits {
-        presence(values, first, bits, start, len, over);
+    if let Some(there) = there {
+        presence(values, first, there, start, len, over);
     }
     match (&values.data, to) {
         (StripData::Int32(from), StripValues::Int32(to)) => numbers(from, first, to, start, over),

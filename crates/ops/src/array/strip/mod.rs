@@ -25,6 +25,12 @@ pub(crate) use typed::Element;
 
 use cembra_runtime::Scalar;
 
+/// Positions that one block of a sum has.
+pub(crate) const BLOCK: usize = 1 << 16;
+
+/// Chains of a block.
+pub(crate) const CHAINS: usize = 64;
+
 /// Elements of an array that lie one after the other. Bits begin at bit 0 of the first word; what is at a missing element's
 /// place is anything, and so are bits behind the last element.
 #[derive(Clone, Copy, Debug)]
