@@ -14,6 +14,8 @@ const MOST_WORDS: usize = 1 << 25;
 #[derive(Debug, Default)]
 pub struct RunMemory {
     pub(crate) slots: Vec<Option<Value>>,
+    /// Which of them hold literals, and keep them.
+    literals: Vec<bool>,
     /// Of each sweep that was run.
     pub(crate) workspaces: Vec<Option<Box<Workspace>>>,
     pub(crate) spares: Spares,
@@ -25,20 +27,20 @@ impl RunMemory {
         if self.slots.is_empty() {
             self.slots.resize(program.values.len(), None);
             self.workspaces.resize_with(program.sweeps.len(), || None);
+            self.literals.resize(program.values.len(), false);
             for (slot, value) in &program.literals {
                 self.slots[slot.index()] = Some(value.clone());
+                self.literals[slot.index()] = true;
             }
         }
     }
 
     /// Empties the slots. What was made and nobody else has is memory for later runs.
-    pub(crate) fn end(&mut self, program: &ArrayProgram) {
-        let made = program.blocks.iter().flat_map(|block| &block.steps).flat_map(|step| &step.outs);
-        let stages = program.sweeps.iter().flat_map(|sweep| &sweep.stages).flat_map(|stage| &stage.step.outs);
-        let inputs = program.inputs.iter().map(|(_, slot)| slot);
-        for slot in made.chain(stages).chain(inputs) {
-            if let Some(value) = self.slots[slot.index()].take() {
-                self.recycle(value);
+    pub(crate) fn end(&mut self) {
+        for (slot, is_literal) in self.slots.iter_mut().zip(&self.literals) {
+            match slot.take_if(|_| !is_literal) {
+                Some(value @ Value::Array(..)) => self.spares.add(value),
+                _ => {}
             }
         }
     }

@@ -136,23 +136,29 @@ impl Passes {
         for node in nodes() {
             let operands = graph.operands(node);
             let at = node.index();
+            // What comes from around a block is compared only where the block is run.
+            let mut join = |operand: Id, a: usize, b: usize| {
+                if regions[operand.index()] == regions[at] {
+                    spaces.join(a, b);
+                }
+            };
             match roles[at] {
                 Role::Stream => {
                     for operand in operands.iter().filter(|operand| matches!(graph.qtype(**operand), QType::Array(..)))
                     {
-                        spaces.join(operand.index(), at);
+                        join(*operand, operand.index(), at);
                     }
                 }
                 Role::Expand => {
-                    spaces.join(operands[0].index(), parent(operands[1]));
-                    spaces.join(child(operands[1]), at);
+                    join(operands[0], operands[0].index(), parent(operands[1]));
+                    join(operands[1], child(operands[1]), at);
                 }
-                Role::Scan => spaces.join(operands[0].index(), at),
-                Role::Fold if is_arrays(graph, operands[1]) => spaces.join(parent(operands[1]), at),
+                Role::Scan => join(operands[0], operands[0].index(), at),
+                Role::Fold if is_arrays(graph, operands[1]) => join(operands[1], parent(operands[1]), at),
                 _ => {}
             }
             if matches!(roles[at], Role::Scan | Role::Fold) && is_arrays(graph, operands[1]) {
-                spaces.join(operands[0].index(), child(operands[1]));
+                join(operands[0], operands[0].index(), child(operands[1]));
             }
         }
         // The first edge of split points, of those that a space has, over which something is expanded; a space of groups is

@@ -72,7 +72,7 @@ pub fn run<P: Parts>(
         let output = |slot: usize| memory.slots[slot].clone().unwrap_or(Value::Nothing);
         results.extend(program.outputs.iter().map(|(_, value)| output(value.index())));
     }
-    memory.end(program);
+    memory.end();
     made
 }
 

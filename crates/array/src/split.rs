@@ -222,43 +222,79 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         self.passes.as_ref().map(of).unwrap_or_default()
     }
 
+    /// True for what may be computed with others of its class.
+    fn is_together(&self, node: Id) -> bool {
+        let class = self.classes[node.index()];
+        class != Class::Step && (self.fusion == Fusion::Full || class == Class::Scalar)
+    }
+
+    /// True if a node may be computed together with an operand.
+    fn is_with(&self, node: Id, operand: Id) -> bool {
+        let of = |node: Id| (self.classes[node.index()], self.regions[node.index()], self.pass(node));
+        self.is_together(node) && of(node) == of(operand)
+    }
+
+    /// Finds the level of each node: that of its operands, and one more where they are not computed together. What is part of
+    /// a pass then goes to the last level in which all who ask for it still find it: more is computed together, and less has
+    /// to be written down for others.
+    fn find_levels(&mut self) {
+        let graph = self.graph;
+        let is_there = |this: &Self, node: Id| this.needed[node.index()] && this.classes[node.index()] != Class::Source;
+        for node in graph.ids() {
+            if !is_there(self, node) {
+                continue;
+            }
+            let level = graph.operands(node).iter().map(|operand| {
+                let is_near = self.is_with(node, *operand) || self.classes[operand.index()] == Class::Source;
+                self.levels[operand.index()] + u32::from(!is_near)
+            });
+            self.levels[node.index()] = level.max().unwrap_or(0);
+        }
+        let mut latest: Vec<u32> = vec![u32::MAX; graph.len()];
+        for user in graph.ids().rev() {
+            if !is_there(self, user) {
+                continue;
+            }
+            let moves = self.classes[user.index()] == Class::Element && self.pass(user).1;
+            if moves && latest[user.index()] != u32::MAX {
+                self.levels[user.index()] = latest[user.index()];
+            }
+            for operand in graph.operands(user) {
+                let last =
+                    self.levels[user.index()] - u32::from(!self.is_with(user, *operand)).min(self.levels[user.index()]);
+                latest[operand.index()] = latest[operand.index()].min(last);
+            }
+        }
+    }
+
     /// Puts nodes into groups.
     fn group(&mut self) {
+        self.find_levels();
         let graph = self.graph;
         let mut joined = Joined::new(graph.len());
         // The first node of a class, level, pass and region that reads an array, which joins all that read it.
         let mut readers: FxHashMap<(Class, u32, (Pass, bool), RegionId, Id), Id> = FxHashMap::default();
         let mut scalars: FxHashMap<(u32, u32, RegionId), Id> = FxHashMap::default();
+        // Of what is part of a pass, the first node of a level, pass, region and space.
+        let mut swept: FxHashMap<(u32, Pass, RegionId, u32), Id> = FxHashMap::default();
         for node in graph.ids() {
             let class = self.classes[node.index()];
-            if !self.needed[node.index()] || class == Class::Source {
+            if !self.needed[node.index()] || class == Class::Source || !self.is_together(node) {
                 continue;
             }
-            let region = self.regions[node.index()];
-            let together = class != Class::Step && (self.fusion == Fusion::Full || class == Class::Scalar);
-            let pass = self.pass(node);
-            let same = |operand: Id, this: &Self| {
-                together
-                    && this.classes[operand.index()] == class
-                    && this.regions[operand.index()] == region
-                    && this.pass(operand) == pass
-            };
-            let level = graph.operands(node).iter().map(|operand| {
-                let of = self.levels[operand.index()];
-                if same(*operand, self) || self.classes[operand.index()] == Class::Source { of } else { of + 1 }
-            });
-            let level = level.max().unwrap_or(0);
-            self.levels[node.index()] = level;
-            if !together {
-                continue;
-            }
+            let (region, pass, level) = (self.regions[node.index()], self.pass(node), self.levels[node.index()]);
             if class == Class::Scalar {
                 let first = *scalars.entry((level, pass.0.number, region)).or_insert(node);
                 joined.join(first.index(), node.index());
                 continue;
             }
+            if let Some(passes) = self.passes.as_ref().filter(|_| pass.1) {
+                let first = *swept.entry((level, pass.0, region, passes.spaces[node.index()])).or_insert(node);
+                joined.join(first.index(), node.index());
+                continue;
+            }
             for operand in graph.operands(node) {
-                if same(*operand, self) && self.levels[operand.index()] == level {
+                if self.is_with(node, *operand) && self.levels[operand.index()] == level {
                     joined.join(operand.index(), node.index());
                 }
                 if matches!(graph.qtype(*operand), QType::Array(..)) {

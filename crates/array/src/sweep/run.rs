@@ -64,7 +64,7 @@ impl SweepRunner {
         memory: &mut RunMemory,
         parts: &mut P,
     ) -> Result<Swept, P::Error> {
-        let RunMemory { slots, workspaces, spares } = memory;
+        let RunMemory { slots, workspaces, spares, .. } = memory;
         let Some(run) = self.begin(slots) else { return Ok(Swept::Failed) };
         let kept = workspaces[number.index()].take();
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
