@@ -584,6 +584,10 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             let origin = graph.origin(*member);
             let copy = match graph.op(*member) {
                 Some(id::MAP) => self.mapped(&mut part, *member, &operands)?,
+                _ if of_elements && matches!(graph.kind(*member), Kind::Where { .. }) => {
+                    let made = part.apply(registry, id::WHERE, &operands, origin);
+                    made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?
+                }
                 Some(op) if of_elements => {
                     let made = match part.apply(registry, op, &operands, origin) {
                         // It asks for what may be missing.

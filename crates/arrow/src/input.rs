@@ -1,5 +1,5 @@
 //! Arrays as input columns: borrowed as they lie, offsets and validity included. Small integers, timestamps of other units
-//! than microseconds, and masks are converted first.
+//! than microseconds, and masks are converted first. Of lists the elements are such an array.
 
 use crate::Error;
 use arrow_array::cast::AsArray;
@@ -8,10 +8,10 @@ use arrow_array::types::{
     Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, GenericByteArray, GenericByteViewArray};
+use arrow_array::{Array, FixedSizeListArray, GenericByteArray, GenericByteViewArray};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
-use cembra::{Bitmap, InputColumn, Keys, QType, Scalar, Value};
+use cembra::{Bitmap, InputColumn, Keys, ListOffsets, QType, Scalar, Value};
 
 /// An array on its way into a model.
 #[derive(Debug)]
@@ -35,6 +35,7 @@ enum Data<'a> {
     Offsets64(Scalar, &'a [i64], &'a [u8]),
     Views(Scalar, &'a [u128], Vec<&'a [u8]>),
     Dictionary(Keys<'a>, Box<Input<'a>>),
+    Lists(ListOffsets<'a>, Box<Input<'a>>),
     /// All of them null.
     Missing(Value),
 }
@@ -57,18 +58,35 @@ impl<'a> Input<'a> {
                 Data::Units
             }
             (DataType::Null, Some(scalar)) => Data::Missing(Value::Missing(scalar)),
+            (DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..), _) => {
+                return lists(name, array, nulls, qtype);
+            }
             _ => data(name, array)?,
         };
         Ok(Input { data, nulls, rows: array.len() })
     }
 
-    /// The column of a dictionary's values; nothing for other arrays.
+    /// The column of a dictionary's values, or of the elements of lists; nothing for other arrays.
     #[must_use]
     pub fn values(&self) -> Option<InputColumn<'_>> {
-        if let Data::Dictionary(_, values) = &self.data { Some(values.column(None)) } else { None }
+        match &self.data {
+            Data::Dictionary(_, values) | Data::Lists(_, values) => Some(values.column(None)),
+            _ => None,
+        }
     }
 
-    /// The array as a column; that of a dictionary needs the column of its [`values`](Input::values).
+    /// True if its values are numbers that are read where they lie.
+    pub(crate) const fn is_in_place(&self) -> bool {
+        matches!(self.data, Data::Numbers(..))
+    }
+
+    /// A bit for each value that is there; none where all are.
+    pub(crate) fn presence(&self) -> Option<Vec<u64>> {
+        let nulls = self.nulls.as_ref()?;
+        Some(nulls.inner().bit_chunks().iter_padded().collect())
+    }
+
+    /// The array as a column; that of a dictionary, or of lists, needs the column of its [`values`](Input::values).
     #[must_use]
     pub fn column<'c>(&'c self, values: Option<&'c InputColumn<'c>>) -> InputColumn<'c> {
         let column = match &self.data {
@@ -97,11 +115,35 @@ impl<'a> Input<'a> {
                 Some(values) => unsafe { InputColumn::known_dictionary(*keys, values) },
                 None => InputColumn::units(0),
             },
+            Data::Lists(offsets, _) => match values {
+                Some(values) => InputColumn::lists(*offsets, values),
+                None => InputColumn::units(0),
+            },
             Data::Missing(value) => return InputColumn::shared(value),
         };
         let bits = self.nulls.as_ref().and_then(|nulls| Bitmap::new(nulls.validity(), nulls.offset(), nulls.len()));
         bits.map_or(column, |bits| column.present(bits))
     }
+}
+
+/// Lists, whose elements are neither lists nor dictionaries.
+fn lists<'a>(name: &str, array: &'a dyn Array, nulls: Option<NullBuffer>, qtype: &QType) -> Result<Input<'a>, Error> {
+    let rows = array.len();
+    let strange = || Error::Type { name: name.to_owned(), found: array.data_type().clone() };
+    let (offsets, elements): (ListOffsets<'a>, &'a dyn Array) = if let Some(lists) = array.as_list_opt::<i32>() {
+        (lists.value_offsets().into(), &**lists.values())
+    } else if let Some(lists) = array.as_list_opt::<i64>() {
+        (lists.value_offsets().into(), &**lists.values())
+    } else {
+        let lists: &FixedSizeListArray = array.as_fixed_size_list_opt().ok_or_else(strange)?;
+        let size = usize::try_from(lists.value_length()).map_err(|_| strange())?;
+        (ListOffsets::Fixed { size, rows }, &**lists.values())
+    };
+    if crate::scalar(elements.data_type()).is_none() || matches!(elements.data_type(), DataType::Dictionary(..)) {
+        return Err(strange());
+    }
+    let of_each = qtype.of_each();
+    Ok(Input { data: Data::Lists(offsets, Input::of(name, elements, &of_each)?.into()), nulls, rows })
 }
 
 fn data<'a>(name: &str, array: &'a dyn Array) -> Result<Data<'a>, Error> {

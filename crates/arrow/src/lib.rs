@@ -17,11 +17,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arrays;
 mod input;
 mod output;
 mod schema;
 mod stream;
 
+pub use arrays::{from_model, to_model};
 pub use input::Input;
 pub use output::{array, array_as};
 pub use schema::{data_type, input_types, scalar};

@@ -2,22 +2,24 @@
 //! where another layout than views is asked for.
 
 use crate::Error;
+use crate::schema::element;
 use arrow_array::builder::{GenericBinaryBuilder, GenericStringBuilder};
 use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array,
-    Int32Array, Int64Array, OffsetSizeTrait, PrimitiveArray, StringViewArray, TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array,
+    Float64Array, Int32Array, Int64Array, LargeListArray, ListArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
+    TimestampMicrosecondArray, UInt64Array,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use cembra::{KeyType, OutputColumn, OutputParts, QType, Scalar};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The array of a column: texts as `Utf8View`, bytes as `BinaryView`, masks as `Boolean` without nulls, timestamps in
-/// microseconds of UTC.
+/// microseconds of UTC, lists as `LargeList`.
 ///
 /// # Errors
 /// The column is of a type that no array can have.
@@ -38,6 +40,9 @@ pub fn array_as(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> 
         let column = if is_kept { column } else { column.spread() };
         return dictionary(column, keys, values).ok_or_else(|| refused(wanted.to_string()));
     }
+    if column.lists().is_some() {
+        return lists(name, column, wanted);
+    }
     let array = made(column.spread()).ok_or_else(|| refused("array".to_owned()))?;
     match wanted {
         Some(wanted) if wanted != array.data_type() => {
@@ -45,6 +50,40 @@ pub fn array_as(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> 
         }
         _ => Ok(array),
     }
+}
+
+/// Lists as large lists, or as lists of another layout.
+fn lists(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> Result<ArrayRef, Error> {
+    let (found, rows) = (column.qtype().clone(), column.rows());
+    let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
+    let (_, parts, presence) = column.into_parts();
+    let OutputParts::Lists(offsets, elements) = parts else { return Err(refused("array".to_owned())) };
+    let nulls = presence.map(|words| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)));
+    let of = match wanted {
+        Some(DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) => Some(of.clone()),
+        Some(other) => return Err(refused(other.to_string())),
+        None => None,
+    };
+    let elements = array_as(name, *elements, of.as_ref().map(|of| of.data_type()))?;
+    let of = of.unwrap_or_else(|| element(elements.data_type().clone()));
+    let made: Result<ArrayRef, _> = match wanted {
+        Some(wanted @ DataType::List(_)) => {
+            let offsets: Result<Vec<i32>, _> = offsets.into_iter().map(i32::try_from).collect();
+            let offsets = OffsetBuffer::new(offsets.map_err(|_| refused(wanted.to_string()))?.into());
+            ListArray::try_new(of, offsets, elements, nulls).map(|made| Arc::new(made) as ArrayRef)
+        }
+        Some(wanted @ DataType::FixedSizeList(_, size)) => {
+            // A row that failed has no elements.
+            if offsets.windows(2).any(|ends| ends[1] - ends[0] != i64::from(*size)) {
+                return Err(refused(wanted.to_string()));
+            }
+            FixedSizeListArray::try_new_with_length(of, *size, elements, nulls, rows)
+                .map(|made| Arc::new(made) as ArrayRef)
+        }
+        _ => LargeListArray::try_new(of, OffsetBuffer::new(offsets.into()), elements, nulls)
+            .map(|made| Arc::new(made) as ArrayRef),
+    };
+    Ok(made?)
 }
 
 /// Strings as a dictionary with keys and values of these types: with the numbers that rows have, if the strings have any, else
@@ -158,7 +197,16 @@ fn strings(scalar: Scalar, views: Vec<u128>, buffers: Vec<Vec<u8>>, nulls: Optio
 fn made(column: OutputColumn) -> Option<ArrayRef> {
     let rows = column.rows();
     let (qtype, parts, presence): (QType, _, _) = column.into_parts();
-    let scalar = qtype.scalar()?;
+    of_parts(qtype.scalar()?, rows, parts, presence)
+}
+
+/// The array of what a column or an array of a model is made of.
+pub(crate) fn of_parts(
+    scalar: Scalar,
+    rows: usize,
+    parts: OutputParts,
+    presence: Option<Vec<u64>>,
+) -> Option<ArrayRef> {
     let bits = |words: Vec<u64>| BooleanBuffer::new(Buffer::from_vec(words), 0, rows);
     let nulls = presence.map(bits).map(NullBuffer::new);
     Some(match (parts, scalar) {

@@ -1,7 +1,8 @@
 //! Arrow's types and those of models: which is which.
 
-use arrow_schema::{DataType, Schema, TimeUnit};
-use cembra::{Options, QType, Scalar};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use cembra::{ArrayKind, Options, QType, Scalar};
+use std::sync::Arc;
 
 /// The scalar type that values of an Arrow type become: small integers the next larger there is, dictionaries what their
 /// values are. Nothing for the types that no input can have.
@@ -26,9 +27,30 @@ pub fn scalar(data_type: &DataType) -> Option<Scalar> {
     })
 }
 
-/// The Arrow type of an output's values; nothing for those that no array can have. Masks are truth values.
+/// The type of an input whose values are those of a column: lists become arrays, and what may be null optional.
+fn qtype(field: &Field) -> Option<QType> {
+    match field.data_type() {
+        DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
+            Some(QType::Array(ArrayKind::Dense, scalar(element.data_type())?))
+        }
+        other => {
+            let scalar = scalar(other)?;
+            Some(if field.is_nullable() { QType::Optional(scalar) } else { QType::Scalar(scalar) })
+        }
+    }
+}
+
+/// The field of the elements of lists.
+pub(crate) fn element(data_type: DataType) -> Arc<Field> {
+    Arc::new(Field::new_list_field(data_type, true))
+}
+
+/// The Arrow type of an output's values; nothing for those that no array can have. Masks are truth values, arrays large lists.
 #[must_use]
 pub fn data_type(qtype: &QType) -> Option<DataType> {
+    if let QType::Array(_, scalar) = qtype {
+        return Some(DataType::LargeList(element(data_type(&QType::Optional(*scalar))?)));
+    }
     Some(match (qtype.scalar()?, qtype.is_optional()) {
         (Scalar::Unit, _) | (Scalar::Boolean, _) => DataType::Boolean,
         (Scalar::Int32, _) => DataType::Int32,
@@ -48,8 +70,7 @@ pub fn data_type(qtype: &QType) -> Option<DataType> {
 #[must_use]
 pub fn input_types(mut options: Options, schema: &Schema) -> Options {
     for field in schema.fields() {
-        if let Some(scalar) = scalar(field.data_type()) {
-            let qtype = if field.is_nullable() { QType::Optional(scalar) } else { QType::Scalar(scalar) };
+        if let Some(qtype) = qtype(field) {
             options = options.input_type(field.name(), qtype);
         }
     }

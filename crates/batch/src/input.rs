@@ -1,8 +1,9 @@
 //! Input columns: values of the caller for many rows, in the layouts that callers have them in. They are borrowed, compared
 //! with the model's types once, and read where they lie.
 
+use crate::lists::list_type;
 use crate::strings::Strings;
-use crate::{Bitmap, Misfit};
+use crate::{Bitmap, ListOffsets, Misfit};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, for_each_scalar};
 use cembra_value::Value;
 use std::marker::PhantomData;
@@ -59,6 +60,8 @@ pub(crate) enum DataIn<'a> {
     Any(&'a [Value]),
     /// One value for all rows.
     Shared(&'a Value),
+    /// Lists of the values of another column.
+    Lists(ListOffsets<'a>, &'a InputColumn<'a>),
     /// Fields of structs so far apart, which are written to cells one by one.
     Fields(&'a QType, *const u8, isize, WriteField),
     /// What is in the memory of an output before that is written.
@@ -295,6 +298,11 @@ impl<'a> InputColumn<'a> {
         InputColumn { knows_keys: true, ..InputColumn::dictionary(keys, values) }
     }
 
+    /// Lists of the values of another column.
+    pub(crate) const fn of_lists(offsets: ListOffsets<'a>, elements: &'a InputColumn<'a>) -> Self {
+        InputColumn::new(offsets.rows(), DataIn::Lists(offsets, elements))
+    }
+
     /// Values of any type, each of exactly the input's.
     #[must_use]
     pub fn any(values: &'a [Value]) -> Self {
@@ -379,13 +387,13 @@ impl<'a> InputColumn<'a> {
     }
 
     /// The scalar type of its values; none for values of any type.
-    fn scalar(&self) -> Option<Scalar> {
+    pub(crate) const fn scalar(&self) -> Option<Scalar> {
         match self.data {
             DataIn::Nothing => Some(Scalar::Unit),
             DataIn::Values(scalar, ..) | DataIn::Strings(scalar, _) => Some(scalar),
             DataIn::Bits(_) => Some(Scalar::Boolean),
             DataIn::Dictionary(_, values) => values.scalar(),
-            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) | DataIn::Output(_) => None,
+            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) | DataIn::Output(_) | DataIn::Lists(..) => None,
         }
     }
 
@@ -396,15 +404,20 @@ impl<'a> InputColumn<'a> {
 
     /// True if the value of a row is there.
     pub(crate) fn is_present(&self, row: usize) -> bool {
-        let here = match self.presence {
+        self.is_marked(row)
+            && match self.data {
+                DataIn::Dictionary(keys, values) => keys.get(row).is_some_and(|key| values.is_present(key)),
+                _ => true,
+            }
+    }
+
+    /// True if the column's own presence says that a row, which there is, is there.
+    pub(crate) fn is_marked(&self, row: usize) -> bool {
+        match self.presence {
             PresenceIn::All => true,
             PresenceIn::Bits(bits) => bits.get(row),
             // SAFETY: COLUMNS: there is a byte for each row.
             PresenceIn::Bytes(first, stride) => unsafe { *first.offset(stride * row.cast_signed()) != 0 },
-        };
-        here && match self.data {
-            DataIn::Dictionary(keys, values) => keys.get(row).is_some_and(|key| values.is_present(key)),
-            _ => true,
         }
     }
 
@@ -412,7 +425,7 @@ impl<'a> InputColumn<'a> {
     ///
     /// # Errors
     /// What does not fit.
-    pub(crate) fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
+    pub fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
         let bits = if let PresenceIn::Bits(bits) = self.presence { Some(bits.rows()) } else { None };
         if let Some(found) = self.rows.filter(|found| *found != rows).or(bits.filter(|found| *found < rows)) {
             return Err(Misfit::Rows { found, expected: rows });
@@ -426,7 +439,19 @@ impl<'a> InputColumn<'a> {
             }
             DataIn::Shared(value) if !is_of(value) => return Err(Misfit::Type { found: value.qtype() }),
             DataIn::Fields(found, ..) if found != qtype => return Err(Misfit::Type { found: found.clone() }),
+            DataIn::Output(at) => return Err(Misfit::Output { at }),
             DataIn::Shared(_) | DataIn::Fields(..) => {}
+            DataIn::Lists(offsets, elements) => {
+                let QType::Array(_, scalar) = qtype else {
+                    return Err(list_type(elements).map_or(Misfit::Lists, |found| Misfit::Type { found }));
+                };
+                // Elements lie in a column of their own, which has so many.
+                let Some(size) = elements.rows.filter(|_| elements.scalar().is_some()) else {
+                    return Err(Misfit::Lists);
+                };
+                elements.check(&QType::Optional(*scalar), size)?;
+                offsets.check(size)?;
+            }
             _ => {
                 let found = self.scalar().unwrap_or(Scalar::Unit);
                 let fits = qtype.scalar().is_some_and(|scalar| scalar == found || scalar.representation() == found);
@@ -455,7 +480,8 @@ impl<'a> InputColumn<'a> {
                 return Err(Misfit::Key { row });
             }
         }
-        if !qtype.is_optional() && self.scalar().is_some() && !self.is_all_present() {
+        let may_be_missing = self.scalar().is_some() || matches!(self.data, DataIn::Lists(..));
+        if !qtype.is_optional() && may_be_missing && !self.is_all_present() {
             let missing = match (self.presence, self.data) {
                 (PresenceIn::Bits(bits), data) if !matches!(data, DataIn::Dictionary(..)) => {
                     bits.first_zero().filter(|row| *row < rows)

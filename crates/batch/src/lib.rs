@@ -5,18 +5,25 @@
 //! No code generator is known here, and no file format.
 
 mod bitmap;
+mod elements;
+mod grown;
 mod input;
 mod lanes;
+mod lists;
 mod output;
 mod reference;
 mod run;
+mod slice;
 mod source;
 mod strings;
 mod target;
 
 pub use bitmap::{Bitmap, BitmapMut};
+pub use elements::{ArrayView, array_of_optionals, elements, optional_elements};
+pub use grown::GrowingColumn;
 pub use input::{ColumnValue, InputColumn, KeyType, Keys, WriteField};
 pub use lanes::{LaneFunction, facts};
+pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};
 
@@ -63,12 +70,24 @@ pub enum Misfit {
     /// The values of a dictionary are a dictionary themselves, one value for all, or values of any type.
     #[error("is a dictionary whose values are no column of numbers or strings")]
     Dictionary,
+    /// A row of lists has elements that the column of elements has not.
+    #[error("has elements in row {row} that are not there")]
+    Elements {
+        /// The first such row.
+        row: usize,
+    },
+    /// The elements of lists are lists themselves, one value for all, or values of any type.
+    #[error("has lists whose elements are no column of scalars")]
+    Lists,
     /// The column is what is in an output's memory, and there is none, or none that can be read.
     #[error("is what is in the memory of output {at}, which has none that can be read")]
     Output {
         /// Which.
         at: usize,
     },
+    /// The outputs of models with arrays go to columns of their own.
+    #[error("is of a model with arrays, whose outputs are columns of their own")]
+    Memory,
     /// There is no place for what says which rows are missing.
     #[error("has no place for which rows are present")]
     Presence,

@@ -4,7 +4,7 @@ use crate::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
 use crate::strings::{NumberedStrings, StringsMade};
 use crate::{BitmapMut, KeyType, Misfit};
 use cembra_runtime::{FramePtr, Optional, QType, Scalar};
-use cembra_value::{ScalarValue, Value};
+use cembra_value::{ArrayBuilder, ScalarValue, Value};
 use std::marker::PhantomData;
 
 /// A column that a batch made.
@@ -27,6 +27,8 @@ pub(crate) enum DataOut {
     Bits(Vec<u64>),
     Strings(StringsMade),
     Numbered(NumberedStrings),
+    /// Where the elements of each row begin, and where the last's end; and the elements.
+    Lists(Vec<i64>, Box<OutputColumn>),
     /// Values of types that are no scalars.
     Any(Vec<Value>),
 }
@@ -93,7 +95,13 @@ impl OutputColumn {
         if self.qtype.scalar() == Some(Scalar::Text) { std::str::from_utf8(self.string(row)?).ok() } else { None }
     }
 
-    /// The value of a row; none behind the last.
+    /// Of lists, where the elements of each row begin and where the last's end, and all elements.
+    #[must_use]
+    pub fn lists(&self) -> Option<(&[i64], &OutputColumn)> {
+        if let DataOut::Lists(offsets, elements) = &self.data { Some((offsets, elements)) } else { None }
+    }
+
+    /// The value of a row; none behind the last, and nothing for a row of no scalar type that failed.
     #[must_use]
     pub fn value(&self, row: usize) -> Option<Value> {
         if row >= self.rows {
@@ -101,6 +109,16 @@ impl OutputColumn {
         }
         if let DataOut::Any(values) = &self.data {
             return values.get(row).cloned();
+        }
+        if let (DataOut::Lists(offsets, elements), QType::Array(kind, scalar)) = (&self.data, &self.qtype) {
+            let row_elements = offsets[row] as usize..offsets[row + 1] as usize;
+            let mut array = ArrayBuilder::new(*scalar, row_elements.len());
+            row_elements.for_each(|at| array.push(elements.value(at).as_ref().and_then(Value::as_scalar)));
+            return Some(if self.is_present(row) {
+                Value::Array(*kind, array.finish().into())
+            } else {
+                Value::Nothing
+            });
         }
         let scalar = self.qtype.scalar()?;
         let value = if self.is_present(row) { self.scalar_value(scalar, row) } else { None };
@@ -126,7 +144,7 @@ impl OutputColumn {
                     _ => ScalarValue::Bytes(bytes.into()),
                 })
             }
-            DataOut::Any(_) => None,
+            DataOut::Any(_) | DataOut::Lists(..) => None,
         }
     }
 
@@ -156,6 +174,7 @@ impl OutputColumn {
             DataOut::Numbered(NumberedStrings { key_type, keys, strings, present }) => {
                 OutputParts::Dictionary { key_type, keys, views: strings.views, buffers: strings.buffers, present }
             }
+            DataOut::Lists(offsets, elements) => OutputParts::Lists(offsets, elements),
             DataOut::Any(values) => OutputParts::Any(values),
         };
         (self.qtype, parts, self.presence)
@@ -186,6 +205,8 @@ pub enum OutputParts {
         /// A bit for each string that is there: not one that is missing, nor one whose number no row has.
         present: Vec<u64>,
     },
+    /// Lists: where the elements of each row begin and where the last's end, and all elements.
+    Lists(Vec<i64>, Box<OutputColumn>),
     /// Values of types that are no scalars.
     Any(Vec<Value>),
 }

@@ -97,7 +97,10 @@ impl<'a> Source<'a> {
         let mut shared = None;
         let (data, form) = match column.data {
             // What is in an output's memory has a way of its own.
-            DataIn::Nothing | DataIn::Output(_) => (Data::At(std::ptr::null(), 0), DataForm::Nothing),
+            // No input of a plan takes lists.
+            DataIn::Nothing | DataIn::Output(_) | DataIn::Lists(..) => {
+                (Data::At(std::ptr::null(), 0), DataForm::Nothing)
+            }
             DataIn::Values(_, first, stride) => (Data::At(first, stride), DataForm::Values),
             DataIn::Bits(bits) => match bits.address() {
                 Some(first) => (Data::BitsAt(first), DataForm::Bits),
@@ -382,7 +385,7 @@ impl<'a> Source<'a> {
                     }
                 }
             }
-            DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) => {}
+            DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) | DataIn::Lists(..) => {}
         }
     }
 

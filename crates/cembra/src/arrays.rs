@@ -1,18 +1,18 @@
 //! Models with arrays: an array program whose plans are run as batches over elements, and as scalar models between arrays. If
 //! anything fails, or may have, the reference runs the model again, operator by operator, and what comes of it is the answer.
 
-use crate::batch::Batch;
 use crate::choice::Backend;
 use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
-use crate::executor::{Inner, Session};
-use crate::metrics::{Event, Metrics};
+use crate::once::{OnceMemory, OncePlan};
 use crate::options::{Options, Started};
+use crate::plan_rows::{PlanRows, RowSettings};
+use crate::promises;
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
 use cembra_array::{
-    Action, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepId, SweepRunner, Unsplit, split,
+    Action, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepId, SweepRunner, Unsplit, ValueId, split,
 };
 use cembra_batch::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use cembra_expr::Program;
@@ -30,6 +30,7 @@ pub(crate) struct ArrayModel {
     placed: Placed,
     program: Arc<Program>,
     options: Options,
+    inputs: Box<[Field]>,
     /// What is asked where the compiled one fails; made when it first does.
     reference: OnceLock<Result<Compiled, Error>>,
 }
@@ -38,17 +39,9 @@ pub(crate) struct ArrayModel {
 #[derive(Debug)]
 enum Played {
     /// Rows of elements.
-    Rows(Batch),
-    /// Scalars. They are interpreted: to compile a few operators takes longer than thousands of runs of them.
-    Once(Arc<Inner>),
-}
-
-/// The metrics of plans: users are told of their models, not of parts of them.
-#[derive(Debug)]
-struct Unheard;
-
-impl Metrics for Unheard {
-    fn record(&self, _event: &Event<'_>) {}
+    Rows(PlanRows),
+    /// Scalars.
+    Once(OncePlan),
 }
 
 /// What the runs of one session leave to each other.
@@ -56,7 +49,7 @@ impl Metrics for Unheard {
 pub(crate) struct Memory {
     run: RunMemory,
     /// For each plan of scalars that was run.
-    scalars: Vec<Option<Session>>,
+    scalars: Vec<Option<OnceMemory>>,
 }
 
 impl Memory {
@@ -68,7 +61,7 @@ impl Memory {
 
 /// An array program, and what runs its plans.
 #[derive(Debug)]
-struct Compiled {
+pub(crate) struct Compiled {
     program: ArrayProgram,
     parts: Vec<Played>,
     /// None for a sweep whose stages are run one by one.
@@ -77,7 +70,12 @@ struct Compiled {
 }
 
 impl Compiled {
-    fn of(placed: &Placed, program: &Arc<Program>, fusion: Fusion, options: &Started) -> Result<Compiled, Error> {
+    pub(crate) fn of(
+        placed: &Placed,
+        program: &Arc<Program>,
+        fusion: Fusion,
+        options: &Started,
+    ) -> Result<Compiled, Error> {
         let made = split(placed, fusion, |model| {
             let part = prepare_part(model, program, &options.prepare)?;
             plan(&part, program, options)
@@ -94,20 +92,19 @@ impl Compiled {
         let steps = array_program.blocks.iter().flat_map(|block| &block.steps);
         let once: FxHashSet<PartId> =
             steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
-        let quiet = Options::clone(options).metrics(Arc::new(Unheard)).backend(Backend::Interpreter).started();
         let played = |(at, part): (usize, &Part)| {
-            Ok(if once.contains(&PartId(at as u32)) {
-                Played::Once(Inner::new(program.clone(), part.plan.clone(), None, &quiet)?.into())
+            if once.contains(&PartId(at as u32)) {
+                Played::Once(OncePlan::of(program, &part.plan, options))
             } else {
-                Played::Rows(Batch::of(program, part.plan.clone(), options))
-            })
+                Played::Rows(PlanRows::of(program, part.plan.clone(), options))
+            }
         };
-        let parts = array_program.parts.iter().enumerate().map(played).collect::<Result<_, Error>>()?;
+        let parts = array_program.parts.iter().enumerate().map(played).collect();
         let sweeps = array_program.sweep_runners();
         Ok(Compiled { program: array_program, parts, sweeps, limits: EvaluationLimits::of(options) })
     }
 
-    fn run(
+    pub(crate) fn run(
         &self,
         program: &Program,
         inputs: &[Value],
@@ -118,28 +115,50 @@ impl Compiled {
         let mut run = Run { compiled: self, program, token, scalars: &mut memory.scalars };
         cembra_array::run(&self.program, &mut run, inputs, &mut memory.run, results)
     }
+
+    /// The inputs, with what they promise.
+    fn inputs(&self, placed: &Placed) -> Box<[Field]> {
+        let graph = &placed.model.graph;
+        // Inputs are in the order of the leaves.
+        let mut leaves = 0..placed.model.leaves.len() as u32;
+        let field = |(name, value): &(Arc<str>, ValueId)| {
+            let qtype = self.program.qtype(*value);
+            match leaves.find(|leaf| graph.leaf_name(*leaf) == name) {
+                Some(leaf) => Field::of_leaf(graph, leaf, qtype),
+                None => Field::new(name, qtype),
+            }
+        };
+        self.program.inputs.iter().map(field).collect()
+    }
+
+    /// What is run.
+    pub(crate) const fn program(&self) -> &ArrayProgram {
+        &self.program
+    }
+
+    /// Bytes of memory that the plans hold, and their code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let of_part = |played: &Played| match played {
+            Played::Rows(rows) => rows.memory_bytes(),
+            Played::Once(plan) => plan.memory_bytes(),
+        };
+        let sweeps = self.sweeps.iter().flatten().map(|sweep| sweep.memory_bytes());
+        self.parts.iter().map(of_part).chain(sweeps).sum()
+    }
 }
 
 impl ArrayModel {
     pub(crate) fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ArrayModel, Error> {
         let fusion = if options.backend == Backend::Interpreter { Fusion::None } else { Fusion::Full };
         let compiled = Compiled::of(&placed, &program, fusion, options)?;
-        Ok(ArrayModel { compiled, placed, program, options: Options::clone(options), reference: OnceLock::new() })
+        let inputs = compiled.inputs(&placed);
+        let (options, reference) = (Options::clone(options), OnceLock::new());
+        Ok(ArrayModel { compiled, placed, program, options, inputs, reference })
     }
 
     /// Inputs and outputs with their types.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
-        let (program, graph) = (&self.compiled.program, &self.placed.model.graph);
-        // Inputs are in the order of the leaves.
-        let mut leaves = 0..self.placed.model.leaves.len() as u32;
-        let inputs = program.inputs.iter().map(|(name, value)| {
-            let leaf = leaves.find(|leaf| graph.leaf_name(*leaf) == name);
-            leaf.map_or_else(
-                || Field::new(name, program.qtype(*value)),
-                |leaf| Field::of_leaf(graph, leaf, program.qtype(*value)),
-            )
-        });
-        [inputs.collect(), Field::of_outputs(&self.placed.model)]
+        [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
     }
 
     /// How machine code of the plans is made; none where they are interpreted.
@@ -155,13 +174,7 @@ impl ArrayModel {
     /// Bytes of memory that the plans hold, and their code.
     pub(crate) fn memory_bytes(&self) -> usize {
         let reference = self.reference.get().and_then(|made| made.as_ref().ok());
-        let plans = self.compiled.parts.iter().chain(reference.iter().flat_map(|made| &made.parts));
-        let plans = plans.map(|played| match played {
-            Played::Rows(batch) => batch.memory_bytes(),
-            Played::Once(inner) => size_of_val(&**inner),
-        });
-        let sweeps = self.compiled.sweeps.iter().flatten().map(|sweep| sweep.memory_bytes());
-        size_of::<ArrayModel>() + plans.sum::<usize>() + sweeps.sum::<usize>()
+        size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
     }
 
     /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. The results are put
@@ -173,6 +186,7 @@ impl ArrayModel {
         memory: &mut Memory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
+        promises::check(&self.program, &self.inputs, inputs)?;
         let failed = match self.compiled.run(&self.program, inputs, token, memory, results) {
             Err(failed) if self.options.backend != Backend::Interpreter => failed,
             made => return made,
@@ -193,7 +207,7 @@ struct Run<'r> {
     compiled: &'r Compiled,
     program: &'r Program,
     token: Option<&'r Cancellation>,
-    scalars: &'r mut Vec<Option<Session>>,
+    scalars: &'r mut Vec<Option<OnceMemory>>,
 }
 
 impl Run<'_> {
@@ -210,14 +224,12 @@ impl Run<'_> {
             .map(|((arg, buffers), optional)| column(arg, optional, buffers))
             .collect();
         let columns = columns.ok_or_else(|| Error::values("an array is no column"))?;
-        let Played::Rows(batch) = &self.compiled.parts[part.index()] else {
+        let Played::Rows(rows_of) = &self.compiled.parts[part.index()] else {
             return Err(Error::values("a plan of scalars has no rows"));
         };
-        let mut run = batch.start().rows(rows);
-        if let Some(token) = self.token {
-            run = run.cancellation(token.clone());
-        }
-        Ok(run.run(&columns)?.columns)
+        let how = RowSettings { token: self.token.cloned(), ..RowSettings::new(0) };
+        let outputs = rows_of.outputs().iter().map(|_| None).collect();
+        Ok(rows_of.run(&columns, outputs, rows, &how)?.columns.into_iter().flatten().collect())
     }
 }
 
@@ -231,16 +243,15 @@ impl Parts for Run<'_> {
     }
 
     fn scalar(&mut self, part: PartId, args: &[&Value]) -> Result<Vec<Value>, Error> {
-        let Played::Once(inner) = &self.compiled.parts[part.index()] else {
+        let Played::Once(plan) = &self.compiled.parts[part.index()] else {
             return Err(Error::values("a plan of elements needs rows"));
         };
         if self.scalars.is_empty() {
             self.scalars.resize_with(self.compiled.parts.len(), || None);
         }
-        let session = self.scalars[part.index()].get_or_insert_with(|| Session::of(inner.clone()));
-        session.set_cancellation(self.token.cloned());
+        let memory = self.scalars[part.index()].get_or_insert_with(|| plan.memory());
         let inputs: Vec<Value> = self.compiled.program.part(part).inputs.iter().map(|at| args[*at].clone()).collect();
-        session.evaluate(&inputs)
+        plan.run(memory, &inputs, self.token)
     }
 
     fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {
@@ -337,7 +348,7 @@ fn array(column: OutputColumn) -> Option<Array> {
         OutputParts::Bits(words) => ArrayData::Bits(words),
         OutputParts::Strings(views, buffers) => ArrayData::Strings(StringViews::from_parts(views, buffers)?),
         // No input of an array program is a dictionary, nor of a type that is no scalar.
-        OutputParts::Any(_) | OutputParts::Dictionary { .. } => return None,
+        OutputParts::Any(_) | OutputParts::Dictionary { .. } | OutputParts::Lists(..) => return None,
     };
     Array::from_parts(scalar, rows, data, presence)
 }

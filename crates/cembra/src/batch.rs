@@ -1,22 +1,18 @@
 //! Batches: a model compiled for many rows, which takes columns and makes columns. What evaluates the rows is chosen by the
 //! forms of the columns, compiled when they are first met, and kept.
 
-use crate::choice::{Backend, RowPlayer};
+use crate::choice::RowPlayer;
 use crate::error::Error;
-use crate::evaluation::EvaluationLimits;
+use crate::lists::ListRows;
 use crate::options::Started;
-use crate::players::{Chosen, choose};
+use crate::plan_rows::{PlanRows, RowSettings};
 use crate::signature::Field;
-use crate::sites::Sites;
-use cembra_batch::{
-    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputColumn, Player, Refused, Settings, Stop,
-};
+use crate::stages::{plan, prepare};
+use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn};
 use cembra_expr::Program;
-use cembra_native::Tier;
-use cembra_plan::Plan;
-use cembra_runtime::{BatchFunction, Cancellation};
-use cembra_value::{Budget, Code, Diagnostic, Limits};
-use std::sync::{Arc, Mutex, PoisonError};
+use cembra_runtime::Cancellation;
+use cembra_value::Diagnostic;
+use std::sync::Arc;
 
 /// A model compiled for many rows. Immutable, shared between threads, cheap to clone.
 ///
@@ -33,27 +29,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Batch(Arc<Inner>);
 
-/// What plays columns of some forms.
+/// What evaluates the rows.
 #[derive(Debug)]
-struct Played {
-    player: Player,
-    name: RowPlayer,
-    because: Option<Diagnostic>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    plan: Plan,
-    batch: cembra_batch::Batch,
-    sites: Sites,
-    limits: EvaluationLimits,
-    inputs: Box<[Field]>,
-    outputs: Box<[Field]>,
-    player: RowPlayer,
-    tier: Tier,
-    evaluation: Limits,
-    /// By forms of columns, of which most models meet one or two.
-    players: Mutex<Vec<(Forms, Arc<Played>)>>,
+enum Inner {
+    /// A plan.
+    Plan(Box<PlanRows>),
+    /// An array program.
+    Lists(Box<ListRows>),
 }
 
 /// A row of a batch that failed.
@@ -74,36 +56,33 @@ pub struct BatchResult {
     pub failed: Vec<usize>,
     /// The first of them with their errors, as many as were to be kept.
     pub failures: Vec<RowFailure>,
+    /// How many rows of a model with arrays were evaluated one by one: all of them, if the model
+    /// [has to](Batch::row_by_row); else those near a row that fails, or whose lists differ in size where they should not.
+    pub row_by_row: usize,
 }
 
 impl Batch {
-    pub(crate) fn of(program: &Program, plan: Plan, options: &Started) -> Batch {
-        let field = |name, value| Field::new(name, &plan.value(value).qtype);
-        let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
-        Batch(Arc::new(Inner {
-            batch: cembra_batch::Batch::of(&plan),
-            sites: Sites::of(&plan, program),
-            limits: EvaluationLimits::of(options),
-            inputs: plan.inputs().iter().map(|input| field(&input.name, input.value)).collect(),
-            outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),
-            player,
-            tier: options.tier,
-            evaluation: *options.budget().limits(),
-            players: Mutex::default(),
-            plan,
-        }))
+    /// Compiles a program for many rows.
+    pub(crate) fn of(program: &Arc<Program>, options: &Started) -> Result<Batch, Error> {
+        let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
+        let inner = if placed.model.has_arrays() {
+            Inner::Lists(ListRows::of(program.clone(), placed, options)?.into())
+        } else {
+            Inner::Plan(PlanRows::of(program, plan(&placed, program, options)?, options).into())
+        };
+        Ok(Batch(inner.into()))
     }
 
     /// The inputs that the model uses, in the order of the program: what columns are wanted for.
     #[must_use]
     pub fn inputs(&self) -> &[Field] {
-        &self.0.inputs
+        self.0.inputs()
     }
 
     /// The outputs, the main one first.
     #[must_use]
     pub fn outputs(&self) -> &[Field] {
-        &self.0.outputs
+        self.0.outputs()
     }
 
     /// Evaluates the model on all rows of the columns, one for each input, on one thread. A column for each output.
@@ -133,84 +112,71 @@ impl Batch {
         self.start().run_into(inputs, outputs.into_iter().map(Some).collect()).map(drop)
     }
 
-    /// Which player evaluates such columns, and why it is not the best of all; compiles what that takes.
+    /// Which player evaluates such columns, and why it is not the best of all; compiles what that takes. A model with arrays has a
+    /// player for each of its plans: there it is the one that was asked for, and the reason why rows go
+    /// [one by one](Batch::row_by_row).
     ///
     /// # Errors
     /// Columns that do not fit, or that the player that was asked for cannot be had.
     pub fn player(&self, inputs: &[InputColumn<'_>]) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
-        let inner = &*self.0;
-        let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
-        let outputs = inner.outputs.iter().map(|_| None).collect();
-        let job = inner.batch.job(inputs, outputs, rows, OnError::Fail).map_err(|refused| inner.misfit(&refused))?;
-        let played = inner.played(job.forms())?;
-        Ok((played.name, played.because.clone()))
+        match &*self.0 {
+            Inner::Plan(plan) => plan.player(inputs),
+            Inner::Lists(lists) => {
+                lists.check(inputs, inputs.iter().find_map(InputColumn::rows).unwrap_or(0))?;
+                Ok((lists.player(), lists.obstacle().cloned()))
+            }
+        }
+    }
+
+    /// Why a model with arrays evaluates one row after the other, if it does: it has an operator that has no form for the arrays
+    /// of many rows at once, or the interpreter was asked for. The results are the same, and take many times as long.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let sums = Model::parse("input x: [f64]; math.sum(x)")?.batch(&Options::default())?;
+    /// assert!(sums.row_by_row().is_none());
+    /// let first = Model::parse("input x: [f64]; x[0]")?.batch(&Options::default())?;
+    /// let reason = first.row_by_row().unwrap();
+    /// assert_eq!(reason.message(), "rows go one by one: array.at has no form for the arrays of many rows");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn row_by_row(&self) -> Option<&Diagnostic> {
+        match &*self.0 {
+            Inner::Plan(_) => None,
+            Inner::Lists(lists) => lists.obstacle(),
+        }
     }
 
     /// A run, to say more of how it goes.
     #[must_use]
     pub fn start(&self) -> BatchRun<'_> {
-        BatchRun {
-            inner: &self.0,
-            rows: None,
-            threads: 1,
-            pool: None,
-            on_error: OnError::Fail,
-            strip: usize::MAX,
-            keep: BatchRun::KEPT,
-            token: None,
-        }
-    }
-
-    /// What evaluates strips of columns of these forms; none if rows are evaluated one by one.
-    pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
-        let inner = &*self.0;
-        choose(&inner.plan, forms, inner.player, inner.tier, &Budget::start(inner.evaluation)).ok()?.function
+        BatchRun { inner: &self.0, rows: None, how: RowSettings::new(BatchRun::KEPT) }
     }
 
     /// Bytes of memory that the compiled model holds: plan, interpreted and machine code.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let players = self.0.players.lock().unwrap_or_else(PoisonError::into_inner);
-        let code = players.iter().filter_map(|(_, played)| played.player.function()).map(BatchFunction::memory_bytes);
-        size_of::<Inner>() + self.0.plan.memory_bytes() + self.0.batch.memory_bytes() + code.sum::<usize>()
+        match &*self.0 {
+            Inner::Plan(plan) => plan.memory_bytes(),
+            Inner::Lists(lists) => lists.memory_bytes(),
+        }
     }
 }
 
 impl Inner {
-    /// What plays columns of the forms.
-    fn played(&self, forms: Forms) -> Result<Arc<Played>, Error> {
-        let of_forms = |players: &[(Forms, Arc<Played>)]| {
-            players.iter().find(|(known, _)| *known == forms).map(|(_, played)| played.clone())
-        };
-        if let Some(played) = of_forms(&self.players.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(played);
+    fn inputs(&self) -> &[Field] {
+        match self {
+            Inner::Plan(plan) => plan.inputs(),
+            Inner::Lists(lists) => lists.inputs(),
         }
-        // Two threads may both compile it: the first to have done so is right.
-        let Chosen { function, player, because } =
-            choose(&self.plan, &forms, self.player, self.tier, &Budget::start(self.evaluation))?;
-        let played = Played { player: self.batch.player(&forms, function), name: player, because };
-        let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(of_forms(&players).unwrap_or_else(|| {
-            let played = Arc::new(played);
-            players.push((forms.clone(), played.clone()));
-            played
-        }))
     }
 
-    /// The error that columns do not fit.
-    #[cold]
-    fn misfit(&self, refused: &Refused) -> Error {
-        let of = |kind: &str, fields: &[Field], at: usize, misfit: &Misfit| match fields.get(at) {
-            Some(Field { name, qtype, .. }) if matches!(misfit, Misfit::Type { .. } | Misfit::Value { .. }) => {
-                Error::values(format!("{kind} `{name}` is {qtype}, but the column {misfit}"))
-            }
-            Some(Field { name, .. }) => Error::values(format!("{kind} `{name}` {misfit}")),
-            None => Error::values(refused.to_string()),
-        };
-        match refused {
-            Refused::Input { at, misfit } => of("input", &self.inputs, *at, misfit),
-            Refused::Output { at, misfit } => of("output", &self.outputs, *at, misfit),
-            other => Error::values(other.to_string()),
+    fn outputs(&self) -> &[Field] {
+        match self {
+            Inner::Plan(plan) => plan.outputs(),
+            Inner::Lists(lists) => lists.outputs(),
         }
     }
 }
@@ -234,12 +200,7 @@ impl Inner {
 pub struct BatchRun<'b> {
     inner: &'b Inner,
     rows: Option<usize>,
-    threads: usize,
-    pool: Option<&'b rayon::ThreadPool>,
-    on_error: OnError,
-    strip: usize,
-    keep: usize,
-    token: Option<Cancellation>,
+    how: RowSettings<'b>,
 }
 
 impl<'b> BatchRun<'b> {
@@ -249,13 +210,13 @@ impl<'b> BatchRun<'b> {
     /// The model's inputs, as [`Batch::inputs`] gives them.
     #[must_use]
     pub fn inputs(&self) -> &'b [Field] {
-        &self.inner.inputs
+        self.inner.inputs()
     }
 
     /// The model's outputs, as [`Batch::outputs`] gives them.
     #[must_use]
     pub fn outputs(&self) -> &'b [Field] {
-        &self.inner.outputs
+        self.inner.outputs()
     }
 
     /// How many rows there are, where no column says so: all inputs share one value, or there are none.
@@ -268,22 +229,22 @@ impl<'b> BatchRun<'b> {
     /// Shares the rows out to so many threads of rayon's pool for the process. Results do not depend on it.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
+        self.how.threads = threads.max(1);
         self
     }
 
     /// Shares the rows out to the threads of this pool.
     #[must_use]
     pub fn pool(mut self, pool: &'b rayon::ThreadPool) -> Self {
-        self.threads = pool.current_num_threads();
-        self.pool = Some(pool);
+        self.how.threads = pool.current_num_threads();
+        self.how.pool = Some(pool);
         self
     }
 
     /// What to do with rows that fail.
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> Self {
-        self.on_error = on_error;
+        self.how.on_error = on_error;
         self
     }
 
@@ -291,21 +252,21 @@ impl<'b> BatchRun<'b> {
     /// that take long for a row. It is rounded down to a multiple of 64, and 64 at least; results do not depend on it.
     #[must_use]
     pub fn strip_rows(mut self, rows: usize) -> Self {
-        self.strip = rows;
+        self.how.strip = rows;
         self
     }
 
     /// How many errors of failed rows to keep.
     #[must_use]
     pub fn keep_failures(mut self, keep: usize) -> Self {
-        self.keep = keep;
+        self.how.keep = keep;
         self
     }
 
     /// Ends the run with the fault `cancelled` once the token is cancelled.
     #[must_use]
     pub fn cancellation(mut self, token: Cancellation) -> Self {
-        self.token = Some(token);
+        self.how.token = Some(token);
         self
     }
 
@@ -314,7 +275,7 @@ impl<'b> BatchRun<'b> {
     /// # Errors
     /// Columns that do not fit; the fault of the first row that fails, if that is to stop the run; or that it was cancelled.
     pub fn run(self, inputs: &[InputColumn<'_>]) -> Result<BatchResult, Error> {
-        let outputs = self.inner.outputs.iter().map(|_| None).collect();
+        let outputs = self.inner.outputs().iter().map(|_| None).collect();
         self.run_into(inputs, outputs)
     }
 
@@ -328,34 +289,15 @@ impl<'b> BatchRun<'b> {
         inputs: &[InputColumn<'_>],
         outputs: Vec<Option<ColumnMut<'_>>>,
     ) -> Result<BatchResult, Error> {
-        let inner = self.inner;
         let rows = self.rows.or_else(|| inputs.iter().find_map(InputColumn::rows));
         let rows = rows.or_else(|| outputs.iter().flatten().map(ColumnMut::rows).next());
         let rows = rows.ok_or_else(|| Error::values("no column says how many rows there are: say so with `rows`"))?;
-        let job = inner.batch.job(inputs, outputs, rows, self.on_error).map_err(|refused| inner.misfit(&refused))?;
-        let played = inner.played(job.forms())?;
-        let Finished { columns, failed, failures } = self.finish(job, &played.player)?;
-        let failures = failures.into_iter().map(|(row, error)| RowFailure { row, error });
-        Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures: failures.collect() })
-    }
-
-    fn finish(&self, job: Job<'_>, player: &Player) -> Result<Finished<Error>, Error> {
-        if !cembra_runtime::math::default_float_mode() {
-            return Err(Diagnostic::new(Code::FloatMode, "the thread's floating-point mode is not the default").into());
-        }
-        let inner = self.inner;
-        let settings = Settings {
-            threads: self.threads,
-            pool: self.pool,
-            strip: self.strip,
-            keep: self.keep,
-            context: &|| inner.limits.context(),
-            begin: &|context| context.set_cancellation(self.token.clone()),
-            fault: &|context| inner.sites.error(context),
+        let (finished, row_by_row) = match self.inner {
+            Inner::Plan(plan) => (plan.run(inputs, outputs, rows, &self.how)?, 0),
+            Inner::Lists(lists) => lists.run(inputs, &outputs, rows, &self.how)?,
         };
-        inner.batch.run(job, player, &settings).map_err(|stop| match stop {
-            Stop::Row(row, error) => error.in_row(row),
-            Stop::Cancelled => Error::cancelled(),
-        })
+        let Finished { columns, failed, failures } = finished;
+        let failures = failures.into_iter().map(|(row, error)| RowFailure { row, error }).collect();
+        Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures, row_by_row })
     }
 }

@@ -7,10 +7,11 @@ use crate::listener::{Listener, Set};
 use crate::loader::{Access, Fields, Loader, Read};
 use crate::names::strange_names;
 use crate::options::Started;
-use crate::stages::{plan_of, prepare};
+use crate::stages::{only_sessions, plan, prepare};
 use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
+use cembra_prepare::Placed;
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Value};
 use std::collections::HashSet;
@@ -125,16 +126,20 @@ pub(crate) struct Transfers<S> {
     /// Fields of the output struct, with the slots they are read from.
     pub(crate) outputs: Box<[(OutputField, u32)]>,
     pub(crate) tells: Box<[ListenerOutput<S>]>,
+    /// The fields that are the inputs of a model with arrays, in their order: then nothing goes through the frame, and the slots
+    /// of outputs are none.
+    pub(crate) arrays: Option<Box<[InputField]>>,
 }
 
 impl<S> Transfers<S> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.loads.is_empty() && self.outputs.is_empty() && self.tells.is_empty()
+        self.loads.is_empty() && self.outputs.is_empty() && self.tells.is_empty() && self.arrays.is_none()
     }
 
     /// Bytes of memory that they hold, besides themselves; what accessors and setters close over apart.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.loads) + size_of_val(&*self.outputs) + size_of_val(&*self.tells)
+        let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
+        size_of_val(&*self.loads) + size_of_val(&*self.outputs) + size_of_val(&*self.tells) + arrays
     }
 }
 
@@ -164,8 +169,17 @@ pub(crate) fn bind<S>(
     if options.cast_outputs || options.require_present {
         program = fit_outputs(&program, &wanted, options)?;
     }
-    let plan = plan_of(&program, options)?;
-    check_outputs(&plan, &wanted)?;
+    let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
+    if placed.model.has_arrays() {
+        return match listener {
+            None => bind_arrays(program, placed, source, fields, options),
+            Some(_) => Err(only_sessions()),
+        };
+    }
+    let plan = plan(&placed, &program, options)?;
+    let found: Vec<(&str, &QType)> =
+        plan.outputs().iter().map(|output| (&*output.name, &plan.value(output.value).qtype)).collect();
+    check_outputs(&found, &wanted)?;
     let (inputs, loads) = bind_inputs(&plan, source)?;
     let mut binding = Binding { inputs, outputs: plan.frame_binding().outputs };
     let (mut moved, mut tells) = (Vec::new(), Vec::new());
@@ -182,8 +196,42 @@ pub(crate) fn bind<S>(
         }
     }
     let executor = Executor::from(Inner::new(program, plan, Some(binding), options)?);
-    let moves = Transfers { loads: loads.into(), outputs: moved.into(), tells: tells.into() };
+    let moves = Transfers { loads: loads.into(), outputs: moved.into(), tells: tells.into(), arrays: None };
     Ok(Bound { executor, moves })
+}
+
+/// Compiles a model with arrays for fields of structs.
+fn bind_arrays<S>(
+    program: Arc<Program>,
+    placed: Placed,
+    source: &dyn Source,
+    fields: Vec<OutputField>,
+    options: &Started,
+) -> Result<Bound<S>, Error> {
+    let executor = Executor::from(Inner::of_arrays(program, placed, options)?);
+    let found: Vec<(&str, &QType)> = executor.outputs().iter().map(|output| (&*output.name, &output.qtype)).collect();
+    check_outputs(&found, &|at, _, _| fields[at].qtype.clone())?;
+    let mut inputs = Vec::with_capacity(executor.inputs().len());
+    for input in executor.inputs() {
+        if !source.knows(&input.name) {
+            return Err(no_data(&[(&*input.name, None)], source));
+        }
+        let InputSource::Field(field) = source.bind(&input.name, &input.qtype)? else { return Err(only_sessions()) };
+        check_field(&input.name, &input.qtype, &field)?;
+        inputs.push(field);
+    }
+    let outputs = fields.into_iter().map(|field| (field, 0)).collect();
+    let moves = Transfers { loads: Box::default(), outputs, tells: Box::default(), arrays: Some(inputs.into()) };
+    Ok(Bound { executor, moves })
+}
+
+/// Compares the type of an input with that of the field it is read from.
+fn check_field(name: &str, qtype: &QType, field: &InputField) -> Result<(), Error> {
+    if field.qtype == *qtype {
+        return Ok(());
+    }
+    let message = format!("input `{name}` is {qtype}, but its field is {}", field.qtype);
+    Err(Diagnostic::new(Code::Binding, message).into())
 }
 
 /// The outputs to compute: those of the fields, where one without a name is the main output, then those listened to.
@@ -258,12 +306,11 @@ fn fit_outputs(
     Ok(Arc::new(fitted))
 }
 
-fn check_outputs(plan: &Plan, wanted: &dyn Fn(usize, &str, &QType) -> QType) -> Result<(), Error> {
-    for (at, output) in plan.outputs().iter().enumerate() {
-        let found = &plan.value(output.value).qtype;
-        let wanted = wanted(at, &output.name, found);
-        if *found != wanted {
-            let message = format!("output `{}` is {found}, but the result's type is {wanted}", output.name);
+fn check_outputs(outputs: &[(&str, &QType)], wanted: &dyn Fn(usize, &str, &QType) -> QType) -> Result<(), Error> {
+    for (at, (name, found)) in outputs.iter().enumerate() {
+        let wanted = wanted(at, name, found);
+        if **found != wanted {
+            let message = format!("output `{name}` is {found}, but the result's type is {wanted}");
             let diagnostic = Diagnostic::new(Code::Binding, message);
             return Err(match (found.is_optional(), wanted.is_optional()) {
                 (true, false) => diagnostic
@@ -288,11 +335,10 @@ fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<(Vec<Place>, Vec<Load
     for input in plan.inputs() {
         let value = plan.value(input.value);
         let way = source.bind(&input.name, &value.qtype)?;
+        if let InputSource::Field(field) = &way {
+            check_field(&input.name, &value.qtype, field)?;
+        }
         match &way {
-            InputSource::Field(field) if field.qtype != value.qtype => {
-                let message = format!("input `{}` is {}, but its field is {}", input.name, value.qtype, field.qtype);
-                return Err(Diagnostic::new(Code::Binding, message).into());
-            }
             InputSource::Field(field) if field.in_place => {
                 places.push(Place { base: Base::Input, offset: field.offset as u32 });
             }

@@ -43,6 +43,7 @@ enum Kind {
 enum Place {
     Row(usize),
     Element(usize),
+    ElementOfRow(usize, usize),
 }
 
 impl Error {
@@ -76,7 +77,8 @@ impl Error {
 
     /// The same fault, of a row of a batch.
     pub(crate) fn in_row(self, at: usize) -> Self {
-        self.at(Some(Place::Row(at)))
+        let element = self.element().map(|element| Place::ElementOfRow(element, at));
+        self.at(element.or(Some(Place::Row(at))))
     }
 
     /// The fault of a row, which was an element of arrays.
@@ -152,7 +154,7 @@ impl Error {
     #[must_use]
     pub fn row(&self) -> Option<usize> {
         match &*self.0 {
-            Kind::Fault { place: Some(Place::Row(row)), .. } => Some(*row),
+            Kind::Fault { place: Some(Place::Row(row) | Place::ElementOfRow(_, row)), .. } => Some(*row),
             _ => None,
         }
     }
@@ -162,7 +164,9 @@ impl Error {
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match &*self.0 {
-            Kind::Fault { place: Some(Place::Element(element)), .. } => Some(*element),
+            Kind::Fault { place: Some(Place::Element(element) | Place::ElementOfRow(element, _)), .. } => {
+                Some(*element)
+            }
             Kind::Promise { element, .. } => *element,
             _ => None,
         }
@@ -215,6 +219,7 @@ impl fmt::Display for Error {
                 match place {
                     Some(Place::Row(row)) => write!(f, ", in row {row}"),
                     Some(Place::Element(element)) => write!(f, ", in element {element}"),
+                    Some(Place::ElementOfRow(element, row)) => write!(f, ", in element {element} of row {row}"),
                     None => Ok(()),
                 }
             }

@@ -9,10 +9,9 @@ use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::metrics::{Event, Watch};
 use crate::options::{Options, Started};
-use crate::promises;
 use crate::signature::Field;
 use crate::sites::Sites;
-use crate::stages::{plan, plan_of};
+use crate::stages::plan;
 use crate::tiers::{Tiered, TieredModel};
 use cembra_expr::Program;
 use cembra_native::{Compiled, Tier};
@@ -151,6 +150,17 @@ impl Inner {
         inner.outputs = outputs;
         inner.arrays = Some(Box::new(arrays));
         Ok(inner)
+    }
+
+    /// Evaluates a model with arrays on values of exactly its inputs' types.
+    pub(crate) fn evaluate_arrays(
+        &self,
+        values: &[Value],
+        token: Option<&Cancellation>,
+        memory: &mut Memory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        self.arrays.as_ref().map_or(Ok(()), |arrays| arrays.evaluate(values, token, memory, results))
     }
 
     pub(crate) const fn has_arrays(&self) -> bool {
@@ -394,8 +404,8 @@ impl Executor {
             return Ok(batch.clone());
         }
         let options = &origin.options.started();
-        let plan = plan_of(&origin.program, options)?;
-        Ok(origin.batch.get_or_init(|| Batch::of(&origin.program, plan, options)).clone())
+        let batch = Batch::of(&origin.program, options)?;
+        Ok(origin.batch.get_or_init(|| batch).clone())
     }
 
     /// A session: one frame, for one thread at a time. That of a [`ModelExecutor`](crate::ModelExecutor::executor) evaluates
@@ -438,7 +448,7 @@ impl Clone for Session {
 }
 
 impl Session {
-    pub(crate) fn of(inner: Arc<Inner>) -> Session {
+    fn of(inner: Arc<Inner>) -> Session {
         Session { frame: inner.frame(), context: inner.context(), memory: None, made: Vec::new(), inner }
     }
 
@@ -543,10 +553,8 @@ impl Session {
         if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
             return Err(misfit(field, value));
         }
-        promises::check(&self.inner.origin.program, fields, values)?;
-        let Some(arrays) = &self.inner.arrays else { return Ok(()) };
         let memory = self.memory.get_or_insert_default();
-        arrays.evaluate(values, self.context.cancellation().as_ref(), memory, results)
+        self.inner.evaluate_arrays(values, self.context.cancellation().as_ref(), memory, results)
     }
 
     #[inline]

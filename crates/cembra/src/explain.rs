@@ -1,6 +1,7 @@
 //! Explaining a model: what each stage made of it, as text.
 
 use crate::arrays::ArrayModel;
+use crate::lists::ListRows;
 use crate::machine_code::refusal;
 use crate::options::Started;
 use crate::players;
@@ -27,7 +28,8 @@ pub enum Stage {
     Arrays,
     /// The plan: literals, steps, slots.
     Plan,
-    /// What the plan is for many rows at a time: columns, and segments over them.
+    /// What the plan is for many rows at a time: columns, and segments over them. Of a model with arrays, the array program for
+    /// the arrays of many rows.
     Lanes,
     /// The function given to the code generator.
     Clif,
@@ -128,6 +130,7 @@ impl Model {
                 match (stage, placed.model.has_arrays()) {
                     (Stage::Arrays, true) => Ok(ArrayModel::of(program, placed, options)?.listing()),
                     (Stage::Arrays, false) => Ok(NO_ARRAYS.to_owned()),
+                    (Stage::Lanes, true) => Ok(ListRows::of(program, placed, options)?.listing()),
                     (_, true) => Ok(ARRAYS.to_owned()),
                     (Stage::Lanes, false) => Ok(players::listing(&plan(&placed, &program, options)?)),
                     (Stage::Clif, false) => Ok(machine_of(&placed, &program, options)?.clif),

@@ -3,12 +3,12 @@
 
 use cembra_batch::{ColumnMut, InputColumn};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, Text, for_each_scalar};
-use cembra_value::Value;
+use cembra_value::{ScalarValue, Value};
 use std::hint::select_unpredictable;
 use std::mem::MaybeUninit;
 
 /// Keeps the traits of values to the types they are implemented for here: what they say of a type is believed.
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -18,7 +18,7 @@ use sealed::Sealed;
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
-    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `&str`, `String`, and `Option` of the two"
+    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `&str`, `String`, and `Option` of the two; arrays may be `&[T]`, `Vec<T>`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`"
 )]
 pub trait InputValue: Sealed {
     /// Its QType.
@@ -32,13 +32,16 @@ pub trait InputValue: Sealed {
     /// # Safety
     /// FRAME-SLOT for this type at `offset`; STRING-VIEW: what the value borrows or owns outlives the call.
     unsafe fn write(&self, frame: FramePtr, offset: u32);
+
+    /// The value by itself, for models with arrays: their inputs lie in no frame.
+    fn value(&self) -> Value;
 }
 
 /// A Rust type that an output field may have: see [`Output`] for which they are. Nobody else can implement it.
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
-    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `String` and `Option<String>`"
+    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `String` and `Option<String>`; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`"
 )]
 pub trait OutputValue: Sized + Sealed {
     /// Its QType.
@@ -73,6 +76,16 @@ pub trait OutputValue: Sized + Sealed {
         // SAFETY: FIELD-TABLE, promised by the caller.
         unsafe { place.read() }
     }
+
+    /// A value by itself, for models with arrays; none if it is not of the type, or of an array an element is missing that may
+    /// not be.
+    fn of_value(value: &Value) -> Option<Self>;
+
+    /// True if there is such a value.
+    #[must_use]
+    fn fits(value: &Value) -> bool {
+        Self::of_value(value).is_some()
+    }
 }
 
 /// A field of an input struct.
@@ -87,6 +100,11 @@ pub struct InputField {
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT as for [`InputValue::write`].
     pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
+    /// The value of a field by itself.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type.
+    pub(crate) value: unsafe fn(*const u8) -> Value,
 }
 
 /// A field in the layout of frames, as a strided column finds it: the scalar type, where the value is, and how far from it
@@ -105,7 +123,12 @@ impl InputField {
             // SAFETY: FIELD-TABLE: the pointer is to a field of type T; FRAME-SLOT is promised by the caller.
             unsafe { (*field.cast::<T>()).write(frame, slot) }
         }
-        InputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, write: write::<T> }
+        // SAFETY: FIELD-TABLE, as [`InputField::value`] says.
+        unsafe fn value<T: InputValue>(field: *const u8) -> Value {
+            // SAFETY: FIELD-TABLE: the pointer is to a field of type T.
+            unsafe { (*field.cast::<T>()).value() }
+        }
+        InputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, write: write::<T>, value: value::<T> }
     }
 
     /// The field in all of the structs, whose field it is.
@@ -141,6 +164,13 @@ pub struct OutputField {
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
     pub(crate) update: unsafe fn(*mut u8, FramePtr, u32),
+    /// Whether a field can have a value.
+    pub(crate) fits: fn(&Value) -> bool,
+    /// Gives a field, or what is none yet if that is said, a value that it can have.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type, or to room for one.
+    pub(crate) put: unsafe fn(*mut u8, &Value, bool),
 }
 
 impl OutputField {
@@ -157,7 +187,23 @@ impl OutputField {
             // SAFETY: FIELD-TABLE: the pointer is to a field of type T; FRAME-SLOT is promised by the caller.
             unsafe { (*field.cast::<T>()).read_into(frame, slot) }
         }
-        OutputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, read: read::<T>, update: update::<T> }
+        // SAFETY: FIELD-TABLE, as [`OutputField::put`] says.
+        unsafe fn put<T: OutputValue>(field: *mut u8, value: &Value, is_new: bool) {
+            let Some(value) = T::of_value(value) else { return };
+            let field = field.cast::<T>();
+            // SAFETY: FIELD-TABLE: the pointer is to a field of type T, or to room for one.
+            unsafe { if is_new { field.write(value) } else { *field = value } }
+        }
+        OutputField {
+            name,
+            qtype: T::qtype(),
+            offset,
+            in_place: T::IN_PLACE,
+            read: read::<T>,
+            update: update::<T>,
+            fits: T::fits,
+            put: put::<T>,
+        }
     }
 
     /// The field in all of the structs.
@@ -183,6 +229,8 @@ impl OutputField {
 ///
 /// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Optional`] of these
 /// and [`Mask`], which are read in place, and `Option` of these, `String`, `&str` and `Option` of the two, which are moved through the frame.
+/// Of models with arrays they may also be `&[T]` and `Vec<T>` of the plain types, of `Optional` of them, and of texts, and
+/// [`ArrayView`](crate::ArrayView); such models take a copy of each field.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct.
@@ -195,6 +243,7 @@ pub unsafe trait Input {
 ///
 /// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Optional`] of
 /// these and [`Mask`], which are written in place, and `Option` of these, `String` and `Option<String>`, which are moved through the frame.
+/// Of models with arrays they may also be `Vec` of these but [`Mask`].
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct, and every field has an entry. Types
@@ -231,8 +280,12 @@ unsafe impl Output for () {
 
 macro_rules! in_place {
     ($($ty:ty as $bits:ty => $scalar:ident;)*) => { $(
-        in_place!(@impl $ty, QType::Scalar(Scalar::$scalar), {});
-        in_place!(@impl Optional<$ty>, QType::Optional(Scalar::$scalar), {
+        in_place!(@impl $ty, QType::Scalar(Scalar::$scalar), |field| Value::from(*field), |value| match value {
+            Value::Scalar(ScalarValue::$scalar(value)) => Some(*value),
+            _ => None,
+        }, {});
+        in_place!(@impl Optional<$ty>, QType::Optional(Scalar::$scalar), |field| Value::from(field.get()),
+            |value| Option::<$ty>::of_value(value).map(Self::from), {
             // SAFETY: FIELD-TABLE, as the trait says.
             #[inline]
             unsafe fn take(place: *const Self) -> Self {
@@ -262,6 +315,7 @@ macro_rules! in_place {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.write(Slot::at(offset), Optional::<$ty>::from(*self)) }
             }
+            fn value(&self) -> Value { Value::from(*self) }
         }
 
         impl OutputValue for Option<$ty> {
@@ -272,11 +326,18 @@ macro_rules! in_place {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.read(Slot::<Optional<$ty>>::at(offset)) }.get()
             }
+            fn of_value(value: &Value) -> Option<Self> {
+                match value {
+                    Value::Present(ScalarValue::$scalar(value)) => Some(Some(*value)),
+                    Value::Missing(Scalar::$scalar) => Some(None),
+                    _ => None,
+                }
+            }
         }
 
         single!(Option<$ty>);
     )* };
-    (@impl $ty:ty, $qtype:expr, { $($take:item)? }) => {
+    (@impl $ty:ty, $qtype:expr, |$field:ident| $value:expr, |$from:ident| $of:expr, { $($take:item)? }) => {
         impl Sealed for $ty {}
 
         impl InputValue for $ty {
@@ -287,6 +348,10 @@ macro_rules! in_place {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.write(Slot::at(offset), *self) }
             }
+            fn value(&self) -> Value {
+                let $field = self;
+                $value
+            }
         }
 
         impl OutputValue for $ty {
@@ -296,6 +361,9 @@ macro_rules! in_place {
             unsafe fn read(frame: FramePtr, offset: u32) -> Self {
                 // SAFETY: FRAME-SLOT, promised by the caller.
                 unsafe { frame.read(Slot::at(offset)) }
+            }
+            fn of_value($from: &Value) -> Option<Self> {
+                $of
             }
             $($take)?
         }
@@ -344,6 +412,11 @@ macro_rules! text_input {
                 // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
                 unsafe { frame.write(Slot::at(offset), Text::new($view)) }
             }
+            fn value(&self) -> Value {
+                let $text = self;
+                let view: &str = $view;
+                Value::from(view)
+            }
         }
 
         impl InputValue for Option<$ty> {
@@ -357,6 +430,13 @@ macro_rules! text_input {
                 let view = Optional::present_if(self.is_some(), Text::new($view));
                 // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
                 unsafe { frame.write(Slot::at(offset), view) }
+            }
+            fn value(&self) -> Value {
+                let text = self.as_ref().map(|$text| {
+                    let view: &str = $view;
+                    ScalarValue::Text(view.into())
+                });
+                Value::optional(Scalar::Text, text)
             }
         }
     )* };
@@ -382,6 +462,12 @@ impl OutputValue for String {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str() }.clone_into(self);
     }
+    fn of_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Scalar(ScalarValue::Text(text)) => Some(text.to_string()),
+            _ => None,
+        }
+    }
 }
 
 impl OutputValue for Option<String> {
@@ -403,6 +489,13 @@ impl OutputValue for Option<String> {
             (text, view) => *text = view.map(|view| view.as_str().to_owned()),
         }
     }
+    fn of_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Present(ScalarValue::Text(text)) => Some(Some(text.to_string())),
+            Value::Missing(Scalar::Text) => Some(None),
+            _ => None,
+        }
+    }
 }
 
 single!(String);
@@ -421,6 +514,13 @@ impl OutputValue for Mask {
         // SAFETY: FRAME-SLOT, promised by the caller.
         Mask(unsafe { frame.read(Slot::at(offset)) })
     }
+    fn of_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Present(ScalarValue::Unit) => Some(Mask(true)),
+            Value::Missing(Scalar::Unit) => Some(Mask(false)),
+            _ => None,
+        }
+    }
 }
 
 impl InputValue for Mask {
@@ -433,6 +533,9 @@ impl InputValue for Mask {
         // SAFETY: FRAME-SLOT, promised by the caller.
         unsafe { frame.write(Slot::at(offset), self.0) }
     }
+    fn value(&self) -> Value {
+        (*self).into()
+    }
 }
 
 single!(Mask);
@@ -444,6 +547,6 @@ pub struct Mask(pub bool);
 
 impl From<Mask> for Value {
     fn from(mask: Mask) -> Self {
-        Value::optional(Scalar::Unit, mask.0.then_some(cembra_value::ScalarValue::Unit))
+        Value::optional(Scalar::Unit, mask.0.then_some(ScalarValue::Unit))
     }
 }

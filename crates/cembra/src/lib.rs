@@ -28,6 +28,7 @@
 // Lets the derive macros name this crate inside of it.
 extern crate self as cembra;
 
+mod array_fields;
 mod arrays;
 mod backend;
 mod batch;
@@ -45,6 +46,7 @@ mod fields;
 #[cfg(feature = "json")]
 mod json;
 mod listener;
+mod lists;
 mod loaded;
 mod loader;
 mod machine_code;
@@ -52,7 +54,9 @@ mod metrics;
 mod model;
 mod names;
 mod object;
+mod once;
 mod options;
+mod plan_rows;
 mod players;
 mod pool;
 mod profiling;
@@ -66,7 +70,8 @@ mod typed;
 
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
 pub use cembra_batch::{
-    Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, KeyType, Keys, OnError, OutputColumn, OutputParts,
+    ArrayView, Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, KeyType, Keys, ListOffsets, OnError,
+    OutputColumn, OutputParts,
 };
 pub use cembra_derive::{Input, Output};
 #[cfg(feature = "json")]

@@ -5,7 +5,7 @@ use crate::executor::Inner;
 use crate::exports::with_exports;
 use crate::names::unknown_name;
 use crate::signature::{Field, Signature};
-use crate::stages::{plan, plan_of, prepare};
+use crate::stages::{plan, prepare};
 use crate::{Error, Executor, Options};
 use cembra_expr::Program;
 use cembra_ops::Registry;
@@ -173,12 +173,11 @@ impl Model {
     /// Compiles the model for many rows at a time.
     ///
     /// # Errors
-    /// Problems with types or limits; or that the model has arrays, which only sessions evaluate.
+    /// Problems with types or limits.
     pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
         let options = &options.started();
         let program = self.selected(options)?;
-        let plan = plan_of(&program, options)?;
-        Ok(Batch::of(&program, plan, options))
+        Batch::of(&program, options)
     }
 
     /// The types of inputs and outputs, without compiling.

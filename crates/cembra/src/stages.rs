@@ -30,8 +30,8 @@ pub(crate) fn plan_of(program: &Program, options: &Started) -> Result<Plan, Erro
 /// The error of what takes no models with arrays.
 #[cold]
 pub(crate) fn only_sessions() -> Error {
-    let problem = Diagnostic::new(Code::Arrays, "the model has arrays, and only sessions evaluate those");
-    problem.hint("compile it with `Model::compile`, and call `Session::evaluate`").into()
+    let problem = Diagnostic::new(Code::Arrays, "the model has arrays, which only sessions, structs and batches take");
+    problem.hint("compile it with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
 }
 
 pub(crate) fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Plan, Error> {

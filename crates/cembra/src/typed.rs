@@ -1,13 +1,15 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
+use crate::arrays::Memory;
 use crate::backend::Runnable;
 use crate::binding::{Bound, InputSource, Loaded, Source, Transfers, bind};
-use crate::fields::{Input, Output, OutputField};
+use crate::fields::{Input, InputField, Output};
 use crate::listener::Listener;
 use crate::loader::{Fields, Loader};
 use crate::{Error, Executor, InputColumn, Model, Options, RawFunction, ValueRef};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
+use cembra_value::Value;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -49,6 +51,10 @@ pub struct ModelExecutor<I, O, S = ()> {
     moves: Option<Arc<Transfers<S>>>,
     /// What loaders made for the call at hand; the frame holds views of it.
     kept: Vec<ValueRef<'static>>,
+    /// The outputs of a model with arrays, from the call to when they are moved.
+    made: Vec<Value>,
+    /// Of a model with arrays, what its runs leave to each other.
+    memory: Memory,
     types: PhantomData<fn(&I) -> O>,
 }
 
@@ -105,6 +111,8 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
             context: self.executor.inner().context(),
             moves: self.moves.clone(),
             kept: Vec::new(),
+            made: Vec::new(),
+            memory: Memory::default(),
             types: PhantomData,
         }
     }
@@ -147,7 +155,8 @@ impl<I, O: Output> ModelExecutor<I, O> {
 
 impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// Evaluates the model on many rows, in place: each output is written where it is in its struct. It takes the machine's
-    /// widest lanes if the model allows it, and is worth while from about a dozen rows on.
+    /// widest lanes if the model allows it, and is worth while from about a dozen rows on. A model with arrays is evaluated row
+    /// by row; [`Batch`](crate::Batch) takes lists of many rows.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -171,6 +180,13 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         if inputs.len() != outputs.len() {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());
             return Err(Error::values(message));
+        }
+        if self.executor.inner().has_arrays() {
+            // Their fields are no columns.
+            for (row, (input, output)) in inputs.iter().zip(outputs).enumerate() {
+                self.over(input, output).map_err(|error| error.in_row(row))?;
+            }
+            return Ok(());
         }
         let mut loads = self.moves.iter().flat_map(|moves| &moves.loads);
         if loads.any(|load| matches!(load.way, InputSource::Read(_))) {
@@ -200,7 +216,8 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let Bound { executor, moves } = bind(model, source, O::fields(), listener, options)?;
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
         let moves = (!moves.is_empty()).then(|| Arc::new(moves));
-        Ok(ModelExecutor { executor, frame, context, moves, kept: Vec::new(), types: PhantomData })
+        let (kept, made, memory) = (Vec::new(), Vec::new(), Memory::default());
+        Ok(ModelExecutor { executor, frame, context, moves, kept, made, memory, types: PhantomData })
     }
 
     /// Evaluates the model and tells the sink what its listener wants.
@@ -231,7 +248,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         unsafe { self.evaluate(input, to)? };
         if self.moves.is_some() {
             // SAFETY: FIELD-TABLE: there is room for an O.
-            unsafe { self.move_outputs(to, |field| field.read) };
+            unsafe { self.move_outputs(to, true) };
         }
         // SAFETY: FIELD-TABLE: every field was written, in place by the call or just above; optional values that are
         // missing hold the zeros they started with or what the call left.
@@ -246,7 +263,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         unsafe { self.evaluate(input, to)? };
         if self.moves.is_some() {
             // SAFETY: FIELD-TABLE: `to` is an O.
-            unsafe { self.move_outputs(to, |field| field.update) };
+            unsafe { self.move_outputs(to, false) };
         }
         Ok(())
     }
@@ -254,13 +271,22 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     /// Moves the outputs that are not written in place. Apart from the call, which is short without it.
     ///
     /// # Safety
-    /// FIELD-TABLE: `to` has room for an `O`, and one is there if the functions that are chosen want one.
+    /// FIELD-TABLE: `to` has room for an `O`, and one is there unless it is said to be new.
     #[inline(never)]
-    unsafe fn move_outputs(&mut self, to: *mut u8, how: impl Fn(&OutputField) -> unsafe fn(*mut u8, FramePtr, u32)) {
+    unsafe fn move_outputs(&mut self, to: *mut u8, is_new: bool) {
         let frame = self.frame.ptr();
+        let mut made = self.made.drain(..);
         for (field, slot) in self.moves.iter().flat_map(|moves| &moves.outputs) {
-            // SAFETY: FIELD-TABLE for the field, promised by the caller; FRAME-SLOT: the call wrote this output's slot.
-            unsafe { how(field)(to.add(field.offset), frame, *slot) };
+            // SAFETY: FIELD-TABLE for the field, promised by the caller; FRAME-SLOT: the call wrote this output's slot, unless it
+            // made values, each of which was found to fit.
+            unsafe {
+                let place = to.add(field.offset);
+                match made.next() {
+                    Some(value) => (field.put)(place, &value, is_new),
+                    None if is_new => (field.read)(place, frame, *slot),
+                    None => (field.update)(place, frame, *slot),
+                }
+            }
         }
     }
 
@@ -272,8 +298,13 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     #[inline(never)]
     unsafe fn evaluate(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
         self.executor.inner().begin(&mut self.context)?;
-        if self.moves.as_ref().is_some_and(|moves| !moves.loads.is_empty()) {
-            self.load(input)?;
+        if let Some(moves) = &self.moves {
+            if moves.arrays.is_some() {
+                return self.evaluate_arrays(input);
+            }
+            if !moves.loads.is_empty() {
+                self.load(input)?;
+            }
         }
         let from: *const u8 = std::ptr::from_ref(input).cast();
         let frame = self.frame.ptr();
@@ -283,6 +314,25 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
             let (from, to) = (FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to));
             self.executor.inner().run(from, to, frame, &mut self.context)
         }
+    }
+
+    /// Evaluates a model with arrays, and keeps its outputs, each of which fits its field.
+    #[inline(never)]
+    fn evaluate_arrays(&mut self, input: &I) -> Result<(), Error> {
+        let from: *const u8 = std::ptr::from_ref(input).cast();
+        let Some(moves) = &self.moves else { return Ok(()) };
+        // SAFETY: FIELD-TABLE: these are fields of I.
+        let value = |field: &InputField| unsafe { (field.value)(from.add(field.offset)) };
+        let inputs: Vec<Value> = moves.arrays.iter().flat_map(|fields| fields.iter().map(value)).collect();
+        let mut made = Vec::new();
+        let token = self.context.cancellation();
+        self.executor.inner().evaluate_arrays(&inputs, token.as_ref(), &mut self.memory, &mut made)?;
+        let outputs = moves.outputs.iter().zip(self.executor.outputs()).zip(&made);
+        if let Some(((_, output), _)) = outputs.into_iter().find(|(((field, _), _), value)| !(field.fits)(value)) {
+            return Err(missing_element(&output.name));
+        }
+        self.made = made;
+        Ok(())
     }
 
     /// Writes the inputs that are not read in place to their slots. Apart from the call, which is short without it.
@@ -328,6 +378,14 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     }
 }
 
+/// The error that an output's field has no place for what is missing.
+#[cold]
+fn missing_element(name: &str) -> Error {
+    Error::values(format!(
+        "an element of output `{name}` is missing, and its field has no place for that: take a `Vec` of `Optional`"
+    ))
+}
+
 impl<I, O, S> ModelExecutor<I, O, S> {
     /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone
     /// has none. See [`Session::set_cancellation`](crate::Session::set_cancellation).
@@ -350,15 +408,15 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     }
 
     /// The compiled function, to be called without any of the library's checks; none if the interpreter runs, or may run in
-    /// other tiers (`Backend::Tiered`).
+    /// other tiers (`Backend::Tiered`), and of a model with arrays.
     ///
     /// It takes the input struct, the output struct, a frame and a context, and must be called only while this executor
     /// or a clone lives, with structs of `I` and `O` whose fields are all in place, and the pointers of `scratch`.
     #[must_use]
     pub fn raw(&self) -> Option<RawFunction> {
         match &self.executor.inner().runnable {
-            Runnable::Native(compiled, _) => Some(compiled.raw()),
-            Runnable::Interpreted(_) | Runnable::Tiered(_) => None,
+            Runnable::Native(compiled, _) if !self.executor.inner().has_arrays() => Some(compiled.raw()),
+            _ => None,
         }
     }
 

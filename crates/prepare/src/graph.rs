@@ -203,8 +203,13 @@ impl TypedGraph {
     /// An empty graph over the same leaves, with room for as many nodes, and for casts of some.
     #[must_use]
     pub fn empty_like(&self) -> Self {
-        let mut empty = TypedGraph::new(self.leaf_names.clone(), self.nodes.len() + self.nodes.len() / 8);
-        empty.leaf_promises.clone_from(&self.leaf_promises);
+        self.empty_over(self.leaf_names.clone()).with_promises(self.leaf_promises.clone())
+    }
+
+    /// An empty graph likewise, over other leaves.
+    #[must_use]
+    pub fn empty_over(&self, leaf_names: Arc<[Arc<str>]>) -> Self {
+        let mut empty = TypedGraph::new(leaf_names, self.nodes.len() + self.nodes.len() / 8);
         empty.bodies.clone_from(&self.bodies);
         empty
     }
@@ -335,6 +340,8 @@ impl TypedGraph {
     pub fn is_elementwise(&self, registry: &Registry, id: Id) -> bool {
         let over_arrays = match self.kind(id) {
             Kind::Operator { op: id::MAP, .. } => return true,
+            // Typing makes no such conditionals: those of a model over many rows are lazy for each element.
+            Kind::Where { .. } => return matches!(self.qtype(self.operands(id)[0]), QType::Array(..)),
             Kind::Operator { op, overload: None, .. } => registry.get(op).over_arrays,
             _ => return false,
         };

@@ -4,7 +4,7 @@
 
 use crate::strings::StringViews;
 use crate::{ScalarValue, Value};
-use cembra_runtime::{Excerpt, Plain, QType, Scalar};
+use cembra_runtime::{ArrayKind, Excerpt, Plain, QType, Scalar};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -169,6 +169,12 @@ impl Array {
         (first < self.len).then_some(first)
     }
 
+    /// Its type, how many elements it has, its values, and which of them are there.
+    #[must_use]
+    pub fn into_parts(self) -> (Scalar, usize, ArrayData, Option<Vec<u64>>) {
+        (self.scalar, self.len, self.data, self.presence)
+    }
+
     /// The numbers, if they are as large as this type; at places of missing ones, anything.
     #[must_use]
     pub fn numbers<T: Number>(&self) -> Option<&[T]> {
@@ -262,6 +268,12 @@ impl Array {
             _ => false,
         };
         self.scalar == other.scalar && self.len == other.len && self.iter().zip(other.iter()).all(same)
+    }
+}
+
+impl From<Array> for Value {
+    fn from(array: Array) -> Value {
+        Value::Array(ArrayKind::Dense, array.into())
     }
 }
 

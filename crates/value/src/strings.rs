@@ -42,6 +42,12 @@ impl StringViews {
         (&self.views, &self.buffers)
     }
 
+    /// The same, to be kept.
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<u128>, Vec<Vec<u8>>) {
+        (self.views, self.buffers)
+    }
+
     /// Bytes of memory they hold.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Nobody can say of a type of their own that it is laid out like a value of a model.
 
-use cembra::{FramePtr, InputValue, OutputValue, QType};
+use cembra::{FramePtr, InputValue, OutputValue, QType, Value};
 
 struct Posing(u8);
 
@@ -10,6 +10,9 @@ impl InputValue for Posing {
     }
     const IN_PLACE: bool = true;
     unsafe fn write(&self, _: FramePtr, _: u32) {}
+    fn value(&self) -> Value {
+        Value::Nothing
+    }
 }
 
 impl OutputValue for Posing {
@@ -19,6 +22,9 @@ impl OutputValue for Posing {
     const IN_PLACE: bool = true;
     unsafe fn read(_: FramePtr, _: u32) -> Self {
         Posing(0)
+    }
+    fn of_value(_: &Value) -> Option<Self> {
+        None
     }
 }
 

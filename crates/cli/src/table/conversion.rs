@@ -9,7 +9,7 @@ use crate::data::error::{DataCode, DataError};
 use crate::data::schema::{Column, Place, absent_columns, quoted};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, RecordBatch, TimestampMicrosecondArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -243,6 +243,9 @@ impl Reading {
             let parts = parts.collect();
             return cells::tuple(qtype, parts, rows, self.tolerant);
         }
+        if let QType::Array(_, scalar) = qtype {
+            return self.lists(array, *scalar, qtype, place);
+        }
         let (QType::Scalar(scalar) | QType::Optional(scalar)) = qtype else { return array.clone() };
         let converted = match converted(array, *scalar) {
             Ok(converted) => converted,
@@ -275,6 +278,64 @@ impl Reading {
     }
 }
 
+impl Reading {
+    /// The lists of a column as large lists, whose elements are of a type that they may become.
+    fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: Place<'_>) -> ArrayRef {
+        let rows = array.len();
+        let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
+        let read = || {
+            let (DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) = array.data_type()
+            else {
+                return Ok(None);
+            };
+            // Points of one width, elements as they are.
+            let large = cast_with_options(array, &DataType::LargeList(of.clone()), &CastOptions::default())?;
+            let Some(lists) = large.as_list_opt::<i64>().cloned() else { return Ok(None) };
+            let elements = converted(lists.values(), scalar)?;
+            Ok::<_, ArrowError>(Some((lists, elements)))
+        };
+        let (lists, elements) = match read() {
+            Ok(Some(read)) => read,
+            Ok(None) => return nothing(),
+            Err(error) => {
+                let error = DataError::new(DataCode::Unreadable, error.to_string()).in_column(place.path);
+                self.wrong.entry(0).or_insert(error);
+                return nothing();
+            }
+        };
+        let loses = elements.null_count() > lists.values().logical_null_count();
+        if loses || lists.null_count() > 0 {
+            // A unit is missing where a truth value is false.
+            let there = if scalar == Scalar::Unit { elements.logical_nulls() } else { lists.values().logical_nulls() };
+            let was_there = |at: usize| there.as_ref().is_none_or(|nulls| nulls.is_valid(at));
+            for row in 0..rows {
+                let ends = lists.value_offsets();
+                let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
+                let lost = (at(row)..at(row + 1)).find(|place| elements.is_null(*place) && was_there(*place));
+                let error = match lost {
+                    _ if lists.is_null(row) => {
+                        let message = format!("expected {qtype}, found a missing value");
+                        DataError::new(DataCode::MissingValue, message).in_column(place.path)
+                    }
+                    Some(lost) => {
+                        let shown = ArrayFormatter::try_new(lists.values(), &FormatOptions::default());
+                        let shown = shown.map(|shown| shown.value(lost).to_string()).unwrap_or_default();
+                        let path = format!("{}.{}", place.path, lost - at(row));
+                        Place { path: &path, ..place }.mismatch(&QType::Optional(scalar), &quoted(&shown), None)
+                    }
+                    None => continue,
+                };
+                self.wrong.entry(row).or_insert(error.in_row(self.first + row as u64));
+            }
+        }
+        let (_, ends, _, there) = lists.into_parts();
+        match LargeListArray::try_new(Arc::new(types::element(scalar)), ends, elements, there) {
+            Ok(lists) => Arc::new(lists),
+            Err(_) => nothing(),
+        }
+    }
+}
+
 /// True if values of an Arrow type may become values of a type of models.
 fn becomes(found: &DataType, qtype: &QType) -> bool {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
@@ -285,6 +346,9 @@ fn becomes(found: &DataType, qtype: &QType) -> bool {
                 found.iter().any(|field| *field.name() == *label && becomes(field.data_type(), qtype))
             };
             wanted.iter().enumerate().all(part)
+        }
+        (QType::Array(_, scalar), DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) => {
+            becomes(of.data_type(), &QType::Optional(*scalar))
         }
         (QType::Scalar(_) | QType::Optional(_), DataType::Dictionary(_, values)) => becomes(values, qtype),
         (QType::Optional(_), DataType::Null) => true,

@@ -48,7 +48,8 @@ impl Evaluator {
     /// An evaluator of its own thread, with a source for each of the executor's inputs.
     pub(crate) fn new(executor: &Executor, inputs: Vec<Feeding>, goes_on: bool) -> Evaluator {
         let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
-        let flat = executor.inputs().iter().chain(executor.outputs()).all(|field| field.qtype.scalar().is_some());
+        let is_flat = |qtype: &QType| qtype.scalar().is_some() || matches!(qtype, QType::Array(..));
+        let flat = executor.inputs().iter().chain(executor.outputs()).all(|field| is_flat(&field.qtype));
         // A model that cannot be had for columns is there for rows.
         let columns = flat.then(|| executor.batch().ok()).flatten();
         let columns = columns.filter(|columns| {

@@ -3,7 +3,7 @@
 
 use crate::data::error::DataError;
 use arrow_schema::{DataType, Field, Fields};
-use cembra_runtime::{Names, QType, Scalar};
+use cembra_runtime::{ArrayKind, Names, QType, Scalar};
 use std::sync::Arc;
 
 /// The Arrow type whose arrays hold a scalar's values.
@@ -79,6 +79,10 @@ pub(crate) fn to_qtype(data_type: &DataType, nullable: bool) -> Option<QType> {
         DataType::Null => Scalar::Float64,
         // Readers of files let types nest only so deep.
         DataType::Struct(fields) => return to_tuple(fields),
+        DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
+            let scalar = to_qtype(of.data_type(), true)?.scalar()?;
+            return Some(QType::Array(ArrayKind::Dense, scalar));
+        }
         other => cembra_arrow::scalar(other)?,
     };
     Some(QType::of(scalar, nullable))

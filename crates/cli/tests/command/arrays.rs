@@ -115,9 +115,58 @@ fn other_commands_say_what_they_cannot_do() {
     let stages: Vec<&str> = all.lines().filter(|line| line.starts_with("== ")).collect();
     assert_eq!(stages.len(), 8, "{stages:?}");
     let sentence = "The model has arrays: `arrays` shows its steps, and the plans for their elements.\n";
-    for stage in ["plan", "lanes", "clif", "asm"] {
+    for stage in ["plan", "clif", "asm"] {
         assert_eq!(shell.stdout(&["explain", "m.cem", "--stage", stage]), sentence);
     }
+    let lanes = shell.stdout(&["explain", "m.cem", "--stage", "lanes"]);
+    assert!(
+        lanes.starts_with("Over many rows:\n") && lanes.contains("which elements are in which row of `x`"),
+        "{lanes}"
+    );
+    let apart = shell.stdout(&["explain", "-e", "input x: [f64]; x[0]", "--stage", "lanes"]);
+    assert_eq!(apart, "rows go one by one: array.at has no form for the arrays of many rows.\n");
     let scalar = shell.stdout(&["explain", "-e", "input x: f64; x", "--stage", "arrays"]);
     assert_eq!(scalar, "The model has no arrays: `plan` shows its steps.\n");
+}
+
+#[test]
+fn lists_are_read_from_files_that_have_them() {
+    let shell = shell();
+    for ending in ["parquet", "arrow"] {
+        let file = format!("a.{ending}");
+        let args = ["eval", "m.cem", "rows.jsonl", "--on-error", "missing", "--keep-inputs", "-o", &file];
+        assert_eq!(shell.run(&args).status, Some(0));
+        let counts = "input x: [f64?]; output n = array.count(x); output s = math.sum(x)";
+        assert_eq!(shell.stdout(&["eval", "-e", counts, &file]), "n,s\n2,3.5\n0,0\n2,nan\n", "{ending}");
+        // Its type is that of the file.
+        assert_eq!(shell.stdout(&["eval", "-e", "array.size(x)", &file]), "result\n3\n0\n2\n", "{ending}");
+        let other = shell.run(&["eval", "-e", "input x: [i64?]; math.sum(x)", &file]);
+        assert!(other.stderr.contains("column `x.1`: in row 1, expected OPTIONAL_INT64, found `2.5`"), "{other}");
+        let missing = shell.run(&["eval", "-e", "input y: [f64?]; math.sum(y)", &file]);
+        let message = "column `y`: in row 2, expected DENSE_ARRAY_FLOAT64, found a missing value";
+        assert!(missing.stderr.contains(message) && missing.stdout == "result\n7\n", "{missing}");
+        let text = shell.run(&["eval", "-e", "input x: [text]; array.size(x)", &file]);
+        assert!(text.stderr.contains("column `x`: expected DENSE_ARRAY_TEXT, found a column of"), "{text}");
+    }
+}
+
+/// So many that they are evaluated together, one of which fails.
+#[test]
+fn many_rows_of_lists_give_what_few_do() {
+    let rows: String = (0..700)
+        .map(|row: i32| {
+            let list: Vec<String> =
+                (0..row % 5).map(|at| if at == 3 { "null".to_owned() } else { at.to_string() }).collect();
+            format!("{{\"x\": [{}], \"k\": {}}}\n", list.join(", "), if row == 650 { 0 } else { row % 7 + 1 })
+        })
+        .collect();
+    let shell = Shell::new().file("rows.jsonl", rows);
+    let model =
+        "input x: [f64?]; input k: f64; output y = x // k; output s = math.sum(x) * k; output n = array.size(x)";
+    for more in [&["--on-error", "missing"][..], &["--on-error", "skip"], &[]] {
+        let run = |how: &[&str]| shell.run(&[&["eval", "-e", model, "rows.jsonl"], more, how].concat());
+        let (many, few) = (run(&[]), run(&["--batch-rows", "3"]));
+        assert_eq!((many.status, &many.stdout), (few.status, &few.stdout));
+        assert!(many.stdout.starts_with("y,s,n\n[],0,0\n[0.0],0,1\n\"[0.0,0.0]\",3,2\n"), "{many}");
+    }
 }

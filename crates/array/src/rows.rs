@@ -1,0 +1,505 @@
+//! A model with arrays as one over many rows, each of which has arrays of its own: what is a scalar in a row becomes an array
+//! over the rows, and an array one of the elements of all rows, with an edge from the rows to their elements. Operators on a
+//! whole array become those of its groups, scalars are expanded where they meet elements. What comes out is a model with arrays
+//! like any other.
+//!
+//! Not every operator has such a form. Then there is no such model, and the obstacle says why: rows are evaluated one by one.
+//! Nor does the model fail exactly where a row does (conditionals may evaluate more than a row would, lists that differ in size
+//! must not be met at all): whoever runs it asks the rows one by one if anything fails.
+
+use cembra_ops::{ArrayForm, OpId, OverArrays, Structure, TypeFault, id};
+use cembra_prepare::{Id, Kind, Placed, RegionId, Regions, TypedGraph, TypedModel};
+use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
+use cembra_value::{Promise, ScalarValue, Value};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What a leaf of a model over rows holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowsLeaf {
+    /// The scalars that a leaf of the model has, of all rows.
+    Scalars(usize),
+    /// The elements that a leaf of the model has, of all rows, in their order.
+    Elements(usize),
+    /// Which of those elements belong to which row.
+    Edge(usize),
+}
+
+/// What an output of a model over rows is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowsOutput {
+    /// One value for all rows.
+    Shared,
+    /// A scalar of each row.
+    Scalars,
+    /// Elements of all rows, as many of each as a leaf of the model has.
+    Elements(usize),
+}
+
+/// A model over rows.
+#[derive(Clone, Debug)]
+pub struct RowsModel {
+    /// The model. It has no lazy conditionals but those of elements.
+    pub placed: Placed,
+    /// What its leaves hold; their names are their positions here.
+    pub leaves: Vec<RowsLeaf>,
+    /// What its outputs are.
+    pub outputs: Vec<RowsOutput>,
+    /// Leaves of the model whose arrays must be of the same size in each row: for each leaf the first such leaf.
+    pub spaces: Vec<usize>,
+}
+
+/// Why there is no model over rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Obstacle {
+    /// The node that has no form over rows.
+    pub node: Id,
+    /// What is with it.
+    pub why: &'static str,
+}
+
+/// What a node of the model is of many rows. Spaces are named by one of the leaves whose elements they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// The same in all.
+    Shared,
+    /// A scalar of each.
+    Scalars,
+    /// Elements of each.
+    Elements(usize),
+    /// The shape of the elements of each.
+    Shape(usize),
+    /// The edge that puts all elements of a row into one group.
+    Whole(usize),
+}
+
+/// The model over rows of a model with arrays.
+///
+/// # Errors
+/// The first node that has no form over rows.
+pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
+    let model = &placed.model;
+    let mut forms = Forms {
+        model,
+        forms: vec![Form::Shared; model.graph.len()],
+        spaces: (0..model.leaves.len()).collect(),
+        nodes: vec![None; model.leaves.len()],
+    };
+    let needed = model.needed();
+    for node in model.graph.ids().filter(|node| needed[node.index()]) {
+        forms.forms[node.index()] = forms.of(node)?;
+    }
+    Rewriter::new(forms).run(&needed)
+}
+
+struct Forms<'m> {
+    model: &'m TypedModel,
+    forms: Vec<Form>,
+    /// For each leaf that is an array another one of the same sizes, or itself.
+    spaces: Vec<usize>,
+    /// The node of each leaf.
+    nodes: Vec<Option<Id>>,
+}
+
+/// The operand of an aggregation or scan that says which groups there are.
+fn edge_operand(registry: &cembra_ops::Registry, op: OpId) -> Option<usize> {
+    registry.get(op).params.iter().position(|param| matches!(param.name, "into" | "over"))
+}
+
+/// The branch of a conditional whose condition is a literal.
+fn chosen(graph: &TypedGraph, node: Id) -> Option<Id> {
+    match (graph.kind(node), graph.operands(node)) {
+        (Kind::Where { .. }, [condition, on, off]) => {
+            Some(if graph.value(*condition)?.as_scalar().is_some() { *on } else { *off })
+        }
+        _ => None,
+    }
+}
+
+impl Forms<'_> {
+    fn space(&self, mut leaf: usize) -> usize {
+        while self.spaces[leaf] != leaf {
+            leaf = self.spaces[leaf];
+        }
+        leaf
+    }
+
+    /// Says that two lists have as many elements as each other in each row.
+    fn join(&mut self, a: usize, b: usize) -> usize {
+        let (a, b) = (self.space(a), self.space(b));
+        self.spaces[a.max(b)] = a.min(b);
+        a.min(b)
+    }
+
+    fn of_operand(&self, node: Id) -> Form {
+        self.forms[node.index()]
+    }
+
+    /// The form of a node whose operands have theirs.
+    fn of(&mut self, node: Id) -> Result<Form, Obstacle> {
+        let (graph, registry) = (&self.model.graph, self.model.registry);
+        let obstacle = |why| Obstacle { node, why };
+        let operands = graph.operands(node);
+        match graph.kind(node) {
+            Kind::Literal(_) => return Ok(Form::Shared),
+            Kind::Leaf(leaf) => {
+                self.nodes[leaf as usize] = Some(node);
+                return match graph.qtype(node) {
+                    QType::Scalar(_) | QType::Optional(_) => Ok(Form::Scalars),
+                    QType::Array(ArrayKind::Dense, _) => Ok(Form::Elements(leaf as usize)),
+                    _ => Err(obstacle("is neither a scalar nor a dense array")),
+                };
+            }
+            Kind::Loop(_) | Kind::State(_) => return Err(obstacle("is a loop")),
+            Kind::CompileTime(_) => return Err(obstacle("is no value")),
+            Kind::Operator { .. } | Kind::Where { .. } => {}
+        }
+        if let Some((op, Some(overload), _)) = graph.operator(node)
+            && registry.get(op).overloads().get(usize::from(overload)).is_some_and(|overload| !overload.pure)
+        {
+            return Err(obstacle("is not pure: rows go in their order"));
+        }
+        let is_shared = operands.iter().all(|operand| self.of_operand(*operand) == Form::Shared);
+        match graph.kind(node) {
+            Kind::Operator { overload: Some(_), .. } if is_shared => Ok(Form::Shared),
+            Kind::Where { .. } => self.of_conditional(node),
+            _ if graph.is_elementwise(registry, node) => self.of_elementwise(node),
+            Kind::Operator { op, .. } => match (registry.structure(op), registry.get(op).over_arrays) {
+                (None, OverArrays::Kernel(operator)) => self.of_kernel(node, op, operator.form),
+                // What is of scalars in a row is done to each scalar of the rows.
+                (None | Some(Structure::Has), OverArrays::Elementwise | OverArrays::Expanded) => {
+                    let is_scalar = |operand: &Id| matches!(self.of_operand(*operand), Form::Shared | Form::Scalars);
+                    let is_of_scalars = operands.iter().all(is_scalar) && graph.qtype(node).scalar().is_some();
+                    is_of_scalars.then_some(Form::Scalars).ok_or(obstacle("is not of scalars"))
+                }
+                _ => Err(obstacle("has no form for the arrays of many rows")),
+            },
+            _ => Err(obstacle("has no form for the arrays of many rows")),
+        }
+    }
+
+    /// The space of operands that are elements, or the same for all of a row's.
+    fn common_space(&mut self, node: Id, operands: &[Id]) -> Result<Option<usize>, Obstacle> {
+        let mut space = None;
+        for operand in operands {
+            space = match (self.of_operand(*operand), space) {
+                (Form::Elements(leaf), None) => Some(leaf),
+                (Form::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
+                (Form::Scalars, space) => space,
+                (Form::Shared, space) if self.model.graph.qtype(*operand).is_framed() => space,
+                _ => return Err(Obstacle { node, why: "takes what is neither a scalar nor an array of each row" }),
+            };
+        }
+        Ok(space)
+    }
+
+    fn of_elementwise(&mut self, node: Id) -> Result<Form, Obstacle> {
+        let operands = self.model.graph.operands(node);
+        let maps = self.model.graph.op(node) == Some(id::MAP);
+        // The first operand of what maps by a function is the number of its body, which is made for scalars as they are.
+        if maps && operands.iter().any(|operand| self.of_operand(*operand) == Form::Scalars) {
+            return Err(Obstacle { node, why: "maps by a function that takes scalars of the row" });
+        }
+        let space = self.common_space(node, if maps { &operands[1..] } else { operands })?;
+        space.map(Form::Elements).ok_or(Obstacle { node, why: "is of arrays that all rows share" })
+    }
+
+    fn of_conditional(&mut self, node: Id) -> Result<Form, Obstacle> {
+        let graph = &self.model.graph;
+        let operands = graph.operands(node);
+        if let Some(branch) = chosen(graph, node) {
+            return Ok(self.of_operand(branch));
+        }
+        if self.of_operand(operands[0]) != Form::Scalars {
+            return Err(Obstacle { node, why: "chooses by a condition that all rows share" });
+        }
+        let space = self.common_space(node, &operands[1..])?;
+        match graph.qtype(node) {
+            QType::Scalar(_) | QType::Optional(_) if space.is_none() => Ok(Form::Scalars),
+            QType::Array(..) if operands[1..].iter().all(|o| matches!(self.of_operand(*o), Form::Elements(_))) => {
+                space.map(Form::Elements).ok_or(Obstacle { node, why: "is of arrays that all rows share" })
+            }
+            _ => Err(Obstacle { node, why: "chooses between what is neither scalars nor arrays of each row" }),
+        }
+    }
+
+    /// An operator on whole arrays.
+    fn of_kernel(&mut self, node: Id, op: OpId, form: ArrayForm) -> Result<Form, Obstacle> {
+        let (graph, registry) = (&self.model.graph, self.model.registry);
+        let operands = graph.operands(node);
+        let first = self.of_operand(operands[0]);
+        match (op, first) {
+            (id::SHAPE_OF, Form::Elements(space)) | (id::EDGE_CHILD_SHAPE, Form::Whole(space)) => {
+                return Ok(Form::Shape(space));
+            }
+            (id::EDGE_TO_SCALAR, Form::Elements(space)) | (id::EDGE_FROM_SHAPE, Form::Shape(space)) => {
+                return Ok(Form::Whole(space));
+            }
+            (id::ARRAY_SIZE, Form::Elements(_))
+            | (id::ARRAY_SHAPE_SIZE, Form::Shape(_))
+            | (id::EDGE_CHILD_SIZE, Form::Whole(_)) => return Ok(Form::Scalars),
+            (id::ARRAY_IOTA, Form::Shape(space)) => return Ok(Form::Elements(space)),
+            (id::CONST_WITH_SHAPE, Form::Shape(space)) => {
+                let of = self.of_operand(operands[1]);
+                let is_scalar = matches!(of, Form::Shared | Form::Scalars);
+                return is_scalar.then_some(Form::Elements(space)).ok_or(Obstacle { node, why: "is not of scalars" });
+            }
+            _ => {}
+        }
+        let is_of_groups = matches!(form, ArrayForm::Reduce(_) | ArrayForm::Scan | ArrayForm::Whole);
+        let edge = edge_operand(registry, op).filter(|_| is_of_groups);
+        let edge = edge.ok_or(Obstacle { node, why: "has no form for the arrays of many rows" })?;
+        let mut space = match self.of_operand(operands[edge]) {
+            Form::Shared if *graph.qtype(operands[edge]) == QType::Unspecified => None,
+            Form::Whole(space) => Some(space),
+            _ => return Err(Obstacle { node, why: "has groups inside of each row" }),
+        };
+        for (at, operand) in operands.iter().enumerate().filter(|(at, _)| *at != edge) {
+            space = match (self.of_operand(*operand), space) {
+                (Form::Elements(leaf), None) => Some(leaf),
+                (Form::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
+                (Form::Shared, space) if !matches!(graph.qtype(operands[at]), QType::Array(..)) => space,
+                _ => return Err(Obstacle { node, why: "takes an operand that differs from row to row" }),
+            };
+        }
+        let space = space.ok_or(Obstacle { node, why: "is of arrays that all rows share" })?;
+        match (form, graph.qtype(node)) {
+            (ArrayForm::Reduce(_) | ArrayForm::Whole, QType::Scalar(_) | QType::Optional(_)) => Ok(Form::Scalars),
+            (ArrayForm::Scan | ArrayForm::Whole, QType::Array(..)) => Ok(Form::Elements(space)),
+            _ => Err(Obstacle { node, why: "has no form for the arrays of many rows" }),
+        }
+    }
+}
+
+/// Makes the graph over rows.
+struct Rewriter<'m> {
+    forms: Forms<'m>,
+    graph: TypedGraph,
+    leaves: Vec<RowsLeaf>,
+    /// The edge of each space, once it is needed.
+    edges: Vec<Option<Id>>,
+    /// What became of each node.
+    copies: Vec<Option<Id>>,
+}
+
+const EDGE: QType = QType::Edge(EdgeType::Arrays(ArrayKind::Dense));
+
+impl<'m> Rewriter<'m> {
+    fn new(forms: Forms<'m>) -> Self {
+        let model = forms.model;
+        // Room for the values of each leaf and for its edge.
+        let names: Arc<[Arc<str>]> = (0..2 * model.leaves.len()).map(|at| Arc::from(at.to_string())).collect();
+        Rewriter {
+            graph: model.graph.empty_over(names),
+            leaves: Vec::new(),
+            edges: vec![None; model.leaves.len()],
+            copies: vec![None; model.graph.len()],
+            forms,
+        }
+    }
+
+    fn run(mut self, needed: &[bool]) -> Result<RowsModel, Obstacle> {
+        let model = self.forms.model;
+        for node in model.graph.ids().filter(|node| needed[node.index()]) {
+            let made = self.node(node)?;
+            let form = self.forms.of_operand(node);
+            if let (Form::Scalars | Form::Elements(_), Some(made)) = (form, made) {
+                let wanted = model.graph.qtype(node).of_each().scalar();
+                let is_right = matches!(self.graph.qtype(made), QType::Array(_, scalar) if Some(*scalar) == wanted);
+                if !is_right {
+                    return Err(Obstacle { node, why: "is of another type over many rows" });
+                }
+            }
+            self.copies[node.index()] = made;
+        }
+        let mut outputs = Vec::with_capacity(model.outputs.len());
+        let mut nodes = Vec::with_capacity(model.outputs.len());
+        for (name, node) in &model.outputs {
+            let obstacle = Obstacle { node: *node, why: "is neither a scalar nor an array of each row" };
+            outputs.push(match self.forms.of_operand(*node) {
+                Form::Shared if model.graph.qtype(*node).scalar().is_some() => RowsOutput::Shared,
+                Form::Scalars => RowsOutput::Scalars,
+                Form::Elements(space) => RowsOutput::Elements(self.forms.space(space)),
+                _ => return Err(obstacle),
+            });
+            nodes.push((name.clone(), self.copies[node.index()].ok_or(obstacle)?));
+        }
+        let Rewriter { graph, leaves, forms, .. } = self;
+        let types = leaves.iter().enumerate().map(|(at, leaf)| {
+            let of = |leaf: usize| model.leaves[leaf].1.of_each().scalar().unwrap_or(Scalar::Unit);
+            let qtype = match *leaf {
+                RowsLeaf::Scalars(leaf) | RowsLeaf::Elements(leaf) => QType::Array(ArrayKind::Dense, of(leaf)),
+                RowsLeaf::Edge(_) => EDGE,
+            };
+            (Arc::from(at.to_string()), qtype)
+        });
+        let leaf_types = types.collect();
+        let promises = leaves.iter().map(|leaf| match *leaf {
+            // What is not optional in a row is there in each.
+            RowsLeaf::Scalars(leaf) if !model.leaves[leaf].1.is_optional() => Promise::Full,
+            RowsLeaf::Scalars(_) => Promise::Nothing,
+            RowsLeaf::Elements(leaf) => model.graph.leaf_promise(leaf as u32),
+            RowsLeaf::Edge(_) => Promise::Splits,
+        });
+        let graph = graph.with_promises(promises.collect());
+        let of_nodes = vec![RegionId::TOP; graph.len()];
+        let spaces = (0..model.leaves.len()).map(|leaf| forms.space(leaf)).collect();
+        let model = TypedModel {
+            registry: model.registry,
+            graph,
+            leaves: leaf_types,
+            outputs: nodes,
+            rewritten: model.rewritten,
+        };
+        let regions = Regions { of_nodes, ..Regions::default() };
+        Ok(RowsModel { placed: Placed { model, regions }, leaves, outputs, spaces })
+    }
+
+    fn leaf(&mut self, leaf: RowsLeaf, qtype: &QType, origin: Id) -> Id {
+        self.leaves.push(leaf);
+        let origin = self.forms.model.graph.origin(origin);
+        self.graph.add(Kind::Leaf(self.leaves.len() as u32 - 1), &[], qtype, origin)
+    }
+
+    fn apply(&mut self, node: Id, op: OpId, operands: &[Id]) -> Result<Id, Obstacle> {
+        let model = self.forms.model;
+        let made = self.graph.apply(model.registry, op, operands, model.graph.origin(node));
+        made.map_err(|_: TypeFault| Obstacle { node, why: "has no form for the arrays of many rows" })
+    }
+
+    /// The edge from the rows to the elements of a space.
+    fn edge(&mut self, space: usize) -> Id {
+        let space = self.forms.space(space);
+        if let Some(edge) = self.edges[space] {
+            return edge;
+        }
+        let origin = self.forms.nodes[space].unwrap_or(Id::from_index(0));
+        let edge = self.leaf(RowsLeaf::Edge(space), &EDGE, origin);
+        self.edges[space] = Some(edge);
+        edge
+    }
+
+    /// What became of a node that there is of it.
+    fn copy(&self, node: Id) -> Result<Id, Obstacle> {
+        self.copies[node.index()].ok_or(Obstacle { node, why: "is not of scalars or elements" })
+    }
+
+    /// What became of an operand, for each element of a space.
+    fn expanded(&mut self, operand: Id, space: usize, node: Id) -> Result<Id, Obstacle> {
+        let copy = self.copy(operand)?;
+        if self.forms.of_operand(operand) != Form::Scalars {
+            return Ok(copy);
+        }
+        let edge = self.edge(space);
+        self.apply(node, id::ARRAY_EXPAND, &[copy, edge])
+    }
+
+    /// What becomes of a node; nothing of shapes and whole edges, which those that ask for them make.
+    fn node(&mut self, node: Id) -> Result<Option<Id>, Obstacle> {
+        let model = self.forms.model;
+        let graph = &model.graph;
+        let form = self.forms.of_operand(node);
+        if let Some(branch) = chosen(graph, node) {
+            return Ok(self.copies[branch.index()]);
+        }
+        let made = match (graph.kind(node), form) {
+            (_, Form::Shape(_) | Form::Whole(_)) => return Ok(None),
+            (Kind::Leaf(leaf), Form::Elements(_)) => {
+                self.leaf(RowsLeaf::Elements(leaf as usize), graph.qtype(node), node)
+            }
+            (Kind::Leaf(leaf), _) => {
+                let scalar = graph.qtype(node).scalar().unwrap_or(Scalar::Unit);
+                self.leaf(RowsLeaf::Scalars(leaf as usize), &QType::Array(ArrayKind::Dense, scalar), node)
+            }
+            (_, Form::Shared) => {
+                let operands: Result<SmallVec<[Id; 4]>, _> =
+                    graph.operands(node).iter().map(|o| self.copy(*o)).collect();
+                self.graph.copy_node(graph, node, &operands?)
+            }
+            (kind, Form::Scalars | Form::Elements(_)) => self.computed(node, kind, form)?,
+        };
+        Ok(Some(made))
+    }
+
+    fn computed(&mut self, node: Id, kind: Kind, form: Form) -> Result<Id, Obstacle> {
+        let model = self.forms.model;
+        let graph = &model.graph;
+        let operands = graph.operands(node);
+        let is_elementwise = graph.is_elementwise(model.registry, node);
+        if let (Kind::Operator { op, .. }, false) = (kind, is_elementwise)
+            && let OverArrays::Kernel(_) = model.registry.get(op).over_arrays
+        {
+            return self.of_groups(node, op);
+        }
+        let mut copies: SmallVec<[Id; 4]> = SmallVec::new();
+        for operand in operands {
+            copies.push(match form {
+                Form::Elements(space) => self.expanded(*operand, space, node)?,
+                _ => self.copy(*operand)?,
+            });
+        }
+        match kind {
+            Kind::Where { .. } => {
+                // Only what is chosen is evaluated in a row; the same holds for an element as far as that may be.
+                let made = self.apply(node, id::WHERE, &copies)?;
+                let (operands, qtype) = (self.graph.operands(made).to_vec(), self.graph.qtype(made).clone());
+                Ok(self.graph.add(Kind::Where { overload: None }, &operands, &qtype, graph.origin(node)))
+            }
+            // Elements are optional anyway.
+            Kind::Operator { op: id::TO_OPTIONAL, .. } => Ok(copies[0]),
+            Kind::Operator { op: id::MAP, .. } => Ok(self.graph.copy_node(graph, node, &copies)),
+            Kind::Operator { op, .. } => {
+                let made = self.apply(node, op, &copies)?;
+                let is_lifted = self.graph.is_elementwise(model.registry, made);
+                is_lifted.then_some(made).ok_or(Obstacle { node, why: "has no form for the arrays of many rows" })
+            }
+            _ => Err(Obstacle { node, why: "has no form for the arrays of many rows" }),
+        }
+    }
+
+    /// What an operator on whole arrays becomes.
+    fn of_groups(&mut self, node: Id, op: OpId) -> Result<Id, Obstacle> {
+        let model = self.forms.model;
+        let operands = model.graph.operands(node);
+        let origin = model.graph.origin(node);
+        match self.forms.of_operand(operands[0]) {
+            // How many elements there are in each row.
+            Form::Elements(space) | Form::Shape(space) | Form::Whole(space)
+                if matches!(op, id::ARRAY_SIZE | id::ARRAY_SHAPE_SIZE | id::EDGE_CHILD_SIZE) =>
+            {
+                let edge = self.edge(space);
+                return self.apply(node, id::EDGE_SIZES, &[edge]);
+            }
+            Form::Shape(space) => {
+                let edge = self.edge(space);
+                let shape = self.apply(node, id::EDGE_CHILD_SHAPE, &[edge])?;
+                if op == id::ARRAY_IOTA {
+                    let unit = self.graph.literal(Value::Scalar(ScalarValue::Unit), origin);
+                    let units = self.apply(node, id::CONST_WITH_SHAPE, &[shape, unit])?;
+                    return self.apply(node, id::ARRAY_AGG_INDEX, &[units, edge]);
+                }
+                let value = self.copy(operands[1])?;
+                return match self.forms.of_operand(operands[1]) {
+                    Form::Shared => self.apply(node, id::CONST_WITH_SHAPE, &[shape, value]),
+                    _ => self.apply(node, id::ARRAY_EXPAND, &[value, edge]),
+                };
+            }
+            _ => {}
+        }
+        let Some(at) = edge_operand(model.registry, op) else {
+            return Err(Obstacle { node, why: "has no form for the arrays of many rows" });
+        };
+        let mut copies: SmallVec<[Id; 4]> = SmallVec::new();
+        let mut space = None;
+        for operand in operands {
+            if let Form::Elements(of) | Form::Whole(of) = self.forms.of_operand(*operand) {
+                space = Some(of);
+            }
+        }
+        let edge = self.edge(space.ok_or(Obstacle { node, why: "is of arrays that all rows share" })?);
+        for (position, operand) in operands.iter().enumerate() {
+            copies.push(if position == at { edge } else { self.copy(*operand)? });
+        }
+        self.apply(node, op, &copies)
+    }
+}

@@ -1,0 +1,73 @@
+//! Arrays of one evaluation: Arrow's as those of models, and those of models as Arrow's. Memory changes hands where nobody else
+//! has it and both lay it out alike.
+
+use crate::{Error, Input, output, scalar};
+use arrow_array::{Array as _, ArrayRef};
+use cembra::{Array, ArrayData, OutputParts, QType};
+
+/// An array as one of a model. Numbers of 64 bits that nobody else has are not copied; neither does anything change of what is
+/// missing.
+///
+/// ```
+/// use arrow_array::{Array, ArrayRef, Float64Array};
+/// use cembra::{Model, Options, Value};
+/// use std::sync::Arc;
+///
+/// let x: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), None, Some(3.0)]));
+/// let mut session = Model::parse("input x: [f64?]; x / math.sum(x)")?.compile(&Options::default())?.session();
+/// let made = session.evaluate(&[Value::from(cembra_arrow::to_model(x)?)])?.remove(0);
+/// let Value::Array(_, shares) = made else { panic!("an array") };
+/// let shares = cembra_arrow::from_model(Arc::unwrap_or_clone(shares))?;
+/// assert_eq!(*shares, Float64Array::from(vec![Some(0.25), None, Some(0.75)]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// No array of a model is of this type, or a moment does not fit into microseconds.
+pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
+    let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
+    let of = scalar(array.data_type()).ok_or_else(strange)?;
+    let is_wide = array.data_type().primitive_width() == Some(8)
+        && crate::data_type(&QType::Optional(of)).is_some_and(|made| made.primitive_width() == Some(8));
+    if is_wide && array.offset() == 0 {
+        let input = Input::of("", &*array, &QType::Optional(of))?;
+        // What is converted is new anyway.
+        if input.is_in_place() {
+            let presence = input.presence();
+            drop(input);
+            let (len, data) = (array.len(), array.to_data());
+            drop(array);
+            let buffer = data.buffers()[0].clone();
+            drop(data);
+            let words = buffer.into_vec::<u64>().unwrap_or_else(|shared| shared.typed_data::<u64>().to_vec());
+            let made = Array::from_parts(of, len, ArrayData::Numbers(words), presence);
+            return made.ok_or(Error::Type { name: String::new(), found: arrow_schema::DataType::Null });
+        }
+    }
+    let input = Input::of("", &*array, &QType::Optional(of))?;
+    let values = input.values();
+    input.column(values.as_ref()).array(of, 0..array.len()).ok_or_else(strange)
+}
+
+/// An array of a model as one of Arrow's, without copying: texts as `Utf8View`, bytes as `BinaryView`, masks as `Boolean` without
+/// nulls, timestamps in microseconds of UTC.
+///
+/// # Errors
+/// There is no such array of Arrow's.
+pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
+    let (scalar, len, data, presence) = array.into_parts();
+    let parts = match data {
+        ArrayData::Units => OutputParts::Nothing,
+        ArrayData::Numbers(words) => OutputParts::Numbers(words),
+        ArrayData::Bits(words) => OutputParts::Bits(words),
+        ArrayData::Strings(strings) => {
+            let (views, buffers) = strings.into_parts();
+            OutputParts::Strings(views, buffers)
+        }
+    };
+    output::of_parts(scalar, len, parts, presence).ok_or_else(|| Error::Output {
+        name: String::new(),
+        found: QType::Optional(scalar),
+        wanted: "array".to_owned(),
+    })
+}

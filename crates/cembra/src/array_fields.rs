@@ -1,0 +1,110 @@
+//! Fields of structs for models with arrays: slices and vectors of scalars, which are copied. A model takes nothing of them in
+//! place, because its arrays lie in no frame.
+
+use crate::fields::sealed::Sealed;
+use crate::{InputValue, Output, OutputField, OutputValue};
+use cembra_batch::{ArrayView, array_of_optionals, elements, optional_elements};
+use cembra_runtime::{ArrayKind, FramePtr, Optional, QType, Scalar, for_each_scalar};
+use cembra_value::{Array, ScalarValue, Value};
+
+const fn array_type(scalar: Scalar) -> QType {
+    QType::Array(ArrayKind::Dense, scalar)
+}
+
+/// A type that an input has which is an array.
+macro_rules! array_input {
+    ($($ty:ty: $scalar:expr, |$field:ident| $array:expr;)*) => { $(
+        impl Sealed for $ty {}
+
+        impl InputValue for $ty {
+            fn qtype() -> QType { array_type($scalar) }
+            const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT, as the trait says.
+            unsafe fn write(&self, _: FramePtr, _: u32) {
+                // No plan has such an input.
+            }
+            fn value(&self) -> Value {
+                let $field = self;
+                Value::from($array)
+            }
+        }
+    )* };
+}
+
+/// A type that an output has which is an array; `Sealed` already, or to be.
+macro_rules! array_output {
+    ($($ty:ty: $scalar:expr, |$array:ident| $value:expr, $may_miss:literal;)*) => { $(
+        impl OutputValue for $ty {
+            fn qtype() -> QType { array_type($scalar) }
+            const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT, as the trait says.
+            unsafe fn read(_: FramePtr, _: u32) -> Self {
+                // No plan has such an output.
+                Vec::new()
+            }
+            fn of_value(value: &Value) -> Option<Self> {
+                let Value::Array(ArrayKind::Dense, $array) = value else { return None };
+                $value
+            }
+            fn fits(value: &Value) -> bool {
+                matches!(value, Value::Array(ArrayKind::Dense, array)
+                    if array.scalar() == $scalar && ($may_miss || array.present_count() == array.len()))
+            }
+        }
+
+        // SAFETY: FIELD-TABLE: the value itself, at 0.
+        unsafe impl Output for $ty {
+            fn fields() -> Vec<OutputField> {
+                vec![OutputField::of::<$ty>("", 0)]
+            }
+        }
+    )* };
+}
+
+macro_rules! plain_arrays {
+    ([] $unit:ident $unit_rows:tt plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => { $(
+        array_input! {
+            &[$rust]: Scalar::$plain, |field| ArrayView::new(field).array();
+            Vec<$rust>: Scalar::$plain, |field| ArrayView::new(field).array();
+            &[Optional<$rust>]: Scalar::$plain, |field| array_of_optionals(field);
+            Vec<Optional<$rust>>: Scalar::$plain, |field| array_of_optionals(field);
+            ArrayView<'_, $rust>: Scalar::$plain, |field| field.array();
+        }
+
+        impl Sealed for Vec<Option<$rust>> {}
+
+        array_output! {
+            Vec<$rust>: Scalar::$plain, |array| elements(array), false;
+            Vec<Optional<$rust>>: Scalar::$plain, |array| optional_elements(array), true;
+            Vec<Option<$rust>>: Scalar::$plain, |array| {
+                optional_elements::<$rust>(array).map(|all| all.into_iter().map(|one| one.get()).collect())
+            }, true;
+        }
+    )* };
+}
+
+for_each_scalar!(plain_arrays []);
+
+/// An array of texts.
+fn array_of_texts<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> Array {
+    Array::from_scalars(Scalar::Text, texts.into_iter().map(|text| text.map(|text| ScalarValue::Text(text.into()))))
+}
+
+/// The text of each element; none where it is missing.
+fn texts(array: &Array) -> impl Iterator<Item = Option<String>> + '_ {
+    let text = |at| array.string(at).and_then(|bytes| str::from_utf8(bytes).ok()).map(str::to_owned);
+    (0..array.len()).map(text)
+}
+
+array_input! {
+    &[&str]: Scalar::Text, |field| array_of_texts(field.iter().map(|text| Some(*text)));
+    Vec<&str>: Scalar::Text, |field| array_of_texts(field.iter().map(|text| Some(*text)));
+    &[String]: Scalar::Text, |field| array_of_texts(field.iter().map(|text| Some(text.as_str())));
+    Vec<String>: Scalar::Text, |field| array_of_texts(field.iter().map(|text| Some(text.as_str())));
+    Vec<Option<String>>: Scalar::Text, |field| array_of_texts(field.iter().map(Option::as_deref));
+}
+
+array_output! {
+    Vec<String>: Scalar::Text, |array| texts(array).collect(), false;
+    Vec<Option<String>>: Scalar::Text, |array| Some(texts(array).collect()), true;
+}

@@ -1,0 +1,192 @@
+//! A plan for many rows: what evaluates the rows is chosen by the forms of the columns, compiled when they are first met, and
+//! kept.
+
+use crate::choice::{Backend, RowPlayer};
+use crate::error::Error;
+use crate::evaluation::EvaluationLimits;
+use crate::options::Started;
+use crate::players::{Chosen, choose};
+use crate::signature::Field;
+use crate::sites::Sites;
+use cembra_batch::{ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, Player, Refused, Settings, Stop};
+use cembra_expr::Program;
+use cembra_native::Tier;
+use cembra_plan::Plan;
+use cembra_runtime::{BatchFunction, Cancellation};
+use cembra_value::{Budget, Code, Diagnostic, Limits};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What plays columns of some forms.
+#[derive(Debug)]
+struct Played {
+    player: Player,
+    name: RowPlayer,
+    because: Option<Diagnostic>,
+}
+
+/// A plan, compiled for many rows.
+#[derive(Debug)]
+pub(crate) struct PlanRows {
+    plan: Plan,
+    batch: cembra_batch::Batch,
+    sites: Sites,
+    limits: EvaluationLimits,
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+    player: RowPlayer,
+    tier: Tier,
+    evaluation: Limits,
+    /// By forms of columns, of which most models meet one or two.
+    players: Mutex<Vec<(Forms, Arc<Played>)>>,
+}
+
+/// How rows are run.
+#[derive(Clone, Debug)]
+pub(crate) struct RowSettings<'p> {
+    /// To how many threads they are shared out.
+    pub(crate) threads: usize,
+    /// Whose threads; those of the process if it is nobody's.
+    pub(crate) pool: Option<&'p rayon::ThreadPool>,
+    /// What to do with rows that fail.
+    pub(crate) on_error: OnError,
+    /// The most rows of a strip.
+    pub(crate) strip: usize,
+    /// How many errors to keep.
+    pub(crate) keep: usize,
+    /// What ends the run.
+    pub(crate) token: Option<Cancellation>,
+}
+
+impl RowSettings<'_> {
+    /// One thread, the first row that fails ends the run.
+    pub(crate) const fn new(keep: usize) -> Self {
+        RowSettings { threads: 1, pool: None, on_error: OnError::Fail, strip: usize::MAX, keep, token: None }
+    }
+}
+
+/// The error that columns do not fit.
+#[cold]
+pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &Refused) -> Error {
+    let of = |kind: &str, fields: &[Field], at: usize, misfit: &Misfit| match fields.get(at) {
+        Some(Field { name, qtype, .. }) if matches!(misfit, Misfit::Type { .. } | Misfit::Value { .. }) => {
+            Error::values(format!("{kind} `{name}` is {qtype}, but the column {misfit}"))
+        }
+        Some(Field { name, .. }) => Error::values(format!("{kind} `{name}` {misfit}")),
+        None => Error::values(refused.to_string()),
+    };
+    match refused {
+        Refused::Input { at, misfit } => of("input", inputs, *at, misfit),
+        Refused::Output { at, misfit } => of("output", outputs, *at, misfit),
+        other => Error::values(other.to_string()),
+    }
+}
+
+/// The error that results may differ on this thread.
+pub(crate) fn check_float_mode() -> Result<(), Error> {
+    if cembra_runtime::math::default_float_mode() {
+        return Ok(());
+    }
+    Err(Diagnostic::new(Code::FloatMode, "the thread's floating-point mode is not the default").into())
+}
+
+impl PlanRows {
+    pub(crate) fn of(program: &Program, plan: Plan, options: &Started) -> PlanRows {
+        let field = |name, value| Field::new(name, &plan.value(value).qtype);
+        let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
+        PlanRows {
+            batch: cembra_batch::Batch::of(&plan),
+            sites: Sites::of(&plan, program),
+            limits: EvaluationLimits::of(options),
+            inputs: plan.inputs().iter().map(|input| field(&input.name, input.value)).collect(),
+            outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),
+            player,
+            tier: options.tier,
+            evaluation: *options.budget().limits(),
+            players: Mutex::default(),
+            plan,
+        }
+    }
+
+    pub(crate) fn inputs(&self) -> &[Field] {
+        &self.inputs
+    }
+
+    pub(crate) fn outputs(&self) -> &[Field] {
+        &self.outputs
+    }
+
+    /// Which player evaluates such columns, and why it is not the best of all.
+    pub(crate) fn player(&self, inputs: &[InputColumn<'_>]) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
+        let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
+        let outputs = self.outputs.iter().map(|_| None).collect();
+        let job = self.batch.job(inputs, outputs, rows, OnError::Fail).map_err(|refused| self.misfit(&refused))?;
+        let played = self.played(job.forms())?;
+        Ok((played.name, played.because.clone()))
+    }
+
+    /// What evaluates strips of columns of these forms; none if rows are evaluated one by one.
+    pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
+        choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.evaluation)).ok()?.function
+    }
+
+    /// Bytes of memory that it holds: plan, interpreted and machine code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
+        let code = players.iter().filter_map(|(_, played)| played.player.function()).map(BatchFunction::memory_bytes);
+        size_of::<PlanRows>() + self.plan.memory_bytes() + self.batch.memory_bytes() + code.sum::<usize>()
+    }
+
+    /// What plays columns of the forms.
+    fn played(&self, forms: Forms) -> Result<Arc<Played>, Error> {
+        let of_forms = |players: &[(Forms, Arc<Played>)]| {
+            players.iter().find(|(known, _)| *known == forms).map(|(_, played)| played.clone())
+        };
+        if let Some(played) = of_forms(&self.players.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(played);
+        }
+        // Two threads may both compile it: the first to have done so is right.
+        let Chosen { function, player, because } =
+            choose(&self.plan, &forms, self.player, self.tier, &Budget::start(self.evaluation))?;
+        let played = Played { player: self.batch.player(&forms, function), name: player, because };
+        let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(of_forms(&players).unwrap_or_else(|| {
+            let played = Arc::new(played);
+            players.push((forms.clone(), played.clone()));
+            played
+        }))
+    }
+
+    fn misfit(&self, refused: &Refused) -> Error {
+        misfit(&self.inputs, &self.outputs, refused)
+    }
+
+    /// Evaluates the plan on so many rows, into the memory that there is for outputs.
+    pub(crate) fn run(
+        &self,
+        inputs: &[InputColumn<'_>],
+        outputs: Vec<Option<ColumnMut<'_>>>,
+        rows: usize,
+        how: &RowSettings<'_>,
+    ) -> Result<Finished<Error>, Error> {
+        let job = self.batch.job(inputs, outputs, rows, how.on_error).map_err(|refused| self.misfit(&refused))?;
+        let played = self.played(job.forms())?;
+        self.finish(job, &played.player, how)
+    }
+
+    fn finish(&self, job: Job<'_>, player: &Player, how: &RowSettings<'_>) -> Result<Finished<Error>, Error> {
+        check_float_mode()?;
+        let settings = Settings {
+            threads: how.threads,
+            pool: how.pool,
+            strip: how.strip,
+            keep: how.keep,
+            context: &|| self.limits.context(),
+            begin: &|context| context.set_cancellation(how.token.clone()),
+            fault: &|context| self.sites.error(context),
+        };
+        self.batch.run(job, player, &settings).map_err(|stop| match stop {
+            Stop::Row(row, error) => error.in_row(row),
+            Stop::Cancelled => Error::cancelled(),
+        })
+    }
+}

@@ -1,0 +1,506 @@
+//! Models with arrays over many rows: lists go in and come out, and rows that are evaluated together give what each gives by
+//! itself, bit for bit, failures included.
+
+use cembra::{
+    Backend, Batch, Bitmap, Cancellation, ColumnMut, Error, FaultKind, InputColumn, ListOffsets, Model, OnError,
+    Optional, Options, OutputColumn, OutputParts, QType, Scalar, Stage, Value,
+};
+
+fn batch(text: &str) -> Batch {
+    Model::parse(text).and_then(|model| model.batch(&Options::default())).expect("a model for many rows")
+}
+
+/// Lists of optional numbers.
+#[derive(Clone, Default)]
+struct Lists {
+    offsets: Vec<i64>,
+    elements: Vec<Optional<f64>>,
+}
+
+impl Lists {
+    fn of(rows: &[&[Option<f64>]]) -> Lists {
+        let mut lists = Lists { offsets: vec![0], ..Lists::default() };
+        for row in rows {
+            lists.push(row.iter().copied());
+        }
+        lists
+    }
+
+    fn push(&mut self, row: impl Iterator<Item = Option<f64>>) {
+        self.elements.extend(row.map(Optional::from));
+        self.offsets.push(self.elements.len() as i64);
+    }
+
+    fn elements(&self) -> InputColumn<'_> {
+        InputColumn::optionals(&self.elements)
+    }
+}
+
+/// A row after the other, as text.
+fn shown(column: &OutputColumn) -> Vec<String> {
+    (0..column.rows()).map(|row| column.value(row).expect("a row").to_string()).collect()
+}
+
+const SCORER: &str = "input xs: [f64]; input k: f64; output s = math.sum(xs * k); output z = xs / math.max(xs)";
+
+#[test]
+fn each_row_has_its_own_list() {
+    let lists = Lists::of(&[&[Some(1.0), Some(4.0)], &[], &[Some(3.0), None, Some(-6.0)]]);
+    let (elements, k) = (lists.elements(), [2.0, 3.0, 10.0]);
+    let scorer = batch(SCORER);
+    assert!(scorer.row_by_row().is_none());
+    let made = scorer.run(&[InputColumn::lists(&lists.offsets[..], &elements), InputColumn::values(&k)]).unwrap();
+    // A sum is there for each row, and its column says so.
+    assert_eq!((made[0].qtype(), made[0].presence()), (&QType::FLOAT64, None));
+    assert_eq!(made[0].values::<f64>(), Some(&[10.0, 0.0, -30.0][..]));
+    assert_eq!(shown(&made[1]), ["[0.25, 1]", "[]", "[1, NA, -2]"]);
+    let (offsets, elements) = made[1].lists().unwrap();
+    assert_eq!((offsets, elements.rows()), (&[0, 2, 2, 5][..], 5));
+    let OutputParts::Lists(offsets, elements) = made[1].clone().into_parts().1 else { panic!("lists") };
+    assert_eq!((offsets.len(), elements.presence().unwrap()[0] & 0b11111), (4, 0b10111));
+}
+
+#[test]
+fn the_program_over_rows_is_explained() {
+    let explain = |text: &str| Model::parse(text).unwrap().explain(&Options::default(), Stage::Lanes).unwrap();
+    let listing = explain(SCORER);
+    for line in ["is which elements are in which row of `xs`", "is the scalars of `k`", "array.expand(", "math.sum("] {
+        assert!(listing.contains(line), "{line}: {listing}");
+    }
+    assert_eq!(
+        explain("input xs: [f64]; xs[1]"),
+        "rows go one by one: array.at has no form for the arrays of many rows.\n"
+    );
+}
+
+/// Models, and whether their rows are evaluated together.
+#[test]
+fn what_has_no_form_over_rows_goes_row_by_row() {
+    let together = [
+        "input x: [f64]; input k: f64?; math.sum(x) + (k ?? 1.0)",
+        "input x: [f64]; input k: f64; if k > 0.0 then math.sum(x) // k else 0.0",
+        "input x: [f64]; input k: f64; if k > 0.0 then x // k else x",
+        "input x: [f64]; math.std(x) / math.var(x)",
+        "input x: [f64]; math.softmax(x)",
+        "input x, y: [f64]; math.correlation(x, y)",
+        "input x: [f64]; math.cum_sum(x, over=edge.to_scalar(x))",
+        "input x: [f64]; array.dense_rank(x)",
+        "input x: [f64]; math.median(x) + math.inverse_cdf(x, 0.25)",
+        "input x: [f64]; array.iota(shape_of(x)) * array.size(x)",
+        "input x: [f64]; core.const_with_shape(shape_of(x), 1.5)",
+        "input x: [f64]; input k: f64; core.const_with_shape(shape_of(x), k)",
+        "input x: [f64]; core.map(fn(a) = a * a + 1.0, x)",
+        "input x: [f64]; input t: text; math.sum(x) > strings.length(t)",
+        "input t: [text]; input s: text; array.count(strings.contains(t, s))",
+        "input b: [bool]; bool.logical_any(b)",
+        "input x: [f64]; any(x > 1.0)",
+        "input x: [f64]; input n: i64; output a = 7; output b = n; output c = core.zeros_like(x)",
+    ];
+    for text in together {
+        assert_eq!(batch(text).row_by_row().map(ToString::to_string), None, "{text}");
+    }
+    let apart = [
+        ("input x: [f64]; x[0]", "array.at has no form"),
+        ("input x: [f64]; math.sum(x, into=edge.from_sizes([array.size(x)]))", "has no form"),
+        ("input x: [f64]; input e: splits; math.sum(x, into=e)", "is neither a scalar nor a dense array"),
+        ("input a, b: f64; math.sum([a, b])", "array.make_dense_array has no form"),
+        ("input x: [f64]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "takes scalars of the row"),
+        ("input x: [f64]; (x, math.sum(x))", "core.make_tuple has no form"),
+        ("input x: [f64]; input q: f64; math.inverse_cdf(x, q)", "takes an operand that differs from row to row"),
+    ];
+    for (text, reason) in apart {
+        let found = batch(text).row_by_row().map(|reason| reason.message().to_owned());
+        assert!(found.as_ref().is_some_and(|found| found.contains(reason)), "{text}: {found:?}");
+    }
+}
+
+/// What two runs made, or the first failure; the same in all rows.
+fn assert_same(text: &str, a: &Result<Vec<OutputColumn>, Error>, b: &Result<Vec<OutputColumn>, Error>) {
+    match (a, b) {
+        (Ok(a), Ok(b)) => {
+            for (a, b) in a.iter().zip(b) {
+                assert_eq!((a.qtype(), a.rows()), (b.qtype(), b.rows()), "{text}");
+                for row in 0..a.rows() {
+                    let (a, b) = (a.value(row).expect("a row"), b.value(row).expect("a row"));
+                    assert!(a.same(&b), "{text}\nrow {row}: {a} and {b}");
+                }
+            }
+        }
+        (Err(a), Err(b)) => {
+            assert_eq!((a.to_string(), a.row(), a.span()), (b.to_string(), b.row(), b.span()), "{text}");
+        }
+        (a, b) => panic!("{text}\n{a:?}\n{b:?}"),
+    }
+}
+
+/// Random expressions on lists `xs` and `ys`, and scalars `k` and `m`.
+struct Writer(fastrand::Rng);
+
+impl Writer {
+    fn list(&mut self, depth: usize) -> String {
+        if depth == 0 {
+            return ["xs", "ys", "xs"][self.0.usize(..3)].to_owned();
+        }
+        let (a, b, s, t) = (self.list(depth - 1), self.list(depth - 1), self.scalar(depth - 1), self.scalar(depth - 1));
+        match self.0.usize(..16) {
+            0 => format!("({a} + {b})"),
+            1 => format!("({a} * {s})"),
+            2 => format!("({s} - {a})"),
+            3 => format!("({a} / ({b} ?? 2.0))"),
+            4 => format!("({a} // {s})"),
+            5 => format!("where({a} > {b}, {a}, {s})"),
+            6 => format!("(if {s} > {t} then {a} else {b})"),
+            7 => format!("(if {s} > {t} then {a} // {t} else {b})"),
+            8 => format!("({a} ?? {s})"),
+            9 => format!("math.cum_sum({a}, over=edge.to_scalar({b}))"),
+            10 => format!("to_float64(array.dense_rank({a}))"),
+            11 => format!("to_float64(array.ordinal_rank({a}, descending=true))"),
+            12 => format!("math.softmax({a})"),
+            13 => format!("exp(min({a}, 3.0))"),
+            14 => format!("(to_float64(array.iota(shape_of({a}))) + {b})"),
+            _ => format!("core.map(fn(a, b) = a * 2.0 - (b ?? 1.0), {a}, {b})"),
+        }
+    }
+
+    fn scalar(&mut self, depth: usize) -> String {
+        if depth == 0 {
+            return ["k", "m", "0.5", "(k + m)", "2.0"][self.0.usize(..5)].to_owned();
+        }
+        let (a, b, s, t) = (self.list(depth - 1), self.list(depth - 1), self.scalar(depth - 1), self.scalar(depth - 1));
+        match self.0.usize(..16) {
+            0..4 => format!("math.sum({a})"),
+            4 => format!("math.mean({a})"),
+            5 => format!("(math.max({a}) ?? {s})"),
+            6 => format!("math.prod({a})"),
+            7 => format!("math.std({a})"),
+            8 => format!("to_float64(array.count({a} > {s}))"),
+            9 => format!("to_float64(array.size({a}))"),
+            10 => format!("math.correlation({a}, {b})"),
+            11 => format!("(if {s} > {t} then {s} // {t} else {t})"),
+            12 => format!("({s} * {t})"),
+            13 => format!("math.median({a})"),
+            14 => format!("to_float64(math.argmax({a}))"),
+            _ => format!("(if any({a} > {b}) then math.sum({a}) else {s})"),
+        }
+    }
+}
+
+fn number(rng: &mut fastrand::Rng) -> f64 {
+    match rng.usize(..20) {
+        0 => 0.0,
+        1 => -0.0,
+        2 => f64::NAN,
+        3 => f64::INFINITY,
+        _ => f64::from(rng.i32(-40..40)) / 8.0 + rng.f64() / 1024.0,
+    }
+}
+
+/// Sizes around those at which the order of sums changes.
+const SIZES: [usize; 9] = [0, 0, 1, 2, 5, 63, 64, 65, 200];
+
+#[test]
+fn rows_together_give_what_rows_one_by_one_give() {
+    let interpreted = Options::default().backend(Backend::Interpreter);
+    let (mut together, mut failed, mut apart) = (0, 0, 0);
+    for seed in 0..120 {
+        let mut writer = Writer(fastrand::Rng::with_seed(seed));
+        let depth = writer.0.usize(1..4);
+        let (list, scalar) = (writer.list(depth), writer.scalar(depth));
+        let text = format!(
+            "input xs, ys: [f64?]\ninput k: f64\ninput m: f64?\noutput list = {list}\noutput scalar = {scalar}"
+        );
+        let model = Model::parse(&text).unwrap();
+        let rng = &mut writer.0;
+        let rows = rng.usize(0..40);
+        let (mut xs, mut ys) = (Lists::of(&[]), Lists::of(&[]));
+        let misfit = if rng.usize(..8) == 0 { rng.usize(..40) } else { usize::MAX };
+        for row in 0..rows {
+            let size = *rng.choice(&SIZES).unwrap();
+            let mut element = |_| (rng.usize(..5) > 0).then(|| number(rng));
+            xs.push((0..size).map(&mut element));
+            ys.push((0..size + usize::from(row == misfit)).map(&mut element));
+        }
+        let k: Vec<f64> = (0..rows).map(|_| number(rng)).collect();
+        let m: Vec<Optional<f64>> = (0..rows).map(|_| (rng.usize(..4) > 0).then(|| number(rng)).into()).collect();
+        let (x_elements, y_elements) = (xs.elements(), ys.elements());
+        let column = |name: &str| match name {
+            "xs" => InputColumn::lists(&xs.offsets[..], &x_elements),
+            "ys" => InputColumn::lists(&ys.offsets[..], &y_elements),
+            "k" => InputColumn::values(&k),
+            _ => InputColumn::optionals(&m),
+        };
+        let run = |options: &Options, on_error| {
+            let batch = model.batch(options).unwrap();
+            let columns: Vec<_> = batch.inputs().iter().map(|input| column(&input.name)).collect();
+            let made = batch.start().rows(rows).on_error(on_error).run(&columns)?;
+            let errors: Vec<String> = made.failures.iter().map(|one| one.error.to_string()).collect();
+            Ok((made.columns, made.failed, errors, made.row_by_row))
+        };
+        let batch = model.batch(&Options::default()).unwrap();
+        assert_eq!(batch.row_by_row().map(ToString::to_string), None, "{text}");
+        assert!(model.batch(&interpreted).unwrap().row_by_row().is_some());
+        let found = run(&Options::default(), OnError::Fail);
+        failed += usize::from(found.is_err());
+        together += usize::from(found.as_ref().is_ok_and(|made| made.3 == 0));
+        apart += usize::from(found.as_ref().is_ok_and(|made| made.3 > 0));
+        let reference = run(&interpreted, OnError::Fail);
+        assert!(reference.as_ref().is_ok_and(|made| made.3 == rows) || found.is_err(), "{text}");
+        assert_same(&text, &found.map(|made| made.0), &reference.map(|made| made.0));
+        let [(a, a_failed, a_errors, _), (b, b_failed, b_errors, _)] =
+            [Options::default(), interpreted.clone()].map(|options| run(&options, OnError::Missing).unwrap());
+        assert_eq!((a_failed, a_errors), (b_failed, b_errors), "{text}");
+        assert_same(&text, &Ok(a), &Ok(b));
+    }
+    // Neither is rare, or the test says little.
+    assert!(together > 60 && failed > 10 && apart < 10, "{together} {failed} {apart}");
+}
+
+#[test]
+fn sums_have_the_bits_of_whole_arrays() {
+    let mut rng = fastrand::Rng::with_seed(5);
+    let mut lists = Lists::of(&[]);
+    for size in [0, 1, 63, 64, 65, 127, 1000, 65_536, 70_000, 3] {
+        lists.push((0..size).map(|_| (rng.usize(..9) > 0).then(|| rng.f64() - 0.3)));
+    }
+    let text = "input x: [f64?]; output sum = math.sum(x); output mean = math.mean(x); output all = math.prod(1.0 + x / 100.0)";
+    let elements = lists.elements();
+    let made = batch(text).run(&[InputColumn::lists(&lists.offsets[..], &elements)]).unwrap();
+    let mut session = Model::parse(text).unwrap().compile(&Options::default()).unwrap().session();
+    for row in 0..10 {
+        let qtype = QType::Array(cembra::ArrayKind::Dense, Scalar::Float64);
+        let list = InputColumn::lists(&lists.offsets[..], &elements).value(&qtype, row).unwrap();
+        let expected = session.evaluate(&[list]).unwrap();
+        for (column, expected) in made.iter().zip(&expected) {
+            assert_eq!(column.value(row).as_ref(), Some(expected), "{row}");
+        }
+    }
+}
+
+#[test]
+fn many_rows_are_cut_and_shared_out_without_a_trace() {
+    let mut rng = fastrand::Rng::with_seed(9);
+    let (rows, mut lists) = (70_001, Lists::of(&[]));
+    for row in 0..rows {
+        let size = if row % 10_000 == 77 { 40_000 } else { rng.usize(..7) };
+        lists.push((0..size).map(|at| (at % 3 != 1).then(|| rng.f64())));
+    }
+    let k: Vec<f64> = (0..rows).map(|row| (row % 13) as f64).collect();
+    let (elements, scorer) = (lists.elements(), batch(SCORER));
+    let columns = [InputColumn::lists(&lists.offsets[..], &elements), InputColumn::values(&k)];
+    let one = scorer.run(&columns);
+    let several = scorer.start().threads(3).run(&columns).map(|made| made.columns);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let pooled = scorer.start().pool(&pool).run(&columns).map(|made| made.columns);
+    assert_same(SCORER, &one, &several);
+    assert_same(SCORER, &one, &pooled);
+    let one = one.unwrap();
+    for row in [0, 76, 77, 78, 32_768, 69_999, 70_000] {
+        let ends = lists.offsets[row] as usize..lists.offsets[row + 1] as usize;
+        // Short ones are added in order.
+        if ends.len() <= 64 {
+            let sum = lists.elements[ends.clone()].iter().filter_map(|x| x.get()).fold(0.0, |sum, x| sum + x * k[row]);
+            assert_eq!(one[0].values::<f64>().unwrap()[row], sum, "{row}");
+        }
+        assert_eq!(one[1].lists().unwrap().0[row], lists.offsets[row]);
+    }
+}
+
+#[test]
+fn the_first_row_that_fails_is_the_error() {
+    let text = "input x, y: [f64?]; input k: f64\noutput z = x // k\noutput s = math.sum(x + y)";
+    let x = Lists::of(&[&[Some(1.0)], &[None, Some(2.0)], &[Some(3.0), Some(4.0)], &[Some(5.0)]]);
+    let y = Lists::of(&[&[Some(1.0)], &[None, Some(2.0)], &[Some(3.0)], &[Some(5.0)]]);
+    let (xs, ys) = (x.elements(), y.elements());
+    let columns = |k: &'static [f64; 4]| {
+        [InputColumn::lists(&x.offsets[..], &xs), InputColumn::lists(&y.offsets[..], &ys), InputColumn::values(k)]
+    };
+    let batch = batch(text);
+    // In the order of the inputs.
+    assert_eq!(batch.inputs().iter().map(|input| &*input.name).collect::<Vec<_>>(), ["x", "y", "k"]);
+    let error = batch.run(&columns(&[1.0, 0.0, 1.0, 1.0])).unwrap_err();
+    assert_eq!(error.to_string(), "math.floordiv: division by zero, in element 1 of row 1");
+    assert_eq!((error.row(), error.element(), error.span().is_some()), (Some(1), Some(1), true));
+    let error = batch.run(&columns(&[1.0, 2.0, 1.0, 0.0])).unwrap_err();
+    assert_eq!(error.to_string(), "math.add: argument sizes mismatch: (2, 1), in row 2");
+    let made = batch.start().on_error(OnError::Missing).run(&columns(&[1.0, 0.0, 1.0, 2.0])).unwrap();
+    assert_eq!((made.failed, made.row_by_row), (vec![1, 2], 4));
+    assert_eq!(made.failures.iter().map(|one| one.error.code()).collect::<Vec<_>>(), ["div_by_zero", "size_mismatch"]);
+    assert_eq!(shown(&made.columns[0]), ["[1]", "missing", "missing", "[2]"]);
+    assert_eq!((made.columns[0].presence(), made.columns[1].presence()), (Some(&[0b1001][..]), Some(&[0b1001][..])));
+    assert_eq!(made.columns[1].qtype(), &QType::Optional(Scalar::Float64));
+    let made = batch.start().on_error(OnError::Missing).keep_failures(1).run(&columns(&[1.0, 0.0, 1.0, 2.0])).unwrap();
+    assert_eq!((made.failed.len(), made.failures.len()), (2, 1));
+}
+
+#[test]
+fn lists_come_in_many_layouts() {
+    let sum = batch("input x: [i32?]; math.sum(x)");
+    let numbers = [9, 1, 2, 3, 4, 5, 6];
+    let elements = InputColumn::values(&numbers);
+    let sums = |column| sum.run(&[column]).unwrap()[0].values::<i32>().unwrap().to_vec();
+    // Points need not begin with 0, nor end with the last element.
+    assert_eq!(sums(InputColumn::lists(&[1_i32, 3, 3, 6][..], &elements)), [3, 0, 12]);
+    assert_eq!(sums(InputColumn::lists(&[1_i64, 3, 3, 6][..], &elements)), [3, 0, 12]);
+    assert_eq!(sums(InputColumn::lists(ListOffsets::Fixed { size: 2, rows: 3 }, &elements)), [10, 5, 9]);
+    assert_eq!(sums(InputColumn::lists(&[] as &[i64], &elements)), [] as [i32; 0]);
+    let bits = [0b101_0110_u8];
+    let some = elements.present(Bitmap::new(&bits, 0, 7).unwrap());
+    assert_eq!(sums(InputColumn::lists(&[0_i64, 3, 7][..], &some)), [3, 10]);
+    // All rows share one, or have values of their own.
+    let value: Value = cembra::parse_value("DENSE_ARRAY_INT32{1, NA, 5}").unwrap();
+    let made = batch("input x: [i32?]; input k: i32; math.sum(x * k)");
+    let made = made.run(&[InputColumn::shared(&value), InputColumn::values(&[1, 2, 3])]).unwrap();
+    assert_eq!(made[0].values::<i32>(), Some(&[6, 12, 18][..]));
+    assert_eq!(sums(InputColumn::any(&[value.clone(), value])), [6, 6]);
+    let texts = InputColumn::texts(&["a", "bcd", "", "ef"]);
+    let longest = batch("input t: [text]; math.max(strings.length(t))");
+    let made = longest.run(&[InputColumn::lists(&[0_i64, 1, 4][..], &texts)]).unwrap();
+    assert_eq!(shown(&made[0]), ["optional_int64{1}", "optional_int64{3}"]);
+    let flags = InputColumn::bits(Bitmap::new(&[0b0110], 0, 4).unwrap());
+    let any = batch("input b: [bool]; bool.logical_any(b)");
+    let made = any.run(&[InputColumn::lists(&[0_i64, 1, 4][..], &flags)]).unwrap();
+    assert_eq!(shown(&made[0]), ["optional_boolean{false}", "optional_boolean{true}"]);
+}
+
+#[test]
+fn what_is_no_list_is_refused() {
+    let sum = batch("input x: [f64]; math.sum(x)");
+    let elements = InputColumn::values(&[1.0, 2.0, 3.0]);
+    let refused = |column| sum.run(&[column]).unwrap_err().to_string();
+    let bits = [0b101];
+    let missing = InputColumn::lists(&[0_i64, 1, 2, 3][..], &elements).present(Bitmap::new(&bits, 0, 3).unwrap());
+    assert_eq!(refused(missing), "input `x` is missing in row 1");
+    assert_eq!(
+        refused(InputColumn::lists(&[0_i64, 2, 1][..], &elements)),
+        "input `x` has elements in row 1 that are not there"
+    );
+    assert_eq!(
+        refused(InputColumn::lists(&[0_i32, 2, 4][..], &elements)),
+        "input `x` has elements in row 1 that are not there"
+    );
+    assert_eq!(refused(elements), "input `x` is DENSE_ARRAY_FLOAT64, but the column is FLOAT64");
+    let whole = InputColumn::values(&[1_i64]);
+    assert_eq!(
+        refused(InputColumn::lists(&[0_i64, 1][..], &whole)),
+        "input `x` is DENSE_ARRAY_FLOAT64, but the column is INT64"
+    );
+    let lists = InputColumn::lists(&[0_i64, 1][..], &elements);
+    assert_eq!(
+        refused(InputColumn::lists(&[0_i64, 1][..], &lists)),
+        "input `x` has lists whose elements are no column of scalars"
+    );
+    let double = batch("input x: f64; x * 2.0");
+    assert_eq!(
+        double.run(&[lists]).unwrap_err().to_string(),
+        "input `x` is FLOAT64, but the column is DENSE_ARRAY_FLOAT64"
+    );
+    assert_eq!(sum.start().rows(1).run(&[]).unwrap_err().to_string(), "there are 0 input columns for 1 inputs");
+    let error = sum.run_into(&[lists], vec![ColumnMut::values(&mut [0.0])]).unwrap_err();
+    assert_eq!(error.to_string(), "output `result` is of a model with arrays, whose outputs are columns of their own");
+}
+
+#[test]
+fn rows_are_evaluated_in_order_where_that_is_seen_and_stop_when_they_are_told() {
+    let sum = batch("input x: [f64]; math.sum(x)");
+    let elements = InputColumn::values(&[1.0, 2.0]);
+    let lists = InputColumn::lists(&[0_i64, 1, 2][..], &elements);
+    let token = Cancellation::new();
+    token.cancel();
+    let error = sum.start().cancellation(token).run(&[lists]).unwrap_err();
+    assert_eq!(error.fault_kind(), Some(FaultKind::Cancelled));
+    // No rows at all, though the model would fail.
+    let fails = batch("input x: [f64]; output a = 1 // 0; output b = x // 0.0");
+    let made = fails.run(&[InputColumn::lists(&[0_i64][..], &elements)]).unwrap();
+    assert_eq!(made.iter().map(OutputColumn::rows).collect::<Vec<_>>(), [0, 0]);
+}
+
+/// Every aggregation, scan and ranking there is.
+#[test]
+fn operators_on_whole_arrays_are_those_of_groups() {
+    let together = [
+        "math.sum(i)",
+        "math.prod(i)",
+        "math.mean(i)",
+        "math.min(x)",
+        "math.max(x)",
+        "math.min(i)",
+        "math.argmin(x)",
+        "math.argmax(i)",
+        "math.median(x)",
+        "math.median(i)",
+        "math.inverse_cdf(x, 0.3)",
+        "math.cdf(x)",
+        "math.cdf(x, weights=y)",
+        "math.skew(x)",
+        "math.kurtosis(x)",
+        "math.covariance(x, y)",
+        "math.weighted_average(x, y)",
+        "array.collapse(i, edge.to_scalar(i))",
+        "array.collapse(t, edge.to_scalar(t))",
+        "array.count(t)",
+        "array.cum_count(x, over=edge.to_scalar(x))",
+        "array.agg_index(x, over=edge.from_shape(shape_of(x)))",
+        "math.cum_max(x, over=edge.to_scalar(x))",
+        "math.cum_min(i, over=edge.to_scalar(i))",
+        "math.cum_sum(i, over=edge.to_scalar(y))",
+        "array.dense_rank(t)",
+        "array.dense_rank(i, descending=true)",
+        "array.ordinal_rank(x, tie_breaker=i)",
+        "bool.logical_any(b)",
+        "bool.logical_all(b)",
+        "any(core.has(x))",
+        "all(core.has(x))",
+        "array.size(t)",
+        "array.array_shape_size(shape_of(t))",
+        "edge.child_size(edge.to_scalar(b))",
+        "core.const_with_shape(edge.child_shape(edge.to_scalar(b)), s)",
+        "strings.agg_join(t, edge.to_scalar(t), \", \")",
+        "array.inverse_mapping(array.ordinal_rank(y ?? 1.0))",
+    ];
+    let mut rng = fastrand::Rng::with_seed(3);
+    let (mut offsets, rows) = (vec![0_i64], 60);
+    for _ in 0..rows {
+        offsets.push(offsets[offsets.len() - 1] + *rng.choice(&SIZES).unwrap() as i64);
+    }
+    let elements = offsets[rows] as usize;
+    let mut optionals = || -> Vec<Optional<f64>> {
+        (0..elements).map(|_| (rng.usize(..5) > 0).then(|| number(&mut rng)).into()).collect()
+    };
+    let (x, y) = (optionals(), optionals());
+    let i: Vec<Optional<i64>> = (0..elements).map(|_| (rng.usize(..5) > 0).then(|| rng.i64(-3..9)).into()).collect();
+    let b: Vec<Optional<bool>> = (0..elements).map(|_| (rng.usize(..9) > 0).then(|| rng.bool()).into()).collect();
+    let t: Vec<&str> = (0..elements).map(|_| *rng.choice(&["a", "", "a text of some length", "bc"]).unwrap()).collect();
+    let s: Vec<&str> = (0..rows).map(|_| *rng.choice(&["x", "another text of some length"]).unwrap()).collect();
+    let (x, y) = (InputColumn::optionals(&x), InputColumn::optionals(&y));
+    let (i, b, t) = (InputColumn::optionals(&i), InputColumn::optionals(&b), InputColumn::texts(&t));
+    for expression in together {
+        let text = format!(
+            "input x, y: [f64?]; input i: [i64?]; input b: [bool?]; input t: [text]; input s: text\n{expression}"
+        );
+        let model = Model::parse(&text).unwrap();
+        let run = |options: Options| {
+            let batch = model.batch(&options).unwrap();
+            let columns = batch.inputs().iter().map(|input| match &*input.name {
+                "s" => InputColumn::texts(&s),
+                name => {
+                    let elements = match name {
+                        "x" => &x,
+                        "y" => &y,
+                        "i" => &i,
+                        "b" => &b,
+                        _ => &t,
+                    };
+                    InputColumn::lists(&offsets[..], elements)
+                }
+            });
+            let columns: Vec<_> = columns.collect();
+            let made = batch.start().rows(rows).run(&columns)?;
+            Ok((made.columns, made.row_by_row))
+        };
+        let found = run(Options::default());
+        let alone = found.as_ref().map_or(0, |made: &(Vec<OutputColumn>, usize)| made.1);
+        assert_eq!(alone, 0, "{expression}");
+        let reference = run(Options::default().backend(Backend::Interpreter));
+        assert_same(&text, &found.map(|made| made.0), &reference.map(|made| made.0));
+    }
+}
