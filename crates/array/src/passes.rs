@@ -13,6 +13,9 @@ use cembra_runtime::{EdgeType, QType};
 use cembra_value::Promise;
 use rustc_hash::FxHashMap;
 
+/// How often what stays is looked for, before nothing is moved.
+const ROUNDS: usize = 8;
+
 /// What a node does in a pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Role {
@@ -203,8 +206,33 @@ impl Passes {
     /// moved as well: so it need not be kept until then.
     fn delay(&mut self, placed: &Placed, regions: &[RegionId], needed: &[bool]) {
         let graph = &placed.model.graph;
-        let may_move: Vec<bool> = self.roles.iter().map(|role| matches!(role, Role::Stream | Role::Expand)).collect();
-        // The last pass in which everybody who asks for a node still finds it.
+        let mut may_move: Vec<bool> =
+            self.roles.iter().map(|role| matches!(role, Role::Stream | Role::Expand)).collect();
+        for _ in 0..ROUNDS {
+            let latest = self.latest(placed, regions, needed, &may_move);
+            // What stays because of what it takes keeps that where it is, and so on.
+            let stays = |node: &Id| {
+                let is_early = |operand: &Id| {
+                    let at = operand.index();
+                    let number = if may_move[at] { latest[at] } else { self.of_nodes[at].number };
+                    self.roles[at].is_streamed() && number < latest[node.index()]
+                };
+                may_move[node.index()] && graph.operands(*node).iter().any(is_early)
+            };
+            let stay: Vec<Id> = graph.ids().filter(|node| needed[node.index()]).filter(stays).collect();
+            if stay.is_empty() {
+                for node in graph.ids().filter(|node| needed[node.index()] && may_move[node.index()]) {
+                    self.of_nodes[node.index()].number = latest[node.index()];
+                }
+                return;
+            }
+            stay.into_iter().for_each(|node| may_move[node.index()] = false);
+        }
+    }
+
+    /// For each node the last pass in which everybody who asks for it still finds it, if those move that may.
+    fn latest(&self, placed: &Placed, regions: &[RegionId], needed: &[bool], may_move: &[bool]) -> Vec<u32> {
+        let graph = &placed.model.graph;
         let mut latest: Vec<u32> = vec![u32::MAX; graph.len()];
         placed.model.outputs.iter().for_each(|(_, node)| latest[node.index()] = self.of_nodes[node.index()].number);
         for user in graph.ids().rev().filter(|user| needed[user.index()]) {
@@ -218,15 +246,7 @@ impl Passes {
                 latest[operand.index()] = latest[operand.index()].min(last);
             }
         }
-        for node in graph.ids().filter(|node| needed[node.index()] && may_move[node.index()]) {
-            let number = latest[node.index()];
-            let is_there = |operand: &Id| {
-                !self.roles[operand.index()].is_streamed() || self.of_nodes[operand.index()].number >= number
-            };
-            if graph.operands(node).iter().all(is_there) {
-                self.of_nodes[node.index()].number = number;
-            }
-        }
+        latest
     }
 
     /// True if an operand of a node can be seen in the pass in which it is computed.

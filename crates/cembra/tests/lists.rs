@@ -41,7 +41,7 @@ fn shown(column: &OutputColumn) -> Vec<String> {
     (0..column.rows()).map(|row| column.value(row).expect("a row").to_string()).collect()
 }
 
-const SCORER: &str = "input xs: [f64]; input k: f64; output s = math.sum(xs * k); output z = xs / math.max(xs)";
+const SCORER: &str = "input xs: [f64?]; input k: f64; output s = math.sum(xs * k); output z = xs / math.max(xs)";
 
 #[test]
 fn each_row_has_its_own_list() {
@@ -68,7 +68,7 @@ fn the_program_over_rows_is_explained() {
         assert!(listing.contains(line), "{line}: {listing}");
     }
     assert_eq!(
-        explain("input xs: [f64]; xs[1]"),
+        explain("input xs: [f64?]; xs[1]"),
         "rows go one by one: array.at has no form for the arrays of many rows.\n"
     );
 }
@@ -77,36 +77,36 @@ fn the_program_over_rows_is_explained() {
 #[test]
 fn what_has_no_form_over_rows_goes_row_by_row() {
     let together = [
-        "input x: [f64]; input k: f64?; math.sum(x) + (k ?? 1.0)",
-        "input x: [f64]; input k: f64; if k > 0.0 then math.sum(x) // k else 0.0",
-        "input x: [f64]; input k: f64; if k > 0.0 then x // k else x",
-        "input x: [f64]; math.std(x) / math.var(x)",
-        "input x: [f64]; math.softmax(x)",
-        "input x, y: [f64]; math.correlation(x, y)",
-        "input x: [f64]; math.cum_sum(x, over=edge.to_scalar(x))",
-        "input x: [f64]; array.dense_rank(x)",
-        "input x: [f64]; math.median(x) + math.inverse_cdf(x, 0.25)",
-        "input x: [f64]; array.iota(shape_of(x)) * array.size(x)",
-        "input x: [f64]; core.const_with_shape(shape_of(x), 1.5)",
-        "input x: [f64]; input k: f64; core.const_with_shape(shape_of(x), k)",
-        "input x: [f64]; core.map(fn(a) = a * a + 1.0, x)",
-        "input x: [f64]; input t: text; math.sum(x) > strings.length(t)",
+        "input x: [f64?]; input k: f64?; math.sum(x) + (k ?? 1.0)",
+        "input x: [f64?]; input k: f64; if k > 0.0 then math.sum(x) // k else 0.0",
+        "input x: [f64?]; input k: f64; if k > 0.0 then x // k else x",
+        "input x: [f64?]; math.std(x) / math.var(x)",
+        "input x: [f64?]; math.softmax(x)",
+        "input x, y: [f64?]; math.correlation(x, y)",
+        "input x: [f64?]; math.cum_sum(x, over=edge.to_scalar(x))",
+        "input x: [f64?]; array.dense_rank(x)",
+        "input x: [f64?]; math.median(x) + math.inverse_cdf(x, 0.25)",
+        "input x: [f64?]; array.iota(shape_of(x)) * array.size(x)",
+        "input x: [f64?]; core.const_with_shape(shape_of(x), 1.5)",
+        "input x: [f64?]; input k: f64; core.const_with_shape(shape_of(x), k)",
+        "input x: [f64?]; core.map(fn(a) = a * a + 1.0, x)",
+        "input x: [f64?]; input t: text; math.sum(x) > strings.length(t)",
         "input t: [text]; input s: text; array.count(strings.contains(t, s))",
         "input b: [bool]; bool.logical_any(b)",
-        "input x: [f64]; any(x > 1.0)",
-        "input x: [f64]; input n: i64; output a = 7; output b = n; output c = core.zeros_like(x)",
+        "input x: [f64?]; any(x > 1.0)",
+        "input x: [f64?]; input n: i64; output a = 7; output b = n; output c = core.zeros_like(x)",
     ];
     for text in together {
         assert_eq!(batch(text).row_by_row().map(ToString::to_string), None, "{text}");
     }
     let apart = [
-        ("input x: [f64]; x[0]", "array.at has no form"),
-        ("input x: [f64]; math.sum(x, into=edge.from_sizes([array.size(x)]))", "has no form"),
-        ("input x: [f64]; input e: splits; math.sum(x, into=e)", "is neither a scalar nor a dense array"),
+        ("input x: [f64?]; x[0]", "array.at has no form"),
+        ("input x: [f64?]; math.sum(x, into=edge.from_sizes([array.size(x)]))", "has no form"),
+        ("input x: [f64?]; input e: splits; math.sum(x, into=e)", "is neither a scalar nor a dense array"),
         ("input a, b: f64; math.sum([a, b])", "array.make_dense_array has no form"),
-        ("input x: [f64]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "takes scalars of the row"),
-        ("input x: [f64]; (x, math.sum(x))", "core.make_tuple has no form"),
-        ("input x: [f64]; input q: f64; math.inverse_cdf(x, q)", "takes an operand that differs from row to row"),
+        ("input x: [f64?]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "takes scalars of the row"),
+        ("input x: [f64?]; (x, math.sum(x))", "core.make_tuple has no form"),
+        ("input x: [f64?]; input q: f64; math.inverse_cdf(x, q)", "takes an operand that differs from row to row"),
     ];
     for (text, reason) in apart {
         let found = batch(text).row_by_row().map(|reason| reason.message().to_owned());
@@ -364,7 +364,7 @@ fn lists_come_in_many_layouts() {
 
 #[test]
 fn what_is_no_list_is_refused() {
-    let sum = batch("input x: [f64]; math.sum(x)");
+    let sum = batch("input x: [f64?]; math.sum(x)");
     let elements = InputColumn::values(&[1.0, 2.0, 3.0]);
     let refused = |column| sum.run(&[column]).unwrap_err().to_string();
     let bits = [0b101];
@@ -401,7 +401,7 @@ fn what_is_no_list_is_refused() {
 
 #[test]
 fn rows_are_evaluated_in_order_where_that_is_seen_and_stop_when_they_are_told() {
-    let sum = batch("input x: [f64]; math.sum(x)");
+    let sum = batch("input x: [f64?]; math.sum(x)");
     let elements = InputColumn::values(&[1.0, 2.0]);
     let lists = InputColumn::lists(&[0_i64, 1, 2][..], &elements);
     let token = Cancellation::new();
@@ -409,7 +409,7 @@ fn rows_are_evaluated_in_order_where_that_is_seen_and_stop_when_they_are_told() 
     let error = sum.start().cancellation(token).run(&[lists]).unwrap_err();
     assert_eq!(error.fault_kind(), Some(FaultKind::Cancelled));
     // No rows at all, though the model would fail.
-    let fails = batch("input x: [f64]; output a = 1 // 0; output b = x // 0.0");
+    let fails = batch("input x: [f64?]; output a = 1 // 0; output b = x // 0.0");
     let made = fails.run(&[InputColumn::lists(&[0_i64][..], &elements)]).unwrap();
     assert_eq!(made.iter().map(OutputColumn::rows).collect::<Vec<_>>(), [0, 0]);
 }
