@@ -258,7 +258,9 @@ fn the_listing_of_arrays_has_a_step_for_each_map() {
         explain(QUADRATIC, &Options::default(), Stage::Arrays),
         "The model has no arrays: `plan` shows its steps.\n"
     );
-    for stage in [Stage::Plan, Stage::Lanes, Stage::Clif, Stage::Asm] {
+    let lanes = explain(ARRAYS, &Options::default(), Stage::Lanes);
+    assert!(lanes.starts_with("Rows are evaluated one by one: "), "{lanes}");
+    for stage in [Stage::Plan, Stage::Clif, Stage::Asm] {
         assert!(explain(ARRAYS, &Options::default(), stage).starts_with("The model has arrays"), "{stage:?}");
     }
 }

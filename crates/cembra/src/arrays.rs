@@ -161,9 +161,9 @@ impl ArrayModel {
         [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
     }
 
-    /// How machine code of the plans is made; none where they are interpreted.
+    /// How machine code of the plans is made; none where they are interpreted, or in tiers.
     pub(crate) fn tier(&self) -> Option<Tier> {
-        (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
+        matches!(self.options.backend, Backend::Native | Backend::Auto).then_some(self.options.tier)
     }
 
     /// The array program, as text.

@@ -142,8 +142,14 @@ impl Inner {
         nothing.outputs.clear();
         nothing.graph = TypedGraph::default();
         let plan = plan(&Placed { model: nothing, regions: Regions::default() }, &program, options)?;
-        let interpreted = Options::clone(options).backend(Backend::Interpreter).started();
-        let mut inner = Inner::new(program.clone(), plan, None, &interpreted)?;
+        // There is nothing to compile in it, but tiers are climbed.
+        let mut inner = match options.backend {
+            Backend::Tiered => Inner::new(program.clone(), plan, None, options)?,
+            _ => {
+                let interpreted = Options::clone(options).backend(Backend::Interpreter).started();
+                Inner::new(program.clone(), plan, None, &interpreted)?
+            }
+        };
         let arrays = ArrayModel::of(program, placed, options)?;
         let [inputs, outputs] = arrays.fields();
         inner.inputs = inputs;
@@ -168,7 +174,7 @@ impl Inner {
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {
-        self.arrays.as_ref().map_or_else(|| self.runnable.tier(), |arrays| arrays.tier())
+        self.arrays.as_ref().and_then(|arrays| arrays.tier()).or_else(|| self.runnable.tier())
     }
 
     pub(crate) fn context(&self) -> Context {
