@@ -259,7 +259,7 @@ fn the_listing_of_arrays_has_a_step_for_each_map() {
         "The model has no arrays: `plan` shows its steps.\n"
     );
     let lanes = explain(ARRAYS, &Options::default(), Stage::Lanes);
-    assert!(lanes.starts_with("Rows are evaluated one by one: "), "{lanes}");
+    assert!(lanes.starts_with("Over many rows:\nL.0 is the elements of all rows of `x`\n"), "{lanes}");
     for stage in [Stage::Plan, Stage::Clif, Stage::Asm] {
         assert!(explain(ARRAYS, &Options::default(), stage).starts_with("The model has arrays"), "{stage:?}");
     }

@@ -96,6 +96,12 @@ fn what_was_found_in_sweeps_stays_mended() {
             "input x: [f64?]; x[0] + math.log(array.randint_with_shape(DENSE_ARRAY_SHAPE{1}, DENSE_ARRAY_INT32{NA}, 0, 0))",
             "[NA]",
         ),
+        // What is expanded to groups over another edge than the strips'.
+        (
+            "input x: [f64?]; let g = array.expand([0.0, 0.0, 0.0], DENSE_ARRAY_EDGE{2, 2, 1, 0, 0 : 3}) * 2.0;
+             output y = array.expand(g, edge.from_split_points([0, 2, 4, 5])); output n = x[0]",
+            "size_mismatch: ",
+        ),
         // Groups without elements, alone in a strip.
         (
             "input x: [f64?]; let e = edge.from_sizes([0]); array.expand(math._sum_sparse(DENSE_ARRAY_INT32{}, e), e) * x[0]",
@@ -118,6 +124,21 @@ fn what_was_found_in_sweeps_stays_mended() {
     let text = "input x: [f64?]; input s: [i64?]; let e = edge.from_sizes(s); let m = math.mean(x, e)\n\
                 output y = x - array.expand(m * 3.0, e); output n = array.count(m)";
     assert_eq!(shown(text, &[x, sizes]), "[-6, -5, -3]; int64{1}");
+}
+
+/// Whole sums of what there is of each group are in the order of as many as there are groups, not elements.
+#[test]
+fn sums_of_groups_are_in_the_order_of_groups() {
+    let text = "input x: [f64]; let groups = array.slice(x, 0, 40);
+                let e = edge.from_sizes(array.expand(2, over=edge.to_scalar(groups)));
+                let d = x - array.expand(math.sum(x, into=e) / 3.0, over=e);
+                let s = math.sum(d, into=e) * 1.5;
+                output apart = array.expand(s, over=e) + x;
+                output total = math.sum(s)";
+    let x: Vec<_> = (0..80).map(|at| Some(f64::from(at * at % 17) / 7.0 + f64::from(at % 5) * 1e9)).collect();
+    let inputs = [doubles(&x)];
+    let [native, interpreter] = [Backend::Native, Backend::Interpreter].map(|backend| evaluate(text, &inputs, backend));
+    assert_eq!(native.unwrap(), interpreter.unwrap());
 }
 
 #[test]

@@ -92,10 +92,10 @@ pub struct SweepRunner {
     pub(super) groups: Option<ValueId>,
     /// Edges of all elements, or all groups, with a scalar: of them only the size has a say.
     pub(super) whole: Vec<(ValueId, Side)>,
-    pub(super) accumulators: Vec<(Gathers, Scalar, Over)>,
+    pub(super) accumulators: Vec<(Gathers, Scalar, Over, Side)>,
     /// What is asked of accumulators once all strips are through.
     pub(super) results: Vec<(usize, Wanted)>,
-    pub(super) scanners: Vec<(cembra_ops::Scan, Scalar, Over)>,
+    pub(super) scanners: Vec<(cembra_ops::Scan, Scalar, Over, Side)>,
     variants: Mutex<Vec<(u128, Arc<Variant>)>>,
 }
 
@@ -253,9 +253,10 @@ impl SweepRunner {
                     let Over::Edge(edge) = over else { return None };
                     let values = layout.taken(step.args[0], Side::Groups)?;
                     let has_bits = !program.is_full(out);
-                    let to = layout.made(out, Side::Elements, has_bits, true)?;
+                    let to = layout.made(out, stage.over, has_bits, true)?;
                     // Groups of another edge than the strips' are looked for in a whole array.
-                    if layout.lanes[values].origin != Origin::Array && layout.sweep.groups != Some(edge) {
+                    let is_of_strips = layout.sweep.groups == Some(edge) && stage.over == Side::Elements;
+                    if layout.lanes[values].origin != Origin::Array && !is_of_strips {
                         return None;
                     }
                     runner.work.push(Work::Expand { values, to, over });
@@ -266,7 +267,7 @@ impl SweepRunner {
                     let to = layout.made(out, stage.over, has_bits, true)?;
                     let scalar = layout.lanes[x].scalar;
                     Scanner::new(scan, scalar)?;
-                    runner.scanners.push((scan, scalar, over));
+                    runner.scanners.push((scan, scalar, over, stage.over));
                     runner.work.push(Work::Scan { scanner: runner.scanners.len() - 1, x, to, over });
                 }
                 (Some(InStrips::Fold(fold)), _) => {
@@ -275,7 +276,7 @@ impl SweepRunner {
                     let gathers = layout.gathers(fold, step, scalar);
                     Accumulator::new(gathers, scalar)?;
                     let accumulator = *folds.entry((gathers, x, over)).or_insert_with(|| {
-                        runner.accumulators.push((gathers, scalar, over));
+                        runner.accumulators.push((gathers, scalar, over, stage.over));
                         let accumulator = runner.accumulators.len() - 1;
                         runner.work.push(Work::Fold { accumulator, x, over });
                         accumulator
@@ -378,8 +379,8 @@ impl SweepRunner {
     /// Memory for runs on arrays of which those with bits of presence have a bit set; none if strips cannot be.
     pub(super) fn workspace<P: Parts>(&self, parts: &P, with_bits: u128) -> Option<Box<Workspace>> {
         let variant = self.variant(parts, with_bits)?;
-        let accumulators = self.accumulators.iter().map(|(gathers, scalar, _)| Accumulator::new(*gathers, *scalar));
-        let scanners = self.scanners.iter().map(|(scan, scalar, _)| Scanner::new(*scan, *scalar));
+        let accumulators = self.accumulators.iter().map(|(gathers, scalar, ..)| Accumulator::new(*gathers, *scalar));
+        let scanners = self.scanners.iter().map(|(scan, scalar, ..)| Scanner::new(*scan, *scalar));
         let memory = || self.lanes.iter().map(|_| Memory::default()).collect();
         Some(Box::new(Workspace {
             memory: memory(),

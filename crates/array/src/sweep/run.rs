@@ -147,7 +147,7 @@ impl SweepRunner {
             let (over, side) = match work {
                 Work::Map { .. } | Work::Finish { .. } => continue,
                 Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, self.lanes[*x].over),
-                Work::Expand { values, over, .. } => {
+                Work::Expand { values, to, over } => {
                     let lane = &self.lanes[*values];
                     if let (Origin::Array, Over::Edge(edge)) = (lane.origin, over) {
                         let parents = run.edge(*edge)?.parent_size();
@@ -157,7 +157,7 @@ impl SweepRunner {
                     if matches!(over, Over::Edge(edge) if run.edge(*edge)?.child_size() > MOST_ELEMENTS) {
                         return None;
                     }
-                    (over, Side::Elements)
+                    (over, self.lanes[*to].over)
                 }
             };
             let Over::Edge(edge) = over else { continue };
@@ -283,11 +283,11 @@ impl<'r> Run<'r> {
                 Origin::Kept => reserve(workspace, at, lane, self.count(lane.over), spares),
             }
         }
-        for (at, (.., over)) in runner.accumulators.iter().enumerate() {
-            workspace.accumulators[at].begin(self.group_count(*over), self.elements);
+        for (at, (.., over, side)) in runner.accumulators.iter().enumerate() {
+            workspace.accumulators[at].begin(self.group_count(*over), self.count(*side));
         }
-        for (at, (.., over)) in runner.scanners.iter().enumerate() {
-            workspace.scanners[at].begin(self.group_count(*over), self.elements);
+        for (at, (.., over, side)) in runner.scanners.iter().enumerate() {
+            workspace.scanners[at].begin(self.group_count(*over), self.count(*side));
         }
         let mut functions = 0;
         for work in &runner.work {
@@ -400,7 +400,7 @@ impl<'r> Run<'r> {
                     }
                 }
                 Work::Expand { values, to, over } => {
-                    let range = &bounds.elements;
+                    let range = bounds.of(lanes[*to].over);
                     let lane = &lanes[*values];
                     // Arrays are looked at as they are, what was made here of the groups of the strip.
                     let (mut place, first, count) =

@@ -1,0 +1,69 @@
+//! A model over a list column, beside the same elements as one array with split points: nanoseconds per element, minima of
+//! interleaved rounds. `cargo run --release -p cembra-benches --example lists [rows]`.
+
+use cembra::{Array, ArrayKind, Edge, Error, InputColumn, ListOffsets, Model, Options, Scalar, Value};
+use std::hint::black_box;
+use std::io::Write;
+use std::time::Instant;
+
+/// Elements of a row.
+const ELEMENTS: usize = 20;
+
+/// Rounds of a comparison.
+const ROUNDS: usize = 9;
+
+/// What is computed: over the list of a row, and over the groups of an array.
+const MODELS: [(&str, &str, &str); 3] = [
+    ("sum", "input x: [f64]; math.sum(x)", "input x: [f64]; input by: splits; math.sum(x, into=by)"),
+    (
+        "score",
+        "input x: [f64]; math.sum(x * x + 1.0)",
+        "input x: [f64]; input by: splits; math.sum(x * x + 1.0, into=by)",
+    ),
+    ("softmax", "input x: [f64]; math.softmax(x)", "input x: [f64]; input by: splits; math.softmax(x, over=by)"),
+];
+
+/// The shortest times of two things that are done in turn, in nanoseconds.
+fn shortest(mut one: impl FnMut() -> Result<(), Error>, mut other: impl FnMut() -> Result<(), Error>) -> [f64; 2] {
+    let time = |run: &mut dyn FnMut() -> Result<(), Error>| {
+        let start = Instant::now();
+        run().map(|()| start.elapsed().as_nanos() as f64)
+    };
+    let mut least = [f64::MAX; 2];
+    for _ in 0..ROUNDS {
+        for (at, run) in [&mut one as &mut dyn FnMut() -> _, &mut other].into_iter().enumerate() {
+            least[at] = time(run).map_or(f64::NAN, |taken| least[at].min(taken));
+        }
+    }
+    least
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let rows: usize = std::env::args().nth(1).map_or(Ok(1_000_000), |rows| rows.parse())?;
+    let mut random = fastrand::Rng::with_seed(7);
+    let x: Vec<f64> = (0..rows * ELEMENTS).map(|_| random.f64() * 8.0 - 4.0).collect();
+    let offsets: Vec<i64> = (0..=rows).map(|row| (row * ELEMENTS) as i64).collect();
+    let array = Array::of_numbers(Scalar::Float64, x.len(), None, |all: &mut [f64]| all.copy_from_slice(&x));
+    let array = Value::Array(ArrayKind::Dense, array.ok_or("no array")?.into());
+    let by: Value = Edge::from_split_points(ArrayKind::Dense, offsets.clone())?.into();
+    let elements = InputColumn::values(&x);
+    let column = InputColumn::lists(ListOffsets::I64(&offsets), &elements);
+    for (name, of_row, of_groups) in MODELS {
+        let batch = Model::parse(of_row)?.batch(&Options::default())?;
+        let mut session = Model::parse(of_groups)?.compile(&Options::default())?.session();
+        let inputs = [array.clone(), by.clone()];
+        let mut outputs = Vec::new();
+        let [lists, groups] = shortest(
+            || batch.start().run(&[column]).map(|made| drop(black_box(made))),
+            || session.evaluate_into(&inputs, &mut outputs),
+        );
+        let (count, ratio) = ((rows * ELEMENTS) as f64, lists / groups);
+        writeln!(
+            std::io::stdout(),
+            "{name:8} lists {:6.3}  groups {:6.3}  ratio {ratio:.2}",
+            lists / count,
+            groups / count
+        )?;
+    }
+    Ok(())
+}
