@@ -96,12 +96,6 @@ fn what_was_found_in_sweeps_stays_mended() {
             "input x: [f64?]; x[0] + math.log(array.randint_with_shape(DENSE_ARRAY_SHAPE{1}, DENSE_ARRAY_INT32{NA}, 0, 0))",
             "[NA]",
         ),
-        // What is expanded to groups over another edge than the strips'.
-        (
-            "input x: [f64?]; let g = array.expand([0.0, 0.0, 0.0], DENSE_ARRAY_EDGE{2, 2, 1, 0, 0 : 3}) * 2.0;
-             output y = array.expand(g, edge.from_split_points([0, 2, 4, 5])); output n = x[0]",
-            "size_mismatch: ",
-        ),
         // Groups without elements, alone in a strip.
         (
             "input x: [f64?]; let e = edge.from_sizes([0]); array.expand(math._sum_sparse(DENSE_ARRAY_INT32{}, e), e) * x[0]",
@@ -139,6 +133,19 @@ fn sums_of_groups_are_in_the_order_of_groups() {
     let inputs = [doubles(&x)];
     let [native, interpreter] = [Backend::Native, Backend::Interpreter].map(|backend| evaluate(text, &inputs, backend));
     assert_eq!(native.unwrap(), interpreter.unwrap());
+}
+
+/// What is expanded to the groups of an edge over another one has the size of that.
+#[test]
+fn groups_that_are_made_of_other_groups_have_a_size() {
+    let text = "input points: [i64?]
+                let g = core.to_uint64(array.expand([0.0, 0.0, 0.0], DENSE_ARRAY_EDGE{2, 2, 1, 0, 0 : 3}))
+                array.expand(g, edge.from_split_points(points))";
+    let points = Array::from_scalars(Scalar::Int64, [0, 2, 4, 5].map(|point| Some(ScalarValue::Int64(point))));
+    let inputs = [Value::Array(ArrayKind::Dense, points.into())];
+    for backend in [Backend::Native, Backend::Interpreter] {
+        assert_eq!(evaluate(text, &inputs, backend).unwrap_err().code(), "size_mismatch");
+    }
 }
 
 #[test]
