@@ -14,7 +14,7 @@ use cembra_expr::NodeId;
 use cembra_ops::{OpId, OverArrays, PresenceRule, Structure, TypeFault, id};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph, TypedModel};
-use cembra_runtime::QType;
+use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -272,8 +272,9 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         self.find_levels();
         let graph = self.graph;
         let mut joined = Joined::new(graph.len());
-        // The first node of a class, level, pass and region that reads an array, which joins all that read it.
-        let mut readers: FxHashMap<(Class, u32, (Pass, bool), RegionId, Id), Id> = FxHashMap::default();
+        // The first node of a class, level and region that reads an array, which joins all that read it: of what is part of no
+        // pass.
+        let mut readers: FxHashMap<(Class, u32, u32, RegionId, Id), Id> = FxHashMap::default();
         let mut scalars: FxHashMap<(u32, u32, RegionId), Id> = FxHashMap::default();
         // Of what is part of a pass, the first node of a level, pass, region and space.
         let mut swept: FxHashMap<(u32, Pass, RegionId, u32), Id> = FxHashMap::default();
@@ -298,7 +299,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                     joined.join(operand.index(), node.index());
                 }
                 if matches!(graph.qtype(*operand), QType::Array(..)) {
-                    let first = *readers.entry((class, level, pass, region, *operand)).or_insert(node);
+                    let first = *readers.entry((class, level, pass.0.number, region, *operand)).or_insert(node);
                     joined.join(first.index(), node.index());
                 }
             }
@@ -500,6 +501,15 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         Ok(copies[&body.result])
     }
 
+    /// True for elements of arrays of one type that are of two: some are full. WEAK_FLOAT and its optional have another type in
+    /// common than arrays of both.
+    fn is_mixed(&self, part: &TypedGraph, node: Id, operands: &[Id]) -> bool {
+        let of_arrays = self.graph.operands(node).iter().zip(operands);
+        let weak = of_arrays.filter(|(of, _)| matches!(self.graph.qtype(**of), QType::Array(_, Scalar::WeakFloat)));
+        let mut are_optional = weak.map(|(_, operand)| part.qtype(*operand).is_optional());
+        are_optional.next().is_some_and(|first| are_optional.any(|other| other != first))
+    }
+
     /// Applies an operator to elements as the optionals that those of any array are.
     fn apply_to_optionals(&self, part: &mut TypedGraph, op: OpId, node: Id, operands: &[Id]) -> Result<Id, TypeFault> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
@@ -589,10 +599,14 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                     made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?
                 }
                 Some(op) if of_elements => {
-                    let made = match part.apply(registry, op, &operands, origin) {
-                        // It asks for what may be missing.
-                        Err(_) => self.apply_to_optionals(&mut part, op, *member, &operands),
-                        made => made,
+                    let made = if self.is_mixed(&part, *member, &operands) {
+                        self.apply_to_optionals(&mut part, op, *member, &operands)
+                    } else {
+                        match part.apply(registry, op, &operands, origin) {
+                            // It asks for what may be missing.
+                            Err(_) => self.apply_to_optionals(&mut part, op, *member, &operands),
+                            made => made,
+                        }
                     };
                     let made = made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?;
                     match part.kind(made) {

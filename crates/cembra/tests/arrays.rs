@@ -96,6 +96,11 @@ fn what_was_found_in_sweeps_stays_mended() {
             "input x: [f64?]; x[0] + math.log(array.randint_with_shape(DENSE_ARRAY_SHAPE{1}, DENSE_ARRAY_INT32{NA}, 0, 0))",
             "[NA]",
         ),
+        // WEAK_FLOAT and its optional have FLOAT32 in common.
+        (
+            "input x: [f64?]; output y = ARRAY_WEAK_FLOAT{NA, 2.0e-143} > ARRAY_WEAK_FLOAT{0.0, 0.0}; output n = x[0]",
+            "[NA, unit]; optional_float64{1}",
+        ),
         // Groups without elements, alone in a strip.
         (
             "input x: [f64?]; let e = edge.from_sizes([0]); array.expand(math._sum_sparse(DENSE_ARRAY_INT32{}, e), e) * x[0]",

@@ -216,10 +216,10 @@ impl Place {
 /// Copies so many bits from a position in some words to the start of others.
 pub(crate) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize) {
     let (word, shift) = (first / 64, first % 64);
-    for at in 0..count.div_ceil(64) {
+    for (at, to) in to.iter_mut().enumerate().take(count.div_ceil(64)) {
         let low = from.get(word + at).copied().unwrap_or(0) >> shift;
         let high = if shift == 0 { 0 } else { from.get(word + at + 1).copied().unwrap_or(0) << (64 - shift) };
-        to[at] = low | high;
+        *to = low | high;
     }
 }
 
