@@ -38,9 +38,8 @@ impl RunMemory {
     /// Empties the slots. What was made and nobody else has is memory for later runs.
     pub(crate) fn end(&mut self) {
         for (slot, is_literal) in self.slots.iter_mut().zip(&self.literals) {
-            match slot.take_if(|_| !is_literal) {
-                Some(value @ Value::Array(..)) => self.spares.add(value),
-                _ => {}
+            if let Some(value) = slot.take_if(|_| !is_literal) {
+                self.spares.add(value);
             }
         }
     }

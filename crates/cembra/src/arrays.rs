@@ -39,7 +39,7 @@ pub(crate) struct ArrayModel {
 #[derive(Debug)]
 enum Played {
     /// Rows of elements.
-    Rows(PlanRows),
+    Rows(Box<PlanRows>),
     /// Scalars.
     Once(OncePlan),
 }
@@ -96,7 +96,7 @@ impl Compiled {
             if once.contains(&PartId(at as u32)) {
                 Played::Once(OncePlan::of(program, &part.plan, options))
             } else {
-                Played::Rows(PlanRows::of(program, part.plan.clone(), options))
+                Played::Rows(PlanRows::of(program, part.plan.clone(), options).into())
             }
         };
         let parts = array_program.parts.iter().enumerate().map(played).collect();

@@ -225,9 +225,9 @@ pub(crate) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize
 
 /// Puts so many bits from the start of some words to a position in others, whose bits behind are not set yet.
 pub(crate) fn put_bits(from: &[u64], to: &mut [u64], first: usize, count: usize) {
-    for at in 0..count.div_ceil(64) {
+    for (at, bits) in from.iter().enumerate().take(count.div_ceil(64)) {
         let left = count - 64 * at;
-        let bits = if left >= 64 { from[at] } else { from[at] & ((1 << left) - 1) };
+        let bits = if left >= 64 { *bits } else { bits & ((1 << left) - 1) };
         let (word, shift) = ((first + 64 * at) / 64, first % 64);
         // What was there of an earlier strip stays below, what is there of an earlier run goes.
         let below = if shift == 0 { 0 } else { to[word] & ((1 << shift) - 1) };

@@ -379,8 +379,8 @@ impl<'r> Run<'r> {
                     let (place, scalar) = (workspace.places[wanted.lane], lanes[wanted.lane].scalar);
                     // SAFETY: SWEEP-PLACE: the result's own.
                     unsafe {
-                        finish(&workspace.accumulators[*accumulator], wanted.finish, &bounds.groups, scalar, place)
-                    };
+                        finish(&workspace.accumulators[*accumulator], wanted.finish, &bounds.groups, scalar, place);
+                    }
                 }
                 Work::Scan { scanner, x, to, over } => {
                     let range = bounds.of(lanes[*x].over);
