@@ -2,30 +2,15 @@
 //! `cargo run --release -p cembra-benches --example dictionaries [rows]`.
 
 use cembra::{Batch, ColumnMut, Error, InputColumn, Keys, Model, Options};
+use cembra_benches::measure::shortest;
 use std::hint::black_box;
 use std::io::Write;
-use std::time::Instant;
 
 /// Different values.
 const VALUES: usize = 200;
 
 /// Rounds of a comparison.
 const ROUNDS: usize = 25;
-
-/// The shortest times of two things that are done in turn, in nanoseconds.
-fn shortest(mut one: impl FnMut() -> Result<(), Error>, mut other: impl FnMut() -> Result<(), Error>) -> [f64; 2] {
-    let time = |run: &mut dyn FnMut() -> Result<(), Error>| {
-        let start = Instant::now();
-        run().map(|()| start.elapsed().as_nanos() as f64)
-    };
-    let mut least = [f64::MAX; 2];
-    for _ in 0..ROUNDS {
-        for (at, run) in [&mut one as &mut dyn FnMut() -> _, &mut other].into_iter().enumerate() {
-            least[at] = time(run).map_or(f64::NAN, |taken| least[at].min(taken));
-        }
-    }
-    least
-}
 
 fn batch(source: &str) -> Result<Batch, Error> {
     Model::parse(source)?.batch(&Options::default())
@@ -49,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let compared = batch("input s: text; input x, y: f64; where(s == 'CH', x * 1.5 + y, x - y)")?;
     let numeric = batch("input s: i32; input x, y: f64; where(s == 17, x * 1.5 + y, x - y)")?;
     let [without, with] = shortest(
+        ROUNDS,
         || {
             let inputs = [InputColumn::values(&keys), numbers[0], numbers[1]];
             numeric.run_into(&inputs, vec![ColumnMut::values(&mut one)])
@@ -60,6 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let lowered = batch("input s: text; strings.lower(s)")?;
     let [without, with] = shortest(
+        ROUNDS,
         || {
             black_box(keys.to_vec());
             Ok(())
@@ -77,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let lowered = &lowered;
         move || (0..100).try_for_each(|_| lowered.run(&[InputColumn::dictionary(Keys::I32(keys), values)]).map(drop))
     };
-    let [without, with] = shortest(calls(&near, &few), calls(&far, &many)).map(|taken| taken / 100.0);
+    let [without, with] = shortest(ROUNDS, calls(&near, &few), calls(&far, &many)).map(|taken| taken / 100.0);
     writeln!(out, "16 rows: {with:.0} ns a call of 1000000 values, {without:.0} ns of 100")?;
     Ok(())
 }

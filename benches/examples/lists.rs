@@ -1,10 +1,10 @@
 //! A model over a list column, beside the same elements as one array with split points: nanoseconds per element, minima of
 //! interleaved rounds. `cargo run --release -p cembra-benches --example lists [rows]`.
 
-use cembra::{Array, ArrayKind, Edge, Error, InputColumn, ListOffsets, Model, Options, Scalar, Value};
+use cembra::{Array, ArrayKind, Edge, InputColumn, ListOffsets, Model, Options, Scalar, Value};
+use cembra_benches::measure::shortest;
 use std::hint::black_box;
 use std::io::Write;
-use std::time::Instant;
 
 /// Elements of a row.
 const ELEMENTS: usize = 20;
@@ -23,21 +23,6 @@ const MODELS: [(&str, &str, &str); 3] = [
     ("softmax", "input x: [f64]; math.softmax(x)", "input x: [f64]; input by: splits; math.softmax(x, over=by)"),
 ];
 
-/// The shortest times of two things that are done in turn, in nanoseconds.
-fn shortest(mut one: impl FnMut() -> Result<(), Error>, mut other: impl FnMut() -> Result<(), Error>) -> [f64; 2] {
-    let time = |run: &mut dyn FnMut() -> Result<(), Error>| {
-        let start = Instant::now();
-        run().map(|()| start.elapsed().as_nanos() as f64)
-    };
-    let mut least = [f64::MAX; 2];
-    for _ in 0..ROUNDS {
-        for (at, run) in [&mut one as &mut dyn FnMut() -> _, &mut other].into_iter().enumerate() {
-            least[at] = time(run).map_or(f64::NAN, |taken| least[at].min(taken));
-        }
-    }
-    least
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rows: usize = std::env::args().nth(1).map_or(Ok(1_000_000), |rows| rows.parse())?;
     let mut random = fastrand::Rng::with_seed(7);
@@ -54,6 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let inputs = [array.clone(), by.clone()];
         let mut outputs = Vec::new();
         let [lists, groups] = shortest(
+            ROUNDS,
             || batch.start().run(&[column]).map(|made| drop(black_box(made))),
             || session.evaluate_into(&inputs, &mut outputs),
         );

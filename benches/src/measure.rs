@@ -115,6 +115,25 @@ pub fn interleave(tasks: &mut [Task<'_>], effort: Effort) -> Result<Vec<Samples>
     Ok(samples)
 }
 
+/// The shortest times of two things that are done in turn so many times, in nanoseconds; NaN for one that fails.
+pub fn shortest<E>(
+    rounds: usize,
+    mut one: impl FnMut() -> Result<(), E>,
+    mut other: impl FnMut() -> Result<(), E>,
+) -> [f64; 2] {
+    let time = |run: &mut dyn FnMut() -> Result<(), E>| {
+        let start = Instant::now();
+        run().map(|()| start.elapsed().as_nanos() as f64)
+    };
+    let mut least = [f64::MAX; 2];
+    for _ in 0..rounds {
+        for (at, run) in [&mut one as &mut dyn FnMut() -> _, &mut other].into_iter().enumerate() {
+            least[at] = time(run).map_or(f64::NAN, |taken| least[at].min(taken));
+        }
+    }
+    least
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
