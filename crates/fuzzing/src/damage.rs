@@ -8,7 +8,7 @@ use crate::edit::{Edit, edited, takes_functions};
 use crate::judge::read;
 use crate::values;
 use cembra_expr::{NameId, Node, NodeId, Program, print};
-use cembra_value::Value;
+use cembra_value::{Promise, Value};
 use fastrand::Rng;
 
 /// The program with one operator, literal, input or output changed.
@@ -79,8 +79,12 @@ fn damaged_interface(random: &mut Rng, program: &Program) -> Program {
     match (random.u32(..4), input, output) {
         (0, _, Some(at)) => made.outputs[at].node = made.graph.literal(Value::Nothing, None),
         (1, ..) => made.outputs.clear(),
-        (2, Some(at), _) => made.inputs[at].qtype = None,
-        (_, Some(at), _) => made.inputs[at].qtype = Some(values::input_type(random, 2)),
+        // What was promised was of the type that there was.
+        (2, Some(at), _) => (made.inputs[at].qtype, made.inputs[at].promise) = (None, Promise::Nothing),
+        (_, Some(at), _) => {
+            let qtype = Some(values::input_type(random, 2));
+            (made.inputs[at].qtype, made.inputs[at].promise) = (qtype, Promise::Nothing);
+        }
         _ => {}
     }
     made
