@@ -153,6 +153,23 @@ fn groups_that_are_made_of_other_groups_have_a_size() {
     }
 }
 
+/// An array that goes with the groups of one edge has its size compared with theirs, though it is also looked at over another.
+#[test]
+fn what_is_looked_at_over_two_edges_fits_both() {
+    let text = "input x: [f64]; input g: [f64]
+                let by = edge.from_sizes(array.expand(1, over=edge.to_scalar(x)))
+                let other = edge.from_mapping(array.expand(0i64, over=edge.to_scalar(x)), array.size(g))
+                x * array.expand(math.sum(x, into=by) * g, over=by) + array.expand(g, over=other)";
+    let numbers = |count: u32| doubles(&(0..count).map(|at| Some(f64::from(at))).collect::<Vec<_>>());
+    for backend in [Backend::Native, Backend::Interpreter] {
+        assert!(evaluate(text, &[numbers(40), numbers(40)], backend).is_ok());
+        for size in [2, 39, 41] {
+            let fault = evaluate(text, &[numbers(40), numbers(size)], backend).unwrap_err();
+            assert_eq!(fault.code(), "size_mismatch", "{size}");
+        }
+    }
+}
+
 #[test]
 fn errors_say_what_and_where() {
     let x = doubles(&[Some(1.0), None]);

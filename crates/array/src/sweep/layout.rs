@@ -17,8 +17,10 @@ const MOST_ARRAYS: u32 = u128::BITS;
 /// What a column of a sweep is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// An array from outside.
+    /// An array from outside, which goes along with the strips.
     Array,
+    /// An array from outside that has the values of an edge's groups: all of it is looked at by every strip.
+    Looked,
     /// A scalar from outside, the same for all.
     Shared,
     /// It is made here, and only strips of it are seen.
@@ -137,6 +139,8 @@ struct Layout<'p> {
     lanes: Vec<Lane>,
     /// What comes from outside may be seen from both sides.
     of_values: FxHashMap<(ValueId, Side), usize>,
+    /// What is looked at, which may be seen in strips besides.
+    looked_at: FxHashMap<ValueId, usize>,
     kept: FxHashSet<ValueId>,
     /// What the sums among the folds take.
     sums: FxHashSet<&'p [ValueId]>,
@@ -151,15 +155,39 @@ impl Layout<'_> {
 
     /// The column of a value that a stage takes; none if it is only there once all strips are through.
     fn taken(&mut self, value: ValueId, over: Side) -> Option<usize> {
-        let is_made = |lane: &&usize| !matches!(self.lanes[**lane].origin, Origin::Array | Origin::Shared);
-        let made = [Side::Elements, Side::Groups].map(|side| self.of_values.get(&(value, side)).filter(is_made));
-        if let Some(lane) = made[0].or(made[1]).or(self.of_values.get(&(value, over))) {
-            return Some(*lane).filter(|lane| self.lanes[*lane].origin != Origin::Result);
+        if let Some(lane) = self.made_lane(value).or(self.of_values.get(&(value, over)).copied()) {
+            // What the other side makes has another number of elements.
+            return Some(lane)
+                .filter(|lane| self.lanes[*lane].origin != Origin::Result && self.lanes[*lane].over == over);
         }
         let scalar = self.scalar(value)?;
         let qtype = self.program.qtype(value);
         let origin = if matches!(qtype, QType::Array(..)) { Origin::Array } else { Origin::Shared };
         Some(self.add(value, origin, scalar, over, !self.program.is_full(value)))
+    }
+
+    /// The column of a value that an earlier stage makes.
+    fn made_lane(&self, value: ValueId) -> Option<usize> {
+        let is_made = |lane: &usize| !matches!(self.lanes[*lane].origin, Origin::Array | Origin::Shared);
+        let of_side = |side| self.of_values.get(&(value, side)).copied().filter(is_made);
+        of_side(Side::Elements).or(of_side(Side::Groups))
+    }
+
+    /// The column of a value that is expanded over an edge: what a stage makes of the groups of strips, or an array.
+    fn expanded(&mut self, value: ValueId, is_of_strips: bool) -> Option<usize> {
+        if self.made_lane(value).is_some() {
+            // Groups of another edge than the strips' are looked for in a whole array.
+            return self.taken(value, Side::Groups).filter(|_| is_of_strips);
+        }
+        if let Some(lane) = self.looked_at.get(&value) {
+            return Some(*lane);
+        }
+        if !matches!(self.program.qtype(value), QType::Array(..)) {
+            return None;
+        }
+        let lane = self.add(value, Origin::Looked, self.scalar(value)?, Side::Groups, !self.program.is_full(value));
+        self.looked_at.insert(value, lane);
+        Some(lane)
     }
 
     /// The column of a value that a stage makes.
@@ -175,8 +203,10 @@ impl Layout<'_> {
 
     fn add(&mut self, value: ValueId, origin: Origin, scalar: Scalar, over: Side, has_bits: bool) -> usize {
         self.lanes.push(Lane { value, origin, scalar, lie: Lie::of(scalar), over, has_bits, bit: self.arrays });
-        self.arrays += u32::from(origin == Origin::Array);
-        self.of_values.insert((value, over), self.lanes.len() - 1);
+        self.arrays += u32::from(matches!(origin, Origin::Array | Origin::Looked));
+        if origin != Origin::Looked {
+            self.of_values.insert((value, over), self.lanes.len() - 1);
+        }
         self.lanes.len() - 1
     }
 
@@ -231,6 +261,7 @@ impl SweepRunner {
             sweep,
             lanes: Vec::new(),
             of_values: FxHashMap::default(),
+            looked_at: FxHashMap::default(),
             kept: kept.iter().copied().collect(),
             sums: sweep.stages.iter().filter(sums).map(|stage| &stage.step.args[..]).collect(),
             arrays: 0,
@@ -251,14 +282,10 @@ impl SweepRunner {
             match (operator.in_strips, step.action) {
                 (_, Action::Operator(id::ARRAY_EXPAND)) => {
                     let Over::Edge(edge) = over else { return None };
-                    let values = layout.taken(step.args[0], Side::Groups)?;
+                    let is_of_strips = layout.sweep.groups == Some(edge) && stage.over == Side::Elements;
+                    let values = layout.expanded(step.args[0], is_of_strips)?;
                     let has_bits = !program.is_full(out);
                     let to = layout.made(out, stage.over, has_bits, true)?;
-                    // Groups of another edge than the strips' are looked for in a whole array.
-                    let is_of_strips = layout.sweep.groups == Some(edge) && stage.over == Side::Elements;
-                    if layout.lanes[values].origin != Origin::Array && !is_of_strips {
-                        return None;
-                    }
                     runner.work.push(Work::Expand { values, to, over });
                 }
                 (Some(InStrips::Scan(scan)), _) => {
@@ -357,7 +384,7 @@ impl SweepRunner {
         let lane = &self.lanes[port.lane];
         port.is_optional
             && match lane.origin {
-                Origin::Array => with_bits >> lane.bit & 1 != 0,
+                Origin::Array | Origin::Looked => with_bits >> lane.bit & 1 != 0,
                 _ => lane.has_bits,
             }
     }

@@ -131,16 +131,18 @@ impl SweepRunner {
         let groups = run.points.map(|points| points.len() - 1);
         let mut elements = run.points.and_then(|points| points.last()).map(|last| *last as usize);
         let mut agree = |found: usize| *elements.get_or_insert(found) == found;
-        for (at, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Array) {
+        for lane in &self.lanes {
+            let (Origin::Array | Origin::Looked) = lane.origin else { continue };
             let array = run.array(lane.value)?;
             run.with_bits |= u128::from(array.presence().is_some()) << lane.bit;
-            match lane.over {
-                Side::Elements if !agree(array.len()) => return None,
-                // What is expanded over another edge is compared with that.
-                Side::Groups if groups.is_some_and(|groups| array.len() != groups) && !run.is_expanded(at) => {
-                    return None;
-                }
-                _ => {}
+            let fits = match (lane.origin, lane.over) {
+                // It is compared with the edges that it is looked at by.
+                (Origin::Looked, _) => true,
+                (_, Side::Elements) => agree(array.len()),
+                (_, Side::Groups) => groups == Some(array.len()),
+            };
+            if !fits {
+                return None;
             }
         }
         for work in &self.work {
@@ -149,7 +151,7 @@ impl SweepRunner {
                 Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, self.lanes[*x].over),
                 Work::Expand { values, to, over } => {
                     let lane = &self.lanes[*values];
-                    if let (Origin::Array, Over::Edge(edge)) = (lane.origin, over) {
+                    if let (Origin::Looked, Over::Edge(edge)) = (lane.origin, over) {
                         let parents = run.edge(*edge)?.parent_size();
                         let array = run.array(lane.value).filter(|array| array.len() == parents)?;
                         run.all_there |= u128::from(array.first_missing().is_none()) << lane.bit;
@@ -198,11 +200,6 @@ impl<'r> Run<'r> {
             Value::Edge(edge) => Some(edge),
             _ => None,
         }
-    }
-
-    /// True for what is looked at by groups, and not strip by strip.
-    fn is_expanded(&self, lane: usize) -> bool {
-        self.runner.work.iter().any(|work| matches!(work, Work::Expand { values, .. } if *values == lane))
     }
 
     /// How many groups of an edge there are.
@@ -268,7 +265,7 @@ impl<'r> Run<'r> {
         for (at, lane) in runner.lanes.iter().enumerate() {
             let memory = &mut workspace.memory[at];
             match lane.origin {
-                Origin::Array | Origin::Result => {}
+                Origin::Array | Origin::Looked | Origin::Result => {}
                 Origin::Shared => {
                     if let Some(value) = &self.slots[lane.value.index()] {
                         // SAFETY: FRAME-SLOT: a cell has room for any number and its presence; the value is of no text.
@@ -313,7 +310,6 @@ impl<'r> Run<'r> {
                     let Some(array) = self.array(lane.value) else { continue };
                     let place = Place::of(array);
                     match self.points {
-                        None if lane.over == Side::Groups => place,
                         None => place.at(lane.lie, range.start),
                         Some(_) => realigned(array, place, lane.lie, range, &mut workspace.staged[at]),
                     }
@@ -329,9 +325,10 @@ impl<'r> Run<'r> {
                         if lane.lie == Lie::Bits { staged.place() } else { memory.place().at(lane.lie, range.start) };
                     Place { data: data.data, presence: staged.place().presence }
                 }
+                Origin::Looked => self.array(lane.value).map_or(Place::NOWHERE, Place::of),
                 Origin::Result => Place::NOWHERE,
             };
-            if !lane.has_bits && !matches!(lane.origin, Origin::Array | Origin::Shared) {
+            if !lane.has_bits && !matches!(lane.origin, Origin::Array | Origin::Looked | Origin::Shared) {
                 workspace.places[at].presence = std::ptr::null_mut();
             }
         }
@@ -403,22 +400,23 @@ impl<'r> Run<'r> {
                     let range = bounds.of(lanes[*to].over);
                     let lane = &lanes[*values];
                     // Arrays are looked at as they are, what was made here of the groups of the strip.
-                    let (mut place, first, count) =
-                        match self.array(lane.value).filter(|_| lane.origin == Origin::Array) {
-                            Some(array) => (Place::of(array), 0, array.len()),
-                            None => (workspace.places[*values], bounds.groups.start, bounds.groups.len()),
-                        };
-                    if lane.origin == Origin::Array && self.all_there >> lane.bit & 1 != 0 {
-                        place.presence = std::ptr::null_mut();
+                    let mut place = workspace.places[*values];
+                    let mut groups = bounds.groups.clone();
+                    if lane.origin == Origin::Looked {
+                        let Some(array) = self.array(lane.value) else { return false };
+                        groups = 0..array.len();
+                        if self.all_there >> lane.bit & 1 != 0 {
+                            place.presence = std::ptr::null_mut();
+                        }
                     }
                     let (to, scalar) = (workspace.places[*to], lanes[*to].scalar);
                     let Some(over) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
                     // SAFETY: SWEEP-PLACE: a whole array, or the strip of a column that was made by a stage before; the
                     // expansion's own.
                     let (values, mut made, bits) = unsafe {
-                        (place.strip(lane.scalar, count), to.values(scalar, range.len()), to.bits(range.len()))
+                        (place.strip(lane.scalar, groups.len()), to.values(scalar, range.len()), to.bits(range.len()))
                     };
-                    expand(&values, first, &mut made, bits, range.start, range.len(), &over);
+                    expand(&values, groups.start, &mut made, bits, range.start, range.len(), &over);
                 }
             }
         }
