@@ -7,6 +7,7 @@ use cembra_runtime::{CodeMemory, CodePages, Context, MachineType};
 use cembra_tape::{Output, Port, Tape, TapeLoop};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
 /// How much a loop may take.
@@ -51,8 +52,13 @@ struct Plug {
 /// The bytes that a step has at most of a port.
 const STEP_BYTES: usize = 128;
 
+/// The rows that a step has at most: the bits of a mask are in a word.
+const _: () = assert!(STEP_BYTES / 4 < u64::BITS as usize);
+
+/// The ports of most tapes.
+const FEW_PORTS: usize = 32;
+
 /// A step's part of an array.
-#[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Part([u8; STEP_BYTES]);
 
@@ -192,32 +198,40 @@ impl WideLoop {
     /// # Safety
     /// PORTS: from `first` on, a multiple of a step's rows, there are so many rows, fewer than a step has.
     unsafe fn tail(&self, ports: &[*mut u8], first: usize, rows: usize) -> bool {
-        let mut parts: SmallVec<[Part; 32]> = SmallVec::from_elem(Part([0; STEP_BYTES]), self.plugs.len());
-        let mut copies: SmallVec<[*mut u8; 32]> = SmallVec::with_capacity(self.plugs.len());
-        for (number, plug) in self.plugs.iter().enumerate() {
-            let part = &mut parts[number].0;
+        let mut few = [const { MaybeUninit::uninit() }; FEW_PORTS];
+        let mut many = Vec::new();
+        let parts: &mut [MaybeUninit<Part>] = match few.get_mut(..self.plugs.len()) {
+            Some(parts) => parts,
+            None => {
+                many.resize_with(self.plugs.len(), MaybeUninit::uninit);
+                &mut many
+            }
+        };
+        let mut copies: SmallVec<[*mut u8; FEW_PORTS]> = SmallVec::with_capacity(self.plugs.len());
+        for ((number, plug), part) in self.plugs.iter().enumerate().zip(&mut *parts) {
             if plug.untouched {
                 copies.push(ports[number]);
                 continue;
             }
-            let (start, size) = plug.bytes(first, rows);
+            let part = part.as_mut_ptr().cast::<u8>();
             if number < self.inputs {
-                // SAFETY: PORTS, promised by the caller: so much belongs to the rows.
-                unsafe { ports[number].add(start).copy_to_nonoverlapping(part.as_mut_ptr(), size) };
-                plug.repeat_last(part, rows, self.rows);
+                // SAFETY: PORTS, promised by the caller: so much belongs to the rows; a part has room for a step.
+                unsafe { plug.copy_repeating(ports[number].add(plug.bytes(first, rows).0), rows, part, self.rows) };
             }
-            copies.push(part.as_mut_ptr());
+            copies.push(part);
         }
         // SAFETY: PORTS: the copies are of a step's rows, and each of a port alone.
         let failed = unsafe { self.enter(&self.pages, &copies, self.rows) };
         for (number, plug) in self.plugs.iter().enumerate().skip(self.inputs) {
             let (start, size) = plug.bytes(first, rows);
-            let part = &mut parts[number].0;
-            if plug.element == 0 {
-                clear_behind(part, rows);
+            // SAFETY: PORTS, promised by the caller: so much belongs to the rows; the code wrote a step's.
+            unsafe {
+                let to = ports[number].add(start);
+                to.copy_from_nonoverlapping(copies[number], size);
+                if plug.element == 0 && !rows.is_multiple_of(8) {
+                    *to.add(size - 1) &= (1 << (rows % 8)) - 1;
+                }
             }
-            // SAFETY: PORTS, promised by the caller: so much belongs to the rows.
-            unsafe { ports[number].add(start).copy_from_nonoverlapping(part.as_ptr(), size) };
         }
         failed
     }
@@ -232,38 +246,38 @@ impl Plug {
         }
     }
 
-    /// Repeats the last of so many rows, up to a step's.
-    fn repeat_last(self, part: &mut [u8; STEP_BYTES], rows: usize, step: usize) {
-        let last = rows - 1;
-        match usize::from(self.element) {
-            0 => {
-                let holds = part[last / 8] >> (last % 8) & 1 == 1;
-                clear_behind(part, rows);
-                if holds {
-                    for row in rows..step {
-                        part[row / 8] |= 1 << (row % 8);
-                    }
+    /// Copies so many rows, and the last of them as often again as a step needs.
+    ///
+    /// # Safety
+    /// PORTS: there are so many rows, at least one and fewer than a step has; there is room for a step.
+    unsafe fn copy_repeating(self, from: *const u8, rows: usize, to: *mut u8, step: usize) {
+        // SAFETY: PORTS, promised by the caller.
+        unsafe {
+            match usize::from(self.element) {
+                0 => {
+                    let byte = |bits: u64, at: usize| bits | u64::from(from.add(at).read()) << (8 * at);
+                    let bits = (0..rows.div_ceil(8)).fold(0, byte);
+                    let behind = u64::MAX << rows;
+                    let repeated = if bits >> (rows - 1) & 1 == 1 { bits | behind } else { bits & !behind };
+                    to.cast::<u64>().write(repeated);
                 }
+                4 => copy_elements::<4>(from, rows, to, step),
+                _ => copy_elements::<8>(from, rows, to, step),
             }
-            4 => repeat_element::<4>(part, last, step),
-            _ => repeat_element::<8>(part, last, step),
         }
     }
 }
 
-/// Repeats an element of so many bytes up to a step's.
-fn repeat_element<const SIZE: usize>(part: &mut [u8; STEP_BYTES], last: usize, step: usize) {
-    let (elements, _) = part.as_chunks_mut::<SIZE>();
-    let element = elements[last];
-    elements[last..step].fill(element);
-}
-
-/// Clears the bits behind so many.
-fn clear_behind(bits: &mut [u8], rows: usize) {
-    if !rows.is_multiple_of(8) {
-        bits[rows / 8] &= (1 << (rows % 8)) - 1;
+/// Copies elements of so many bytes, the last again and again up to a step's. One by one: they are few.
+///
+/// # Safety
+/// PORTS: there are so many rows, at least one, and room for a step.
+unsafe fn copy_elements<const SIZE: usize>(from: *const u8, rows: usize, to: *mut u8, step: usize) {
+    let (from, to) = (from.cast::<[u8; SIZE]>(), to.cast::<[u8; SIZE]>());
+    for row in 0..step {
+        // SAFETY: PORTS, promised by the caller.
+        unsafe { to.add(row).write(from.add(row.min(rows - 1)).read()) };
     }
-    bits[rows.div_ceil(8)..].fill(0);
 }
 
 impl WideLoop {

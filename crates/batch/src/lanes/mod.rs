@@ -144,7 +144,11 @@ impl LaneFunction {
                 Body::Tape(tape) => {
                     let Some((played, is_final)) = loops.next() else { return false };
                     ports.clear();
-                    ports.extend(tape.inputs.iter().chain(&tape.outputs).map(|column| addresses[column.index()]));
+                    for columns in [&tape.inputs, &tape.outputs] {
+                        for column in columns {
+                            ports.push(addresses[column.index()]);
+                        }
+                    }
                     // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows.
                     unsafe {
                         if *is_final && scratch.past_caches {
