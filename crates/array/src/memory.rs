@@ -1,8 +1,8 @@
 //! What runs of one program leave to the runs behind them: slots, the workspaces of sweeps, and the memory of arrays that nobody
 //! has any more. It is bounded, and a run that finds what it needs allocates nothing.
 
-use crate::ArrayProgram;
 use crate::sweep::Workspace;
+use crate::{ArrayProgram, ValueId};
 use cembra_value::{Array, Value};
 use std::sync::Arc;
 
@@ -13,32 +13,79 @@ const MOST_WORDS: usize = 1 << 25;
 /// The memory of the runs of one program, one after the other.
 #[derive(Debug, Default)]
 pub struct RunMemory {
-    pub(crate) slots: Vec<Option<Value>>,
-    /// Which of them hold literals, and keep them.
-    literals: Vec<bool>,
+    slots: Vec<Slot>,
     /// Of each sweep that was run.
     pub(crate) workspaces: Vec<Option<Box<Workspace>>>,
     pub(crate) spares: Spares,
 }
 
+/// Where a value of a program is.
+#[derive(Clone, Debug)]
+enum Slot {
+    /// It is not there yet.
+    Empty,
+    /// A step made it.
+    Made(Value),
+    /// It is the input at this position.
+    Input(u32),
+    /// It stays from run to run.
+    Literal(Value),
+}
+
+/// The values of a run.
+#[derive(Debug)]
+pub(crate) struct Slots<'r> {
+    slots: &'r mut [Slot],
+    inputs: &'r [Value],
+}
+
+impl Slots<'_> {
+    /// A value, if it is there.
+    pub(crate) fn get(&self, value: ValueId) -> Option<&Value> {
+        match &self.slots[value.index()] {
+            Slot::Empty => None,
+            Slot::Made(value) | Slot::Literal(value) => Some(value),
+            Slot::Input(at) => self.inputs.get(*at as usize),
+        }
+    }
+
+    /// Keeps what a step made.
+    pub(crate) fn set(&mut self, value: ValueId, made: Value) {
+        self.slots[value.index()] = Slot::Made(made);
+    }
+}
+
+/// What a run uses, in parts that may be held together.
+#[derive(Debug)]
+pub(crate) struct RunParts<'r> {
+    pub(crate) slots: Slots<'r>,
+    pub(crate) workspaces: &'r mut [Option<Box<Workspace>>],
+    pub(crate) spares: &'r mut Spares,
+}
+
 impl RunMemory {
-    /// Readies the slots for a run of the program. Literals stay in theirs.
-    pub(crate) fn begin(&mut self, program: &ArrayProgram) {
+    /// Memory for a run of the program on these inputs.
+    pub(crate) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value]) -> RunParts<'r> {
         if self.slots.is_empty() {
-            self.slots.resize(program.values.len(), None);
+            self.slots.resize(program.values.len(), Slot::Empty);
             self.workspaces.resize_with(program.sweeps.len(), || None);
-            self.literals.resize(program.values.len(), false);
             for (slot, value) in &program.literals {
-                self.slots[slot.index()] = Some(value.clone());
-                self.literals[slot.index()] = true;
+                self.slots[slot.index()] = Slot::Literal(value.clone());
+            }
+            for (at, (_, slot)) in program.inputs.iter().enumerate() {
+                self.slots[slot.index()] = Slot::Input(at as u32);
             }
         }
+        let RunMemory { slots, workspaces, spares } = self;
+        RunParts { slots: Slots { slots, inputs }, workspaces, spares }
     }
 
     /// Empties the slots. What was made and nobody else has is memory for later runs.
     pub(crate) fn end(&mut self) {
-        for (slot, is_literal) in self.slots.iter_mut().zip(&self.literals) {
-            if let Some(value) = slot.take_if(|_| !is_literal) {
+        for slot in &mut self.slots {
+            if let Slot::Made(_) = slot
+                && let Slot::Made(value) = std::mem::replace(slot, Slot::Empty)
+            {
                 self.spares.add(value);
             }
         }

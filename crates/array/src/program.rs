@@ -163,11 +163,11 @@ impl ArrayProgram {
 
     /// What runs each sweep; none for one whose stages are to be run one by one.
     #[must_use]
-    pub fn sweep_runners(&self) -> Vec<Option<Arc<SweepRunner>>> {
-        let mut runners = vec![None; self.sweeps.len()];
+    pub fn sweep_runners(&self) -> Vec<Option<SweepRunner>> {
+        let mut runners: Vec<Option<SweepRunner>> = self.sweeps.iter().map(|_| None).collect();
         for step in self.blocks.iter().flat_map(|block| &block.steps) {
             if let Action::Sweep(sweep) = step.action {
-                runners[sweep.index()] = SweepRunner::new(self, self.sweep(sweep), &step.outs).map(Arc::new);
+                runners[sweep.index()] = SweepRunner::new(self, self.sweep(sweep), &step.outs);
             }
         }
         runners

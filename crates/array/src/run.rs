@@ -1,13 +1,12 @@
 //! Running an array program: its steps in order, values in slots. How plans are run is the business of whoever owns them.
 
-use crate::memory::RunMemory;
+use crate::memory::{RunMemory, RunParts, Slots};
 use crate::sweep::{SweepRunner, Swept};
-use crate::{Action, ArrayProgram, Block, BlockId, PartId, Stage, Step, SweepId};
+use crate::{Action, ArrayProgram, Block, BlockId, PartId, Step, ValueId};
 use cembra_ops::OverArrays;
 use cembra_runtime::{BatchFunction, ColumnForm, Context, Fault, FaultKind};
 use cembra_value::{Array, Value};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// What runs the plans of a program.
 pub trait Parts {
@@ -29,9 +28,6 @@ pub trait Parts {
     /// The function that evaluates a plan on columns of these forms; none if rows are evaluated one by one.
     fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>>;
 
-    /// What runs a sweep; none if its stages are run one by one.
-    fn sweep(&self, sweep: SweepId) -> Option<Arc<SweepRunner>>;
-
     /// A context of the model's limits.
     fn context(&self) -> Context;
 
@@ -51,40 +47,43 @@ pub trait Parts {
     fn poll(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Runs a program on values of exactly its inputs' types, in their order, in memory of the program. The results are put behind
-/// the others, in the order of its outputs.
+/// Runs a program on values of exactly its inputs' types, in their order, in memory of the program; `sweeps` are its
+/// [`ArrayProgram::sweep_runners`]. The results are put behind the others, in the order of its outputs.
 ///
 /// # Errors
 /// That of the first step that fails; then there are no results.
 pub fn run<P: Parts>(
     program: &ArrayProgram,
+    sweeps: &[Option<SweepRunner>],
     parts: &mut P,
     inputs: &[Value],
     memory: &mut RunMemory,
     results: &mut Vec<Value>,
 ) -> Result<(), P::Error> {
-    memory.begin(program);
-    for ((_, slot), value) in program.inputs.iter().zip(inputs) {
-        memory.slots[slot.index()] = Some(value.clone());
-    }
-    let made = run_blocks(program, parts, memory);
+    let mut run = memory.begin(program, inputs);
+    let made = run_blocks(program, sweeps, parts, &mut run);
     if made.is_ok() {
-        let output = |slot: usize| memory.slots[slot].clone().unwrap_or(Value::Nothing);
-        results.extend(program.outputs.iter().map(|(_, value)| output(value.index())));
+        let output = |value: ValueId| run.slots.get(value).cloned().unwrap_or(Value::Nothing);
+        results.extend(program.outputs.iter().map(|(_, value)| output(*value)));
     }
     memory.end();
     made
 }
 
-fn run_blocks<P: Parts>(program: &ArrayProgram, parts: &mut P, memory: &mut RunMemory) -> Result<(), P::Error> {
+fn run_blocks<P: Parts>(
+    program: &ArrayProgram,
+    sweeps: &[Option<SweepRunner>],
+    parts: &mut P,
+    run: &mut RunParts<'_>,
+) -> Result<(), P::Error> {
     // Where the run is, from the outermost block inwards: a block, its next step, and where its result goes.
-    let mut open: SmallVec<[(&Block, usize, Option<usize>); 4]> = SmallVec::new();
+    let mut open: SmallVec<[(&Block, usize, Option<ValueId>); 4]> = SmallVec::new();
     open.push((program.block(BlockId::TOP), 0, None));
     while let Some((block, next, to)) = open.last_mut() {
         let Some(step) = block.steps.get(*next) else {
-            let result = block.result.and_then(|result| memory.slots[result.index()].clone());
-            if let Some(to) = *to {
-                memory.slots[to] = result;
+            let result = block.result.and_then(|result| run.slots.get(result).cloned());
+            if let (Some(to), Some(result)) = (*to, result) {
+                run.slots.set(to, result);
             }
             open.pop();
             continue;
@@ -93,54 +92,52 @@ fn run_blocks<P: Parts>(program: &ArrayProgram, parts: &mut P, memory: &mut RunM
         parts.poll()?;
         match step.action {
             Action::Where { on, off } => {
-                let condition = memory.slots[step.args[0].index()].as_ref();
+                let condition = run.slots.get(step.args[0]);
                 let is_on = condition.is_some_and(|condition| condition.as_scalar().is_some());
-                open.push((program.block(if is_on { on } else { off }), 0, Some(step.outs[0].index())));
+                open.push((program.block(if is_on { on } else { off }), 0, Some(step.outs[0])));
             }
-            Action::Sweep(sweep) => sweep_through(program, parts, sweep, memory)?,
-            _ => {
-                let made = evaluate(program, parts, step, &memory.slots)?;
-                step.outs.iter().zip(made).for_each(|(out, value)| memory.slots[out.index()] = Some(value));
+            Action::Sweep(sweep) => {
+                let swept = match &sweeps[sweep.index()] {
+                    Some(runner) => runner.run(program, sweep, run, parts)?,
+                    None => Swept::Not,
+                };
+                match swept {
+                    Swept::Made => {}
+                    Swept::Failed => return Err(parts.unsure()),
+                    Swept::Not => {
+                        let stages = &program.sweep(sweep).stages;
+                        stages.iter().try_for_each(|stage| evaluate(program, parts, &stage.step, &mut run.slots))?;
+                    }
+                }
             }
+            _ => evaluate(program, parts, step, &mut run.slots)?,
         }
     }
     Ok(())
 }
 
-/// Runs a sweep; if strips cannot be, its stages one by one.
-fn sweep_through<P: Parts>(
-    program: &ArrayProgram,
-    parts: &mut P,
-    sweep: SweepId,
-    memory: &mut RunMemory,
-) -> Result<(), P::Error> {
-    let swept = match parts.sweep(sweep) {
-        Some(runner) => runner.run(program, sweep, memory, parts)?,
-        None => Swept::Not,
-    };
-    match swept {
-        Swept::Made => {}
-        Swept::Failed => return Err(parts.unsure()),
-        Swept::Not => {
-            for Stage { step, .. } in &program.sweep(sweep).stages {
-                let made = evaluate(program, parts, step, &memory.slots)?;
-                step.outs.iter().zip(made).for_each(|(out, value)| memory.slots[out.index()] = Some(value));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The results of a step that is no conditional and no sweep.
+/// Runs a step that is no conditional and no sweep.
 fn evaluate<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
     step: &Step,
-    slots: &[Option<Value>],
+    slots: &mut Slots<'_>,
+) -> Result<(), P::Error> {
+    let made = results(program, parts, step, slots)?;
+    step.outs.iter().zip(made).for_each(|(out, value)| slots.set(*out, value));
+    Ok(())
+}
+
+/// The results of a step that is no conditional and no sweep.
+fn results<P: Parts>(
+    program: &ArrayProgram,
+    parts: &mut P,
+    step: &Step,
+    slots: &Slots<'_>,
 ) -> Result<Vec<Value>, P::Error> {
     // What a step needs was made before it, as the verifier says.
     let nothing = Value::Nothing;
-    let args: Vec<&Value> = step.args.iter().map(|arg| slots[arg.index()].as_ref().unwrap_or(&nothing)).collect();
+    let args: Vec<&Value> = step.args.iter().map(|arg| slots.get(*arg).unwrap_or(&nothing)).collect();
     match step.action {
         Action::Scalar(part) => parts.scalar(part, &args),
         Action::Map(part) => {

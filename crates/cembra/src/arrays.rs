@@ -12,7 +12,7 @@ use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
 use cembra_array::{
-    Action, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepId, SweepRunner, Unsplit, ValueId, split,
+    Action, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunner, Unsplit, ValueId, split,
 };
 use cembra_batch::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use cembra_expr::Program;
@@ -65,7 +65,7 @@ pub(crate) struct Compiled {
     program: ArrayProgram,
     parts: Vec<Played>,
     /// None for a sweep whose stages are run one by one.
-    sweeps: Vec<Option<Arc<SweepRunner>>>,
+    sweeps: Vec<Option<SweepRunner>>,
     limits: EvaluationLimits,
 }
 
@@ -113,7 +113,7 @@ impl Compiled {
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let mut run = Run { compiled: self, program, token, scalars: &mut memory.scalars };
-        cembra_array::run(&self.program, &mut run, inputs, &mut memory.run, results)
+        cembra_array::run(&self.program, &self.sweeps, &mut run, inputs, &mut memory.run, results)
     }
 
     /// The inputs, with what they promise.
@@ -259,10 +259,6 @@ impl Parts for Run<'_> {
             Played::Rows(batch) => batch.function(&Forms(forms.into())),
             Played::Once(_) => None,
         }
-    }
-
-    fn sweep(&self, sweep: SweepId) -> Option<Arc<SweepRunner>> {
-        self.compiled.sweeps[sweep.index()].clone()
     }
 
     fn context(&self) -> Context {

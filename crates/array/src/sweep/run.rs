@@ -2,7 +2,7 @@
 
 use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
 use super::place::{Lie, Memory, Place, copy_bits, put_bits};
-use crate::memory::{Found, RunMemory, Spares};
+use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
 use cembra_ops::{Accumulator, Finish, Grouping, MOST_ELEMENTS, Strip, expand};
 use cembra_runtime::{Column, QType, STRIP_ROWS, Scalar};
@@ -43,7 +43,7 @@ impl Bounds {
 /// A sweep that is being run.
 struct Run<'r> {
     runner: &'r SweepRunner,
-    slots: &'r [Option<Value>],
+    slots: &'r Slots<'r>,
     elements: usize,
     /// Split points of the groups that strips hold whole.
     points: Option<&'r [i64]>,
@@ -61,10 +61,10 @@ impl SweepRunner {
         &self,
         program: &ArrayProgram,
         number: SweepId,
-        memory: &mut RunMemory,
+        memory: &mut RunParts<'_>,
         parts: &mut P,
     ) -> Result<Swept, P::Error> {
-        let RunMemory { slots, workspaces, spares, .. } = memory;
+        let RunParts { slots, workspaces, spares } = memory;
         let Some(run) = self.begin(slots) else { return Ok(Swept::Failed) };
         let kept = workspaces[number.index()].take();
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
@@ -85,7 +85,7 @@ impl SweepRunner {
     fn make(
         &self,
         program: &ArrayProgram,
-        slots: &mut [Option<Value>],
+        slots: &mut Slots<'_>,
         workspace: &mut Workspace,
         spares: &mut Spares,
         elements: usize,
@@ -95,7 +95,7 @@ impl SweepRunner {
             let lane = &self.lanes[wanted.lane];
             let count = match self.accumulators[*accumulator].2 {
                 Over::Whole => 1,
-                Over::Edge(edge) => match slots[edge.index()].as_ref()? {
+                Over::Edge(edge) => match slots.get(edge)? {
                     Value::Edge(edge) => edge.parent_size(),
                     _ => return None,
                 },
@@ -111,17 +111,17 @@ impl SweepRunner {
             }
             // SAFETY: SWEEP-PLACE: the result's own.
             unsafe { finish(&workspace.accumulators[*accumulator], wanted.finish, &(0..count), lane.scalar, place) };
-            slots[lane.value.index()] = Some(value(program, workspace, wanted.lane, lane, count)?);
+            slots.set(lane.value, value(program, workspace, wanted.lane, lane, count)?);
         }
         for (at, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
             let count = if lane.over == Side::Groups { groups.unwrap_or(elements) } else { elements };
-            slots[lane.value.index()] = Some(value(program, workspace, at, lane, count)?);
+            slots.set(lane.value, value(program, workspace, at, lane, count)?);
         }
         Some(())
     }
 
     /// Compares sizes; none if they do not agree.
-    fn begin<'r>(&'r self, slots: &'r [Option<Value>]) -> Option<Run<'r>> {
+    fn begin<'r>(&'r self, slots: &'r Slots<'r>) -> Option<Run<'r>> {
         let mut run = Run { runner: self, slots, elements: 0, points: None, with_bits: 0, all_there: 0 };
         if let Some(groups) = self.groups {
             // What was promised to be split points is.
@@ -189,14 +189,14 @@ impl SweepRunner {
 
 impl<'r> Run<'r> {
     fn array(&self, value: ValueId) -> Option<&'r Array> {
-        match self.slots[value.index()].as_ref()? {
+        match self.slots.get(value)? {
             Value::Array(_, array) => Some(array),
             _ => None,
         }
     }
 
     fn edge(&self, value: ValueId) -> Option<&'r Edge> {
-        match self.slots[value.index()].as_ref()? {
+        match self.slots.get(value)? {
             Value::Edge(edge) => Some(edge),
             _ => None,
         }
@@ -267,7 +267,7 @@ impl<'r> Run<'r> {
             match lane.origin {
                 Origin::Array | Origin::Looked | Origin::Result => {}
                 Origin::Shared => {
-                    if let Some(value) = &self.slots[lane.value.index()] {
+                    if let Some(value) = self.slots.get(lane.value) {
                         // SAFETY: FRAME-SLOT: a cell has room for any number and its presence; the value is of no text.
                         unsafe { value.write_to(workspace.cells[at].ptr(), 0) };
                     }
