@@ -3,7 +3,7 @@
 //!
 //! Nodes of one kind go together if they are in one region, no step of another kind lies between them, and they are connected:
 //! by an operand of one being the other, or by an array that both read. Levels tell what lies between: the level of a node is
-//! that of its operands, and one more where an operand is of another kind.
+//! that of its operands, and one more where an operand is a step or of another kind.
 
 use crate::fullness;
 use crate::joined::Joined;
@@ -234,18 +234,22 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         self.is_together(node) && of(node) == of(operand)
     }
 
-    /// Finds the level of each node: that of its operands, and one more where they are not computed together. What is part of
-    /// a pass then goes to the last level in which all who ask for it still find it: more is computed together, and less has
-    /// to be written down for others.
+    /// Finds the level of each node: that of its operands, and one more where they are not computed together with it. Steps are of
+    /// the level of what they take, so that what is computed of the results of several is together. What is part of a pass then
+    /// goes to the last level in which all who ask for it still find it: more is computed together, and less has to be written
+    /// down for others.
     fn find_levels(&mut self) {
         let graph = self.graph;
         let is_there = |this: &Self, node: Id| this.needed[node.index()] && this.classes[node.index()] != Class::Source;
+        let is_near = |this: &Self, node: Id, operand: Id| {
+            this.classes[node.index()] == Class::Step || this.is_with(node, operand)
+        };
         for node in graph.ids() {
             if !is_there(self, node) {
                 continue;
             }
             let level = graph.operands(node).iter().map(|operand| {
-                let is_near = self.is_with(node, *operand) || self.classes[operand.index()] == Class::Source;
+                let is_near = is_near(self, node, *operand) || self.classes[operand.index()] == Class::Source;
                 self.levels[operand.index()] + u32::from(!is_near)
             });
             self.levels[node.index()] = level.max().unwrap_or(0);
@@ -260,8 +264,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 self.levels[user.index()] = latest[user.index()];
             }
             for operand in graph.operands(user) {
-                let last =
-                    self.levels[user.index()] - u32::from(!self.is_with(user, *operand)).min(self.levels[user.index()]);
+                let last = self.levels[user.index()].saturating_sub(u32::from(!is_near(self, user, *operand)));
                 latest[operand.index()] = latest[operand.index()].min(last);
             }
         }
