@@ -1,9 +1,11 @@
 //! The encoding of types, values and error kinds in the golden data.
 
-use crate::problem::{Defect, Malformed, Unsupported};
+use crate::files;
+use crate::problem::{DataError, Defect, Malformed, Unsupported};
 use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar, Shape};
 use cembra_value::{Array, Edge, ScalarValue, Value};
 use serde_json::Value as Json;
+use std::path::Path;
 
 /// The kinds of errors in the golden data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,6 +144,26 @@ pub fn typed_value(json: &Json, field: &'static str) -> Result<Value, Defect> {
         return Ok(Value::Tuple(fields.iter().map(|inner| typed_value(inner, field)).collect::<Result<_, _>>()?));
     }
     Ok(value(&qtype(name)?, encoded)?)
+}
+
+/// The values of a file with a named one in each line: the inputs of a workload, or its outputs.
+///
+/// # Errors
+/// The file cannot be read, or a line has no name or no value that cembra has a type for.
+pub fn named_values(path: &Path) -> Result<Vec<(String, Value)>, DataError> {
+    let mut all = Vec::new();
+    files::for_each_line(path, |line, text| {
+        let malformed = |problem: Malformed| DataError::Line { path: path.to_owned(), line, problem };
+        let json: Json = serde_json::from_str(text).map_err(|error| malformed(error.into()))?;
+        let name = json["name"].as_str().ok_or_else(|| malformed(Malformed::Field("name")))?;
+        let value = typed_value(&json["value"], "value").map_err(|defect| match defect {
+            Defect::Malformed(problem) => malformed(problem),
+            Defect::Unsupported(_) => malformed(Malformed::Field("value")),
+        })?;
+        all.push((name.to_owned(), value));
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 /// The elements of an array, null for those that are missing.

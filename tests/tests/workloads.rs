@@ -2,7 +2,7 @@
 //! order than Arolla's, and exponentials are others, within bounds.
 
 use cembra::{Backend, Model, Options, ScalarValue, Value};
-use cembra_tests::{decode, files};
+use cembra_tests::decode::named_values;
 use std::path::Path;
 
 /// How far from Arolla's an output may be: a part of its own size, or at most so much.
@@ -13,18 +13,6 @@ struct Bounds {
 }
 
 const EXACT: Bounds = Bounds { relative: 0.0, absolute: 0.0 };
-
-fn values(path: &Path) -> Vec<(String, Value)> {
-    let mut all = Vec::new();
-    files::for_each_line(path, |_, text| {
-        let line: serde_json::Value = serde_json::from_str(text).expect("JSON");
-        let name = line["name"].as_str().expect("a name").to_owned();
-        all.push((name, decode::typed_value(&line["value"], "value").expect("a value")));
-        Ok(())
-    })
-    .expect("a readable file");
-    all
-}
 
 fn number(value: &ScalarValue) -> Option<f64> {
     match value {
@@ -62,8 +50,8 @@ fn workloads_of_arrays_give_what_arolla_gave() {
         ("A8", EXACT),
     ] {
         let text = std::fs::read_to_string(folder.join(format!("{name}.cem"))).expect("a model");
-        let inputs = values(&folder.join(format!("{name}.in.jsonl.gz")));
-        let expected = values(&folder.join(format!("{name}.out.jsonl.gz")));
+        let inputs = named_values(&folder.join(format!("{name}.in.jsonl.gz"))).expect("inputs");
+        let expected = named_values(&folder.join(format!("{name}.out.jsonl.gz"))).expect("outputs");
         let mut answers = Vec::new();
         for backend in [Backend::Interpreter, Backend::Native] {
             let executor = Model::parse(&text).expect("a model").compile(&Options::default().backend(backend));

@@ -4,6 +4,8 @@
 pub(crate) mod b1 {
     use crate::lanes::DoubleLanes;
 
+    /// # Safety
+    /// BARE-ARRAYS, of a step of rows.
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>([a, b, c]: [*const u8; 3], [y]: [*mut u8; 1]) {
         // SAFETY: a step of rows.
@@ -15,6 +17,8 @@ pub(crate) mod b1 {
 pub(crate) mod b2 {
     use crate::lanes::DoubleLanes;
 
+    /// # Safety
+    /// BARE-ARRAYS, of a step of rows.
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>(
         [a, b, c]: [*const u8; 3],
@@ -56,6 +60,8 @@ pub(crate) mod b3 {
         S::splat(1.0).add(x.neg().exp()).reciprocal()
     }
 
+    /// # Safety
+    /// BARE-ARRAYS, of a step of rows.
     #[inline(always)]
     pub(crate) unsafe fn step<S: Lanes<Element = f32> + Instructions, const STREAM: bool>(
         x: [*const u8; 20],
@@ -98,6 +104,8 @@ pub(crate) mod b3 {
 pub(crate) mod b4_single {
     use crate::lanes::SingleLanes;
 
+    /// # Safety
+    /// BARE-ARRAYS, of a step of rows.
     #[inline(always)]
     pub(crate) unsafe fn step<S: SingleLanes, const STREAM: bool>([x]: [*const u8; 1], [y]: [*mut u8; 1]) {
         // SAFETY: a step of rows.
@@ -109,6 +117,8 @@ pub(crate) mod b4_single {
 pub(crate) mod b4_double {
     use crate::lanes::DoubleLanes;
 
+    /// # Safety
+    /// BARE-ARRAYS, of a step of rows.
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>([x]: [*const u8; 1], [y]: [*mut u8; 1]) {
         // SAFETY: a step of rows.
@@ -135,6 +145,8 @@ pub(crate) mod b5 {
         D::select(D::splat(0.0).less(d), D::splat(1.0).sub(tail), tail)
     }
 
+    /// # Safety
+    /// BARE-ARRAYS, of a step of rows.
     #[inline(always)]
     pub(crate) unsafe fn step<D: Widened + Instructions, const STREAM: bool>(
         [s, k, t]: [*const u8; 3],
@@ -157,6 +169,8 @@ pub(crate) mod b5 {
 pub(crate) mod s5 {
     use crate::lanes::DoubleLanes;
 
+    /// # Safety
+    /// BARE-ARRAYS, of a step of rows.
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>(x: [*const u8; 6], [y]: [*mut u8; 1]) {
         // SAFETY: a step of rows.
@@ -186,6 +200,8 @@ pub(crate) mod s5 {
 pub(crate) mod triad {
     use crate::lanes::DoubleLanes;
 
+    /// # Safety
+    /// BARE-ARRAYS, of a step of rows.
     #[inline(always)]
     pub(crate) unsafe fn step<D: DoubleLanes, const STREAM: bool>([b, c]: [*const u8; 2], [a]: [*mut u8; 1]) {
         // SAFETY: a step of rows.

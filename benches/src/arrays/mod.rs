@@ -117,7 +117,7 @@ fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra_tests::{decode, files};
+    use cembra_tests::decode::named_values;
     use std::path::Path;
 
     /// The limits without vectors, besides all others.
@@ -127,18 +127,6 @@ mod tests {
             let bound = limit.plain(inputs).expect("its inputs");
             all.push(Named { name: "plain", comparison: limit.comparison(workload.comparison, rows), bound });
         }
-        all
-    }
-
-    fn values(path: &Path) -> Inputs {
-        let mut all = Vec::new();
-        files::for_each_line(path, |_, text| {
-            let line: serde_json::Value = serde_json::from_str(text).expect("JSON");
-            let name = line["name"].as_str().expect("a name").to_owned();
-            all.push((name, decode::typed_value(&line["value"], "value").expect("a value")));
-            Ok(())
-        })
-        .expect("a readable file");
         all
     }
 
@@ -159,8 +147,8 @@ mod tests {
     fn everybody_gives_what_arolla_gave() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
         for workload in &WORKLOADS {
-            let inputs = values(&folder.join(format!("{}.in.jsonl.gz", workload.name)));
-            let outputs = values(&folder.join(format!("{}.out.jsonl.gz", workload.name)));
+            let inputs = named_values(&folder.join(format!("{}.in.jsonl.gz", workload.name))).expect("inputs");
+            let outputs = named_values(&folder.join(format!("{}.out.jsonl.gz", workload.name))).expect("outputs");
             let size = |value: &cembra::Value| if let cembra::Value::Array(_, array) = value { array.len() } else { 1 };
             let sizes: Vec<usize> = outputs.iter().map(|(_, value)| size(value)).collect();
             let expected = |output: usize, at| element(&outputs[output].1, at);

@@ -43,6 +43,9 @@ pub unsafe fn a6(
 }
 
 /// Of a group that is not empty.
+///
+/// # Safety
+/// BARE-ARRAYS.
 #[inline(always)]
 unsafe fn statistics(x: &[f64], [lows, highs, a, b]: [*mut f64; 4]) -> (i64, f64, f64) {
     let (len, from) = (x.len(), x.as_ptr());
@@ -72,6 +75,9 @@ unsafe fn statistics(x: &[f64], [lows, highs, a, b]: [*mut f64; 4]) -> (i64, f64
 }
 
 /// The place of the greatest, or of the first NaN.
+///
+/// # Safety
+/// BARE-ARRAYS.
 #[inline(always)]
 unsafe fn greatest(x: &[f64]) -> usize {
     // SAFETY: FEATURE: the crate is run where the instructions are.
@@ -118,6 +124,9 @@ fn middle_of_five(x: &[f64]) -> f64 {
 }
 
 /// Those below a pivot go here, all others there; how many are below. Either room may be where they come from.
+///
+/// # Safety
+/// BARE-ARRAYS.
 #[inline(always)]
 unsafe fn partition(from: *const f64, len: usize, pivot: f64, lows: *mut f64, highs: *mut f64) -> usize {
     // SAFETY: FEATURE: the crate is run where the instructions are; no more is written than was read, but for the rest of a vector.
@@ -136,6 +145,9 @@ unsafe fn partition(from: *const f64, len: usize, pivot: f64, lows: *mut f64, hi
 }
 
 /// The element of a rank.
+///
+/// # Safety
+/// BARE-ARRAYS.
 #[inline(always)]
 unsafe fn select(mut from: *mut f64, mut len: usize, mut rank: usize, [lows, highs]: [*mut f64; 2]) -> f64 {
     // SAFETY: FEATURE: the crate is run where the instructions are; the rooms are long enough.
@@ -161,6 +173,9 @@ unsafe fn select(mut from: *mut f64, mut len: usize, mut rank: usize, [lows, hig
 }
 
 /// The element of a rank: the greatest that few enough are below.
+///
+/// # Safety
+/// BARE-ARRAYS.
 #[inline(always)]
 unsafe fn among_few(from: *mut f64, len: usize, rank: usize) -> f64 {
     // SAFETY: FEATURE: the crate is run where the instructions are; behind the last there is room.
@@ -175,6 +190,8 @@ unsafe fn among_few(from: *mut f64, len: usize, rank: usize) -> f64 {
     }
 }
 
+/// # Safety
+/// BARE-ARRAYS.
 #[inline(always)]
 unsafe fn among<const N: usize>(from: *const f64, rank: usize) -> f64 {
     // SAFETY: FEATURE: the crate is run where the instructions are.
