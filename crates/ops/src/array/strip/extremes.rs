@@ -1,7 +1,7 @@
 //! The least or the greatest element of each group: a NaN is beyond both, of equal ones the first is it.
 
-use super::bits::{Bits, each_one};
-use super::groups::Gather;
+use super::bits::Bits;
+use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
 use super::window::{Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues};
@@ -121,18 +121,11 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
     }
 
     #[inline(always)]
-    fn scatter(all: &mut [Best<T>], (values, is_there): Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
-        let mut add = |group: i64, value: T| {
-            let state = &mut all[group as usize];
+    fn scatter(all: &mut [Best<T>], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
+        each_grouped(strip, groups, is_in, |group, value| {
+            let state = &mut all[group];
             *state = Best { best: better::<T, MAX>(state.best, value), is_there: true };
-        };
-        if is_there.is_full() && is_in.is_full() {
-            groups.iter().zip(values).for_each(|(group, value)| add(*group, *value));
-            return;
-        }
-        for (at, word) in is_in.parts(0, groups.len()) {
-            each_one(word & is_there.word(at), |one| add(groups[at + one], values[at + one]));
-        }
+        });
     }
 
     fn write(states: &[Best<T>], _: Finish, values: &mut StripValues<'_>) {

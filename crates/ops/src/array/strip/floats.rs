@@ -1,8 +1,8 @@
 //! Sums and products in FLOAT64, with counts, in the order that `reduce` documents. A missing element is taken for one that
 //! changes nothing: -0 in sums, 1 in products.
 
-use super::bits::{Bits, each_one};
-use super::groups::{self, Gather};
+use super::bits::Bits;
+use super::groups::{self, Gather, each_grouped};
 use super::typed::{Element, write};
 use super::window::{Tile, WINDOW, each_window, in_order, pick};
 use super::{BLOCK, CHAINS, Finish, Strip, StripValues, is_there};
@@ -228,18 +228,11 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
     }
 
     #[inline(always)]
-    fn scatter(all: &mut [Total], (values, is_there): Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
-        let mut add = |group: i64, value: T| {
-            let state = &mut all[group as usize];
+    fn scatter(all: &mut [Total], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
+        each_grouped(strip, groups, is_in, |group, value| {
+            let state = &mut all[group];
             *state = Total { total: O::apply(state.total, value.widen()), count: state.count + 1.0 };
-        };
-        if is_there.is_full() && is_in.is_full() {
-            groups.iter().zip(values).for_each(|(group, value)| add(*group, *value));
-            return;
-        }
-        for (at, word) in is_in.parts(0, groups.len()) {
-            each_one(word & is_there.word(at), |one| add(groups[at + one], values[at + one]));
-        }
+        });
     }
 
     fn write(states: &[Total], finish: Finish, values: &mut StripValues<'_>) {

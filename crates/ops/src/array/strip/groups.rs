@@ -1,7 +1,7 @@
 //! Going over the groups of strips: one of all elements, contiguous ones, of which the last may go on in the next strip, or one
 //! that each element names. What is gathered of a group is a `Gather`'s business.
 
-use super::bits::Bits;
+use super::bits::{Bits, each_one};
 use super::{Finish, Grouping, Strip, StripValues};
 use multiversion::multiversion;
 use std::fmt::Debug;
@@ -50,6 +50,23 @@ pub(super) trait Gather: Debug + Send {
 
     /// True if a group has a result.
     fn is_there(state: &Self::State, finish: Finish) -> bool;
+}
+
+/// Calls a function with the group of each element that is there and in one, and the element, in their order.
+#[inline(always)]
+pub(super) fn each_grouped<T: Copy>(
+    (values, is_there): (&[T], Bits<'_>),
+    groups: &[i64],
+    is_in: Bits<'_>,
+    mut add: impl FnMut(usize, T),
+) {
+    if is_there.is_full() && is_in.is_full() {
+        groups.iter().zip(values).for_each(|(group, value)| add(*group as usize, *value));
+        return;
+    }
+    for (at, word) in is_in.parts(0, groups.len()) {
+        each_one(word & is_there.word(at), |one| add(groups[at + one] as usize, values[at + one]));
+    }
 }
 
 /// The groups of an array that comes in strips.

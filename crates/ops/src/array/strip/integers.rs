@@ -1,8 +1,8 @@
 //! Sums and products of integers, with counts, exact but for overflow, which wraps: in any order. They are those of the type
 //! itself, for the result is one of it.
 
-use super::bits::{Bits, each_one};
-use super::groups::Gather;
+use super::bits::Bits;
+use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
 use super::window::{Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
@@ -138,18 +138,11 @@ impl<T: Whole, O: Operation> Gather for Integers<T, O> {
     }
 
     #[inline(always)]
-    fn scatter(all: &mut [Total<T>], (values, is_there): Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
-        let mut add = |group: i64, value: T| {
-            let state = &mut all[group as usize];
+    fn scatter(all: &mut [Total<T>], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
+        each_grouped(strip, groups, is_in, |group, value| {
+            let state = &mut all[group];
             *state = Total { total: O::apply(state.total, value), count: state.count + 1 };
-        };
-        if is_there.is_full() && is_in.is_full() {
-            groups.iter().zip(values).for_each(|(group, value)| add(*group, *value));
-            return;
-        }
-        for (at, word) in is_in.parts(0, groups.len()) {
-            each_one(word & is_there.word(at), |one| add(groups[at + one], values[at + one]));
-        }
+        });
     }
 
     fn write(states: &[Total<T>], finish: Finish, values: &mut StripValues<'_>) {
