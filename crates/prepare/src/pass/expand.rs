@@ -1,6 +1,8 @@
 //! Composite operators are replaced by the expressions they stand for. What an expansion makes carries the origin of
 //! the node it replaces.
 
+mod elements;
+
 use super::cast::{bind_resolved, cast_to};
 use super::rewrite::replace;
 use crate::pass::Options;
@@ -14,8 +16,15 @@ use smallvec::SmallVec;
 pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let registry = options.registry;
     let composite = |graph: &TypedGraph, id: Id| expansion(registry, graph.op(id)?, graph, graph.operands(id));
+    let problem = |origin: NodeId, fault: TypeFault| {
+        let diagnostic = Diagnostic::new(fault.code, fault.message).at(program.graph.span(origin));
+        Diagnostics::from(match fault.hint {
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic,
+        })
+    };
     if !model.graph.ids().any(|id| composite(&model.graph, id).is_some()) {
-        return Ok(());
+        return elements::check(model, &options.budget, problem);
     }
     replace(model, &options.budget, |graph, id, node| {
         let Some(expand) = composite(graph, node) else { return Ok(node) };
@@ -23,13 +32,7 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         let args: SmallVec<[NodeHandle; 4]> =
             graph.operands(node).iter().map(|o| NodeHandle(o.index() as u32)).collect();
         let made = expand(&mut Builder { graph, registry, origin }, &args);
-        let made = made.map_err(|fault| {
-            let diagnostic = Diagnostic::new(fault.code, fault.message).at(program.graph.span(origin));
-            Diagnostics::from(match fault.hint {
-                Some(hint) => diagnostic.hint(hint),
-                None => diagnostic,
-            })
-        })?;
+        let made = made.map_err(|fault| problem(origin, fault))?;
         // What stands for an operator may be of a narrower type than the operator: its users were typed by the latter.
         let qtype = graph.qtype(id).clone();
         if !qtype.is_framed() {
@@ -38,7 +41,8 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         cast_to(graph, registry, Id::from_index(made.0 as usize), &qtype, origin).map_err(|message| {
             Diagnostics::from(Diagnostic::new(Code::TypeMismatch, message).at(program.graph.span(origin)))
         })
-    })
+    })?;
+    elements::check(model, &options.budget, problem)
 }
 
 /// How an expression is made that stands for an operator on these operands.
