@@ -2,6 +2,7 @@
 //! was resolved for, first the scalar, then to an optional; an untyped `missing` becomes a typed one, and a literal one of the
 //! type it is cast to.
 
+use crate::pass::wheres::unseen;
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::NodeId;
 use cembra_ops::{Argument, OpId, Registry, Resolved, Signature, call, id};
@@ -31,6 +32,9 @@ pub(super) fn bind_resolved(
     operands: &[Id],
     origin: NodeId,
 ) -> Result<Id, String> {
+    if op == id::WHERE && resolved.overload.is_none() {
+        return conditional_of_arrays(graph, registry, resolved, operands, origin);
+    }
     let Signature { operands: wanted, ret } = &resolved.signature;
     let kind = Kind::bound(op, resolved);
     let fit = |graph: &TypedGraph| operands.iter().zip(wanted).all(|(operand, wanted)| graph.qtype(*operand) == wanted);
@@ -42,6 +46,47 @@ pub(super) fn bind_resolved(
         cast.push(cast_to(graph, registry, *operand, wanted, origin)?);
     }
     Ok(graph.add(kind, &cast, ret, origin))
+}
+
+/// Adds a conditional over arrays. On the condition of each element it is an operator like others. On one scalar it chooses
+/// between arrays, which first become arrays of its type. A scalar cannot take the place of an array, of which only the other
+/// branch knows how many elements it has: but it is not evaluated either unless it is chosen.
+pub(super) fn conditional_of_arrays(
+    graph: &mut TypedGraph,
+    registry: &Registry,
+    resolved: &Resolved,
+    operands: &[Id],
+    origin: NodeId,
+) -> Result<Id, String> {
+    let mut resolved = resolved.clone();
+    let mut chosen: SmallVec<[Id; 4]> = operands.into();
+    let is_array = |operand: &Id| matches!(graph.qtype(*operand), QType::Array(..));
+    let are_arrays: SmallVec<[bool; 4]> = operands.iter().map(is_array).collect();
+    let Signature { operands: types, ret } = &mut resolved.signature;
+    match are_arrays[..] {
+        [false, true, true] => {
+            let wanted = ret.of_each().scalar();
+            let cast = wanted.and_then(|wanted| registry.cast_to(wanted));
+            for at in [1, 2] {
+                if types[at] != *ret {
+                    let cast = cast.ok_or_else(|| format!("{} cannot be cast to {ret}", types[at]))?;
+                    chosen[at] = cast_by(graph, registry, cast, operands[at], origin)?;
+                    types[at] = graph.qtype(chosen[at]).clone();
+                }
+            }
+        }
+        [false, on, off] if on != off => {
+            let at = if on { 2 } else { 1 };
+            let is_computed = !matches!(graph.kind(operands[at]), Kind::Leaf(_) | Kind::Literal(_));
+            if let Some(unseen) = unseen(graph.qtype(operands[at])).filter(|_| is_computed) {
+                let unseen = graph.literal(unseen, origin);
+                let arms = if on { [unseen, operands[at]] } else { [operands[at], unseen] };
+                chosen[at] = bind(graph, registry, id::WHERE, &[operands[0], arms[0], arms[1]], origin)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(graph.add(Kind::bound(id::WHERE, &resolved), &chosen, &resolved.signature.ret, origin))
 }
 
 /// A value as one of a wider type.

@@ -9,7 +9,7 @@ mod map;
 
 use crate::graph::Operand;
 use crate::pass::Options;
-use crate::pass::cast::{cast_by, cast_to, literal_as};
+use crate::pass::cast::{cast_by, cast_to, conditional_of_arrays, literal_as};
 use crate::type_table::scalar_type;
 use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
@@ -290,6 +290,10 @@ impl Typer<'_> {
                     }
                 }
             });
+        }
+        if op == id::WHERE && resolved.overload.is_none() {
+            model.graph.set_distinct(false);
+            return conditional_of_arrays(&mut model.graph, self.registry, resolved, &operands, node);
         }
         let qtype = &resolved.signature.ret;
         Ok(model.graph.add_of_distinct(Kind::bound(op, resolved), &operands, qtype, node))

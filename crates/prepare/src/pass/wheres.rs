@@ -15,6 +15,7 @@ use crate::pass::Options;
 use crate::{Id, Kind, Placed, RegionId, RegionTree, Regions, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_value::Diagnostics;
+pub(super) use guard::unseen;
 use invariant::Invariants;
 use rustc_hash::FxHashMap;
 

@@ -178,7 +178,7 @@ fn is_written(program: &Program, registry: &Registry, origin: NodeId) -> bool {
 }
 
 /// A value of this type that nobody looks at; none for tuples.
-fn unseen(qtype: &QType) -> Option<Value> {
+pub(in crate::pass) fn unseen(qtype: &QType) -> Option<Value> {
     match *qtype {
         QType::Optional(scalar) => Some(Value::Missing(scalar)),
         QType::Scalar(Scalar::Text) => Some(Value::text("")),
