@@ -19,7 +19,9 @@ mod verify;
 
 pub use fullness::fullness;
 pub use memory::RunMemory;
-pub use program::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId};
+pub use program::{
+    Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId,
+};
 pub use rows::{Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 pub use run::{Parts, run};
 pub use split::{Fusion, Unsplit, split};

@@ -13,8 +13,8 @@ impl fmt::Display for ArrayProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_counts(f)?;
         writeln!(f, "Inputs:")?;
-        for (name, value) in &self.inputs {
-            writeln!(f, "{} = L.{name}", self.typed(*value))?;
+        for input in &self.inputs {
+            writeln!(f, "{} = L.{}", self.typed(input.value), input.name)?;
         }
         writeln!(f, "Literals:")?;
         let used = self.used();

@@ -72,8 +72,8 @@ impl RunMemory {
             for (slot, value) in &program.literals {
                 self.slots[slot.index()] = Slot::Literal(value.clone());
             }
-            for (at, (_, slot)) in program.inputs.iter().enumerate() {
-                self.slots[slot.index()] = Slot::Input(at as u32);
+            for (at, input) in program.inputs.iter().enumerate() {
+                self.slots[input.value.index()] = Slot::Input(at as u32);
             }
         }
         let RunMemory { slots, workspaces, spares } = self;

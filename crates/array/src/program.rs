@@ -125,6 +125,17 @@ pub struct Sweep {
     pub groups: Option<ValueId>,
 }
 
+/// An input of a program.
+#[derive(Clone, Debug)]
+pub struct ArrayInput {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its position among the leaves of the model.
+    pub leaf: u32,
+    /// Its value.
+    pub value: ValueId,
+}
+
 /// A model with arrays.
 #[derive(Clone, Debug)]
 pub struct ArrayProgram {
@@ -141,7 +152,7 @@ pub struct ArrayProgram {
     /// The sweeps.
     pub sweeps: Vec<Sweep>,
     /// The inputs that the outputs need, in the order of the model.
-    pub inputs: Vec<(Arc<str>, ValueId)>,
+    pub inputs: Vec<ArrayInput>,
     /// The literals.
     pub literals: Vec<(ValueId, Value)>,
     /// The outputs, the main one first.

@@ -9,7 +9,7 @@ use crate::fullness;
 use crate::joined::Joined;
 use crate::passes::{Pass, Passes, Role, role};
 use crate::recompute::recomputed;
-use crate::{Action, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse, verify};
+use crate::{Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse, verify};
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, OverArrays, PresenceRule, Structure, TypeFault, id};
 use cembra_plan::Plan;
@@ -349,8 +349,8 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         }
         leaves.sort_unstable();
         for (leaf, node) in leaves {
-            let slot = self.value(node);
-            self.program.inputs.push((graph.leaf_name(leaf).clone(), slot));
+            let value = self.value(node);
+            self.program.inputs.push(ArrayInput { name: graph.leaf_name(leaf).clone(), leaf, value });
         }
         // What is used outside of its group is a result of the group's step.
         let mut group_of = vec![usize::MAX; graph.len()];

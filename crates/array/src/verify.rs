@@ -40,7 +40,7 @@ struct Verifier<'p> {
 /// The first.
 pub fn verify(program: &ArrayProgram) -> Result<(), Flaw> {
     let mut verifier = Verifier { program, made: vec![false; program.values.len()] };
-    let given = program.inputs.iter().map(|(_, value)| value).chain(program.literals.iter().map(|(value, _)| value));
+    let given = program.inputs.iter().map(|input| &input.value).chain(program.literals.iter().map(|(value, _)| value));
     given.copied().try_for_each(|value| verifier.make(value))?;
     // Blocks stand inside of each other as deep as conditionals nest: a list of those that are open, with what each made.
     let mut open: Vec<(BlockId, usize, Vec<ValueId>)> = vec![(BlockId::TOP, 0, Vec::new())];

@@ -12,7 +12,7 @@ use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
 use cembra_array::{
-    Action, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunner, Unsplit, ValueId, split,
+    Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunner, Unsplit, split,
 };
 use cembra_batch::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use cembra_expr::Program;
@@ -118,16 +118,8 @@ impl Compiled {
 
     /// The inputs, with what they promise.
     fn inputs(&self, placed: &Placed) -> Box<[Field]> {
-        let graph = &placed.model.graph;
-        // Inputs are in the order of the leaves.
-        let mut leaves = 0..placed.model.leaves.len() as u32;
-        let field = |(name, value): &(Arc<str>, ValueId)| {
-            let qtype = self.program.qtype(*value);
-            match leaves.find(|leaf| graph.leaf_name(*leaf) == name) {
-                Some(leaf) => Field::of_leaf(graph, leaf, qtype),
-                None => Field::new(name, qtype),
-            }
-        };
+        let field =
+            |input: &ArrayInput| Field::of_leaf(&placed.model.graph, input.leaf, self.program.qtype(input.value));
         self.program.inputs.iter().map(field).collect()
     }
 

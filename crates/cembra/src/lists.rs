@@ -217,9 +217,8 @@ impl Together {
     ) -> Result<Together, Error> {
         let unknown = || Error::values("an input of the rows is none of the model");
         let compiled = Compiled::of(&rows.placed, program, Fusion::Full, options)?;
-        let sources = compiled.program().inputs.iter().map(|(name, _)| {
-            // Leaves are named by their positions.
-            let leaf = name.parse().ok().and_then(|at: usize| rows.leaves.get(at));
+        let sources = compiled.program().inputs.iter().map(|input| {
+            let leaf = rows.leaves.get(input.leaf as usize);
             Ok(match *leaf.ok_or_else(unknown)? {
                 RowsLeaf::Scalars(leaf) => Source::Scalars(position(leaf).ok_or_else(unknown)?),
                 RowsLeaf::Elements(leaf) => Source::Elements(position(leaf).ok_or_else(unknown)?),
@@ -242,13 +241,13 @@ impl Together {
     /// The array program, and what its inputs are.
     fn listing(&self, inputs: &[Field]) -> String {
         let mut text = "Over many rows:\n".to_owned();
-        for ((name, _), source) in self.compiled.program().inputs.iter().zip(&self.sources) {
+        for (input, source) in self.compiled.program().inputs.iter().zip(&self.sources) {
             let (what, at) = match *source {
                 Source::Scalars(at) => ("the scalars of", at),
                 Source::Elements(at) => ("the elements of all rows of", at),
                 Source::Edge(at) => ("which elements are in which row of", at),
             };
-            text += &format!("L.{name} is {what} `{}`\n", inputs[at].name);
+            text += &format!("L.{} is {what} `{}`\n", input.name, inputs[at].name);
         }
         text + &self.compiled.program().to_string()
     }
