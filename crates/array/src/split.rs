@@ -95,6 +95,8 @@ struct Splitter<'p, F> {
     classes: Vec<Class>,
     /// The region that a node's step is in: of what belongs to a scalar conditional, that of the conditional.
     regions: Vec<RegionId>,
+    /// The outermost scalar conditional or loop inside of which a node is: they are evaluated by one plan.
+    owners: Vec<Option<Id>>,
     levels: Vec<u32>,
     /// Nodes that are surely full; none where nothing is fused.
     full: Vec<bool>,
@@ -117,6 +119,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             needed: placed.model.needed(),
             classes: vec![Class::Source; graph.len()],
             regions: placed.regions.of_nodes.clone(),
+            owners: vec![None; graph.len()],
             levels: vec![0; graph.len()],
             full: if fusion == Fusion::Full { fullness(&placed.model) } else { vec![false; graph.len()] },
             passes: None,
@@ -176,7 +179,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         let mut home: Vec<RegionId> = (0..tree.count()).map(RegionId::from_index).collect();
         let branches = self.placed.regions.branches.iter().map(|(node, regions)| (*node, &regions[..]));
         let loops = self.placed.regions.loops.iter().map(|(node, region)| (*node, std::slice::from_ref(region)));
-        let mut inside: Vec<bool> = vec![false; tree.count()];
+        let mut inside: Vec<Option<Id>> = vec![None; tree.count()];
         for (node, regions) in branches.chain(loops) {
             if regions.iter().any(|region| has_arrays[region.index()]) {
                 if matches!(graph.kind(node), Kind::Loop(_)) {
@@ -184,20 +187,23 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 }
                 self.classes[node.index()] = Class::Step;
             } else if self.classes[node.index()] == Class::Scalar {
-                regions.iter().for_each(|region| inside[region.index()] = true);
+                regions.iter().for_each(|region| inside[region.index()] = Some(node));
             }
         }
         for at in 1..home.len() {
-            if inside[at] {
-                home[at] = home[tree.parent(RegionId::from_index(at)).index()];
+            let around = tree.parent(RegionId::from_index(at));
+            inside[at] = inside[around.index()].or(inside[at]);
+            if inside[at].is_some() {
+                home[at] = home[around.index()];
             } else {
-                let around = tree.parent(RegionId::from_index(at));
                 // What is in a region of the program inside of a plan's cannot be.
                 home[at] = if home[around.index()] == around { RegionId::from_index(at) } else { home[around.index()] };
             }
         }
-        for node in graph.ids() {
-            self.regions[node.index()] = home[self.regions[node.index()].index()];
+        for node in graph.ids().filter(|node| self.needed[node.index()]) {
+            let region = &mut self.regions[node.index()];
+            self.owners[node.index()] = inside[region.index()];
+            *region = home[region.index()];
         }
         Ok(())
     }
@@ -213,7 +219,13 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         };
         let roles =
             self.graph.ids().map(|node| if self.needed[node.index()] { of(node) } else { Role::Source }).collect();
-        self.passes = Some(Passes::of(self.placed, roles, &self.regions, &self.needed));
+        let mut passes = Passes::of(self.placed, roles, &self.regions, &self.needed);
+        for node in self.graph.ids() {
+            if let Some(owner) = self.owners[node.index()] {
+                passes.of_nodes[node.index()] = passes.of_nodes[owner.index()];
+            }
+        }
+        self.passes = Some(passes);
     }
 
     /// The pass of a node, and whether it is part of it.
@@ -253,6 +265,12 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 self.levels[operand.index()] + u32::from(!is_near)
             });
             self.levels[node.index()] = level.max().unwrap_or(0);
+        }
+        // What is inside of a conditional is evaluated where the conditional is, which asks for all of it: never before.
+        for node in graph.ids() {
+            if let Some(owner) = self.owners[node.index()] {
+                self.levels[node.index()] = self.levels[owner.index()];
+            }
         }
         let mut latest: Vec<u32> = vec![u32::MAX; graph.len()];
         for user in graph.ids().rev() {

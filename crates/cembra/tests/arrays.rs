@@ -66,6 +66,31 @@ fn conditions_of_scalars_choose_and_those_of_elements_select() {
     assert_eq!(shown(sums, &[x, Value::from(true)]), "float64{1}");
 }
 
+/// A plan of scalars has all of its conditionals and loops, however late what they ask for is there.
+#[test]
+fn scalars_are_chosen_and_looped_over_by_what_arrays_say() {
+    let x = doubles(&[Some(1.0), Some(3.0)]);
+    for (text, expected) in [
+        ("input x: [f64?]; input k: i32; if math.sum(x) > 9.0 then 1 // k else 5", "5"),
+        ("input x: [f64?]; input k: i32; if math.sum(x) > 2.0 then (if k > 0 then 1 // k else 7) else 5", "7"),
+        (
+            "input x: [f64?]; input k: i32; k + seq.reduce(math.add, seq.range(core.to_int64(math.sum(x))), 0)",
+            "int64{6}",
+        ),
+        (
+            "input x: [f64?]; input k: i32; let n = core.to_int64(math.sum(x))\n\
+             seq.reduce(fn(s, i) = if i > k then s + i * n else s, seq.range(n), 1)",
+            "int64{25}",
+        ),
+        (
+            "input x: [f64?]; input k: i32; seq.reduce(fn(s, i) = s + k + math.sum(x) * i, seq.range(3), 0)",
+            "float64{12}",
+        ),
+    ] {
+        assert_eq!(shown(text, &[x.clone(), Value::from(0)]), expected, "{text}");
+    }
+}
+
 /// Nothing that an element fails in may go because another operator of the same plan does not look at it.
 #[test]
 fn what_fails_in_an_element_fails_though_its_value_is_not_asked_for() {
