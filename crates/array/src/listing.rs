@@ -1,5 +1,5 @@
 //! The printed form of array programs, in the manner of a plan's: a line for each step, under it the plan that it runs, then
-//! the blocks of conditionals. It is for people; nothing reads it.
+//! the blocks of conditionals and loops. It is for people; nothing reads it.
 
 use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
 use cembra_plan::Plan;
@@ -21,7 +21,7 @@ impl fmt::Display for ArrayProgram {
         for (value, literal) in self.literals.iter().filter(|(value, _)| used[value.index()]) {
             writeln!(f, "{} = {literal}", self.typed(*value))?;
         }
-        // Blocks stand inside of each other as deep as conditionals nest; they are written one after the other.
+        // Blocks stand inside of each other as deep as conditionals and loops nest; they are written one after the other.
         for (at, block) in self.blocks.iter().enumerate() {
             match BlockId(at as u32) {
                 BlockId::TOP => writeln!(f, "Steps:")?,
@@ -66,8 +66,8 @@ impl ArrayProgram {
         let steps = || self.blocks.iter().flat_map(|block| &block.steps);
         let of = |wanted: fn(&Action) -> bool| self.steps().filter(|step| wanted(&step.action)).count();
         let is_array = |value: &&ValueId| matches!(self.qtype(**value), QType::Array(..));
-        // What a conditional gives was made by one of its blocks.
-        let makers = steps().filter(|step| !matches!(step.action, Action::Where { .. }));
+        // What a conditional or a loop gives was made by its blocks.
+        let makers = steps().filter(|step| !matches!(step.action, Action::Where { .. } | Action::Loop { .. }));
         let made = makers.flat_map(|step| &step.outs).filter(is_array).count();
         let stages = self.sweeps.iter().flat_map(|sweep| &sweep.stages);
         let seen = stages.flat_map(|stage| &stage.step.outs).filter(is_array).count();
@@ -126,6 +126,7 @@ impl ArrayProgram {
             Action::MakeTuple => f.write_str(" = core.make_tuple")?,
             Action::Field(field) => write!(f, " = core.get_nth<{field}>")?,
             Action::Where { on, off } => write!(f, " = where<block {}, block {}>", on.0, off.0)?,
+            Action::Loop { round, state } => write!(f, " = loop<block {}, state %{}>", round.0, state.0)?,
         }
         f.write_str("(")?;
         for (at, arg) in step.args.iter().enumerate() {

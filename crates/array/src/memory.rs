@@ -32,6 +32,20 @@ enum Slot {
     Literal(Value),
 }
 
+impl Slot {
+    /// What a step made, and empties it then.
+    fn take(&mut self) -> Option<Value> {
+        match self {
+            Slot::Made(value) => {
+                let value = std::mem::replace(value, Value::Nothing);
+                *self = Slot::Empty;
+                Some(value)
+            }
+            Slot::Empty | Slot::Input(_) | Slot::Literal(_) => None,
+        }
+    }
+}
+
 /// The values of a run.
 #[derive(Debug)]
 pub(crate) struct Slots<'r> {
@@ -63,6 +77,13 @@ pub(crate) struct RunParts<'r> {
     pub(crate) spares: &'r mut Spares,
 }
 
+impl RunParts<'_> {
+    /// Empties a slot that nobody asks for before it is filled again.
+    pub(crate) fn release(&mut self, slot: ValueId) {
+        self.slots.slots[slot.index()].take().into_iter().for_each(|value| self.spares.add(value));
+    }
+}
+
 impl RunMemory {
     /// Memory for a run of the program on these inputs.
     pub(crate) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value]) -> RunParts<'r> {
@@ -82,13 +103,7 @@ impl RunMemory {
 
     /// Empties the slots. What was made and nobody else has is memory for later runs.
     pub(crate) fn end(&mut self) {
-        for slot in &mut self.slots {
-            if let Slot::Made(_) = slot
-                && let Slot::Made(value) = std::mem::replace(slot, Slot::Empty)
-            {
-                self.spares.add(value);
-            }
-        }
+        self.slots.iter_mut().filter_map(Slot::take).for_each(|value| self.spares.add(value));
     }
 
     /// Keeps the memory of a value that is not used any more, if it is an array that nobody else has.
@@ -120,8 +135,28 @@ pub(crate) struct Found {
 }
 
 impl Spares {
+    /// Keeps the memory of an array, or of those in a tuple, that nobody has.
     fn add(&mut self, value: Value) {
-        let Value::Array(_, mut array) = value else { return };
+        let array = match value {
+            Value::Array(_, array) => array,
+            Value::Tuple(fields) => {
+                let mut rest: Vec<Value> = fields.to_vec();
+                drop(fields);
+                while let Some(value) = rest.pop() {
+                    match value {
+                        Value::Array(_, array) => self.add_array(array),
+                        Value::Tuple(fields) => rest.extend(fields.iter().cloned()),
+                        _ => {}
+                    }
+                }
+                return;
+            }
+            _ => return,
+        };
+        self.add_array(array);
+    }
+
+    fn add_array(&mut self, mut array: Arc<Array>) {
         let Some(alone) = Arc::get_mut(&mut array) else { return };
         let words = alone.take_words();
         let count: usize = words.iter().map(Vec::capacity).sum();

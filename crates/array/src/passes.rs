@@ -100,7 +100,7 @@ pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool)
     // Literals of scalars go along with the plan, whatever they are.
     let goes_along = |operand: Id| graph.value(operand).is_some() && graph.qtype(operand).is_framed();
     let are_plain = || operands.iter().all(|operand| is_plain(graph.qtype(*operand)) || goes_along(*operand));
-    if matches!(graph.kind(node), Kind::Leaf(_) | Kind::Literal(_)) {
+    if matches!(graph.kind(node), Kind::Leaf(_) | Kind::Literal(_) | Kind::State(_)) {
         return Role::Source;
     }
     if is_element {

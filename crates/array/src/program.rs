@@ -63,6 +63,14 @@ pub enum Action {
         /// The block for a missing one.
         off: BlockId,
     },
+    /// Runs a block again and again. Its state is the argument at first, then what the last round made: the result of the block is
+    /// the next state and whether to go on, and the last of them is the result.
+    Loop {
+        /// The block of a round.
+        round: BlockId,
+        /// The state in a round.
+        state: ValueId,
+    },
 }
 
 /// A step.

@@ -34,6 +34,9 @@ pub trait Parts {
     /// Readies such a context for a run.
     fn ready(&self, context: &mut Context);
 
+    /// How often the rounds of all loops may begin again in a run.
+    fn most_rounds(&self) -> u64;
+
     /// The error of a program that fails, or may: another way of running it knows more.
     fn unsure(&self) -> Self::Error;
 
@@ -70,22 +73,46 @@ pub fn run<P: Parts>(
     made
 }
 
+/// A block that is being run.
+struct Open<'p> {
+    block: &'p Block,
+    /// The number of its next step.
+    next: usize,
+    /// The step whose block it is, and the state if it is the round of a loop; none for the top block.
+    of: Option<(&'p Step, Option<ValueId>)>,
+}
+
 fn run_blocks<P: Parts>(
     program: &ArrayProgram,
     sweeps: &[Option<SweepRunner>],
     parts: &mut P,
     run: &mut RunParts<'_>,
 ) -> Result<(), P::Error> {
-    // Where the run is, from the outermost block inwards: a block, its next step, and where its result goes.
-    let mut open: SmallVec<[(&Block, usize, Option<ValueId>); 4]> = SmallVec::new();
-    open.push((program.block(BlockId::TOP), 0, None));
-    while let Some((block, next, to)) = open.last_mut() {
+    let mut rounds = parts.most_rounds();
+    // Where the run is, from the outermost block inwards.
+    let mut open: SmallVec<[Open<'_>; 4]> = SmallVec::new();
+    open.push(Open { block: program.block(BlockId::TOP), next: 0, of: None });
+    while let Some(Open { block, next, of }) = open.last_mut() {
+        let block = *block;
         let Some(step) = block.steps.get(*next) else {
+            let Some((step, state)) = *of else { return Ok(()) };
             let result = block.result.and_then(|result| run.slots.get(result).cloned());
-            if let (Some(to), Some(result)) = (*to, result) {
-                run.slots.set(to, result);
+            block.steps.iter().flat_map(|step| &step.outs).for_each(|out| run.release(*out));
+            let again = state.zip(result.as_ref().and_then(next_state));
+            state.into_iter().for_each(|state| run.release(state));
+            if let Some((state, following)) = again {
+                // A round may have no steps of its own.
+                parts.poll()?;
+                if rounds == 0 {
+                    return Err(parts.fault(step, Fault::with(FaultKind::IterationLimit, parts.most_rounds())));
+                }
+                rounds -= 1;
+                *next = 0;
+                run.slots.set(state, following);
+            } else {
+                result.into_iter().for_each(|result| run.slots.set(step.outs[0], result));
+                open.pop();
             }
-            open.pop();
             continue;
         };
         *next += 1;
@@ -94,7 +121,13 @@ fn run_blocks<P: Parts>(
             Action::Where { on, off } => {
                 let condition = run.slots.get(step.args[0]);
                 let is_on = condition.is_some_and(|condition| condition.as_scalar().is_some());
-                open.push((program.block(if is_on { on } else { off }), 0, Some(step.outs[0])));
+                let block = program.block(if is_on { on } else { off });
+                open.push(Open { block, next: 0, of: Some((step, None)) });
+            }
+            Action::Loop { round, state } => {
+                let init = run.slots.get(step.args[0]).cloned();
+                init.into_iter().for_each(|init| run.slots.set(state, init));
+                open.push(Open { block: program.block(round), next: 0, of: Some((step, Some(state))) });
             }
             Action::Sweep(sweep) => {
                 let swept = match &sweeps[sweep.index()] {
@@ -116,7 +149,16 @@ fn run_blocks<P: Parts>(
     Ok(())
 }
 
-/// Runs a step that is no conditional and no sweep.
+/// The state of the next round, if there is one, by what the last round made.
+fn next_state(made: &Value) -> Option<Value> {
+    let Value::Tuple(fields) = made else { return None };
+    match &fields[..] {
+        [next, again] if again.as_scalar().is_some() => Some(next.clone()),
+        _ => None,
+    }
+}
+
+/// Runs a step that is no conditional, no loop and no sweep.
 fn evaluate<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
@@ -128,7 +170,7 @@ fn evaluate<P: Parts>(
     Ok(())
 }
 
-/// The results of a step that is no conditional and no sweep.
+/// The results of a step that is no conditional, no loop and no sweep.
 fn results<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
@@ -173,6 +215,6 @@ fn results<P: Parts>(
             Value::Tuple(fields) => Ok(fields.get(field as usize).cloned().into_iter().collect()),
             _ => Ok(Vec::new()),
         },
-        Action::Where { .. } | Action::Sweep(_) => Ok(Vec::new()),
+        Action::Where { .. } | Action::Loop { .. } | Action::Sweep(_) => Ok(Vec::new()),
     }
 }

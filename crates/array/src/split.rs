@@ -13,7 +13,7 @@ use crate::{Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, Side
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, OverArrays, PresenceRule, Structure, TypeFault, id};
 use cembra_plan::Plan;
-use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph, TypedModel};
+use cembra_prepare::{Id, Kind, LoopId, Placed, RegionId, TypedGraph, TypedModel};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -106,6 +106,8 @@ struct Splitter<'p, F> {
     groups: Vec<Group>,
     program: ArrayProgram,
     values: Vec<Option<ValueId>>,
+    /// Those of the states of loops.
+    states: FxHashMap<LoopId, ValueId>,
 }
 
 impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
@@ -136,6 +138,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 outputs: Vec::new(),
             },
             values: vec![None; graph.len()],
+            states: FxHashMap::default(),
         }
     }
 
@@ -157,9 +160,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 }
                 Kind::CompileTime(_) => return Err(Unsplit::Unsupported(graph.origin(node), "is no value")),
                 _ if framed => Class::Scalar,
-                Kind::Loop(_) | Kind::State(_) => {
-                    return Err(Unsplit::Unsupported(graph.origin(node), "carries arrays from round to round"));
-                }
+                Kind::State(_) => Class::Source,
                 _ => Class::Step,
             };
         }
@@ -182,12 +183,21 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         let mut inside: Vec<Option<Id>> = vec![None; tree.count()];
         for (node, regions) in branches.chain(loops) {
             if regions.iter().any(|region| has_arrays[region.index()]) {
-                if matches!(graph.kind(node), Kind::Loop(_)) {
-                    return Err(Unsplit::Unsupported(graph.origin(node), "computes arrays in its rounds"));
-                }
                 self.classes[node.index()] = Class::Step;
             } else if self.classes[node.index()] == Class::Scalar {
                 regions.iter().for_each(|region| inside[region.index()] = Some(node));
+            }
+        }
+        // A round of the program is given its state, whatever that is.
+        let of_program = |node: &Id| self.needed[node.index()] && self.classes[node.index()] == Class::Step;
+        let stepped = graph.ids().filter(of_program).filter_map(|node| match graph.kind(node) {
+            Kind::Loop(of) => Some(of),
+            _ => None,
+        });
+        let stepped: FxHashSet<LoopId> = stepped.collect();
+        for node in graph.ids() {
+            if matches!(graph.kind(node), Kind::State(of) if stepped.contains(&of)) {
+                self.classes[node.index()] = Class::Source;
             }
         }
         for at in 1..home.len() {
@@ -339,8 +349,21 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         }
     }
 
+    /// The value of a loop's state, made when it is first asked for.
+    fn state(&mut self, of: LoopId, qtype: &QType) -> ValueId {
+        let program = &mut self.program;
+        *self.states.entry(of).or_insert_with(|| {
+            program.values.push(qtype.clone());
+            program.full.push(false);
+            ValueId(program.values.len() as u32 - 1)
+        })
+    }
+
     /// The value of a node, made when it is first asked for.
     fn value(&mut self, node: Id) -> ValueId {
+        if let Kind::State(of) = self.graph.kind(node) {
+            return self.state(of, self.graph.qtype(node));
+        }
         let program = &mut self.program;
         *self.values[node.index()].get_or_insert_with(|| {
             program.values.push(self.graph.qtype(node).clone());
@@ -382,10 +405,12 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 is_result[operand.index()] |= group_of[operand.index()] != group_of[node.index()];
             }
         }
-        // Blocks of the branches of conditionals that are steps.
+        // Blocks of the branches of conditionals, and of the rounds of loops, that are steps.
         let mut blocks: FxHashMap<RegionId, BlockId> = FxHashMap::default();
         blocks.insert(RegionId::TOP, BlockId::TOP);
-        for (node, regions) in &placed.regions.branches {
+        let branches = placed.regions.branches.iter().map(|(node, regions)| (*node, &regions[..]));
+        let loops = placed.regions.loops.iter().map(|(node, region)| (*node, std::slice::from_ref(region)));
+        for (node, regions) in branches.chain(loops) {
             if self.needed[node.index()] && self.classes[node.index()] == Class::Step {
                 for region in regions {
                     self.program.blocks.push(Block::default());
@@ -471,6 +496,15 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 let (on, off) = (branch(0)?, branch(1)?);
                 operands.truncate(1);
                 Action::Where { on, off }
+            }
+            Kind::Loop(of) => {
+                let block = self.placed.regions.loops.get(&node).and_then(|region| blocks.get(region).copied());
+                let round = block.ok_or(Unsplit::Unsupported(graph.origin(node), "has no rounds"))?;
+                let result = self.value(operands[1]);
+                self.program.blocks[round.index()].result = Some(result);
+                let state = self.state(of, graph.qtype(operands[0]));
+                operands.truncate(1);
+                Action::Loop { round, state }
             }
             Kind::Operator { op, .. } => match registry.structure(op) {
                 Some(Structure::MakeTuple) => Action::MakeTuple,

@@ -15,8 +15,8 @@ pub enum Flaw {
     /// A value is made twice.
     #[error("%{0} is made twice")]
     MadeTwice(u32),
-    /// A plan and its step do not agree on a value.
-    #[error("the plan of %{0} takes or gives another type")]
+    /// A plan, or a round, and its step do not agree on a value.
+    #[error("the plan or the round of %{0} takes or gives another type")]
     Type(u32),
     /// A sweep's step does not list what the sweep takes or what others need of it.
     #[error("the sweep that makes %{0} does not say so")]
@@ -42,7 +42,7 @@ pub fn verify(program: &ArrayProgram) -> Result<(), Flaw> {
     let mut verifier = Verifier { program, made: vec![false; program.values.len()] };
     let given = program.inputs.iter().map(|input| &input.value).chain(program.literals.iter().map(|(value, _)| value));
     given.copied().try_for_each(|value| verifier.make(value))?;
-    // Blocks stand inside of each other as deep as conditionals nest: a list of those that are open, with what each made.
+    // Blocks stand inside of each other as deep as conditionals and loops nest: a list of those that are open, with what each made.
     let mut open: Vec<(BlockId, usize, Vec<ValueId>)> = vec![(BlockId::TOP, 0, Vec::new())];
     while let Some((block, next, _)) = open.last_mut() {
         let block = *block;
@@ -63,9 +63,14 @@ pub fn verify(program: &ArrayProgram) -> Result<(), Flaw> {
         if let Some((.., made)) = open.last_mut() {
             made.extend(&step.outs);
         }
-        if let Action::Where { on, off } = step.action {
-            // The value of the conditional is there behind its blocks only, but no block can ask for it.
-            open.extend([(off, 0, Vec::new()), (on, 0, Vec::new())]);
+        // The value of a conditional or a loop is there behind its blocks only, but no block can ask for it.
+        match step.action {
+            Action::Where { on, off } => open.extend([(off, 0, Vec::new()), (on, 0, Vec::new())]),
+            Action::Loop { round, state } => {
+                verifier.make(state)?;
+                open.push((round, 0, vec![state]));
+            }
+            _ => {}
         }
     }
     program.outputs.iter().try_for_each(|(_, value)| verifier.used(*value))
@@ -91,8 +96,22 @@ impl Verifier<'_> {
                 sweep.groups.iter().try_for_each(|edge| self.used(*edge))?;
                 self.stages(step, &sweep.stages, sweep.groups.is_some())
             }
+            Action::Loop { round, state } => self.state(step, round, state),
             Action::Operator(_) | Action::MakeTuple | Action::Field(_) | Action::Where { .. } => Ok(()),
         }
+    }
+
+    /// A loop's state is of one type, and a round makes the next one and a mask.
+    fn state(&self, step: &Step, round: BlockId, state: ValueId) -> Result<(), Flaw> {
+        let qtype = self.program.qtype(state);
+        let is_state = |value: &ValueId| self.program.qtype(*value) == qtype;
+        let is_end = |value: &ValueId| match self.program.qtype(*value) {
+            QType::Tuple(fields) => matches!(&fields[..], [next, QType::MASK] if next == qtype),
+            _ => false,
+        };
+        let result = self.program.block(round).result.ok_or(Flaw::Result(round.0))?;
+        let mut ends = step.outs.iter().chain([&result]);
+        if step.args.iter().all(is_state) && ends.all(is_end) { Ok(()) } else { Err(Flaw::Type(state.0)) }
     }
 
     /// What a plan takes is what each element of its argument is, as a value where the array is full, and so is what it gives.

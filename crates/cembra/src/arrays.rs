@@ -261,6 +261,10 @@ impl Parts for Run<'_> {
         context.set_cancellation(self.token.cloned());
     }
 
+    fn most_rounds(&self) -> u64 {
+        self.compiled.limits.loop_iterations()
+    }
+
     fn unsure(&self) -> Error {
         Error::values("an element may have failed")
     }

@@ -21,6 +21,11 @@ impl EvaluationLimits {
         }
     }
 
+    /// How often the loops of an evaluation may go round again.
+    pub(crate) const fn loop_iterations(&self) -> u64 {
+        self.loop_iterations
+    }
+
     /// A context for evaluations within them.
     pub(crate) fn context(&self) -> Context {
         let mut context = Context::with_arena_limit(self.arena_bytes);

@@ -1,8 +1,8 @@
 //! Models with arrays: what users see of them. That fused programs give what the reference gives is for the fuzzer to say.
 
 use cembra::{
-    Array, ArrayKind, Backend, Cancellation, Code, Error, JsonRows, Model, Options, Pool, Scalar, ScalarValue, Target,
-    Value,
+    Array, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, JsonRows, Limits, Model, Options, Pool, Scalar,
+    ScalarValue, Target, Value,
 };
 
 fn evaluate(text: &str, inputs: &[Value], backend: Backend) -> Result<Vec<Value>, Error> {
@@ -88,6 +88,37 @@ fn scalars_are_chosen_and_looped_over_by_what_arrays_say() {
         ),
     ] {
         assert_eq!(shown(text, &[x.clone(), Value::from(0)]), expected, "{text}");
+    }
+}
+
+#[test]
+fn loops_over_arrays_end_by_their_limit_or_are_cancelled() {
+    let x = doubles(&[Some(1.0), None]);
+    let model = Model::parse("input x: [f64?]; core.while_loop(x, fn(s) = core.has(x[0]), fn(s) = s + 1.0)").unwrap();
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let limits = |loop_iterations| Limits { loop_iterations, ..Limits::default() };
+        let options = |most| Options::default().backend(backend).limits(limits(most));
+        let error = model.compile(&options(3)).unwrap().session().evaluate(std::slice::from_ref(&x)).unwrap_err();
+        assert_eq!((error.code(), error.fault_kind()), ("iteration_limit", Some(FaultKind::IterationLimit)));
+        assert_eq!(error.operator(), Some("core.while_loop"));
+        let (executor, token) = (model.compile(&options(u64::MAX)).unwrap(), Cancellation::new());
+        let ended = std::thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                let mut session = executor.session();
+                session.set_cancellation(Some(token.clone()));
+                session.evaluate(std::slice::from_ref(&x))
+            });
+            token.cancel();
+            run.join().unwrap()
+        });
+        assert_eq!(ended.unwrap_err().code(), "cancelled");
+    }
+    // Exactly the limit is allowed: a first round, and two more.
+    let three = "input x: [f64?]; seq.reduce(fn(s, i) = s + x, seq.range(core.to_int64(math.sum(x)) + 2), x)";
+    for (most, expected) in [(2, true), (1, false)] {
+        let limits = Limits { loop_iterations: most, ..Limits::default() };
+        let model = Model::parse(three).unwrap().compile(&Options::default().limits(limits)).unwrap();
+        assert_eq!(model.session().evaluate(std::slice::from_ref(&x)).is_ok(), expected, "{most}");
     }
 }
 

@@ -300,9 +300,19 @@ pub(crate) static MAKE: OpDef = OpDef {
             })?;
         }
         let mut values = args.to_vec();
-        for value in &mut values {
-            if let (Some(scalar), true) = (element.scalar(), g.qtype(*value) != element) {
-                *value = cast_to(g, *value, scalar, element.is_optional())?;
+        for (at, value) in values.iter_mut().enumerate() {
+            let found = g.qtype(*value);
+            match (&element, &found) {
+                _ if found == element => {}
+                (QType::Array(..), QType::Scalar(_) | QType::Optional(_) | QType::Nothing) => {
+                    let message = format!("seq.make makes no sequence of {found} and of {element}");
+                    return Err(TypeFault::mismatch(message, Some(at)).into());
+                }
+                _ => {
+                    if let Some(scalar) = element.of_each().scalar() {
+                        *value = cast_to(g, *value, scalar, element.is_optional())?;
+                    }
+                }
             }
         }
         let sequence = Sequence::of(g, element, values);

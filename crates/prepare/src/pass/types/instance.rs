@@ -59,20 +59,25 @@ impl Instance<'_, '_, '_> {
         Ok(arg_of(bound.map_err(|message| TypeFault::mismatch(message, None))?))
     }
 
-    /// A value as one of a wider type: scalars are cast, tuples field by field.
+    /// A value as one of a wider type: scalars and elements of arrays are cast, tuples field by field.
     fn widened(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault> {
         let found = self.qtype(arg);
         // Types nest only as deep as the text that spelled them.
         match wide {
             _ if found == *wide => Ok(arg),
             QType::Tuple(fields) => {
-                let mut widened = Vec::with_capacity(fields.len());
+                let mut widened = Vec::with_capacity(1 + fields.len());
+                if let Some(names) = fields.names() {
+                    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+                    widened.push(self.literal(Value::text(names.join(","))));
+                }
                 for (index, field) in fields.iter().enumerate() {
                     let index = self.literal(Value::from(index as i64));
                     let part = self.apply(id::GET_NTH, &[arg, index])?;
                     widened.push(self.widened(part, field)?);
                 }
-                self.apply(id::MAKE_TUPLE, &widened)
+                let make = if fields.names().is_some() { id::MAKE_NAMED } else { id::MAKE_TUPLE };
+                self.apply(make, &widened)
             }
             QType::Optional(scalar) | QType::Scalar(scalar) => {
                 let mut cast = arg;
@@ -86,8 +91,11 @@ impl Instance<'_, '_, '_> {
                 }
                 Ok(cast)
             }
+            QType::Array(_, scalar) => match self.typer.registry.cast_to(*scalar) {
+                Some(op) => self.apply(op, &[arg]),
+                None => Ok(arg),
+            },
             QType::Shape(_)
-            | QType::Array(..)
             | QType::ArrayShape(_)
             | QType::Edge(_)
             | QType::Meta
@@ -232,6 +240,8 @@ impl Instantiation for Instance<'_, '_, '_> {
 fn common_state(a: &QType, b: &QType) -> Option<QType> {
     match (a, b) {
         _ if a == b => Some(a.clone()),
+        // How many elements there would be a scalar cannot tell.
+        (QType::Array(..), other) | (other, QType::Array(..)) if !matches!(other, QType::Array(..)) => None,
         (QType::Tuple(a), QType::Tuple(b)) if a.len() == b.len() && a.names() == b.names() => {
             let fields: Option<Vec<QType>> = a.iter().zip(b.iter()).map(|(a, b)| common_state(a, b)).collect();
             Some(QType::Tuple(a.with(fields?)))

@@ -5,7 +5,7 @@
 //! stays, and so does what is opaque, the price of which nobody knows.
 
 use crate::graph::LoopId;
-use crate::{Id, Kind, RegionId, RegionTree, TypedModel};
+use crate::{Id, Kind, RegionId, RegionTree, TypedGraph, TypedModel};
 use cembra_ops::Effects;
 
 /// What is known about loops, regions and nodes; empty for a graph without loops.
@@ -17,6 +17,12 @@ pub(super) struct Invariants {
     stops: Vec<bool>,
     /// For each region, the innermost loop around it and that loop's own region.
     loops: Vec<Option<(LoopId, RegionId)>>,
+}
+
+/// True for an operator on what lives beside frames, or that makes it.
+fn has_arrays(graph: &TypedGraph, node: Id) -> bool {
+    matches!(graph.kind(node), Kind::Operator { .. } | Kind::Where { .. })
+        && graph.operands(node).iter().chain([&node]).any(|part| graph.qtype(*part).is_beside_frames())
 }
 
 impl Invariants {
@@ -35,6 +41,8 @@ impl Invariants {
             match graph.kind(node) {
                 Kind::State(id) => states |= id.bit(),
                 Kind::Loop(id) => (states, stops) = (states & !id.bit(), true),
+                // Arrays may be of unlike sizes, whatever is done to them.
+                _ if has_arrays(graph, node) => stops = true,
                 _ => stops |= graph.effects(model.registry, node).is_some_and(Effects::may_stop),
             }
             (found.states[node.index()], found.stops[node.index()]) = (states, stops);
