@@ -50,6 +50,9 @@ layout! {
     }
 }
 
+/// The sums that a column of chains has.
+pub const CHAINS: usize = 64;
+
 /// How the data of a column lie.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DataForm {
@@ -60,6 +63,10 @@ pub enum DataForm {
     Bits,
     /// No data at all: UNIT.
     Nothing,
+    /// Sums of what the rows of an output have, in FLOAT64: as many as there are [`CHAINS`], each with what came before.
+    /// Every row that is present adds its number to the sum whose position is the row's modulo so many, rows in their order;
+    /// a call begins with a row of the first. No sum is -0 before.
+    Chains,
 }
 
 /// How the presence of a column lies.
@@ -99,6 +106,7 @@ impl ColumnForm {
             (DataForm::Nothing, scalar) => scalar == Some(Scalar::Unit),
             (DataForm::Bits, scalar) => scalar == Some(Scalar::Boolean) && !self.is_shared,
             (DataForm::Values, scalar) => scalar != Some(Scalar::Unit),
+            (DataForm::Chains, scalar) => is_output && matches!(scalar, Some(Scalar::Float32 | Scalar::Float64)),
         };
         let has_presence = match self.presence {
             // What an output that may be missing says of that may be left out.
@@ -323,6 +331,12 @@ mod tests {
         assert_eq!(fits(bits, &QType::INT32), [false; 2]);
         assert_eq!(fits(bits, &tuple), [false; 2]);
         assert_eq!(fits(ColumnForm { is_shared: true, ..bits }, &QType::BOOLEAN), [false; 2]);
+        // Sums are of floats, and made of outputs.
+        let chains = ColumnForm { data: Data::Chains, ..plain };
+        assert_eq!(fits(chains, &QType::FLOAT64), [false, true]);
+        assert_eq!(fits(chains, &optional(Scalar::Float32)), [false, true]);
+        assert_eq!(fits(chains, &QType::INT32), [false; 2]);
+        assert_eq!(fits(chains, &tuple), [false; 2]);
         // What has no presence is there.
         for presence in [Presence::Bits, Presence::Bytes] {
             let form = ColumnForm { presence, ..plain };

@@ -45,7 +45,7 @@ impl Transfer {
         // SAFETY: COLUMNS and FRAME-SLOT, promised by the caller.
         unsafe {
             match self.form.data {
-                DataForm::Nothing => {}
+                DataForm::Nothing | DataForm::Chains => {}
                 DataForm::Bits => frame.write(Slot::at(self.slot), bit(column.data, row)),
                 DataForm::Values => {
                     let from = FramePtr::from_raw(column.data.wrapping_offset(column.stride * row.cast_signed()));
@@ -65,7 +65,7 @@ impl Transfer {
         // SAFETY: COLUMNS and FRAME-SLOT, promised by the caller.
         unsafe {
             match self.form.data {
-                DataForm::Nothing => {}
+                DataForm::Nothing | DataForm::Chains => {}
                 DataForm::Bits => set_bit(column.data, row, frame.read(Slot::<u8>::at(self.slot)) & 1),
                 DataForm::Values => {
                     let to = FramePtr::from_raw(column.data.wrapping_offset(column.stride * row.cast_signed()));
@@ -104,7 +104,7 @@ impl Transfer {
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {
             match self.form.data {
-                DataForm::Nothing => {}
+                DataForm::Nothing | DataForm::Chains => {}
                 DataForm::Bits => set_bit(column.data, row, 0),
                 DataForm::Values => {
                     let to = column.data.wrapping_offset(column.stride * row.cast_signed());

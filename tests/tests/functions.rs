@@ -177,7 +177,7 @@ impl Recorded {
         tape.finish();
         let ports = vec![Port::Rows; args.len()];
         let compile =
-            |lanes| lanes::compile_in(lanes, &tape, &ports, &cembra_value::Budget::default()).expect("compiles");
+            |lanes| lanes::compile_in(lanes, &tape, &ports, &[], &cembra_value::Budget::default()).expect("compiles");
         let in_lanes = Lanes::ALL.map(|lanes| (lanes, compile(lanes))).into();
         Recorded { arguments: args.len(), in_lanes, tape }
     }

@@ -7,7 +7,7 @@ use cembra_ops::Registry;
 use cembra_plan::{Plan, build};
 use cembra_prepare::{Options, prepare};
 use cembra_record::{InputFact, record_lanes};
-use cembra_runtime::{BatchFunction, Context, FaultRecord, MachineType, Optional, Scalar};
+use cembra_runtime::{BatchFunction, CHAINS, Context, FaultRecord, MachineType, Optional, Scalar};
 use cembra_tape::{LaneProgram, Outcome, Output, Port, Tape, TapeLoop, TapeSegment};
 use cembra_value::{Budget, Limits, Value};
 use std::mem::offset_of;
@@ -16,7 +16,7 @@ use std::mem::offset_of;
 #[derive(Debug)]
 struct BitLoop {
     tape: Tape,
-    inputs: Vec<Port>,
+    ports: [Vec<Port>; 2],
 }
 
 impl BitLoop {
@@ -30,7 +30,7 @@ impl BitLoop {
         unsafe {
             match (ty, port) {
                 (MachineType::Flag, Port::Shared) => u64::from(*first),
-                (MachineType::Flag, Port::Rows) => u64::from(*first.add(row / 8) >> (row % 8) & 1),
+                (MachineType::Flag, _) => u64::from(*first.add(row / 8) >> (row % 8) & 1),
                 (MachineType::I32 | MachineType::F32, _) => u64::from(first.cast::<u32>().add(row).read_unaligned()),
                 _ => first.cast::<u64>().add(row).read_unaligned(),
             }
@@ -42,15 +42,15 @@ impl BitLoop {
 unsafe impl TapeLoop for BitLoop {
     // SAFETY: PORTS, as the trait says.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
-        let (inputs, outputs) = ports.split_at(self.inputs.len());
+        let (inputs, outputs) = ports.split_at(self.ports[0].len());
         for row in 0..rows {
             let types = self.tape.inputs().map(|(_, ty)| ty);
-            let all = inputs.iter().zip(types).zip(&self.inputs);
+            let all = inputs.iter().zip(types).zip(&self.ports[0]);
             // SAFETY: PORTS and STRING-VIEW, promised by the caller.
             unsafe {
                 let values: Vec<u64> = all.map(|((first, ty), port)| BitLoop::input(*first, ty, *port, row)).collect();
                 let Outcome::Done(made) = self.tape.run_on_bits(&values) else { return true };
-                for (output, port) in self.tape.outputs().iter().zip(outputs) {
+                for ((output, port), kind) in self.tape.outputs().iter().zip(outputs).zip(&self.ports[1]) {
                     let bits = made[output.index()];
                     let ty = if let Output::Number(val) = output { self.tape.ty(*val) } else { MachineType::Flag };
                     match ty {
@@ -62,6 +62,10 @@ unsafe impl TapeLoop for BitLoop {
                         }
                         MachineType::I32 | MachineType::F32 => {
                             port.cast::<u32>().add(row).write_unaligned(bits as u32);
+                        }
+                        _ if *kind == Port::Chains => {
+                            let sum = port.cast::<f64>().add(row % CHAINS);
+                            sum.write_unaligned(sum.read_unaligned() + f64::from_bits(bits));
                         }
                         _ => port.cast::<u64>().add(row).write_unaligned(bits),
                     }
@@ -103,8 +107,7 @@ fn run(
             .collect();
         let program = record_lanes(plan, &known, |_, _| true).expect("a lane program");
         let tape_loop = |(of, tape): (&LaneProgram, &TapeSegment)| {
-            let inputs = tape.inputs.iter().map(|column| of.column(*column).port).collect();
-            Box::new(BitLoop { tape: tape.tape.clone(), inputs }) as Box<dyn TapeLoop>
+            Box::new(BitLoop { tape: tape.tape.clone(), ports: tape.ports(of) }) as Box<dyn TapeLoop>
         };
         let loops = program.tapes().into_iter().map(tape_loop).collect();
         Box::new(LaneFunction::new(plan, program, loops, &forms.0)) as Box<dyn BatchFunction>

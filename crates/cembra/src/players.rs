@@ -93,16 +93,16 @@ fn is_there(player: RowPlayer) -> bool {
 /// A player of lanes: what it can play, and how it compiles a tape.
 struct Lanes {
     can_play: CanPlay,
-    compile: fn(&Tape, &[Port], &Budget) -> Loop,
+    compile: fn(&Tape, [&[Port]; 2], &Budget) -> Loop,
 }
 
 /// A compiled tape, or why there is none.
 type Loop = Result<Box<dyn TapeLoop>, Diagnostic>;
 
 fn lanes(player: RowPlayer) -> Option<Lanes> {
-    fn wide(tape: &Tape, ports: &[Port], isa: Isa, budget: &Budget) -> Loop {
+    fn wide(tape: &Tape, [inputs, outputs]: [&[Port]; 2], isa: Isa, budget: &Budget) -> Loop {
         let limits = cembra_wide::Limits { code_bytes: budget.limits().code_bytes, ..cembra_wide::Limits::default() };
-        match cembra_wide::compile(tape, ports, isa.suited(tape), &limits) {
+        match cembra_wide::compile(tape, inputs, outputs, isa.suited(tape), &limits) {
             Ok(played) => Ok(Box::new(played)),
             Err(error) => Err(Diagnostic::new(Code::Native, error.to_string())),
         }
@@ -118,7 +118,9 @@ fn lanes(player: RowPlayer) -> Option<Lanes> {
         },
         RowPlayer::Lanes128 => Lanes {
             can_play: cembra_native::lanes::can_play(),
-            compile: |tape, ports, budget| match cembra_native::lanes::compile(tape, ports, budget) {
+            compile: |tape, [inputs, outputs], budget| match cembra_native::lanes::compile(
+                tape, inputs, outputs, budget,
+            ) {
                 Ok(played) => Ok(Box::new(played)),
                 Err(error) => Err(refusal(&error)),
             },
@@ -163,8 +165,8 @@ fn lane_function(
     let program = lane_program(plan, forms, lanes.can_play).map_err(|refused| row_by_row(&refused.to_string()))?;
     let mut loops = Vec::with_capacity(program.segments.len());
     for (of, tape) in program.tapes() {
-        let ports: Vec<Port> = tape.inputs.iter().map(|column| of.column(*column).port).collect();
-        loops.push((lanes.compile)(&tape.tape, &ports, budget)?);
+        let [inputs, outputs] = tape.ports(of);
+        loops.push((lanes.compile)(&tape.tape, [&inputs, &outputs], budget)?);
     }
     Ok(Box::new(LaneFunction::new(plan, program, loops, &forms.0)))
 }

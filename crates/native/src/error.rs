@@ -17,7 +17,7 @@ pub enum ErrorKind {
     CodeGenerator,
     /// There was no memory for the code.
     Memory,
-    /// The columns are not as many as the plan has inputs and outputs, or one cannot hold values of its type.
+    /// The columns or ports are not as many as there are inputs and outputs, or one cannot hold values of its type.
     Columns,
 }
 

@@ -5,9 +5,10 @@
 #[path = "../../ops/tests/specials/mod.rs"]
 mod specials;
 
+use cembra_native::ErrorKind;
 use cembra_native::lanes::{self, Lanes};
 use cembra_ops::{Lower, OperandType, Registry, record};
-use cembra_runtime::{Context, FaultKind, MachineType, RuntimeFn, Scalar};
+use cembra_runtime::{CHAINS, Context, FaultKind, MachineType, RuntimeFn, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Output, Port, Presence, Shift, Tape, TapeLoop, Un, Val};
 use cembra_value::{Budget, Limits};
 use specials::specials;
@@ -65,7 +66,7 @@ fn play(
     for (ty, bits, port) in inputs {
         let mut array = match port {
             Port::Rows => array(*ty, bits),
-            Port::Shared => bits[0].to_le_bytes().to_vec(),
+            Port::Shared | Port::Chains => bits[0].to_le_bytes().to_vec(),
         };
         // Bits of inputs end with the byte of the last row; behind them others' may follow.
         if (*ty, *port) == (MachineType::Flag, Port::Rows) {
@@ -139,7 +140,7 @@ fn check(name: &str, tape: &Tape, inputs: &[Column], results: &[Result]) {
     for lanes in Lanes::ALL {
         let budget = Budget::new(Limits::default());
         let ports = vec![Port::Rows; inputs.len()];
-        let function = lanes::compile_in(lanes, &finished, &ports, &budget).expect("a machine with lanes");
+        let function = lanes::compile_in(lanes, &finished, &ports, &[], &budget).expect("a machine with lanes");
         for rows in &parts {
             let of_rows = |column: &Column| rows.iter().map(|row| column.bits[*row]).collect();
             let columns: Vec<_> = inputs.iter().map(|column| (column.ty, of_rows(column), Port::Rows)).collect();
@@ -500,7 +501,7 @@ fn any_number_of_rows_and_any_ports_give_what_the_evaluator_gives() {
             let port = |at: usize| if shared >> at & 1 == 1 { Port::Shared } else { Port::Rows };
             let ports = [0, 1, 2, 3].map(port);
             let budget = Budget::new(Limits::default());
-            let function = lanes::compile_in(lanes, &tape, &ports, &budget).expect("compiles");
+            let function = lanes::compile_in(lanes, &tape, &ports, &[], &budget).expect("compiles");
             for rows in (0..=70).chain([1025]) {
                 let fails = rows > 0 && random.u8(..) < 30;
                 let failing = if fails { random.usize(..rows) } else { rows };
@@ -543,6 +544,64 @@ fn any_number_of_rows_and_any_ports_give_what_the_evaluator_gives() {
     }
 }
 
+/// Sums go on from what is there, row after row of each.
+#[test]
+fn sums_of_any_number_of_rows() {
+    let mut tape = Tape::new();
+    let (x, flag, y) = (tape.input(MachineType::F64), tape.input_mask(), tape.input(MachineType::F32));
+    let (zero, widened) = (tape.konst_like(x, 0.0), tape.un(Un::Convert(MachineType::F64), y));
+    let product = tape.bin(Bin::Mul, x, widened);
+    let there = tape.select(flag, product, zero);
+    for output in [Output::Number(there), Output::Mask(flag), Output::Number(widened), Output::Number(x)] {
+        tape.output(output);
+    }
+    tape.finish();
+    let outputs = [Port::Chains, Port::Rows, Port::Chains];
+    let mut random = fastrand::Rng::with_seed(32);
+    for lanes in Lanes::ALL {
+        let function = lanes::compile_in(lanes, &tape, &[Port::Rows; 3], &outputs, &Budget::default());
+        let function = function.expect("compiles");
+        for rows in (0..=70_usize).chain([127, 128, 1025]) {
+            let mut number = || [0.1, -0.0, 7.5, 1e300, f64::INFINITY, f64::NAN][random.usize(..6)];
+            let mut xs: Vec<f64> = (0..rows).map(|_| number()).collect();
+            let mut ys: Vec<f32> = (0..rows).map(|_| number() as f32).collect();
+            let mut bits: Vec<u64> = (0..rows.div_ceil(64)).map(|_| random.u64(..)).collect();
+            let mut sums = [[f64::from_bits(0x4009_21FB_5444_2D18); CHAINS + 2]; 2];
+            let mut expected = sums;
+            for row in 0..rows {
+                let chain = 1 + row % CHAINS;
+                let product = if bits[row / 64] >> (row % 64) & 1 == 1 { xs[row] * f64::from(ys[row]) } else { 0.0 };
+                expected[0][chain] += product;
+                expected[1][chain] += f64::from(ys[row]);
+            }
+            let (mut there, mut copied) = (vec![0_u64; rows.div_ceil(64)], vec![0.0; rows]);
+            let [first, second] = &mut sums;
+            let ports: [*mut u8; 7] = [
+                xs.as_mut_ptr().cast(),
+                bits.as_mut_ptr().cast(),
+                ys.as_mut_ptr().cast(),
+                first[1..].as_mut_ptr().cast(),
+                there.as_mut_ptr().cast(),
+                second[1..].as_mut_ptr().cast(),
+                copied.as_mut_ptr().cast(),
+            ];
+            // SAFETY: PORTS: the arrays have the rows, and there are as many sums as chains.
+            assert!(!unsafe { function.play(&ports, rows, &mut Context::new()) });
+            for (sum, expected) in sums.iter().flatten().zip(expected.iter().flatten()) {
+                let same = sum.to_bits() == expected.to_bits() || sum.is_nan() && expected.is_nan();
+                assert!(same, "{sum} and not {expected} of {rows} rows in {lanes:?}");
+            }
+        }
+    }
+    // Sums are of numbers of 64 bits, of outputs.
+    let refused = |inputs: &[Port], outputs: &[Port]| {
+        lanes::compile(&tape, inputs, outputs, &Budget::default()).expect_err("cannot be").kind()
+    };
+    assert_eq!(refused(&[Port::Rows; 3], &[Port::Rows, Port::Chains]), ErrorKind::Columns);
+    assert_eq!(refused(&[Port::Chains, Port::Rows, Port::Rows], &[]), ErrorKind::Columns);
+    assert_eq!(refused(&[Port::Rows; 3], &[Port::Rows; 5]), ErrorKind::Columns);
+}
+
 #[test]
 fn outputs_may_be_the_arrays_of_inputs() {
     let mut tape = Tape::new();
@@ -551,7 +610,7 @@ fn outputs_may_be_the_arrays_of_inputs() {
     tape.output(Output::Number(doubled));
     tape.output(Output::Mask(not));
     tape.finish();
-    let function = lanes::compile(&tape, &[Port::Rows; 2], &Budget::default()).expect("compiles");
+    let function = lanes::compile(&tape, &[Port::Rows; 2], &[], &Budget::default()).expect("compiles");
     for rows in [1, 4, 63, 64, 67, 130] {
         let (mut numbers, mut bits) = (vec![1.5_f32; rows], vec![0xA5A5_5A5A_0FF0_1234_u64; rows.div_ceil(64)]);
         let (x, flag) = (numbers.as_mut_ptr().cast(), bits.as_mut_ptr().cast());

@@ -173,7 +173,7 @@ impl Memory {
         // SAFETY: COLUMNS: the memory was made for the rows.
         unsafe {
             match self.form.data {
-                DataForm::Nothing => {}
+                DataForm::Nothing | DataForm::Chains => {}
                 DataForm::Bits => set_bit(self.column.data, row, *value.add(inside) & 1),
                 DataForm::Values => value.add(inside).copy_to(self.value_at(row), size),
             }
@@ -194,7 +194,7 @@ impl Memory {
         unsafe {
             let bytes = to.as_ptr();
             match self.form.data {
-                DataForm::Nothing => {}
+                DataForm::Nothing | DataForm::Chains => {}
                 DataForm::Bits => *bytes.add(inside) = bit(self.column.data, row),
                 DataForm::Values => self.value_at(row).copy_to(bytes.add(inside), size),
             }
@@ -434,4 +434,9 @@ fn forms_that_no_column_of_the_plan_has_are_refused() {
         assert!(message.starts_with(&format!("column {at} is ColumnForm")), "{message}");
         assert!(message.ends_with(&format!("which no {what} of type {qtype} can be")), "{message}");
     }
+    // Rows are not added up.
+    let mut sums = forms;
+    sums[2].data = DataForm::Chains;
+    assert!(sums[2].fits(&QType::FLOAT64, true));
+    refused(&sums);
 }

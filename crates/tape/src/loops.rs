@@ -1,21 +1,43 @@
 //! Loops: what a player makes of a tape for many rows. Every input and output of the tape is a port, an array that a loop
 //! reads or writes in place; where the arrays come from, and what to do with rows that fail, is not known here.
 
-use crate::Tape;
-use cembra_runtime::Context;
+use crate::{Output, Tape};
+use cembra_runtime::{Context, MachineType};
 use std::fmt::Debug;
 
-/// How an input of a loop lies in memory.
+/// How an input or an output of a loop lies in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Port {
     /// An element for each row: numbers next to each other, at any address; masks as bits, that of the first row the lowest
     /// of the first byte.
     Rows,
-    /// One element for all rows: a number, or the byte of a mask, 0 or 1.
+    /// One element for all rows of an input: a number, or the byte of a mask, 0 or 1.
     Shared,
+    /// Sums of the `F64` that rows give to an output: as many as there are [`CHAINS`](cembra_runtime::CHAINS), at any address.
+    /// Every row adds its number to the sum whose position is the row's modulo so many, rows in their order.
+    Chains,
 }
 
-/// A tape that plays on many rows. Outputs are an element for each row.
+impl Port {
+    /// True if these can be the ports of a tape's inputs and outputs: there is one for each input, and for each output that
+    /// any is said of, and sums are of `F64`.
+    #[must_use]
+    pub fn fit(inputs: &[Port], outputs: &[Port], tape: &Tape) -> bool {
+        let can_be = |(port, output): (&Port, &Output)| match (port, output) {
+            (Port::Rows, _) => true,
+            (Port::Chains, Output::Number(val)) => {
+                val.index() < tape.instrs().len() && tape.ty(*val) == MachineType::F64
+            }
+            (Port::Chains, Output::Mask(_)) | (Port::Shared, _) => false,
+        };
+        inputs.len() == tape.inputs().len()
+            && !inputs.contains(&Port::Chains)
+            && outputs.len() <= tape.outputs().len()
+            && outputs.iter().zip(tape.outputs()).all(can_be)
+    }
+}
+
+/// A tape that plays on many rows. An output of which nothing is said has an element for each row.
 ///
 /// # Safety
 /// PORTS: `play` reads and writes nothing but what its contract names.
@@ -29,7 +51,7 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     /// # Safety
     /// PORTS: there is a pointer for each input of the tape, in the order in which inputs were made, to as much as its port
     /// says, and behind them one for each output, in the order in which they were stated, to memory for the rows (for masks,
-    /// in whole words). No output overlaps another; one overlaps an input only if both are the same array of the same
+    /// in whole words), or to the sums that its port says. No output overlaps another; one overlaps an input only if both are the same array of the same
     /// type, all rows' elements. Numbers that the tape takes for views of strings are views as in STRING-VIEW.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 

@@ -368,7 +368,7 @@ fn main() {
             println!("{name:12} by hand: {row:.3} ns a row");
         }
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
-            let make = || compile(&tape, &ports, isa, &Limits::default()).expect("compiles");
+            let make = || compile(&tape, &ports, &[], isa, &Limits::default()).expect("compiles");
             let played = make();
             if lists {
                 list(played.code());

@@ -2,7 +2,7 @@
 //! that is not needed any more where the instruction has it so.
 
 use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
-use crate::homes::{ARRAYS, BYTE, PORTS, bit_memory, row_memory};
+use crate::homes::{ARRAYS, BYTE, PORTS, bit_memory, chain_memory, row_memory};
 use crate::isa::Isa;
 use crate::program::{Class, Kind, Op, Program, Value};
 use crate::rare::Site;
@@ -58,6 +58,7 @@ impl Emission<'_> {
                 Kind::Fma => self.fma(at, op),
                 Kind::Merge => self.merge(at, op),
                 Kind::Store(port) => self.store(at, op, port),
+                Kind::StoreChains(port) => self.store_chains(at, op, port),
                 Kind::StoreMask(port) => self.store_mask(at, op, port),
                 Kind::Keep(slot) => self.keep(at, op, slot),
                 Kind::Fault => self.fault(at, op),
@@ -263,6 +264,13 @@ impl Emission<'_> {
         let start = self.asm.position();
         self.write(op, Code::Store32, Operands::new(register, 0, Rm::Memory(to)));
         self.changes.push((self.asm.opcode(start) as u32, Code::Stream32.form().opcode));
+    }
+
+    fn store_chains(&mut self, at: usize, op: &Op, port: u32) {
+        let register = self.fetch(op.operands[0]);
+        self.used(at, op);
+        let to = chain_memory(self.asm, port, u32::from(op.step) * self.program.rows);
+        self.write(op, Code::Store32, Operands::new(register, 0, Rm::Memory(to)));
     }
 
     fn keep(&mut self, at: usize, op: &Op, slot: u32) {

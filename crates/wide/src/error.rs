@@ -10,7 +10,7 @@ pub enum ErrorKind {
     Unsupported,
     /// The instruction of the tape at this position cannot be played.
     Instruction(usize),
-    /// There are so many inputs on the tape, and not as many ports.
+    /// There are so many inputs on the tape, and not as many ports; or a port is none that its input or output can have.
     Ports(usize),
     /// The code would take more bytes than this.
     Code(usize),
@@ -31,7 +31,7 @@ pub(crate) enum Reason {
     Unsupported,
     #[error("the instruction v{0} cannot be played on many rows")]
     Instruction(usize),
-    #[error("the tape has {0} inputs, each of which needs a port")]
+    #[error("the tape has {0} inputs, each of which needs a port, and its outputs fit theirs")]
     Ports(usize),
     #[error("the loop's code would take more than {0} bytes")]
     Code(usize),

@@ -5,6 +5,7 @@ use crate::encode::{Assembler, Code, Gpr, Length, Memory, Operands, Prefix, Rm};
 use crate::isa::Isa;
 use crate::program::{Class, Home, Info};
 use crate::registers::Registers;
+use cembra_runtime::CHAINS;
 
 /// The general registers that hold the first ports; what is called may overwrite them.
 pub(crate) const PORTS: [Gpr; 7] = [Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, Gpr::R10];
@@ -55,6 +56,7 @@ impl Registers {
             }
             Home::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port), 0)),
             Home::Rows(port, step) => Rm::Memory(row_memory(asm, port, info.element, u32::from(step) * rows)),
+            Home::Chains(port, step) => Rm::Memory(chain_memory(asm, port, u32::from(step) * rows)),
             Home::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
             Home::Slot(slot) => Rm::Memory(self.slot(info.class, slot)),
             Home::None => {
@@ -77,7 +79,7 @@ impl Registers {
             (Class::Mask, Home::Bits(..)) => at_length(Code::MaskLoad16, Length::X, from),
             (Class::Mask, _) => at_length(Code::MaskLoad64, Length::X, from),
             (Class::Vector, Home::Bits(..)) => at_length(Code::BroadcastByte, Length::Y, from),
-            (Class::Vector, Home::Rows(..) | Home::Slot(_) | Home::Halves(_) | Home::None) => {
+            (Class::Vector, Home::Rows(..) | Home::Chains(..) | Home::Slot(_) | Home::Halves(_) | Home::None) => {
                 at_length(Code::Load32, info.length, from)
             }
             (Class::Vector, Home::Pool(_)) if self.isa == Isa::Avx2 => at_length(Code::Load32, info.length, from),
@@ -117,6 +119,20 @@ pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32)
     let base = port_base(asm, port);
     let scale = element.trailing_zeros() as u8;
     Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
+}
+
+/// The sums of a port that rows so many behind the iteration's first are added to. It is relative to `rax`.
+pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
+    let base = match PORTS.get(port as usize) {
+        Some(register) => *register,
+        None => {
+            asm.load(Gpr::R11, Memory::at(ARRAYS, 8 * port.cast_signed()));
+            Gpr::R11
+        }
+    };
+    asm.address(Gpr::Rax, Memory::at(ROW, rows.cast_signed()));
+    asm.and(Gpr::Rax, CHAINS as i32 - 1);
+    Memory { base, index: Some((Gpr::Rax, 3)), offset: 0 }
 }
 
 /// The bits of a port so many rows behind the iteration's first.

@@ -110,15 +110,21 @@ impl Workspace {
     ///
     /// # Errors
     /// An instruction cannot be played, or a limit is exceeded.
-    pub(crate) fn make(&mut self, tape: &Tape, inputs: &[Port], isa: Isa, limits: &Limits) -> Result<Made<'_>, Reason> {
+    pub(crate) fn make(
+        &mut self,
+        tape: &Tape,
+        [inputs, outputs]: [&[Port]; 2],
+        isa: Isa,
+        limits: &Limits,
+    ) -> Result<Made<'_>, Reason> {
         let rows = self.selection.look(tape, isa)?;
         // Bits come in bytes: four rows alone are half of one, so there are two steps or none.
         let halves = rows == 4 && self.selection.has_bits(tape, inputs);
-        self.selection.choose(tape, inputs, isa, (rows, 1), &mut self.program);
+        self.selection.choose(tape, [inputs, outputs], isa, (rows, 1), &mut self.program);
         let iteration = if halves { Iteration::One } else { Iteration::of(&self.program) };
         if iteration == Iteration::Several {
             std::mem::swap(&mut self.program, &mut self.single);
-            self.selection.choose(tape, inputs, isa, (rows, STEPS), &mut self.program);
+            self.selection.choose(tape, [inputs, outputs], isa, (rows, STEPS), &mut self.program);
         }
         self.schedule.order(&mut self.program, isa);
         // Slots that are filled before the loop are the first, by number.

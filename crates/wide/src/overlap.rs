@@ -83,7 +83,9 @@ impl Overlap {
                 let value = *operand;
                 let mut info = *program.info(value);
                 match &mut info.home {
-                    Home::Rows(_, step) | Home::Bits(_, step) if at < cut => *step += program.steps,
+                    Home::Rows(_, step) | Home::Chains(_, step) | Home::Bits(_, step) if at < cut => {
+                        *step += program.steps;
+                    }
                     home @ Home::None if at >= cut && (self.makers[value.index()] as usize) < cut => {
                         if let Some(known) = self.crossing.iter_mut().find(|(crossing, ..)| *crossing == value) {
                             known.2 = at - cut;
@@ -114,8 +116,7 @@ impl Overlap {
         for (at, op) in program.ops.iter().enumerate().filter(|(_, op)| op.result.is_some()) {
             self.makers[op.result.index()] = at as u32;
         }
-        let is_store = |op: &Op| matches!(op.kind, Kind::Store(_) | Kind::StoreMask(_));
-        let most = program.ops.iter().position(is_store).unwrap_or(length);
+        let most = program.ops.iter().position(|op| op.kind.is_store()).unwrap_or(length);
         let (mut best, mut least) = (PLACES / 2, u32::MAX);
         let mut look = |place: usize, best: &mut usize| {
             let waits = self.waits(program, (length * place / PLACES).min(most), least);

@@ -39,6 +39,8 @@ pub(crate) enum Home {
     Halves(u32),
     /// The array of a port, at the rows of the step and as many steps after it.
     Rows(u32, u8),
+    /// The sums of a port that the rows of the step, as many steps after it, are added to.
+    Chains(u32, u8),
     /// The bits of a port: the mask itself, or for players without masks the byte with it in all bytes of a vector.
     Bits(u32, u8),
     /// The one element of a port.
@@ -70,6 +72,8 @@ pub(crate) enum Kind {
     Merge,
     /// Puts an operand into the array of a port.
     Store(u32),
+    /// Puts an operand into the sums of a port.
+    StoreChains(u32),
     /// Puts a mask into the bits of a port.
     StoreMask(u32),
     /// Puts an operand into a slot of the stack, from where the next iteration has it.
@@ -82,6 +86,13 @@ pub(crate) enum Kind {
     Begin,
     /// Ends it.
     End,
+}
+
+impl Kind {
+    /// True for what puts something into the array of a port.
+    pub(crate) fn is_store(self) -> bool {
+        matches!(self, Kind::Store(_) | Kind::StoreChains(_) | Kind::StoreMask(_))
+    }
 }
 
 /// An instruction.
@@ -153,7 +164,7 @@ impl Program {
         for at in 0..self.infos.len() {
             let mut info = self.infos[at];
             let second = match &mut info.home {
-                Home::Rows(_, step) | Home::Bits(_, step) => {
+                Home::Rows(_, step) | Home::Chains(_, step) | Home::Bits(_, step) => {
                     *step = 1;
                     self.value(info)
                 }
@@ -163,7 +174,7 @@ impl Program {
             self.seconds.push(second);
         }
         let second = |value: Value| if value.is_some() { self.seconds[value.index()] } else { value };
-        let is_store = |op: &&Op| matches!(op.kind, Kind::Store(_) | Kind::StoreMask(_));
+        let is_store = |op: &&Op| op.kind.is_store();
         let copy = |op: &Op| Op {
             step: 1,
             result: second(op.result),

@@ -239,7 +239,10 @@ impl Registers {
                     _ => false,
                 };
                 let weight = &mut self.weights[operand.index()].0;
-                if matches!(info.home, Home::Rows(..) | Home::Slot(_)) && *weight == 0 && uses[number] != NEVER {
+                if matches!(info.home, Home::Rows(..) | Home::Chains(..) | Home::Slot(_))
+                    && *weight == 0
+                    && uses[number] != NEVER
+                {
                     live += 1;
                 }
                 if uses[number] == NEVER && !repeated && waits(info) && (info.home == Home::None || *weight > 0) {
@@ -307,7 +310,7 @@ impl Registers {
                 matches!(form.tuple, Tuple::Full(element) | Tuple::Half(element) if element == info.element)
             }
             Home::Pool(_) | Home::Slot(_) => whole && info.class == Class::Vector,
-            Home::Rows(..) | Home::Halves(_) => whole && last,
+            Home::Rows(..) | Home::Chains(..) | Home::Halves(_) => whole && last,
             Home::None => whole && last && info.class == Class::Vector && place.slot != NEVER,
             Home::Shared(_) | Home::Bits(..) => false,
         }

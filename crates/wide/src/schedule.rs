@@ -60,7 +60,7 @@ impl Schedule {
         let mut live = 0;
         let mut start = 0;
         while start < program.ops.len() {
-            let is_mark = |op: &Op| matches!(op.kind, Kind::Begin | Kind::End | Kind::Store(_) | Kind::StoreMask(_));
+            let is_mark = |op: &Op| op.kind.is_store() || matches!(op.kind, Kind::Begin | Kind::End);
             let length = program.ops[start..].iter().position(is_mark).unwrap_or(program.ops.len() - start);
             if length >= SHORT {
                 self.run(program, start..start + length, &mut live, most_waiting(isa));

@@ -3,7 +3,7 @@
 use crate::error::{Error, Reason};
 use crate::isa::{Isa, element};
 use crate::loops::Workspace;
-use cembra_runtime::{CodeMemory, CodePages, Context, MachineType};
+use cembra_runtime::{CHAINS, CodeMemory, CodePages, Context, MachineType};
 use cembra_tape::{Output, Port, Tape, TapeLoop};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -47,6 +47,8 @@ struct Plug {
     element: u8,
     /// True for an array that rows are not read from: all share an element, or the code does not look at it.
     untouched: bool,
+    /// True for sums, which rows are added to.
+    sums: bool,
 }
 
 /// The bytes that a step has at most of a port.
@@ -81,22 +83,22 @@ pub struct WideLoop {
     inputs: usize,
 }
 
-/// Compiles a tape to a loop over many rows; `inputs` says how each input lies in memory. Instructions that no output and no fault
-/// needs are left out.
+/// Compiles a tape to a loop over many rows; the ports say how each input lies in memory, and each output, if not in rows. Instructions
+/// that no output and no fault needs are left out.
 ///
 /// # Errors
-/// The machine does not have the instructions, the tape has one that cannot be played or another number of inputs, a limit is
+/// The machine does not have the instructions, the tape has one that cannot be played or cannot have these ports, a limit is
 /// exceeded, or there is no memory for the code.
-pub fn compile(tape: &Tape, inputs: &[Port], isa: Isa, limits: &Limits) -> Result<WideLoop, Error> {
+pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], isa: Isa, limits: &Limits) -> Result<WideLoop, Error> {
     if !isa.is_supported() {
         return Err(Reason::Unsupported.into());
     }
-    if tape.inputs().len() != inputs.len() {
+    if !Port::fit(inputs, outputs, tape) {
         return Err(Reason::Ports(tape.inputs().len()).into());
     }
     let kept = WORKSPACE.try_with(RefCell::take).unwrap_or_default();
     let mut workspace = kept.unwrap_or_else(|| Box::new(Workspace::new()));
-    let made = publish(&mut workspace, tape, inputs, isa, limits);
+    let made = publish(&mut workspace, tape, [inputs, outputs], isa, limits);
     if workspace.capacity() <= MOST_KEPT {
         // An error says that the thread keeps nothing any more.
         let _ = WORKSPACE.try_with(|place| place.replace(Some(workspace)));
@@ -107,25 +109,26 @@ pub fn compile(tape: &Tape, inputs: &[Port], isa: Isa, limits: &Limits) -> Resul
 fn publish(
     workspace: &mut Workspace,
     tape: &Tape,
-    inputs: &[Port],
+    [inputs, outputs]: [&[Port]; 2],
     isa: Isa,
     limits: &Limits,
 ) -> Result<WideLoop, Reason> {
-    let made = workspace.make(tape, inputs, isa, limits)?;
+    let made = workspace.make(tape, [inputs, outputs], isa, limits)?;
     let pages = published(made.code)?;
     let (entry, instructions) = (made.entry, made.instructions);
     let (rows, lanes, changes) = (made.rows as usize, made.lanes as usize, made.changes.into());
     let mut plugs = Vec::with_capacity(inputs.len() + tape.outputs().len());
     plugs.extend(tape.inputs().zip(inputs).map(|((at, ty), port)| {
         let untouched = *port == Port::Shared || !workspace.is_played(at);
-        Plug { element: element(ty), untouched }
+        Plug { element: element(ty), untouched, sums: false }
     }));
-    plugs.extend(tape.outputs().iter().map(|output| {
+    let ports = outputs.iter().copied().chain(std::iter::repeat(Port::Rows));
+    plugs.extend(tape.outputs().iter().zip(ports).map(|(output, port)| {
         let ty = match output {
             Output::Number(val) => tape.ty(*val),
             Output::Mask(_) => MachineType::Flag,
         };
-        Plug { element: element(ty), untouched: false }
+        Plug { element: element(ty), untouched: false, sums: port == Port::Chains }
     }));
     let streaming = OnceLock::new();
     Ok(WideLoop { pages, streaming, changes, entry, instructions, rows, lanes, plugs, inputs: inputs.len() })
@@ -214,9 +217,15 @@ impl WideLoop {
                 continue;
             }
             let part = part.as_mut_ptr().cast::<u8>();
-            if number < self.inputs {
-                // SAFETY: PORTS, promised by the caller: so much belongs to the rows; a part has room for a step.
-                unsafe { plug.copy_repeating(ports[number].add(plug.bytes(first, rows).0), rows, part, self.rows) };
+            let (start, size) = plug.bytes(first, rows);
+            // SAFETY: PORTS, promised by the caller: so much belongs to the rows; a part has room for a step.
+            unsafe {
+                if number < self.inputs {
+                    plug.copy_repeating(ports[number].add(start), rows, part, self.rows);
+                } else if plug.sums {
+                    // What rows that are none are added to is not copied back.
+                    part.copy_from_nonoverlapping(ports[number].add(start), size);
+                }
             }
             copies.push(part);
         }
@@ -242,6 +251,7 @@ impl Plug {
     fn bytes(self, first: usize, rows: usize) -> (usize, usize) {
         match usize::from(self.element) {
             0 => (first / 8, rows.div_ceil(8)),
+            size if self.sums => (first % CHAINS * size, rows * size),
             size => (first * size, rows * size),
         }
     }
@@ -329,7 +339,10 @@ unsafe impl TapeLoop for WideLoop {
 
     // SAFETY: PORTS, promised by the caller.
     unsafe fn play_past_caches(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
-        let (Some(head), Some(code)) = (self.head(ports).filter(|head| *head < rows), self.streaming()) else {
+        // Rows from a head on would not begin with the first of the sums.
+        let sums = self.plugs.iter().any(|plug| plug.sums);
+        let head = self.head(ports).filter(|head| *head < rows && !sums);
+        let (Some(head), Some(code)) = (head, self.streaming()) else {
             // SAFETY: PORTS, promised by the caller.
             return unsafe { self.play(ports, rows, context) };
         };

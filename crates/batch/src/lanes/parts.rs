@@ -29,7 +29,7 @@ impl Place {
         frame: FramePtr,
     ) -> *mut u8 {
         let ahead = match (column.port, column.ty) {
-            (Port::Shared, _) => 0,
+            (Port::Shared | Port::Chains, _) => 0,
             (Port::Rows, MachineType::Flag) => start / 8,
             (Port::Rows, ty) => start * ty.size(),
         };
@@ -239,7 +239,7 @@ fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: Part) -> (Place
     let (is_presence, offset, in_place) = match part {
         Part::Presence => (true, 0, form.presence == PresenceForm::Bits),
         Part::Flag => (false, 0, form.data == DataForm::Bits),
-        Part::Number => (false, 0, form.is_dense),
+        Part::Number => (false, 0, form.is_dense || form.data == DataForm::Chains),
         Part::Pointer => (false, 0, false),
         Part::Length => (false, 8, false),
     };

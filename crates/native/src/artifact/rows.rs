@@ -77,7 +77,8 @@ fn check_forms(plan: &Plan, forms: &[ColumnForm]) -> Result<(), Error> {
     }
     for (at, ((value, is_output), form)) in inputs.chain(outputs).zip(forms).enumerate() {
         let qtype = &plan.value(value).qtype;
-        if !form.fits(qtype, is_output) {
+        // Rows are not added up here.
+        if !form.fits(qtype, is_output) || form.data == DataForm::Chains {
             let what = if is_output { "output" } else { "input" };
             let message = format!("column {at} is {form:?}, which no {what} of type {qtype} can be");
             return Err(Error::new(ErrorKind::Columns, message));

@@ -95,44 +95,54 @@ pub fn can_play() -> CanPlay {
     |_, _| true
 }
 
-/// Compiles a finished tape to a loop over arrays, with as many lanes as suit its numbers. Instructions that no output and no
-/// fault needs are left out.
+/// Compiles a finished tape to a loop over arrays, with as many lanes as suit its numbers; the ports say how each input lies in
+/// memory, and each output, if not in rows. Instructions that no output and no fault needs are left out.
 ///
 /// # Errors
-/// The machine is not supported, the code exceeds a limit of the budget, or there is no memory for it.
-pub fn compile(tape: &Tape, inputs: &[Port], budget: &Budget) -> Result<LaneLoop, Error> {
+/// The machine is not supported, the tape cannot have these ports, the code exceeds a limit of the budget, or there is no memory
+/// for it.
+pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], budget: &Budget) -> Result<LaneLoop, Error> {
     let isa = host(Tier::Optimised)?.fast;
     // Without SSE4.1 there are no lanes.
     let lanes = if isa.has_round() { Lanes::of(tape) } else { Lanes::One };
-    compile_for(&isa, tape, inputs, lanes, budget)
+    compile_for(&isa, tape, [inputs, outputs], lanes, budget)
 }
 
 /// The same with a number of lanes, to compare them.
 ///
 /// # Errors
 /// As for `compile`, or the machine has no lanes.
-pub fn compile_in(lanes: Lanes, tape: &Tape, inputs: &[Port], budget: &Budget) -> Result<LaneLoop, Error> {
+pub fn compile_in(
+    lanes: Lanes,
+    tape: &Tape,
+    inputs: &[Port],
+    outputs: &[Port],
+    budget: &Budget,
+) -> Result<LaneLoop, Error> {
     let isa = host(Tier::Optimised)?.fast;
     if lanes != Lanes::One && !isa.has_round() {
         return Err(Error::new(ErrorKind::Unsupported, "lanes need a processor with SSE4.1"));
     }
-    compile_for(&isa, tape, inputs, lanes, budget)
+    compile_for(&isa, tape, [inputs, outputs], lanes, budget)
 }
 
 fn compile_for(
     isa: &OwnedTargetIsa,
     tape: &Tape,
-    inputs: &[Port],
+    [inputs, outputs]: [&[Port]; 2],
     lanes: Lanes,
     budget: &Budget,
 ) -> Result<LaneLoop, Error> {
+    if !Port::fit(inputs, outputs, tape) {
+        return Err(Error::new(ErrorKind::Columns, "the tape's inputs and outputs cannot have these ports"));
+    }
     let failed = |message: String| Error::new(ErrorKind::CodeGenerator, message);
     // The code generator may panic on what it does not support.
     let made = catch_unwind(AssertUnwindSafe(|| {
         let mut context = cranelift_codegen::Context::new();
         let mut scratch = FunctionBuilderContext::new();
         let mut builder = FunctionBuilder::new(&mut context.func, &mut scratch);
-        strips::build(&mut builder, &**isa, tape, inputs, lanes);
+        strips::build(&mut builder, &**isa, tape, [inputs, outputs], lanes);
         builder.finalize(isa.frontend_config());
         context
             .compile(&**isa, &mut ControlPlane::default())

@@ -4,7 +4,7 @@
 use super::Lanes;
 use super::vectors::{SIZE, Vectors, Width, count, per_vector, recast, vector_type};
 use crate::emit::clif_type;
-use cembra_runtime::MachineType;
+use cembra_runtime::{CHAINS, MachineType};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
@@ -39,6 +39,11 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// The sums that the rows of a strip are added to: a strip has no more rows than there are, and begins at a multiple of its own.
+    pub(super) fn of_chains(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value) -> Rows {
+        Rows { array, first: builder.ins().band_imm_s(row, CHAINS as i64 - 1) }
+    }
+
     fn address(self, builder: &mut FunctionBuilder<'_>, element: u32) -> ir::Value {
         let shift = builder.ins().iconst(types::I32, i64::from(element.trailing_zeros()));
         let offset = builder.ins().ishl(self.first, shift);

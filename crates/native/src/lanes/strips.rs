@@ -27,8 +27,8 @@ enum Input {
 struct Strips<'a> {
     tape: &'a Tape,
     inputs: Vec<(Input, MachineType)>,
-    /// Each output with its array.
-    outputs: Vec<(Output, ir::Value)>,
+    /// Each output with its port and its array.
+    outputs: Vec<(Output, Port, ir::Value)>,
     rows: ir::Value,
     failed: ir::Block,
 }
@@ -44,7 +44,7 @@ pub(super) fn build(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,
     tape: &Tape,
-    inputs: &[Port],
+    [inputs, outputs]: [&[Port]; 2],
     lanes: Lanes,
 ) {
     let flags = MemFlagsData::trusted();
@@ -69,12 +69,14 @@ pub(super) fn build(
         let array = array(builder);
         let input = match port {
             Port::Rows => Input::Rows(array),
-            Port::Shared => Input::Shared(ports::load_shared(builder, array, ty)),
+            // There are no chains among inputs.
+            Port::Shared | Port::Chains => Input::Shared(ports::load_shared(builder, array, ty)),
         };
         (input, ty)
     });
     let inputs = inputs.collect();
-    let outputs = tape.outputs().iter().map(|output| (*output, array(builder))).collect();
+    let ports = outputs.iter().copied().chain(std::iter::repeat(Port::Rows));
+    let outputs = tape.outputs().iter().zip(ports).map(|(output, port)| (*output, port, array(builder))).collect();
     let strips = Strips { tape, inputs, outputs, rows, failed };
     let zero = builder.ins().iconst(types::I64, 0);
     let mut at = At { row: zero, words: vec![zero; strips.masks().count()] };
@@ -102,7 +104,7 @@ pub(super) fn build(
 impl Strips<'_> {
     /// The arrays of the outputs that are masks.
     fn masks(&self) -> impl Iterator<Item = ir::Value> {
-        self.outputs.iter().filter(|(output, _)| matches!(output, Output::Mask(_))).map(|(_, array)| *array)
+        self.outputs.iter().filter(|(output, ..)| matches!(output, Output::Mask(_))).map(|(.., array)| *array)
     }
 
     fn store_words(&self, builder: &mut FunctionBuilder<'_>, at: &At) {
@@ -158,10 +160,16 @@ impl Strips<'_> {
         let mut values = Vec::new();
         scalar::play(builder, state, self.tape, &inputs, &mut values);
         let (mut words, mut bits) = (at.words.iter(), Vec::new());
-        for (output, array) in &self.outputs {
+        for (output, port, array) in &self.outputs {
             let value = values[output.index()];
             debug_assert!(value.is_some(), "outputs are live");
             match (output, value) {
+                (Output::Number(_), Some(value)) if *port == Port::Chains => {
+                    let sums = Rows::of_chains(builder, *array, at.row);
+                    let sum = sums.load_one(builder, MachineType::F64);
+                    let sum = builder.ins().fadd(sum, value);
+                    sums.store_one(builder, sum);
+                }
                 (Output::Number(_), Some(value)) => Rows { array: *array, first: at.row }.store_one(builder, value),
                 (Output::Mask(_), Some(value)) => bits.extend(words.next().map(|word| {
                     let bit = builder.ins().uextend(types::I64, value);
@@ -195,11 +203,17 @@ impl Strips<'_> {
             enter(builder, stores);
         }
         let (mut words, mut bits) = (at.words.iter(), Vec::new());
-        for (output, array) in &self.outputs {
+        for (output, port, array) in &self.outputs {
             match output {
                 Output::Number(val) => {
-                    let numbers = player.numbers(*val);
-                    let rows = Rows { array: *array, first: at.row };
+                    let mut numbers = player.numbers(*val);
+                    let mut rows = Rows { array: *array, first: at.row };
+                    if *port == Port::Chains {
+                        rows = Rows::of_chains(player.builder, *array, at.row);
+                        let sums = rows.load(player.builder, lanes, MachineType::F64);
+                        let added = sums.iter().zip(&numbers).map(|(sum, more)| player.builder.ins().fadd(*sum, *more));
+                        numbers = added.collect();
+                    }
                     rows.store(player.builder, lanes, self.tape.ty(*val), &numbers);
                 }
                 Output::Mask(mask) => {

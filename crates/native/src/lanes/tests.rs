@@ -95,7 +95,7 @@ fn check_rows(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa
     let good: Vec<usize> = all.iter().copied().filter(|row| matches!(outcome(row), Outcome::Done(_))).collect();
     for lanes in Lanes::ALL {
         let ports = vec![Port::Rows; columns.len()];
-        let function = compile_for(isa, &finished, &ports, lanes, &Budget::default()).expect("compiles");
+        let function = compile_for(isa, &finished, [&ports, &[]], lanes, &Budget::default()).expect("compiles");
         for rows in [&all, &good] {
             let of_rows = |column: &[u64]| -> Vec<u64> { rows.iter().map(|row| column[*row]).collect() };
             let mut arrays: Vec<Vec<u8>> = columns.iter().map(|(ty, column)| array(*ty, &of_rows(column))).collect();

@@ -194,7 +194,7 @@ impl<'a> Row<'a> {
             }
         };
         let datum = match form.data {
-            DataForm::Nothing => Datum::Nothing,
+            DataForm::Nothing | DataForm::Chains => Datum::Nothing,
             DataForm::Bits => Datum::Flag(self.load_bit(builder, column, Column::DATA_OFFSET)),
             DataForm::Values => {
                 let from = self.data(builder, column, qtype, region, true);
@@ -223,7 +223,7 @@ impl<'a> Row<'a> {
                 memory::store_datum(builder, scalar, datum, to);
             }
             // The value of what is missing is never looked at.
-            (DataForm::Nothing | DataForm::Bits, _) => {}
+            (DataForm::Nothing | DataForm::Bits | DataForm::Chains, _) => {}
         }
         if !qtype.is_optional() || form.presence == PresenceForm::All {
             return;

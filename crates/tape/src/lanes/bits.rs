@@ -2,11 +2,11 @@
 //! memory as a driver does, columns in scratch at their offsets and masks in words, so that a program whose columns overlap
 //! gives wrong bits here too.
 
-use crate::Outcome;
 use crate::lanes::program::{
-    Body, ColumnId, KernelSegment, LaneProgram, MemoSegment, Origin, Part, Source, TapeSegment,
+    Body, ColumnId, KernelSegment, LaneColumn, LaneProgram, MemoSegment, Origin, Part, Source, TapeSegment,
 };
-use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
+use crate::{Outcome, Port};
+use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK};
 
 /// The bits of the columns of a strip: what is in inputs, and in outputs once a program was run.
 #[derive(Clone, Debug)]
@@ -21,7 +21,8 @@ pub struct BitColumns {
 const NOISE: u8 = 0xA5;
 
 impl BitColumns {
-    /// The bits of a part of an output: of a column that [`LaneProgram::output`] gave.
+    /// The bits of a part of an output: of a column that [`LaneProgram::output`] gave. Of chains there are sums, which began
+    /// with 0, and no rows.
     #[must_use]
     pub fn bits(&self, column: ColumnId, row: usize) -> u64 {
         self.elements[column.index()].get(row).copied().unwrap_or_default()
@@ -45,6 +46,7 @@ impl LaneProgram {
     ) -> Option<BitColumns> {
         let elements = self.columns.iter().map(|column| match column.origin {
             Origin::Input { index, part } => (0..rows).map(|row| input(index, part, row)).collect(),
+            _ if column.port == Port::Chains => vec![0; CHAINS],
             _ => vec![u64::from_ne_bytes([NOISE; 8]); rows],
         });
         let mut bits =
@@ -176,8 +178,12 @@ impl BitColumns {
     }
 
     fn write(&mut self, program: &LaneProgram, id: ColumnId, row: usize, bits: u64) {
-        let ty = program.column(id).ty;
+        let LaneColumn { ty, port, .. } = *program.column(id);
         match program.scratch_offset(id, self.rows) {
+            None if port == Port::Chains => {
+                let sum = &mut self.elements[id.index()][row % CHAINS];
+                *sum = (f64::from_bits(*sum) + f64::from_bits(bits)).to_bits();
+            }
             None => self.elements[id.index()][row] = bits,
             Some(start) if ty == MachineType::Flag => {
                 let byte = &mut self.scratch[start + row / 8];

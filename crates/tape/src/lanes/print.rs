@@ -38,7 +38,11 @@ impl fmt::Display for LaneColumn {
             MachineType::Flag => write!(f, " mask")?,
             ty => write!(f, " {ty:?}")?,
         }
-        if self.port == Port::Shared { write!(f, ", shared") } else { Ok(()) }
+        match self.port {
+            Port::Rows => Ok(()),
+            Port::Shared => write!(f, ", shared"),
+            Port::Chains => write!(f, ", chains"),
+        }
     }
 }
 

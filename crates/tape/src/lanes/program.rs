@@ -77,7 +77,7 @@ pub enum Origin {
 pub struct LaneColumn {
     /// The type of its elements, `Flag` for a mask: a bit for each row, or a byte where all rows share it.
     pub ty: MachineType,
-    /// Whether there is an element for each row.
+    /// Whether there is an element for each row. There are sums only in outputs: nothing reads them.
     pub port: Port,
     /// Where the elements are.
     pub origin: Origin,
@@ -320,6 +320,20 @@ impl LaneProgram {
         size_of_val(&self.columns[..])
             + size_of_val(&self.segments[..])
             + self.segments.iter().map(segment).sum::<usize>()
+    }
+}
+
+impl TapeSegment {
+    /// The ports of the tape's inputs, and those of its outputs, in a program.
+    #[must_use]
+    pub fn ports(&self, program: &LaneProgram) -> [Vec<Port>; 2] {
+        let output = |column: &ColumnId| match program.column(*column).port {
+            Port::Chains => Port::Chains,
+            // What rows share is made as if of one row.
+            Port::Rows | Port::Shared => Port::Rows,
+        };
+        let inputs = self.inputs.iter().map(|column| program.column(*column).port).collect();
+        [inputs, self.outputs.iter().map(output).collect()]
     }
 }
 

@@ -17,6 +17,7 @@ pub enum LaneFault {
     /// The segment writes where something lies that it reads, or outside of the scratch memory, or unaligned.
     Misplaced(usize, ColumnId),
     /// The segment's tape has other inputs or outputs than it has columns, or the types of this column and of what it is for differ.
+    /// Sums are of a tape's numbers.
     Mistyped(usize, Option<ColumnId>),
     /// The segment's tape is not finished, or holds instructions that nothing needs.
     Unswept(usize),
@@ -118,7 +119,10 @@ impl Memory<'_> {
         for column in &read {
             let is_there = match self.program.column(*column).origin {
                 Origin::Input { .. } | Origin::Frame { .. } => true,
-                Origin::Output { .. } | Origin::Once { .. } => self.written[column.index()],
+                // Of what was added up nothing is left of a row.
+                Origin::Output { .. } | Origin::Once { .. } => {
+                    self.written[column.index()] && self.program.column(*column).port != Port::Chains
+                }
                 Origin::Scratch { .. } => self
                     .words(*column)
                     .is_some_and(|words| self.holders[words].iter().all(|holder| *holder == Some(*column))),
@@ -153,6 +157,17 @@ fn check_types(program: &LaneProgram, at: usize, segment: &Segment) -> Result<()
         Some(found) if found.ty == ty => Ok(()),
         _ => Err(LaneFault::Mistyped(at, Some(column))),
     };
+    let mut unfit = None;
+    segment.for_each_write(|id| {
+        let can_be = |column: &LaneColumn| {
+            let is_number = column.ty == MachineType::F64 && matches!(column.origin, Origin::Output { .. });
+            column.port != Port::Chains || is_number && matches!(segment.body, Body::Tape(_))
+        };
+        unfit = unfit.or((!program.columns.get(id.index()).is_some_and(can_be)).then_some(id));
+    });
+    if let Some(column) = unfit {
+        return Err(LaneFault::Mistyped(at, Some(column)));
+    }
     match &segment.body {
         Body::Tape(tape) => {
             if tape.tape.inputs().len() != tape.inputs.len() || tape.tape.outputs().len() != tape.outputs.len() {
@@ -321,6 +336,20 @@ mod tests {
         assert_eq!(shared.verify(), Ok(()));
         shared.segments.swap(0, 1);
         assert_eq!(shared.verify(), Err(LaneFault::Unwritten(0, MIDDLE)));
+    }
+
+    #[test]
+    fn sums_are_of_outputs_and_nobody_reads_them() {
+        let sums = |of: ColumnId, segments| {
+            let mut program = program(segments);
+            program.columns[of.index()].port = Port::Chains;
+            program
+        };
+        let summed = sums(OUT, vec![double(X, OUT)]);
+        assert_eq!(summed.verify(), Ok(()), "{summed}");
+        assert_eq!(sums(OUT, vec![double(X, OUT), double(OUT, MIDDLE)]).verify(), Err(LaneFault::Unwritten(1, OUT)));
+        let inside = sums(MIDDLE, vec![double(X, MIDDLE), double(MIDDLE, OUT)]);
+        assert_eq!(inside.verify(), Err(LaneFault::Mistyped(0, Some(MIDDLE))));
     }
 
     #[test]

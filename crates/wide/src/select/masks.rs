@@ -51,7 +51,8 @@ impl Selector<'_> {
                 let found = self.plain(Code::AndVector, element, whole, [byte, bits], 0);
                 self.plain(by_element(element, [Code::Equal32, Code::Equal64]), element, whole, [found, bits], 0)
             }
-            Port::Shared => {
+            // There are no chains among inputs.
+            Port::Shared | Port::Chains => {
                 let slot = self.preset(Preset::Shared(port));
                 self.new_mask(Home::Slot(slot), element)
             }

@@ -88,7 +88,7 @@ impl Selection {
     pub(crate) fn choose(
         &mut self,
         tape: &Tape,
-        inputs: &[Port],
+        ports: [&[Port]; 2],
         isa: Isa,
         (rows, steps): (u32, u8),
         program: &mut Program,
@@ -104,13 +104,13 @@ impl Selection {
             self.opposite.resize(tape.instrs().len(), false);
             self.late.clear();
             self.mantissas.clear();
-            Selector { tape, isa, program, selection: self, step }.play(inputs);
+            Selector { tape, isa, program, selection: self, step }.play(ports);
         }
     }
 }
 
 impl Selector<'_> {
-    fn play(&mut self, inputs: &[Port]) {
+    fn play(&mut self, [inputs, outputs]: [&[Port]; 2]) {
         let mut number = 0;
         let mut skipping = 0_usize;
         let mut late = 0;
@@ -158,9 +158,15 @@ impl Selector<'_> {
             let port = inputs.len() as u32 + position as u32;
             match output {
                 Output::Number(val) => {
-                    let number = self.number(val.index());
+                    let mut number = self.number(val.index());
+                    let mut kind = Kind::Store(port);
+                    if outputs.get(position) == Some(&Port::Chains) {
+                        let chains = self.vector(Home::Chains(port, self.step), 8);
+                        number = self.two(Code::Add64, number, chains);
+                        kind = Kind::StoreChains(port);
+                    }
                     let length = self.program.info(number).length;
-                    let op = self.op(Kind::Store(port), length);
+                    let op = self.op(kind, length);
                     self.program.ops.push(Op { operands: [number, Value::NONE, Value::NONE, Value::NONE], ..op });
                 }
                 Output::Mask(mask) => {
@@ -200,7 +206,8 @@ impl Selector<'_> {
         if let Instr::Input(ty) = instr {
             let home = match port {
                 Port::Rows => Home::Rows(number, self.step),
-                Port::Shared => Home::Shared(number),
+                // There are no chains among inputs.
+                Port::Shared | Port::Chains => Home::Shared(number),
             };
             let value = self.vector(home, element(*ty));
             self.selection.values[at] = [value; 2];

@@ -24,7 +24,7 @@ impl Selector<'_> {
     }
 
     /// An instruction of two operands, whose result is as wide.
-    fn two(&mut self, code: Code, a: Value, b: Value) -> Value {
+    pub(super) fn two(&mut self, code: Code, a: Value, b: Value) -> Value {
         let element = self.program.info(a).element;
         let length = self.length(element);
         self.plain(code, element, length, [a, b], 0)

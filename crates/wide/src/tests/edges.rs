@@ -127,7 +127,7 @@ fn an_output_may_be_an_input() {
         let ports = [Port::Rows; 2];
         let case = Case::new("in place", &tape, &ports, &columns, 150);
         for isa in sets() {
-            let played = compile(&tape, &ports, isa, &Limits::default()).expect("compiles");
+            let played = compile(&tape, &ports, &[], isa, &Limits::default()).expect("compiles");
             for rows in [1, 8, 63, 64, 150] {
                 let size = usize::from(crate::isa::element(ty));
                 let mut numbers: Vec<u8> =
@@ -213,7 +213,7 @@ fn what_goes_past_the_caches_begins_where_vectors_are_aligned() {
         let xs: Vec<f64> = (0..rows).map(f64::from).collect();
         let ys: Vec<f32> = (0..203_u8).map(|row| f32::from(row % 7) * 50.0).collect();
         for isa in sets() {
-            let played = compile(&tape, &[Port::Rows; 2], isa, &Limits::default()).expect("compiles");
+            let played = compile(&tape, &[Port::Rows; 2], &[], isa, &Limits::default()).expect("compiles");
             let lanes = if isa == Isa::Avx512 { 8 } else { 4 };
             for (first, second) in (0..16).flat_map(|first| (0..16).map(move |second| (first, second))) {
                 let mut sums = Lines([[0_u64; 8]; 40]);
@@ -390,7 +390,7 @@ fn wrong_tapes_are_refused() {
         return;
     }
     let refused = |tape: &Tape, ports: &[Port], limits: &Limits| {
-        compile(tape, ports, isa, limits).map(|_| ()).map_err(|error| error.kind())
+        compile(tape, ports, &[], isa, limits).map(|_| ()).map_err(|error| error.kind())
     };
     let fine = Limits::default();
     let mut tape = Tape::new();
@@ -399,6 +399,13 @@ fn wrong_tapes_are_refused() {
     tape.output(Output::Number(called));
     assert_eq!(refused(&tape, &[Port::Rows], &fine), Err(ErrorKind::Instruction(1)));
     assert_eq!(refused(&tape, &[], &fine), Err(ErrorKind::Ports(1)));
+    // Sums are of outputs, and of numbers of 64 bits.
+    assert_eq!(refused(&tape, &[Port::Chains], &fine), Err(ErrorKind::Ports(1)));
+    let mut tape = Tape::new();
+    let x = tape.input(MachineType::F32);
+    tape.output(Output::Number(x));
+    let sums = compile(&tape, &[Port::Rows], &[Port::Chains], isa, &fine).map(|_| ()).map_err(|error| error.kind());
+    assert_eq!(sums, Err(ErrorKind::Ports(1)));
     // Not finished, with marks of stretches that have no other, and types that do not go together: all of no use to anybody.
     let mut tape = Tape::new();
     let x = tape.input(MachineType::F64);
@@ -450,20 +457,20 @@ fn giant(instructions: usize, waiting: usize) -> Tape {
 fn giant_tapes_compile_or_say_what_they_exceed() {
     for isa in sets() {
         let tape = giant(100_000, 60);
-        let played = compile(&tape, &[Port::Rows], isa, &Limits::default()).expect("compiles");
+        let played = compile(&tape, &[Port::Rows], &[], isa, &Limits::default()).expect("compiles");
         assert!(played.code().len() > 200_000);
         let columns = columns(&tape, 9, 1);
         let case = Case::new("giant", &tape, &[Port::Rows], &columns, 9);
         case.check(isa, &played, 9, 1);
         let few = Limits { code_bytes: 100_000, ..Limits::default() };
-        let error = compile(&tape, &[Port::Rows], isa, &few).expect_err("too long");
+        let error = compile(&tape, &[Port::Rows], &[], isa, &few).expect_err("too long");
         assert_eq!(error.kind(), ErrorKind::Code(100_000));
         let tape = giant(40_000, 15_000);
-        let error = compile(&tape, &[Port::Rows], isa, &Limits::default()).expect_err("too deep");
+        let error = compile(&tape, &[Port::Rows], &[], isa, &Limits::default()).expect_err("too deep");
         assert_eq!(error.kind(), ErrorKind::Stack(64 << 10));
         let deep = Limits { stack_bytes: 1 << 20, ..Limits::default() };
         let tape = giant(6_000, 1_500);
-        let played = compile(&tape, &[Port::Rows], isa, &deep).expect("compiles");
+        let played = compile(&tape, &[Port::Rows], &[], isa, &deep).expect("compiles");
         let case = Case::new("deep", &tape, &[Port::Rows], &columns, 9);
         case.check(isa, &played, 9, 1);
     }

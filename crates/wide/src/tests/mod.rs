@@ -7,7 +7,7 @@ mod random;
 
 use crate::{Isa, Limits, WideLoop, compile};
 use arrays::Guarded;
-use cembra_runtime::{Context, MachineType};
+use cembra_runtime::{CHAINS, Context, MachineType};
 use cembra_tape::{Outcome, Output, Port, Tape, TapeLoop};
 
 /// Values of an input, one for each row, or one for all of them.
@@ -96,6 +96,8 @@ struct Case<'a> {
     name: &'a str,
     tape: &'a Tape,
     ports: &'a [Port],
+    /// Those of outputs.
+    outputs: Vec<Port>,
     columns: &'a [Column],
     /// What the evaluator gives for each row.
     expected: Vec<Option<Vec<u64>>>,
@@ -106,7 +108,25 @@ impl<'a> Case<'a> {
         let value = |row: usize, (port, column): (&Port, &Column)| column[if *port == Port::Rows { row } else { 0 }];
         let row = |row: usize| -> Vec<u64> { ports.iter().zip(columns).map(|both| value(row, both)).collect() };
         let expected = (0..rows).map(|number| expected(tape, &row(number))).collect();
-        Case { name, tape, ports, columns, expected }
+        Case { name, tape, ports, outputs: vec![Port::Rows; tape.outputs().len()], columns, expected }
+    }
+
+    /// The same with sums of what outputs are, where they can be; none if that is of no output.
+    fn of_sums(self) -> Option<Self> {
+        let is_number = |output: &Output| output_type(self.tape, *output) == MachineType::F64;
+        let port = |output: &Output| if is_number(output) { Port::Chains } else { Port::Rows };
+        let outputs: Vec<Port> = self.tape.outputs().iter().map(port).collect();
+        outputs.contains(&Port::Chains).then_some(Case { outputs, ..self })
+    }
+
+    /// Compiles the tape for an instruction set and checks it on so many of the rows.
+    fn check_all(&self, isa: Isa, counts: &[usize]) {
+        let Case { name, tape, ports, outputs, .. } = self;
+        let played = compile(tape, ports, outputs, isa, &Limits::default());
+        let played = played.unwrap_or_else(|error| panic!("{name} with {isa:?}: {error}\n{tape}"));
+        for rows in counts {
+            self.check(isa, &played, *rows, *rows as u64);
+        }
     }
 
     /// Plays the rows in both ways, and compares with what is expected; `seed` chooses where the arrays lie.
@@ -116,18 +136,24 @@ impl<'a> Case<'a> {
     }
 
     fn check_play(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64, past_caches: bool) {
-        let Case { name, tape, ports, columns, expected } = self;
+        let Case { name, tape, ports, outputs: kinds, columns, expected } = self;
         let mut place = random(seed);
         let inputs: Vec<Guarded> = tape
             .inputs()
             .zip(ports.iter().zip(*columns))
             .map(|((_, ty), (port, column))| match port {
                 Port::Rows => Guarded::column(ty, &column[..rows], &mut place),
-                Port::Shared => Guarded::shared(ty, column[0], &mut place),
+                Port::Shared | Port::Chains => Guarded::shared(ty, column[0], &mut place),
             })
             .collect();
         let types: Vec<MachineType> = tape.outputs().iter().map(|output| output_type(tape, *output)).collect();
-        let outputs: Vec<Guarded> = types.iter().map(|ty| Guarded::output(*ty, rows, &mut place)).collect();
+        // Sums go on from what is there.
+        let starts: Vec<u64> = (0..CHAINS as u32).map(|chain| (f64::from(chain) * 1.1).to_bits()).collect();
+        let memory = |(ty, kind): (&MachineType, &Port)| match kind {
+            Port::Chains => Guarded::column(*ty, &starts, &mut place),
+            Port::Rows | Port::Shared => Guarded::output(*ty, rows, &mut place),
+        };
+        let outputs: Vec<Guarded> = types.iter().zip(kinds).map(memory).collect();
         let arrays: Vec<*mut u8> = inputs.iter().chain(&outputs).map(Guarded::start).collect();
         // SAFETY: PORTS: the arrays are made for the tape's inputs and outputs and this many rows.
         let failed = unsafe {
@@ -147,6 +173,18 @@ impl<'a> Case<'a> {
             return;
         }
         for (number, (ty, output)) in types.iter().zip(&outputs).enumerate() {
+            if kinds[number] == Port::Chains {
+                let mut sums: Vec<f64> = starts.iter().copied().map(f64::from_bits).collect();
+                for (row, expected) in expected[..rows].iter().enumerate() {
+                    sums[row % CHAINS] += expected.as_ref().map_or(0.0, |row| f64::from_bits(row[number]));
+                }
+                for (chain, sum) in sums.into_iter().enumerate() {
+                    let found = f64::from_bits(output.value(*ty, chain));
+                    let same = found.to_bits() == sum.to_bits() || found.is_nan() && sum.is_nan();
+                    assert!(same, "{name} with {isa:?}, sum {chain} of {rows} rows: {found}, not {sum}\n{tape}");
+                }
+                continue;
+            }
             for (row, expected) in expected[..rows].iter().enumerate() {
                 let (found, expected) = (output.value(*ty, row), expected.as_ref().map_or(0, |row| row[number]));
                 let same = found == expected || is_nan(*ty, found) && is_nan(*ty, expected);
@@ -165,16 +203,14 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Compiles a tape for an instruction set and checks it on so many of the rows.
+/// Checks a tape on so many of the rows with every instruction set, and sums of its outputs.
 fn check(name: &str, tape: &Tape, ports: &[Port], columns: &[Column], counts: &[usize]) {
     let most = counts.iter().copied().max().unwrap_or_default();
     let case = Case::new(name, tape, ports, columns, most);
-    for isa in sets().filter(|isa| can_play(tape, *isa)) {
-        let played = compile(tape, ports, isa, &Limits::default());
-        let played = played.unwrap_or_else(|error| panic!("{name} with {isa:?}: {error}\n{tape}"));
-        for rows in counts {
-            case.check(isa, &played, *rows, *rows as u64);
-        }
+    let sets = || sets().filter(|isa| can_play(tape, *isa));
+    sets().for_each(|isa| case.check_all(isa, counts));
+    if let Some(case) = case.of_sums() {
+        sets().for_each(|isa| case.check_all(isa, counts));
     }
 }
 

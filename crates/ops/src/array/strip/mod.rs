@@ -23,13 +23,11 @@ pub(crate) use extremes::best_of;
 pub use scanner::Scanner;
 pub(crate) use typed::Element;
 
+pub(crate) use cembra_runtime::CHAINS;
 use cembra_runtime::Scalar;
 
-/// Positions that one block of a sum has.
+/// Positions that one block of a sum has. Each is in one of its [`CHAINS`].
 pub(crate) const BLOCK: usize = 1 << 16;
-
-/// Chains of a block.
-pub(crate) const CHAINS: usize = 64;
 
 /// Elements of an array that lie one after the other. Bits begin at bit 0 of the first word; what is at a missing element's
 /// place is anything, and so are bits behind the last element.
