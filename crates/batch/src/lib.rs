@@ -22,7 +22,7 @@ pub use bitmap::{Bitmap, BitmapMut};
 pub use elements::{ArrayView, array_of_optionals, elements, optional_elements};
 pub use grown::GrowingColumn;
 pub use input::{ColumnValue, InputColumn, KeyType, Keys, WriteField};
-pub use lanes::{LaneFunction, facts};
+pub use lanes::{LaneFunction, facts, ports};
 pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};

@@ -1,13 +1,16 @@
 //! Lane programs on columns of every form, their tapes played by the evaluator on bits: what is gathered, addressed and
 //! scattered must give what the interpreter gives row by row.
 
-use cembra_batch::{Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, LaneFunction, OnError, Settings, facts};
+use cembra_batch::{Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, LaneFunction, OnError, Settings, facts, ports};
 use cembra_expr::parse;
 use cembra_ops::Registry;
 use cembra_plan::{Plan, build};
 use cembra_prepare::{Options, prepare};
 use cembra_record::{InputFact, record_lanes};
-use cembra_runtime::{BatchFunction, CHAINS, Context, FaultRecord, MachineType, Optional, Scalar};
+use cembra_runtime::{
+    BatchFunction, CHAINS, Column, ColumnForm, Context, DataForm, FaultRecord, MachineType, Optional, PresenceForm,
+    Scalar, Scratch,
+};
 use cembra_tape::{LaneProgram, Outcome, Output, Port, Tape, TapeLoop, TapeSegment};
 use cembra_value::{Budget, Limits, Value};
 use std::mem::offset_of;
@@ -86,6 +89,21 @@ fn plan_of(text: &str) -> Plan {
     build(&prepared.placed().expect("every pass"), &Budget::default()).expect("a plan")
 }
 
+/// The lane program of a plan for columns of these forms.
+fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
+    let (inputs, outputs) = forms.split_at(plan.inputs().len());
+    let known: Vec<InputFact> = facts(inputs)
+        .map(|[is_shared, all_present, is_dictionary]| InputFact { is_shared, all_present, is_dictionary })
+        .collect();
+    let outputs: Vec<Port> = ports(outputs).collect();
+    let program = record_lanes(plan, &known, &outputs, |_, _| true).expect("a lane program");
+    let tape_loop = |(of, tape): (&LaneProgram, &TapeSegment)| {
+        Box::new(BitLoop { tape: tape.tape.clone(), ports: tape.ports(of) }) as Box<dyn TapeLoop>
+    };
+    let loops = program.tapes().into_iter().map(tape_loop).collect();
+    LaneFunction::new(plan, program, loops, forms)
+}
+
 /// Runs a plan on columns, by its lane program or by the reference: the values of new columns, and the rows that failed.
 fn run(
     plan: &Plan,
@@ -100,18 +118,7 @@ fn run(
     let on_error = if new { OnError::Missing } else { OnError::Fail };
     let job = batch.job(inputs, outputs, rows, on_error).expect("columns that fit");
     let forms = job.forms();
-    let function = in_lanes.then(|| {
-        let known = facts(&forms.0[..inputs.len()]);
-        let known: Vec<InputFact> = known
-            .map(|[is_shared, all_present, is_dictionary]| InputFact { is_shared, all_present, is_dictionary })
-            .collect();
-        let program = record_lanes(plan, &known, |_, _| true).expect("a lane program");
-        let tape_loop = |(of, tape): (&LaneProgram, &TapeSegment)| {
-            Box::new(BitLoop { tape: tape.tape.clone(), ports: tape.ports(of) }) as Box<dyn TapeLoop>
-        };
-        let loops = program.tapes().into_iter().map(tape_loop).collect();
-        Box::new(LaneFunction::new(plan, program, loops, &forms.0)) as Box<dyn BatchFunction>
-    });
+    let function = in_lanes.then(|| Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
     let player = batch.player(&forms, function);
     let settings = Settings {
         threads: 2,
@@ -126,6 +133,59 @@ fn run(
     let made = batch.run(job, &player, &settings).expect("no row stops the run");
     let value = |row: usize| made.columns.iter().flatten().map(|column| column.value(row).expect("a row")).collect();
     ((0..rows).map(value).collect(), made.failed)
+}
+
+/// Strip after strip is added to the same sums; a strip begins with the first of them.
+#[test]
+fn sums_go_on_from_strip_to_strip() {
+    let plan = plan_of("input x: f64?; input k: f64\noutput y = x * k\noutput z = to_float32(x ?? 0.5)");
+    let values = ColumnForm {
+        data: DataForm::Values,
+        presence: PresenceForm::All,
+        is_dictionary: false,
+        is_shared: false,
+        is_dense: true,
+        paces: [0; 2],
+    };
+    let shared = ColumnForm { is_shared: true, is_dense: false, ..values };
+    let sums = ColumnForm { data: DataForm::Chains, ..values };
+    let with_bits = |form| ColumnForm { presence: PresenceForm::Bits, ..form };
+    let forms = [with_bits(values), shared, with_bits(sums), sums];
+    let function = lane_function(&plan, &forms);
+    let mut scratch = Scratch::new(&function.scratch());
+    let mut context = Context::new();
+    function.begin(&mut scratch, &context);
+    let mut x: Vec<f64> = (0..333_u32).map(|row| f64::from(row) * 0.37 - 20.0).collect();
+    let mut there: Vec<u64> = (0..6_u64).map(|word| 0x9E37_79B9_7F4A_7C15_u64.rotate_left(7 * word as u32)).collect();
+    let mut k = 1.5_f64;
+    let mut found = [[0.0_f64; CHAINS]; 2];
+    let mut present = vec![u64::MAX; 6];
+    for (start, rows) in [(0, 128), (128, 192), (320, 13)] {
+        let column = |data: *mut u8, presence: *mut u64| Column {
+            data,
+            stride: 8,
+            presence: presence.wrapping_add(start / 64).cast(),
+            presence_stride: 0,
+        };
+        let ([y, z], nothing) = (&mut found, std::ptr::null_mut());
+        let columns = [
+            column(x[start..].as_mut_ptr().cast(), there.as_mut_ptr()),
+            Column { stride: 0, ..column((&raw mut k).cast(), nothing) },
+            column(y.as_mut_ptr().cast(), present.as_mut_ptr()),
+            column(z.as_mut_ptr().cast(), nothing),
+        ];
+        // SAFETY: COLUMNS: of these forms, with the rows or as many sums as chains.
+        unsafe { function.run(&columns, &[], rows, &mut scratch, &mut context) };
+        assert!(!scratch.failed.any());
+    }
+    let mut expected = [[0.0_f64; CHAINS]; 2];
+    for (row, x) in x.into_iter().enumerate() {
+        let is_there = there[row / 64] >> (row % 64) & 1 == 1;
+        assert_eq!(present[row / 64] >> (row % 64) & 1 == 1, is_there, "row {row}");
+        expected[0][row % CHAINS] += if is_there { x * k } else { 0.0 };
+        expected[1][row % CHAINS] += if is_there { f64::from(x as f32) } else { 0.5 };
+    }
+    assert_eq!(found, expected);
 }
 
 const MODEL: &str = "input x: f64?; input n: i32; input flag: bool?; input name: text; input k: i64?; input m: unit?

@@ -3,7 +3,7 @@
 use crate::choice::RowPlayer;
 use crate::error::Error;
 use crate::machine_code::refusal;
-use cembra_batch::{Forms, LaneFunction, facts};
+use cembra_batch::{Forms, LaneFunction, facts, ports};
 use cembra_native::Tier;
 use cembra_plan::{Action, Input, Plan, StepId};
 use cembra_record::{InputFact, NotLanes, record_lanes};
@@ -142,7 +142,7 @@ pub(crate) fn listing(plan: &Plan) -> String {
         |input: &Input| InputFact { all_present: !plan.value(input.value).qtype.is_optional(), ..InputFact::default() };
     let facts: Vec<InputFact> = plan.inputs().iter().map(fact).collect();
     let can_play = Isa::best().map_or_else(cembra_native::lanes::can_play, Isa::can_play);
-    match record_lanes(plan, &facts, can_play) {
+    match record_lanes(plan, &facts, &[], can_play) {
         Ok(program) => program.to_string(),
         Err(why) => format!("Rows are evaluated one by one: {why}.\n"),
     }
@@ -150,10 +150,12 @@ pub(crate) fn listing(plan: &Plan) -> String {
 
 /// The lane program of a plan for columns of these forms.
 fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
-    let known: Vec<InputFact> = facts(&forms.0[..plan.inputs().len()])
+    let (inputs, outputs) = forms.0.split_at(plan.inputs().len());
+    let known: Vec<InputFact> = facts(inputs)
         .map(|[is_shared, all_present, is_dictionary]| InputFact { is_shared, all_present, is_dictionary })
         .collect();
-    record_lanes(plan, &known, can_play)
+    let outputs: Vec<Port> = ports(outputs).collect();
+    record_lanes(plan, &known, &outputs, can_play)
 }
 
 fn lane_function(

@@ -8,9 +8,9 @@ mod parts;
 
 use cembra_plan::{CompiledLiteral, Plan};
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, Numbers, PresenceForm, STATUS_OK, Scratch, ScratchLayout,
+    BatchFunction, Column, ColumnForm, Context, DataForm, Numbers, PresenceForm, STATUS_OK, Scratch, ScratchLayout,
 };
-use cembra_tape::{Body, ColumnId, LaneProgram, Origin, Segment, Source, TapeLoop};
+use cembra_tape::{Body, ColumnId, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
 use memos::{ByValue, MemoFunction, Memos};
 use parts::{Place, Stage};
 use smallvec::SmallVec;
@@ -289,6 +289,11 @@ fn is_final(program: &LaneProgram, places: &[Place]) -> Vec<bool> {
         })),
     };
     program.segments.iter().enumerate().filter_map(is_final).collect()
+}
+
+/// How the numbers of outputs lie in columns of these forms, for the recorder.
+pub fn ports(forms: &[ColumnForm]) -> impl Iterator<Item = Port> + '_ {
+    forms.iter().map(|form| if form.data == DataForm::Chains { Port::Chains } else { Port::Rows })
 }
 
 /// What is known of columns of these forms before their rows are, for the recorder: whether all rows share one value, whether

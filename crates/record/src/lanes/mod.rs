@@ -23,8 +23,8 @@ mod recorder;
 mod weights;
 
 use cembra_plan::{Action, Plan, StepId, ValueId};
-use cembra_runtime::QType;
-use cembra_tape::{CanPlay, LaneProgram};
+use cembra_runtime::{QType, Scalar};
+use cembra_tape::{CanPlay, LaneProgram, Port};
 use classes::Classes;
 use memos::Memos;
 use recorder::Recorder;
@@ -53,7 +53,7 @@ pub enum NotLanes {
     Loop(StepId),
     /// The step may give another result for equal arguments, so that it is evaluated in the order of rows, and once.
     Impure(StepId),
-    /// An input or an output is a tuple, or of a type that rows are not made of.
+    /// An input or an output is a tuple, or of a type that rows are not made of, or sums.
     Type(ValueId),
     /// The plan has too many steps.
     Long,
@@ -75,22 +75,28 @@ impl fmt::Display for NotLanes {
 
 impl std::error::Error for NotLanes {}
 
-/// Records a plan for many rows. There is a fact for each of the plan's inputs; what is not said of an input is not known.
+/// Records a plan for many rows. There is a fact for each of the plan's inputs; what is not said of an input is not known. There
+/// is a port for the number of each output; where nothing is said, it has an element for each row.
 /// The program is for a player that can play all instructions that `can_play` says so of; the others' steps become calls of
 /// their kernels. Kernels run on frames made from the plan's template and use what the plan's operators are compiled to:
 /// whoever runs the program keeps both, the [template](Plan::template) and the [states](Plan::states).
 ///
 /// # Errors
-/// The plan is one that is evaluated row by row.
-pub fn record_lanes(plan: &Plan, facts: &[InputFact], can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
-    check(plan)?;
+/// The plan is one that is evaluated row by row, or has another output than floats where sums are wanted.
+pub fn record_lanes(
+    plan: &Plan,
+    facts: &[InputFact],
+    outputs: &[Port],
+    can_play: CanPlay,
+) -> Result<LaneProgram, NotLanes> {
+    check(plan, outputs)?;
     // The steps whose rules cannot be played: known once they were recorded.
     let mut unplayable: FxHashSet<StepId> = FxHashSet::default();
     let classes = Classes::of(plan, facts);
     let memos = Memos::of(plan, &classes);
     loop {
         let mut recorder = Recorder::of(plan, facts, &classes, &memos, &unplayable);
-        let mut lacking = recorder.record(can_play);
+        let mut lacking = recorder.record(outputs, can_play);
         let program = finish::finish(recorder.drafts, can_play, &mut lacking);
         if lacking.is_empty() {
             debug_assert_eq!(program.verify(), Ok(()), "{program}");
@@ -106,7 +112,7 @@ pub fn record_lanes(plan: &Plan, facts: &[InputFact], can_play: CanPlay) -> Resu
 }
 
 /// Whether a plan has a lane program.
-fn check(plan: &Plan) -> Result<(), NotLanes> {
+fn check(plan: &Plan, outputs: &[Port]) -> Result<(), NotLanes> {
     if plan.step_count() > MOST_STEPS {
         return Err(NotLanes::Long);
     }
@@ -114,6 +120,11 @@ fn check(plan: &Plan) -> Result<(), NotLanes> {
     for value in ends {
         if !matches!(plan.value(value).qtype, QType::Scalar(_) | QType::Optional(_)) {
             return Err(NotLanes::Type(value));
+        }
+    }
+    for (output, _) in plan.outputs().iter().zip(outputs).filter(|(_, port)| **port == Port::Chains) {
+        if !matches!(plan.value(output.value).qtype.scalar(), Some(Scalar::Float32 | Scalar::Float64)) {
+            return Err(NotLanes::Type(output.value));
         }
     }
     for id in (0..plan.step_count()).map(StepId::from_index) {

@@ -5,14 +5,14 @@ use crate::lanes::recorder::{Note, Recorder};
 use crate::line::TapeValue;
 use cembra_plan::ValueId;
 use cembra_runtime::{MachineType, Scalar};
-use cembra_tape::{Datum, Origin, Output, Part, Port, Presence};
+use cembra_tape::{Cell, Datum, Origin, Output, Part, Port, Presence, Un, Val};
 
 impl Recorder<'_> {
-    /// States what the outputs of the program are.
-    pub(super) fn outputs(&mut self, values: impl Iterator<Item = ValueId>) {
+    /// States what the outputs of the program are, and how their numbers lie.
+    pub(super) fn outputs(&mut self, values: impl Iterator<Item = ValueId>, ports: &[Port]) {
         let plan = self.plan;
-        for (index, value) in values.enumerate() {
-            let index = index as u32;
+        let ports = ports.iter().copied().chain(std::iter::repeat(Port::Rows));
+        for ((index, value), port) in (0..).zip(values).zip(ports) {
             let qtype = &plan.value(value).qtype;
             let is_shared = |on: &On<TapeValue>| self.drafts.done.get(on.draft as usize).is_some_and(|done| done.1);
             let made = match &self.notes[value.index()] {
@@ -34,6 +34,14 @@ impl Recorder<'_> {
                     }
                 }
             }
+            if port == Port::Chains {
+                let added = self.added(value);
+                let column =
+                    self.drafts.column(MachineType::F64, Port::Chains, Origin::Output { index, part: Part::Number });
+                let on = self.drafts.on(Output::Number(added));
+                self.drafts.output(on, column);
+                continue;
+            }
             // What is missing in all rows is zero, wherever its datum is.
             let (draft, datum) = match cell.presence {
                 Presence::Missing => {
@@ -52,6 +60,22 @@ impl Recorder<'_> {
                     self.output(index, Part::Length, On { draft, it: Output::Number(len) });
                 }
             }
+        }
+    }
+
+    /// What a float adds to a sum, on the open tape: 0 where it is missing, which changes no sum but -0, and that no sum is.
+    fn added(&mut self, value: ValueId) -> Val {
+        let TapeValue::Scalar(Cell { presence, datum: Datum::Num(number) }) = self.value(value) else {
+            return self.drafts.tape().konst(MachineType::F64, 0);
+        };
+        let tape = self.drafts.tape();
+        let number =
+            if tape.ty(number) == MachineType::F64 { number } else { tape.un(Un::Convert(MachineType::F64), number) };
+        let zero = tape.konst(MachineType::F64, 0);
+        match presence {
+            Presence::Present => number,
+            Presence::When(mask) => tape.select(mask, number, zero),
+            Presence::Missing => zero,
         }
     }
 

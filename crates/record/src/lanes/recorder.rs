@@ -96,18 +96,18 @@ impl<'p> Recorder<'p> {
 
     /// Records all of it: first what all rows share, then what is done for values, then the rest, then the outputs. Gives the
     /// steps of memos that the player cannot play.
-    pub(super) fn record(&mut self, can_play: CanPlay) -> Vec<StepId> {
+    pub(super) fn record(&mut self, outputs: &[Port], can_play: CanPlay) -> Vec<StepId> {
         let order = self.weights.order(self.plan, self.memos, self.unplayable);
         let mut lacking = Vec::new();
         self.steps(&order, can_play, &mut lacking);
-        self.outputs(self.plan.outputs().iter().map(|output| output.value));
+        self.outputs(self.plan.outputs().iter().map(|output| output.value), outputs);
         lacking
     }
 
     /// Records what a memo does with values.
     pub(super) fn record_memo(&mut self, memo: &Memo, can_play: CanPlay) {
         self.steps(&memo.steps, can_play, &mut Vec::new());
-        self.outputs(memo.results.iter().copied());
+        self.outputs(memo.results.iter().copied(), &[]);
     }
 
     /// Records steps of the top block, or of blocks that nothing is asked for: first what all rows share.

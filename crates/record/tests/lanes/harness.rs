@@ -3,8 +3,8 @@
 
 use cembra_plan::{Function, Plan};
 use cembra_record::{InputFact, NotLanes, record_lanes};
-use cembra_runtime::{Context, FramePtr, QType, STATUS_OK, Scalar};
-use cembra_tape::{BitColumns, CanPlay, LaneProgram, Part};
+use cembra_runtime::{CHAINS, Context, FramePtr, QType, STATUS_OK, Scalar};
+use cembra_tape::{BitColumns, CanPlay, LaneProgram, Part, Port};
 use cembra_value::{ScalarValue, Value};
 
 /// What is in a column behind a presence that is 0: no view of anything.
@@ -83,15 +83,21 @@ fn output(program: &LaneProgram, columns: &BitColumns, index: usize, qtype: &QTy
     if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }
 }
 
-/// What the program gives for rows as one strip.
-pub(crate) fn played(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) -> Option<Vec<Vec<Value>>> {
+/// Runs the program on rows as one strip.
+fn run(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) -> Option<(BitColumns, Context)> {
     let mut frame = plan.template().frame();
     let mut context = Context::new();
     let input = |index: u32, part: Part, row: usize| part_of(&rows[row][index as usize], part);
     // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW: the frame is of the plan's template, which lives, as the plan's states do;
     // views are of values that outlive the call.
     let columns = unsafe { program.run_on_bits(rows.len(), &input, frame.ptr(), &mut context) };
-    let columns = columns.filter(|_| context.end(STATUS_OK) == STATUS_OK)?;
+    columns.filter(|_| context.end(STATUS_OK) == STATUS_OK).map(|columns| (columns, context))
+}
+
+/// What the program gives for rows as one strip.
+pub(crate) fn played(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) -> Option<Vec<Vec<Value>>> {
+    // Texts may lie in the arena of the context.
+    let (columns, _context) = run(plan, program, rows)?;
     let outputs = |row: usize| {
         let one = |(index, of): (usize, &cembra_plan::Output)| {
             output(program, &columns, index, &plan.value(of.value).qtype, row)
@@ -159,22 +165,68 @@ fn compare(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expected: &[
     Ok(())
 }
 
+/// The number of a float that is there.
+fn float(value: &Value) -> Option<f64> {
+    match value {
+        Value::Scalar(ScalarValue::Float64(x)) | Value::Present(ScalarValue::Float64(x)) => Some(*x),
+        Value::Scalar(ScalarValue::Float32(x)) | Value::Present(ScalarValue::Float32(x)) => Some(f64::from(*x)),
+        _ => None,
+    }
+}
+
+/// The ports of outputs of which there are sums where there can be.
+fn sums(plan: &Plan) -> Vec<Port> {
+    let is_float = |scalar| matches!(scalar, Some(Scalar::Float32 | Scalar::Float64));
+    let port = |qtype: &QType| if is_float(qtype.scalar()) { Port::Chains } else { Port::Rows };
+    plan.outputs().iter().map(|output| port(&plan.value(output.value).qtype)).collect()
+}
+
+/// Compares a program of sums with the interpreter, on rows that do not fail.
+fn compare_sums(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expected: &[Answer]) -> Result<(), String> {
+    program.verify().map_err(|fault| format!("{fault}\n{program}"))?;
+    let (columns, _) = run(plan, program, rows).ok_or_else(|| format!("the sum of {rows:?} fails\n{program}"))?;
+    for (index, _) in sums(plan).iter().enumerate().filter(|(_, port)| **port == Port::Chains) {
+        let mut sums = [0.0; CHAINS];
+        let presence = program.output(index, Part::Presence);
+        for (row, answer) in expected.iter().flatten().enumerate() {
+            let value = float(&answer[index]);
+            sums[row % CHAINS] += value.unwrap_or(0.0);
+            if presence.is_some_and(|presence| columns.bits(presence, row) != u64::from(value.is_some())) {
+                return Err(format!("output {index} of {:?}: its presence is wrong\n{program}", rows[row]));
+            }
+        }
+        let number = program.output(index, Part::Number).ok_or_else(|| format!("no output {index}\n{program}"))?;
+        for (chain, sum) in sums.into_iter().enumerate() {
+            let found = f64::from_bits(columns.bits(number, chain));
+            if found.to_bits() != sum.to_bits() && !(found.is_nan() && sum.is_nan()) {
+                return Err(format!("sum {chain} of output {index} is {found}, not {sum}\n{program}\n{plan}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Records a plan with and without what is known of its inputs, for players that can play more and less, and compares each
-/// program with the interpreter. Gives how many rows fail.
+/// program with the interpreter, and those of sums of its outputs. Gives how many rows fail.
 ///
 /// # Errors
 /// What is different.
 pub(crate) fn check(plan: &Plan, rows: &[Vec<Value>]) -> Result<Result<usize, NotLanes>, String> {
     let expected = interpreted(plan, rows);
+    let done = rows.iter().zip(&expected).filter(|(_, answer)| answer.is_some());
+    let (rows_done, expected_done): (Vec<_>, Vec<_>) = done.map(|(row, answer)| (row.clone(), answer.clone())).unzip();
     for can_play in [everything as CanPlay, little] {
         let kinds = [(false, false), (true, false), (false, true), (true, true)];
         let known = kinds.map(|(shares, are_dictionaries)| facts(plan, rows, shares, are_dictionaries));
         for known in std::iter::once(Vec::new()).chain(known) {
-            let program = match record_lanes(plan, &known, can_play) {
+            let program = match record_lanes(plan, &known, &[], can_play) {
                 Ok(program) => program,
                 Err(refused) => return Ok(Err(refused)),
             };
             compare(plan, &program, rows, &expected)?;
+            if let Ok(program) = record_lanes(plan, &known, &sums(plan), can_play) {
+                compare_sums(plan, &program, &rows_done, &expected_done)?;
+            }
         }
     }
     Ok(Ok(expected.iter().filter(|answer| answer.is_none()).count()))

@@ -7,6 +7,7 @@ use cembra_ops::Registry;
 use cembra_plan::{Plan, build};
 use cembra_prepare::{Options, prepare};
 use cembra_record::{InputFact, NotLanes, record_lanes};
+use cembra_runtime::MachineType;
 use cembra_tape::{Body, Cut, Instr, LaneProgram, Origin, Part, Port};
 use cembra_value::{Budget, Limits, ScalarValue, Value};
 use harness::{check, everything, little};
@@ -18,7 +19,7 @@ fn plan_of(text: &str) -> Plan {
 }
 
 fn program_of(text: &str) -> LaneProgram {
-    record_lanes(&plan_of(text), &[], everything).expect("a lane program")
+    record_lanes(&plan_of(text), &[], &[], everything).expect("a lane program")
 }
 
 /// Values for a column of a type: ordinary ones, special ones, and missing ones where there may be.
@@ -238,9 +239,9 @@ fn a_kernel_runs_for_the_rows_that_need_it() {
 #[test]
 fn what_a_player_lacks_becomes_a_kernel() {
     let plan = plan_of("input a, b: i64; input x: f64\noutput y = where(b != 0, a // b, 0)\noutput z = x * 2.0");
-    let program = record_lanes(&plan, &[], everything).expect("a lane program");
+    let program = record_lanes(&plan, &[], &[], everything).expect("a lane program");
     assert_eq!(shape(&program), "t", "{program}");
-    let program = record_lanes(&plan, &[], little).expect("a lane program");
+    let program = record_lanes(&plan, &[], &[], little).expect("a lane program");
     assert_eq!(shape(&program), "tkt", "{program}");
     let Body::Kernel(kernel) = &program.segments[1].body else { panic!("{program}") };
     assert_eq!((kernel.why, kernel.label), (Cut::Unplayable, "math.floordiv"));
@@ -261,7 +262,7 @@ fn what_rows_share_is_done_once() {
         all_present: true,
         is_dictionary: false,
     });
-    let program = record_lanes(&plan, &facts, everything).expect("a lane program");
+    let program = record_lanes(&plan, &facts, &[], everything).expect("a lane program");
     assert_eq!(program.verify(), Ok(()));
     assert_eq!(shape(&program), "KTt", "{program}");
     assert!(program.once_bytes() > 0 && program.scratch_bytes(1024) == 0, "{program}");
@@ -270,6 +271,28 @@ fn what_rows_share_is_done_once() {
     assert!(tape.tape.instrs().len() <= 6, "{program}");
     let is_shared = |at: usize| program.column(tape.inputs[at]).port == Port::Shared;
     assert_eq!((0..tape.inputs.len()).filter(|at| is_shared(*at)).count(), 2, "{program}");
+}
+
+#[test]
+fn sums_of_outputs_are_made_behind_all_else() {
+    let plan = plan_of(
+        "input x, y: f64?; input f: f32; input s: text\noutput d = where(x > 0.0, x * y)\noutput f2 = f\noutput z = d\noutput n = math.float(strings.length(s))",
+    );
+    assert_eq!(agrees("input x, y: f64?\noutput d = where(x > 0.0, x * y)"), 0);
+    let ports = [Port::Chains, Port::Chains, Port::Rows, Port::Chains];
+    let program = record_lanes(&plan, &[], &ports, everything).expect("a lane program");
+    assert_eq!(program.verify(), Ok(()), "{program}");
+    let number = |at: usize| *program.column(program.output(at, Part::Number).expect("a number"));
+    for (at, port) in ports.into_iter().enumerate() {
+        assert_eq!((number(at).port, number(at).ty), (port, MachineType::F64), "{program}");
+    }
+    assert!(program.to_string().contains("output 1 number F64, chains"), "{program}");
+    // One select for what is missing, none for what never is.
+    assert_eq!(count(&program, |instr| matches!(instr, Instr::Select { .. })), 1, "{program}");
+    // There are no sums of integers here.
+    let plan = plan_of("input a: i64\noutput b = a + 1");
+    let refused = record_lanes(&plan, &[], &[Port::Chains], everything);
+    assert!(matches!(refused, Err(NotLanes::Type(_))));
 }
 
 #[test]
@@ -282,7 +305,7 @@ fn what_depends_on_a_dictionary_alone_is_done_once_for_each_value() {
         };
         let facts: Vec<InputFact> = plan.inputs().iter().map(fact).collect();
         assert_eq!(agrees(text), 0);
-        record_lanes(&plan, &facts, everything).expect("a lane program")
+        record_lanes(&plan, &facts, &[], everything).expect("a lane program")
     };
     // The comparison, and the rest on one tape.
     let text = "input s: text; input x, y: f64\noutput z = where(s == \"CH\", x * 1.5 + y, x - y)";
@@ -311,7 +334,7 @@ fn what_depends_on_a_dictionary_alone_is_done_once_for_each_value() {
 fn what_is_known_to_be_present_has_no_mask() {
     let plan = plan_of("input a, b: f64?\noutput y = a * b + 1.0");
     let known = InputFact { all_present: true, is_shared: false, is_dictionary: false };
-    let program = record_lanes(&plan, &[known; 2], everything).expect("a lane program");
+    let program = record_lanes(&plan, &[known; 2], &[], everything).expect("a lane program");
     assert!(!program.columns.iter().any(|column| matches!(column.origin, Origin::Input { part: Part::Presence, .. })));
     assert_eq!(count(&program, |instr| matches!(instr, Instr::MaskAnd(..))), 0, "{program}");
     assert_eq!(count(&program_of("input a, b: f64?\noutput y = a * b + 1.0"), |i| matches!(i, Instr::MaskAnd(..))), 1);
@@ -319,7 +342,7 @@ fn what_is_known_to_be_present_has_no_mask() {
 
 #[test]
 fn what_is_not_recorded() {
-    let refused = |text: &str| record_lanes(&plan_of(text), &[], everything).err();
+    let refused = |text: &str| record_lanes(&plan_of(text), &[], &[], everything).err();
     let is_loop = refused("input n: i64\noutput y = core.while_loop(n, fn(x) = x < 100, fn(x) = x * 2)");
     assert!(matches!(is_loop, Some(NotLanes::Loop(_))), "{is_loop:?}");
     for text in ["input t: (f64, i32)\noutput y = t.0", "input x: f64\noutput y = (x, x + 1.0)"] {
@@ -330,7 +353,7 @@ fn what_is_not_recorded() {
         !matches!(tape.instrs()[at], Instr::Select { .. })
     }
     let plan = plan_of("input x: f64\noutput y = where(x > 0, math.exp(x) * math.log(x), x)");
-    assert!(matches!(record_lanes(&plan, &[], nothing), Err(NotLanes::Unplayable(_))));
+    assert!(matches!(record_lanes(&plan, &[], &[], nothing), Err(NotLanes::Unplayable(_))));
 }
 
 #[test]
@@ -374,7 +397,7 @@ fn a_condition_that_is_known_is_no_branch() {
         plan_of("input x: f64?; input z: f64\noutput y = where(core.has(x) | (z > 0), math.exp(z) * math.log(z), z)");
     let stretches_if = |all_present| {
         let program =
-            record_lanes(&plan, &[InputFact { all_present, is_shared: false, is_dictionary: false }], everything);
+            record_lanes(&plan, &[InputFact { all_present, is_shared: false, is_dictionary: false }], &[], everything);
         let program = program.expect("a lane program");
         assert_eq!(program.verify(), Ok(()), "{program}");
         stretches(&program)
