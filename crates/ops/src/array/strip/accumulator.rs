@@ -4,14 +4,15 @@
 use super::counts::Counts;
 use super::extremes::Extremes;
 use super::groups::{Gather, Table};
-use super::{Finish, Gathers, Grouping, Strip, StripValues, floats, integers, logical};
+use super::{CHAINS, Finish, Gathers, Grouping, Strip, StripValues, floats, integers, logical};
 use cembra_runtime::Scalar;
 use std::fmt::Debug;
 use std::ops::Range;
 
 /// What is gathered of the groups of an array.
 ///
-/// A run is `begin`, then `feed` for one strip after the other, then `end`.
+/// A run is `begin`, then `feed` for one strip after the other, then `end`. Of some sums a strip may be added by somebody else:
+/// then it is `chains` and `added`.
 #[derive(Debug)]
 pub struct Accumulator(Box<dyn Gathering>);
 
@@ -63,6 +64,19 @@ impl Accumulator {
         self.0.feed(strip, start, *into);
     }
 
+    /// The sums that the next strip, of so many elements, may be added to in the place of being fed, in a run that has one group of
+    /// all: each element that is there to the sum of its position modulo their number, as FLOAT64, in their order. No sum is -0.
+    /// None if this gathers something else, there are no more elements than sums, or the strip does not begin with the first sum or
+    /// does not end with its block.
+    pub fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]> {
+        self.0.chains(len)
+    }
+
+    /// Says that a strip of so many elements was added to the sums, all of them or those whose bits are set.
+    pub fn added(&mut self, len: usize, presence: Option<&[u64]>) {
+        self.0.added(len, presence);
+    }
+
     /// Ends the run. Groups to which nothing came are without elements.
     pub fn end(&mut self) {
         self.0.end();
@@ -90,6 +104,8 @@ impl Accumulator {
 trait Gathering: Debug + Send {
     fn begin(&mut self, groups: usize, elements: usize);
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: Grouping<'_>);
+    fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]>;
+    fn added(&mut self, len: usize, presence: Option<&[u64]>);
     fn end(&mut self);
     fn result(&self, finish: Finish, groups: Range<usize>, values: &mut StripValues<'_>, presence: Option<&mut [u64]>);
 }
@@ -109,6 +125,14 @@ impl<G: Gather> Gathering for Table<G> {
         if let Some(taken) = taken {
             self.feed(taken, strip.len, start, into);
         }
+    }
+
+    fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]> {
+        self.chains(len)
+    }
+
+    fn added(&mut self, len: usize, presence: Option<&[u64]>) {
+        self.added(presence, len);
     }
 
     fn end(&mut self) {

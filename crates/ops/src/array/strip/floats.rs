@@ -58,6 +58,8 @@ impl Widen for i64 {
 pub(super) trait Operation: Debug + Send {
     /// What it starts with.
     const START: f64;
+    /// True if it is addition.
+    const ADDS: bool;
     /// What changes nothing, not even the sign of a zero that is a total.
     fn neutral<T: Widen>() -> T;
     fn apply(a: f64, b: f64) -> f64;
@@ -68,6 +70,7 @@ pub(super) struct Add;
 
 impl Operation for Add {
     const START: f64 = 0.0;
+    const ADDS: bool = true;
     #[inline(always)]
     fn neutral<T: Widen>() -> T {
         T::LEAST_ZERO
@@ -83,6 +86,7 @@ pub(super) struct Multiply;
 
 impl Operation for Multiply {
     const START: f64 = 1.0;
+    const ADDS: bool = false;
     #[inline(always)]
     fn neutral<T: Widen>() -> T {
         T::ONE
@@ -147,6 +151,17 @@ impl<T: Widen, O: Operation> Floats<T, O> {
         *chains = local;
     }
 
+    /// Says that elements of a block have come: of one that is over only the total is kept.
+    #[inline(always)]
+    fn advance(open: &mut Open, len: usize) {
+        open.at += len;
+        if open.len > CHAINS && (open.at.is_multiple_of(BLOCK) || open.at == open.len) {
+            let total = total_of::<O>(&open.chains);
+            open.blocks = Some(open.blocks.map_or(total, |blocks| O::apply(blocks, total)));
+            open.chains = [O::START; CHAINS];
+        }
+    }
+
     /// Takes the next elements of the window that a block of a group is at, or of a short group.
     #[inline(never)]
     fn add_to_window(open: &mut Open, (values, is_there): (&[T], Bits<'_>), part: Range<usize>) {
@@ -190,14 +205,20 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
             } else {
                 Self::add(&mut open.chains, strip, from..to);
             }
-            open.at += to - from;
+            Self::advance(open, to - from);
             from = to;
-            if open.len > CHAINS && (open.at.is_multiple_of(BLOCK) || open.at == open.len) {
-                let total = total_of::<O>(&open.chains);
-                open.blocks = Some(open.blocks.map_or(total, |blocks| O::apply(blocks, total)));
-                open.chains = [O::START; CHAINS];
-            }
         }
+    }
+
+    fn chains(open: &mut Open, len: usize) -> Option<&mut [f64; CHAINS]> {
+        let is_of_block = open.at.is_multiple_of(CHAINS) && open.at % BLOCK + len <= BLOCK;
+        (O::ADDS && open.len > CHAINS && is_of_block && open.at + len <= open.len).then_some(&mut open.chains)
+    }
+
+    #[inline(always)]
+    fn added(open: &mut Open, is_there: Bits<'_>, len: usize) {
+        open.count += is_there.count(0..len);
+        Self::advance(open, len);
     }
 
     fn close(open: &Open) -> Total {

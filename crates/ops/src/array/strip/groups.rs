@@ -2,7 +2,7 @@
 //! that each element names. What is gathered of a group is a `Gather`'s business.
 
 use super::bits::{Bits, each_one};
-use super::{Finish, Grouping, Strip, StripValues};
+use super::{CHAINS, Finish, Grouping, Strip, StripValues};
 use multiversion::multiversion;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -27,6 +27,15 @@ pub(super) trait Gather: Debug + Send {
 
     /// Takes the next elements of a contiguous group.
     fn extend(open: &mut Self::Open, strip: Self::Strip<'_>, part: Range<usize>);
+
+    /// The sums that the next elements of a contiguous group, so many, are to be added to by whoever has them; none if they are
+    /// to be taken.
+    fn chains(_: &mut Self::Open, _: usize) -> Option<&mut [f64; CHAINS]> {
+        None
+    }
+
+    /// Says that so many elements were added, of which these are there.
+    fn added(_: &mut Self::Open, _: Bits<'_>, _: usize) {}
 
     /// What is known of a group when all of it has come.
     fn close(open: &Self::Open) -> Self::State;
@@ -110,6 +119,19 @@ impl<G: Gather> Table<G> {
         }
     }
 
+    /// The sums that the next strip of all elements, so many, is to be added to.
+    pub(super) fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]> {
+        let all = self.elements;
+        G::chains(self.open.get_or_insert_with(|| G::open(all)), len)
+    }
+
+    /// Says that the next strip was added to them.
+    pub(super) fn added(&mut self, presence: Option<&[u64]>, len: usize) {
+        if let Some(open) = &mut self.open {
+            added::<G>(open, Bits::new(presence), len);
+        }
+    }
+
     fn feed_splits(&mut self, strip: G::Strip<'_>, len: usize, start: usize, points: &[i64]) {
         let end = start + len;
         let bounds = |group: usize| (points[group] as usize, points[group + 1] as usize);
@@ -156,6 +178,12 @@ impl<G: Gather> Table<G> {
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn extend<G: Gather>(open: &mut G::Open, strip: G::Strip<'_>, part: Range<usize>) {
     G::extend(open, strip, part);
+}
+
+/// [`Gather::added`].
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+fn added<G: Gather>(open: &mut G::Open, is_there: Bits<'_>, len: usize) {
+    G::added(open, is_there, len);
 }
 
 /// [`Gather::take_groups`].

@@ -1,7 +1,9 @@
 //! Accumulators and scanners against the kernels on whole arrays: every operator that works on strips, on every type, over every
 //! grouping, cut into strips anywhere.
 
-use super::{Accumulator, Fold, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues};
+use super::{
+    Accumulator, BLOCK, CHAINS, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues,
+};
 use crate::array::groups::Groups;
 use crate::definition::OverArrays;
 use crate::typing::Argument;
@@ -331,7 +333,7 @@ fn what_aggregations_share_is_gathered_once() {
     for (name, _, in_strips) in operators() {
         let InStrips::Fold(fold) = in_strips else { continue };
         if matches!(name, "math.sum" | "math._sum_sparse" | "math.mean") {
-            assert_eq!(fold.gathers.of(Scalar::Float32), super::Gathers::Sum, "{name}");
+            assert_eq!(fold.gathers.of(Scalar::Float32), Gathers::Sum, "{name}");
         }
     }
 }
@@ -340,5 +342,82 @@ fn what_aggregations_share_is_gathered_once() {
 fn only_what_has_an_order_is_scanned() {
     assert!(Scanner::new(Scan::CumMin, Scalar::Text).is_none());
     assert!(Scanner::new(Scan::CumCount, Scalar::Text).is_some());
-    assert!(Accumulator::new(super::Gathers::Min, Scalar::UInt64).is_none());
+    assert!(Accumulator::new(Gathers::Min, Scalar::UInt64).is_none());
+}
+
+/// Adds a strip to sums as machine code does.
+fn add_to(chains: &mut [f64; CHAINS], strip: &Strip<'_>) {
+    for at in 0..strip.len {
+        let is_there = strip.presence.is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 == 1);
+        chains[at % CHAINS] += match strip.data {
+            StripData::Float64(all) if is_there => all[at],
+            StripData::Float32(all) if is_there => f64::from(all[at]),
+            _ => 0.0,
+        };
+    }
+}
+
+#[test]
+fn strips_may_be_added_to_sums_by_others() {
+    fastrand::seed(3);
+    let lengths = [65, 128, 1000, 1025, 65_535, 65_536, 65_537, 131_100, 65, 3000];
+    let mut others = 0;
+    for (turn, len) in std::iter::repeat_n(lengths, 3).flatten().enumerate() {
+        for scalar in [Scalar::Float32, Scalar::Float64] {
+            let array = array(scalar, len, LIKES[turn % 4], [0, 20, 0, 60, 100][turn % 5]);
+            let mut fed = Accumulator::new(Gathers::Sum, scalar).unwrap();
+            let mut added = Accumulator::new(Gathers::Sum, scalar).unwrap();
+            fed.begin(1, len);
+            added.begin(1, len);
+            each_strip(&array, &Value::Unspecified, |strip, start, into| {
+                fed.feed(strip, start, into);
+                match added.chains(strip.len) {
+                    Some(chains) if fastrand::u8(..4) > 0 => {
+                        add_to(chains, strip);
+                        added.added(strip.len, strip.presence);
+                        others += 1;
+                    }
+                    Some(_) => added.feed(strip, start, into),
+                    None => {
+                        let crosses = start % BLOCK + strip.len > BLOCK;
+                        assert!(crosses || !start.is_multiple_of(CHAINS), "{start} of {len}");
+                        added.feed(strip, start, into);
+                    }
+                }
+            });
+            fed.end();
+            added.end();
+            for finish in [super::Finish::Sparse, super::Finish::Mean, super::Finish::Count] {
+                let of = if finish == super::Finish::Count { Scalar::Int64 } else { scalar };
+                let results = [&fed, &added].map(|accumulator| {
+                    let (mut room, mut presence) = (Room::new(of, 1), [0]);
+                    accumulator.result(finish, 0..1, &mut room.from(0), Some(&mut presence));
+                    room.array(1, &presence)
+                });
+                assert!(results[0].same(&results[1]), "{finish:?} of {scalar} {len}: {results:?}");
+            }
+        }
+    }
+    assert!(others > 100, "{others}");
+}
+
+#[test]
+fn others_add_to_sums_of_one_large_group_alone() {
+    let chains = |gathers, scalar, elements, len| {
+        let mut accumulator = Accumulator::new(gathers, scalar).unwrap();
+        accumulator.begin(1, elements);
+        accumulator.chains(len).is_some()
+    };
+    assert!(chains(Gathers::Sum, Scalar::Float64, 65, 65));
+    assert!(!chains(Gathers::Sum, Scalar::Float64, 64, 64), "these are added one after the other");
+    assert!(!chains(Gathers::Sum, Scalar::Float64, 65, 66), "there are not so many");
+    assert!(!chains(Gathers::Sum, Scalar::Float64, 2 * BLOCK, BLOCK + 1));
+    for (gathers, scalar) in [
+        (Gathers::Product, Scalar::Float64),
+        (Gathers::Count, Scalar::Float64),
+        (Gathers::Sum, Scalar::Int64),
+        (Gathers::Min, Scalar::Float32),
+    ] {
+        assert!(!chains(gathers, scalar, 1000, 640), "{gathers:?} of {scalar}");
+    }
 }
