@@ -59,6 +59,7 @@ impl Emission<'_> {
                 Kind::Merge => self.merge(at, op),
                 Kind::Store(port) => self.store(at, op, port),
                 Kind::StoreChains(port) => self.store_chains(at, op, port),
+                Kind::Carry => self.carry(at, op),
                 Kind::StoreMask(port) => self.store_mask(at, op, port),
                 Kind::Keep(slot) => self.keep(at, op, slot),
                 Kind::Fault => self.fault(at, op),
@@ -271,6 +272,18 @@ impl Emission<'_> {
         self.used(at, op);
         let to = chain_memory(self.asm, port, u32::from(op.step) * self.program.rows);
         self.write(op, Code::Store32, Operands::new(register, 0, Rm::Memory(to)));
+    }
+
+    fn carry(&mut self, at: usize, op: &Op) {
+        let [number, chains, ..] = op.operands;
+        let code = Code::Add64;
+        let reads = self.registers.register(number).is_none() && self.in_memory(at, number, code, op);
+        let sum = self.fetch(chains);
+        let rm = if reads { Rm::Register(0) } else { Rm::Register(self.fetch(number)) };
+        let mask = if op.mask.is_some() { self.fetch(op.mask) } else { 0 };
+        let rm = if reads { self.memory(number) } else { rm };
+        self.used(at, op);
+        self.write(op, code, Operands { result: sum, first: sum, rm, mask, zeroing: false });
     }
 
     fn keep(&mut self, at: usize, op: &Op, slot: u32) {

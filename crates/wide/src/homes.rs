@@ -91,6 +91,14 @@ impl Registers {
         asm.vector(self.prefix(), code, length, Operands::new(register, 0, from));
     }
 
+    /// Stores the sums that stayed in registers, behind the last whole iteration on so many rows a step.
+    pub(crate) fn put_back(&self, asm: &mut Assembler, rows: u32) {
+        for (info, register) in self.fixed().iter().filter(|(info, _)| matches!(info.home, Home::Chains(..))) {
+            let to = self.home(asm, info, rows);
+            asm.vector(self.prefix(), Code::Store32, info.length, Operands::new(*register, 0, to));
+        }
+    }
+
     /// Loads a slot into a register, or stores a register in it.
     pub(crate) fn move_slot(&self, asm: &mut Assembler, class: Class, register: u8, memory: Memory, stores: bool) {
         let (code, length) = match (class, stores) {

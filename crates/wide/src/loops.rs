@@ -28,6 +28,11 @@ const SHORT: usize = 12;
 /// And that many steps then.
 const STEPS: u8 = 4;
 
+/// Of wide vectors that are added to the sums of at most so many outputs: as many as there are vectors of sums, which stay in
+/// registers then.
+const SUMS: usize = 2;
+const STEPS_OF_SUMS: u8 = 8;
+
 /// One of fewer is worth two steps side by side.
 const MEDIUM: usize = 64;
 
@@ -124,7 +129,10 @@ impl Workspace {
         let iteration = if halves { Iteration::One } else { Iteration::of(&self.program) };
         if iteration == Iteration::Several {
             std::mem::swap(&mut self.program, &mut self.single);
-            self.selection.choose(tape, [inputs, outputs], isa, (rows, STEPS), &mut self.program);
+            let sums = outputs.iter().filter(|port| **port == Port::Chains).count();
+            let carries = isa == Isa::Avx512 && rows == 8 && (1..=SUMS).contains(&sums);
+            let steps = if carries { STEPS_OF_SUMS } else { STEPS };
+            self.selection.choose(tape, [inputs, outputs], isa, (rows, steps), &mut self.program);
         }
         self.schedule.order(&mut self.program, isa);
         // Slots that are filled before the loop are the first, by number.
@@ -213,6 +221,7 @@ impl Workspace {
             let again = asm.jump_if(behind);
             asm.bind(again, top);
             asm.bind(over, asm.position());
+            registers.put_back(asm, program.rows);
         }
         if iteration == Iteration::Parts {
             std::mem::swap(&mut program.ops, &mut overlap.behind);

@@ -74,6 +74,8 @@ pub(crate) enum Kind {
     Store(u32),
     /// Puts an operand into the sums of a port.
     StoreChains(u32),
+    /// Adds the first operand to the second, sums that stay in a register for all iterations; where there is a mask, only there.
+    Carry,
     /// Puts a mask into the bits of a port.
     StoreMask(u32),
     /// Puts an operand into a slot of the stack, from where the next iteration has it.

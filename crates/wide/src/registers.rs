@@ -214,17 +214,22 @@ impl Registers {
             return;
         }
         for (info, at) in program.infos.iter().zip(0..) {
-            let same = |fixed: &&(Info, u8)| fixed.0.home == info.home && fixed.0.element == info.element;
+            // Sums were put back.
+            let same = |fixed: &&(Info, u8)| {
+                fixed.0.home == info.home && fixed.0.element == info.element && !matches!(info.home, Home::Chains(..))
+            };
             if let Some((_, register)) = self.fixed.iter().find(same) {
                 fix(Value(at), *register);
             }
         }
     }
 
-    /// Chooses what stays in registers: what is used most and most needs to be, as far as registers are left at any time.
+    /// Chooses what stays in registers: sums that are carried, then what is used most and most needs to be, as far as registers are
+    /// left at any time.
     fn keep(&mut self, program: &Program, usable: u32) {
         let mut most = 0_u32;
         let mut live = 0_u32;
+        let mut carried = 0;
         self.weights.clear();
         self.weights.extend(program.infos.iter().zip(0..).map(|(_, at)| (0, Value(at))));
         let waits = |info: &Info| info.class == Class::Vector && !matches!(info.home, Home::Pool(_) | Home::Shared(_));
@@ -249,6 +254,9 @@ impl Registers {
                     live = live.saturating_sub(1);
                 }
                 *weight += if foldable { 1 } else { 8 };
+                if op.kind == Kind::Carry && matches!(info.home, Home::Chains(..)) {
+                    (*weight, carried) = (u32::MAX, carried + 1);
+                }
             }
             if op.result.is_some() && program.info(op.result).class == Class::Vector {
                 live += 1;
@@ -257,11 +265,11 @@ impl Registers {
         }
         let left = usable.count_ones().saturating_sub(NEEDED.max(most + 2)) as usize;
         self.weights.retain(|(weight, value)| {
-            *weight > 0 && matches!(program.info(*value).home, Home::Pool(_) | Home::Shared(_))
+            *weight == u32::MAX || *weight > 0 && matches!(program.info(*value).home, Home::Pool(_) | Home::Shared(_))
         });
         self.weights.sort_unstable_by_key(|(weight, value)| (std::cmp::Reverse(*weight), value.0));
         let register = |number: usize| usable.count_ones() as u8 - 1 - number as u8;
-        let kept = self.weights.iter().take(left).enumerate();
+        let kept = self.weights.iter().take(left.max(carried)).enumerate();
         self.fixed.extend(kept.map(|(number, (_, value))| (*program.info(*value), register(number))));
     }
 
@@ -512,6 +520,8 @@ impl Registers {
                 let back = match (info.home, place.slot) {
                     (Home::None, NEVER) => Back::Saved,
                     (Home::None, slot) => Back::Slot(slot),
+                    // What is at home is older.
+                    (Home::Chains(..), _) if place.fixed => Back::Saved,
                     _ => Back::Home,
                 };
                 out.push(Waiting { register, info, back });

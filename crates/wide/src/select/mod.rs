@@ -9,7 +9,7 @@ use crate::encode::{Code, Length};
 use crate::error::Reason;
 use crate::isa::{Isa, element, is_mask, plays};
 use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
-use cembra_runtime::MachineType;
+use cembra_runtime::{CHAINS, MachineType};
 use cembra_tape::{Bin, Instr, Output, Port, Tape, Un, Val};
 use needs::Needs;
 use rustc_hash::FxHashMap;
@@ -45,6 +45,8 @@ struct Selector<'a> {
     isa: Isa,
     program: &'a mut Program,
     selection: &'a mut Selection,
+    /// The ports of outputs; of some, nothing is said.
+    outputs: &'a [Port],
     /// The step of the iteration.
     step: u8,
 }
@@ -88,7 +90,7 @@ impl Selection {
     pub(crate) fn choose(
         &mut self,
         tape: &Tape,
-        ports: [&[Port]; 2],
+        [inputs, outputs]: [&[Port]; 2],
         isa: Isa,
         (rows, steps): (u32, u8),
         program: &mut Program,
@@ -104,13 +106,13 @@ impl Selection {
             self.opposite.resize(tape.instrs().len(), false);
             self.late.clear();
             self.mantissas.clear();
-            Selector { tape, isa, program, selection: self, step }.play(ports);
+            Selector { tape, isa, program, selection: self, outputs, step }.play(inputs);
         }
     }
 }
 
 impl Selector<'_> {
-    fn play(&mut self, [inputs, outputs]: [&[Port]; 2]) {
+    fn play(&mut self, inputs: &[Port]) {
         let mut number = 0;
         let mut skipping = 0_usize;
         let mut late = 0;
@@ -157,16 +159,11 @@ impl Selector<'_> {
         for (position, output) in self.tape.outputs().iter().enumerate() {
             let port = inputs.len() as u32 + position as u32;
             match output {
+                Output::Number(val) if self.outputs.get(position) == Some(&Port::Chains) => self.sum(*val, port),
                 Output::Number(val) => {
-                    let mut number = self.number(val.index());
-                    let mut kind = Kind::Store(port);
-                    if outputs.get(position) == Some(&Port::Chains) {
-                        let chains = self.vector(Home::Chains(port, self.step), 8);
-                        number = self.two(Code::Add64, number, chains);
-                        kind = Kind::StoreChains(port);
-                    }
+                    let number = self.number(val.index());
                     let length = self.program.info(number).length;
-                    let op = self.op(kind, length);
+                    let op = self.op(Kind::Store(port), length);
                     self.program.ops.push(Op { operands: [number, Value::NONE, Value::NONE, Value::NONE], ..op });
                 }
                 Output::Mask(mask) => {
@@ -177,6 +174,44 @@ impl Selector<'_> {
                 }
             }
         }
+    }
+
+    /// True if sums stay in registers: an iteration has a row for each.
+    fn carries(&self) -> bool {
+        u32::from(self.program.steps) * self.program.rows == CHAINS as u32
+    }
+
+    /// True for a number or zero that is only added to sums in registers: where it is zero, nothing is added.
+    fn is_part_of_sum(&self, at: usize) -> bool {
+        let Instr::Select { on, off, .. } = &self.tape.instrs()[at] else { return false };
+        let is_zero = matches!(self.tape.instrs()[off.index()], Instr::Const(_, 0));
+        let mut ports = self.tape.outputs().iter().zip(self.outputs);
+        is_zero
+            && self.carries()
+            && self.selection.needs.uses[at] == 1
+            && !self.is_scaled_or_zero(on.index())
+            && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
+    }
+
+    /// Adds a number to the sums of a port.
+    fn sum(&mut self, val: Val, port: u32) {
+        let chains = self.vector(Home::Chains(port, self.step), 8);
+        let length = self.length(8);
+        if !self.carries() {
+            let number = self.number(val.index());
+            let sum = self.two(Code::Add64, number, chains);
+            let op = self.op(Kind::StoreChains(port), length);
+            self.program.ops.push(Op { operands: [sum, Value::NONE, Value::NONE, Value::NONE], ..op });
+            return;
+        }
+        let (number, mask) = match &self.tape.instrs()[val.index()] {
+            Instr::Select { mask, on, .. } if self.is_part_of_sum(val.index()) => {
+                (self.number(on.index()), self.mask(mask.index(), 8))
+            }
+            _ => (self.number(val.index()), Value::NONE),
+        };
+        let op = self.op(Kind::Carry, length);
+        self.program.ops.push(Op { operands: [number, chains, Value::NONE, Value::NONE], mask, ..op });
     }
 
     /// Makes the masks that are inputs inside of a stretch, by its first instruction and the number of the next input: inputs
@@ -377,6 +412,7 @@ impl Selector<'_> {
                 let [a, b, c] = [operand(a, 1), operand(b, 1), operand(c, 2)];
                 self.fma([a, b, c], opposites)
             }
+            Instr::Select { .. } if self.is_part_of_sum(at) => return,
             Instr::Select { mask, on, off, .. } => {
                 let (scaled, mut mask) = (on.index(), mask.index());
                 let (mut on, mut off) = (self.number(scaled), self.number(off.index()));
