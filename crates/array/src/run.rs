@@ -43,6 +43,9 @@ pub trait Parts {
     /// The error of a step that failed.
     fn fault(&self, step: &Step, fault: Fault) -> Self::Error;
 
+    /// How many threads a run may be shared by.
+    fn threads(&self) -> usize;
+
     /// Looks whether the run was cancelled.
     ///
     /// # Errors

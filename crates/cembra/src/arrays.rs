@@ -50,6 +50,8 @@ pub(crate) struct Memory {
     run: RunMemory,
     /// For each plan of scalars that was run.
     scalars: Vec<Option<OnceMemory>>,
+    /// How many threads a run may be shared by; 0 is one.
+    pub(crate) threads: usize,
 }
 
 impl Memory {
@@ -112,7 +114,7 @@ impl Compiled {
         memory: &mut Memory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let mut run = Run { compiled: self, program, token, scalars: &mut memory.scalars };
+        let mut run = Run { compiled: self, program, token, threads: memory.threads, scalars: &mut memory.scalars };
         cembra_array::run(&self.program, &self.sweeps, &mut run, inputs, &mut memory.run, results)
     }
 
@@ -199,6 +201,7 @@ struct Run<'r> {
     compiled: &'r Compiled,
     program: &'r Program,
     token: Option<&'r Cancellation>,
+    threads: usize,
     scalars: &'r mut Vec<Option<OnceMemory>>,
 }
 
@@ -284,6 +287,10 @@ impl Parts for Run<'_> {
         };
         let result = self.compiled.program.qtype(step.outs[0]);
         Error::fault(kind, operator, operand, result, text, self.program.graph.span(step.origin))
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
     }
 
     fn poll(&mut self) -> Result<(), Error> {

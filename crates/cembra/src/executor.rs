@@ -443,6 +443,8 @@ pub struct Session {
     context: Context,
     /// Of a model with arrays, what its runs leave to each other.
     memory: Option<Box<Memory>>,
+    /// How many threads such a run may be shared by; 0 is one.
+    threads: usize,
     /// The list of values that runs with arrays fill.
     made: Vec<Value>,
 }
@@ -455,7 +457,7 @@ impl Clone for Session {
 
 impl Session {
     fn of(inner: Arc<Inner>) -> Session {
-        Session { frame: inner.frame(), context: inner.context(), memory: None, made: Vec::new(), inner }
+        Session { frame: inner.frame(), context: inner.context(), memory: None, threads: 0, made: Vec::new(), inner }
     }
 
     /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
@@ -543,6 +545,25 @@ impl Session {
         self.context.set_cancellation(token);
     }
 
+    /// Shares the evaluations to come of a model with arrays out among so many threads of the process's pool (rayon's; or that in
+    /// which the caller is), where arrays are long enough to be worth it: 65,536 elements for each. Results are the same, bit for
+    /// bit. A session begins with one thread, as does a clone. Models without arrays take no notice.
+    ///
+    /// ```
+    /// use cembra::{Array, ArrayKind, Model, Options, Scalar, ScalarValue, Value};
+    ///
+    /// let executor = Model::parse("input x: [f64]; math.sum(x * x)")?.compile(&Options::default())?;
+    /// let numbers = (0..300_000).map(|at| Some(ScalarValue::Float64(f64::from(at) * 0.1)));
+    /// let x = Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, numbers).into());
+    /// let (mut one, mut several) = (executor.session(), executor.session());
+    /// several.set_threads(3);
+    /// assert_eq!(one.evaluate(&[x.clone()])?, several.evaluate(&[x])?);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads;
+    }
+
     /// Bytes of memory that the session holds by itself: its frame and the arena of its strings.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -560,6 +581,7 @@ impl Session {
             return Err(misfit(field, value));
         }
         let memory = self.memory.get_or_insert_default();
+        memory.threads = self.threads;
         self.inner.evaluate_arrays(values, self.context.cancellation().as_ref(), memory, results)
     }
 

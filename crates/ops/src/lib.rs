@@ -38,7 +38,7 @@ mod random;
 mod strings;
 
 pub use array::strip::{
-    Accumulator, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, expand,
+    Accumulator, BLOCK, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, expand,
 };
 pub use array::{ArrayForm, ArrayOperator, FullRule, MOST_ELEMENTS};
 pub use call::call;

@@ -11,8 +11,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most arrays from outside that a sweep goes over.
-const MOST_ARRAYS: u32 = u128::BITS;
+/// The most arrays from outside that a sweep goes over: each has a bit.
+const MOST_ARRAYS: u32 = u128::BITS - 1;
+
+/// The bit beside those of arrays that says that plans may add to the sums of accumulators what is only summed.
+pub(super) const ADDS: u128 = 1 << MOST_ARRAYS;
 
 /// What a column of a sweep is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +46,8 @@ pub(super) struct Lane {
     pub(super) has_bits: bool,
     /// Of an array from outside, its bit in what says which of them have bits.
     pub(super) bit: u32,
+    /// The accumulator of all elements that sums it, if nothing else is done with it.
+    pub(super) sum: Option<usize>,
 }
 
 /// What of a stage's column code is made for.
@@ -105,6 +110,8 @@ pub struct SweepRunner {
 #[derive(Debug)]
 pub(super) struct Variant {
     pub(super) functions: Vec<Box<dyn BatchFunction>>,
+    /// True if what is only summed is added to the sums of its accumulator, and not seen.
+    pub(super) adds: bool,
 }
 
 /// What one run needs.
@@ -124,12 +131,16 @@ pub(crate) struct Workspace {
     pub(super) with_bits: u128,
     pub(super) context: Context,
     pub(super) columns: Vec<Column>,
+    /// Where each column begins: its array, its memory for strips.
+    pub(super) bases: Vec<Place>,
     /// Where each column's strip lies.
     pub(super) places: Vec<Place>,
     /// Bits of edges, of one strip.
     pub(super) edge_bits: Vec<u64>,
     pub(super) accumulators: Vec<Accumulator>,
     pub(super) scanners: Vec<Scanner>,
+    /// Of other threads.
+    pub(super) others: Vec<Workspace>,
 }
 
 /// A sweep that is being laid out.
@@ -202,7 +213,8 @@ impl Layout<'_> {
     }
 
     fn add(&mut self, value: ValueId, origin: Origin, scalar: Scalar, over: Side, has_bits: bool) -> usize {
-        self.lanes.push(Lane { value, origin, scalar, lie: Lie::of(scalar), over, has_bits, bit: self.arrays });
+        let (lie, bit) = (Lie::of(scalar), self.arrays);
+        self.lanes.push(Lane { value, origin, scalar, lie, over, has_bits, bit, sum: None });
         self.arrays += u32::from(matches!(origin, Origin::Array | Origin::Looked));
         if origin != Origin::Looked {
             self.of_values.insert((value, over), self.lanes.len() - 1);
@@ -325,7 +337,46 @@ impl SweepRunner {
             }
         }
         runner.lanes = std::mem::take(&mut layout.lanes);
+        runner.find_sums();
         (layout.arrays <= MOST_ARRAYS).then_some(runner)
+    }
+
+    /// Finds the columns that are only summed: what their plans make need not be seen by anybody.
+    fn find_sums(&mut self) {
+        // Strips of groups begin anywhere.
+        if self.groups.is_some() {
+            return;
+        }
+        let mut uses = vec![0; self.lanes.len()];
+        let mut sums = Vec::new();
+        for work in &self.work {
+            match work {
+                Work::Map { inputs, .. } => inputs.iter().for_each(|port| uses[port.lane] += 1),
+                Work::Fold { accumulator, x, over } => {
+                    uses[*x] += 1;
+                    let gathers = self.accumulators[*accumulator].0;
+                    sums.extend((gathers == Gathers::Sum && *over == Over::Whole).then_some((*x, *accumulator)));
+                }
+                Work::Scan { x, .. } => uses[*x] += 1,
+                Work::Expand { values, .. } => uses[*values] += 1,
+                Work::Finish { .. } => {}
+            }
+        }
+        let maps =
+            self.work.iter().filter_map(|work| if let Work::Map { outputs, .. } = work { Some(outputs) } else { None });
+        let made: FxHashSet<usize> = maps.flatten().copied().collect();
+        for (x, accumulator) in sums {
+            let lane = &mut self.lanes[x];
+            let is_float = matches!(lane.scalar, Scalar::Float32 | Scalar::Float64);
+            if lane.origin == Origin::Strip && is_float && uses[x] == 1 && made.contains(&x) {
+                lane.sum = Some(accumulator);
+            }
+        }
+    }
+
+    /// True if there are columns that are only summed.
+    pub(super) fn has_sums(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.sum.is_some())
     }
 
     fn map(&self, layout: &mut Layout<'_>, part: PartId, step: &Step, over: Side) -> Option<Work> {
@@ -354,8 +405,8 @@ impl SweepRunner {
         Some(Work::Map { part, inputs, outputs, side: over })
     }
 
-    /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
-    /// a plan has no function.
+    /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns, beside
+    /// [`ADDS`]; none if a plan has no function.
     fn variant<P: Parts>(&self, parts: &P, with_bits: u128) -> Option<Arc<Variant>> {
         let known = |variants: &[(u128, Arc<Variant>)]| {
             variants.iter().find(|(of, _)| *of == with_bits).map(|(_, variant)| variant.clone())
@@ -363,20 +414,31 @@ impl SweepRunner {
         if let Some(variant) = known(&self.variants.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Some(variant);
         }
-        let mut functions = Vec::new();
-        for work in &self.work {
-            let Work::Map { part, inputs, outputs, .. } = work else { continue };
-            let mut forms: SmallVec<[ColumnForm; 8]> = inputs.iter().map(|port| self.form(*port, with_bits)).collect();
-            forms.extend(outputs.iter().map(|lane| self.lanes[*lane].lie.form(self.lanes[*lane].has_bits)));
-            functions.push(parts.function(*part, &forms)?);
-        }
-        let variant = Arc::new(Variant { functions });
+        let made = |adds: bool| Some(Variant { functions: self.functions(parts, with_bits, adds)?, adds });
+        let adding = if with_bits & ADDS != 0 { made(true) } else { None };
+        // Not all that plays plans adds up.
+        let variant = Arc::new(adding.or_else(|| made(false))?);
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         // Two threads may both have made it: the first is right.
         Some(known(&variants).unwrap_or_else(|| {
             variants.push((with_bits, variant.clone()));
             variant
         }))
+    }
+
+    /// A function for each plan, of columns of the forms of such arrays.
+    fn functions<P: Parts>(&self, parts: &P, with_bits: u128, adds: bool) -> Option<Vec<Box<dyn BatchFunction>>> {
+        let function = |work: &Work| {
+            let Work::Map { part, inputs, outputs, .. } = work else { return None };
+            let mut forms: SmallVec<[ColumnForm; 8]> = inputs.iter().map(|port| self.form(*port, with_bits)).collect();
+            forms.extend(outputs.iter().map(|lane| {
+                let lane = &self.lanes[*lane];
+                let form = lane.lie.form(lane.has_bits);
+                if adds && lane.sum.is_some() { ColumnForm { data: DataForm::Chains, ..form } } else { form }
+            }));
+            Some(parts.function(*part, &forms))
+        };
+        self.work.iter().filter_map(function).collect()
     }
 
     /// Whether a column has bits of presence that a plan is to read.
@@ -419,10 +481,12 @@ impl SweepRunner {
             with_bits,
             context: parts.context(),
             columns: Vec::new(),
+            bases: Vec::new(),
             places: Vec::new(),
             edge_bits: Vec::new(),
             accumulators: accumulators.collect::<Option<_>>()?,
             scanners: scanners.collect::<Option<_>>()?,
+            others: Vec::new(),
         }))
     }
 

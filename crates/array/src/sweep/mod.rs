@@ -5,6 +5,7 @@
 mod layout;
 mod place;
 mod run;
+mod shares;
 
 pub use layout::SweepRunner;
 pub(crate) use layout::Workspace;

@@ -213,6 +213,16 @@ impl Place {
     }
 }
 
+/// The words in which so many bits are, from a position on.
+///
+/// # Safety
+/// SWEEP-PLACE: there are these words, and nobody else uses them meanwhile.
+pub(crate) unsafe fn words_of<'a>(bits: *mut u8, first: usize, count: usize) -> &'a mut [u64] {
+    let words = first / 64..(first + count).div_ceil(64);
+    // SAFETY: SWEEP-PLACE, promised by the caller.
+    unsafe { std::slice::from_raw_parts_mut(bits.cast::<u64>().add(words.start), words.len()) }
+}
+
 /// Copies so many bits from a position in some words to the start of others.
 pub(crate) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize) {
     let (word, shift) = (first / 64, first % 64);

@@ -1,14 +1,17 @@
 //! A run of a sweep: strips of elements, one after the other, through all of its stages.
 
-use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
-use super::place::{Lie, Memory, Place, copy_bits, put_bits};
+use super::layout::{ADDS, Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
+use super::place::{Lie, Memory, Place, copy_bits, put_bits, words_of};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
-use cembra_ops::{Accumulator, Finish, Grouping, MOST_ELEMENTS, Strip, expand};
-use cembra_runtime::{Column, QType, STRIP_ROWS, Scalar};
+use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, expand};
+use cembra_runtime::{CHAINS, Column, QType, STRIP_ROWS, Scalar};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The elements of a strip of which nothing is kept: as many as make strips cost nothing. Blocks of sums end with one.
+const LONG_STRIP: usize = 1 << 14;
 
 /// The bytes of arrays that are made from which on they go past the caches.
 const PAST_CACHES: usize = 1 << 24;
@@ -24,14 +27,20 @@ pub(crate) enum Swept {
     Failed,
 }
 
-/// A strip: elements, and the groups that they are.
+/// A strip, or a share of all: elements, and the groups that they are.
 #[derive(Clone, Debug)]
-struct Bounds {
-    elements: Range<usize>,
-    groups: Range<usize>,
+pub(super) struct Bounds {
+    pub(super) elements: Range<usize>,
+    pub(super) groups: Range<usize>,
 }
 
 impl Bounds {
+    /// Nothing, before the first.
+    fn start(&self) -> Bounds {
+        let at = |range: &Range<usize>| range.start..range.start;
+        Bounds { elements: at(&self.elements), groups: at(&self.groups) }
+    }
+
     fn of(&self, side: Side) -> &Range<usize> {
         match side {
             Side::Elements => &self.elements,
@@ -41,13 +50,15 @@ impl Bounds {
 }
 
 /// A sweep that is being run.
-struct Run<'r> {
-    runner: &'r SweepRunner,
+pub(super) struct Run<'r> {
+    pub(super) runner: &'r SweepRunner,
     slots: &'r Slots<'r>,
-    elements: usize,
+    pub(super) elements: usize,
     /// Split points of the groups that strips hold whole.
-    points: Option<&'r [i64]>,
-    with_bits: u128,
+    pub(super) points: Option<&'r [i64]>,
+    pub(super) with_bits: u128,
+    /// The elements of a strip, where strips need not hold groups.
+    strip: usize,
     /// Arrays that are looked at by groups and have bits, but all of them set.
     all_there: u128,
 }
@@ -65,13 +76,24 @@ impl SweepRunner {
         parts: &mut P,
     ) -> Result<Swept, P::Error> {
         let RunParts { slots, workspaces, spares } = memory;
-        let Some(run) = self.begin(slots) else { return Ok(Swept::Failed) };
+        let Some(mut run) = self.begin(slots) else { return Ok(Swept::Failed) };
         let kept = workspaces[number.index()].take();
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
         let Some(mut workspace) = kept.or_else(|| self.workspace(parts, run.with_bits)) else { return Ok(Swept::Not) };
-        parts.ready(&mut workspace.context);
+        run.strip = self.strip_rows(workspace.of.adds);
         run.prepare(&mut workspace, spares);
-        if !run.strips(&mut workspace, parts)? {
+        let shares = run.shares(parts.threads());
+        let succeeds = match &shares[..] {
+            [all] => {
+                parts.ready(&mut workspace.context);
+                run.begin_share(&mut workspace, all);
+                run.strips(&mut workspace, all)
+            }
+            several => run.strips_of_shares(&mut workspace, several, parts),
+        };
+        // Who was cancelled ends early, and says so here.
+        parts.poll()?;
+        if !succeeds {
             return Ok(Swept::Failed);
         }
         workspace.accumulators.iter_mut().for_each(Accumulator::end);
@@ -122,7 +144,8 @@ impl SweepRunner {
 
     /// Compares sizes; none if they do not agree.
     fn begin<'r>(&'r self, slots: &'r Slots<'r>) -> Option<Run<'r>> {
-        let mut run = Run { runner: self, slots, elements: 0, points: None, with_bits: 0, all_there: 0 };
+        let strip = STRIP_ROWS;
+        let mut run = Run { runner: self, slots, elements: 0, points: None, with_bits: 0, strip, all_there: 0 };
         if let Some(groups) = self.groups {
             // What was promised to be split points is.
             let EdgeForm::Splits(points) = run.edge(groups)?.form() else { return None };
@@ -183,7 +206,30 @@ impl SweepRunner {
             }
         }
         run.elements = elements?;
+        if run.elements > CHAINS && self.has_sums() {
+            run.with_bits |= ADDS;
+        }
         Some(run)
+    }
+
+    /// How many elements a strip has: many, if there is one stage that sees them, which leaves nothing to another.
+    fn strip_rows(&self, adds: bool) -> usize {
+        let is_strip = |lane: &Lane| lane.origin == Origin::Strip && !lane.is_added(adds);
+        let is_seen = |work: &&Work| !matches!(work, Work::Fold { x, .. } if self.lanes[*x].is_added(adds));
+        let is_one = self.work.iter().filter(is_seen).count() <= 1 && !self.lanes.iter().any(is_strip);
+        if is_one { LONG_STRIP } else { STRIP_ROWS }
+    }
+}
+
+impl Lane {
+    /// True if its elements are added to the sums of its accumulator, and not seen.
+    const fn is_added(&self, adds: bool) -> bool {
+        adds && self.sum.is_some()
+    }
+
+    /// How its elements lie in a run: what is added lies nowhere.
+    const fn lie(&self, adds: bool) -> Lie {
+        if self.is_added(adds) { Lie::Nothing } else { self.lie }
     }
 }
 
@@ -218,70 +264,108 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The strip behind those that end so.
-    fn next(&self, end: &Bounds) -> Option<Bounds> {
+    /// The strip of a share behind those that end so.
+    fn next(&self, share: &Bounds, end: &Bounds) -> Option<Bounds> {
         let start = end.elements.end;
         let Some(points) = self.points else {
-            let elements = start..self.elements.min(start + STRIP_ROWS);
+            let elements = start..share.elements.end.min(start + self.strip);
             return (!elements.is_empty()).then_some(Bounds { elements, groups: 0..0 });
         };
         let first = end.groups.end;
-        let count = points.len() - 1;
-        if first == count {
+        if first == share.groups.end {
             return None;
         }
         // One group at least, however large; more as long as they fit.
-        let most = count.min(first + STRIP_ROWS);
+        let most = share.groups.end.min(first + STRIP_ROWS);
         let fits = points[first + 1..=most].partition_point(|point| *point as usize <= start + STRIP_ROWS);
         let groups = first..first + fits.max(1);
         Some(Bounds { elements: start..points[groups.end] as usize, groups })
     }
 
-    /// Goes through all strips; false if something failed.
-    fn strips<P: Parts>(&self, workspace: &mut Workspace, parts: &mut P) -> Result<bool, P::Error> {
-        let mut bounds = Bounds { elements: 0..0, groups: 0..0 };
-        while let Some(next) = self.next(&bounds) {
+    /// Goes through all strips of a share; false if something failed, or the run was cancelled.
+    pub(super) fn strips(&self, workspace: &mut Workspace, share: &Bounds) -> bool {
+        let mut bounds = share.start();
+        let is_part = self.is_part(share);
+        while let Some(next) = self.next(share, &bounds) {
             bounds = next;
-            parts.poll()?;
-            self.place(workspace, &bounds);
-            if !self.strip(workspace, &bounds) {
-                return Ok(false);
+            if workspace.context.poll_cancelled()
+                || !self.place(workspace, &bounds)
+                || !self.strip(workspace, share, &bounds)
+            {
+                return false;
             }
             self.put_back(workspace, &bounds);
+            let end = bounds.elements.end;
+            if is_part && (end.is_multiple_of(BLOCK) || end == share.elements.end) {
+                workspace.accumulators.iter_mut().for_each(Accumulator::end_block);
+            }
         }
-        Ok(true)
+        true
     }
 
-    /// Makes room for what the run makes, and writes down what all elements share.
+    /// True for a share that has blocks of groups of which others have blocks.
+    fn is_part(&self, share: &Bounds) -> bool {
+        self.points.is_none() && share.elements.len() < self.elements
+    }
+
+    /// Makes room for arrays that are made.
     fn prepare(&self, workspace: &mut Workspace, spares: &mut Spares) {
+        workspace.bases.clear();
+        workspace.bases.resize(self.runner.lanes.len(), Place::NOWHERE);
+        for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
+            reserve(workspace, at, lane, self.count(lane.over), spares);
+            workspace.bases[at] = workspace.memory[at].place();
+        }
+    }
+
+    /// Readies a workspace, which knows where arrays are made, for the strips of a share: makes room for them, and writes down what
+    /// all elements share.
+    pub(super) fn begin_share(&self, workspace: &mut Workspace, share: &Bounds) {
         let runner = self.runner;
         let widest = match self.points {
-            None => STRIP_ROWS.min(self.elements),
+            None => self.strip.min(self.elements),
             Some(points) => {
-                let sizes = points.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
-                sizes.max().unwrap_or(0).max(STRIP_ROWS.min(self.elements))
+                let sizes = points[share.groups.start..=share.groups.end].windows(2);
+                let widest = sizes.map(|ends| (ends[1] - ends[0]) as usize).max();
+                widest.unwrap_or(0).max(STRIP_ROWS.min(self.elements))
             }
         };
         for (at, lane) in runner.lanes.iter().enumerate() {
-            let memory = &mut workspace.memory[at];
+            let base = &mut workspace.bases[at];
             match lane.origin {
-                Origin::Array | Origin::Looked | Origin::Result => {}
+                Origin::Kept => {}
+                Origin::Array | Origin::Looked => *base = self.array(lane.value).map_or(Place::NOWHERE, Place::of),
+                Origin::Result => *base = Place::NOWHERE,
                 Origin::Shared => {
+                    let cell = workspace.cells[at].ptr();
                     if let Some(value) = self.slots.get(lane.value) {
                         // SAFETY: FRAME-SLOT: a cell has room for any number and its presence; the value is of no text.
-                        unsafe { value.write_to(workspace.cells[at].ptr(), 0) };
+                        unsafe { value.write_to(cell, 0) };
                     }
+                    *base = Place { data: cell.as_ptr(), ..Place::NOWHERE };
                 }
                 Origin::Strip => {
                     // Groups may be more than elements: those without any.
                     let most = if lane.over == Side::Groups { STRIP_ROWS } else { widest };
-                    memory.reserve(lane.lie, lane.has_bits, most.min(self.count(lane.over)));
+                    let lie = lane.lie(workspace.of.adds);
+                    workspace.memory[at].reserve(lie, lane.has_bits, most.min(self.count(lane.over)));
+                    *base = workspace.memory[at].place();
                 }
-                Origin::Kept => reserve(workspace, at, lane, self.count(lane.over), spares),
+            }
+            if !lane.has_bits && matches!(lane.origin, Origin::Strip | Origin::Kept) {
+                base.presence = std::ptr::null_mut();
             }
         }
+        workspace.places.clone_from(&workspace.bases);
         for (at, (.., over, side)) in runner.accumulators.iter().enumerate() {
-            workspace.accumulators[at].begin(self.group_count(*over), self.count(*side));
+            let accumulator = &mut workspace.accumulators[at];
+            match self.is_part(share) {
+                true => accumulator.begin_part(self.elements, share.elements.start),
+                false if *side == Side::Elements && self.is_of_strips(*over) => {
+                    accumulator.begin(share.groups.len(), self.elements);
+                }
+                false => accumulator.begin(self.group_count(*over), self.count(*side)),
+            }
         }
         for (at, (.., over, side)) in runner.scanners.iter().enumerate() {
             workspace.scanners[at].begin(self.group_count(*over), self.count(*side));
@@ -296,63 +380,75 @@ impl<'r> Run<'r> {
             workspace.of.functions[functions].begin(scratch, &workspace.context);
             functions += 1;
         }
-        workspace.places.clear();
-        workspace.places.resize(runner.lanes.len(), Place::NOWHERE);
     }
 
-    /// Finds where the columns of a strip lie.
-    fn place(&self, workspace: &mut Workspace, bounds: &Bounds) {
+    /// True for the groups that strips hold whole.
+    pub(super) fn is_of_strips(&self, over: Over) -> bool {
+        self.runner.groups.is_some_and(|edge| over == Over::Edge(edge))
+    }
+
+    /// True if the columns of a strip begin where their arrays do, or those with bits where a word of bits does.
+    fn is_straight(&self, bounds: &Bounds) -> bool {
+        self.points.is_none() || bounds.elements == (0..self.elements) && bounds.groups.start == 0
+    }
+
+    /// Finds where the columns of a strip lie; false if an accumulator has no sums for it.
+    fn place(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
+        let is_straight = self.is_straight(bounds);
         for (at, lane) in self.runner.lanes.iter().enumerate() {
-            let range = bounds.of(lane.over);
-            let memory = &mut workspace.memory[at];
+            let (range, base) = (bounds.of(lane.over), workspace.bases[at]);
             workspace.places[at] = match lane.origin {
+                Origin::Array | Origin::Kept if is_straight => base.at(lane.lie, range.start),
                 Origin::Array => {
                     let Some(array) = self.array(lane.value) else { continue };
-                    let place = Place::of(array);
-                    match self.points {
-                        None => place.at(lane.lie, range.start),
-                        Some(_) => realigned(array, place, lane.lie, range, &mut workspace.staged[at]),
-                    }
+                    realigned(array, base, lane.lie, range, &mut workspace.staged[at])
                 }
-                Origin::Shared => Place { data: workspace.cells[at].ptr().as_ptr(), ..Place::NOWHERE },
-                Origin::Strip => memory.place(),
-                Origin::Kept if self.points.is_none() => memory.place().at(lane.lie, range.start),
                 Origin::Kept => {
                     // Bits of a strip that does not begin with a word are written apart first.
                     let staged = &mut workspace.staged[at];
                     staged.reserve(Lie::Bits, true, range.len());
-                    let data =
-                        if lane.lie == Lie::Bits { staged.place() } else { memory.place().at(lane.lie, range.start) };
-                    Place { data: data.data, presence: staged.place().presence }
+                    let Place { data, presence } = staged.place();
+                    Place {
+                        data: if lane.lie == Lie::Bits { data } else { base.at(lane.lie, range.start).data },
+                        presence: if lane.has_bits { presence } else { std::ptr::null_mut() },
+                    }
                 }
-                Origin::Looked => self.array(lane.value).map_or(Place::NOWHERE, Place::of),
-                Origin::Result => Place::NOWHERE,
+                Origin::Strip => {
+                    let Some(accumulator) = lane.sum.filter(|_| workspace.of.adds) else { continue };
+                    let Some(sums) = workspace.accumulators[accumulator].chains(range.len()) else { return false };
+                    Place { data: sums.as_mut_ptr().cast(), ..base }
+                }
+                // They are where they were.
+                Origin::Looked | Origin::Shared | Origin::Result => continue,
             };
-            if !lane.has_bits && !matches!(lane.origin, Origin::Array | Origin::Looked | Origin::Shared) {
-                workspace.places[at].presence = std::ptr::null_mut();
-            }
         }
+        true
     }
 
     /// Puts bits that were written apart into their place.
     fn put_back(&self, workspace: &mut Workspace, bounds: &Bounds) {
-        if self.points.is_none() {
+        if self.is_straight(bounds) {
             return;
         }
         for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
             let range = bounds.of(lane.over);
-            let (staged, memory) = (&workspace.staged[at], &mut workspace.memory[at]);
+            let (staged, base) = (&workspace.staged[at], workspace.bases[at]);
+            let put = |from: &[u64], to: *mut u8| {
+                // SAFETY: SWEEP-PLACE: there is room for all elements; what is of other shares is in other words.
+                let to = unsafe { words_of(to, range.start, range.len()) };
+                put_bits(from, to, range.start % 64, range.len());
+            };
             if lane.lie == Lie::Bits {
-                put_bits(&staged.data, &mut memory.data, range.start, range.len());
+                put(&staged.data, base.data);
             }
             if lane.has_bits {
-                put_bits(&staged.presence, &mut memory.presence, range.start, range.len());
+                put(&staged.presence, base.presence);
             }
         }
     }
 
     /// Sends a strip through the stages; false if something failed.
-    fn strip(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
+    fn strip(&self, workspace: &mut Workspace, share: &Bounds, bounds: &Bounds) -> bool {
         let lanes = &self.runner.lanes;
         let mut functions = 0;
         for work in &self.runner.work {
@@ -364,20 +460,28 @@ impl<'r> Run<'r> {
                         return false;
                     }
                 }
+                Work::Fold { accumulator, x, .. } if lanes[*x].is_added(workspace.of.adds) => {
+                    let len = bounds.elements.len();
+                    // SAFETY: SWEEP-PLACE: bits that were made by a stage before.
+                    let presence = unsafe { workspace.places[*x].bits(len) };
+                    workspace.accumulators[*accumulator].added(len, presence.as_deref());
+                }
                 Work::Fold { accumulator, x, over } => {
                     // A strip of groups without elements has none, but the groups are known after it.
                     let range = bounds.of(lanes[*x].over);
                     // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before.
                     let x = unsafe { workspace.places[*x].strip(lanes[*x].scalar, range.len()) };
-                    let Some(into) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
+                    let groups = self.is_of_strips(*over).then_some(&share.groups);
+                    let into = self.grouping(*over, range, groups, &mut workspace.edge_bits);
+                    let Some(into) = into else { return false };
                     workspace.accumulators[*accumulator].feed(&x, range.start, &into);
                 }
                 Work::Finish { accumulator, wanted } => {
                     let (place, scalar) = (workspace.places[wanted.lane], lanes[wanted.lane].scalar);
+                    let before = share.groups.start;
+                    let groups = bounds.groups.start - before..bounds.groups.end - before;
                     // SAFETY: SWEEP-PLACE: the result's own.
-                    unsafe {
-                        finish(&workspace.accumulators[*accumulator], wanted.finish, &bounds.groups, scalar, place);
-                    }
+                    unsafe { finish(&workspace.accumulators[*accumulator], wanted.finish, &groups, scalar, place) };
                 }
                 Work::Scan { scanner, x, to, over } => {
                     let range = bounds.of(lanes[*x].over);
@@ -390,7 +494,7 @@ impl<'r> Run<'r> {
                         let x = workspace.places[*x].strip(lanes[*x].scalar, range.len());
                         (x, to.values(lane.scalar, range.len()), to.bits(range.len()))
                     };
-                    let Some(over) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
+                    let Some(over) = self.grouping(*over, range, None, &mut workspace.edge_bits) else { return false };
                     workspace.scanners[*scanner].feed(&x, range.start, &over, &mut values);
                     if let Some(bits) = bits {
                         scanned(&x, &over, bits);
@@ -410,7 +514,7 @@ impl<'r> Run<'r> {
                         }
                     }
                     let (to, scalar) = (workspace.places[*to], lanes[*to].scalar);
-                    let Some(over) = self.grouping(*over, range, &mut workspace.edge_bits) else { return false };
+                    let Some(over) = self.grouping(*over, range, None, &mut workspace.edge_bits) else { return false };
                     // SAFETY: SWEEP-PLACE: a whole array, or the strip of a column that was made by a stage before; the
                     // expansion's own.
                     let (values, mut made, bits) = unsafe {
@@ -423,14 +527,23 @@ impl<'r> Run<'r> {
         true
     }
 
-    /// The groups of the elements of a strip. Bits that do not begin with a word are copied.
-    fn grouping<'e>(&self, over: Over, range: &Range<usize>, bits: &'e mut Vec<u64>) -> Option<Grouping<'e>>
+    /// The groups of the elements of a strip, all or only these of split points. Bits that do not begin with a word are copied.
+    fn grouping<'e>(
+        &self,
+        over: Over,
+        range: &Range<usize>,
+        groups: Option<&Range<usize>>,
+        bits: &'e mut Vec<u64>,
+    ) -> Option<Grouping<'e>>
     where
         'r: 'e,
     {
         let Over::Edge(edge) = over else { return Some(Grouping::Whole) };
         match self.edge(edge)?.form() {
-            EdgeForm::Splits(points) => Some(Grouping::Splits(points)),
+            EdgeForm::Splits(points) => Some(Grouping::Splits(match groups {
+                Some(groups) => &points[groups.start..=groups.end],
+                None => points,
+            })),
             EdgeForm::Mapping(groups, _) => {
                 let presence = match groups.presence() {
                     Some(all) if range.start.is_multiple_of(64) => Some(&all[range.start / 64..]),
@@ -453,7 +566,7 @@ impl<'r> Run<'r> {
         let Workspace { scratch, of, context, columns, places, .. } = workspace;
         let (function, scratch) = (&of.functions[at], &mut scratch[at]);
         // Bits begin with a word in each part.
-        let most = (function.rows().min(STRIP_ROWS) / 64 * 64).max(64);
+        let most = (function.rows().min(self.strip) / 64 * 64).max(64);
         for first in (0..len).step_by(most) {
             let rows = most.min(len - first);
             columns.clear();
@@ -469,11 +582,13 @@ impl<'r> Run<'r> {
                 }
                 columns.push(place.column(lane.lie));
             }
-            columns
-                .extend(outputs.iter().map(|lane| places[*lane].at(lanes[*lane].lie, first).column(lanes[*lane].lie)));
+            columns.extend(outputs.iter().map(|lane| {
+                let lie = lanes[*lane].lie(of.adds);
+                places[*lane].at(lie, first).column(lie)
+            }));
             scratch.texts.reset();
-            // SAFETY: COLUMNS: the function was made for columns of these forms, of its plan's types; each has so many rows, and
-            // bits of outputs have whole words.
+            // SAFETY: COLUMNS: the function was made for columns of these forms, of its plan's types; each has so many rows, or
+            // the sums of its accumulator, and bits of outputs have whole words.
             unsafe { function.run(columns, &[], rows, scratch, context) };
             if scratch.failed.any() {
                 scratch.failed.drain().for_each(drop);

@@ -6,6 +6,7 @@ use super::extremes::Extremes;
 use super::groups::{Gather, Table};
 use super::{CHAINS, Finish, Gathers, Grouping, Strip, StripValues, floats, integers, logical};
 use cembra_runtime::Scalar;
+use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -77,7 +78,23 @@ impl Accumulator {
         self.0.added(len, presence);
     }
 
-    /// Ends the run. Groups to which nothing came are without elements.
+    /// Begins a part of a run over so many elements in one group, at an element that a block begins with: the part is whole blocks
+    /// of [`BLOCK`](super::BLOCK) elements, or goes to the end.
+    pub fn begin_part(&mut self, elements: usize, start: usize) {
+        self.0.begin_part(elements, start);
+    }
+
+    /// Ends a block of a part: the strip before ended there, or the run's elements did.
+    pub fn end_block(&mut self) {
+        self.0.end_block();
+    }
+
+    /// Puts what came of the blocks of the next part behind what came of this one's. It gathers the same.
+    pub fn join(&mut self, next: &Accumulator) {
+        self.0.join(&*next.0);
+    }
+
+    /// Ends the run, of all parts if there are several. Groups to which nothing came are without elements.
     pub fn end(&mut self) {
         self.0.end();
     }
@@ -106,6 +123,10 @@ trait Gathering: Debug + Send {
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: Grouping<'_>);
     fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]>;
     fn added(&mut self, len: usize, presence: Option<&[u64]>);
+    fn begin_part(&mut self, elements: usize, start: usize);
+    fn end_block(&mut self);
+    fn join(&mut self, next: &dyn Gathering);
+    fn as_any(&self) -> &dyn Any;
     fn end(&mut self);
     fn result(&self, finish: Finish, groups: Range<usize>, values: &mut StripValues<'_>, presence: Option<&mut [u64]>);
 }
@@ -114,7 +135,7 @@ fn table<G: Gather + 'static>() -> Box<dyn Gathering> {
     Box::new(Table::<G>::new())
 }
 
-impl<G: Gather> Gathering for Table<G> {
+impl<G: Gather + 'static> Gathering for Table<G> {
     fn begin(&mut self, groups: usize, elements: usize) {
         self.begin(groups, elements);
     }
@@ -133,6 +154,24 @@ impl<G: Gather> Gathering for Table<G> {
 
     fn added(&mut self, len: usize, presence: Option<&[u64]>) {
         self.added(presence, len);
+    }
+
+    fn begin_part(&mut self, elements: usize, start: usize) {
+        self.begin_part(elements, start);
+    }
+
+    fn end_block(&mut self) {
+        self.end_block();
+    }
+
+    fn join(&mut self, next: &dyn Gathering) {
+        let next = next.as_any().downcast_ref::<Table<G>>();
+        debug_assert!(next.is_some(), "a part of something else");
+        next.into_iter().for_each(|next| self.join(next));
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn end(&mut self) {

@@ -32,6 +32,10 @@ impl<const MISSING: bool> Gather for Counts<MISSING> {
         0
     }
 
+    fn join(before: i64, next: &i64) -> i64 {
+        before + next
+    }
+
     #[inline(always)]
     fn extend(open: &mut i64, is_there: Bits<'_>, part: Range<usize>) {
         let len = part.len() as i64;

@@ -95,10 +95,13 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
         Self::start()
     }
 
+    fn join(before: Best<T>, next: &Best<T>) -> Best<T> {
+        Best { best: better::<T, MAX>(before.best, next.best), is_there: before.is_there | next.is_there }
+    }
+
     #[inline(always)]
     fn extend(open: &mut Best<T>, strip: Self::Strip<'_>, part: Range<usize>) {
-        let next = Self::best_of(strip, part);
-        *open = Best { best: better::<T, MAX>(open.best, next.best), is_there: open.is_there || next.is_there };
+        *open = Self::join(*open, &Self::best_of(strip, part));
     }
 
     #[inline(always)]

@@ -104,6 +104,11 @@ pub(super) struct Total {
     count: f64,
 }
 
+/// The sums of a block, in whole lines of the caches: vectors that lie in two take twice the time.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Chains([f64; CHAINS]);
+
 /// A group that is not over yet.
 #[derive(Debug)]
 pub(super) struct Open {
@@ -112,7 +117,7 @@ pub(super) struct Open {
     len: usize,
     count: usize,
     /// Those of the block; of a short group the first is all.
-    chains: [f64; CHAINS],
+    chains: Chains,
     /// The blocks that are over.
     blocks: Option<f64>,
 }
@@ -156,9 +161,9 @@ impl<T: Widen, O: Operation> Floats<T, O> {
     fn advance(open: &mut Open, len: usize) {
         open.at += len;
         if open.len > CHAINS && (open.at.is_multiple_of(BLOCK) || open.at == open.len) {
-            let total = total_of::<O>(&open.chains);
+            let total = total_of::<O>(&open.chains.0);
             open.blocks = Some(open.blocks.map_or(total, |blocks| O::apply(blocks, total)));
-            open.chains = [O::START; CHAINS];
+            open.chains.0 = [O::START; CHAINS];
         }
     }
 
@@ -168,7 +173,8 @@ impl<T: Widen, O: Operation> Floats<T, O> {
         for (place, at) in part.enumerate() {
             if is_there.part(at, 1) != 0 {
                 let chain = if open.len <= CHAINS { 0 } else { (open.at + place) % CHAINS };
-                open.chains[chain] = O::apply(open.chains[chain], values[at].widen());
+                let chain = &mut open.chains.0[chain];
+                *chain = O::apply(*chain, values[at].widen());
             }
         }
     }
@@ -188,7 +194,15 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
     }
 
     fn open(len: usize) -> Open {
-        Open { at: 0, len, count: 0, chains: [O::START; CHAINS], blocks: None }
+        Self::open_block(len, 0)
+    }
+
+    fn open_block(len: usize, start: usize) -> Open {
+        Open { at: start, len, count: 0, chains: Chains([O::START; CHAINS]), blocks: None }
+    }
+
+    fn join(before: Total, next: &Total) -> Total {
+        Total { total: O::apply(before.total, next.total), count: before.count + next.count }
     }
 
     #[inline(always)]
@@ -203,7 +217,7 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
             if begun > 0 || open.len <= CHAINS {
                 Self::add_to_window(open, strip, from..to);
             } else {
-                Self::add(&mut open.chains, strip, from..to);
+                Self::add(&mut open.chains.0, strip, from..to);
             }
             Self::advance(open, to - from);
             from = to;
@@ -212,7 +226,7 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
 
     fn chains(open: &mut Open, len: usize) -> Option<&mut [f64; CHAINS]> {
         let is_of_block = open.at.is_multiple_of(CHAINS) && open.at % BLOCK + len <= BLOCK;
-        (O::ADDS && open.len > CHAINS && is_of_block && open.at + len <= open.len).then_some(&mut open.chains)
+        (O::ADDS && open.len > CHAINS && is_of_block && open.at + len <= open.len).then_some(&mut open.chains.0)
     }
 
     #[inline(always)]
@@ -222,7 +236,7 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
     }
 
     fn close(open: &Open) -> Total {
-        Total { total: open.blocks.unwrap_or(open.chains[0]), count: open.count as f64 }
+        Total { total: open.blocks.unwrap_or(open.chains.0[0]), count: open.count as f64 }
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 //! that each element names. What is gathered of a group is a `Gather`'s business.
 
 use super::bits::{Bits, each_one};
-use super::{CHAINS, Finish, Grouping, Strip, StripValues};
+use super::{BLOCK, CHAINS, Finish, Grouping, Strip, StripValues};
 use multiversion::multiversion;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -24,6 +24,14 @@ pub(super) trait Gather: Debug + Send {
 
     /// A contiguous group of so many elements, of which none has come yet.
     fn open(len: usize) -> Self::Open;
+
+    /// The block of a long one that begins at an element of it.
+    fn open_block(len: usize, _start: usize) -> Self::Open {
+        Self::open(len)
+    }
+
+    /// What is known of blocks together with the next.
+    fn join(before: Self::State, next: &Self::State) -> Self::State;
 
     /// Takes the next elements of a contiguous group.
     fn extend(open: &mut Self::Open, strip: Self::Strip<'_>, part: Range<usize>);
@@ -87,17 +95,34 @@ pub(super) struct Table<G: Gather> {
     elements: usize,
     /// The group after them, if some of it has come.
     open: Option<G::Open>,
+    /// Of a part, where the block begins of which the next elements are; then what is known is of blocks.
+    block: Option<usize>,
 }
 
 impl<G: Gather> Table<G> {
     pub(super) const fn new() -> Self {
-        Table { states: Vec::new(), groups: 0, elements: 0, open: None }
+        Table { states: Vec::new(), groups: 0, elements: 0, open: None, block: None }
     }
 
     pub(super) fn begin(&mut self, groups: usize, elements: usize) {
         self.states.clear();
         self.states.reserve(groups);
-        (self.groups, self.elements, self.open) = (groups, elements, None);
+        (self.groups, self.elements, self.open, self.block) = (groups, elements, None, None);
+    }
+
+    /// Begins a part of the one group of all.
+    pub(super) fn begin_part(&mut self, elements: usize, start: usize) {
+        self.begin(1, elements);
+        self.block = Some(start);
+    }
+
+    pub(super) fn end_block(&mut self) {
+        self.close();
+        self.block = self.block.map(|start| start + BLOCK);
+    }
+
+    pub(super) fn join(&mut self, next: &Table<G>) {
+        self.states.extend_from_slice(&next.states);
     }
 
     /// Takes the next strip.
@@ -115,14 +140,13 @@ impl<G: Gather> Table<G> {
     /// Some elements of a group of so many.
     fn go_on(&mut self, strip: G::Strip<'_>, part: Range<usize>, len: usize) {
         if !part.is_empty() {
-            extend::<G>(self.open.get_or_insert_with(|| G::open(len)), strip, part);
+            extend::<G>(Self::opened(&mut self.open, len, self.block), strip, part);
         }
     }
 
     /// The sums that the next strip of all elements, so many, is to be added to.
     pub(super) fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]> {
-        let all = self.elements;
-        G::chains(self.open.get_or_insert_with(|| G::open(all)), len)
+        G::chains(Self::opened(&mut self.open, self.elements, self.block), len)
     }
 
     /// Says that the next strip was added to them.
@@ -155,6 +179,11 @@ impl<G: Gather> Table<G> {
         }
     }
 
+    /// The group that is not over yet, or its block.
+    fn opened(open: &mut Option<G::Open>, len: usize, block: Option<usize>) -> &mut G::Open {
+        open.get_or_insert_with(|| block.map_or_else(|| G::open(len), |start| G::open_block(len, start)))
+    }
+
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
             self.states.push(G::close(&open));
@@ -163,6 +192,10 @@ impl<G: Gather> Table<G> {
 
     pub(super) fn end(&mut self) {
         self.close();
+        if self.block.take().is_some() {
+            let all = self.states.drain(..).reduce(|before, next| G::join(before, &next));
+            self.states.extend(all);
+        }
         self.states.resize(self.groups, G::start());
     }
 

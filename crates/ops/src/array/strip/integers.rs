@@ -113,6 +113,10 @@ impl<T: Whole, O: Operation> Gather for Integers<T, O> {
         Self::start()
     }
 
+    fn join(before: Total<T>, next: &Total<T>) -> Total<T> {
+        Total { total: O::apply(before.total, next.total), count: before.count + next.count }
+    }
+
     #[inline(always)]
     fn extend(open: &mut Total<T>, strip: Self::Strip<'_>, part: Range<usize>) {
         *open = Self::long(*open, strip, part);

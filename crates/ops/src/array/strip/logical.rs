@@ -38,6 +38,10 @@ impl<const DECISIVE: bool> Gather for Logical<DECISIVE> {
         0
     }
 
+    fn join(before: u8, next: &u8) -> u8 {
+        before | next
+    }
+
     #[inline(always)]
     fn extend(open: &mut u8, (values, is_there): Self::Strip<'_>, part: Range<usize>) {
         for (at, all) in Bits::new(None).parts(part.start, part.end) {
