@@ -1,9 +1,9 @@
 //! What a scan keeps from strip to strip: what is known of each group so far.
 
 use super::bits::{Bits, each_one};
-use super::extremes::{Extremes, better, is_better};
+use super::extremes::{Extremes, better};
 use super::typed::Element;
-use super::window::WINDOW;
+use super::window::{WINDOW, pick};
 use super::{Grouping, Scan, Strip, StripValues};
 use cembra_runtime::Scalar;
 use multiversion::multiversion;
@@ -278,11 +278,26 @@ impl<T: Summed> Carry for Sum<T> {
 #[derive(Debug)]
 struct Extreme<T, const MAX: bool>(PhantomData<T>);
 
-/// How many elements are looked at before any is taken.
-const STRETCH: usize = 16;
-
 impl<T: Element, const MAX: bool> Extreme<T, MAX> {
     const WORST: T = Extremes::<T, MAX>::WORST;
+
+    /// True if an element may take the place of the best so far: if it is better, or one of them is a NaN.
+    #[inline(always)]
+    fn may_be_better(new: T, best: T) -> bool {
+        let is_no_better = if MAX { new <= best } else { new >= best };
+        !is_no_better
+    }
+
+    /// The best up to each of some elements, one by one.
+    #[inline(always)]
+    fn rise(mut best: T, elements: &[T], word: u64, values: &mut [T]) -> T {
+        for (place, (value, element)) in values.iter_mut().zip(elements).enumerate() {
+            let new = if word & 1 << place != 0 { *element } else { Self::WORST };
+            best = better::<T, MAX>(best, new);
+            *value = best;
+        }
+        best
+    }
 }
 
 impl<T: Element, const MAX: bool> Carry for Extreme<T, MAX> {
@@ -301,23 +316,19 @@ impl<T: Element, const MAX: bool> Carry for Extreme<T, MAX> {
     #[inline(always)]
     fn go(state: &mut T, (elements, is_there): Self::Strip<'_>, part: Range<usize>, values: &mut [T]) {
         let mut best = *state;
-        for (values, at) in values.chunks_mut(STRETCH).zip(part.step_by(STRETCH)) {
-            let (word, elements) = (is_there.word(at), &elements[at..at + values.len()]);
-            let mut taken = [Self::WORST; STRETCH];
-            for (place, (taken, element)) in taken.iter_mut().zip(elements).enumerate() {
-                *taken = if word & 1 << place != 0 { *element } else { Self::WORST };
-            }
-            if taken.iter().fold(false, |any, new| any | is_better::<T, MAX>(*new, best)) {
-                for (value, new) in values.iter_mut().zip(taken) {
-                    best = better::<T, MAX>(best, new);
-                    *value = best;
-                }
+        let (windows, rest) = elements[part.clone()].as_chunks::<WINDOW>();
+        let (to_windows, to_rest) = values.as_chunks_mut::<WINDOW>();
+        for ((window, values), at) in windows.iter().zip(to_windows).zip(part.clone().step_by(WINDOW)) {
+            let word = is_there.word(at);
+            let may_rise = |any: bool, place| any | Self::may_be_better(pick(window, word, place, Self::WORST), best);
+            if (0..WINDOW).fold(false, may_rise) {
+                best = Self::rise(best, window, word, values);
             } else {
                 // Nothing is better than all before, as it is with most elements of most arrays.
                 values.fill(best);
             }
         }
-        *state = best;
+        *state = Self::rise(best, rest, is_there.word(part.end - rest.len()), to_rest);
     }
 
     #[inline(always)]
