@@ -17,6 +17,7 @@ pub(crate) mod interleave;
 pub(crate) mod keys;
 mod limits;
 pub(crate) mod making;
+mod nth;
 pub(crate) mod order_statistics;
 mod ordering;
 pub(crate) mod pairs;

@@ -4,7 +4,9 @@
 
 use super::composites::cast;
 use super::groups::Groups;
+use super::nth::{Rooms, nth};
 use super::reduce::{AGGREGATION, aggregate_types, float_bits, results};
+use super::strip::Element;
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid, sizes_differ,
 };
@@ -75,107 +77,73 @@ fn is_nan<T: PartialOrd>((element, _): &Placed<T>) -> bool {
     element.partial_cmp(element).is_none()
 }
 
-/// A number with an integer in its place, which is ordered as it is.
-trait Ordered: Number + PartialOrd {
-    type Key: Ord + Copy + Default;
-    /// Zeros of unlike sign have the same.
-    fn key(self) -> Self::Key;
-    fn of_key(key: Self::Key) -> Self;
-    /// True for a zero of a type that has two of them.
-    fn may_be_either_zero(self) -> bool;
+/// A number of arrays, as bits.
+trait Ordered: Element {
     fn bits(self) -> u64;
 }
 
 macro_rules! ordered {
-    (integers $($ty:ty)*) => { $(
+    ($($ty:ty, $bits:expr;)*) => { $(
         impl Ordered for $ty {
-            type Key = $ty;
-            fn key(self) -> $ty {
-                self
-            }
-            fn of_key(key: $ty) -> $ty {
-                key
-            }
-            fn may_be_either_zero(self) -> bool {
-                false
-            }
             fn bits(self) -> u64 {
-                self.cast_unsigned().into()
-            }
-        }
-    )* };
-    (floats $($ty:ty, $key:ty;)*) => { $(
-        impl Ordered for $ty {
-            type Key = $key;
-            fn key(self) -> $key {
-                // Of a zero that is negative this makes a positive one; of what is negative all bits but the sign are turned.
-                let bits = (self + 0.0).to_bits().cast_signed();
-                bits ^ (bits >> (<$key>::BITS - 1) & <$key>::MAX)
-            }
-            fn of_key(key: $key) -> $ty {
-                <$ty>::from_bits((key ^ (key >> (<$key>::BITS - 1) & <$key>::MAX)).cast_unsigned())
-            }
-            fn may_be_either_zero(self) -> bool {
-                self == 0.0
-            }
-            fn bits(self) -> u64 {
-                self.to_bits().into()
+                let bits: fn($ty) -> u64 = $bits;
+                bits(self)
             }
         }
     )* };
 }
 
-ordered!(integers i32 i64);
-ordered!(floats f32, i32; f64, i64;);
+ordered! {
+    i32, |number| number.cast_unsigned().into();
+    i64, |number| number.cast_unsigned();
+    f32, |number| number.to_bits().into();
+    f64, |number| number.to_bits();
+}
 
 /// The bits of the element of each group that so many of its elements, told how many there are, go before.
 fn ranked<T: Ordered>(array: &Array, groups: &Groups<'_>, rank: &dyn Fn(usize) -> usize) -> Vec<Option<u64>> {
     let all = array.numbers::<T>().unwrap_or_default();
-    let mut keys = Vec::new();
-    if groups.mapping().is_none() {
-        let find = |run: Range<usize>| match array.presence() {
-            None => ranked_of(&mut keys, run.map(|at| (all[at], true)), rank),
-            Some(_) => ranked_of(&mut keys, run.map(|at| (all[at], array.is_present(at))), rank),
+    let (mut rooms, mut there) = (Rooms::new(), Vec::new());
+    if groups.mapping().is_some() {
+        let members = groups.members(|at| array.is_present(at));
+        let find = |members: &[usize]| {
+            there.clear();
+            there.extend(members.iter().map(|at| all[*at]));
+            ranked_of(&there, there.len(), rank, &mut rooms)
         };
-        return groups.runs().map(find).collect();
+        return members.iter().map(find).collect();
     }
-    let members = groups.members(|at| array.is_present(at));
-    members.iter().map(|members| ranked_of(&mut keys, members.iter().map(|at| (all[*at], true)), rank)).collect()
+    if array.presence().is_none() {
+        return groups.runs().map(|run| ranked_of(&all[run.start..], run.len(), rank, &mut rooms)).collect();
+    }
+    let find = |run: Range<usize>| {
+        // Every element has a place, and one that is missing leaves it to the next.
+        if there.len() < run.len() {
+            there.resize(run.len(), T::GREATEST);
+        }
+        let mut count = 0;
+        for at in run {
+            there[count] = all[at];
+            count += usize::from(array.is_present(at));
+        }
+        ranked_of(&there, count, rank, &mut rooms)
+    };
+    groups.runs().map(find).collect()
 }
 
-/// The bits of that element of one group, of which each element is given, and whether it is there.
-fn ranked_of<T: Ordered>(
-    keys: &mut Vec<T::Key>,
-    group: impl ExactSizeIterator<Item = (T, bool)> + Clone,
-    rank: &dyn Fn(usize) -> usize,
-) -> Option<u64> {
-    // Every element has a place, and one that is missing leaves it to the next.
-    if keys.len() < group.len() {
-        keys.resize(group.len(), T::Key::default());
-    }
-    let (mut count, mut nan) = (0, None);
-    for (element, is_there) in group.clone() {
-        keys[count] = element.key();
-        count += usize::from(is_there);
-        if is_there && element.partial_cmp(&element).is_none() {
-            nan = nan.or(Some(element));
-        }
-    }
-    if let Some(nan) = nan {
-        return Some(nan.bits());
-    }
-    if count == 0 {
+/// The bits of that element among the first `len`; none if there are none.
+fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, rooms: &mut Rooms<T>) -> Option<u64> {
+    if len == 0 {
         return None;
     }
-    let rank = rank(count);
-    let found = T::of_key(*keys[..count].select_nth_unstable(rank).1);
+    let rank = rank(len);
+    let found = nth(all, len, rank, rooms);
     if !found.may_be_either_zero() {
         return Some(found.bits());
     }
     // Zeros go by position.
-    let there = || group.clone().filter(|(_, is_there)| *is_there).map(|(element, _)| element);
-    let below = there().filter(|element| *element < found).count();
-    there().filter(|element| *element == found).nth(rank - below).map(Ordered::bits)
+    let below = all[..len].iter().filter(|element| **element < found).count();
+    all[..len].iter().filter(|element| **element == found).nth(rank - below).map(|zero| zero.bits())
 }
 
 fn quantiles(array: &Array, into: &Value, ret: &QType, rank: &dyn Fn(usize) -> usize) -> Result<Value, Fault> {

@@ -1,0 +1,346 @@
+//! The element of a rank among some: that which so many others go before. They are not sorted. A few of them, of which one
+//! lies about there, say between which two it is; those that are there too are looked at again, until they are so few that all are
+//! compared with each other. Which of several equal elements it is is not said here.
+//!
+//! Elements are gone over 64 at a time, as many as a word has bits, so that the compiler makes vectors of them.
+
+use super::strip::Element;
+use multiversion::multiversion;
+
+/// Elements that are looked at together.
+const WINDOW: usize = 64;
+/// How many elements are few.
+const FEW: usize = 16;
+/// Elements that are sorted to see about where a rank is.
+const SAMPLE: usize = 8;
+/// Those of them that all others are compared with.
+const PIVOTS: usize = 4;
+/// Elements that are moved at a time: fewer branches, and so many places more than there are elements.
+const MOVED: usize = 8;
+/// How often elements are looked at again. Seven of eight are gone each time, but for those that somebody put in an order that
+/// makes it many times: then they are partitioned by what cannot be led astray.
+const ROUNDS: usize = 16;
+
+/// Where elements are put, kept from group to group.
+#[derive(Debug)]
+pub(crate) struct Rooms<T>([Vec<T>; 2]);
+
+impl<T> Rooms<T> {
+    pub(crate) const fn new() -> Self {
+        Rooms([Vec::new(), Vec::new()])
+    }
+}
+
+/// The element of the first `len` that so many of them are before, or the first NaN if there is one. There may be elements behind
+/// them, which are not looked at.
+///
+/// # Panics
+/// The rank is not below `len`, or there are fewer elements.
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Rooms<T>) -> T {
+    let group = &all[..len];
+    if group.iter().fold(false, |any, one| any | one.is_nan()) {
+        return group.iter().copied().find(|one| one.is_nan()).unwrap_or(T::GREATEST);
+    }
+    if len <= FEW {
+        return among_few(all, len, rank);
+    }
+    let mut around = Around::of(all, len, rank);
+    let [from, to] = &mut rooms.0;
+    for room in [&mut *from, &mut *to] {
+        if room.len() < around.count + MOVED {
+            room.resize(around.count + MOVED, T::GREATEST);
+        }
+    }
+    let mut left = around.squeeze(all, len, from);
+    let mut rank = rank - around.before;
+    let (mut from, mut to) = (from, to);
+    for _ in 0..ROUNDS {
+        // What nothing is greater than is not between two.
+        if rank >= left {
+            return T::GREATEST;
+        }
+        if left <= FEW {
+            return among_few(from, left, rank);
+        }
+        around = Around::of(from, left, rank);
+        let mut next = around.squeeze(from, left, to);
+        rank -= around.before;
+        if next == left {
+            // The pivots are all the least element: those that are equal go.
+            next = squeeze(from, left, to, |one| one > around.low);
+            match rank.checked_sub(left - next) {
+                Some(behind) => rank = behind,
+                None => return around.low,
+            }
+        }
+        left = next;
+        (from, to) = (to, from);
+    }
+    if rank >= left {
+        return T::GREATEST;
+    }
+    let order = |a: &T, b: &T| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal);
+    *from[..left].select_nth_unstable_by(rank, order).1
+}
+
+/// What is known of where a rank is.
+struct Around<T> {
+    /// The element of the rank is not less than this.
+    low: T,
+    /// It is less than this, or equal to what nothing is greater than.
+    high: T,
+    /// How many elements are less than the first.
+    before: usize,
+    /// How many others are less than the second; if there are none of those that nothing is greater than.
+    count: usize,
+}
+
+impl<T: Element> Around<T> {
+    #[inline(always)]
+    fn of(all: &[T], len: usize, rank: usize) -> Self {
+        let step = (len - 1) / SAMPLE;
+        let [a, b, c, d, e, f, g, h] = sorted(std::array::from_fn(|at| all[step / 2 + at * step]));
+        let pivots: [T; PIVOTS] = match (SAMPLE * rank + SAMPLE / 2) / len {
+            0..=2 => [a, b, c, d],
+            3..=4 => [c, d, e, f],
+            _ => [e, f, g, h],
+        };
+        let mut counts = [0; PIVOTS];
+        let (windows, rest) = all[..len].as_chunks();
+        for window in windows {
+            count(&mut counts, window, u64::MAX, pivots);
+        }
+        if !rest.is_empty() {
+            let window = padded(&all[len - rest.len()..], rest.len());
+            count(&mut counts, &window, ones(rest.len()), pivots);
+        }
+        let (mut low, mut high, mut before, mut end) = (T::LEAST, T::GREATEST, 0, len);
+        for (pivot, count) in pivots.into_iter().zip(counts) {
+            if count <= rank {
+                (low, before) = (greater(pivot, low), before.max(count));
+            } else {
+                (high, end) = (less(pivot, high), end.min(count));
+            }
+        }
+        Around { low, high, before, count: end - before }
+    }
+
+    /// Moves the elements that are there.
+    #[inline(always)]
+    fn squeeze(&self, from: &[T], len: usize, to: &mut [T]) -> usize {
+        let (low, high) = (self.low, self.high);
+        squeeze(from, len, to, |one| (one >= low) & (one < high))
+    }
+}
+
+#[inline(always)]
+fn less<T: Element>(a: T, b: T) -> T {
+    if a < b { a } else { b }
+}
+
+#[inline(always)]
+fn greater<T: Element>(a: T, b: T) -> T {
+    if a > b { a } else { b }
+}
+
+/// Pairs of elements in order.
+#[inline(always)]
+fn order<T: Element, const N: usize>(all: &mut [T; SAMPLE], pairs: [(usize, usize); N]) {
+    for (a, b) in &pairs {
+        (all[*a], all[*b]) = (less(all[*b], all[*a]), greater(all[*a], all[*b]));
+    }
+}
+
+/// Elements in order, without a branch. Pairs are few enough at a time to be written out by the compiler.
+#[inline(always)]
+fn sorted<T: Element>(mut all: [T; SAMPLE]) -> [T; SAMPLE] {
+    order(&mut all, [(0, 2), (1, 3), (4, 6), (5, 7)]);
+    order(&mut all, [(0, 4), (1, 5), (2, 6), (3, 7)]);
+    order(&mut all, [(0, 1), (2, 3), (4, 5), (6, 7)]);
+    order(&mut all, [(2, 4), (3, 5)]);
+    order(&mut all, [(1, 4), (3, 6)]);
+    order(&mut all, [(1, 2), (3, 4), (5, 6)]);
+    all
+}
+
+/// The first so many elements, with what nothing is greater than behind them.
+#[inline(always)]
+fn padded<T: Element, const N: usize>(all: &[T], len: usize) -> [T; N] {
+    let mut made = [T::GREATEST; N];
+    match all.first_chunk::<N>() {
+        Some(chunk) => {
+            for (at, (made, one)) in made.iter_mut().zip(chunk).enumerate() {
+                *made = if at < len { *one } else { T::GREATEST };
+            }
+        }
+        None => made[..len].copy_from_slice(&all[..len]),
+    }
+    made
+}
+
+/// The bits of the first so many elements of a window that is not whole.
+#[inline(always)]
+const fn ones(len: usize) -> u64 {
+    (1 << len) - 1
+}
+
+/// The bits of those elements of a window that are wanted.
+#[inline(always)]
+fn word<T: Element>(window: &[T; WINDOW], wanted: impl Fn(T) -> bool) -> u64 {
+    let mut word = 0;
+    for (at, one) in window.iter().enumerate() {
+        word |= u64::from(wanted(*one)) << at;
+    }
+    word
+}
+
+/// Counts the elements of a window that are less than each pivot.
+#[inline(always)]
+fn count<T: Element>(counts: &mut [usize; PIVOTS], window: &[T; WINDOW], are_there: u64, pivots: [T; PIVOTS]) {
+    for (count, pivot) in counts.iter_mut().zip(pivots) {
+        *count += (word(window, |one| one < pivot) & are_there).count_ones() as usize;
+    }
+}
+
+/// Moves the elements that are wanted to where there is place for [`MOVED`] more than all, and says how many they are.
+#[inline(always)]
+fn squeeze<T: Element>(from: &[T], len: usize, to: &mut [T], wanted: impl Fn(T) -> bool) -> usize {
+    let mut count = 0;
+    let (windows, rest) = from[..len].as_chunks();
+    for window in windows {
+        count += put(window, word(window, &wanted), &mut to[count..]);
+    }
+    if !rest.is_empty() {
+        let window = padded(&from[len - rest.len()..], rest.len());
+        count += put(&window, word(&window, &wanted) & ones(rest.len()), &mut to[count..]);
+    }
+    count
+}
+
+/// Writes the elements of a window whose bits are set, and anything behind them, and says how many they are.
+#[inline(always)]
+fn put<T: Element>(window: &[T; WINDOW], mut word: u64, to: &mut [T]) -> usize {
+    let count = word.count_ones() as usize;
+    for to in to.chunks_exact_mut(MOVED).take(count.div_ceil(MOVED)) {
+        for to in to {
+            *to = window[word.trailing_zeros() as usize % WINDOW];
+            word &= word.wrapping_sub(1);
+        }
+    }
+    count
+}
+
+/// The element of a rank among no more than [`FEW`].
+#[inline(always)]
+fn among_few<T: Element>(all: &[T], len: usize, rank: usize) -> T {
+    if len <= FEW / 2 { among::<T, { FEW / 2 }>(all, len, rank) } else { among::<T, FEW>(all, len, rank) }
+}
+
+/// The greatest element that no more than `rank` are less than.
+#[inline(always)]
+fn among<T: Element, const N: usize>(all: &[T], len: usize, rank: usize) -> T {
+    let elements: [T; N] = padded(all, len);
+    // Counts that are floats make one vector of those of all elements, integers one of those that each is compared with.
+    let mut counts = [0.0; N];
+    for other in &all[..len] {
+        for (count, one) in counts.iter_mut().zip(&elements) {
+            *count = if *other < *one { *count + 1.0 } else { *count };
+        }
+    }
+    let mut found = [T::LEAST; N];
+    for at in 0..N {
+        found[at] = if counts[at] <= rank as f64 { elements[at] } else { T::LEAST };
+    }
+    let mut half = N / 2;
+    while half > 0 {
+        for at in 0..half {
+            found[at] = greater(found[at + half], found[at]);
+        }
+        half /= 2;
+    }
+    found[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds all ranks of some elements against sorted ones.
+    fn check<T: Element>(all: &[T], rooms: &mut Rooms<T>) {
+        let mut sorted = all.to_vec();
+        sorted.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
+        let mut behind = all.to_vec();
+        behind.extend([T::LEAST; WINDOW]);
+        for rank in [0, 1, all.len() / 10, all.len() / 2, all.len() * 9 / 10, all.len() - 2, all.len() - 1] {
+            let rank = rank.min(all.len() - 1);
+            for all in [all, &behind] {
+                let found = nth(all, sorted.len(), rank, rooms);
+                assert!(found == sorted[rank], "{found:?} of {} is not {:?}: {rank}", sorted.len(), sorted[rank]);
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_a_rank_are_those_of_sorted_elements() {
+        fastrand::seed(8);
+        let (mut floats, mut singles, mut integers) = (Rooms::new(), Rooms::new(), Rooms::new());
+        for turn in 0..400 {
+            let len = if turn % 40 == 0 { 5000 } else { fastrand::usize(2..300) };
+            let most = [1, 2, 3, 50, 1_000_000][turn % 5];
+            let drawn: Vec<i64> = (0..len)
+                .map(|_| match fastrand::i64(0..40) {
+                    0 => i64::MAX,
+                    1 => i64::MIN,
+                    _ => fastrand::i64(0..most),
+                })
+                .collect();
+            let float = |one: &i64| match *one {
+                i64::MAX => f64::INFINITY,
+                i64::MIN => f64::NEG_INFINITY,
+                one => one as f64 / 3.0,
+            };
+            check(&drawn.iter().map(float).collect::<Vec<_>>(), &mut floats);
+            check(&drawn.iter().map(|one| float(one) as f32).collect::<Vec<_>>(), &mut singles);
+            check(&drawn, &mut integers);
+        }
+    }
+
+    #[test]
+    fn equal_elements_and_orders_that_mislead_come_to_an_end() {
+        let mut rooms = Rooms::new();
+        check(&[7; 10_000], &mut rooms);
+        check(&[i64::MAX; 100], &mut rooms);
+        check(&[i64::MIN; 100], &mut rooms);
+        // All but those that are looked at first are the same.
+        let step = 9_999 / SAMPLE as i64;
+        let odd: Vec<i64> = (0..10_000_i64).map(|at| if at % step == step / 2 { at } else { 5 }).collect();
+        check(&odd, &mut rooms);
+        // What is looked at is the least of all, in each round.
+        let mut misleading: Vec<i64> = (0..10_000).map(|at| 100_000 + at).collect();
+        let mut places: Vec<usize> = (0..10_000).collect();
+        let mut least = 0;
+        while places.len() > FEW {
+            let step = (places.len() - 1) / SAMPLE;
+            let looked_at: Vec<usize> = (0..SAMPLE).map(|at| step / 2 + at * step).collect();
+            for at in &looked_at {
+                misleading[places[*at]] = least;
+                least += 1;
+            }
+            places = (0..places.len()).filter(|at| !looked_at.contains(at)).map(|at| places[at]).collect();
+        }
+        check(&misleading, &mut rooms);
+    }
+
+    #[test]
+    fn the_first_nan_is_found() {
+        let mut rooms = Rooms::new();
+        for len in [3, 40, 200] {
+            let mut all = vec![1.0; len];
+            let nans = [0x7FF8_0000_0000_0001, 0x7FF8_0000_0000_0002].map(f64::from_bits);
+            (all[len / 2], all[len - 1]) = (nans[1], nans[0]);
+            assert_eq!(nth(&all, len, 0, &mut rooms).to_bits(), nans[1].to_bits());
+            assert_eq!(nth(&all, len / 2, 0, &mut rooms), 1.0);
+        }
+    }
+}
