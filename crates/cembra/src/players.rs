@@ -102,7 +102,7 @@ type Loop = Result<Box<dyn TapeLoop>, Diagnostic>;
 fn lanes(player: RowPlayer) -> Option<Lanes> {
     fn wide(tape: &Tape, [inputs, outputs]: [&[Port]; 2], isa: Isa, budget: &Budget) -> Loop {
         let limits = cembra_wide::Limits { code_bytes: budget.limits().code_bytes, ..cembra_wide::Limits::default() };
-        match cembra_wide::compile(tape, inputs, outputs, isa.suited(tape), &limits) {
+        match cembra_wide::compile(tape, inputs, outputs, isa.suited(tape, inputs), &limits) {
             Ok(played) => Ok(Box::new(played)),
             Err(error) => Err(Diagnostic::new(Code::Native, error.to_string())),
         }

@@ -5,6 +5,7 @@ use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Mem
 use crate::homes::{ARRAYS, BYTE, PORTS, bit_memory, chain_memory, row_memory};
 use crate::isa::Isa;
 use crate::program::{Class, Kind, Op, Program, Value};
+use crate::quotient::Division;
 use crate::rare::Site;
 use crate::registers::{Registers, Waiting};
 use cembra_runtime::RuntimeFn;
@@ -37,6 +38,8 @@ pub(crate) struct Emission<'a> {
     pub(crate) isa: Isa,
     /// The calls of functions for single lanes.
     pub(crate) sites: &'a mut Vec<Site>,
+    /// The places where rows are divided after all.
+    pub(crate) divisions: &'a mut Vec<Division>,
     pub(crate) waiting: &'a mut Vec<Waiting>,
     /// What bytes of the code are where it goes past the caches.
     pub(crate) changes: &'a mut Vec<(u32, u8)>,
@@ -49,8 +52,8 @@ pub(crate) struct Emission<'a> {
 impl Emission<'_> {
     /// Writes all instructions; false if they would be too many bytes.
     pub(crate) fn play(&mut self) -> bool {
-        // The jump over the current stretch, and how many sites there were before it.
-        let mut over: Option<(Label, usize)> = None;
+        // The jump over the current stretch, and how many sites and divisions there were before it.
+        let mut over: Option<(Label, [usize; 2])> = None;
         for (at, op) in self.program.ops.iter().enumerate() {
             self.registers.next_instruction();
             match op.kind {
@@ -64,21 +67,27 @@ impl Emission<'_> {
                 Kind::Keep(slot) => self.keep(at, op, slot),
                 Kind::Fault => self.fault(at, op),
                 Kind::Rare(function) => self.rare(at, op, function),
+                Kind::Quotient(divisor) => self.quotient(at, op, divisor),
                 Kind::Begin => {
                     let mask = self.fetch(op.mask);
                     self.used(at, op);
                     self.registers.begin_stretch(at, self.asm.position());
                     self.test(mask, op.mask);
-                    over = Some((self.asm.jump_if(Condition::Equal), self.sites.len()));
+                    let before = [self.sites.len(), self.divisions.len()];
+                    over = Some((self.asm.jump_if(Condition::Equal), before));
                 }
                 Kind::End => {
                     let (position, bytes) = self.registers.end_stretch(self.asm, self.program);
-                    if let Some((Label(jump), sites)) = over.take() {
+                    if let Some((Label(jump), [sites, divisions])) = over.take() {
                         self.asm.bind(Label(jump + bytes), self.asm.position());
                         debug_assert!(jump >= position, "the jump is a part of its stretch");
                         for site in &mut self.sites[sites..] {
                             site.jump.0 += bytes;
                             site.back += bytes;
+                        }
+                        for division in &mut self.divisions[divisions..] {
+                            division.jump.0 += bytes;
+                            division.back += bytes;
                         }
                     }
                 }
@@ -359,13 +368,7 @@ impl Emission<'_> {
                 *place = self.fetch(*argument);
             }
         }
-        let result = if self.registers.dies(at, otherwise, op) {
-            self.registers.rename(otherwise, op.result, self.program)
-        } else {
-            let result = self.define(op);
-            self.write(op, Code::Move, Operands::new(result, 0, Rm::Register(otherwise_in)));
-            result
-        };
+        let result = self.over(at, op, otherwise, otherwise_in);
         self.used(at, op);
         self.test(mask, op.mask);
         let jump = self.asm.jump_if(Condition::NotEqual);
@@ -382,5 +385,29 @@ impl Emission<'_> {
             waiting: first..self.waiting.len(),
             rows: self.program.rows,
         });
+    }
+
+    fn quotient(&mut self, at: usize, op: &Op, divisor: Value) {
+        let [mended, dividend, ..] = op.operands;
+        let mask = self.fetch(op.mask);
+        let mended_in = self.fetch(mended);
+        let dividend = self.fetch(dividend);
+        let result = self.over(at, op, mended, mended_in);
+        self.used(at, op);
+        self.test(mask, op.mask);
+        let jump = self.asm.jump_if(Condition::NotEqual);
+        let (back, rows) = (self.asm.position(), self.program.rows);
+        let (divisor, result) = (*self.program.info(divisor), (result, self.program.info(op.result).length));
+        self.divisions.push(Division { jump, back, dividend, divisor, result, rows });
+    }
+
+    /// The register of a result that an operand is already: the operand's, if nobody needs that any more.
+    fn over(&mut self, at: usize, op: &Op, operand: Value, register: u8) -> u8 {
+        if self.registers.dies(at, operand, op) {
+            return self.registers.rename(operand, op.result, self.program);
+        }
+        let result = self.define(op);
+        self.write(op, Code::Move, Operands::new(result, 0, Rm::Register(register)));
+        result
     }
 }

@@ -1,7 +1,8 @@
 //! The instruction sets, and which instructions of a tape each of them plays. Says so before anything is compiled.
 
+use crate::quotient::exact_inverse;
 use cembra_runtime::{MachineType, RuntimeFn};
-use cembra_tape::{Bin, CanPlay, Instr, Output, Tape, Un, Val};
+use cembra_tape::{Bin, CanPlay, Instr, Output, Port, Tape, Un, Val};
 
 /// A set of vector instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -39,31 +40,25 @@ impl Isa {
         }
     }
 
-    /// The set that plays a tape fastest, of those that machines with this one have. Divisions take two narrow vectors no longer
-    /// than a wide one, and a processor runs slower while it uses wide ones: where divisions are all that takes time, narrow ones
-    /// are better.
+    /// The set that plays a tape fastest, of those that machines with this one have; `inputs` says how each input lies in memory.
+    /// Divisions take two narrow vectors no longer than a wide one, and a processor runs slower while it uses wide ones: where
+    /// divisions are all that takes time, narrow ones are better.
     #[must_use]
-    pub fn suited(self, tape: &Tape) -> Isa {
+    pub fn suited(self, tape: &Tape, inputs: &[Port]) -> Isa {
         if self != Isa::Avx512 || !Isa::Avx2.is_supported() {
             return self;
         }
+        let is_mended = |divisor: Val| is_shared(tape, inputs, divisor);
         let live = tape.live();
-        // Cycles for the rows of a wide vector, on narrow ones.
-        let (mut dividing, mut others) = (0, 0);
-        for (instr, _) in tape.instrs().iter().zip(live).filter(|(_, live)| **live) {
-            let is_double = |val: Val| bits(tape.ty(val)) == 64;
-            match instr {
-                &Instr::Bin(Bin::Div, a, b) if !is_power_of_two(tape, b) => {
-                    dividing += if is_double(a) { 16 } else { 10 }
-                }
-                &Instr::Un(Un::Sqrt, a) => dividing += if is_double(a) { 20 } else { 12 },
-                Instr::InputMask => others += BITS,
-                _ if instr.is_shared() => {}
-                _ => others += 1,
-            }
-        }
-        let masks = tape.outputs().iter().filter(|output| matches!(output, Output::Mask(_))).count();
-        if dividing > others + BITS * masks { Isa::Avx2 } else { self }
+        let mends = self.mends(tape, live);
+        let work = Work::of(tape, live, |divisor| mends && is_mended(divisor));
+        if work.is_dividing(Isa::Avx2) { Isa::Avx2 } else { self }
+    }
+
+    /// True if divisions by what all rows share are worth to be made of products: not where a processor does enough else
+    /// meanwhile.
+    pub(crate) fn mends(self, tape: &Tape, played: &[bool]) -> bool {
+        Work::of(tape, played, |_| false).is_dividing(self)
     }
 
     /// Says of each instruction of a tape whether loops of this set play it.
@@ -79,11 +74,61 @@ impl Isa {
 /// What a mask in memory costs narrow vectors.
 const BITS: usize = 4;
 
+/// What a division costs that is made of products.
+const MENDED: usize = 7;
+
+/// What a step of a tape takes, in cycles for the rows of a wide vector on narrow ones.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    dividing: usize,
+    others: usize,
+    bits: usize,
+}
+
+impl Work {
+    /// That of the instructions that are played. Divisions by some divisors may be made of products.
+    fn of(tape: &Tape, played: &[bool], is_mended: impl Fn(Val) -> bool) -> Work {
+        let mut work = Work::default();
+        for (instr, _) in tape.instrs().iter().zip(played).filter(|(_, played)| **played) {
+            let is_double = |val: Val| bits(tape.ty(val)) == 64;
+            match instr {
+                &Instr::Bin(Bin::Div, _, b) if tape.ty(b).is_float() && !is_power_of_two(tape, b) => {
+                    if is_mended(b) {
+                        work.others += MENDED;
+                    } else {
+                        work.dividing += if is_double(b) { 16 } else { 10 };
+                    }
+                }
+                &Instr::Un(Un::Sqrt, a) => work.dividing += if is_double(a) { 20 } else { 12 },
+                Instr::InputMask => work.bits += BITS,
+                _ if instr.is_shared() => {}
+                _ => work.others += 1,
+            }
+        }
+        work.bits += BITS * tape.outputs().iter().filter(|output| matches!(output, Output::Mask(_))).count();
+        work
+    }
+
+    /// True if divisions are what takes time.
+    fn is_dividing(self, isa: Isa) -> bool {
+        let bits = if isa == Isa::Avx2 { self.bits } else { 0 };
+        self.dividing > self.others + bits
+    }
+}
+
+/// True for a constant, or an input that all rows share.
+fn is_shared(tape: &Tape, inputs: &[Port], val: Val) -> bool {
+    match tape.instrs()[val.index()] {
+        Instr::Const(..) => true,
+        Instr::Input(_) => tape.input_at(val.index()).is_some_and(|number| inputs.get(number) == Some(&Port::Shared)),
+        _ => false,
+    }
+}
+
 /// True for a constant that is divided by with a product.
 fn is_power_of_two(tape: &Tape, val: Val) -> bool {
     match tape.instrs()[val.index()] {
-        Instr::Const(MachineType::F32, bits) => bits as u32 & 0x007F_FFFF == 0,
-        Instr::Const(_, bits) => bits & 0x000F_FFFF_FFFF_FFFF == 0,
+        Instr::Const(ty, bits) => exact_inverse(ty, bits).is_some(),
         _ => false,
     }
 }
@@ -194,14 +239,38 @@ mod tests {
             let mut finished = tape.clone();
             finished.output(Output::Number(sum));
             finished.finish();
-            suited.push(Isa::Avx512.suited(&finished));
-            assert_eq!(Isa::Avx2.suited(&finished), Isa::Avx2);
+            suited.push(Isa::Avx512.suited(&finished, &[Port::Rows; 2]));
+            assert_eq!(Isa::Avx2.suited(&finished, &[Port::Rows; 2]), Isa::Avx2);
         }
         let narrow = suited.iter().filter(|isa| **isa == Isa::Avx2).count();
         // A division of 16 and a root of 20, but for a product and as many sums.
         let expected = if Isa::Avx2.is_supported() { 34 } else { 0 };
         assert_eq!(narrow, expected);
         assert!(suited[..narrow].iter().all(|isa| *isa == Isa::Avx2), "the shorter ones");
+    }
+
+    /// Divisions by what rows share are no divisions, as long as they are what takes time.
+    #[test]
+    fn what_is_divided_by_a_shared_number_suits_wide_vectors() {
+        let mut tape = Tape::new();
+        let (x, s) = (tape.input(MachineType::F64), tape.input(MachineType::F64));
+        let mut quotient = tape.bin(Bin::Div, x, s);
+        let suited = |tape: &Tape, quotient: Val, ports: [Port; 2]| {
+            let mut tape = tape.clone();
+            tape.output(Output::Number(quotient));
+            tape.finish();
+            (Isa::Avx512.suited(&tape, &ports), Isa::ALL.map(|isa| isa.mends(&tape, tape.live())))
+        };
+        let narrow = if Isa::Avx2.is_supported() { Isa::Avx2 } else { Isa::Avx512 };
+        assert_eq!(suited(&tape, quotient, [Port::Rows; 2]), (narrow, [true; 2]));
+        assert_eq!(suited(&tape, quotient, [Port::Rows, Port::Shared]), (Isa::Avx512, [true; 2]));
+        let three = tape.konst(MachineType::F64, 3_f64.to_bits());
+        let third = tape.bin(Bin::Div, x, three);
+        assert_eq!(suited(&tape, third, [Port::Rows; 2]), (Isa::Avx512, [true; 2]));
+        for _ in 0..16 {
+            quotient = tape.bin(Bin::Add, quotient, x);
+        }
+        assert_eq!(suited(&tape, quotient, [Port::Rows, Port::Shared]), (Isa::Avx512, [false; 2]));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), `schedule` puts them in
 //! order, `registers` gives out registers (`homes` says where else values are) while `emit` writes the instructions (`encode`),
 //! `loops` puts the walk over rows around them, `rare` the calls of scalar functions beside them, and `wide` publishes the code
-//! and plays what is left behind the last whole step. `docs/wide.md` says why.
+//! and plays what is left behind the last whole step. `quotient` says how rows are divided by what they share. `docs/wide.md`
+//! says why.
 
 mod emit;
 mod encode;
@@ -14,6 +15,7 @@ mod isa;
 mod loops;
 mod overlap;
 mod program;
+mod quotient;
 mod rare;
 mod registers;
 mod schedule;

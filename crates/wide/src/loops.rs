@@ -8,6 +8,7 @@ use crate::homes::{ARRAYS, BYTE, POOL, PORTS, ROW, SAVED, port_base};
 use crate::isa::{Isa, element};
 use crate::overlap::Overlap;
 use crate::program::{Class, Home, Kind, Preset, Program};
+use crate::quotient::{Division, Divisor};
 use crate::rare::{Calls, STACK, Site};
 use crate::registers::{Registers, Waiting};
 use crate::schedule::Schedule;
@@ -63,6 +64,7 @@ pub(crate) struct Workspace {
     registers: Registers,
     asm: Assembler,
     sites: Vec<Site>,
+    divisions: Vec<Division>,
     waiting: Vec<Waiting>,
     /// The numbers that are read of rows: ports, and the bytes of an element.
     read: Vec<(u32, u8)>,
@@ -82,6 +84,8 @@ pub(crate) struct Made<'a> {
     pub(crate) lanes: u32,
     /// What bytes of it are where it goes past the caches.
     pub(crate) changes: &'a [(u32, u8)],
+    /// The divisors whose parts it takes at ports behind those of the tape.
+    pub(crate) divisors: &'a [Divisor],
 }
 
 impl Workspace {
@@ -95,6 +99,7 @@ impl Workspace {
             registers: Registers::new(),
             asm: Assembler::default(),
             sites: Vec::new(),
+            divisions: Vec::new(),
             waiting: Vec::new(),
             read: Vec::new(),
             changes: Vec::new(),
@@ -146,6 +151,7 @@ impl Workspace {
         }
         self.asm.bytes.clear();
         self.sites.clear();
+        self.divisions.clear();
         self.waiting.clear();
         self.changes.clear();
         self.read.clear();
@@ -154,7 +160,7 @@ impl Workspace {
         let read = read.filter(|((input, port), _)| **port == Port::Rows && is_read(*input));
         self.read.extend(read.map(|(((_, ty), _), number)| (number, element(ty))));
         self.registers.clear(isa);
-        let ports = inputs.len() + tape.outputs().len();
+        let ports = inputs.len() + tape.outputs().len() + 2 * self.program.divisors.len();
         for class in [Class::Vector, Class::Mask] {
             self.registers.reserve(class, slots[class as usize]);
         }
@@ -168,6 +174,7 @@ impl Workspace {
             rows: if halves || iteration == Iteration::Two { 2 * rows } else { rows },
             lanes: rows,
             changes: &self.changes,
+            divisors: &self.program.divisors,
         })
     }
 
@@ -179,13 +186,14 @@ impl Workspace {
         iteration: Iteration,
         limits: &Limits,
     ) -> Result<(usize, Label), Reason> {
-        let Workspace { overlap, program, single, registers, asm, sites, waiting, read, changes, .. } = self;
+        let Workspace { overlap, program, single, registers, asm, sites, divisions, waiting, read, changes, .. } = self;
         let halves = registers.reserve(Class::Mask, if program.rows == 4 { ports as u32 } else { 0 });
         let walks_bits = uses_bits(program);
         let mut body = |program: &Program, asm: &mut Assembler, first: bool, registers: &mut Registers| {
             registers.begin(program, first);
             let most = limits.code_bytes;
-            let mut emission = Emission { asm, registers, program, isa, sites, waiting, changes, halves, most };
+            let mut emission =
+                Emission { asm, registers, program, isa, sites, divisions, waiting, changes, halves, most };
             // A processor sees the next rows of short bodies by itself.
             if first && iteration != Iteration::Several {
                 read.iter().for_each(|(port, element)| emission.fetch_ahead(*port, *element));
@@ -260,6 +268,7 @@ impl Workspace {
                 return Err(Reason::Code(limits.code_bytes));
             }
         }
+        divisions.iter().for_each(|division| division.write(asm, registers));
         asm.align(16);
         let entry = asm.position();
         let pool = enter(asm, registers, program, isa, (ports, stack));

@@ -2,6 +2,7 @@
 //! be had from memory at any time (an input, a constant) says from where; instructions read it there if they can.
 
 use crate::encode::{Code, Length};
+use crate::quotient::Divisor;
 use cembra_runtime::RuntimeFn;
 
 /// A vector or a mask of a step, by its number.
@@ -43,7 +44,7 @@ pub(crate) enum Home {
     Chains(u32, u8),
     /// The bits of a port: the mask itself, or for players without masks the byte with it in all bytes of a vector.
     Bits(u32, u8),
-    /// The one element of a port.
+    /// The one element of a port; behind those of the tape are the parts of divisors.
     Shared(u32),
     /// A slot of the stack that is filled before the loop.
     Slot(u32),
@@ -84,6 +85,8 @@ pub(crate) enum Kind {
     Fault,
     /// The first operand, but a function of the others where the mask holds.
     Rare(RuntimeFn),
+    /// The first operand, but if the mask holds anywhere the second, divided by this, which has a home.
+    Quotient(Value),
     /// Begins a stretch that is jumped over if the mask holds nowhere.
     Begin,
     /// Ends it.
@@ -130,6 +133,8 @@ pub(crate) struct Program {
     pub(crate) pool: Vec<u64>,
     /// The slots that are filled before the loop, by number.
     pub(crate) presets: Vec<Preset>,
+    /// The divisors whose parts are at ports behind those of the tape, two for each.
+    pub(crate) divisors: Vec<Divisor>,
     /// The rows of a step.
     pub(crate) rows: u32,
     /// The steps of an iteration.
@@ -146,6 +151,7 @@ impl Program {
         self.infos.clear();
         self.pool.clear();
         self.presets.clear();
+        self.divisors.clear();
         self.faults = false;
     }
 

@@ -241,7 +241,7 @@ pub(crate) fn latency(op: &Op) -> u32 {
         Kind::Plain(Code::And32 | Code::And64 | Code::Or32 | Code::Or64 | Code::Xor32 | Code::Xor64) => 2,
         Kind::Plain(Code::Left32 | Code::Left64 | Code::Right32 | Code::Right64) => 2,
         // A processor takes the ordinary way to go on with what it has.
-        Kind::Rare(_) | Kind::Merge => 2,
+        Kind::Rare(_) | Kind::Quotient(_) | Kind::Merge => 2,
         _ => 8,
     }
 }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Reason};
 use crate::isa::{Isa, element};
 use crate::loops::Workspace;
+use crate::quotient::{Divisor, Parts};
 use cembra_runtime::{CHAINS, CodeMemory, CodePages, Context, MachineType};
 use cembra_tape::{Output, Port, Tape, TapeLoop};
 use smallvec::SmallVec;
@@ -81,6 +82,8 @@ pub struct WideLoop {
     lanes: usize,
     plugs: Vec<Plug>,
     inputs: usize,
+    /// What its code wants the parts of, at ports behind those of the tape.
+    divisors: Box<[Divisor]>,
 }
 
 /// Compiles a tape to a loop over many rows; the ports say how each input lies in memory, and each output, if not in rows. Instructions
@@ -117,6 +120,7 @@ fn publish(
     let pages = published(made.code)?;
     let (entry, instructions) = (made.entry, made.instructions);
     let (rows, lanes, changes) = (made.rows as usize, made.lanes as usize, made.changes.into());
+    let divisors = made.divisors.into();
     let mut plugs = Vec::with_capacity(inputs.len() + tape.outputs().len());
     plugs.extend(tape.inputs().zip(inputs).map(|((at, ty), port)| {
         let untouched = *port == Port::Shared || !workspace.is_played(at);
@@ -131,7 +135,8 @@ fn publish(
         Plug { element: element(ty), untouched: false, sums: port == Port::Chains }
     }));
     let streaming = OnceLock::new();
-    Ok(WideLoop { pages, streaming, changes, entry, instructions, rows, lanes, plugs, inputs: inputs.len() })
+    let inputs = inputs.len();
+    Ok(WideLoop { pages, streaming, changes, entry, instructions, rows, lanes, plugs, inputs, divisors })
 }
 
 fn published(code: &[u8]) -> Result<Arc<CodePages>, Reason> {
@@ -181,8 +186,24 @@ impl WideLoop {
         debug_assert!(rows > 0 && rows.is_multiple_of(self.rows), "whole steps");
         // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) };
-        // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
-        unsafe { entry(ports.as_ptr(), rows) != 0 }
+        if self.divisors.is_empty() {
+            // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
+            return unsafe { entry(ports.as_ptr(), rows) != 0 };
+        }
+        let mut parts: SmallVec<[Parts; 4]> = SmallVec::with_capacity(self.divisors.len());
+        for divisor in &self.divisors {
+            let mut bits = 0_u64;
+            // SAFETY: PORTS, promised by the caller: there is the one number of so many bytes, the first of a word's.
+            unsafe {
+                let from = ports[divisor.port as usize];
+                from.copy_to_nonoverlapping((&raw mut bits).cast(), usize::from(divisor.element));
+            }
+            parts.push(divisor.parts(bits));
+        }
+        let mut all: SmallVec<[*mut u8; 32]> = SmallVec::from_slice(&ports[..self.plugs.len()]);
+        all.extend(parts.iter_mut().flatten().map(|part| (&raw mut *part).cast()));
+        // SAFETY: PORTS, promised by the caller, and for each divisor its parts; CODE-ALIVE: the pages live as long as self.
+        unsafe { entry(all.as_ptr(), rows) != 0 }
     }
 
     /// There is no code for other machines.

@@ -126,6 +126,8 @@ table! {
     CmpVector64 "vcmppd" 1 1 0xC2 - 0 Rvm Whole 3 imm;
     CmpInt32 "vpcmpd" 3 1 0x1F 0 - Rvm Full(4) 7 imm;
     CmpInt64 "vpcmpq" 3 1 0x1F 1 - Rvm Full(8) 7 imm;
+    TestNot32 "vptestnmd" 2 2 0x27 0 - Rvm Full(4) 7, commutes;
+    TestNot64 "vptestnmq" 2 2 0x27 1 - Rvm Full(8) 7, commutes;
     Equal32 "vpcmpeqd" 1 1 0x76 - 0 Rvm Whole 3, commutes;
     Equal64 "vpcmpeqq" 2 1 0x29 - 0 Rvm Whole 3, commutes;
     Greater32 "vpcmpgtd" 1 1 0x66 - 0 Rvm Whole 3;

@@ -108,7 +108,7 @@ fn check(prefix: Prefix, code: Code, length: Length, operands: Operands) {
 }
 
 fn code_compares(code: Code) -> bool {
-    matches!(code, Code::Cmp32 | Code::Cmp64 | Code::CmpInt32 | Code::CmpInt64)
+    matches!(code, Code::Cmp32 | Code::Cmp64 | Code::CmpInt32 | Code::CmpInt64 | Code::TestNot32 | Code::TestNot64)
 }
 
 /// True for an operand that is a mask or general register.

@@ -351,11 +351,7 @@ impl Selector<'_> {
                 };
                 (by_element(element, [Code::CmpInt32, Code::CmpInt64]), predicate)
             };
-            let result = self.new_mask(Home::None, element);
-            let op = self.op(Kind::Plain(code), length);
-            let operands = [a, b, Value::NONE, Value::NONE];
-            self.program.ops.push(Op { result, operands, immediate, mask: under, ..op });
-            return result;
+            return self.tested(code, [a, b], immediate, under);
         }
         if float {
             let code = by_element(element, [Code::CmpVector32, Code::CmpVector64]);
@@ -372,6 +368,15 @@ impl Selector<'_> {
         };
         let found = self.plain(by_element(element, codes), element, length, operands, 0);
         if negated == opposite { found } else { self.negated(found, element) }
+    }
+
+    /// An instruction on two vectors whose result is a mask register; it holds only where the other mask does, if there is one.
+    pub(super) fn tested(&mut self, code: Code, [a, b]: [Value; 2], immediate: u8, under: Value) -> Value {
+        let element = self.program.info(a).element;
+        let result = self.new_mask(Home::None, element);
+        let op = self.op(Kind::Plain(code), self.length(element));
+        self.program.ops.push(Op { result, operands: [a, b, Value::NONE, Value::NONE], immediate, mask: under, ..op });
+        result
     }
 
     /// A comparison of numbers that are no instructions of the tape.

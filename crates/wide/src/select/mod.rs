@@ -4,6 +4,7 @@
 mod masks;
 mod needs;
 mod numbers;
+mod quotients;
 
 use crate::encode::{Code, Length};
 use crate::error::Reason;
@@ -24,11 +25,15 @@ const NEAR: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     needs: Needs,
+    /// True if divisions by what all rows share are products.
+    mends: bool,
     /// The values of each instruction: a number or a mask; a mask in vectors has one for each width of its lanes.
     values: Vec<[Value; 2]>,
     /// True for floats of which the opposite was made: who needs them takes it with the other sign.
     opposite: Vec<bool>,
     constants: FxHashMap<(u64, u8), Value>,
+    /// The numbers that all rows share, by port.
+    shared: FxHashMap<u32, Value>,
     /// The bit of each lane in a byte.
     bits_of_lanes: Option<Value>,
     /// Masks that were made when they were asked for: inside of a stretch nobody else may use them.
@@ -98,6 +103,8 @@ impl Selection {
         program.clear();
         (program.rows, program.steps) = (rows, steps);
         self.constants.clear();
+        self.shared.clear();
+        self.mends = isa.mends(tape, &self.needs.played) && inputs.contains(&Port::Rows);
         self.bits_of_lanes = None;
         for step in 0..steps {
             self.values.clear();
@@ -239,12 +246,11 @@ impl Selector<'_> {
 
     fn input(&mut self, at: usize, instr: &Instr, number: u32, port: Port) {
         if let Instr::Input(ty) = instr {
-            let home = match port {
-                Port::Rows => Home::Rows(number, self.step),
+            let value = match port {
+                Port::Rows => self.vector(Home::Rows(number, self.step), element(*ty)),
                 // There are no chains among inputs.
-                Port::Shared | Port::Chains => Home::Shared(number),
+                Port::Shared | Port::Chains => self.shared(number, element(*ty)),
             };
-            let value = self.vector(home, element(*ty));
             self.selection.values[at] = [value; 2];
         } else {
             self.input_mask(at, number, port);
@@ -297,6 +303,16 @@ impl Selector<'_> {
         let op = self.op(Kind::Plain(code), length);
         self.program.ops.push(Op { result, operands: [a, b, Value::NONE, Value::NONE], immediate, ..op });
         result
+    }
+
+    /// The number of a port that all rows share.
+    fn shared(&mut self, port: u32, element: u8) -> Value {
+        if let Some(known) = self.selection.shared.get(&port) {
+            return *known;
+        }
+        let value = self.vector(Home::Shared(port), element);
+        self.selection.shared.insert(port, value);
+        value
     }
 
     /// A constant in all lanes.

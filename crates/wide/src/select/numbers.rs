@@ -199,10 +199,6 @@ impl Selector<'_> {
         let element = element(ty);
         let (op, a, b) = match op {
             Bin::Mul if self.is_two(ty, a) => (Bin::Mul, b, a),
-            Bin::Div => match self.reciprocal(ty, b) {
-                Some(reciprocal) => (Bin::Mul, a, reciprocal),
-                None => (Bin::Div, a, b),
-            },
             _ => (op, a, b),
         };
         let code = match op {
@@ -215,7 +211,7 @@ impl Selector<'_> {
             Bin::Sub => by_type(ty, [Code::Sub32, Code::Sub64], [Code::SubInt32, Code::SubInt64]),
             Bin::Mul if ty == MachineType::I64 && !self.is_avx512() => return self.long_product(a, b),
             Bin::Mul => by_type(ty, [Code::Mul32, Code::Mul64], [Code::MulInt32, Code::MulInt64]),
-            Bin::Div => by_element(element, [Code::Div32, Code::Div64]),
+            Bin::Div => return self.quotient(ty, a, b),
             Bin::FMin => by_element(element, [Code::Min32, Code::Min64]),
             Bin::FMax => by_element(element, [Code::Max32, Code::Max64]),
             Bin::And if !self.is_avx512() => Code::AndVector,
@@ -240,22 +236,6 @@ impl Selector<'_> {
             MachineType::F64 => bits == 2_f64.to_bits(),
             _ => false,
         }
-    }
-
-    /// The reciprocal of a constant, if that is exact: a quotient is a product then.
-    fn reciprocal(&mut self, ty: MachineType, value: Value) -> Option<Value> {
-        let Home::Pool(offset) = self.program.info(value).home else { return None };
-        let bits = self.program.pool[offset as usize / 8];
-        if ty == MachineType::F32 {
-            let number = f32::from_bits(bits as u32);
-            let reciprocal = 1.0 / number;
-            let exact = number.to_bits() << 9 == 0 && number.is_normal() && reciprocal.is_normal();
-            return exact.then(|| self.constant(reciprocal.to_bits().into(), 4));
-        }
-        let number = f64::from_bits(bits);
-        let reciprocal = 1.0 / number;
-        let exact = number.to_bits() << 12 == 0 && number.is_normal() && reciprocal.is_normal();
-        exact.then(|| self.constant(reciprocal.to_bits(), 8))
     }
 
     fn copysign(&mut self, element: u8, a: Value, b: Value) -> Value {

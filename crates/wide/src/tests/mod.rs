@@ -3,6 +3,7 @@
 mod arrays;
 mod edges;
 mod instructions;
+mod quotients;
 mod random;
 
 use crate::{Isa, Limits, WideLoop, compile};

@@ -1,0 +1,100 @@
+//! Quotients of floats: by a constant or by what all rows share they are products, others divisions.
+
+use super::{Selector, by_element};
+use crate::encode::Code;
+use crate::isa::element;
+use crate::program::{Home, Kind, Op, Value};
+use crate::quotient::{Divisor, exact_inverse, moderate, parts};
+use cembra_runtime::MachineType;
+use cembra_tape::Bin;
+
+/// Holds where neither number is NaN and they differ.
+const DIFFERENT: u8 = 0x0C;
+
+impl Selector<'_> {
+    pub(super) fn quotient(&mut self, ty: MachineType, a: Value, b: Value) -> Value {
+        let element = element(ty);
+        let constant = match self.program.info(b).home {
+            Home::Pool(offset) => Some(self.program.pool[offset as usize / 8]),
+            _ => None,
+        };
+        if let Some(reciprocal) = constant.and_then(|bits| exact_inverse(ty, bits)) {
+            let reciprocal = self.constant(reciprocal, element);
+            return self.binary(Bin::Mul, ty, a, reciprocal);
+        }
+        let parts = if self.selection.mends && self.differs(a) { self.parts(b) } else { None };
+        match parts {
+            Some(parts) => self.mended(a, b, parts),
+            None => self.two(by_element(element, [Code::Div32, Code::Div64]), a, b),
+        }
+    }
+
+    /// True for what may differ from row to row.
+    fn differs(&self, value: Value) -> bool {
+        !matches!(self.program.info(value).home, Home::Pool(_) | Home::Shared(_))
+    }
+
+    /// What stands for a divisor that all rows share.
+    fn parts(&mut self, divisor: Value) -> Option<[Value; 2]> {
+        let info = *self.program.info(divisor);
+        match info.home {
+            Home::Pool(offset) => {
+                let parts = parts(info.element, self.program.pool[offset as usize / 8])?;
+                Some(parts.map(|bits| self.constant(bits, info.element)))
+            }
+            Home::Shared(port) => {
+                let divisor = Divisor { port, element: info.element };
+                let known = self.program.divisors.iter().position(|other| *other == divisor);
+                let number = known.unwrap_or_else(|| {
+                    self.program.divisors.push(divisor);
+                    self.program.divisors.len() - 1
+                });
+                // Behind all ports of the tape.
+                let first = self.tape.inputs().len() + self.tape.outputs().len() + 2 * number;
+                Some([first, first + 1].map(|port| self.shared(port as u32, info.element)))
+            }
+            _ => None,
+        }
+    }
+
+    /// A product that is mended by what is left, or a division where that may not be enough in some row.
+    fn mended(&mut self, a: Value, b: Value, [divisor, inverse]: [Value; 2]) -> Value {
+        let element = self.program.info(a).element;
+        let near = self.two(by_element(element, [Code::Mul32, Code::Mul64]), a, inverse);
+        let left = self.fma([near, divisor, a], 2);
+        let mended = self.fma([left, inverse, near], 1);
+        let mask = self.is_not_moderate(near, a);
+        let result = self.vector(Home::None, element);
+        let op = self.op(Kind::Quotient(b), self.length(element));
+        self.program.ops.push(Op { result, operands: [mended, a, Value::NONE, Value::NONE], mask, ..op });
+        result
+    }
+
+    /// Where a product is not moderate, though what was multiplied is neither zero nor NaN.
+    fn is_not_moderate(&mut self, product: Value, a: Value) -> Value {
+        let element = self.program.info(a).element;
+        let length = self.length(element);
+        let zero = self.constant(0, element);
+        let [added, bit] = moderate(element);
+        let sum = by_element(element, [Code::AddInt32, Code::AddInt64]);
+        if self.is_avx512() {
+            let compares = by_element(element, [Code::Cmp32, Code::Cmp64]);
+            let differs = self.tested(compares, [a, zero], DIFFERENT, Value::NONE);
+            let [added, bit] = [added, bit].map(|bits| self.constant(bits, element));
+            let moved = self.two(sum, product, added);
+            return self.tested(by_element(element, [Code::TestNot32, Code::TestNot64]), [moved, bit], 0, differs);
+        }
+        let differs = self.plain(
+            by_element(element, [Code::CmpVector32, Code::CmpVector64]),
+            element,
+            length,
+            [a, zero],
+            DIFFERENT,
+        );
+        // Without its sign, so that the bit is where that was.
+        let added = self.constant(2 * added, element);
+        let twice = self.two(sum, product, product);
+        let moved = self.two(sum, twice, added);
+        self.two(Code::AndNotVector, moved, differs)
+    }
+}
