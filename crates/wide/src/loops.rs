@@ -149,6 +149,9 @@ impl Workspace {
             Iteration::Parts => self.overlap.apply(&mut self.program, &mut slots),
             Iteration::One | Iteration::Several => {}
         }
+        if matches!(iteration, Iteration::Several | Iteration::Two) {
+            self.program.store_bits_last();
+        }
         self.asm.bytes.clear();
         self.sites.clear();
         self.divisions.clear();

@@ -5,6 +5,9 @@ use crate::encode::{Code, Length};
 use crate::quotient::Divisor;
 use cembra_runtime::RuntimeFn;
 
+/// How many masks may wait to be stored, of the seven registers that there are for them.
+const MOST_BITS: usize = 4;
+
 /// A vector or a mask of a step, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Value(pub(crate) u32);
@@ -140,7 +143,7 @@ pub(crate) struct Program {
     /// The steps of an iteration.
     pub(crate) steps: u8,
     pub(crate) faults: bool,
-    /// What doubling works in: the instructions of both steps, and the second's value for each of the first.
+    /// What doubling works in, and putting in another order: the instructions of both steps, and the second's value for each of the first.
     turns: Vec<Op>,
     seconds: Vec<Value>,
 }
@@ -196,6 +199,19 @@ impl Program {
         }
         self.turns.extend(self.ops.iter().filter(is_store));
         self.turns.extend(self.ops.iter().filter(is_store).map(copy));
+        std::mem::swap(&mut self.ops, &mut self.turns);
+    }
+
+    /// Puts what stores bits behind all else of an iteration of several steps, if these masks can wait in registers. No step reads
+    /// bits of another.
+    pub(crate) fn store_bits_last(&mut self) {
+        let is_last = |op: &&Op| matches!(op.kind, Kind::StoreMask(_));
+        if self.ops.iter().filter(is_last).count() > MOST_BITS {
+            return;
+        }
+        self.turns.clear();
+        self.turns.extend(self.ops.iter().filter(|op| !is_last(op)));
+        self.turns.extend(self.ops.iter().filter(is_last));
         std::mem::swap(&mut self.ops, &mut self.turns);
     }
 }
