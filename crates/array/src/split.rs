@@ -5,22 +5,23 @@
 //! by an operand of one being the other, or by an array that both read. Levels tell what lies between: the level of a node is
 //! that of its operands, and one more where an operand is a step or of another kind.
 
+mod part;
+
 use crate::fullness;
 use crate::joined::Joined;
 use crate::passes::{Pass, Passes, Role, role};
 use crate::recompute::recomputed;
-use crate::{Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, Side, Step, ValueId, fuse, verify};
+use crate::{Action, ArrayInput, ArrayProgram, Block, BlockId, Side, Step, ValueId, fuse, verify};
 use cembra_expr::NodeId;
-use cembra_ops::{OpId, OverArrays, PresenceRule, Structure, TypeFault, id};
+use cembra_ops::{OverArrays, Structure, TypeFault};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, Kind, LoopId, Placed, RegionId, TypedGraph, TypedModel};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::QType;
 use cembra_value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 /// Whether what is done to elements one by one goes together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -524,181 +525,5 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         let args = operands.into_iter().map(|operand| self.value(operand)).collect();
         let outs = vec![self.value(node)];
         Ok(Step { action, args, outs, origin })
-    }
-
-    /// Puts what a function does to each element into a part: its leaves are these operands, behind the number of its body.
-    fn mapped(&self, part: &mut TypedGraph, node: Id, operands: &[Id]) -> Result<Id, Unsplit<E>> {
-        let (graph, registry) = (self.graph, self.placed.model.registry);
-        let body = graph.body(node).ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
-        let needed = body.graph.reachable([body.result]);
-        let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
-        for inner in body.graph.ids().filter(|inner| needed[inner.index()]) {
-            let copy = match body.graph.kind(inner) {
-                Kind::Leaf(leaf) => {
-                    let operand = operands.get(1 + leaf as usize).copied();
-                    let operand = operand.ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
-                    // What was made of elements in the same part need not be optional.
-                    if body.graph.qtype(inner).is_optional() && !part.qtype(operand).is_optional() {
-                        let made = part.apply(registry, id::TO_OPTIONAL, &[operand], graph.origin(node));
-                        made.map_err(|fault| Unsplit::Element(graph.origin(node), fault))?
-                    } else {
-                        operand
-                    }
-                }
-                _ => {
-                    let operands: SmallVec<[Id; 4]> =
-                        body.graph.operands(inner).iter().map(|operand| copies[operand]).collect();
-                    part.copy_node(&body.graph, inner, &operands)
-                }
-            };
-            copies.insert(inner, copy);
-        }
-        Ok(copies[&body.result])
-    }
-
-    /// True for elements of arrays of one type that are of two: some are full. WEAK_FLOAT and its optional have another type in
-    /// common than arrays of both.
-    fn is_mixed(&self, part: &TypedGraph, node: Id, operands: &[Id]) -> bool {
-        let of_arrays = self.graph.operands(node).iter().zip(operands);
-        let weak = of_arrays.filter(|(of, _)| matches!(self.graph.qtype(**of), QType::Array(_, Scalar::WeakFloat)));
-        let mut are_optional = weak.map(|(_, operand)| part.qtype(*operand).is_optional());
-        are_optional.next().is_some_and(|first| are_optional.any(|other| other != first))
-    }
-
-    /// Applies an operator to elements as the optionals that those of any array are.
-    fn apply_to_optionals(&self, part: &mut TypedGraph, op: OpId, node: Id, operands: &[Id]) -> Result<Id, TypeFault> {
-        let (graph, registry) = (self.graph, self.placed.model.registry);
-        let mut optionals: SmallVec<[Id; 4]> = SmallVec::new();
-        for (of, operand) in graph.operands(node).iter().zip(operands) {
-            let is_element = matches!(graph.qtype(*of), QType::Array(..)) && !part.qtype(*operand).is_optional();
-            optionals.push(match is_element {
-                true => part.apply(registry, id::TO_OPTIONAL, &[*operand], graph.origin(node))?,
-                false => *operand,
-            });
-        }
-        part.apply(registry, op, &optionals, graph.origin(node))
-    }
-
-    /// What a plan of elements gives: the results, and whatever may fail and nobody is sure to ask for. A conditional of each
-    /// element may leave its branches out once they are in one plan; what fails in them has to fail all the same.
-    fn results_of_elements(&self, members: &[Id], is_result: &[bool]) -> Vec<Id> {
-        let (graph, registry) = (self.graph, self.placed.model.registry);
-        let mut asked: FxHashSet<Id> = members.iter().copied().filter(|member| is_result[member.index()]).collect();
-        let mut results: Vec<Id> = asked.iter().copied().collect();
-        // Users come behind what they use.
-        for member in members.iter().rev() {
-            let def = graph.op(*member).map(|op| registry.get(op));
-            let may_fail = def.is_none_or(|def| !def.is_total()) || graph.op(*member) == Some(id::MAP);
-            if may_fail && asked.insert(*member) {
-                results.push(*member);
-            }
-            // Of a strict operator every operand is looked at, unless another one is missing.
-            let asks = def.is_some_and(|def| def.presence == PresenceRule::Strict && !def.overloads().is_empty());
-            if asks && asked.contains(member) {
-                asked.extend(graph.operands(*member));
-            }
-        }
-        results.sort_unstable();
-        results
-    }
-
-    /// The step of nodes that one plan evaluates.
-    fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, Unsplit<E>> {
-        let (graph, registry) = (self.graph, self.placed.model.registry);
-        let of_elements = self.classes[members[0].index()] == Class::Element;
-        let inside: FxHashMap<Id, ()> = members.iter().map(|member| (*member, ())).collect();
-        // What comes from outside: literals of scalars go along.
-        let mut outside: Vec<Id> = Vec::new();
-        for member in members {
-            for operand in graph.operands(*member) {
-                let goes_along = graph.value(*operand).is_some() && graph.qtype(*operand).is_framed();
-                if !inside.contains_key(operand) && !goes_along {
-                    outside.push(*operand);
-                }
-            }
-        }
-        outside.sort_unstable();
-        outside.dedup();
-        let names: Arc<[Arc<str>]> = (0..outside.len()).map(|at| Arc::from(at.to_string())).collect();
-        let mut part = TypedGraph::new(names.clone(), members.len());
-        let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
-        let mut leaves = Vec::with_capacity(outside.len());
-        for (at, operand) in outside.iter().enumerate() {
-            let qtype = match graph.qtype(*operand) {
-                QType::Array(_, scalar) if self.full[operand.index()] => QType::Scalar(*scalar),
-                other => other.of_each(),
-            };
-            let leaf = part.add(Kind::Leaf(at as u32), &[], &qtype, graph.origin(*operand));
-            leaves.push((names[at].clone(), qtype));
-            copies.insert(*operand, leaf);
-        }
-        for member in members {
-            let mut operands: SmallVec<[Id; 4]> = SmallVec::new();
-            for operand in graph.operands(*member) {
-                let copy = match copies.get(operand) {
-                    Some(copy) => *copy,
-                    None => {
-                        let literal = graph.value(*operand).map(Value::of_each).unwrap_or(Value::Nothing);
-                        let copy = part.literal(literal, graph.origin(*operand));
-                        copies.insert(*operand, copy);
-                        copy
-                    }
-                };
-                operands.push(copy);
-            }
-            let origin = graph.origin(*member);
-            let copy = match graph.op(*member) {
-                Some(id::MAP) => self.mapped(&mut part, *member, &operands)?,
-                _ if of_elements && matches!(graph.kind(*member), Kind::Where { .. }) => {
-                    let made = part.apply(registry, id::WHERE, &operands, origin);
-                    made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?
-                }
-                Some(op) if of_elements => {
-                    let made = if self.is_mixed(&part, *member, &operands) {
-                        self.apply_to_optionals(&mut part, op, *member, &operands)
-                    } else {
-                        match part.apply(registry, op, &operands, origin) {
-                            // It asks for what may be missing.
-                            Err(_) => self.apply_to_optionals(&mut part, op, *member, &operands),
-                            made => made,
-                        }
-                    };
-                    let made = made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?;
-                    match part.kind(made) {
-                        // A condition of each element chooses between values that are both computed.
-                        Kind::Where { overload } => {
-                            let (operands, qtype) = (part.operands(made).to_vec(), part.qtype(made).clone());
-                            let kind = Kind::Operator { op: id::WHERE, overload, lifted: false };
-                            part.add(kind, &operands, &qtype, origin)
-                        }
-                        _ => made,
-                    }
-                }
-                _ => part.copy_node(graph, *member, &operands),
-            };
-            copies.insert(*member, copy);
-        }
-        let results: Vec<Id> = if of_elements {
-            self.results_of_elements(members, is_result)
-        } else {
-            members.iter().copied().filter(|member| is_result[member.index()]).collect()
-        };
-        let outputs = results.iter().enumerate().map(|(at, result)| (Arc::from(at.to_string()), copies[result]));
-        let model = TypedModel {
-            registry,
-            outputs: outputs.collect(),
-            graph: part,
-            leaves,
-            rewritten: self.placed.model.rewritten,
-        };
-        let plan = (self.plan)(model).map_err(Unsplit::Part)?;
-        let position = |name: &str| names.iter().position(|known| **known == *name).unwrap_or(0);
-        let inputs = plan.inputs().iter().map(|input| position(&input.name)).collect();
-        self.program.parts.push(Part { plan, inputs });
-        let part = PartId(self.program.parts.len() as u32 - 1);
-        let action = if of_elements { Action::Map(part) } else { Action::Scalar(part) };
-        let args = outside.into_iter().map(|operand| self.value(operand)).collect();
-        let outs = results.into_iter().map(|result| self.value(result)).collect();
-        Ok(Step { action, args, outs, origin: graph.origin(members[0]) })
     }
 }
