@@ -101,7 +101,10 @@ impl FaultKind {
             (FaultKind::CastRange, None) => format!("the value does not fit into {result}"),
             (FaultKind::MissingValue, _) => "expects a present value, got missing".to_owned(),
             (FaultKind::Assertion, _) => format!("assertion failed: {}", Excerpt::message(text)),
-            (FaultKind::ArenaLimit, _) => "the strings of one evaluation exceed the limit `arena_bytes`".to_owned(),
+            (FaultKind::ArenaLimit, _) if text.is_empty() => {
+                "the strings of one evaluation exceed the limit `arena_bytes`".to_owned()
+            }
+            (FaultKind::ArenaLimit, _) => Excerpt::message(text).to_string(),
             (FaultKind::IterationLimit, _) => {
                 "the loops of one evaluation run more rounds than the limit `loop_iterations`".to_owned()
             }

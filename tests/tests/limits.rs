@@ -502,3 +502,47 @@ fn fixed_limits_are_documented_with_their_values() {
     let fixed = listed.filter(|line| line[3..].chars().take_while(|c| *c != '`').all(|c| c.is_uppercase() || c == '_'));
     assert_eq!(fixed.count(), operator_limits::ALL.len() + 1, "a limit is listed that there is not");
 }
+
+/// What comes in is not counted, nor what a round of a loop no longer has; what is made is, whoever makes it.
+#[test]
+fn array_bytes() {
+    use cembra::{Array, ArrayKind, Scalar, ScalarValue};
+    let elements = |count: i64| Array::from_scalars(Scalar::Int64, (0..count).map(|at| Some(ScalarValue::Int64(at))));
+    let x = Value::Array(ArrayKind::Dense, elements(1024).into());
+    let evaluate = |text: &str, backend, bytes| {
+        let limits = with(|limits| limits.array_bytes = bytes);
+        let model = Model::parse(text).expect("a model");
+        let executor = model.compile(&Options::default().backend(backend).limits(limits)).expect("a model");
+        executor.session().evaluate(std::slice::from_ref(&x))
+    };
+    let one = 8 * 1024;
+    for backend in BOTH {
+        for (text, most, operator) in [
+            ("input x: [i64]; array.slice(x, 1, 1023)", one, "array.slice"),
+            ("input x: [i64]; output y = x + 1; output z = x * 2", 2 * one, "math.multiply"),
+            (
+                "input x: [i64]; output y = cum_sum(x, over=edge.to_scalar(x)); output z = x * 2",
+                2 * one,
+                "math.multiply",
+            ),
+            ("input x: [i64]; array.iota(array.make_dense_array_shape(array.size(x) * 2))", 2 * one, "array.iota"),
+        ] {
+            // Arrays may have a little more memory than elements, and bits of presence.
+            evaluate(text, backend, most + most / 8).expect(text);
+            let error = evaluate(text, backend, most - 9).expect_err(text);
+            assert_eq!((error.code(), error.operator()), ("arena_limit", Some(operator)), "{text}");
+            assert!(
+                error.to_string().ends_with("the arrays of one evaluation exceed the limit `array_bytes`"),
+                "{error}"
+            );
+            assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::array_bytes`"));
+        }
+        // Nothing of it is made.
+        assert!(evaluate("input x: [i64]; output y = x; output n = array.size(x)", backend, 0).is_ok());
+        let rounds = "input x: [i64]; seq.reduce(fn(s, i) = s + i, seq.range(array.size(x)), x)";
+        assert!(evaluate(rounds, backend, 3 * one).is_ok());
+        assert!(evaluate(rounds, backend, one - 1).is_err());
+        let grows = "input x: [i64]; core.while_loop(x, fn(s) = array.size(s) > 0, fn(s) = array.concat(s, s))";
+        assert_eq!(evaluate(grows, backend, 100 * one).expect_err("too large").operator(), Some("array.concat"));
+    }
+}

@@ -4,6 +4,8 @@
 use crate::sweep::Workspace;
 use crate::{ArrayProgram, ValueId};
 use cembra_value::{Array, Value};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The most arrays whose memory is kept, and the most words of it.
@@ -75,12 +77,45 @@ pub(crate) struct RunParts<'r> {
     pub(crate) slots: Slots<'r>,
     pub(crate) workspaces: &'r mut [Option<Box<Workspace>>],
     pub(crate) spares: &'r mut Spares,
+    /// Bytes of the arrays and edges that the run has made, or of those that it had when they were last looked for, and has made
+    /// since.
+    made: u64,
 }
 
 impl RunParts<'_> {
     /// Empties a slot that nobody asks for before it is filled again.
     pub(crate) fn release(&mut self, slot: ValueId) {
         self.slots.slots[slot.index()].take().into_iter().for_each(|value| self.spares.add(value));
+    }
+
+    /// Counts what was made for these slots; false if the run has more than so many bytes of arrays.
+    pub(crate) fn count(&mut self, made: &[ValueId], most: u64) -> bool {
+        let made = made.iter().filter_map(|slot| self.slots.get(*slot));
+        self.made = made.flat_map(parts).fold(self.made, |made, (_, bytes)| made.saturating_add(bytes));
+        if self.made > most {
+            self.made = self.held();
+        }
+        self.made <= most
+    }
+
+    /// How many bytes of arrays a run may still make.
+    pub(crate) fn room(&mut self, most: u64) -> u64 {
+        // Seldom, but before there is none.
+        if self.made > most / 2 {
+            self.made = self.held();
+        }
+        most.saturating_sub(self.made)
+    }
+
+    /// The bytes of arrays and edges that lie in slots, each once; of those that came in, or are literals, none.
+    fn held(&self) -> u64 {
+        let literal = |slot: &'_ Slot| if let Slot::Literal(value) = slot { parts(value) } else { SmallVec::new() };
+        let literals = self.slots.slots.iter().flat_map(literal);
+        let given = self.slots.inputs.iter().flat_map(parts).chain(literals);
+        let mut seen: FxHashSet<usize> = given.map(|(address, _)| address).collect();
+        let made = |slot: &'_ Slot| if let Slot::Made(value) = slot { parts(value) } else { SmallVec::new() };
+        let all = self.slots.slots.iter().flat_map(made);
+        all.filter(|(address, _)| seen.insert(*address)).map(|(_, bytes)| bytes).sum()
     }
 }
 
@@ -98,7 +133,7 @@ impl RunMemory {
             }
         }
         let RunMemory { slots, workspaces, spares } = self;
-        RunParts { slots: Slots { slots, inputs }, workspaces, spares }
+        RunParts { slots: Slots { slots, inputs }, workspaces, spares, made: 0 }
     }
 
     /// Empties the slots. What was made and nobody else has is memory for later runs.
@@ -110,6 +145,22 @@ impl RunMemory {
     pub fn recycle(&mut self, value: Value) {
         self.spares.add(value);
     }
+}
+
+/// The arrays and edges of a value: where each lies, and its bytes.
+fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
+    let mut found = SmallVec::new();
+    let mut open: SmallVec<[&Value; 4]> = SmallVec::new();
+    open.push(value);
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(_, array) => found.push((Arc::as_ptr(array).addr(), array.memory_bytes() as u64)),
+            Value::Edge(edge) => found.push((Arc::as_ptr(edge).addr(), edge.memory_bytes() as u64)),
+            Value::Tuple(fields) => open.extend(fields.iter()),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Arrays that nobody has, for their memory.

@@ -37,6 +37,12 @@ pub trait Parts {
     /// How often the rounds of all loops may begin again in a run.
     fn most_rounds(&self) -> u64;
 
+    /// The most bytes of arrays that a run may have at a time, those that come in apart.
+    fn most_array_bytes(&self) -> u64;
+
+    /// The error of a step that made more than that.
+    fn exceeds(&self, step: &Step) -> Self::Error;
+
     /// The error of a program that fails, or may: another way of running it knows more.
     fn unsure(&self) -> Self::Error;
 
@@ -138,15 +144,15 @@ fn run_blocks<P: Parts>(
                     None => Swept::Not,
                 };
                 match swept {
-                    Swept::Made => {}
+                    Swept::Made => count(parts, step, run)?,
                     Swept::Failed => return Err(parts.unsure()),
                     Swept::Not => {
                         let stages = &program.sweep(sweep).stages;
-                        stages.iter().try_for_each(|stage| evaluate(program, parts, &stage.step, &mut run.slots))?;
+                        stages.iter().try_for_each(|stage| evaluate(program, parts, &stage.step, run))?;
                     }
                 }
             }
-            _ => evaluate(program, parts, step, &mut run.slots)?,
+            _ => evaluate(program, parts, step, run)?,
         }
     }
     Ok(())
@@ -161,16 +167,22 @@ fn next_state(made: &Value) -> Option<Value> {
     }
 }
 
+/// Counts what a step made.
+fn count<P: Parts>(parts: &mut P, step: &Step, run: &mut RunParts<'_>) -> Result<(), P::Error> {
+    if run.count(&step.outs, parts.most_array_bytes()) { Ok(()) } else { Err(parts.exceeds(step)) }
+}
+
 /// Runs a step that is no conditional, no loop and no sweep.
 fn evaluate<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
     step: &Step,
-    slots: &mut Slots<'_>,
+    run: &mut RunParts<'_>,
 ) -> Result<(), P::Error> {
-    let made = results(program, parts, step, slots)?;
-    step.outs.iter().zip(made).for_each(|(out, value)| slots.set(*out, value));
-    Ok(())
+    let made = results(program, parts, step, &run.slots)?;
+    step.outs.iter().zip(made).for_each(|(out, value)| run.slots.set(*out, value));
+    // What tuples have was made by others.
+    if matches!(step.action, Action::Map(_) | Action::Operator(_)) { count(parts, step, run) } else { Ok(()) }
 }
 
 /// The results of a step that is no conditional, no loop and no sweep.

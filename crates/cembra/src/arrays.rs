@@ -268,6 +268,15 @@ impl Parts for Run<'_> {
         self.compiled.limits.loop_iterations()
     }
 
+    fn most_array_bytes(&self) -> u64 {
+        self.compiled.limits.array_bytes()
+    }
+
+    fn exceeds(&self, step: &Step) -> Error {
+        let operator = operator_name(&self.program.graph, step.origin).to_string();
+        Error::of_arrays(operator, self.program.graph.span(step.origin))
+    }
+
     fn unsure(&self) -> Error {
         Error::values("an element may have failed")
     }
@@ -279,6 +288,8 @@ impl Parts for Run<'_> {
         let sizes = format!("({}, {})", operands[0], operands[1]);
         let text = match kind {
             FaultKind::SizeMismatch => &sizes,
+            // Operators make no more than so many elements, whatever the limits of the model are.
+            FaultKind::ArenaLimit => "an array would be larger than any that operators make",
             // SAFETY: STRING-VIEW: the kernels of array operators view texts that live as long as the process.
             FaultKind::Invalid | FaultKind::Assertion => unsafe {
                 Text::from_raw(operands[0] as *const u8, operands[1] as usize).as_str()

@@ -31,7 +31,15 @@ enum Kind {
     /// The model, or how it was to be bound.
     Model(Diagnostics),
     /// An evaluation stopped at a fault.
-    Fault { kind: FaultKind, operator: Option<String>, detail: String, span: Option<Span>, place: Option<Place> },
+    Fault {
+        kind: FaultKind,
+        operator: Option<String>,
+        detail: String,
+        span: Option<Span>,
+        place: Option<Place>,
+        /// What to raise.
+        limit: Option<Limit>,
+    },
     /// Values given to a call that do not fit.
     Values(String),
     /// A value given to a call breaks what its input promises.
@@ -61,7 +69,15 @@ impl Error {
         };
         let operand = operand.as_ref().map(crate::print_value);
         let detail = kind.describe(operand.as_deref(), &result.to_string(), text);
-        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, place: None }))
+        let limit = limit(kind).filter(|_| kind != FaultKind::ArenaLimit || text.is_empty());
+        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, place: None, limit }))
+    }
+
+    /// The fault of a step that made more arrays than an evaluation may have.
+    pub(crate) fn of_arrays(operator: String, span: Option<Span>) -> Self {
+        let (kind, limit) = (FaultKind::ArenaLimit, Some(Limit::ArrayBytes));
+        let detail = kind.describe(None, "", "the arrays of one evaluation exceed the limit `array_bytes`");
+        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, place: None, limit }))
     }
 
     /// The fault of an evaluation whose token was cancelled.
@@ -72,7 +88,7 @@ impl Error {
     /// A fault of an evaluation as a whole; where it was noticed says nothing about the model.
     pub(crate) fn of_evaluation(kind: FaultKind) -> Self {
         let detail = kind.describe(None, "", "");
-        Error(Arc::new(Kind::Fault { kind, operator: None, detail, span: None, place: None }))
+        Error(Arc::new(Kind::Fault { kind, operator: None, detail, span: None, place: None, limit: limit(kind) }))
     }
 
     /// The same fault, of a row of a batch.
@@ -89,9 +105,9 @@ impl Error {
 
     fn at(self, place: Option<Place>) -> Self {
         match &*self.0 {
-            Kind::Fault { kind, operator, detail, span, .. } => {
+            Kind::Fault { kind, operator, detail, span, limit, .. } => {
                 let (operator, detail) = (operator.clone(), detail.clone());
-                Error(Arc::new(Kind::Fault { kind: *kind, operator, detail, span: *span, place }))
+                Error(Arc::new(Kind::Fault { kind: *kind, operator, detail, span: *span, place, limit: *limit }))
             }
             _ => self,
         }
@@ -183,17 +199,25 @@ impl Error {
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
             Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
-            Kind::Fault { kind, span, .. } => {
+            Kind::Fault { span, limit, .. } => {
                 let diagnostic = Diagnostic::new(Code::Evaluation, self.to_string()).at(*span);
-                vec![match kind {
-                    FaultKind::ArenaLimit => diagnostic.hint(Limit::ArenaBytes.hint()),
-                    FaultKind::IterationLimit => diagnostic.hint(Limit::LoopIterations.hint()),
-                    FaultKind::WorkLimit => diagnostic.hint(Limit::StringWork.hint()),
-                    _ => diagnostic,
+                vec![match limit {
+                    Some(limit) => diagnostic.hint(limit.hint()),
+                    None => diagnostic,
                 }]
             }
             Kind::Values(message) => vec![Diagnostic::new(Code::Evaluation, message.clone())],
         }
+    }
+}
+
+/// The limit that a fault is mostly of.
+const fn limit(kind: FaultKind) -> Option<Limit> {
+    match kind {
+        FaultKind::ArenaLimit => Some(Limit::ArenaBytes),
+        FaultKind::IterationLimit => Some(Limit::LoopIterations),
+        FaultKind::WorkLimit => Some(Limit::StringWork),
+        _ => None,
     }
 }
 

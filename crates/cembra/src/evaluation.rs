@@ -3,10 +3,11 @@
 use crate::options::Started;
 use cembra_runtime::Context;
 
-/// The limits of an evaluation: the bytes of its strings, the rounds of its loops, and the work on strings.
+/// The limits of an evaluation: the bytes of its strings and arrays, the rounds of its loops, and the work on strings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EvaluationLimits {
     arena_bytes: usize,
+    array_bytes: u64,
     loop_iterations: u64,
     string_work: u64,
 }
@@ -16,9 +17,15 @@ impl EvaluationLimits {
         let limits = options.budget().limits();
         EvaluationLimits {
             arena_bytes: limits.arena_bytes,
+            array_bytes: limits.array_bytes,
             loop_iterations: limits.loop_iterations,
             string_work: limits.string_work,
         }
+    }
+
+    /// The bytes of arrays that an evaluation may have.
+    pub(crate) const fn array_bytes(&self) -> u64 {
+        self.array_bytes
     }
 
     /// How often the loops of an evaluation may go round again.

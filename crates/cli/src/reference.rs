@@ -76,7 +76,7 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::CastRange => "the value is not one of the type's",
         FaultKind::MissingValue => "the argument is missing",
         FaultKind::Assertion => "the condition does not hold",
-        FaultKind::ArenaLimit => "the strings of one evaluation take more memory than allowed",
+        FaultKind::ArenaLimit => "the strings or arrays of one evaluation take more memory than allowed",
         FaultKind::Invalid => "an argument is outside of the domain",
         FaultKind::IterationLimit => "the loops of one evaluation run more rounds than allowed",
         FaultKind::WorkLimit => "one evaluation does more work on strings than allowed",

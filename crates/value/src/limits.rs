@@ -130,6 +130,9 @@ limits! {
     CodeBytes code_bytes: usize = 256 << 20, "bytes of machine code", "use the interpreter, or `Backend::Auto`";
     /// Evaluating: bytes of the strings that one evaluation makes. Default 64 MiB.
     ArenaBytes arena_bytes: usize = Arena::LIMIT, "bytes of strings", "make shorter strings";
+    /// Evaluating: bytes of the arrays that one evaluation made and still has. Default 4 GiB. It is looked at when an operator has
+    /// made an array, of which it makes no more than 2^28 elements.
+    ArrayBytes array_bytes: u64 = 4 << 30, "bytes of arrays", "make fewer or smaller arrays";
     /// Evaluating: rounds of all loops of one evaluation together. Default 10 million.
     LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over less";
     /// Evaluating: work on strings of one evaluation, in bytes that operators read, each as often as it is read. Bytes that

@@ -75,8 +75,12 @@ impl SweepRunner {
         memory: &mut RunParts<'_>,
         parts: &mut P,
     ) -> Result<Swept, P::Error> {
-        let RunParts { slots, workspaces, spares } = memory;
+        let room = memory.room(parts.most_array_bytes());
+        let RunParts { slots, workspaces, spares, .. } = memory;
         let Some(mut run) = self.begin(slots) else { return Ok(Swept::Failed) };
+        if run.kept_bytes() > room {
+            return Ok(Swept::Failed);
+        }
         let kept = workspaces[number.index()].take();
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
         let Some(mut workspace) = kept.or_else(|| self.workspace(parts, run.with_bits)) else { return Ok(Swept::Not) };
@@ -254,6 +258,16 @@ impl<'r> Run<'r> {
             Over::Whole => 1,
             Over::Edge(edge) => self.edge(edge).map_or(0, Edge::parent_size),
         }
+    }
+
+    /// The bytes of the arrays that the sweep makes for others, of each element.
+    fn kept_bytes(&self) -> u64 {
+        let kept = self.runner.lanes.iter().filter(|lane| lane.origin == Origin::Kept);
+        let words = kept.map(|lane| {
+            let count = self.count(lane.over);
+            lane.lie.words(count) + if lane.has_bits { count.div_ceil(64) } else { 0 }
+        });
+        words.fold(0, |bytes: u64, words| bytes.saturating_add(8 * words as u64))
     }
 
     /// How many elements a side has.
