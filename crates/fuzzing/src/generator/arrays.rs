@@ -3,6 +3,7 @@
 //! fails is left out, but for a share that is meant to fail.
 
 mod evaluate;
+mod looped;
 mod operands;
 
 use super::{Pool, TRIES};
@@ -35,8 +36,7 @@ const DRAWS: u32 = 5;
 
 /// A well-typed program on arrays, and the first of its rows: on that the generator evaluated it.
 pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row) {
-    let config =
-        Config { max_inputs: config.max_inputs + 6, max_depth: config.max_depth + 4, functions: 0.0, ..config.clone() };
+    let config = Config { max_inputs: config.max_inputs + 6, max_depth: config.max_depth + 4, ..config.clone() };
     let is_large = random.u32(..200) == 0;
     let size = if is_large { LARGE + random.usize(..3) } else { arrays::size(random) };
     let kind = if random.u32(..8) == 0 { ArrayKind::Sparse } else { ArrayKind::Dense };
@@ -116,7 +116,7 @@ impl Grower<'_> {
 
     /// Adds one operator, if operands are found for it.
     fn grow(&mut self) -> Option<NodeId> {
-        match self.pool.random.u32(..20) {
+        match self.pool.random.u32(..21) {
             0..=6 => self.elementwise(),
             7 | 8 => self.conditional(),
             9 => self.mapped(),
@@ -131,6 +131,7 @@ impl Grower<'_> {
                 matches!(operator.form, ArrayForm::Reduce(_) | ArrayForm::Scan)
             }),
             _ if self.is_large => None,
+            17 => self.looped(),
             _ => self.with_entry(|_| true),
         }
     }

@@ -1,0 +1,82 @@
+//! Loops that carry an array from round to round: what a round does to its state is a chain of operators on arrays, with others
+//! from outside, with the number of the round, and with what all of the elements come to.
+
+use super::Grower;
+use crate::catalogue::{Catalogue, Entry};
+use crate::config::pick;
+use crate::generator::HIDDEN;
+use cembra_expr::NodeId;
+use cembra_ops::{ArrayForm, ArrayOperator, OverArrays, id};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::Value;
+
+impl Grower<'_> {
+    pub(super) fn looped(&mut self) -> Option<NodeId> {
+        let size = self.focus();
+        let scalar = self.scalar_at(size);
+        let qtype = QType::Array(self.kind, scalar);
+        // What comes from outside is found before there is something that has no value outside.
+        let [start, others @ ..] = [(); 4].map(|()| self.array(scalar, size));
+        let rounds = self.pool.few();
+        let from = self.pool.types.len();
+        let [state, index] = [&qtype, &QType::INT64].map(|qtype| {
+            self.pool.placeholders += 1;
+            let node = self.pool.graph.placeholder(&format!("p{}", self.pool.placeholders), None);
+            self.pool.note(node, qtype, 0)
+        });
+        let mut next = state;
+        for _ in 0..self.pool.random.u32(1..6) {
+            let other = *pick(self.pool.random, &others);
+            let made = self.changed(next, index, other);
+            next = made.filter(|made| self.pool.types[made.index()] == qtype).unwrap_or(next);
+        }
+        let function = self.pool.operator(id::LAMBDA, &[next, state, index], &QType::Function);
+        for at in (from..self.pool.types.len()).map(NodeId::from_index) {
+            if !self.pool.graph.operands(at).is_empty() || [state, index].contains(&at) {
+                self.pool.depths[at.index()] = HIDDEN;
+            }
+        }
+        let range = [rounds, self.pool.exactly(Value::Missing(Scalar::Int64)), self.pool.integer(1)];
+        let range = self.pool.operator(id::SEQ_RANGE, &range, &QType::Sequence(QType::INT64.into()));
+        let node = self.pool.operator(id::SEQ_REDUCE, &[function, range, start], &qtype);
+        self.tried(node)
+    }
+
+    /// One thing that a round may do to an array.
+    fn changed(&mut self, array: NodeId, index: NodeId, other: NodeId) -> Option<NodeId> {
+        let catalogue = Catalogue::standard();
+        let pairs = [id::ADD, id::SUBTRACT, id::MULTIPLY, id::MAXIMUM, id::PRESENCE_OR, id::FLOORDIV];
+        let pair = catalogue.known(*pick(self.pool.random, &pairs))?;
+        match self.pool.random.u32(..6) {
+            0 | 1 => self.pool.apply(pair, &[array, other]),
+            2 => self.pool.apply(pair, &[other, array]),
+            3 => {
+                let reduces = |entry: &&Entry| {
+                    let form = |operator: &ArrayOperator| matches!(operator.form, ArrayForm::Reduce(_));
+                    matches!(entry.def.over_arrays, OverArrays::Kernel(operator) if form(operator))
+                };
+                let aggregations: Vec<&Entry> = catalogue.of_arrays.iter().filter(reduces).collect();
+                let aggregation = *pick(self.pool.random, &aggregations);
+                let mut operands = vec![array];
+                for param in aggregation.def.params.iter().skip(1) {
+                    operands.push(self.pool.exactly(param.default.clone()?));
+                }
+                let all = self.pool.apply(aggregation, &operands)?;
+                self.pool.apply(pair, &[array, all])
+            }
+            4 => {
+                let most = self.pool.random.i64(..4);
+                let most = self.pool.integer(most);
+                let early = self.pool.apply(catalogue.known(id::LESS)?, &[index, most])?;
+                let arms = if self.pool.random.bool() { [array, other] } else { [other, array] };
+                self.pool.apply(catalogue.known(id::WHERE)?, &[early, arms[0], arms[1]])
+            }
+            _ => {
+                let cast = [id::TO_INT64, id::TO_INT32, id::TO_FLOAT64, id::TO_FLOAT32];
+                let cast = catalogue.known(*pick(self.pool.random, &cast))?;
+                let index = self.pool.apply(cast, &[index])?;
+                self.pool.apply(pair, &[array, index])
+            }
+        }
+    }
+}
