@@ -111,7 +111,7 @@ pub(crate) struct Place {
     pub(crate) presence: *mut u8,
 }
 
-// SAFETY: SWEEP-PLACE: a place is used by the thread that runs the sweep, and says nothing once the run is over.
+// SAFETY: SWEEP-PLACE: a place is used by the thread that has its workspace, and says nothing once the run is over.
 unsafe impl Send for Place {}
 
 impl Place {
