@@ -295,3 +295,45 @@ fn many_in_one_loop() {
         }
     }
 }
+
+/// The nearest integer with so many bits; of two the even one.
+fn rounded(number: i128, bits: u32) -> i128 {
+    let size = number.unsigned_abs();
+    let more = (128 - size.leading_zeros()).saturating_sub(bits);
+    let (kept, rest) = (size >> more, size & ((1 << more) - 1));
+    let half = (1_u128 << more) / 2;
+    let up = more > 0 && (rest > half || rest == half && kept % 2 == 1);
+    (((kept + u128::from(up)) << more) as i128) * number.signum()
+}
+
+/// The double of a quotient, with a bit more for what is left of it.
+fn quotient(a: i128, b: i128) -> i128 {
+    2 * (a / b) + i128::from(a % b != 0)
+}
+
+/// The same steps with all mantissas of few bits, on integers: what `docs/wide.md` proves is so, whatever it says of the steps.
+#[test]
+fn all_numbers_of_few_bits() {
+    let (mut far, mut inexact) = (0, 0);
+    for bits in 2..=9 {
+        let mantissas = 1_i128 << (bits - 1)..1 << bits;
+        // The binary places of the inverse.
+        let places = 2 * bits + 5;
+        for (s, x) in mantissas.clone().flat_map(|s| mantissas.clone().map(move |x| (s, x))) {
+            let inverse = rounded(quotient(1 << (places - 1), s), bits);
+            let near = rounded(x * inverse, bits);
+            let exact = s * near - (x << places);
+            let left = rounded(exact, bits);
+            let mended = rounded((near << places) - left * inverse, bits);
+            let divided = quotient(x << (2 * places), s);
+            let expected = rounded(divided, bits);
+            assert_eq!(2 * mended, expected, "{x} / {s} of {bits} bits");
+            far += i32::from((near << (places + 1)).abs_diff(divided) > 1 << (128 - expected.leading_zeros() - bits));
+            inexact += i32::from(left != exact);
+        }
+    }
+    assert!(
+        far > 0 && inexact > 0,
+        "products further than one number away, and what is left of them with a bit too many"
+    );
+}
