@@ -5,17 +5,17 @@ use super::place::{Lie, Memory, Place};
 use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, ValueId};
 use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
 use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, PresenceForm, QType};
-use cembra_runtime::{Scalar, Scratch};
+use cembra_runtime::{STRIP_ROWS, Scalar, Scratch};
 use cembra_value::Array;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most arrays from outside that a sweep goes over: each has a bit.
-const MOST_ARRAYS: u32 = u128::BITS - 1;
+/// The most arrays from outside that a sweep goes over.
+const MOST_ARRAYS: u32 = u128::BITS;
 
-/// The bit beside those of arrays that says that plans may add to the sums of accumulators what is only summed.
-pub(super) const ADDS: u128 = 1 << MOST_ARRAYS;
+/// The elements of a strip of which nothing is kept: as many as make strips cost nothing. Blocks of sums end with one.
+const LONG_STRIP: usize = 1 << 14;
 
 /// What a column of a sweep is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +48,18 @@ pub(super) struct Lane {
     pub(super) bit: u32,
     /// The accumulator of all elements that sums it, if nothing else is done with it.
     pub(super) sum: Option<usize>,
+}
+
+impl Lane {
+    /// True if its elements are added to the sums of its accumulator, and not seen.
+    pub(super) const fn is_added(&self, adds: bool) -> bool {
+        adds && self.sum.is_some()
+    }
+
+    /// How its elements lie in a run: what is added lies nowhere.
+    pub(super) const fn lie(&self, adds: bool) -> Lie {
+        if self.is_added(adds) { Lie::Nothing } else { self.lie }
+    }
 }
 
 /// What of a stage's column code is made for.
@@ -112,6 +124,8 @@ pub(super) struct Variant {
     pub(super) functions: Vec<Box<dyn BatchFunction>>,
     /// True if what is only summed is added to the sums of its accumulator, and not seen.
     pub(super) adds: bool,
+    /// The elements of a strip, where strips need not hold groups.
+    pub(super) strip: usize,
 }
 
 /// What one run needs.
@@ -374,11 +388,6 @@ impl SweepRunner {
         }
     }
 
-    /// True if there are columns that are only summed.
-    pub(super) fn has_sums(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.sum.is_some())
-    }
-
     fn map(&self, layout: &mut Layout<'_>, part: PartId, step: &Step, over: Side) -> Option<Work> {
         let program = layout.program;
         let plan = &program.part(part).plan;
@@ -405,8 +414,8 @@ impl SweepRunner {
         Some(Work::Map { part, inputs, outputs, side: over })
     }
 
-    /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns, beside
-    /// [`ADDS`]; none if a plan has no function.
+    /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
+    /// a plan has no function.
     fn variant<P: Parts>(&self, parts: &P, with_bits: u128) -> Option<Arc<Variant>> {
         let known = |variants: &[(u128, Arc<Variant>)]| {
             variants.iter().find(|(of, _)| *of == with_bits).map(|(_, variant)| variant.clone())
@@ -414,9 +423,12 @@ impl SweepRunner {
         if let Some(variant) = known(&self.variants.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Some(variant);
         }
-        let made = |adds: bool| Some(Variant { functions: self.functions(parts, with_bits, adds)?, adds });
-        let adding = if with_bits & ADDS != 0 { made(true) } else { None };
+        let made = |adds: bool| {
+            let functions = self.functions(parts, with_bits, adds)?;
+            Some(Variant { functions, adds, strip: self.strip_rows(adds) })
+        };
         // Not all that plays plans adds up.
+        let adding = if self.lanes.iter().any(|lane| lane.sum.is_some()) { made(true) } else { None };
         let variant = Arc::new(adding.or_else(|| made(false))?);
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         // Two threads may both have made it: the first is right.
@@ -424,6 +436,14 @@ impl SweepRunner {
             variants.push((with_bits, variant.clone()));
             variant
         }))
+    }
+
+    /// How many elements a strip has: many, if there is one stage that sees them, which leaves nothing to another.
+    fn strip_rows(&self, adds: bool) -> usize {
+        let is_strip = |lane: &Lane| lane.origin == Origin::Strip && !lane.is_added(adds);
+        let is_seen = |work: &&Work| !matches!(work, Work::Fold { x, .. } if self.lanes[*x].is_added(adds));
+        let is_one = self.work.iter().filter(is_seen).count() <= 1 && !self.lanes.iter().any(is_strip);
+        if is_one { LONG_STRIP } else { STRIP_ROWS }
     }
 
     /// A function for each plan, of columns of the forms of such arrays.

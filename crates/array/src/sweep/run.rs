@@ -1,17 +1,14 @@
 //! A run of a sweep: strips of elements, one after the other, through all of its stages.
 
-use super::layout::{ADDS, Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
+use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
 use super::place::{Lie, Memory, Place, copy_bits, put_bits, words_of};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
 use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, expand};
-use cembra_runtime::{CHAINS, Column, QType, STRIP_ROWS, Scalar};
+use cembra_runtime::{Column, QType, STRIP_ROWS, Scalar};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The elements of a strip of which nothing is kept: as many as make strips cost nothing. Blocks of sums end with one.
-const LONG_STRIP: usize = 1 << 14;
 
 /// The bytes of arrays that are made from which on they go past the caches.
 const PAST_CACHES: usize = 1 << 24;
@@ -84,7 +81,7 @@ impl SweepRunner {
         let kept = workspaces[number.index()].take();
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
         let Some(mut workspace) = kept.or_else(|| self.workspace(parts, run.with_bits)) else { return Ok(Swept::Not) };
-        run.strip = self.strip_rows(workspace.of.adds);
+        run.strip = workspace.of.strip;
         run.prepare(&mut workspace, spares);
         let shares = run.shares(parts.threads());
         let succeeds = match &shares[..] {
@@ -210,30 +207,7 @@ impl SweepRunner {
             }
         }
         run.elements = elements?;
-        if run.elements > CHAINS && self.has_sums() {
-            run.with_bits |= ADDS;
-        }
         Some(run)
-    }
-
-    /// How many elements a strip has: many, if there is one stage that sees them, which leaves nothing to another.
-    fn strip_rows(&self, adds: bool) -> usize {
-        let is_strip = |lane: &Lane| lane.origin == Origin::Strip && !lane.is_added(adds);
-        let is_seen = |work: &&Work| !matches!(work, Work::Fold { x, .. } if self.lanes[*x].is_added(adds));
-        let is_one = self.work.iter().filter(is_seen).count() <= 1 && !self.lanes.iter().any(is_strip);
-        if is_one { LONG_STRIP } else { STRIP_ROWS }
-    }
-}
-
-impl Lane {
-    /// True if its elements are added to the sums of its accumulator, and not seen.
-    const fn is_added(&self, adds: bool) -> bool {
-        adds && self.sum.is_some()
-    }
-
-    /// How its elements lie in a run: what is added lies nowhere.
-    const fn lie(&self, adds: bool) -> Lie {
-        if self.is_added(adds) { Lie::Nothing } else { self.lie }
     }
 }
 

@@ -67,8 +67,8 @@ impl Accumulator {
 
     /// The sums that the next strip, of so many elements, may be added to in the place of being fed, in a run that has one group of
     /// all: each element that is there to the sum of its position modulo their number, as FLOAT64, in their order. No sum is -0.
-    /// None if this gathers something else, there are no more elements than sums, or the strip does not begin with the first sum or
-    /// does not end with its block.
+    /// None if this gathers something else, or the strip does not begin with the first sum, does not end with its block, or has some
+    /// of no more elements than there are sums, but not all.
     pub fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]> {
         self.0.chains(len)
     }

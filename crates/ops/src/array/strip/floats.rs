@@ -226,12 +226,18 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
 
     fn chains(open: &mut Open, len: usize) -> Option<&mut [f64; CHAINS]> {
         let is_of_block = open.at.is_multiple_of(CHAINS) && open.at % BLOCK + len <= BLOCK;
-        (O::ADDS && open.len > CHAINS && is_of_block && open.at + len <= open.len).then_some(&mut open.chains.0)
+        let fits = open.at + len <= open.len && (open.len > CHAINS || len == open.len);
+        (O::ADDS && is_of_block && fits).then_some(&mut open.chains.0)
     }
 
     #[inline(always)]
     fn added(open: &mut Open, is_there: Bits<'_>, len: usize) {
         open.count += is_there.count(0..len);
+        if open.len <= CHAINS {
+            // Each sum is of one element, or of none, which changes no total: no total is -0.
+            let total = open.chains.0.iter().take(len).fold(O::START, |total, chain| O::apply(total, *chain));
+            open.chains.0[0] = total;
+        }
         Self::advance(open, len);
     }
 
