@@ -2,6 +2,7 @@
 //! that each element names. What is gathered of a group is a `Gather`'s business.
 
 use super::bits::{Bits, each_one};
+use super::window::WINDOW;
 use super::{BLOCK, CHAINS, Finish, Grouping, Strip, StripValues};
 use multiversion::multiversion;
 use std::fmt::Debug;
@@ -77,13 +78,21 @@ pub(super) fn each_grouped<T: Copy>(
     is_in: Bits<'_>,
     mut add: impl FnMut(usize, T),
 ) {
-    if is_there.is_full() && is_in.is_full() {
-        groups.iter().zip(values).for_each(|(group, value)| add(*group as usize, *value));
-        return;
+    let values = &values[..groups.len()];
+    let (windows, rest) = groups.as_chunks::<WINDOW>();
+    let (values, rest_values) = values.as_chunks::<WINDOW>();
+    let mut at = 0;
+    for (groups, values) in windows.iter().zip(values) {
+        let word = is_in.word(at) & is_there.word(at);
+        if word == u64::MAX {
+            groups.iter().zip(values).for_each(|(group, value)| add(*group as usize, *value));
+        } else {
+            each_one(word, |one| add(groups[one] as usize, values[one]));
+        }
+        at += WINDOW;
     }
-    for (at, word) in is_in.parts(0, groups.len()) {
-        each_one(word & is_there.word(at), |one| add(groups[at + one] as usize, values[at + one]));
-    }
+    let word = is_in.part(at, rest.len()) & is_there.word(at);
+    each_one(word, |one| add(rest[one] as usize, rest_values[one]));
 }
 
 /// The groups of an array that comes in strips.
