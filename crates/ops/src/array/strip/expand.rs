@@ -8,8 +8,9 @@ use std::ops::Range;
 /// before `first`.
 fn runs(points: &[i64], first: usize, start: usize, len: usize) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
     let end = start + len;
-    let before = points.partition_point(|point| *point as usize <= start).saturating_sub(1);
-    let groups = first.max(before)..points.len().saturating_sub(1);
+    let is_first = points.get(first).is_some_and(|point| *point as usize == start);
+    let before = if is_first { first } else { points.partition_point(|point| *point as usize <= start) };
+    let groups = first.max(before.saturating_sub(1))..points.len().saturating_sub(1);
     groups
         .map(move |group| (group, points[group] as usize, points[group + 1] as usize))
         .take_while(move |(_, from, _)| *from < end)
@@ -51,15 +52,25 @@ fn numbers<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, over: 
                 to.fill(*value);
             }
         }
-        Grouping::Splits(points) => {
-            for (group, run) in runs(points, first, start, to.len()) {
-                if let Some(value) = from.get(group - first) {
-                    to[run].fill(*value);
-                }
-            }
-        }
+        Grouping::Splits(points) => spread(from, first, to, start, points),
         // What an element that is in no group gets is never looked at.
         Grouping::Mapping { groups, .. } => look_up(from, to, groups),
+    }
+}
+
+/// How many numbers are written at a time.
+const SPREAD: usize = 8;
+
+/// Numbers of contiguous groups. Where there is place, some more are written than a group has: the next one puts its own there.
+#[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+fn spread<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, points: &[i64]) {
+    for (group, run) in runs(points, first, start, to.len()) {
+        let Some(value) = from.get(group - first) else { break };
+        let (parts, _) = to[run.start..].as_chunks_mut::<SPREAD>();
+        match parts.get_mut(..run.len().div_ceil(SPREAD)) {
+            Some(parts) => parts.iter_mut().for_each(|part| *part = [*value; SPREAD]),
+            None => to[run].fill(*value),
+        }
     }
 }
 
@@ -129,5 +140,66 @@ fn set(words: &mut [u64], range: Range<usize>) {
         let count = (range.end - at).min(64 - at % 64);
         words[at / 64] |= (u64::MAX >> (64 - count)) << (at % 64);
         at += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A strip of what is expanded from the values of the groups `first..`, and which of it is there.
+    fn expanded(values: &Strip<'_>, first: usize, strip: Range<usize>, points: &[i64]) -> (Vec<f64>, Vec<u64>) {
+        let (mut made, mut there) = (vec![-1.0; strip.len()], vec![0; strip.len().div_ceil(64)]);
+        let (to, over) = (&mut StripValues::Float64(&mut made), Grouping::Splits(points));
+        expand(values, first, to, Some(&mut there), strip.start, strip.len(), &over);
+        (made, there)
+    }
+
+    #[test]
+    fn every_element_gets_the_value_of_its_own_group() {
+        fastrand::seed(4);
+        for _ in 0..300 {
+            let sizes = [&[0, 1, 2][..], &[0, 3, 7, 8, 9, 20], &[1, 64, 200]][fastrand::usize(..3)];
+            let mut points = vec![0];
+            for _ in 0..fastrand::usize(1..80) {
+                points.push(points[points.len() - 1] + sizes[fastrand::usize(..sizes.len())]);
+            }
+            let groups = points.len() - 1;
+            let values: Vec<f64> = (0..groups).map(|group| group as f64).collect();
+            let bits: Vec<u64> = (0..groups.div_ceil(64)).map(|_| fastrand::u64(..)).collect();
+            let of = |at: usize| points[1..].partition_point(|point| *point as usize <= at);
+            let is_set = |words: &[u64], at: usize| words[at / 64] >> (at % 64) & 1 != 0;
+            let check = |first: usize, strip: Range<usize>| {
+                let there: Vec<u64> = (first..groups)
+                    .collect::<Vec<_>>()
+                    .chunks(64)
+                    .map(|all| {
+                        all.iter()
+                            .enumerate()
+                            .fold(0, |word, (at, group)| word | u64::from(is_set(&bits, *group)) << at)
+                    })
+                    .collect();
+                let data = StripData::Float64(&values[first..]);
+                let of_groups = Strip { data, presence: Some(&there), len: groups - first };
+                let (made, there) = expanded(&of_groups, first, strip.clone(), &points);
+                for (place, at) in strip.enumerate() {
+                    assert_eq!(made[place], of(at) as f64, "{at}: {points:?}");
+                    assert_eq!(is_set(&there, place), is_set(&bits, of(at)), "{at}: {points:?}");
+                }
+            };
+            // Strips that are cut anywhere, and strips of whole groups.
+            let (end, mut at) = (points[groups] as usize, 0);
+            while at < end {
+                let next = end.min(at + fastrand::usize(1..300));
+                check(0, at..next);
+                at = next;
+            }
+            let mut first = 0;
+            while first < groups {
+                let next = groups.min(first + fastrand::usize(1..20));
+                check(first, points[first] as usize..points[next] as usize);
+                first = next;
+            }
+        }
     }
 }
