@@ -4,7 +4,7 @@
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
-use super::strip::{Element, Finish, Fold, Gathers, InStrips, best_of};
+use super::strip::{Element, Finish, Fold, Gathers, InStrips, place_of_best};
 use super::{ArrayForm, ArrayOperator, FullRule, Order, array_of};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, QType, Scalar};
@@ -69,16 +69,10 @@ fn positions(args: &[Value], ret: &QType, wanted: Ordering) -> Result<Value, Fau
 /// The positions in contiguous groups: which element is the best is known before it is looked for.
 fn places<T: Element>(array: &Array, groups: &Groups<'_>, wanted: Ordering, ret: &QType) -> Result<Value, Fault> {
     let all = array.numbers::<T>().unwrap_or_default();
-    let presence = array.presence();
     let place = |run: Range<usize>| {
-        let best = best_of(all, presence, run.clone(), wanted == Ordering::Greater)?;
-        let is_best = |at: &usize| all[*at] == best || best.is_nan() && all[*at].is_nan();
-        let mut run_from = run.clone();
-        match presence {
-            None => run_from.find(is_best),
-            Some(_) => run_from.find(|at| is_best(at) && array.is_present(*at)),
-        }
-        .map(|at| (at - run.start) as u64)
+        let start = run.start;
+        let best = place_of_best(all, array.presence(), run, wanted == Ordering::Greater);
+        best.map(|at| (at - start) as u64)
     };
     results(groups.runs().map(place).collect(), ret)
 }

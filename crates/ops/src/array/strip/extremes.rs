@@ -3,7 +3,7 @@
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
-use super::window::{Tile, WINDOW, each_window, in_order, pick};
+use super::window::{Tile, WINDOW, each_window, in_order, masked, pick};
 use super::{Finish, Strip, StripValues};
 use multiversion::multiversion;
 use std::marker::PhantomData;
@@ -28,6 +28,9 @@ pub(super) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
     if is_better::<T, MAX>(second, first) { second } else { first }
 }
 
+/// How long a group without gaps may be to be gone over one by one.
+const SHORT: usize = 32;
+
 #[derive(Debug)]
 pub(super) struct Extremes<T, const MAX: bool>(PhantomData<T>);
 
@@ -38,6 +41,10 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     /// The best of some elements that are there. Vectors do not know which of several zeros was first.
     #[inline(always)]
     fn best_of((values, is_there): (&[T], Bits<'_>), part: Range<usize>) -> Best<T> {
+        if part.len() <= SHORT && is_there.is_full() {
+            let is_there = !part.is_empty();
+            return Best { best: in_order(&values[part], Self::WORST, better::<T, MAX>), is_there };
+        }
         let mut best = [Self::WORST; WINDOW];
         each_window((values, is_there), part.clone(), Self::WORST, |window, word| {
             for (place, best) in best.iter_mut().enumerate() {
@@ -64,18 +71,41 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     }
 }
 
-/// The greatest of the elements of a part that are there, or the least; none if there are none.
+/// Where the greatest of the elements of a part that are there is, or the least, the first of several; none if there are none.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-pub(crate) fn best_of<T: Element>(
+pub(crate) fn place_of_best<T: Element>(
     values: &[T],
     presence: Option<&[u64]>,
     part: Range<usize>,
     greatest: bool,
-) -> Option<T> {
+) -> Option<usize> {
     let strip = (values, Bits::new(presence));
-    let found =
-        if greatest { Extremes::<T, true>::best_of(strip, part) } else { Extremes::<T, false>::best_of(strip, part) };
-    found.is_there.then_some(found.best)
+    let found = if greatest {
+        Extremes::<T, true>::best_of(strip, part.clone())
+    } else {
+        Extremes::<T, false>::best_of(strip, part.clone())
+    };
+    if !found.is_there {
+        None
+    } else if found.best.is_nan() {
+        part.into_iter().find(|at| strip.1.part(*at, 1) != 0 && values[*at].is_nan())
+    } else {
+        first_equal(strip, part, found.best)
+    }
+}
+
+/// Where the first element of a part is that is there and equal to this. Windows are compared as a whole.
+#[inline(always)]
+fn first_equal<T: Element>((values, is_there): (&[T], Bits<'_>), part: Range<usize>, wanted: T) -> Option<usize> {
+    for at in part.clone().step_by(WINDOW) {
+        let there = is_there.part(at, part.end - at);
+        let window: [T; WINDOW] = masked(values, at, there, wanted);
+        let equal = (0..WINDOW).fold(0, |word, place| word | u64::from(window[place] == wanted) << place) & there;
+        if equal != 0 {
+            return Some(at + equal.trailing_zeros() as usize);
+        }
+    }
+    None
 }
 
 impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {

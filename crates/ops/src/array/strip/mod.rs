@@ -19,7 +19,7 @@ mod window;
 
 pub use accumulator::Accumulator;
 pub use expand::expand;
-pub(crate) use extremes::best_of;
+pub(crate) use extremes::place_of_best;
 pub use scanner::Scanner;
 pub(crate) use typed::Element;
 

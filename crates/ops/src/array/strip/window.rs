@@ -15,7 +15,7 @@ pub(super) fn pick<T: Copy>(window: &[T; WINDOW], word: u64, place: usize, neutr
 
 /// The elements from a place on, neutral where their bit is not set.
 #[inline(always)]
-fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) -> [T; WINDOW] {
+pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) -> [T; WINDOW] {
     let mut made = [neutral; WINDOW];
     let (rest, mut spare) = (&values[at..], [neutral; WINDOW]);
     // Where a strip has no 64 elements any more, its last ones are copied.
