@@ -4,19 +4,58 @@
 //! that it would be of otherwise, and may keep bits of presence all the same, each of which is set then.
 
 use cembra_ops::{Argument, FullRule, OverArrays, Registry, Structure, id};
-use cembra_prepare::{Id, Kind, TypedGraph, TypedModel};
+use cembra_prepare::{Id, Kind, LoopId, TypedGraph, TypedModel};
 use cembra_runtime::{EdgeType, QType};
 use cembra_value::{EdgeForm, Promise, Value};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
+
+/// How often what loops carry is looked at anew, because one of them turned out to have gaps.
+const ROUNDS: usize = 8;
 
 /// For each node, by position, whether it is surely full. A scalar is, unless it is optional; a tuple, if all of its fields are.
 #[must_use]
 pub fn fullness(model: &TypedModel) -> Vec<bool> {
     let (graph, registry) = (&model.graph, model.registry);
+    let loops: Vec<(Id, LoopId)> = graph
+        .ids()
+        .filter_map(|node| match graph.kind(node) {
+            Kind::Loop(of) => Some((node, of)),
+            _ => None,
+        })
+        .collect();
+    // A state is full if it is at first, and stays so in a round that begins with a full one.
+    let mut gaps: FxHashSet<LoopId> = FxHashSet::default();
+    for _ in 0..ROUNDS {
+        let full = with_states(graph, registry, &gaps);
+        let is_left = |(node, of): &&(Id, LoopId)| !gaps.contains(of) && !stays_full(graph, *node, &full);
+        let left: Vec<LoopId> = loops.iter().filter(is_left).map(|(_, of)| *of).collect();
+        if left.is_empty() {
+            return full;
+        }
+        gaps.extend(left);
+    }
+    gaps.extend(loops.iter().map(|(_, of)| *of));
+    with_states(graph, registry, &gaps)
+}
+
+/// True if a loop begins with something full, and goes on with something full.
+fn stays_full(graph: &TypedGraph, node: Id, full: &[bool]) -> bool {
+    let [init, round] = graph.operands(node) else { return false };
+    let next = graph.made_fields(*round).and_then(|fields| fields.first());
+    full[init.index()] && next.is_some_and(|next| full[next.index()])
+}
+
+/// Which nodes are full, if the states of all loops but these are.
+fn with_states(graph: &TypedGraph, registry: &Registry, gaps: &FxHashSet<LoopId>) -> Vec<bool> {
     // Operands come before their users.
     let mut full = Vec::with_capacity(graph.len());
     for node in graph.ids() {
-        let is_full = is_full_type(graph.qtype(node)) || is_full(graph, registry, node, &full);
+        let is_full = match graph.kind(node) {
+            // Of the last round's result, state and mask, only the state is asked for.
+            Kind::Loop(of) | Kind::State(of) => !gaps.contains(&of),
+            _ => is_full_type(graph.qtype(node)) || is_full(graph, registry, node, &full),
+        };
         full.push(is_full);
     }
     full
@@ -90,6 +129,7 @@ fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> 
                 _ => false,
             },
         },
+        // What is known of loops is known from all of their rounds.
         Kind::Loop(_) | Kind::State(_) | Kind::CompileTime(_) => false,
     }
 }
@@ -231,6 +271,18 @@ mod tests {
             ("x[holes]", false),
             ("x[0]", false),
             ("gaps[0]", false),
+            ("seq.reduce(fn(s, i) = s * 0.5 + y, seq.range(9), x)", true),
+            ("seq.reduce(fn(s, i) = s * 0.5 + gaps, seq.range(9), x)", false),
+            ("seq.reduce(fn(s, i) = x * 0.5 + y, seq.range(9), gaps)", false),
+            ("core.while_loop(x, fn(s) = math.sum(s) > 1.0, fn(s) = s - y)", true),
+            ("core.while_loop((x, y), fn(s) = s.0[0] > 1.0, fn(s) = (s.1, s.0)).0", true),
+            // Gaps come in with the second round.
+            ("core.while_loop((x, y, gaps), fn(s) = s.0[0] > 1.0, fn(s) = (s.1, s.2, x)).0", false),
+            ("seq.reduce(fn(s, i) = seq.reduce(fn(t, j) = t + s, seq.range(i), x), seq.range(9), y)", true),
+            (
+                "seq.reduce(fn(s, i) = s & (seq.reduce(fn(t, j) = t + s, seq.range(i), x) > 0.0), seq.range(9), y)",
+                false,
+            ),
         ] {
             assert_eq!(full(expression), expected, "{expression}");
         }

@@ -351,11 +351,11 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
     }
 
     /// The value of a loop's state, made when it is first asked for.
-    fn state(&mut self, of: LoopId, qtype: &QType) -> ValueId {
+    fn state(&mut self, of: LoopId, qtype: &QType, is_full: bool) -> ValueId {
         let program = &mut self.program;
         *self.states.entry(of).or_insert_with(|| {
             program.values.push(qtype.clone());
-            program.full.push(false);
+            program.full.push(is_full);
             ValueId(program.values.len() as u32 - 1)
         })
     }
@@ -363,7 +363,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
     /// The value of a node, made when it is first asked for.
     fn value(&mut self, node: Id) -> ValueId {
         if let Kind::State(of) = self.graph.kind(node) {
-            return self.state(of, self.graph.qtype(node));
+            return self.state(of, self.graph.qtype(node), self.full[node.index()]);
         }
         let program = &mut self.program;
         *self.values[node.index()].get_or_insert_with(|| {
@@ -503,7 +503,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 let round = block.ok_or(Unsplit::Unsupported(graph.origin(node), "has no rounds"))?;
                 let result = self.value(operands[1]);
                 self.program.blocks[round.index()].result = Some(result);
-                let state = self.state(of, graph.qtype(operands[0]));
+                let state = self.state(of, graph.qtype(operands[0]), self.full[node.index()]);
                 operands.truncate(1);
                 Action::Loop { round, state }
             }
