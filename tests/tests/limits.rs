@@ -539,6 +539,9 @@ fn array_bytes() {
         }
         // Nothing of it is made.
         assert!(evaluate("input x: [i64]; output y = x; output n = array.size(x)", backend, 0).is_ok());
+        // Nor is there anything of what nobody asks for any more.
+        let chain = "input x: [i64]; if array.size(x) > 0 then (((x + 1) * 2 - 3) // 5) * 7 else x";
+        assert!(evaluate(chain, backend, 2 * one + one / 2).is_ok());
         let rounds = "input x: [i64]; seq.reduce(fn(s, i) = s + i, seq.range(array.size(x)), x)";
         assert!(evaluate(rounds, backend, 3 * one).is_ok());
         assert!(evaluate(rounds, backend, one - 1).is_err());

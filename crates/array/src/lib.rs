@@ -6,6 +6,7 @@
 mod fullness;
 mod fuse;
 mod joined;
+mod lifetimes;
 mod listing;
 mod memory;
 mod passes;

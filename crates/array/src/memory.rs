@@ -1,8 +1,9 @@
 //! What runs of one program leave to the runs behind them: slots, the workspaces of sweeps, and the memory of arrays that nobody
 //! has any more. It is bounded, and a run that finds what it needs allocates nothing.
 
+use crate::lifetimes::Lifetimes;
 use crate::sweep::Workspace;
-use crate::{ArrayProgram, ValueId};
+use crate::{ArrayProgram, BlockId, ValueId};
 use cembra_value::{Array, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -19,6 +20,7 @@ pub struct RunMemory {
     /// Of each sweep that was run.
     pub(crate) workspaces: Vec<Option<Box<Workspace>>>,
     pub(crate) spares: Spares,
+    lifetimes: Lifetimes,
 }
 
 /// Where a value of a program is.
@@ -77,6 +79,7 @@ pub(crate) struct RunParts<'r> {
     pub(crate) slots: Slots<'r>,
     pub(crate) workspaces: &'r mut [Option<Box<Workspace>>],
     pub(crate) spares: &'r mut Spares,
+    lifetimes: &'r Lifetimes,
     /// Bytes of the arrays and edges that the run has made, or of those that it had when they were last looked for, and has made
     /// since.
     made: u64,
@@ -86,6 +89,11 @@ impl RunParts<'_> {
     /// Empties a slot that nobody asks for before it is filled again.
     pub(crate) fn release(&mut self, slot: ValueId) {
         self.slots.slots[slot.index()].take().into_iter().for_each(|value| self.spares.add(value));
+    }
+
+    /// Empties the slots that nobody asks for behind a step of a block.
+    pub(crate) fn release_behind(&mut self, block: BlockId, step: usize) {
+        self.lifetimes.ended(block, step).iter().for_each(|slot| self.release(*slot));
     }
 
     /// Counts what was made for these slots; false if the run has more than so many bytes of arrays.
@@ -125,6 +133,7 @@ impl RunMemory {
         if self.slots.is_empty() {
             self.slots.resize(program.values.len(), Slot::Empty);
             self.workspaces.resize_with(program.sweeps.len(), || None);
+            self.lifetimes = Lifetimes::of(program);
             for (slot, value) in &program.literals {
                 self.slots[slot.index()] = Slot::Literal(value.clone());
             }
@@ -132,8 +141,8 @@ impl RunMemory {
                 self.slots[input.value.index()] = Slot::Input(at as u32);
             }
         }
-        let RunMemory { slots, workspaces, spares } = self;
-        RunParts { slots: Slots { slots, inputs }, workspaces, spares, made: 0 }
+        let RunMemory { slots, workspaces, spares, lifetimes } = self;
+        RunParts { slots: Slots { slots, inputs }, workspaces, spares, lifetimes, made: 0 }
     }
 
     /// Empties the slots. What was made and nobody else has is memory for later runs.

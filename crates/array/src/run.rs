@@ -84,6 +84,7 @@ pub fn run<P: Parts>(
 
 /// A block that is being run.
 struct Open<'p> {
+    id: BlockId,
     block: &'p Block,
     /// The number of its next step.
     next: usize,
@@ -100,11 +101,15 @@ fn run_blocks<P: Parts>(
     let mut rounds = parts.most_rounds();
     // Where the run is, from the outermost block inwards.
     let mut open: SmallVec<[Open<'_>; 4]> = SmallVec::new();
-    open.push(Open { block: program.block(BlockId::TOP), next: 0, of: None });
-    while let Some(Open { block, next, of }) = open.last_mut() {
+    let of = |id, of| Open { id, block: program.block(id), next: 0, of };
+    open.push(of(BlockId::TOP, None));
+    while let Some(Open { id, block, next, of: step_of }) = open.last_mut() {
         let block = *block;
+        if let Some(last) = next.checked_sub(1) {
+            run.release_behind(*id, last);
+        }
         let Some(step) = block.steps.get(*next) else {
-            let Some((step, state)) = *of else { return Ok(()) };
+            let Some((step, state)) = *step_of else { return Ok(()) };
             let result = block.result.and_then(|result| run.slots.get(result).cloned());
             block.steps.iter().flat_map(|step| &step.outs).for_each(|out| run.release(*out));
             let again = state.zip(result.as_ref().and_then(next_state));
@@ -130,13 +135,12 @@ fn run_blocks<P: Parts>(
             Action::Where { on, off } => {
                 let condition = run.slots.get(step.args[0]);
                 let is_on = condition.is_some_and(|condition| condition.as_scalar().is_some());
-                let block = program.block(if is_on { on } else { off });
-                open.push(Open { block, next: 0, of: Some((step, None)) });
+                open.push(of(if is_on { on } else { off }, Some((step, None))));
             }
             Action::Loop { round, state } => {
                 let init = run.slots.get(step.args[0]).cloned();
                 init.into_iter().for_each(|init| run.slots.set(state, init));
-                open.push(Open { block: program.block(round), next: 0, of: Some((step, Some(state))) });
+                open.push(of(round, Some((step, Some(state)))));
             }
             Action::Sweep(sweep) => {
                 let swept = match &sweeps[sweep.index()] {

@@ -1,0 +1,107 @@
+//! How long the values of a program are needed: behind which step of its block nobody asks for a value any more, so that its
+//! memory is there for the steps behind it. What blocks give, and the outputs, stay.
+
+use crate::{Action, ArrayProgram, BlockId, Step, ValueId};
+
+/// The most blocks inside each other that are looked through for uses; what is used further in stays.
+const MOST_NESTED: usize = 64;
+
+/// For each block, for each of its steps, the values that nobody asks for behind it.
+#[derive(Debug, Default)]
+pub(crate) struct Lifetimes {
+    ended: Vec<Vec<Vec<ValueId>>>,
+}
+
+/// Where a step is.
+type Place = (BlockId, usize);
+
+/// Behind no step of its block.
+const NEVER: usize = usize::MAX;
+
+struct Uses {
+    /// Where each value is made.
+    homes: Vec<Option<Place>>,
+    /// The step of each block but the top one.
+    owners: Vec<Option<Place>>,
+    /// For each value the last step of its block that needs it.
+    last: Vec<usize>,
+}
+
+impl Uses {
+    fn note(&mut self, value: ValueId, user: Place) {
+        let Some((home, _)) = self.homes[value.index()] else { return };
+        let (mut block, mut at) = user;
+        for _ in 0..MOST_NESTED {
+            if block == home {
+                let last = &mut self.last[value.index()];
+                *last = (*last).max(at);
+                return;
+            }
+            let Some(around) = self.owners[block.index()] else { break };
+            (block, at) = around;
+        }
+        self.last[value.index()] = NEVER;
+    }
+}
+
+/// What a step makes, also what only the stages of a sweep see of each other: it lies in slots if they are run one by one.
+fn made<'p>(program: &'p ArrayProgram, step: &'p Step) -> impl Iterator<Item = ValueId> + 'p {
+    let stages = match step.action {
+        Action::Sweep(sweep) => &program.sweep(sweep).stages[..],
+        _ => &[],
+    };
+    let inside = stages.iter().flat_map(|stage| &stage.step.outs).filter(|out| !step.outs.contains(out));
+    step.outs.iter().chain(inside).copied()
+}
+
+impl Lifetimes {
+    pub(crate) fn of(program: &ArrayProgram) -> Lifetimes {
+        let values = program.values.len();
+        let mut uses =
+            Uses { homes: vec![None; values], owners: vec![None; program.blocks.len()], last: vec![0; values] };
+        let steps = || {
+            let blocks = program.blocks.iter().zip(0..);
+            blocks
+                .flat_map(|(block, at)| block.steps.iter().enumerate().map(move |(step, of)| ((BlockId(at), step), of)))
+        };
+        for (place, step) in steps() {
+            for value in made(program, step) {
+                uses.homes[value.index()] = Some(place);
+                uses.last[value.index()] = place.1;
+            }
+            match step.action {
+                Action::Where { on, off } => {
+                    uses.owners[on.index()] = Some(place);
+                    uses.owners[off.index()] = Some(place);
+                }
+                Action::Loop { round, .. } => uses.owners[round.index()] = Some(place),
+                _ => {}
+            }
+        }
+        for (place, step) in steps() {
+            step.args.iter().for_each(|arg| uses.note(*arg, place));
+            if let Action::Sweep(sweep) = step.action {
+                program.sweep(sweep).groups.into_iter().for_each(|edge| uses.note(edge, place));
+            }
+        }
+        for (block, at) in program.blocks.iter().zip(0..) {
+            block.result.into_iter().for_each(|result| uses.note(result, (BlockId(at), NEVER)));
+        }
+        program.outputs.iter().for_each(|(_, output)| uses.note(*output, (BlockId::TOP, NEVER)));
+        let mut ended: Vec<Vec<Vec<ValueId>>> =
+            program.blocks.iter().map(|block| vec![Vec::new(); block.steps.len()]).collect();
+        for (value, (home, last)) in uses.homes.iter().zip(&uses.last).enumerate() {
+            if let Some((block, _)) = home
+                && let Some(ended) = ended[block.index()].get_mut(*last)
+            {
+                ended.push(ValueId(value as u32));
+            }
+        }
+        Lifetimes { ended }
+    }
+
+    /// What nobody asks for behind a step of a block.
+    pub(crate) fn ended(&self, block: BlockId, step: usize) -> &[ValueId] {
+        self.ended.get(block.index()).and_then(|steps| steps.get(step)).map_or(&[], |ended| &ended[..])
+    }
+}
