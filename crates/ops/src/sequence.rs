@@ -321,6 +321,7 @@ pub(crate) static MAKE: OpDef = OpDef {
     examples: &[
         ex("seq.reduce(math.subtract, seq.make(1, 2, 3), 10)", "4"),
         ex("seq.at(seq.make(\"a\", \"b\"), 1)", "'b'"),
+        ex("seq.reduce(array.concat, seq.make([1], [2, 3]), [0])", "[0, 1, 2, 3]"),
     ],
     ..HIGHER_ORDER
 };
@@ -481,6 +482,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
     examples: &[
         ex("seq.reduce(fn(sum, x) = sum + x * 0.5, seq.range(1, 4), 0.0)", "3."),
         ex("seq.reduce(math.add, seq.range(0), 7i64)", "int64{7}"),
+        ex("seq.reduce(fn(s, i) = s * 2 + i, seq.range(3), [1i64, missing])", "[12, NA]"),
     ],
     ..HIGHER_ORDER
 };
