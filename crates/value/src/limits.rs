@@ -304,6 +304,7 @@ mod tests {
             "20000 fields in native code",
             "268435456 bytes of machine code",
             "67108864 bytes of strings",
+            "4294967296 bytes of arrays",
             "10000000 rounds of loops",
             "1073741824 bytes of strings read",
         ];
