@@ -381,8 +381,9 @@ impl SweepRunner {
         let made: FxHashSet<usize> = maps.flatten().copied().collect();
         for (x, accumulator) in sums {
             let lane = &mut self.lanes[x];
-            let is_float = matches!(lane.scalar, Scalar::Float32 | Scalar::Float64);
-            if lane.origin == Origin::Strip && is_float && uses[x] == 1 && made.contains(&x) {
+            // What is made in FLOAT32 would be made of half as many rows at a time beside sums in FLOAT64.
+            let is_double = lane.scalar == Scalar::Float64;
+            if lane.origin == Origin::Strip && is_double && uses[x] == 1 && made.contains(&x) {
                 lane.sum = Some(accumulator);
             }
         }
