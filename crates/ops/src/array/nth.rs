@@ -45,15 +45,11 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
     if len <= FEW {
         return among_few(all, len, rank);
     }
-    let mut around = Around::of(all, len, rank);
     let [from, to] = &mut rooms.0;
-    for room in [&mut *from, &mut *to] {
-        if room.len() < around.count + MOVED {
-            room.resize(around.count + MOVED, T::GREATEST);
-        }
-    }
-    let mut left = around.squeeze(all, len, from);
-    let mut rank = rank - around.before;
+    let (mut left, mut rank) = match narrow(all, len, rank, from) {
+        Narrowed::Found(found) => return found,
+        Narrowed::Left(left, rank) => (left, rank),
+    };
     let (mut from, mut to) = (from, to);
     for _ in 0..ROUNDS {
         // What nothing is greater than is not between two.
@@ -63,18 +59,10 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
         if left <= FEW {
             return among_few(from, left, rank);
         }
-        around = Around::of(from, left, rank);
-        let mut next = around.squeeze(from, left, to);
-        rank -= around.before;
-        if next == left {
-            // The pivots are all the least element: those that are equal go.
-            next = squeeze(from, left, to, |one| one > around.low);
-            match rank.checked_sub(left - next) {
-                Some(behind) => rank = behind,
-                None => return around.low,
-            }
+        match narrow(from, left, rank, to) {
+            Narrowed::Found(found) => return found,
+            Narrowed::Left(fewer, of_fewer) => (left, rank) = (fewer, of_fewer),
         }
-        left = next;
         (from, to) = (to, from);
     }
     if rank >= left {
@@ -82,6 +70,34 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
     }
     let order = |a: &T, b: &T| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal);
     *from[..left].select_nth_unstable_by(rank, order).1
+}
+
+/// What is known after a look at all elements.
+enum Narrowed<T> {
+    /// The element.
+    Found(T),
+    /// Between which it is: how many are there, and its rank among them.
+    Left(usize, usize),
+}
+
+/// Moves the elements that are about where the rank is.
+#[inline(always)]
+fn narrow<T: Element>(all: &[T], len: usize, rank: usize, to: &mut Vec<T>) -> Narrowed<T> {
+    let Around { low, high, before, count } = Around::of(all, len, rank);
+    // Where many are left many may be equal: those go, or it is one of them.
+    let equal = if count > len / 2 { how_many(all, len, |one| one <= low) - before } else { 0 };
+    if equal > rank - before {
+        return Narrowed::Found(low);
+    }
+    if to.len() < count + MOVED {
+        to.resize(count + MOVED, T::GREATEST);
+    }
+    let left = if equal > 0 {
+        squeeze(all, len, to, |one| (one > low) & (one < high))
+    } else {
+        squeeze(all, len, to, |one| (one >= low) & (one < high))
+    };
+    Narrowed::Left(left, rank - before - equal)
 }
 
 /// What is known of where a rank is.
@@ -124,13 +140,6 @@ impl<T: Element> Around<T> {
             }
         }
         Around { low, high, before, count: end - before }
-    }
-
-    /// Moves the elements that are there.
-    #[inline(always)]
-    fn squeeze(&self, from: &[T], len: usize, to: &mut [T]) -> usize {
-        let (low, high) = (self.low, self.high);
-        squeeze(from, len, to, |one| (one >= low) & (one < high))
     }
 }
 
@@ -201,6 +210,21 @@ fn count<T: Element>(counts: &mut [usize; PIVOTS], window: &[T; WINDOW], are_the
     for (count, pivot) in counts.iter_mut().zip(pivots) {
         *count += (word(window, |one| one < pivot) & are_there).count_ones() as usize;
     }
+}
+
+/// How many elements are wanted.
+#[inline(always)]
+fn how_many<T: Element>(all: &[T], len: usize, wanted: impl Fn(T) -> bool) -> usize {
+    let (windows, rest) = all[..len].as_chunks();
+    let mut count = 0;
+    for window in windows {
+        count += word(window, &wanted).count_ones() as usize;
+    }
+    if !rest.is_empty() {
+        let window = padded(&all[len - rest.len()..], rest.len());
+        count += (word(&window, &wanted) & ones(rest.len())).count_ones() as usize;
+    }
+    count
 }
 
 /// Moves the elements that are wanted to where there is place for [`MOVED`] more than all, and says how many they are.
