@@ -288,7 +288,7 @@ impl Together {
         // All outputs are there before the first is added.
         let fits = self.outputs.iter().zip(&made).all(|(output, value)| match (output, value) {
             (Made::Scalars, Value::Array(_, array)) => array.len() == rows.len(),
-            (Made::Elements(_), Value::Array(..)) => true,
+            (Made::Elements(at), Value::Array(_, array)) => count(&columns[*at], rows) == Some(array.len()),
             (Made::Shared, value) => value.qtype().scalar().is_some(),
             _ => false,
         });
@@ -324,6 +324,14 @@ fn splits(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<Vec<i64>> {
     }
     let size = shared_array(column)?.len();
     Some((0..=rows.len()).map(|row| (row * size) as i64).collect())
+}
+
+/// How many elements the rows have together.
+fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
+    match column.as_lists() {
+        Some((offsets, _)) => Some(offsets.elements(rows.clone()).len()),
+        None => Some(rows.len() * shared_array(column)?.len()),
+    }
 }
 
 /// The elements of all of the rows.
