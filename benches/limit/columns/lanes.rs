@@ -15,11 +15,15 @@ pub(crate) trait Lanes: Copy {
     /// How many rows.
     const ROWS: usize;
 
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     unsafe fn load(from: *const u8) -> Self;
     /// Values where the lowest bits are set, `default` elsewhere.
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     unsafe fn load_or(from: *const u8, bits: u32, default: Self::Element) -> Self;
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     unsafe fn store(self, to: *mut u8);
     /// Past the caches, to an aligned address.
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     unsafe fn stream(self, to: *mut u8);
 
     fn splat(value: Self::Element) -> Self;
@@ -44,6 +48,7 @@ pub(crate) trait Lanes: Copy {
     fn bits(mask: Self::Mask) -> u32;
 
     /// As the formula's outputs are written.
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     #[inline(always)]
     unsafe fn put<const STREAM: bool>(self, to: *mut u8) {
         // SAFETY: the caller's promise.
@@ -70,6 +75,7 @@ pub(crate) trait DoubleLanes: Widened {
 /// FLOAT64 values that come from FLOAT32.
 pub(crate) trait Widened: Lanes<Element = f64> {
     /// FLOAT32 values, and their products with a factor in FLOAT32, both widened.
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     unsafe fn widened(from: *const u8, factor: f32) -> (Self, Self);
 }
 
@@ -144,18 +150,21 @@ impl<L: Lanes> Lanes for Pair<L> {
     type Mask = (L::Mask, L::Mask);
     const ROWS: usize = 2 * L::ROWS;
 
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller's promise.
         unsafe { Pair(L::load(from), L::load(from.add(bytes::<L>()))) }
     }
 
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     #[inline(always)]
     unsafe fn load_or(from: *const u8, bits: u32, default: L::Element) -> Self {
         // SAFETY: the caller's promise.
         unsafe { Pair(L::load_or(from, bits, default), L::load_or(from.add(bytes::<L>()), bits >> L::ROWS, default)) }
     }
 
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         // SAFETY: the caller's promise.
@@ -165,6 +174,7 @@ impl<L: Lanes> Lanes for Pair<L> {
         }
     }
 
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     #[inline(always)]
     unsafe fn stream(self, to: *mut u8) {
         // SAFETY: the caller's promise.
@@ -256,6 +266,7 @@ impl<L: Lanes> Lanes for Pair<L> {
 }
 
 impl<L: Widened> Widened for Pair<L> {
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     #[inline(always)]
     unsafe fn widened(from: *const u8, factor: f32) -> (Self, Self) {
         // SAFETY: the caller's promise.

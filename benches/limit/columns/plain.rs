@@ -15,22 +15,26 @@ macro_rules! alike {
             type Mask = bool;
             const ROWS: usize = 1;
 
+            // SAFETY: a step of rows, as BARE-ARRAYS says.
             #[inline(always)]
             unsafe fn load(from: *const u8) -> Self {
                 unsafe { from.cast::<$element>().read_unaligned() }
             }
 
+            // SAFETY: a step of rows, as BARE-ARRAYS says.
             #[inline(always)]
             unsafe fn load_or(from: *const u8, bits: u32, default: $element) -> Self {
                 let value = unsafe { Self::load(from) };
                 if bits & 1 == 1 { value } else { default }
             }
 
+            // SAFETY: a step of rows, as BARE-ARRAYS says.
             #[inline(always)]
             unsafe fn store(self, to: *mut u8) {
                 unsafe { to.cast::<$element>().write_unaligned(self) }
             }
 
+            // SAFETY: a step of rows, as BARE-ARRAYS says.
             #[inline(always)]
             unsafe fn stream(self, to: *mut u8) {
                 unsafe { self.store(to) }
@@ -123,6 +127,7 @@ alike!(f32);
 alike!(f64);
 
 impl Widened for f64 {
+    // SAFETY: a step of rows, as BARE-ARRAYS says.
     #[inline(always)]
     unsafe fn widened(from: *const u8, factor: f32) -> (Self, Self) {
         let value = unsafe { f32::load(from) };
