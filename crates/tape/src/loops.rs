@@ -51,8 +51,9 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     /// # Safety
     /// PORTS: there is a pointer for each input of the tape, in the order in which inputs were made, to as much as its port
     /// says, and behind them one for each output, in the order in which they were stated, to memory for the rows (for masks,
-    /// in whole words), or to the sums that its port says. No output overlaps another; one overlaps an input only if both are the same array of the same
-    /// type, all rows' elements. Numbers that the tape takes for views of strings are views as in STRING-VIEW.
+    /// in whole words), or to the sums that its port says. No output overlaps another; one overlaps an input only if both are the
+    /// same array of the same type, all rows' elements. Numbers that the tape takes for views of strings are views as in
+    /// STRING-VIEW.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 
     /// The same, where nobody finds the outputs in the caches anyway: a player that can, writes numbers past these. When it

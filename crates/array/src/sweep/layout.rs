@@ -3,7 +3,7 @@
 
 use super::place::{Lie, Memory, Place};
 use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, ValueId};
-use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
+use cembra_ops::{Accumulator, ArrayOperator, BLOCK, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
 use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, PresenceForm, QType};
 use cembra_runtime::{STRIP_ROWS, Scalar, Scratch};
 use cembra_value::Array;
@@ -16,6 +16,9 @@ const MOST_ARRAYS: u32 = u128::BITS;
 
 /// The elements of a strip of which nothing is kept: as many as make strips cost nothing. Blocks of sums end with one.
 const LONG_STRIP: usize = 1 << 14;
+
+/// Strips of shares and blocks begin together.
+const _: () = assert!(BLOCK.is_multiple_of(LONG_STRIP) && BLOCK.is_multiple_of(STRIP_ROWS));
 
 /// What a column of a sweep is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
