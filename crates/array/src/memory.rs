@@ -4,7 +4,7 @@
 use crate::lifetimes::Lifetimes;
 use crate::sweep::Workspace;
 use crate::{ArrayProgram, BlockId, ValueId};
-use cembra_value::{Array, Value};
+use cembra_value::{Array, Value, Words};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -182,14 +182,14 @@ pub(crate) struct Spares {
 #[derive(Debug)]
 struct Spare {
     array: Arc<Array>,
-    words: [Vec<u64>; 2],
+    words: (Words, Vec<u64>),
 }
 
 /// The memory of an array that nobody has.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The words of its values, and of its presence.
-    pub(crate) words: [Vec<u64>; 2],
+    pub(crate) words: (Words, Vec<u64>),
     /// What it lay in.
     pub(crate) array: Option<Arc<Array>>,
 }
@@ -219,7 +219,7 @@ impl Spares {
     fn add_array(&mut self, mut array: Arc<Array>) {
         let Some(alone) = Arc::get_mut(&mut array) else { return };
         let words = alone.take_words();
-        let count: usize = words.iter().map(Vec::capacity).sum();
+        let count = words.0.capacity() + words.1.capacity();
         if self.arrays.len() < MOST_ARRAYS && self.words + count <= MOST_WORDS {
             self.words += count;
             self.arrays.push(Spare { array, words });
@@ -229,14 +229,14 @@ impl Spares {
     /// Memory for so many words of values and of presence: the least that is enough, if there is any; else any.
     pub(crate) fn take(&mut self, data: usize, presence: usize) -> Found {
         let waste = |spare: &Spare| {
-            let [of_data, of_presence] = [spare.words[0].capacity(), spare.words[1].capacity()];
+            let (of_data, of_presence) = (spare.words.0.capacity(), spare.words.1.capacity());
             let is_short = of_data < data || of_presence < presence;
             (is_short, of_data.abs_diff(data) + of_presence.abs_diff(presence))
         };
         let best = (0..self.arrays.len()).min_by_key(|at| waste(&self.arrays[*at]));
         let Some(best) = best else { return Found::default() };
         let Spare { array, words } = self.arrays.swap_remove(best);
-        self.words -= words.iter().map(Vec::capacity).sum::<usize>();
+        self.words -= words.0.capacity() + words.1.capacity();
         Found { words, array: Some(array) }
     }
 }
@@ -262,12 +262,12 @@ mod tests {
         memory.recycle(small);
         memory.recycle(Value::from(1.0));
         let found = memory.spares.take(900, 1);
-        assert!(found.array.is_some() && found.words[0].capacity() < 900, "what somebody has was taken from him");
+        assert!(found.array.is_some() && found.words.0.capacity() < 900, "what somebody has was taken from him");
         assert_eq!(kept.to_string().len(), array(1000).to_string().len());
         memory.recycle(kept);
         memory.recycle(array(16));
-        assert!(memory.spares.take(900, 1).words[0].capacity() >= 1000);
-        assert!((16..1000).contains(&memory.spares.take(9, 1).words[0].capacity()));
+        assert!(memory.spares.take(900, 1).words.0.capacity() >= 1000);
+        assert!((16..1000).contains(&memory.spares.take(9, 1).words.0.capacity()));
         assert!(memory.spares.take(9, 1).array.is_none());
         assert_eq!(memory.spares.words, 0);
     }

@@ -3,7 +3,7 @@
 
 use crate::{Error, Input, output, scalar};
 use arrow_array::{Array as _, ArrayRef};
-use cembra::{Array, ArrayData, OutputParts, QType};
+use cembra::{Array, ArrayData, OutputParts, QType, Words};
 
 /// An array as one of a model. Numbers of 64 bits that nobody else has are not copied; neither does anything change of what is
 /// missing.
@@ -39,7 +39,7 @@ pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
             drop(array);
             let buffer = data.buffers()[0].clone();
             drop(data);
-            let words = buffer.into_vec::<u64>().unwrap_or_else(|shared| shared.typed_data::<u64>().to_vec());
+            let words = buffer.into_vec().map_or_else(|shared| Words::from(shared.typed_data()), Words::from);
             let made = Array::from_parts(of, len, ArrayData::Numbers(words), presence);
             return made.ok_or(Error::Type { name: String::new(), found: arrow_schema::DataType::Null });
         }

@@ -14,7 +14,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
-use cembra::{KeyType, OutputColumn, OutputParts, QType, Scalar};
+use cembra::{KeyType, OutputColumn, OutputParts, QType, Scalar, Words};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -200,6 +200,12 @@ fn made(column: OutputColumn) -> Option<ArrayRef> {
     of_parts(qtype.scalar()?, rows, parts, presence)
 }
 
+/// The memory of words.
+fn buffer(words: Words) -> Buffer {
+    let (all, first) = words.into_parts();
+    Buffer::from_vec(all).slice(first * size_of::<u64>())
+}
+
 /// The array of what a column or an array of a model is made of.
 pub(crate) fn of_parts(
     scalar: Scalar,
@@ -207,16 +213,16 @@ pub(crate) fn of_parts(
     parts: OutputParts,
     presence: Option<Vec<u64>>,
 ) -> Option<ArrayRef> {
-    let bits = |words: Vec<u64>| BooleanBuffer::new(Buffer::from_vec(words), 0, rows);
-    let nulls = presence.map(bits).map(NullBuffer::new);
+    let bits = |words| BooleanBuffer::new(words, 0, rows);
+    let nulls = presence.map(|words| NullBuffer::new(bits(Buffer::from_vec(words))));
     Some(match (parts, scalar) {
         (OutputParts::Nothing, Scalar::Unit) => {
             let holds = nulls.map_or_else(|| BooleanBuffer::new_set(rows), NullBuffer::into_inner);
             Arc::new(BooleanArray::new(holds, None))
         }
-        (OutputParts::Bits(words), _) => Arc::new(BooleanArray::new(bits(words), nulls)),
+        (OutputParts::Bits(words), _) => Arc::new(BooleanArray::new(bits(buffer(words)), nulls)),
         (OutputParts::Numbers(words), scalar) => {
-            let buffer = Buffer::from_vec(words);
+            let buffer = buffer(words);
             macro_rules! numbers {
                 ($array:ident) => {
                     Arc::new($array::new(ScalarBuffer::new(buffer, 0, rows), nulls))

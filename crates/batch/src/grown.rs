@@ -3,16 +3,17 @@
 use crate::output::{DataOut, OutputColumn};
 use crate::strings::StringsMade;
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Array, ArrayData, Value};
+use cembra_value::{Array, ArrayData, Value, Words};
+use std::ops::DerefMut;
 
 /// Bits that grow by others.
 #[derive(Debug, Default)]
-struct Bits {
-    words: Vec<u64>,
+struct Bits<L = Vec<u64>> {
+    words: L,
     len: usize,
 }
 
-impl Bits {
+impl<L: DerefMut<Target = [u64]> + Extend<u64>> Bits<L> {
     /// Adds bits; ones, if there are no words of them.
     fn extend(&mut self, words: Option<&[u64]>, count: usize) {
         let shift = self.len % 64;
@@ -24,10 +25,10 @@ impl Bits {
                 Some(last) if shift > 0 => {
                     *last |= word << shift;
                     if shift + left > 64 {
-                        self.words.push(word >> (64 - shift));
+                        self.words.extend([word >> (64 - shift)]);
                     }
                 }
-                _ => self.words.push(word),
+                _ => self.words.extend([word]),
             }
         }
         self.len += count;
@@ -49,9 +50,9 @@ impl Scalars {
         let size = QType::Scalar(scalar).layout().size as usize;
         let data = match scalar {
             Scalar::Unit => DataOut::Nothing,
-            Scalar::Boolean => DataOut::Bits(Vec::with_capacity(room.div_ceil(64))),
+            Scalar::Boolean => DataOut::Bits(Words::with_capacity(room.div_ceil(64))),
             _ if scalar.is_string() => DataOut::Strings(StringsMade::default()),
-            _ => DataOut::Numbers(Vec::with_capacity((room * size).div_ceil(8))),
+            _ => DataOut::Numbers(Words::with_capacity((room * size).div_ceil(8))),
         };
         Scalars { scalar, len: 0, data, presence: None }
     }
@@ -90,7 +91,7 @@ impl Scalars {
             _ => {}
         }
         if array.presence().is_some() && self.presence.is_none() {
-            let mut all = Bits::default();
+            let mut all: Bits = Bits::default();
             all.extend(None, self.len);
             self.presence = Some(all);
         }
@@ -211,7 +212,7 @@ impl GrowingColumn {
         let rows = self.rows();
         let mut presence = None;
         if !self.missing.is_empty() {
-            let mut bits = Bits::default();
+            let mut bits: Bits = Bits::default();
             bits.extend(None, rows);
             self.missing.iter().for_each(|row| bits.words[row / 64] &= !(1 << (row % 64)));
             presence = Some(bits.words);

@@ -4,7 +4,7 @@ use crate::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
 use crate::strings::{NumberedStrings, StringsMade};
 use crate::{BitmapMut, KeyType, Misfit};
 use cembra_runtime::{FramePtr, Optional, QType, Scalar};
-use cembra_value::{ArrayBuilder, ScalarValue, Value};
+use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
 use std::marker::PhantomData;
 
 /// A column that a batch made.
@@ -22,9 +22,9 @@ pub(crate) enum DataOut {
     /// Units have none.
     Nothing,
     /// Numbers next to each other, in words.
-    Numbers(Vec<u64>),
+    Numbers(Words),
     /// Truth values, a bit a row.
-    Bits(Vec<u64>),
+    Bits(Words),
     Strings(StringsMade),
     Numbered(NumberedStrings),
     /// Where the elements of each row begin, and where the last's end; and the elements.
@@ -187,9 +187,9 @@ pub enum OutputParts {
     /// Units have none.
     Nothing,
     /// Numbers next to each other, as many as there are rows.
-    Numbers(Vec<u64>),
+    Numbers(Words),
     /// Truth values, a bit a row.
-    Bits(Vec<u64>),
+    Bits(Words),
     /// Strings as views, and what they view.
     Strings(Vec<u128>, Vec<Vec<u8>>),
     /// Strings that rows have numbers of: those that the rows of an input have, if an output's string depends on that alone.

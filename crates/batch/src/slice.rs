@@ -4,7 +4,7 @@
 use crate::input::{DataIn, InputColumn, PresenceIn};
 use crate::{Bitmap, ListOffsets};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Array, ArrayBuilder, ArrayData, ScalarValue, StringViews, Value};
+use cembra_value::{Array, ArrayBuilder, ArrayData, ScalarValue, StringViews, Value, Words};
 use std::ops::Range;
 
 /// The bits of rows, in words.
@@ -52,29 +52,38 @@ impl<'a> InputColumn<'a> {
         let len = rows.len();
         let data = match self.data {
             DataIn::Nothing => ArrayData::Units,
-            DataIn::Values(Scalar::Boolean, first, stride) => ArrayData::Bits(bits_of(len, |row| {
-                // SAFETY: COLUMNS: there is a byte for each row.
-                unsafe { *first.offset(stride * (rows.start + row).cast_signed()) != 0 }
-            })),
+            DataIn::Values(Scalar::Boolean, first, stride) => {
+                let bits = bits_of(len, |row| {
+                    // SAFETY: COLUMNS: there is a byte for each row.
+                    unsafe { *first.offset(stride * (rows.start + row).cast_signed()) != 0 }
+                });
+                ArrayData::Bits(bits.into())
+            }
             DataIn::Values(_, first, stride) => {
                 let size = QType::Scalar(scalar).layout().size as usize;
-                let mut words = vec![0_u64; (len * size).div_ceil(8)];
-                let (first, to) = (first.wrapping_offset(stride * rows.start.cast_signed()), words.as_mut_ptr());
-                let to: *mut u8 = to.cast();
-                // SAFETY: COLUMNS: there is a value of this size for each row, and room for as many in the words.
-                unsafe {
-                    if stride == size.cast_signed() {
-                        to.copy_from_nonoverlapping(first, len * size);
+                let first = first.wrapping_offset(stride * rows.start.cast_signed());
+                let is_dense = stride == size.cast_signed();
+                ArrayData::Numbers(
+                    if is_dense && size == size_of::<u64>() && first.cast::<u64>().is_aligned() && len > 0 {
+                        // SAFETY: COLUMNS: there is a value of 64 bits for each row, next to each other.
+                        Words::from(unsafe { std::slice::from_raw_parts(first.cast::<u64>(), len) })
                     } else {
-                        for row in 0..len {
-                            let from = first.offset(stride * row.cast_signed());
-                            to.add(row * size).copy_from_nonoverlapping(from, size);
+                        let mut words = Words::zeros((len * size).div_ceil(8));
+                        let to: *mut u8 = words.as_mut_ptr().cast();
+                        let count = if is_dense { 1 } else { len };
+                        let bytes = if is_dense { len * size } else { size };
+                        for row in 0..count {
+                            // SAFETY: COLUMNS: there is a value of this size for each row, and room for as many in the words.
+                            unsafe {
+                                let from = first.offset(stride * row.cast_signed());
+                                to.add(row * size).copy_from_nonoverlapping(from, bytes);
+                            }
                         }
-                    }
-                }
-                ArrayData::Numbers(words)
+                        words
+                    },
+                )
             }
-            DataIn::Bits(all) => ArrayData::Bits(bits(all, &rows)),
+            DataIn::Bits(all) => ArrayData::Bits(bits(all, &rows).into()),
             DataIn::Strings(_, strings) => {
                 let mut views = StringViews::default();
                 rows.clone().for_each(|row| views.push(strings.get(row).unwrap_or_default()));

@@ -6,21 +6,26 @@ use crate::source::read_strides;
 use crate::strings::{NumberedStrings, StringsMade};
 use crate::{Bitmap, BitmapMut, Keys};
 use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, PresenceForm, QType, Scalar};
-use cembra_value::Value;
+use cembra_value::{Value, Words};
+use std::ops::DerefMut;
 
 /// Words of a new column, which threads write while it is built.
 #[derive(Debug)]
-struct Words {
-    list: Vec<u64>,
+struct Written<L> {
+    list: L,
     first: *mut u64,
 }
 
-impl Words {
-    fn zeroed(count: usize) -> Words {
-        let mut list = vec![0; count];
+impl<L: DerefMut<Target = [u64]>> Written<L> {
+    fn new(mut list: L) -> Self {
         // It stays where it is when the list is moved.
         let first = list.as_mut_ptr();
-        Words { list, first }
+        Written { list, first }
+    }
+
+    /// Where the bits of some rows are, from a multiple of 64 on. The words are shared out by ranges of such rows.
+    fn bits(&self, start: usize) -> *mut u8 {
+        self.first.wrapping_add(start / 64).cast()
     }
 }
 
@@ -41,13 +46,13 @@ enum Data<'a> {
     /// In place: the first, and how far apart.
     At(*mut u8, isize),
     /// Numbers of a new column.
-    Numbers(Words),
+    Numbers(Written<Words>),
     /// Bits of a new column, or of memory of the caller at the end.
-    Bits(Words, Option<BitmapMut<'a>>),
+    Bits(Written<Words>, Option<BitmapMut<'a>>),
     /// Strings of a new column, written down strip by strip as views.
     Strings,
     /// Strings of a new column that rows have numbers of, as those of an input: so many.
-    Numbered(Words, Numbering<'a>),
+    Numbered(Written<Vec<u64>>, Numbering<'a>),
     /// Cells, read one by one into values or fields.
     Values,
     Fields(*mut u8, isize, ReadField),
@@ -57,7 +62,7 @@ enum Data<'a> {
 #[derive(Debug)]
 enum Presence<'a> {
     All,
-    Bits(Words, Option<BitmapMut<'a>>),
+    Bits(Written<Vec<u64>>, Option<BitmapMut<'a>>),
     BytesAt(*mut u8, isize),
     InCells,
 }
@@ -92,29 +97,30 @@ pub(crate) struct Made {
 impl<'a> Target<'a> {
     /// A new column of a type.
     pub(crate) fn new(qtype: &QType, rows: usize) -> Target<'a> {
-        let words = || Words::zeroed(rows.div_ceil(64));
+        let words = rows.div_ceil(64);
         let data = match qtype.scalar() {
             None => Data::Values,
             Some(Scalar::Unit) => Data::Nothing,
-            Some(Scalar::Boolean) => Data::Bits(words(), None),
+            Some(Scalar::Boolean) => Data::Bits(Written::new(Words::zeros(words)), None),
             Some(scalar) if scalar.is_string() => Data::Strings,
             Some(scalar) => {
                 let bytes = rows * QType::Scalar(scalar).layout().size as usize;
-                Data::Numbers(Words::zeroed(bytes.div_ceil(8)))
+                Data::Numbers(Written::new(Words::zeros(bytes.div_ceil(8))))
             }
         };
-        let presence = if qtype.is_optional() { Presence::Bits(words(), None) } else { Presence::All };
+        let presence =
+            if qtype.is_optional() { Presence::Bits(Written::new(vec![0; words]), None) } else { Presence::All };
         Target::with(qtype, rows, true, data, presence)
     }
 
     /// Memory of the caller, which fits the type.
     pub(crate) fn into(column: ColumnMut<'a>, qtype: &QType, rows: usize) -> Target<'a> {
-        let words = || Words::zeroed(rows.div_ceil(64));
+        let words = rows.div_ceil(64);
         let mut in_cells = false;
         let data = match column.data {
             DataTo::Nothing => Data::Nothing,
             DataTo::Values(_, first, stride) => Data::At(first, stride),
-            DataTo::Bits(bits) => Data::Bits(words(), Some(bits)),
+            DataTo::Bits(bits) => Data::Bits(Written::new(Words::zeros(words)), Some(bits)),
             DataTo::Fields(_, first, stride, read) => {
                 in_cells = qtype.is_optional();
                 Data::Fields(first, stride, read)
@@ -123,7 +129,7 @@ impl<'a> Target<'a> {
         let presence = match column.presence {
             _ if in_cells => Presence::InCells,
             _ if !qtype.is_optional() => Presence::All,
-            PresenceTo::Bits(bits) => Presence::Bits(words(), Some(bits)),
+            PresenceTo::Bits(bits) => Presence::Bits(Written::new(vec![0; words]), Some(bits)),
             PresenceTo::Bytes(first, stride) => Presence::BytesAt(first, stride),
             PresenceTo::Nowhere => Presence::All,
         };
@@ -180,7 +186,7 @@ impl<'a> Target<'a> {
     pub(crate) fn number(&mut self, numbering: Numbering<'a>) {
         if matches!(self.data, Data::Strings) && self.rows >= numbering.values {
             let words = (self.rows * numbering.keys.key_type().size()).div_ceil(8);
-            self.data = Data::Numbered(Words::zeroed(words), numbering);
+            self.data = Data::Numbered(Written::new(vec![0; words]), numbering);
         }
     }
 
@@ -213,19 +219,17 @@ impl<'a> Target<'a> {
     /// COLUMNS: the memory has these rows; there are as many words as `staged_words` says of them, and nobody else uses them.
     pub(crate) unsafe fn column(&self, start: usize, words: *mut u64) -> Column {
         let at = |first: *mut u8, stride: isize| first.wrapping_offset(stride * start.cast_signed());
-        // The words of bits are shared out by ranges of rows that begin with a word.
-        let bits = |words: &Words| words.first.wrapping_add(start / 64).cast();
         let [stride, presence_stride] = self.strides();
         let data: *mut u8 = match &self.data {
             Data::Nothing => std::ptr::null_mut(),
             Data::At(first, _) => at(*first, stride),
             Data::Numbers(numbers) => at(numbers.first.cast(), stride),
-            Data::Bits(words, _) => bits(words),
+            Data::Bits(words, _) => words.bits(start),
             Data::Strings | Data::Numbered(..) | Data::Values | Data::Fields(..) => words.cast(),
         };
         let presence = match &self.presence {
             Presence::All => std::ptr::null_mut(),
-            Presence::Bits(words, _) => bits(words),
+            Presence::Bits(words, _) => words.bits(start),
             Presence::BytesAt(first, _) => at(*first, presence_stride),
             Presence::InCells => data,
         };

@@ -92,7 +92,7 @@ pub use cembra_runtime::{
     Optional, QType, RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
-pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, Promise, StringViews};
+pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, Promise, StringViews, Words};
 pub use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, Limits, ScalarValue, Span, Value, ValueRef};
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};

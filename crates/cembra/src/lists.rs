@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The most rows, and elements of a list, that are evaluated together; a row is never cut.
-const TOGETHER: usize = 1 << 13;
+const TOGETHER: usize = 1 << 14;
 
 /// A model with arrays, compiled for many rows.
 #[derive(Debug)]

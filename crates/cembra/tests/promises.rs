@@ -63,7 +63,7 @@ fn doubles(values: &[Option<f64>]) -> Value {
 
 /// An array of ones with these bits of presence.
 fn with_presence(len: usize, presence: Vec<u64>) -> Value {
-    let ones = ArrayData::Numbers(vec![1.0_f64.to_bits(); len]);
+    let ones = ArrayData::Numbers(vec![1.0_f64.to_bits(); len].into());
     Value::Array(ArrayKind::Dense, Array::from_parts(Scalar::Float64, len, ones, Some(presence)).expect("parts").into())
 }
 

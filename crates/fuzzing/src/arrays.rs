@@ -50,8 +50,10 @@ fn with_gaps(random: &mut Rng, scalar: Scalar, all: &[ScalarValue], missing: f64
     };
     let data = match scalar.machine_type() {
         _ if scalar == Scalar::Unit => ArrayData::Units,
-        _ if scalar == Scalar::Boolean => ArrayData::Bits(bits(random, all.iter().map(|value| value.bits() != 0))),
-        Some(_) => ArrayData::Numbers(words(scalar, all)),
+        _ if scalar == Scalar::Boolean => {
+            ArrayData::Bits(bits(random, all.iter().map(|value| value.bits() != 0)).into())
+        }
+        Some(_) => ArrayData::Numbers(words(scalar, all).into()),
         None => return builder(),
     };
     // Bits of presence may be there where nothing is missing.

@@ -3,10 +3,11 @@
 //! never looked at.
 
 use crate::strings::StringViews;
-use crate::{ScalarValue, Value};
+use crate::{ScalarValue, Value, Words};
 use cembra_runtime::{ArrayKind, Excerpt, Plain, QType, Scalar};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::DerefMut;
 
 /// An array.
 #[derive(Clone)]
@@ -24,9 +25,9 @@ pub enum ArrayData {
     /// Units have none.
     Units,
     /// Numbers next to each other, in words.
-    Numbers(Vec<u64>),
+    Numbers(Words),
     /// Truth values, a bit each, the lowest first.
-    Bits(Vec<u64>),
+    Bits(Words),
     /// Texts or bytes.
     Strings(StringViews),
 }
@@ -92,7 +93,7 @@ impl Array {
         presence: Option<Vec<u64>>,
         write: impl FnOnce(&mut [T]),
     ) -> Option<Array> {
-        let mut words = vec![0_u64; (len * size_of::<T>()).div_ceil(8)];
+        let mut words = Words::zeros((len * size_of::<T>()).div_ceil(8));
         // SAFETY: COLUMNS: the words are as long as so many numbers, aligned for them, and any bits are one.
         write(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<T>(), len) });
         let is_of = QType::Scalar(scalar).layout().size as usize == size_of::<T>();
@@ -102,13 +103,13 @@ impl Array {
     /// Takes the words of its values and of its presence away, to be used again: what is left has no elements. Strings have no
     /// words.
     #[must_use]
-    pub fn take_words(&mut self) -> [Vec<u64>; 2] {
+    pub fn take_words(&mut self) -> (Words, Vec<u64>) {
         self.len = 0;
         let data = match &mut self.data {
             ArrayData::Numbers(words) | ArrayData::Bits(words) => std::mem::take(words),
-            ArrayData::Units | ArrayData::Strings(_) => Vec::new(),
+            ArrayData::Units | ArrayData::Strings(_) => Words::default(),
         };
-        [data, self.presence.take().unwrap_or_default()]
+        (data, self.presence.take().unwrap_or_default())
     }
 
     /// The type of its elements.
@@ -333,9 +334,9 @@ impl ArrayBuilder {
         let size = QType::Scalar(scalar).layout().size as usize;
         let data = match scalar {
             Scalar::Unit => ArrayData::Units,
-            Scalar::Boolean => ArrayData::Bits(Vec::with_capacity(words(room))),
+            Scalar::Boolean => ArrayData::Bits(Words::with_capacity(words(room))),
             _ if scalar.is_string() => ArrayData::Strings(StringViews::default()),
-            _ => ArrayData::Numbers(Vec::with_capacity((room * size).div_ceil(8))),
+            _ => ArrayData::Numbers(Words::with_capacity((room * size).div_ceil(8))),
         };
         ArrayBuilder { scalar, len: 0, data, presence: None }
     }
@@ -425,9 +426,9 @@ impl ArrayBuilder {
 }
 
 /// Sets a bit at the end of words, or behind them.
-fn set_bit(words: &mut Vec<u64>, at: usize, to: bool) {
+fn set_bit(words: &mut (impl DerefMut<Target = [u64]> + Extend<u64>), at: usize, to: bool) {
     if at.is_multiple_of(64) {
-        words.push(0);
+        words.extend([0]);
     }
     words[at / 64] |= u64::from(to) << (at % 64);
 }
@@ -464,7 +465,7 @@ mod tests {
 
     #[test]
     fn what_lies_where_nothing_is_does_not_count() {
-        let data = |missing: u64| ArrayData::Numbers(vec![1 | missing << 32]);
+        let data = |missing: u64| ArrayData::Numbers(vec![1 | missing << 32].into());
         let of = |missing| Array::from_parts(Scalar::Int32, 2, data(missing), Some(vec![0b01])).unwrap();
         assert_eq!(of(7), of(8));
         assert_eq!(of(7), array(&[Some(1), None]));

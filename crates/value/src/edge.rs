@@ -1,7 +1,7 @@
 //! Edges: which elements of an array, its child side, belong to which of another, its parent side, or to one group that is all.
 //! An edge owns what it is made of and is checked when it is made.
 
-use crate::{Array, ArrayData, Value};
+use crate::{Array, ArrayData, Value, Words};
 use cembra_runtime::{ArrayKind, EdgeType, Scalar};
 use std::fmt;
 
@@ -175,7 +175,7 @@ impl Edge {
         match &self.form {
             EdgeForm::Mapping(groups, _) => groups.clone(),
             _ => {
-                let groups: Vec<u64> = self.groups().map(|group| group.unwrap_or(0) as u64).collect();
+                let groups: Words = self.groups().map(|group| group.unwrap_or(0) as u64).collect();
                 let len = groups.len();
                 let made = Array::from_parts(Scalar::Int64, len, ArrayData::Numbers(groups), None);
                 made.unwrap_or_else(|| Array::from_scalars(Scalar::Int64, []))

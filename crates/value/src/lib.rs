@@ -14,6 +14,7 @@ mod strings;
 mod value;
 mod value_ref;
 mod value_run;
+mod words;
 
 pub use array::{Array, ArrayBuilder, ArrayData, Number};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
@@ -26,3 +27,4 @@ pub use strings::StringViews;
 pub use value::{ScalarValue, Value};
 pub use value_ref::ValueRef;
 pub use value_run::ValueRun;
+pub use words::Words;

@@ -94,7 +94,7 @@ impl Promise {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Array, ArrayData, Edge, ScalarValue};
+    use crate::{Array, ArrayData, Edge, ScalarValue, Words};
     use cembra_runtime::Scalar;
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_full_array_has_each_element() {
         let array = |len: usize, presence: Option<Vec<u64>>| {
-            let array = Array::from_parts(Scalar::Int64, len, ArrayData::Numbers(vec![0; len]), presence).unwrap();
+            let array = Array::from_parts(Scalar::Int64, len, ArrayData::Numbers(Words::zeros(len)), presence).unwrap();
             Promise::Full.check(&Value::Array(ArrayKind::Dense, array.into()))
         };
         assert_eq!(array(0, None), Ok(()));

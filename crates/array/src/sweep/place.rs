@@ -3,7 +3,7 @@
 
 use cembra_ops::{Strip, StripData, StripValues};
 use cembra_runtime::{Column, ColumnForm, DataForm, PresenceForm, QType, Scalar};
-use cembra_value::{Array, ArrayData, ScalarValue};
+use cembra_value::{Array, ArrayData, ScalarValue, Words};
 
 /// How the elements of a type lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,22 +54,19 @@ impl Lie {
 /// Memory for the values of a column, and for its bits of presence. It only grows.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    pub(crate) data: Vec<u64>,
+    pub(crate) data: Words,
     pub(crate) presence: Vec<u64>,
-}
-
-fn grow(words: &mut Vec<u64>, to: usize) {
-    if words.len() < to {
-        words.resize(to, 0);
-    }
 }
 
 impl Memory {
     /// Makes room for so many elements.
     pub(crate) fn reserve(&mut self, lie: Lie, has_bits: bool, elements: usize) {
-        grow(&mut self.data, lie.words(elements));
-        if has_bits {
-            grow(&mut self.presence, elements.div_ceil(64));
+        let (values, bits) = (lie.words(elements), elements.div_ceil(64));
+        if self.data.len() < values {
+            self.data.resize(values, 0);
+        }
+        if has_bits && self.presence.len() < bits {
+            self.presence.resize(bits, 0);
         }
     }
 

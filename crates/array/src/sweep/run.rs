@@ -593,7 +593,7 @@ fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spar
     if memory.data.capacity() == 0 && memory.presence.capacity() == 0 {
         let bits = if lane.has_bits { count.div_ceil(64) } else { 0 };
         let Found { words, array } = spares.take(lane.lie.words(count), bits);
-        [memory.data, memory.presence] = words;
+        (memory.data, memory.presence) = words;
         workspace.found[at] = array;
     }
     memory.reserve(lane.lie, lane.has_bits, count);

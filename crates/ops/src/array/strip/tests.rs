@@ -62,7 +62,7 @@ fn array(scalar: Scalar, len: usize, like: Like, holes: u32) -> Array {
     match scalar.representation() {
         Scalar::Unit => Array::from_parts(scalar, len, ArrayData::Units, presence).unwrap(),
         Scalar::Boolean => {
-            let data = ArrayData::Bits(bits(len, [0, 1, 50, 99, 100][fastrand::usize(..5)]));
+            let data = ArrayData::Bits(bits(len, [0, 1, 50, 99, 100][fastrand::usize(..5)]).into());
             Array::from_parts(scalar, len, data, presence).unwrap()
         }
         Scalar::Int32 => of(scalar, len, presence, |_| fastrand::i32(-9..9) << fastrand::u32(..29)),

@@ -1,0 +1,198 @@
+//! Words of values that begin where a line of the cache does, so that no vector of them lies in two: loops over vectors of the
+//! width of a line take up to twice as long where each does. Words that came from elsewhere stay where they are.
+
+use std::ops::{Deref, DerefMut};
+
+/// Bytes of a line of the cache, and of the widest vector.
+const LINE: usize = 64;
+/// The most words before the first that begins a line.
+const MOST_BEFORE: usize = LINE / size_of::<u64>() - 1;
+
+/// A list of words.
+#[derive(Default)]
+pub struct Words {
+    all: Vec<u64>,
+    /// The first that is of the list, not before it.
+    first: usize,
+}
+
+impl Words {
+    /// No words, and room for so many.
+    #[must_use]
+    pub fn with_capacity(room: usize) -> Self {
+        if room == 0 {
+            return Words::default();
+        }
+        let mut words = Words { all: Vec::with_capacity(room + MOST_BEFORE), first: 0 };
+        words.first = words.before();
+        words.all.resize(words.first, 0);
+        words
+    }
+
+    /// So many zeros.
+    #[must_use]
+    pub fn zeros(len: usize) -> Self {
+        if len == 0 {
+            return Words::default();
+        }
+        let mut words = Words { all: vec![0; len + MOST_BEFORE], first: 0 };
+        words.first = words.before();
+        words.all.truncate(words.first + len);
+        words
+    }
+
+    /// How many words lie before the first that begins a line.
+    fn before(&self) -> usize {
+        // It may be any number where addresses are not known.
+        self.all.as_ptr().align_offset(LINE).min(MOST_BEFORE)
+    }
+
+    /// How many words there is room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.all.capacity() - self.first
+    }
+
+    /// Makes room for more words, behind those that are there.
+    pub fn reserve(&mut self, more: usize) {
+        let wanted = self.len() + more;
+        if wanted > self.capacity() {
+            let mut moved = Words::with_capacity(wanted.max(2 * self.len()));
+            moved.all.extend_from_slice(self);
+            *self = moved;
+        }
+    }
+
+    /// Adds a word.
+    #[inline]
+    pub fn push(&mut self, word: u64) {
+        if self.all.len() == self.all.capacity() {
+            self.reserve(1);
+        }
+        self.all.push(word);
+    }
+
+    /// Adds some words.
+    pub fn extend_from_slice(&mut self, words: &[u64]) {
+        self.reserve(words.len());
+        self.all.extend_from_slice(words);
+    }
+
+    /// Adds words, or takes the last away, until there are so many.
+    pub fn resize(&mut self, len: usize, word: u64) {
+        self.reserve(len.saturating_sub(self.len()));
+        self.all.resize(self.first + len, word);
+    }
+
+    /// Takes all but so many away.
+    pub fn truncate(&mut self, len: usize) {
+        self.all.truncate(self.first + len);
+    }
+
+    /// The memory that they are in, and how many words of it come before the first.
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<u64>, usize) {
+        (self.all, self.first)
+    }
+}
+
+impl Deref for Words {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        &self.all[self.first..]
+    }
+}
+
+impl DerefMut for Words {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.all[self.first..]
+    }
+}
+
+impl Clone for Words {
+    fn clone(&self) -> Self {
+        Words::from(&**self)
+    }
+}
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl From<Vec<u64>> for Words {
+    /// The same words where they are.
+    fn from(all: Vec<u64>) -> Self {
+        Words { all, first: 0 }
+    }
+}
+
+impl From<&[u64]> for Words {
+    fn from(words: &[u64]) -> Self {
+        let mut made = Words::with_capacity(words.len());
+        made.all.extend_from_slice(words);
+        made
+    }
+}
+
+impl FromIterator<u64> for Words {
+    fn from_iter<I: IntoIterator<Item = u64>>(words: I) -> Self {
+        let words = words.into_iter();
+        let mut made = Words::with_capacity(words.size_hint().0);
+        made.extend(words);
+        made
+    }
+}
+
+impl Extend<u64> for Words {
+    fn extend<I: IntoIterator<Item = u64>>(&mut self, words: I) {
+        words.into_iter().for_each(|word| self.push(word));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begins_a_line(words: &Words) -> bool {
+        words.as_ptr().addr().is_multiple_of(LINE)
+    }
+
+    #[test]
+    fn words_begin_a_line_however_they_are_made() {
+        for len in [1, 2, 7, 8, 9, 63, 1000, 100_000] {
+            let mut pushed = Words::default();
+            (0..len as u64).for_each(|word| pushed.push(word));
+            let mut resized = Words::zeros(len / 2);
+            resized.resize(len, 7);
+            let zeros = Words::zeros(len);
+            for words in [&pushed, &resized, &zeros, &pushed.clone(), &Words::from(&pushed[..])] {
+                assert!(begins_a_line(words) && words.len() == len && words.capacity() >= len, "{len}");
+            }
+            assert!(pushed.iter().copied().eq(0..len as u64) && pushed.clone().iter().eq(pushed.iter()));
+            assert!(zeros.iter().all(|word| *word == 0));
+            assert!(resized.iter().enumerate().all(|(at, word)| *word == if at < len / 2 { 0 } else { 7 }));
+            resized.truncate(1);
+            assert_eq!(resized.len(), 1);
+            let collected: Words = (0..len as u64).filter(|word| word % 3 == 1).collect();
+            assert!(collected.iter().copied().eq((1..len as u64).step_by(3)));
+            let (all, first) = pushed.into_parts();
+            assert!(all[first..].iter().copied().eq(0..len as u64));
+        }
+        assert_eq!((Words::zeros(0).len(), Words::with_capacity(0).capacity()), (0, 0));
+    }
+
+    #[test]
+    fn words_of_others_stay_where_they_are() {
+        let all = vec![1, 2, 3];
+        let at = all.as_ptr();
+        let mut words = Words::from(all);
+        assert_eq!((words.as_ptr(), &words[..]), (at, &[1, 2, 3][..]));
+        words.extend_from_slice(&[4; 100]);
+        assert!(begins_a_line(&words) && words[..5] == [1, 2, 3, 4, 4]);
+    }
+}
