@@ -21,6 +21,8 @@ pub struct RunMemory {
     pub(crate) workspaces: Vec<Option<Box<Workspace>>>,
     pub(crate) spares: Spares,
     lifetimes: Lifetimes,
+    /// For the results of a step.
+    results: Vec<Value>,
 }
 
 /// Where a value of a program is.
@@ -80,6 +82,8 @@ pub(crate) struct RunParts<'r> {
     pub(crate) workspaces: &'r mut [Option<Box<Workspace>>],
     pub(crate) spares: &'r mut Spares,
     lifetimes: &'r Lifetimes,
+    /// The results of a step, before they are in their slots.
+    pub(crate) results: &'r mut Vec<Value>,
     /// Bytes of the arrays and edges that the run has made, or of those that it had when they were last looked for, and has made
     /// since.
     made: u64,
@@ -99,7 +103,7 @@ impl RunParts<'_> {
     /// Counts what was made for these slots; false if the run has more than so many bytes of arrays.
     pub(crate) fn count(&mut self, made: &[ValueId], most: u64) -> bool {
         let made = made.iter().filter_map(|slot| self.slots.get(*slot));
-        self.made = made.flat_map(parts).fold(self.made, |made, (_, bytes)| made.saturating_add(bytes));
+        self.made = made.map(bytes).fold(self.made, u64::saturating_add);
         if self.made > most {
             self.made = self.held();
         }
@@ -141,8 +145,8 @@ impl RunMemory {
                 self.slots[input.value.index()] = Slot::Input(at as u32);
             }
         }
-        let RunMemory { slots, workspaces, spares, lifetimes } = self;
-        RunParts { slots: Slots { slots, inputs }, workspaces, spares, lifetimes, made: 0 }
+        let RunMemory { slots, workspaces, spares, lifetimes, results } = self;
+        RunParts { slots: Slots { slots, inputs }, workspaces, spares, lifetimes, results, made: 0 }
     }
 
     /// Empties the slots. What was made and nobody else has is memory for later runs.
@@ -153,6 +157,15 @@ impl RunMemory {
     /// Keeps the memory of a value that is not used any more, if it is an array that nobody else has.
     pub fn recycle(&mut self, value: Value) {
         self.spares.add(value);
+    }
+}
+
+/// The bytes of the arrays and edges of a value.
+fn bytes(value: &Value) -> u64 {
+    match value {
+        Value::Array(_, array) => array.memory_bytes() as u64,
+        Value::Edge(_) | Value::Tuple(_) => parts(value).iter().map(|(_, bytes)| bytes).sum(),
+        _ => 0,
     }
 }
 

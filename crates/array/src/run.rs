@@ -19,11 +19,11 @@ pub trait Parts {
     /// An element fails.
     fn map(&mut self, part: PartId, args: &[&Value], elements: usize) -> Result<Vec<Array>, Self::Error>;
 
-    /// Evaluates a plan on scalars.
+    /// Evaluates a plan on scalars. The results are put behind the others.
     ///
     /// # Errors
     /// It fails.
-    fn scalar(&mut self, part: PartId, args: &[&Value]) -> Result<Vec<Value>, Self::Error>;
+    fn scalar(&mut self, part: PartId, args: &[&Value], results: &mut Vec<Value>) -> Result<(), Self::Error>;
 
     /// The function that evaluates a plan on columns of these forms; none if rows are evaluated one by one.
     fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>>;
@@ -183,24 +183,27 @@ fn evaluate<P: Parts>(
     step: &Step,
     run: &mut RunParts<'_>,
 ) -> Result<(), P::Error> {
-    let made = results(program, parts, step, &run.slots)?;
-    step.outs.iter().zip(made).for_each(|(out, value)| run.slots.set(*out, value));
+    // What it has of an earlier step, which failed, is nobody's.
+    run.results.clear();
+    results(program, parts, step, &run.slots, run.results)?;
+    step.outs.iter().zip(run.results.drain(..)).for_each(|(out, value)| run.slots.set(*out, value));
     // What tuples have was made by others.
     if matches!(step.action, Action::Map(_) | Action::Operator(_)) { count(parts, step, run) } else { Ok(()) }
 }
 
-/// The results of a step that is no conditional, no loop and no sweep.
+/// Puts the results of a step that is no conditional, no loop and no sweep behind others.
 fn results<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
     step: &Step,
     slots: &Slots<'_>,
-) -> Result<Vec<Value>, P::Error> {
+    results: &mut Vec<Value>,
+) -> Result<(), P::Error> {
     // What a step needs was made before it, as the verifier says.
     let nothing = Value::Nothing;
-    let args: Vec<&Value> = step.args.iter().map(|arg| slots.get(*arg).unwrap_or(&nothing)).collect();
+    let args: SmallVec<[&Value; 8]> = step.args.iter().map(|arg| slots.get(*arg).unwrap_or(&nothing)).collect();
     match step.action {
-        Action::Scalar(part) => parts.scalar(part, &args),
+        Action::Scalar(part) => parts.scalar(part, &args, results)?,
         Action::Map(part) => {
             let mut sizes = args.iter().filter_map(|arg| match arg {
                 Value::Array(_, array) => Some(array.len()),
@@ -216,7 +219,7 @@ fn results<P: Parts>(
                 cembra_runtime::QType::Array(kind, _) => Value::Array(*kind, array.into()),
                 _ => Value::Nothing,
             });
-            Ok(made.collect())
+            results.extend(made);
         }
         Action::Operator(op) => {
             let values: Vec<Value> = args.into_iter().cloned().collect();
@@ -224,16 +227,18 @@ fn results<P: Parts>(
                 return Err(parts.fault(step, Fault::new(FaultKind::Invalid)));
             };
             let made = (operator.evaluate)(&values, program.qtype(step.outs[0]));
-            Ok(vec![made.map_err(|fault| parts.fault(step, fault))?])
+            results.push(made.map_err(|fault| parts.fault(step, fault))?);
         }
         Action::MakeTuple => {
-            let cembra_runtime::QType::Tuple(types) = program.qtype(step.outs[0]) else { return Ok(Vec::new()) };
-            Ok(vec![Value::Tuple(types.with(args.into_iter().cloned().collect()))])
+            if let cembra_runtime::QType::Tuple(types) = program.qtype(step.outs[0]) {
+                results.push(Value::Tuple(types.with(args.into_iter().cloned().collect())));
+            }
         }
         Action::Field(field) => match args[0] {
-            Value::Tuple(fields) => Ok(fields.get(field as usize).cloned().into_iter().collect()),
-            _ => Ok(Vec::new()),
+            Value::Tuple(fields) => results.extend(fields.get(field as usize).cloned()),
+            _ => {}
         },
-        Action::Where { .. } | Action::Loop { .. } | Action::Sweep(_) => Ok(Vec::new()),
+        Action::Where { .. } | Action::Loop { .. } | Action::Sweep(_) => {}
     }
+    Ok(())
 }

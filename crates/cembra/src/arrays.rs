@@ -237,7 +237,7 @@ impl Parts for Run<'_> {
         arrays.ok_or_else(|| Error::values("a column is no array"))
     }
 
-    fn scalar(&mut self, part: PartId, args: &[&Value]) -> Result<Vec<Value>, Error> {
+    fn scalar(&mut self, part: PartId, args: &[&Value], results: &mut Vec<Value>) -> Result<(), Error> {
         let Played::Once(plan) = &self.compiled.parts[part.index()] else {
             return Err(Error::values("a plan of elements needs rows"));
         };
@@ -245,8 +245,8 @@ impl Parts for Run<'_> {
             self.scalars.resize_with(self.compiled.parts.len(), || None);
         }
         let memory = self.scalars[part.index()].get_or_insert_with(|| plan.memory());
-        let inputs: Vec<Value> = self.compiled.program.part(part).inputs.iter().map(|at| args[*at].clone()).collect();
-        plan.run(memory, &inputs, self.token)
+        let inputs = self.compiled.program.part(part).inputs.iter().map(|at| args[*at]);
+        plan.run(memory, inputs, self.token, results)
     }
 
     fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {

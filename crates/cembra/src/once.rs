@@ -27,6 +27,7 @@ pub(crate) struct OncePlan {
 pub(crate) struct OnceMemory {
     frame: Frame,
     context: Context,
+    inputs: Vec<Value>,
 }
 
 impl OncePlan {
@@ -45,24 +46,27 @@ impl OncePlan {
     }
 
     pub(crate) fn memory(&self) -> OnceMemory {
-        OnceMemory { frame: self.template.frame(), context: self.limits.context() }
+        OnceMemory { frame: self.template.frame(), context: self.limits.context(), inputs: Vec::new() }
     }
 
-    /// Evaluates the plan on values of exactly its inputs' types.
+    /// Evaluates the plan on values of exactly its inputs' types. The results are put behind the others.
     ///
     /// # Errors
     /// It fails, or was cancelled.
-    pub(crate) fn run(
+    pub(crate) fn run<'v>(
         &self,
         memory: &mut OnceMemory,
-        inputs: &[Value],
+        inputs: impl Iterator<Item = &'v Value>,
         token: Option<&Cancellation>,
-    ) -> Result<Vec<Value>, Error> {
-        let OnceMemory { frame, context } = memory;
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let OnceMemory { frame, context, inputs: values } = memory;
+        values.clear();
+        values.extend(inputs.cloned());
         let frame = frame.ptr();
         context.set_cancellation(token.cloned());
         context.begin();
-        let mut rest = inputs;
+        let mut rest = &values[..];
         for run in &self.inputs {
             let (these, others) = rest.split_at_checked(run.len()).unwrap_or((rest, &[]));
             // SAFETY: FRAME-SLOT: the run's slots are those of its inputs in a frame of the plan; STRING-VIEW: the values outlive
@@ -78,12 +82,11 @@ impl OncePlan {
         if context.end(status) != STATUS_OK {
             return Err(self.sites.error(context));
         }
-        let mut outputs = Vec::new();
         for run in &self.outputs {
             // SAFETY: FRAME-SLOT: the call wrote these outputs to their slots; STRING-VIEW: what a text views is still alive.
-            unsafe { run.read(frame, &mut outputs) };
+            unsafe { run.read(frame, results) };
         }
-        Ok(outputs)
+        Ok(())
     }
 
     /// Bytes of memory besides itself.
