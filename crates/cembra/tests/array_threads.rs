@@ -1,10 +1,67 @@
 //! Models with long arrays on several threads.
 
 use cembra::{Array, ArrayKind, Backend, Edge, Model, Options, Scalar, ScalarValue, Value};
+use std::slice;
 
 fn doubles(values: &[Option<f64>]) -> Value {
     let array = Array::from_scalars(Scalar::Float64, values.iter().map(|value| value.map(ScalarValue::Float64)));
     Value::Array(ArrayKind::Dense, array.into())
+}
+
+/// What models are given.
+struct Given {
+    x: Value,
+    y: Value,
+    by: Value,
+}
+
+impl Given {
+    /// Arrays of so many elements, and groups of them.
+    fn of(size: i64) -> Given {
+        let mut state = 7_u64;
+        let mut next = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            f64::from((state >> 33) as u32) / f64::from(1_u32 << 31)
+        };
+        let y: Vec<Option<f64>> = (0..size).map(|_| Some(next())).collect();
+        let x: Vec<Option<f64>> =
+            (0..size).map(|at| (at % 7 != 3).then_some(if at % 1000 == 999 { -0.0 } else { next() * 2.0 })).collect();
+        let mut points = vec![0_i64];
+        while *points.last().unwrap() < size {
+            let last = *points.last().unwrap();
+            // Empty groups, small ones and some that are longer than a share.
+            let length = match points.len() % 50 {
+                0 => 0,
+                7 => 90_000,
+                other => other as i64 * 3,
+            };
+            points.push((last + length).min(size));
+        }
+        let by = Value::Edge(Edge::from_split_points(ArrayKind::Dense, points).unwrap().into());
+        Given { x: doubles(&x), y: doubles(&y), by }
+    }
+
+    /// Evaluates a model on all numbers of threads, each time twice.
+    fn check(&self, text: &str) {
+        let model = Model::parse(text).unwrap();
+        let executor = model.compile(&Options::default()).unwrap();
+        let value = |name: &str| match name {
+            "x" => self.x.clone(),
+            "y" => self.y.clone(),
+            _ => self.by.clone(),
+        };
+        let inputs: Vec<Value> = executor.inputs().iter().map(|input| value(&input.name)).collect();
+        let interpreter = model.compile(&Options::default().backend(Backend::Interpreter)).unwrap();
+        let expected = interpreter.session().evaluate(&inputs).unwrap();
+        for threads in 0..=3 {
+            let mut session = executor.session();
+            session.set_threads(threads);
+            for _ in 0..2 {
+                // Equal values are the same bits.
+                assert!(session.evaluate(&inputs).unwrap() == expected, "{text} on {threads} threads");
+            }
+        }
+    }
 }
 
 /// Long arrays are shared out among threads: no bit of a result depends on how many there are, nor the error.
@@ -23,50 +80,10 @@ fn threads_change_no_bit() {
          output q = y - array.expand(math.mean(y * 2.0, into=by), over=by)",
         "input x: [f64?]; input by: splits; output p = x / array.expand(math.sum(x, into=by), over=by); output n = array.count(x, into=by)",
     ];
-    let mut state = 7_u64;
-    let mut next = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        f64::from((state >> 33) as u32) / f64::from(1_u32 << 31)
-    };
     for size in [131_071, 131_072, 131_073, 196_608, 200_000, 262_144 + 17] {
-        let y: Vec<Option<f64>> = (0..size).map(|_| Some(next())).collect();
-        let x: Vec<Option<f64>> =
-            (0..size).map(|at| (at % 7 != 3).then_some(if at % 1000 == 999 { -0.0 } else { next() * 2.0 })).collect();
-        let mut points = vec![0_i64];
-        while *points.last().unwrap() < size {
-            let last = *points.last().unwrap();
-            // Empty groups, small ones and some that are longer than a share.
-            let length = match points.len() % 50 {
-                0 => 0,
-                7 => 90_000,
-                other => other as i64 * 3,
-            };
-            points.push((last + length).min(size));
-        }
-        let by = Value::Edge(Edge::from_split_points(ArrayKind::Dense, points).unwrap().into());
+        let given = Given::of(size);
         for text in models {
-            let model = Model::parse(text).unwrap();
-            let executor = model.compile(&Options::default()).unwrap();
-            let value = |name: &str| match name {
-                "x" => doubles(&x),
-                "y" => doubles(&y),
-                _ => by.clone(),
-            };
-            let inputs: Vec<Value> = executor.inputs().iter().map(|input| value(&input.name)).collect();
-            let expected =
-                model.compile(&Options::default().backend(Backend::Interpreter)).unwrap().session().evaluate(&inputs);
-            let expected = expected.unwrap();
-            for threads in 0..=3 {
-                let mut session = executor.session();
-                session.set_threads(threads);
-                for _ in 0..2 {
-                    // Equal values are the same bits.
-                    assert!(
-                        session.evaluate(&inputs).unwrap() == expected,
-                        "{text} of {size} elements on {threads} threads"
-                    );
-                }
-            }
+            given.check(text);
         }
         let failing = "input y: [f64]; math.sum(core.to_int32(y * 100.0) // core.to_int32(y * 3000.0))";
         let mut sessions = [Backend::Native, Backend::Interpreter].map(|backend| {
@@ -74,7 +91,21 @@ fn threads_change_no_bit() {
         });
         sessions[0].set_threads(3);
         let [shared, alone] =
-            sessions.each_mut().map(|session| session.evaluate(&[doubles(&y)]).unwrap_err().to_string());
+            sessions.each_mut().map(|session| session.evaluate(slice::from_ref(&given.y)).unwrap_err().to_string());
         assert_eq!(shared, alone);
+    }
+}
+
+/// Arrays of 16 MiB and more are written past the caches, from wherever a strip of them begins.
+#[test]
+fn what_goes_past_the_caches_is_whole() {
+    let given = Given::of((1 << 21) + 1027);
+    for text in [
+        "input x: [f64?]; let whole = edge.to_scalar(x); output a = math.cum_sum(x, over=whole); output b = math.cum_max(x, over=whole)",
+        "input y: [f64]; output a = y * 2.0; output b = y > 0.5; output c = math.sum(y)",
+        "input y: [f64]; input by: splits; output p = math.softmax(y, over=by); output m = math.max(y, into=by)",
+        "input x: [f64?]; input by: splits; output p = x / array.expand(math.sum(x, into=by), over=by)",
+    ] {
+        given.check(text);
     }
 }

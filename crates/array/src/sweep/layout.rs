@@ -136,8 +136,10 @@ pub(super) struct Variant {
 pub(crate) struct Workspace {
     /// For each column that is made here.
     pub(super) memory: Vec<Memory>,
-    /// For bits of each column that do not begin with a word.
+    /// For bits of each column that do not begin with a word, and for values that go past the caches.
     pub(super) staged: Vec<Memory>,
+    /// Which columns' values do.
+    pub(super) is_far: Vec<bool>,
     /// For each scalar.
     pub(super) cells: Vec<Frame>,
     /// Memory of arrays that are made, as it was found.
@@ -498,6 +500,7 @@ impl SweepRunner {
         Some(Box::new(Workspace {
             memory: memory(),
             staged: memory(),
+            is_far: Vec::new(),
             cells: self.lanes.iter().map(|_| Frame::zeroed(16)).collect(),
             found: self.lanes.iter().map(|_| None).collect(),
             scratch: variant.functions.iter().map(|function| Scratch::new(&function.scratch())).collect(),

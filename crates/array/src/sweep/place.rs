@@ -210,6 +210,47 @@ impl Place {
     }
 }
 
+/// True where there are stores past the caches.
+pub(crate) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
+
+/// Copies so many bytes past the caches, but for those that share a line of them with others. They are sure to be seen by others
+/// after [`drain`].
+///
+/// # Safety
+/// SWEEP-PLACE: there are as many bytes in both places, apart from each other, and nobody else uses them meanwhile.
+pub(crate) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
+    const LINE: usize = 64;
+    let head = to.align_offset(LINE).min(bytes);
+    let end = bytes - (bytes - head) % LINE;
+    // SAFETY: SWEEP-PLACE, promised by the caller: the bytes before the first whole line, and those behind the last.
+    unsafe {
+        to.copy_from_nonoverlapping(from, head);
+        to.add(end).copy_from_nonoverlapping(from.add(end), bytes - end);
+    }
+    for at in (head..end).step_by(LINE) {
+        #[cfg(target_arch = "x86_64")]
+        for at in (at..at + LINE).step_by(16) {
+            use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+            // SAFETY: SWEEP-PLACE, promised by the caller: a part of a whole line, where `to` is aligned.
+            unsafe { _mm_stream_si128(to.add(at).cast::<__m128i>(), _mm_loadu_si128(from.add(at).cast())) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        // SAFETY: SWEEP-PLACE, promised by the caller: a whole line.
+        unsafe {
+            to.add(at).copy_from_nonoverlapping(from.add(at), LINE);
+        }
+    }
+}
+
+/// Waits for stores past the caches.
+pub(crate) fn drain() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: FEATURE: each x86-64 has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// The words in which so many bits are, from a position on.
 ///
 /// # Safety
@@ -248,6 +289,22 @@ pub(crate) fn put_bits(from: &[u64], to: &mut [u64], first: usize, count: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_go_past_the_caches_whole() {
+        let from: Vec<u8> = (0..=255).cycle().take(700).collect();
+        for (first, bytes) in
+            [(0, 0), (0, 64), (0, 700), (1, 63), (1, 64), (8, 300), (63, 1), (63, 2), (63, 65), (40, 600)]
+        {
+            let mut to = vec![7_u8; 900];
+            let start = to.as_ptr().align_offset(64) + first;
+            // SAFETY: SWEEP-PLACE: both lists have these bytes.
+            unsafe { copy_past_caches(from.as_ptr(), to.as_mut_ptr().add(start), bytes) };
+            drain();
+            assert_eq!(&to[start..start + bytes], &from[..bytes], "{bytes} to {first}");
+            assert!(to[..start].iter().chain(&to[start + bytes..]).all(|byte| *byte == 7), "{bytes} to {first}");
+        }
+    }
 
     #[test]
     fn bits_go_to_and_from_any_position() {

@@ -1,7 +1,7 @@
 //! A run of a sweep: strips of elements, one after the other, through all of its stages.
 
 use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
-use super::place::{Lie, Memory, Place, copy_bits, put_bits, words_of};
+use super::place::{HAS_STREAMS, Lie, Memory, Place, copy_bits, copy_past_caches, drain, put_bits, words_of};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
 use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, expand};
@@ -288,6 +288,9 @@ impl<'r> Run<'r> {
                 workspace.accumulators.iter_mut().for_each(Accumulator::end_block);
             }
         }
+        if workspace.is_far.contains(&true) {
+            drain();
+        }
         true
     }
 
@@ -358,13 +361,24 @@ impl<'r> Run<'r> {
         for (at, (.., over, side)) in runner.scanners.iter().enumerate() {
             workspace.scanners[at].begin(self.group_count(*over), self.count(*side));
         }
+        let bytes = |lane: &Lane| 8 * lane.lie.words(self.count(lane.over));
+        let is_far = |lane: &Lane| {
+            let is_large = lane.origin == Origin::Kept && bytes(lane) >= PAST_CACHES;
+            HAS_STREAMS && is_large && matches!(lane.lie, Lie::Numbers(_))
+        };
+        workspace.is_far.clear();
+        workspace.is_far.extend(runner.lanes.iter().map(is_far));
         let mut functions = 0;
         for work in &runner.work {
             let Work::Map { outputs, .. } = work else { continue };
             let kept = |lane: &usize| runner.lanes[*lane].origin == Origin::Kept;
-            let bytes: usize = outputs.iter().map(|lane| 8 * runner.lanes[*lane].lie.words(self.elements)).sum();
+            let all: usize = outputs.iter().map(|lane| bytes(&runner.lanes[*lane])).sum();
             let scratch = &mut workspace.scratch[functions];
-            scratch.past_caches = self.points.is_none() && outputs.iter().all(kept) && bytes >= PAST_CACHES;
+            scratch.past_caches = self.points.is_none() && outputs.iter().all(kept) && all >= PAST_CACHES;
+            if scratch.past_caches {
+                // Machine code stores them so where they belong.
+                outputs.iter().for_each(|lane| workspace.is_far[*lane] = false);
+            }
             workspace.of.functions[functions].begin(scratch, &workspace.context);
             functions += 1;
         }
@@ -386,20 +400,13 @@ impl<'r> Run<'r> {
         for (at, lane) in self.runner.lanes.iter().enumerate() {
             let (range, base) = (bounds.of(lane.over), workspace.bases[at]);
             workspace.places[at] = match lane.origin {
+                Origin::Kept if !is_straight || workspace.is_far[at] => {
+                    apart(lane, base, range, is_straight, workspace.is_far[at], &mut workspace.staged[at])
+                }
                 Origin::Array | Origin::Kept if is_straight => base.at(lane.lie, range.start),
-                Origin::Array => {
+                Origin::Array | Origin::Kept => {
                     let Some(array) = self.array(lane.value) else { continue };
                     realigned(array, base, lane.lie, range, &mut workspace.staged[at])
-                }
-                Origin::Kept => {
-                    // Bits of a strip that does not begin with a word are written apart first.
-                    let staged = &mut workspace.staged[at];
-                    staged.reserve(Lie::Bits, true, range.len());
-                    let Place { data, presence } = staged.place();
-                    Place {
-                        data: if lane.lie == Lie::Bits { data } else { base.at(lane.lie, range.start).data },
-                        presence: if lane.has_bits { presence } else { std::ptr::null_mut() },
-                    }
                 }
                 Origin::Strip => {
                     let Some(accumulator) = lane.sum.filter(|_| workspace.of.adds) else { continue };
@@ -413,14 +420,23 @@ impl<'r> Run<'r> {
         true
     }
 
-    /// Puts bits that were written apart into their place.
+    /// Puts what was written apart into its place.
     fn put_back(&self, workspace: &mut Workspace, bounds: &Bounds) {
-        if self.is_straight(bounds) {
+        let is_straight = self.is_straight(bounds);
+        if is_straight && !workspace.is_far.contains(&true) {
             return;
         }
         for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
             let range = bounds.of(lane.over);
             let (staged, base) = (&workspace.staged[at], workspace.bases[at]);
+            if let (true, Lie::Numbers(size)) = (workspace.is_far[at], lane.lie) {
+                let to = base.at(lane.lie, range.start).data;
+                // SAFETY: SWEEP-PLACE: there is room for all elements; those of the strip were written apart.
+                unsafe { copy_past_caches(staged.data.as_ptr().cast(), to, range.len() * size) };
+            }
+            if is_straight {
+                continue;
+            }
             let put = |from: &[u64], to: *mut u8| {
                 // SAFETY: SWEEP-PLACE: there is room for all elements; what is of other shares is in other words.
                 let to = unsafe { words_of(to, range.start, range.len()) };
@@ -627,6 +643,25 @@ fn value(program: &ArrayProgram, workspace: &mut Workspace, at: usize, lane: &La
         QType::Scalar(scalar) => memory.first(*scalar, false).map(Value::Scalar),
         QType::Optional(scalar) => Some(Value::optional(*scalar, memory.first(*scalar, lane.has_bits))),
         _ => None,
+    }
+}
+
+/// The place of a strip of an array that is being made, where it is written apart first: bits that do not begin with a word, values
+/// that go past the caches.
+fn apart(
+    lane: &Lane,
+    base: Place,
+    range: &Range<usize>,
+    is_straight: bool,
+    is_far: bool,
+    staged: &mut Memory,
+) -> Place {
+    staged.reserve(if is_far { lane.lie } else { Lie::Bits }, true, range.len());
+    let (staged, place) = (staged.place(), base.at(lane.lie, range.start));
+    let are_bits_apart = !is_straight;
+    Place {
+        data: if is_far || are_bits_apart && lane.lie == Lie::Bits { staged.data } else { place.data },
+        presence: if are_bits_apart && lane.has_bits { staged.presence } else { place.presence },
     }
 }
 
