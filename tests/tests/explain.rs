@@ -265,6 +265,56 @@ fn the_listing_of_arrays_has_a_step_for_each_map() {
     }
 }
 
+/// The counters of an array program: arrays made, arrays only in strips, what is written of each element, bytes of strips.
+fn counters(text: &str, options: &Options) -> (usize, usize, f64, usize) {
+    let listing = explain(text, options, Stage::Arrays);
+    let number = |before: &str| {
+        let (head, _) = listing.split_once(before).unwrap_or_else(|| panic!("{before}: {listing}"));
+        head.rsplit([' ', ',']).next().expect("a number").parse::<f64>().expect("a number")
+    };
+    let plural = |one: &str, more: &str| number(if listing.contains(more) { more } else { one });
+    (
+        plural(" array made", " arrays made") as usize,
+        plural(" array only in strips", " arrays only in strips") as usize,
+        plural(" byte for an element", " bytes for an element"),
+        plural(" byte in ", " bytes in ") as usize,
+    )
+}
+
+#[test]
+fn listings_of_arrays_say_what_is_written_to_memory() {
+    let fused = |text: &str| counters(text, &Options::default());
+    let sweeps = |text: &str| {
+        explain(text, &Options::default(), Stage::Arrays).lines().filter(|line| line.contains(" = sweep")).count()
+    };
+    // What is only summed is nowhere.
+    let sum = "input x, y: [f64?]; math.sum(where(x > 0, x * y))";
+    assert_eq!(fused(sum), (0, 1, 0.0, 0));
+    // The mask, the zero that it is compared with aside, the product and what is chosen: operator by operator each is written.
+    assert_eq!(counters(sum, &Options::default().backend(Backend::Interpreter)), (3, 0, 0.125 + 2.0 * 8.125, 0));
+    // Ten operators and three sums of what they make: one pass, and 1,024 values with their bits at a time.
+    let chain = "input x, y: [f64?]; let p = math.abs((x + y) * 2.0 - x / 3.0) * y - (x * 0.5 + 1.0) * (y + 4.0)";
+    let sums = "output a = math.sum(p); output b = math.max(p); output c = math.mean(p * p)";
+    let three = format!("{chain}; {sums}");
+    assert_eq!((sweeps(&three), fused(&three)), (1, (0, 2, 0.0, 1024 * 8 + 1024 / 8)));
+    // A softmax of groups stores its result alone: values, and bits, since maxima of groups might be missing.
+    let softmax = "input x: [f64], by: splits; math.softmax(x, over=by)";
+    let (made, _, written, _) = fused(softmax);
+    assert_eq!((sweeps(softmax), made, written), (1, 1, 8.125));
+    // Over a mapping each step waits for all of the one before: maxima and sums are arrays, of which groups have an element.
+    let (made, _, _, _) = fused("input x: [f64], by: mapping; math.softmax(x, over=by)");
+    assert!(made > 1, "{made}");
+    // What is expanded and then mapped is read by index.
+    let expanded = "input x: [f64?], v: [f64?], by: mapping; math.sum(x * array.expand(v, over=by))";
+    let (made, only_seen, written, _) = fused(expanded);
+    assert_eq!((sweeps(expanded), made, only_seen, written), (1, 0, 2, 0.0));
+    // Sums of groups are arrays of them.
+    let listing = explain("input x: [f64], by: splits; math.sum(x * x, into=by)", &Options::default(), Stage::Arrays);
+    assert!(listing.contains(" writes 8 bytes a group"), "{listing}");
+    // A result of bits: values, and presence where one may be missing.
+    assert_eq!(fused("input x: [f64?]; output b = bool.less(x, 1.0); output c = array.count(x > 0)").2, 0.25);
+}
+
 #[test]
 fn listings_show_what_inputs_promise() {
     let text = "input x, y: [f64], z: [f64?], by: splits, of: mapping, any: edge\n\

@@ -1,6 +1,7 @@
 //! The printed form of array programs, in the manner of a plan's: a line for each step, under it the plan that it runs, then
 //! the blocks of conditionals and loops. It is for people; nothing reads it.
 
+use crate::sweep::{SweepRunner, Written};
 use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
 use cembra_plan::Plan;
 use cembra_runtime::QType;
@@ -11,7 +12,8 @@ const INDENT: &str = "    ";
 
 impl fmt::Display for ArrayProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_counts(f)?;
+        let sweeps = self.sweep_runners();
+        self.write_counts(f, &sweeps)?;
         writeln!(f, "Inputs:")?;
         for input in &self.inputs {
             writeln!(f, "{} = L.{}", self.typed(input.value), input.name)?;
@@ -27,7 +29,7 @@ impl fmt::Display for ArrayProgram {
                 BlockId::TOP => writeln!(f, "Steps:")?,
                 BlockId(at) => writeln!(f, "Block {at}:")?,
             }
-            self.write_block(f, block)?;
+            self.write_block(f, block, &sweeps)?;
         }
         writeln!(f, "Outputs:")?;
         for (name, value) in &self.outputs {
@@ -62,17 +64,14 @@ impl ArrayProgram {
     }
 
     /// How much there is to do.
-    fn write_counts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_counts(&self, f: &mut fmt::Formatter<'_>, sweeps: &[Option<SweepRunner>]) -> fmt::Result {
         let steps = || self.blocks.iter().flat_map(|block| &block.steps);
         let of = |wanted: fn(&Action) -> bool| self.steps().filter(|step| wanted(&step.action)).count();
-        let is_array = |value: &&ValueId| matches!(self.qtype(**value), QType::Array(..));
-        // What a conditional or a loop gives was made by its blocks.
-        let makers = steps().filter(|step| !matches!(step.action, Action::Where { .. } | Action::Loop { .. }));
-        let made = makers.flat_map(|step| &step.outs).filter(is_array).count();
-        let stages = self.sweeps.iter().flat_map(|sweep| &sweep.stages);
-        let seen = stages.flat_map(|stage| &stage.step.outs).filter(is_array).count();
-        let swept = steps().filter(|step| matches!(step.action, Action::Sweep(_)));
-        let kept = swept.flat_map(|step| &step.outs).filter(is_array).count();
+        let made: usize = steps().map(|step| self.made(step, sweeps).count()).sum();
+        // A sweep that cannot be in strips is run stage by stage.
+        let swept =
+            steps().filter(|step| matches!(step.action, Action::Sweep(sweep) if sweeps[sweep.index()].is_some()));
+        let only_seen = |step: &Step| self.made(step, &[]).count() - self.made(step, sweeps).count();
         writeln!(
             f,
             "Array program: {} ({}, {} over elements, {} of scalars), {} made, {} only in strips",
@@ -81,8 +80,44 @@ impl ArrayProgram {
             counted(of(|action| matches!(action, Action::Map(_))), "map"),
             counted(of(|action| matches!(action, Action::Scalar(_))), "plan"),
             counted(made, "array"),
-            counted(seen - kept, "array"),
+            counted(swept.map(only_seen).sum(), "array"),
+        )?;
+        let written = steps().map(|step| self.written(step, sweeps)).fold(Written::default(), Written::and);
+        writeln!(
+            f,
+            "Memory: {} for an element of each array made, {} in {}",
+            bytes(written.of_elements + written.of_groups),
+            counted(written.strip_bytes, "byte"),
+            counted(written.strips, "strip"),
         )
+    }
+
+    /// The arrays that a step of a block makes, those of blocks in it apart: what a sweep keeps, or all of its stages if nothing
+    /// runs it in strips. What conditionals, loops and tuples give was made by others.
+    fn made<'p>(&'p self, step: &'p Step, sweeps: &[Option<SweepRunner>]) -> impl Iterator<Item = ValueId> + use<'p> {
+        let (own, stages) = match step.action {
+            Action::Where { .. } | Action::Loop { .. } | Action::MakeTuple | Action::Field(_) => (&[][..], &[][..]),
+            Action::Sweep(sweep) if !matches!(sweeps.get(sweep.index()), Some(Some(_))) => {
+                (&[][..], &self.sweep(sweep).stages[..])
+            }
+            _ => (&step.outs[..], &[][..]),
+        };
+        let outs = own.iter().chain(stages.iter().flat_map(|stage| &stage.step.outs));
+        outs.copied().filter(|out| matches!(self.qtype(*out), QType::Array(..)))
+    }
+
+    /// What a step of a block writes to memory, those of blocks in it apart.
+    fn written(&self, step: &Step, sweeps: &[Option<SweepRunner>]) -> Written {
+        if let Action::Sweep(sweep) = step.action
+            && let Some(runner) = &sweeps[sweep.index()]
+        {
+            return runner.written(self);
+        }
+        let array = |out: ValueId| match self.qtype(out) {
+            QType::Array(_, scalar) => Written::of_array(*scalar, !self.is_full(out)),
+            _ => Written::default(),
+        };
+        self.made(step, sweeps).map(array).fold(Written::default(), Written::and)
     }
 
     /// All steps, those of sweeps among them.
@@ -91,13 +126,13 @@ impl ArrayProgram {
         self.blocks.iter().flat_map(|block| &block.steps).chain(stages)
     }
 
-    fn write_block(&self, f: &mut fmt::Formatter<'_>, block: &Block) -> fmt::Result {
+    fn write_block(&self, f: &mut fmt::Formatter<'_>, block: &Block, sweeps: &[Option<SweepRunner>]) -> fmt::Result {
         for step in &block.steps {
-            self.write_step(f, step, "")?;
+            self.write_step(f, step, "", self.written(step, sweeps))?;
             let Action::Sweep(sweep) = step.action else { continue };
             for stage in &self.sweep(sweep).stages {
                 let indent = if stage.over == Side::Groups { "    of groups: " } else { INDENT };
-                self.write_step(f, &stage.step, indent)?;
+                self.write_step(f, &stage.step, indent, Written::default())?;
             }
         }
         match block.result {
@@ -106,7 +141,7 @@ impl ArrayProgram {
         }
     }
 
-    fn write_step(&self, f: &mut fmt::Formatter<'_>, step: &Step, indent: &str) -> fmt::Result {
+    fn write_step(&self, f: &mut fmt::Formatter<'_>, step: &Step, indent: &str, written: Written) -> fmt::Result {
         f.write_str(indent)?;
         for (at, out) in step.outs.iter().enumerate() {
             write!(f, "{}{}", if at > 0 { ", " } else { "" }, self.typed(*out))?;
@@ -132,7 +167,7 @@ impl ArrayProgram {
         for (at, arg) in step.args.iter().enumerate() {
             write!(f, "{}%{}", if at > 0 { ", " } else { "" }, arg.0)?;
         }
-        writeln!(f, ")")?;
+        writeln!(f, "){}", Memory(written))?;
         let indent = if indent.is_empty() { INDENT.to_owned() } else { INDENT.repeat(2) };
         plan.map_or(Ok(()), |plan| write_plan(f, plan, &indent))
     }
@@ -143,6 +178,27 @@ fn write_plan(f: &mut fmt::Formatter<'_>, plan: &Plan, indent: &str) -> fmt::Res
     let mut text = String::new();
     write!(text, "{plan}")?;
     text.lines().try_for_each(|line| writeln!(f, "{indent}{line}"))
+}
+
+/// What a step writes to memory, behind it: nothing if it writes none.
+struct Memory(Written);
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Written { of_elements, of_groups, strips, strip_bytes } = self.0;
+        let parts = [
+            (of_elements > 0).then(|| format!("{} an element", bytes(of_elements))),
+            (of_groups > 0).then(|| format!("{} a group", bytes(of_groups))),
+            (strips > 0).then(|| format!("{} in {}", counted(strip_bytes, "byte"), counted(strips, "strip"))),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { Ok(()) } else { write!(f, " writes {}", parts.join(", ")) }
+    }
+}
+
+/// So many bits, as bytes: one of presence is an eighth.
+fn bytes(bits: u64) -> String {
+    format!("{} byte{}", bits as f64 / 8.0, if bits == 8 { "" } else { "s" })
 }
 
 fn counted(count: usize, what: &str) -> String {

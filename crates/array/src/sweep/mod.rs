@@ -6,7 +6,9 @@ mod layout;
 mod place;
 mod run;
 mod shares;
+mod written;
 
 pub use layout::SweepRunner;
 pub(crate) use layout::Workspace;
 pub(crate) use run::Swept;
+pub(crate) use written::Written;

@@ -25,6 +25,15 @@ impl Lie {
         }
     }
 
+    /// How many bits an element takes.
+    pub(crate) const fn bits(self) -> u64 {
+        match self {
+            Lie::Nothing => 0,
+            Lie::Bits => 1,
+            Lie::Numbers(size) => 8 * size as u64,
+        }
+    }
+
     /// How many words so many elements take.
     pub(crate) const fn words(self, elements: usize) -> usize {
         match self {

@@ -1,0 +1,61 @@
+//! What a sweep writes to memory, known before it runs: the arrays that it makes, by their elements, and the strips that its
+//! stages leave to each other. What its plans and its edges need for themselves is not counted.
+
+use super::layout::{Lane, Origin, SweepRunner};
+use super::place::Lie;
+use crate::{ArrayProgram, Side};
+use cembra_runtime::{QType, STRIP_ROWS, Scalar};
+
+/// What is written to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Written {
+    /// Bits for each element, of all arrays that have as many elements as are gone over.
+    pub(crate) of_elements: u64,
+    /// Bits for each group, of all arrays of groups.
+    pub(crate) of_groups: u64,
+    /// The strips that are kept for a later stage.
+    pub(crate) strips: usize,
+    /// Their bytes, of strips of the usual length: larger groups need more where they are to be whole.
+    pub(crate) strip_bytes: usize,
+}
+
+impl Written {
+    /// What an array takes.
+    pub(crate) fn of_array(scalar: Scalar, has_bits: bool) -> Written {
+        // A string has a view, besides its buffer.
+        let of_values = if scalar.is_string() { u128::BITS.into() } else { Lie::of(scalar).bits() };
+        Written { of_elements: of_values + u64::from(has_bits), ..Written::default() }
+    }
+
+    /// Both.
+    pub(crate) const fn and(self, other: Written) -> Written {
+        Written {
+            of_elements: self.of_elements + other.of_elements,
+            of_groups: self.of_groups + other.of_groups,
+            strips: self.strips + other.strips,
+            strip_bytes: self.strip_bytes + other.strip_bytes,
+        }
+    }
+}
+
+impl SweepRunner {
+    /// What it writes. What is only summed is not, where machine code adds it up; else it takes a strip.
+    pub(crate) fn written(&self, program: &ArrayProgram) -> Written {
+        let of_lane = |lane: &Lane| {
+            let array = Written::of_array(lane.scalar, lane.has_bits);
+            let of_groups = Written { of_elements: 0, of_groups: array.of_elements, ..array };
+            match (lane.origin, lane.over) {
+                (Origin::Kept, Side::Elements) => array,
+                (Origin::Kept, Side::Groups) => of_groups,
+                (Origin::Result, _) if matches!(program.qtype(lane.value), QType::Array(..)) => of_groups,
+                (Origin::Strip, _) if lane.sum.is_none() => {
+                    let of_bits = if lane.has_bits { Lie::Bits.words(STRIP_ROWS) } else { 0 };
+                    let strip_bytes = size_of::<u64>() * (lane.lie.words(STRIP_ROWS) + of_bits);
+                    Written { strips: 1, strip_bytes, ..Written::default() }
+                }
+                _ => Written::default(),
+            }
+        };
+        self.lanes.iter().map(of_lane).fold(Written::default(), Written::and)
+    }
+}
