@@ -376,6 +376,32 @@ impl<'a> InputColumn<'a> {
         self.rows
     }
 
+    /// True if there is memory of the caller's for each row, so that rows are no more than that. Units, lists without elements
+    /// and what all rows share take none.
+    #[must_use]
+    pub fn is_backed(&self) -> bool {
+        let mut column = self;
+        while let (PresenceIn::All, DataIn::Lists(ListOffsets::Fixed { size: 1.., .. }, elements)) =
+            (column.presence, column.data)
+        {
+            column = elements;
+        }
+        let is_marked = match column.presence {
+            PresenceIn::All => false,
+            PresenceIn::Bits(_) => true,
+            PresenceIn::Bytes(_, stride) => stride != 0,
+        };
+        is_marked
+            || match column.data {
+                DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) => false,
+                DataIn::Values(_, _, stride) | DataIn::Fields(_, _, stride, _) => stride != 0,
+                DataIn::Lists(ListOffsets::Fixed { size, .. }, _) => size > 0,
+                DataIn::Lists(..) | DataIn::Bits(_) | DataIn::Strings(..) | DataIn::Dictionary(..) | DataIn::Any(_) => {
+                    true
+                }
+            }
+    }
+
     /// True if no row is known to be missing without looking.
     pub(crate) fn is_all_present(&self) -> bool {
         let values = match self.data {

@@ -315,6 +315,21 @@ impl<'a> ColumnMut<'a> {
         self.rows
     }
 
+    /// True if there is memory for each row, so that they are no more than that: units take none.
+    #[must_use]
+    pub const fn is_backed(&self) -> bool {
+        let data = match self.data {
+            DataTo::Nothing => false,
+            DataTo::Values(_, _, stride) | DataTo::Fields(_, _, stride, _) => stride != 0,
+            DataTo::Bits(_) => true,
+        };
+        data || match self.presence {
+            PresenceTo::Nowhere => false,
+            PresenceTo::Bits(_) => true,
+            PresenceTo::Bytes(_, stride) => stride != 0,
+        }
+    }
+
     /// What is in the memory now, for so many rows of it; none where there is no column but fields of structs.
     pub(crate) fn as_input(&self, rows: usize) -> Option<InputColumn<'_>> {
         let data = match &self.data {

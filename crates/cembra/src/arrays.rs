@@ -160,6 +160,11 @@ impl ArrayModel {
         matches!(self.options.backend, Backend::Native | Backend::Auto).then_some(self.options.tier)
     }
 
+    /// The bytes of arrays that an evaluation may have.
+    pub(crate) const fn array_bytes(&self) -> u64 {
+        self.compiled.limits.array_bytes()
+    }
+
     /// The array program, as text.
     pub(crate) fn listing(&self) -> String {
         self.compiled.program.to_string()

@@ -10,8 +10,8 @@ use crate::signature::Field;
 use crate::stages::{plan, prepare};
 use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn};
 use cembra_expr::Program;
-use cembra_runtime::Cancellation;
-use cembra_value::Diagnostic;
+use cembra_runtime::{Cancellation, QType};
+use cembra_value::{Diagnostic, Value};
 use std::sync::Arc;
 
 /// A model compiled for many rows. Immutable, shared between threads, cheap to clone.
@@ -119,10 +119,12 @@ impl Batch {
     /// # Errors
     /// Columns that do not fit, or that the player that was asked for cannot be had.
     pub fn player(&self, inputs: &[InputColumn<'_>]) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
+        let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
+        self.0.check_rows(inputs, &[], rows)?;
         match &*self.0 {
-            Inner::Plan(plan) => plan.player(inputs),
+            Inner::Plan(plan) => plan.player(inputs, rows),
             Inner::Lists(lists) => {
-                lists.check(inputs, inputs.iter().find_map(InputColumn::rows).unwrap_or(0))?;
+                lists.check(inputs, rows)?;
                 Ok((lists.player(), lists.obstacle().cloned()))
             }
         }
@@ -178,6 +180,38 @@ impl Inner {
             Inner::Plan(plan) => plan.outputs(),
             Inner::Lists(lists) => lists.outputs(),
         }
+    }
+
+    /// Compares what a run makes with the limit on arrays, if nothing lies behind its rows but their number, which is easily too
+    /// large: then there is to be no memory yet.
+    fn check_rows(
+        &self,
+        inputs: &[InputColumn<'_>],
+        outputs: &[Option<ColumnMut<'_>>],
+        rows: usize,
+    ) -> Result<(), Error> {
+        if inputs.iter().any(InputColumn::is_backed) || outputs.iter().flatten().any(ColumnMut::is_backed) {
+            return Ok(());
+        }
+        let limit = match self {
+            Inner::Plan(plan) => plan.array_bytes(),
+            Inner::Lists(lists) => lists.array_bytes(),
+        };
+        let shared = |column: &InputColumn<'_>| match column.as_shared() {
+            Some(Value::Array(_, array)) => array.len(),
+            _ => 0,
+        };
+        let longest = inputs.iter().map(shared).max().unwrap_or(0);
+        let of_scalar = |scalar| QType::Scalar(scalar).layout().size as usize;
+        let bytes = |output: &Field| match (output.qtype.scalar(), &output.qtype) {
+            (Some(scalar), _) => of_scalar(scalar),
+            (None, QType::Array(_, scalar)) => size_of::<i64>() + longest.saturating_mul(of_scalar(*scalar)),
+            (None, _) => size_of::<Value>(),
+        };
+        // A row takes something, whatever its outputs are: its time.
+        let row = self.outputs().iter().map(bytes).fold(1, usize::saturating_add);
+        let all = row.checked_mul(rows).filter(|all| isize::try_from(*all).is_ok() && *all as u64 <= limit);
+        all.map_or_else(|| Err(Error::of_rows()), |_| Ok(()))
     }
 }
 
@@ -292,6 +326,7 @@ impl<'b> BatchRun<'b> {
         let rows = self.rows.or_else(|| inputs.iter().find_map(InputColumn::rows));
         let rows = rows.or_else(|| outputs.iter().flatten().map(ColumnMut::rows).next());
         let rows = rows.ok_or_else(|| Error::values("no column says how many rows there are: say so with `rows`"))?;
+        self.inner.check_rows(inputs, &outputs, rows)?;
         let (finished, row_by_row) = match self.inner {
             Inner::Plan(plan) => (plan.run(inputs, outputs, rows, &self.how)?, 0),
             Inner::Lists(lists) => lists.run(inputs, &outputs, rows, &self.how)?,

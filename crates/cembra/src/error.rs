@@ -75,9 +75,19 @@ impl Error {
 
     /// The fault of a step that made more arrays than an evaluation may have.
     pub(crate) fn of_arrays(operator: String, span: Option<Span>) -> Self {
+        Error::of_array_bytes(Some(operator), "the arrays of one evaluation exceed the limit `array_bytes`", span)
+    }
+
+    /// The fault of a run over more rows than there may be, where there is no memory of the caller's for each.
+    pub(crate) fn of_rows() -> Self {
+        let detail = "outputs for so many rows, for which there are no columns, exceed the limit `array_bytes`";
+        Error::of_array_bytes(None, detail, None)
+    }
+
+    fn of_array_bytes(operator: Option<String>, detail: &str, span: Option<Span>) -> Self {
         let (kind, limit) = (FaultKind::ArenaLimit, Some(Limit::ArrayBytes));
-        let detail = kind.describe(None, "", "the arrays of one evaluation exceed the limit `array_bytes`");
-        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, place: None, limit }))
+        let detail = kind.describe(None, "", detail);
+        Error(Arc::new(Kind::Fault { kind, operator, detail, span, place: None, limit }))
     }
 
     /// The fault of an evaluation whose token was cancelled.

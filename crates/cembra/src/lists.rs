@@ -118,6 +118,11 @@ impl ListRows {
         self.player
     }
 
+    /// The bytes of arrays that an evaluation may have.
+    pub(crate) const fn array_bytes(&self) -> u64 {
+        self.by_row.array_bytes()
+    }
+
     /// Why rows are evaluated one by one, if they are.
     pub(crate) fn obstacle(&self) -> Option<&Diagnostic> {
         self.together.as_ref().err()

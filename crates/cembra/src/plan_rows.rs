@@ -115,9 +115,17 @@ impl PlanRows {
         &self.outputs
     }
 
-    /// Which player evaluates such columns, and why it is not the best of all.
-    pub(crate) fn player(&self, inputs: &[InputColumn<'_>]) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
-        let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
+    /// The bytes of arrays that an evaluation may have.
+    pub(crate) const fn array_bytes(&self) -> u64 {
+        self.limits.array_bytes()
+    }
+
+    /// Which player evaluates such columns, of so many rows, and why it is not the best of all.
+    pub(crate) fn player(
+        &self,
+        inputs: &[InputColumn<'_>],
+        rows: usize,
+    ) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
         let outputs = self.outputs.iter().map(|_| None).collect();
         let job = self.batch.job(inputs, outputs, rows, OnError::Fail).map_err(|refused| self.misfit(&refused))?;
         let played = self.played(job.forms())?;

@@ -2,8 +2,8 @@
 //! itself, bit for bit, failures included.
 
 use cembra::{
-    Backend, Batch, Bitmap, Cancellation, ColumnMut, Error, FaultKind, InputColumn, ListOffsets, Model, OnError,
-    Optional, Options, OutputColumn, OutputParts, QType, Scalar, Stage, Value,
+    Backend, Batch, Bitmap, Cancellation, ColumnMut, Error, FaultKind, InputColumn, Limits, ListOffsets, Model,
+    OnError, Optional, Options, OutputColumn, OutputParts, QType, Scalar, Stage, Value,
 };
 
 fn batch(text: &str) -> Batch {
@@ -360,6 +360,59 @@ fn lists_come_in_many_layouts() {
     let any = batch("input b: [bool]; bool.logical_any(b)");
     let made = any.run(&[InputColumn::lists(&[0_i64, 1, 4][..], &flags)]).unwrap();
     assert_eq!(shown(&made[0]), ["optional_boolean{false}", "optional_boolean{true}"]);
+}
+
+/// Rows that are only a number: units, lists without elements, what all rows share, fields of structs without size. What would be
+/// made for them is counted before there is memory for it.
+#[test]
+fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
+    let limited = |text: &str| {
+        let limits = Limits { array_bytes: 8_000, ..Limits::default() };
+        Model::parse(text).and_then(|model| model.batch(&Options::default().limits(limits))).expect("a model")
+    };
+    let none = InputColumn::values(&[] as &[f64]);
+    let units = InputColumn::units(usize::MAX);
+    let empty = |rows| InputColumn::lists(ListOffsets::Fixed { size: 0, rows }, &none);
+    let of_units = InputColumn::lists(ListOffsets::Fixed { size: 1, rows: usize::MAX }, &units);
+    let (scalar, array): (Value, Value) = (1.0.into(), cembra::parse_value("DENSE_ARRAY_FLOAT64{1, 5}").unwrap());
+    // SAFETY: COLUMNS: all rows have the same value.
+    let same = unsafe { InputColumn::strided(Scalar::Float64, [0.0_f64].as_ptr().cast(), 0, None, usize::MAX) };
+    let refused = |batch: &Batch, column: InputColumn<'_>, rows: usize| {
+        let error = batch.start().rows(rows).run(&[column]).unwrap_err();
+        assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
+        let hint = "make fewer or smaller arrays, or raise `Limits::array_bytes`";
+        assert_eq!(error.diagnostics()[0].hints(), [hint], "{error}");
+        let text = "outputs for so many rows, for which there are no columns, exceed the limit `array_bytes`";
+        assert_eq!(error.to_string(), text);
+    };
+    for rows in [usize::MAX, usize::MAX / 8, 1 << 40, 1 << 33] {
+        for text in ["input x: [f64?]; math.sum(x)", "input x: [f64?]; x * 2.0", "input x: [f64?]; x[0]"] {
+            refused(&batch(text), empty(rows), rows);
+            refused(&batch(text), InputColumn::shared(&array), rows);
+        }
+        for text in ["input x: f64; x * 2.0", "input x: f64; x > 1.0", "input x: f64; (x, x)"] {
+            refused(&batch(text), InputColumn::shared(&scalar), rows);
+        }
+        refused(&batch("input x: unit; x"), InputColumn::units(rows), rows);
+    }
+    refused(&batch("input x: [unit]; array.count(x)"), of_units, usize::MAX);
+    refused(&batch("input x: f64; x * 2.0"), same, usize::MAX);
+    assert!(batch("input x: f64; x * 2.0").player(&[same]).is_err());
+    assert!(batch("input x: [f64?]; x * 2.0").player(&[empty(usize::MAX)]).is_err());
+    // Exactly the limit is allowed: of a row and its output, of a row with 2 elements and where they end.
+    let double = limited("input x: f64; x * 2.0");
+    let made = double.start().rows(8_000 / 9).run(&[InputColumn::shared(&scalar)]).unwrap();
+    assert_eq!(made.columns[0].values::<f64>(), Some(&[2.0; 8_000 / 9][..]));
+    refused(&double, InputColumn::shared(&scalar), 8_000 / 9 + 1);
+    let lists = limited("input x: [f64?]; x * 2.0");
+    assert_eq!(lists.start().rows(8_000 / 25).run(&[InputColumn::shared(&array)]).unwrap().columns[0].rows(), 320);
+    refused(&lists, InputColumn::shared(&array), 8_000 / 25 + 1);
+    // Columns with memory for each row are no more than that, whatever the limit is: of what comes in, or of what goes out.
+    let numbers = vec![3.0; 2_000];
+    assert_eq!(double.run(&[InputColumn::values(&numbers)]).unwrap()[0].rows(), 2_000);
+    let mut twice = vec![0.0; 2_000];
+    double.run_into(&[InputColumn::shared(&scalar)], vec![ColumnMut::values(&mut twice)]).unwrap();
+    assert_eq!(twice, [2.0; 2_000]);
 }
 
 #[test]
