@@ -3,7 +3,7 @@
 use crate::memory::{RunMemory, RunParts, Slots};
 use crate::sweep::{SweepRunner, Swept};
 use crate::{Action, ArrayProgram, Block, BlockId, PartId, Step, ValueId};
-use cembra_ops::OverArrays;
+use cembra_ops::{ArrayOperands, OverArrays};
 use cembra_runtime::{BatchFunction, ColumnForm, Context, Fault, FaultKind};
 use cembra_value::{Array, Value};
 use smallvec::SmallVec;
@@ -56,7 +56,7 @@ pub trait Parts {
     ///
     /// # Errors
     /// It was.
-    fn poll(&mut self) -> Result<(), Self::Error>;
+    fn poll(&self) -> Result<(), Self::Error>;
 }
 
 /// Runs a program on values of exactly its inputs' types, in their order, in memory of the program; `sweeps` are its
@@ -226,7 +226,8 @@ fn results<P: Parts>(
             let OverArrays::Kernel(operator) = program.registry.get(op).over_arrays else {
                 return Err(parts.fault(step, Fault::new(FaultKind::Invalid)));
             };
-            let made = (operator.evaluate)(&values, program.qtype(step.outs[0]));
+            let is_cancelled = || parts.poll().is_err();
+            let made = (operator.evaluate)(&ArrayOperands::new(&values, &is_cancelled), program.qtype(step.outs[0]));
             results.push(made.map_err(|fault| parts.fault(step, fault))?);
         }
         Action::MakeTuple => {

@@ -288,6 +288,9 @@ impl Parts for Run<'_> {
 
     fn fault(&self, step: &Step, fault: Fault) -> Error {
         let Fault { kind, operands } = fault;
+        if kind == FaultKind::Cancelled {
+            return Error::cancelled();
+        }
         let operator = operator_name(&self.program.graph, step.origin).to_string();
         let operand = (kind == FaultKind::IndexRange).then(|| Value::from(operands[0].cast_signed()));
         let sizes = format!("({}, {})", operands[0], operands[1]);
@@ -309,7 +312,7 @@ impl Parts for Run<'_> {
         self.threads
     }
 
-    fn poll(&mut self) -> Result<(), Error> {
+    fn poll(&self) -> Result<(), Error> {
         match self.token {
             Some(token) if token.is_cancelled() => Err(Error::cancelled()),
             _ => Ok(()),

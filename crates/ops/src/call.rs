@@ -1,7 +1,7 @@
 //! Calling an operator on values: what literal folding and tests use. The kernels the interpreter runs do the work, on
 //! a frame made for the one call, so that presence is applied in the same place as at run time.
 
-use crate::array::ArrayForm;
+use crate::array::{ArrayForm, ArrayOperands};
 use crate::definition::{Meaning, OpDef, OverArrays, Overload, Structure};
 use crate::typing::Resolved;
 use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, KernelChain, QType, STATUS_OK};
@@ -23,7 +23,7 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     if let (OverArrays::Kernel(operator), None) = (def.over_arrays, resolved.overload) {
         // A number alone may say how large an array is to be.
         let is_bounded = operator.form != ArrayForm::Produce || args.len() > 1 && def.variadic;
-        return is_bounded.then(|| (operator.evaluate)(args, &resolved.signature.ret));
+        return is_bounded.then(|| (operator.evaluate)(&ArrayOperands::of_call(args), &resolved.signature.ret));
     }
     match def.meaning {
         Meaning::Overloads(overloads) => {

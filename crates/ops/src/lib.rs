@@ -40,7 +40,7 @@ mod strings;
 pub use array::strip::{
     Accumulator, BLOCK, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, expand,
 };
-pub use array::{ArrayForm, ArrayOperator, FullRule, MOST_ELEMENTS};
+pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS};
 pub use call::call;
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;

@@ -1,7 +1,7 @@
 //! Operators on whole arrays that scan, rank, choose and arrange: the types they take, and what the golden data lack: empty
 //! groups, elements in no group, ties, NaNs, sizes that differ, sizes that nothing bounds.
 
-use cembra_ops::{Argument, OpDef, OverArrays, Registry, TypeFault};
+use cembra_ops::{Argument, ArrayOperands, OpDef, OverArrays, Registry, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, FaultKind, QType, Scalar, Shape};
 use cembra_value::{Array, Edge, ScalarValue, Value};
 
@@ -31,7 +31,7 @@ fn call(name: &str, operands: &[Value]) -> Result<Value, FaultKind> {
     let all: Vec<Value> = operands.iter().cloned().chain(defaults).collect();
     let ret = typed(name, &all.iter().map(Value::qtype).collect::<Vec<_>>()).expect("types that it takes");
     let OverArrays::Kernel(kernel) = def.over_arrays else { panic!("{name} has no kernel") };
-    let made = (kernel.evaluate)(&all, &ret).map_err(|fault| fault.kind)?;
+    let made = (kernel.evaluate)(&ArrayOperands::of_call(&all), &ret).map_err(|fault| fault.kind)?;
     assert!(made.is_of(&ret), "{name} makes {made} of type {}, not {ret}", made.qtype());
     Ok(made)
 }

@@ -79,13 +79,14 @@ pub(crate) static COMPOSE: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::ArrayOperands;
 
     const KIND: ArrayKind = ArrayKind::Dense;
 
     fn compose(edges: &[Edge]) -> Result<Edge, Fault> {
         let OverArrays::Kernel(kernel) = COMPOSE.over_arrays else { panic!("no kernel") };
         let values: Vec<Value> = edges.iter().map(|edge| Value::from(edge.clone())).collect();
-        let made = (kernel.evaluate)(&values, &QType::Edge(EdgeType::Arrays(KIND)))?;
+        let made = (kernel.evaluate)(&ArrayOperands::of_call(&values), &QType::Edge(EdgeType::Arrays(KIND)))?;
         Ok(sure_edge(&made)?.clone())
     }
 

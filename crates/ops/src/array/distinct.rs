@@ -3,8 +3,8 @@
 use super::groups::Groups;
 use super::ordering::{bits, is_nan};
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid, limits, made,
-    sizes_differ,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid, limits,
+    made, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -99,6 +99,7 @@ pub(crate) static UNIQUE: OpDef = OpDef {
             if let Some(bits) = bits(array) {
                 let mut numbers = Numbers::new(array, &bits, 1);
                 for (at, bits) in bits.into_iter().enumerate() {
+                    args.poll_at(at)?;
                     let count = numbers.count;
                     if array.is_present(at) && (is_nan(array, bits) || numbers.number(0, bits) == count) {
                         first.push(at);
@@ -106,7 +107,10 @@ pub(crate) static UNIQUE: OpDef = OpDef {
                 }
             } else {
                 let mut seen: HashSet<&[u8], RandomState> = HashSet::default();
-                first.extend((0..array.len()).filter(|at| array.string(*at).is_some_and(|string| seen.insert(string))));
+                for at in 0..array.len() {
+                    args.poll_at(at)?;
+                    first.extend(array.string(at).is_some_and(|string| seen.insert(string)).then_some(at));
+                }
             }
             made(limits::taken(array, first.into_iter().map(Some))?, ret)
         },
@@ -140,13 +144,14 @@ fn group_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
 
 /// Splits so many groups by the elements of an array: says for each element which group it is in now, counted in the order in
 /// which they come, and how many there are. What is missing, or was in no group, is in none.
-fn split(array: &Array, groups: &mut [Option<u32>], count: u32) -> Result<u32, Fault> {
+fn split(args: &ArrayOperands<'_>, array: &Array, groups: &mut [Option<u32>], count: u32) -> Result<u32, Fault> {
     if array.len() != groups.len() {
         return Err(sizes_differ(groups.len(), array.len()));
     }
     let Some(bits) = bits(array) else {
         let mut known: HashMap<(u32, &[u8]), u32, RandomState> = HashMap::default();
         for (at, group) in groups.iter_mut().enumerate() {
+            args.poll_at(at)?;
             *group = group.zip(array.string(at)).map(|key| {
                 let next = known.len() as u32;
                 *known.entry(key).or_insert(next)
@@ -156,6 +161,7 @@ fn split(array: &Array, groups: &mut [Option<u32>], count: u32) -> Result<u32, F
     };
     let mut numbers = Numbers::new(array, &bits, count);
     for ((at, group), bits) in groups.iter_mut().enumerate().zip(bits) {
+        args.poll_at(at)?;
         if !array.is_present(at) {
             *group = None;
         }
@@ -198,7 +204,7 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
             }
             let mut count = over.count() as u32;
             for array in arrays {
-                count = split(array, &mut groups, count)?;
+                count = split(args, array, &mut groups, count)?;
             }
             let mut presence = vec![0_u64; size.div_ceil(64)];
             for (at, group) in groups.iter().enumerate() {
@@ -258,7 +264,8 @@ mod tests {
                 let expected = array.take((0..len).filter(is_first).map(Some));
                 let value = Value::Array(ArrayKind::Dense, array.clone().into());
                 let OverArrays::Kernel(unique) = &UNIQUE.over_arrays else { panic!() };
-                let found = (unique.evaluate)(std::slice::from_ref(&value), &value.qtype()).unwrap();
+                let found =
+                    (unique.evaluate)(&ArrayOperands::of_call(std::slice::from_ref(&value)), &value.qtype()).unwrap();
                 assert!(found.same(&Value::Array(ArrayKind::Dense, expected.clone().into())), "{array}: {found}");
             }
         }
@@ -281,7 +288,11 @@ mod tests {
                 let expected: Vec<Option<u32>> =
                     (0..len).map(|at| if is_in(&at) { number(at) } else { None }).collect();
                 let mut found = before.clone();
-                assert_eq!(split(&array, &mut found, 3), Ok(firsts.len() as u32), "{array}");
+                assert_eq!(
+                    split(&ArrayOperands::of_call(&[]), &array, &mut found, 3),
+                    Ok(firsts.len() as u32),
+                    "{array}"
+                );
                 assert_eq!(found, expected, "{array} in {before:?}");
             }
         }

@@ -198,6 +198,7 @@ pub(crate) static MAPPING: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::ArrayOperands;
     use cembra_value::{Array, Edge};
 
     fn asked(operator: &OpDef, edge: Edge) -> Result<Value, Fault> {
@@ -205,7 +206,7 @@ mod tests {
         let qtype = QType::Edge(edge.edge_type());
         let args = [Argument { qtype: &qtype, literal: None }];
         let ret = (kernel.typing)(operator.name, &args).expect("types").ret;
-        let value = (kernel.evaluate)(&[edge.into()], &ret)?;
+        let value = (kernel.evaluate)(&ArrayOperands::of_call(&[edge.into()]), &ret)?;
         assert!(value.qtype() == ret, "{value} is no {ret}");
         Ok(value)
     }

@@ -1,7 +1,7 @@
 //! The edge that keys make: each element belongs to the group whose key it has.
 
 use super::edges::{EDGE, kind_of, refused};
-use super::{ArrayForm, ArrayOperator, FullRule, int64s, invalid};
+use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, int64s, invalid};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
@@ -96,7 +96,11 @@ fn failed_precondition(words: &'static str) -> Fault {
 }
 
 /// The parent with the key of each child, if there is one.
-fn matched(children: &[&Arc<Array>], parents: &[&Arc<Array>]) -> Result<Vec<Option<i64>>, Fault> {
+fn matched(
+    args: &ArrayOperands<'_>,
+    children: &[&Arc<Array>],
+    parents: &[&Arc<Array>],
+) -> Result<Vec<Option<i64>>, Fault> {
     let count = |arrays: &[&Arc<Array>]| arrays.first().map_or(0, |array| array.len());
     // What has the same key so far has the same number; what has a missing part has none.
     let mut child_ids: Vec<Option<usize>> = vec![Some(0); count(children)];
@@ -104,12 +108,14 @@ fn matched(children: &[&Arc<Array>], parents: &[&Arc<Array>]) -> Result<Vec<Opti
     for (child, parent) in children.iter().zip(parents) {
         let mut known: HashMap<(usize, ScalarValue), usize> = HashMap::new();
         for (at, id) in parent_ids.iter_mut().enumerate() {
+            args.poll_at(at)?;
             *id = id.zip(parent.get(at)).map(|key| {
                 let next = known.len();
                 *known.entry(key).or_insert(next)
             });
         }
         for (at, id) in child_ids.iter_mut().enumerate() {
+            args.poll_at(at)?;
             let value = child.get(at).map(|value| part(value, parent.scalar()));
             *id = id.zip(value).and_then(|key| known.get(&key).copied());
         }
@@ -140,7 +146,7 @@ pub(crate) static FROM_KEYS: OpDef = OpDef {
             let children = arrays(&args[0], failed_precondition("the arrays of child keys are of one size"))?;
             let parents = arrays(&args[1], failed_precondition("the arrays of parent keys are of one size"))?;
             let count = parents.first().map_or(0, |array| array.len());
-            let mapping = int64s(matched(&children, &parents)?);
+            let mapping = int64s(matched(args, &children, &parents)?);
             Ok(Edge::from_mapping(kind_of(ret), mapping, count).map_err(refused)?.into())
         },
     }),
@@ -167,18 +173,24 @@ mod tests {
     fn missing_parts_match_nothing() {
         let parents = numbers(&[Some(5), None, Some(1), None]);
         let children = numbers(&[Some(1), Some(2), None, Some(5), Some(1)]);
-        assert_eq!(matched(&[&children], &[&parents]), Ok(vec![Some(2), None, None, Some(0), Some(2)]));
-        assert_eq!(matched(&[&small(&[5, 6])], &[&parents]), Ok(vec![Some(0), None]));
-        assert_eq!(matched(&[&numbers(&[])], &[&numbers(&[])]), Ok(vec![]));
+        assert_eq!(
+            matched(&ArrayOperands::of_call(&[]), &[&children], &[&parents]),
+            Ok(vec![Some(2), None, None, Some(0), Some(2)])
+        );
+        assert_eq!(matched(&ArrayOperands::of_call(&[]), &[&small(&[5, 6])], &[&parents]), Ok(vec![Some(0), None]));
+        assert_eq!(matched(&ArrayOperands::of_call(&[]), &[&numbers(&[])], &[&numbers(&[])]), Ok(vec![]));
     }
 
     #[test]
     fn parents_are_told_apart_by_all_parts() {
         let parents = [&numbers(&[Some(1), Some(1), Some(2), None]), &numbers(&[Some(7), Some(8), Some(7), Some(8)])];
         let children = [&numbers(&[Some(2), Some(3), Some(1)]), &numbers(&[Some(7), Some(8), Some(8)])];
-        assert_eq!(matched(&children, &parents), Ok(vec![Some(2), None, Some(1)]));
+        assert_eq!(matched(&ArrayOperands::of_call(&[]), &children, &parents), Ok(vec![Some(2), None, Some(1)]));
         let twice = numbers(&[Some(5), Some(6), Some(5)]);
-        assert_eq!(matched(&[&twice], &[&twice]).map_err(|fault| fault.kind), Err(FaultKind::Invalid));
+        assert_eq!(
+            matched(&ArrayOperands::of_call(&[]), &[&twice], &[&twice]).map_err(|fault| fault.kind),
+            Err(FaultKind::Invalid)
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! differs.
 
 use super::shapes::{shape_argument, size_of};
-use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_of, limits, made};
+use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, limits, made};
 use crate::cast::cast_operator;
 use crate::compound::{field, field_count};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, ex, param};
@@ -92,7 +92,7 @@ fn conversion_types(operator: &'static str, args: &[Argument<'_>], to: ArrayKind
 }
 
 /// An array in the form of a type.
-fn converted(args: &[Value], ret: &QType) -> Result<Value, Fault> {
+fn converted(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
     match ret {
         QType::Array(kind, _) => Ok(Value::Array(*kind, array_of(&args[0])?.clone())),
         _ => Err(Fault::new(FaultKind::Invalid)),

@@ -18,6 +18,7 @@ pub(crate) mod keys;
 mod limits;
 pub(crate) mod making;
 mod nth;
+mod operands;
 pub(crate) mod order_statistics;
 mod ordering;
 pub(crate) mod pairs;
@@ -32,6 +33,7 @@ pub(crate) mod strip;
 
 pub use limits::MOST_ELEMENTS;
 pub(crate) use limits::room_for;
+pub use operands::ArrayOperands;
 use strip::InStrips;
 
 use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
@@ -52,7 +54,7 @@ pub struct ArrayOperator {
     /// When what it makes is full.
     pub full: FullRule,
     /// Its value, of the type that typing found. Operands are of the types that it accepted.
-    pub evaluate: fn(&[Value], &QType) -> Result<Value, Fault>,
+    pub evaluate: fn(&ArrayOperands<'_>, &QType) -> Result<Value, Fault>,
 }
 
 /// What an operator does with elements of arrays.

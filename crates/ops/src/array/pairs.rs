@@ -72,12 +72,14 @@ pub(crate) static PAIR_RIGHT: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::ArrayOperands;
     use cembra_runtime::{ArrayKind, EdgeType, QType};
 
     fn made(operator: &OpDef, sizes: &[Option<i64>]) -> Result<Edge, Fault> {
         let OverArrays::Kernel(kernel) = operator.over_arrays else { panic!("no kernel") };
         let array = Value::Array(ArrayKind::Dense, int64s(sizes.iter().copied()).into());
-        let made = (kernel.evaluate)(&[array], &QType::Edge(EdgeType::Arrays(ArrayKind::Dense)))?;
+        let made =
+            (kernel.evaluate)(&ArrayOperands::of_call(&[array]), &QType::Edge(EdgeType::Arrays(ArrayKind::Dense)))?;
         Ok(super::super::sure_edge(&made)?.clone())
     }
 

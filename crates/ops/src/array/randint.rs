@@ -3,8 +3,8 @@
 use super::reduce::as_integers;
 use super::shapes::{shape_argument, size_of};
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_argument, integer_of, invalid, limits,
-    made, sizes_differ,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, integer_argument, integer_of,
+    invalid, limits, made, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::random::mersenne::Mersenne;
@@ -45,7 +45,7 @@ fn bound(arg: &Value) -> Result<Box<dyn Fn(usize) -> Option<i64> + '_>, Fault> {
 
 /// Numbers from `args[1]` up to, but not, `args[2]`, by the seed `args[3]`, in the shape of so many elements. Arrays of bounds
 /// have their own number of elements, and each number that is drawn is for the next that has both bounds.
-fn drawn(args: &[Value], size: usize, ret: &QType) -> Result<Value, Fault> {
+fn drawn(args: &ArrayOperands<'_>, size: usize, ret: &QType) -> Result<Value, Fault> {
     limits::check(size)?;
     let arrays: Vec<usize> = args[1..3].iter().filter_map(|arg| Some(array_of(arg).ok()?.len())).collect();
     if let [low, high] = arrays[..]
@@ -59,6 +59,7 @@ fn drawn(args: &[Value], size: usize, ret: &QType) -> Result<Value, Fault> {
     let count = arrays.first().copied().unwrap_or(size);
     let mut all = ArrayBuilder::new(Scalar::Int64, count);
     for at in 0..count {
+        args.poll_at(at)?;
         let number = match low(at).zip(high(at)) {
             None => None,
             Some((low, high)) if low >= high => return Err(invalid("`low` is not below `high`")),

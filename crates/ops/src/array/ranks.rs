@@ -1,9 +1,13 @@
 //! Ranks: for each element where it is in the order of its group, counted from 0. NaNs come last, in either direction.
 
 use super::groups::{Groups, Members};
+use super::operands::PIECE;
 use super::ordering::{bits, is_nan};
 use super::reduce::as_integers;
-use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made, sizes_differ};
+use super::{
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made,
+    sizes_differ,
+};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -67,15 +71,40 @@ impl Ranks {
     }
 }
 
-/// Gives each element its place in its group by a key, then by position.
-fn rank<K: Ord + Copy>(members: &Members, key: impl Fn(usize) -> K, ranks: &mut Ranks) {
-    let mut group: Vec<(K, usize)> = Vec::new();
+/// Calls a function with the members of each group, asking now and then whether the run goes on.
+fn each_group(
+    args: &ArrayOperands<'_>,
+    members: &Members,
+    mut see: impl FnMut(&[usize]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut unasked = 0;
     for members in members.iter() {
+        // A group without elements takes its time too.
+        unasked += members.len() + 1;
+        if unasked > PIECE {
+            args.poll()?;
+            unasked = 0;
+        }
+        see(members)?;
+    }
+    Ok(())
+}
+
+/// Gives each element its place in its group by a key, then by position.
+fn rank<K: Ord + Copy>(
+    args: &ArrayOperands<'_>,
+    members: &Members,
+    key: impl Fn(usize) -> K,
+    ranks: &mut Ranks,
+) -> Result<(), Fault> {
+    let mut group: Vec<(K, usize)> = Vec::new();
+    each_group(args, members, |members| {
         group.clear();
         group.extend(members.iter().map(|at| (key(*at), *at)));
-        group.sort_unstable();
+        args.sort(&mut group, Ord::cmp)?;
         group.iter().zip(0..).for_each(|((_, at), rank)| ranks.give(*at, rank));
-    }
+        Ok(())
+    })
 }
 
 /// `WEAK_FLOAT` as FLOAT32. Arolla looks kernels up by the first compatible types, which for weak floats and tie breakers of
@@ -133,14 +162,14 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
             let (sure, string) = (|at| breaker(at).unwrap_or(0), |at| array.string(at).unwrap_or_default());
             let mut ranks = Ranks::new(array.len());
             match bits_in_order(array, descending) {
-                Some(bits) if breakers.is_none() => rank(&members, |at| bits[at], &mut ranks),
+                Some(bits) if breakers.is_none() => rank(args, &members, |at| bits[at], &mut ranks)?,
                 // NaNs are in the order of their positions.
                 Some(bits) => {
                     let sure = |at| if is_nan(array, bits[at]) { 0 } else { sure(at) };
-                    rank(&members, |at| (bits[at], sure(at)), &mut ranks);
+                    rank(args, &members, |at| (bits[at], sure(at)), &mut ranks)?;
                 }
-                None if descending => rank(&members, |at| (Reverse(string(at)), sure(at)), &mut ranks),
-                None => rank(&members, |at| (string(at), sure(at)), &mut ranks),
+                None if descending => rank(args, &members, |at| (Reverse(string(at)), sure(at)), &mut ranks)?,
+                None => rank(args, &members, |at| (string(at), sure(at)), &mut ranks)?,
             }
             ranks.finish(ret)
         },
@@ -174,17 +203,18 @@ fn part<K>(group: &mut [(K, usize)], is_nan: impl Fn(&K) -> bool) -> usize {
 
 /// Gives each element the number of different keys before its own, all NaNs being different.
 fn rank_densely<K: Ord + Copy>(
+    args: &ArrayOperands<'_>,
     members: &Members,
     key: impl Fn(usize) -> K,
     is_nan: impl Fn(&K) -> bool,
     ranks: &mut Ranks,
-) {
+) -> Result<(), Fault> {
     let mut group: Vec<(K, usize)> = Vec::new();
-    for members in members.iter() {
+    each_group(args, members, |members| {
         group.clear();
         group.extend(members.iter().map(|at| (key(*at), *at)));
         let ordered = part(&mut group, &is_nan);
-        group[..ordered].sort_unstable();
+        args.sort(&mut group[..ordered], Ord::cmp)?;
         let mut rank = 0;
         for (place, (key, at)) in group.iter().enumerate() {
             if place > 0 && (is_nan(key) || *key != group[place - 1].0) {
@@ -192,7 +222,8 @@ fn rank_densely<K: Ord + Copy>(
             }
             ranks.give(*at, rank);
         }
-    }
+        Ok(())
+    })
 }
 
 pub(crate) static DENSE_RANK: OpDef = OpDef {
@@ -215,9 +246,9 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
             let members = groups.members(|at| array.is_present(at));
             let mut ranks = Ranks::new(array.len());
             match bits_in_order(array, descending) {
-                Some(bits) => rank_densely(&members, |at| bits[at], |bits| is_nan(array, *bits), &mut ranks),
-                None if descending => rank_densely(&members, |at| Reverse(string(at)), |_| false, &mut ranks),
-                None => rank_densely(&members, string, |_| false, &mut ranks),
+                Some(bits) => rank_densely(args, &members, |at| bits[at], |bits| is_nan(array, *bits), &mut ranks)?,
+                None if descending => rank_densely(args, &members, |at| Reverse(string(at)), |_| false, &mut ranks)?,
+                None => rank_densely(args, &members, string, |_| false, &mut ranks)?,
             }
             ranks.finish(ret)
         },
@@ -284,7 +315,9 @@ mod tests {
                     Value::Scalar(ScalarValue::Boolean(descending)),
                 ];
                 let OverArrays::Kernel(ranks) = &ORDINAL_RANK.over_arrays else { panic!() };
-                let found = (ranks.evaluate)(&args, &QType::Array(ArrayKind::Dense, Scalar::Int64)).unwrap();
+                let found =
+                    (ranks.evaluate)(&ArrayOperands::of_call(&args), &QType::Array(ArrayKind::Dense, Scalar::Int64))
+                        .unwrap();
                 assert!(found.same(&value(expected.clone())), "{x} {descending}: {found} is not {expected}");
             }
         }

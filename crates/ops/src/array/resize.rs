@@ -163,6 +163,7 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::ArrayOperands;
 
     const KIND: ArrayKind = ArrayKind::Dense;
 
@@ -173,7 +174,8 @@ mod tests {
     fn resized(edge: &Edge, size: Value, offsets: Option<&[Option<i64>]>) -> Result<Vec<Option<usize>>, FaultKind> {
         let OverArrays::Kernel(kernel) = RESIZE_GROUPS_CHILD_SIDE.over_arrays else { panic!("no kernel") };
         let args = [edge.clone().into(), size, offsets.map_or(Value::Unspecified, array)];
-        let made = (kernel.evaluate)(&args, &QType::Edge(EdgeType::Arrays(KIND))).map_err(|fault| fault.kind)?;
+        let made = (kernel.evaluate)(&ArrayOperands::of_call(&args), &QType::Edge(EdgeType::Arrays(KIND)))
+            .map_err(|fault| fault.kind)?;
         let made = sure_edge(&made).map_err(|fault| fault.kind)?;
         assert_eq!(made.parent_size(), edge.child_size());
         Ok(made.groups().collect())
@@ -220,7 +222,10 @@ mod tests {
         let edge = Edge::from_sizes(KIND, []).unwrap();
         assert_eq!(resized(&edge, Value::from(-1), None), Ok(vec![]));
         let OverArrays::Kernel(kernel) = RESIZE_GROUPS_PARENT_SIDE.over_arrays else { panic!("no kernel") };
-        let made = (kernel.evaluate)(&[edge.into(), Value::from(-1)], &QType::Edge(EdgeType::Arrays(KIND)));
+        let made = (kernel.evaluate)(
+            &ArrayOperands::of_call(&[edge.into(), Value::from(-1)]),
+            &QType::Edge(EdgeType::Arrays(KIND)),
+        );
         assert_eq!(made.map_err(|fault| fault.kind), Err(FaultKind::Invalid));
     }
 

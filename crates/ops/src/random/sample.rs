@@ -4,8 +4,8 @@
 use super::hash;
 use crate::array::groups::Groups;
 use crate::array::{
-    ARRAY, ArrayForm, ArrayOperator, FullRule, array_of, edge_argument, integer_argument, integer_of, invalid, made,
-    room_for, sizes_differ,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, edge_argument, integer_argument, integer_of,
+    invalid, made, room_for, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::strings::convert::{quoted, with_integer};
@@ -50,16 +50,24 @@ fn hash_of_key(context: &mut Context, key: &ScalarValue, seed: i64) -> Result<i6
 }
 
 /// The hashes of keys, or of positions where there are none; none for a missing key.
-fn hashes(shape: &Value, seed: &Value, key: &Value) -> Result<Vec<Option<i64>>, Fault> {
-    let seed = integer_of(seed)?;
-    match (key, shape) {
+fn hashes(args: &ArrayOperands<'_>) -> Result<Vec<Option<i64>>, Fault> {
+    let seed = integer_of(&args[2])?;
+    match (&args[3], &args[0]) {
         (Value::Array(_, keys), _) => {
             let mut context = Context::new();
-            keys.iter().map(|key| key.map(|key| hash_of_key(&mut context, &key, seed)).transpose()).collect()
+            let hash = |(at, key): (usize, Option<ScalarValue>)| {
+                args.poll_at(at)?;
+                key.map(|key| hash_of_key(&mut context, &key, seed)).transpose()
+            };
+            keys.iter().enumerate().map(hash).collect()
         }
         (_, Value::ArrayShape(_, size)) => {
             let size = room_for(*size)?;
-            Ok((0..size).map(|at| Some(with_integer(at, |text| hash(text, seed)))).collect())
+            let hash = |at| {
+                args.poll_at(at)?;
+                Ok(Some(with_integer(at, |text| hash(text, seed))))
+            };
+            (0..size).map(hash).collect()
         }
         _ => Err(Fault::new(FaultKind::Invalid)),
     }
@@ -102,7 +110,7 @@ pub(crate) static SAMPLE: OpDef = OpDef {
                 _ => return Err(Fault::new(FaultKind::Invalid)),
             };
             let bound = if ratio > 1.0 { 1.0 } else { ratio } * (1_u64 << 63) as f64;
-            let hashes = hashes(&args[0], &args[2], &args[3])?;
+            let hashes = hashes(args)?;
             masks(hashes.into_iter().map(|hash| hash.is_some_and(|hash| (hash as f64) < bound)), ret)
         },
     }),
@@ -129,10 +137,15 @@ fn sample_n_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signa
 }
 
 /// Which elements are among the first so many of their group, by their hashes and then by position.
-fn firsts(hashes: &[Option<i64>], groups: &[Option<usize>], wanted: &[Option<i64>]) -> Vec<bool> {
+fn firsts(
+    args: &ArrayOperands<'_>,
+    hashes: &[Option<i64>],
+    groups: &[Option<usize>],
+    wanted: &[Option<i64>],
+) -> Result<Vec<bool>, Fault> {
     let element = |(at, hash): (usize, &Option<i64>)| Some((groups[at]?, (*hash)?, at));
     let mut all: Vec<(usize, i64, usize)> = hashes.iter().enumerate().filter_map(element).collect();
-    all.sort_unstable();
+    args.sort(&mut all, Ord::cmp)?;
     let mut drawn = vec![false; hashes.len()];
     let mut before: Option<(usize, i64)> = None;
     for (group, _, at) in all {
@@ -143,7 +156,7 @@ fn firsts(hashes: &[Option<i64>], groups: &[Option<usize>], wanted: &[Option<i64
         drawn[at] = wanted[group].is_some_and(|wanted| rank < wanted);
         before = Some((group, rank));
     }
-    drawn
+    Ok(drawn)
 }
 
 pub(crate) static SAMPLE_N: OpDef = OpDef {
@@ -163,7 +176,7 @@ pub(crate) static SAMPLE_N: OpDef = OpDef {
         typing: sample_n_types,
         full: FullRule::Never,
         evaluate: |args, ret| {
-            let hashes = hashes(&args[0], &args[2], &args[3])?;
+            let hashes = hashes(args)?;
             let Value::ArrayShape(kind, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
             let over = match &args[4] {
                 Value::Unspecified => Value::from(Edge::to_scalar(kind, size)),
@@ -184,7 +197,7 @@ pub(crate) static SAMPLE_N: OpDef = OpDef {
             }
             let Value::Edge(edge) = &over else { return Err(invalid("elements belong to groups of an edge")) };
             let groups: Vec<Option<usize>> = edge.groups().collect();
-            masks(firsts(&hashes, &groups, &wanted), ret)
+            masks(firsts(args, &hashes, &groups, &wanted)?, ret)
         },
     }),
     examples: &[ex(
@@ -202,9 +215,10 @@ mod tests {
     fn the_least_of_each_group_are_drawn() {
         let hashes = [Some(5), Some(3), None, Some(3), Some(9), Some(1)];
         let groups = [Some(0), Some(0), Some(0), Some(0), Some(1), None];
+        let firsts = |wanted: &[Option<i64>]| firsts(&ArrayOperands::of_call(&[]), &hashes, &groups, wanted).unwrap();
         // Of equal ones the first by position.
-        assert_eq!(firsts(&hashes, &groups, &[Some(1), Some(2)]), [false, true, false, false, true, false]);
-        assert_eq!(firsts(&hashes, &groups, &[Some(2), None]), [false, true, false, true, false, false]);
-        assert_eq!(firsts(&hashes, &groups, &[Some(-1), Some(0)]), [false; 6]);
+        assert_eq!(firsts(&[Some(1), Some(2)]), [false, true, false, false, true, false]);
+        assert_eq!(firsts(&[Some(2), None]), [false, true, false, true, false, false]);
+        assert_eq!(firsts(&[Some(-1), Some(0)]), [false; 6]);
     }
 }

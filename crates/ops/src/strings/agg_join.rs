@@ -2,7 +2,8 @@
 
 use crate::array::groups::Groups;
 use crate::array::{
-    ARRAY, ArrayForm, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made, room_for,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made,
+    room_for,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -66,12 +67,21 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
 }
 
 /// The strings of each group with the separator between them; none for a group without strings.
-fn joined(array: &Array, groups: &Groups<'_>, separator: &[u8]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+fn joined(
+    args: &ArrayOperands<'_>,
+    array: &Array,
+    groups: &Groups<'_>,
+    separator: &[u8],
+) -> Result<Vec<Option<Vec<u8>>>, Fault> {
     let strings = (0..array.len()).filter_map(|at| array.string(at));
     let bytes = strings.fold(0, |all: usize, string| all.saturating_add(string.len()));
     room_for(bytes.saturating_add(array.present_count().saturating_mul(separator.len())))?;
-    Ok(groups.fold(&None, |so_far: &mut Option<Vec<u8>>, at, _| {
-        let Some(string) = array.string(at) else { return };
+    let mut goes_on = Ok(());
+    let joined = groups.fold(&None, |so_far: &mut Option<Vec<u8>>, at, _| {
+        if goes_on.is_ok() {
+            goes_on = args.poll_at(at);
+        }
+        let (Ok(()), Some(string)) = (goes_on, array.string(at)) else { return };
         match so_far {
             None => *so_far = Some(string.to_vec()),
             Some(so_far) => {
@@ -79,7 +89,8 @@ fn joined(array: &Array, groups: &Groups<'_>, separator: &[u8]) -> Result<Vec<Op
                 so_far.extend_from_slice(string);
             }
         }
-    }))
+    });
+    goes_on.map(|()| joined)
 }
 
 pub(crate) static AGG_JOIN: OpDef = OpDef {
@@ -97,7 +108,7 @@ pub(crate) static AGG_JOIN: OpDef = OpDef {
             let groups = Groups::of(&args[1], array.len())?;
             let separator = separator(&args[2]).unwrap_or_default();
             let mut all = ArrayBuilder::new(array.scalar(), groups.count());
-            for string in joined(array, &groups, separator)? {
+            for string in joined(args, array, &groups, separator)? {
                 all.push_string(string.as_deref());
             }
             let all = all.finish();
@@ -127,7 +138,7 @@ mod tests {
         let array = texts(&[Some("a"), None, Some(""), Some("b"), None]);
         let joined = |edge: &Value| {
             let groups = Groups::of(edge, array.len()).unwrap();
-            let all = joined(&array, &groups, b"+").unwrap();
+            let all = joined(&ArrayOperands::of_call(&[]), &array, &groups, b"+").unwrap();
             all.into_iter().map(|all| all.map(|all| String::from_utf8(all).unwrap())).collect::<Vec<_>>()
         };
         assert_eq!(joined(&Value::Unspecified), [Some("a++b".to_owned())]);
@@ -140,7 +151,7 @@ mod tests {
         let array = texts(&[Some(""); 1 << 10]);
         let separator = vec![b'x'; 1 << 19];
         let groups = Groups::of(&Value::Unspecified, array.len()).unwrap();
-        let refused = joined(&array, &groups, &separator).map_err(|fault| fault.kind);
+        let refused = joined(&ArrayOperands::of_call(&[]), &array, &groups, &separator).map_err(|fault| fault.kind);
         assert_eq!(refused, Err(FaultKind::ArenaLimit));
     }
 }

@@ -5,7 +5,7 @@ use super::agg_join::strings_argument;
 use super::limits;
 use super::pattern::Pattern;
 use super::split::{counted, with_edges};
-use crate::array::{ARRAY, ArrayForm, ArrayOperator, FullRule, invalid, room_for};
+use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, invalid, room_for};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -68,13 +68,18 @@ impl Found {
 }
 
 /// All that is found in texts, and the number of groups of the pattern.
-fn find<'t>(texts: impl Iterator<Item = Option<&'t str>>, regex: &str) -> Result<(Found, usize), Fault> {
+fn find<'t>(
+    args: &ArrayOperands<'_>,
+    texts: impl Iterator<Item = Option<&'t str>>,
+    regex: &str,
+) -> Result<(Found, usize), Fault> {
     let mut context = Context::new();
     // Its own words lie in the context, which ends here.
     let refused = |_| invalid("the pattern is no regular expression, or is too large");
     let mut pattern = Pattern::compile(&mut context, regex).map_err(refused)?;
     let mut found = Found { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new() };
-    for text in texts {
+    for (at, text) in texts.enumerate() {
+        args.poll_at(at)?;
         // The allowance is a row's.
         context.set_string_work(limits::MATCHING_WORK as u64);
         context.begin();
@@ -106,9 +111,9 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
             let (kind, (found, groups)) = match &args[0] {
                 Value::Array(kind, array) => {
                     let text = |at| array.string(at).and_then(|bytes| std::str::from_utf8(bytes).ok());
-                    (*kind, find((0..array.len()).map(text), regex)?)
+                    (*kind, find(args, (0..array.len()).map(text), regex)?)
                 }
-                one => (ArrayKind::Dense, find(std::iter::once(text_of(one)), regex)?),
+                one => (ArrayKind::Dense, find(args, std::iter::once(text_of(one)), regex)?),
             };
             let matches: i64 = found.matches.iter().sum();
             let matches = room_for(matches as usize)?;
@@ -136,7 +141,8 @@ mod tests {
     use super::*;
 
     fn found(texts: &[Option<&str>], regex: &str) -> Result<(Vec<String>, Vec<i64>, usize), FaultKind> {
-        let (found, groups) = find(texts.iter().copied(), regex).map_err(|fault| fault.kind)?;
+        let (found, groups) =
+            find(&ArrayOperands::of_call(&[]), texts.iter().copied(), regex).map_err(|fault| fault.kind)?;
         let captured = found.captured.finish();
         let text = |at| String::from_utf8(captured.string(at).unwrap().to_vec()).unwrap();
         Ok(((0..captured.len()).map(text).collect(), found.matches, groups))

@@ -1,7 +1,7 @@
 //! Splitting the strings of an array into parts.
 
 use super::agg_join::{separator, separator_argument, strings_argument};
-use crate::array::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_of, room_for};
+use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, room_for};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
@@ -35,11 +35,12 @@ fn characters<'s>(string: &'s [u8], scalar: Scalar, mut part: impl FnMut(&'s [u8
 }
 
 /// The parts of all strings, and how many of them each string has.
-fn split(array: &Array, separator: Option<&[u8]>) -> Result<(Array, Vec<i64>), Fault> {
+fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> Result<(Array, Vec<i64>), Fault> {
     let mut parts = ArrayBuilder::new(array.scalar(), array.len());
     let mut sizes = Vec::with_capacity(array.len());
     let finder = separator.map(memmem::Finder::new);
     for at in 0..array.len() {
+        args.poll_at(at)?;
         let before = parts.len();
         if let Some(string) = array.string(at) {
             let mut add = |part: &[u8]| parts.push_string(Some(part));
@@ -85,7 +86,7 @@ pub(crate) static SPLIT: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, _| {
             let Value::Array(kind, _) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
-            let (parts, sizes) = split(array_of(&args[0])?, separator(&args[1]))?;
+            let (parts, sizes) = split(args, array_of(&args[0])?, separator(&args[1]))?;
             with_edges(kind, parts, [counted(kind, sizes)?])
         },
     }),
@@ -104,7 +105,7 @@ mod tests {
     fn parts(strings: &[&str], separator: Option<&str>) -> (Vec<String>, Vec<i64>) {
         let strings = strings.iter().map(|text| Some(ScalarValue::Text((*text).into())));
         let array = Array::from_scalars(Scalar::Text, strings);
-        let (parts, sizes) = split(&array, separator.map(str::as_bytes)).unwrap();
+        let (parts, sizes) = split(&ArrayOperands::of_call(&[]), &array, separator.map(str::as_bytes)).unwrap();
         let text = |at| String::from_utf8(parts.string(at).unwrap().to_vec()).unwrap();
         ((0..parts.len()).map(text).collect(), sizes)
     }

@@ -7,7 +7,7 @@ use super::{
 use crate::array::groups::Groups;
 use crate::definition::OverArrays;
 use crate::typing::Argument;
-use crate::{ArrayOperator, OpDef, Registry};
+use crate::{ArrayOperands, ArrayOperator, OpDef, Registry};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Array, ArrayData, Edge, EdgeForm, Number, ScalarValue, Value};
 use std::ops::Range;
@@ -218,7 +218,7 @@ fn folds(
     let value = Value::Array(ArrayKind::Dense, array.clone().into());
     let types = [value.qtype(), edge.qtype()];
     let ret = (operator.typing)("", &types.each_ref().map(|qtype| Argument { qtype, literal: None })).unwrap().ret;
-    let expected = match (operator.evaluate)(&[value, edge.clone()], &ret).unwrap() {
+    let expected = match (operator.evaluate)(&ArrayOperands::of_call(&[value, edge.clone()]), &ret).unwrap() {
         Value::Array(_, array) => (*array).clone(),
         value => Array::from_scalars(ret.of_each().scalar().unwrap(), [value.as_scalar().cloned()]),
     };
@@ -246,7 +246,10 @@ fn scans(operator: &'static ArrayOperator, name: &str, array: &Array, edge: &Val
         if let Value::Edge(_) = edge { edge.clone() } else { Edge::to_scalar(ArrayKind::Dense, array.len()).into() };
     let types = [value.qtype(), edge.qtype()];
     let ret = (operator.typing)("", &types.each_ref().map(|qtype| Argument { qtype, literal: None })).unwrap().ret;
-    let Value::Array(_, expected) = (operator.evaluate)(&[value, edge.clone()], &ret).unwrap() else { panic!() };
+    let Value::Array(_, expected) = (operator.evaluate)(&ArrayOperands::of_call(&[value, edge.clone()]), &ret).unwrap()
+    else {
+        panic!()
+    };
     let mut room = Room::new(expected.scalar(), array.len());
     let groups = Groups::of(&edge, array.len()).unwrap();
     scanner.begin(groups.count(), array.len());

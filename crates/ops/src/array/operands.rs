@@ -1,0 +1,181 @@
+//! What a kernel on whole arrays is given: its operands, and whom to ask whether the run goes on. Kernels that take more than
+//! about ten nanoseconds for an element ask now and then; what they have made so far goes when the run was cancelled.
+
+use cembra_runtime::{Fault, FaultKind};
+use cembra_value::Value;
+use smallvec::{SmallVec, smallvec};
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::Deref;
+
+/// How many elements a kernel may go over before it asks again.
+pub(crate) const PIECE: usize = 1 << 16;
+
+/// The operands of a kernel.
+#[derive(Clone, Copy)]
+pub struct ArrayOperands<'a> {
+    values: &'a [Value],
+    is_cancelled: &'a dyn Fn() -> bool,
+}
+
+impl<'a> ArrayOperands<'a> {
+    /// Those of a run that is asked whether it was cancelled.
+    #[must_use]
+    pub fn new(values: &'a [Value], is_cancelled: &'a dyn Fn() -> bool) -> Self {
+        ArrayOperands { values, is_cancelled }
+    }
+
+    /// Those of a call that nobody cancels.
+    #[must_use]
+    pub fn of_call(values: &'a [Value]) -> Self {
+        ArrayOperands { values, is_cancelled: &|| false }
+    }
+
+    /// Asks whether the run goes on.
+    ///
+    /// # Errors
+    /// It was cancelled.
+    pub(crate) fn poll(&self) -> Result<(), Fault> {
+        if (self.is_cancelled)() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
+    }
+
+    /// Asks before the element at a position, if that begins a piece of so many.
+    ///
+    /// # Errors
+    /// The run was cancelled.
+    #[inline]
+    pub(crate) fn poll_at(&self, element: usize) -> Result<(), Fault> {
+        if element.is_multiple_of(PIECE) { self.poll() } else { Ok(()) }
+    }
+
+    /// Sorts by an order, asking between pieces if there is more than one. Which of equal ones is first is not said.
+    ///
+    /// # Errors
+    /// The run was cancelled.
+    pub(crate) fn sort<T>(&self, all: &mut [T], order: impl Fn(&T, &T) -> Ordering + Copy) -> Result<(), Fault> {
+        let mut open: SmallVec<[&mut [T]; 1]> = smallvec![all];
+        while let Some(all) = open.pop() {
+            if all.len() <= SORTED {
+                all.sort_unstable_by(order);
+                continue;
+            }
+            self.poll()?;
+            let middle = all.len() / 2;
+            let (low, _, high) = all.select_nth_unstable_by(middle, order);
+            open.extend([high, low]);
+        }
+        Ok(())
+    }
+}
+
+/// How many elements are sorted without asking, which takes some milliseconds: to cut them costs more than to sort them.
+const SORTED: usize = 1 << 18;
+
+impl Deref for ArrayOperands<'_> {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        self.values
+    }
+}
+
+impl fmt::Debug for ArrayOperands<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.values).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Registry;
+    use crate::definition::OverArrays;
+    use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
+    use cembra_value::{Array, Edge, ScalarValue};
+    use std::cell::Cell;
+
+    #[test]
+    fn what_is_sorted_in_pieces_is_sorted() {
+        fastrand::seed(3);
+        for (len, pieces) in [(0, 1), (1, 1), (SORTED, 1), (SORTED + 1, 2), (5 * SORTED, 8)] {
+            let all: Vec<u32> = std::iter::repeat_with(|| fastrand::u32(..1000)).take(len).collect();
+            let mut expected = all.clone();
+            expected.sort_unstable();
+            for until in 1..=pieces {
+                let asked = Cell::new(0);
+                let is_cancelled = || {
+                    asked.set(asked.get() + 1);
+                    asked.get() == until
+                };
+                let mut found = all.clone();
+                let sorted = ArrayOperands::new(&[], &is_cancelled).sort(&mut found, Ord::cmp);
+                // It asks once for each cut: all but the last turn are cancelled.
+                assert_eq!((sorted.is_ok(), asked.get()), (until == pieces, until.min(pieces - 1)), "{len}");
+                assert!(sorted.is_err() || found == expected, "{len}");
+            }
+        }
+    }
+
+    /// Kernels that take long for an element ask at each piece of so many, and end where they are told to.
+    #[test]
+    fn kernels_that_take_long_ask_whether_the_run_goes_on() {
+        let size = 3 * PIECE + 5;
+        let kind = ArrayKind::Dense;
+        let array = |scalar, element: &dyn Fn(usize) -> ScalarValue| -> Value {
+            Value::Array(kind, Array::from_scalars(scalar, (0..size).map(|at| Some(element(at)))).into())
+        };
+        let far = array(Scalar::Int64, &|at| ((at as i64 * 7_919) << 20).into());
+        let numbers = array(Scalar::Float64, &|at| ((at * 7_919 % 1_000) as f64).into());
+        let texts = array(Scalar::Text, &|at| ScalarValue::Text(format!("{} b", at % 1_000).into()));
+        let keys = array(Scalar::Text, &|at| ScalarValue::Text(at.to_string().into()));
+        let (shape, no) = (Value::ArrayShape(kind, size), Value::Unspecified);
+        let up: Value = Value::Scalar(ScalarValue::Boolean(false));
+        let splits: Value = Edge::from_sizes(kind, vec![1; size]).unwrap().into();
+        let regex = Value::Scalar(ScalarValue::Text("[0-9]".into()));
+        let array_of = |scalar| QType::Array(kind, scalar);
+        let (ints, edge) = (array_of(Scalar::Int64), QType::Edge(EdgeType::Arrays(kind)));
+        // How often at least: what is sorted at once is not asked for in between.
+        let cases = [
+            (1, "array.ordinal_rank", vec![numbers.clone(), no.clone(), no.clone(), up.clone()], ints.clone()),
+            (4, "array.ordinal_rank", vec![numbers.clone(), no.clone(), splits.clone(), up.clone()], ints.clone()),
+            (1, "array.dense_rank", vec![texts.clone(), no.clone(), up], ints.clone()),
+            (4, "array.unique", vec![far.clone()], ints.clone()),
+            (4, "array.unique", vec![texts.clone()], array_of(Scalar::Text)),
+            (4, "edge.group_by", vec![far.clone(), no.clone()], edge.clone()),
+            (4, "edge.group_by", vec![texts.clone(), no.clone()], edge.clone()),
+            (4, "edge.from_keys", vec![keys.clone(), keys.clone()], edge),
+            (4, "random.sample", vec![shape.clone(), 0.5.into(), 1.into(), no.clone()], array_of(Scalar::Unit)),
+            (4, "random.sample", vec![shape.clone(), 0.5.into(), 1.into(), keys], array_of(Scalar::Unit)),
+            (
+                4,
+                "random.sample_n",
+                vec![shape.clone(), 9.into(), 1.into(), no.clone(), no.clone()],
+                array_of(Scalar::Unit),
+            ),
+            (4, "array.randint_with_shape", vec![shape, 0.into(), 9.into(), 1.into()], ints),
+            (4, "strings.agg_join", vec![texts.clone(), no.clone(), no.clone()], array_of(Scalar::Text)),
+            (4, "strings.split", vec![texts.clone(), no.clone()], QType::Unspecified),
+            (4, "strings.findall_regex", vec![texts, regex], QType::Unspecified),
+        ];
+        for (least, name, values, ret) in cases {
+            let registry = Registry::standard();
+            let OverArrays::Kernel(kernel) = registry.get(registry.find(name).unwrap()).over_arrays else { panic!() };
+            let asked = Cell::new(0);
+            let run = |until: usize| {
+                asked.set(0);
+                let is_cancelled = || {
+                    asked.set(asked.get() + 1);
+                    asked.get() == until
+                };
+                (kernel.evaluate)(&ArrayOperands::new(&values, &is_cancelled), &ret)
+            };
+            assert!(run(usize::MAX).is_ok(), "{name}");
+            let all = asked.get();
+            assert!(all >= least, "{name} asked {all} times");
+            for until in 1..=all {
+                let fault = run(until).expect_err("it was cancelled");
+                assert_eq!((fault.kind, asked.get()), (FaultKind::Cancelled, until), "{name}");
+            }
+        }
+    }
+}
