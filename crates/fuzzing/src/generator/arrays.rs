@@ -20,13 +20,17 @@ use cembra_value::{Promise, Value};
 use fastrand::Rng;
 use operands::Operand;
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Elements of the largest arrays, of which there are few.
-const LARGE: usize = 200_000;
+/// Elements of the large arrays, of which there are few: more than a block of a sum, and as many as three threads share.
+const LARGE: RangeInclusive<usize> = 70_000..=200_000;
+
+/// Sizes among these at which a thread gets one block more, or less than one.
+const ENDS_OF_BLOCKS: [usize; 6] = [131_071, 131_072, 131_073, 196_607, 196_608, 196_609];
 
 /// More elements than what is made of arrays may have.
-const TOO_LARGE: usize = 2 * LARGE;
+const TOO_LARGE: usize = 2 * *LARGE.end();
 
 /// What most arrays are of.
 const NUMBERS: [Scalar; 5] = [Scalar::Float64, Scalar::Float64, Scalar::Float32, Scalar::Int64, Scalar::Int32];
@@ -37,8 +41,12 @@ const DRAWS: u32 = 5;
 /// A well-typed program on arrays, and the first of its rows: on that the generator evaluated it.
 pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row) {
     let config = Config { max_inputs: config.max_inputs + 6, max_depth: config.max_depth + 4, ..config.clone() };
-    let is_large = random.u32(..200) == 0;
-    let size = if is_large { LARGE + random.usize(..3) } else { arrays::size(random) };
+    let is_large = random.u32(..100) == 0;
+    let size = match is_large {
+        true if random.bool() => *pick(random, &ENDS_OF_BLOCKS),
+        true => random.usize(LARGE),
+        false => arrays::size(random),
+    };
     let kind = if random.u32(..8) == 0 { ArrayKind::Sparse } else { ArrayKind::Dense };
     let fails = random.u32(..3) == 0;
     // Few types, so that operands meet, and mostly numbers.
@@ -67,7 +75,10 @@ pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], fi
     sizes.sort_unstable();
     sizes.dedup();
     let mut rows = Vec::new();
-    if sizes.last().is_none_or(|size| *size < LARGE) {
+    if sizes.last().is_some_and(|size| size >= LARGE.start()) {
+        // The same again for another number of threads.
+        rows.push(first.clone());
+    } else {
         let redrawn = first_values.iter().map(|(name, value)| {
             let value = if random.bool() { arrays::redrawn(random, value, config) } else { value.clone() };
             (name.clone(), value)
