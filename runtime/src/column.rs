@@ -171,6 +171,9 @@ impl FailedRows {
 /// The most rows of a strip where something is kept for each: as many as stay in the first-level cache.
 pub const STRIP_ROWS: usize = 1024;
 
+/// The rows of a strip of which nothing is kept: as many as make calls and strips cost nothing. Blocks of sums end with one.
+pub const LONG_STRIP_ROWS: usize = 1 << 14;
+
 /// What a function needs besides its columns.
 #[derive(Clone, Debug, Default)]
 pub struct ScratchLayout {

@@ -5,7 +5,7 @@ use super::place::{Lie, Memory, Place};
 use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, ValueId};
 use cembra_ops::{Accumulator, ArrayOperator, BLOCK, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
 use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, PresenceForm, QType};
-use cembra_runtime::{STRIP_ROWS, Scalar, Scratch};
+use cembra_runtime::{LONG_STRIP_ROWS, STRIP_ROWS, Scalar, Scratch};
 use cembra_value::Array;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -14,11 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The most arrays from outside that a sweep goes over.
 const MOST_ARRAYS: u32 = u128::BITS;
 
-/// The elements of a strip of which nothing is kept: as many as make strips cost nothing. Blocks of sums end with one.
-const LONG_STRIP: usize = 1 << 14;
-
 /// Strips of shares and blocks begin together.
-const _: () = assert!(BLOCK.is_multiple_of(LONG_STRIP) && BLOCK.is_multiple_of(STRIP_ROWS));
+const _: () = assert!(BLOCK.is_multiple_of(LONG_STRIP_ROWS) && BLOCK.is_multiple_of(STRIP_ROWS));
 
 /// What a column of a sweep is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -449,7 +446,7 @@ impl SweepRunner {
         let is_strip = |lane: &Lane| lane.origin == Origin::Strip && !lane.is_added(adds);
         let is_seen = |work: &&Work| !matches!(work, Work::Fold { x, .. } if self.lanes[*x].is_added(adds));
         let is_one = self.work.iter().filter(is_seen).count() <= 1 && !self.lanes.iter().any(is_strip);
-        if is_one { LONG_STRIP } else { STRIP_ROWS }
+        if is_one { LONG_STRIP_ROWS } else { STRIP_ROWS }
     }
 
     /// A function for each plan, of columns of the forms of such arrays.

@@ -2,7 +2,7 @@
 //! intermediate columns lie in scratch memory is found in `scratch.rs`.
 
 use crate::{Port, Tape};
-use cembra_runtime::{KernelChain, MachineType, STRIP_ROWS};
+use cembra_runtime::{KernelChain, LONG_STRIP_ROWS, MachineType, STRIP_ROWS};
 
 /// A column of a program, by its position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -232,9 +232,6 @@ pub struct MemoStore {
 /// The memory that the columns of a strip are meant to take together, so that they stay in the first-level cache.
 const STRIP_BYTES: usize = 24 << 10;
 
-/// The rows of a strip where nothing is kept between segments: as many as make calls cost nothing.
-const LONG_STRIP: usize = 1 << 14;
-
 /// The bytes of 64 rows, and the rows of a strip, where nothing but a few masks is kept.
 const FEW_MASKS: usize = 64;
 const MASKS_STRIP: usize = 1 << 12;
@@ -276,7 +273,7 @@ impl LaneProgram {
         // Kernels are called for each row: there is nothing to win.
         let has_kernels = || self.segments.iter().any(|segment| matches!(segment.body, Body::Kernel(_)));
         match bytes {
-            0 => LONG_STRIP,
+            0 => LONG_STRIP_ROWS,
             1..=FEW_MASKS if !has_kernels() => MASKS_STRIP,
             _ => (STRIP_BYTES / bytes.div_ceil(64) / 64 * 64).clamp(64, STRIP_ROWS),
         }
