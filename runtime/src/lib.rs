@@ -45,7 +45,7 @@ pub use functions::{MachineType, RuntimeFn};
 pub use interface::{INTERFACE_REVISION, interface, interface_fingerprint};
 pub use kernel::{Call, Kernel, KernelCall, KernelChain, RawFunction, RegisterResult};
 pub use optional::Optional;
-pub use qtype::{ArrayKind, EdgeType, Extent, FieldOffset, Layout, QType, Shape};
+pub use qtype::{ArrayKind, EdgeType, Extent, FieldOffset, InFrame, Layout, QType, Shape};
 pub use scalar::{Plain, Scalar};
 pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};
 pub use text::{Bytes, Text};

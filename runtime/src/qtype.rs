@@ -120,6 +120,19 @@ pub enum QType {
     Sequence(Arc<QType>),
 }
 
+/// What of a value lies in a frame.
+#[derive(Clone, Copy, Debug)]
+pub enum InFrame<'a> {
+    /// A value of this type.
+    Scalar(Scalar),
+    /// Its presence, and a value where it is there.
+    Optional(Scalar),
+    /// What of each field does.
+    Tuple(&'a Fields<QType>),
+    /// Nothing: the type has one value, or its values live beside frames, or while a model is being prepared only.
+    Nothing,
+}
+
 /// Size and alignment in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
@@ -173,17 +186,37 @@ impl QType {
     /// `TEXT`.
     pub const TEXT: QType = QType::Scalar(Scalar::Text);
 
+    /// What of its values lies in a frame.
+    #[inline]
+    #[must_use]
+    pub const fn in_frame(&self) -> InFrame<'_> {
+        match self {
+            QType::Scalar(scalar) => InFrame::Scalar(*scalar),
+            QType::Optional(scalar) => InFrame::Optional(*scalar),
+            QType::Tuple(fields) => InFrame::Tuple(fields),
+            QType::Shape(_)
+            | QType::Array(..)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Sequence(_) => InFrame::Nothing,
+        }
+    }
+
     /// Size and alignment in a frame. Shapes and compile-time types take no space, and neither does what lives beside frames.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        match self {
-            QType::Scalar(scalar) => scalar.layout(),
-            QType::Optional(Scalar::Unit) => Layout { size: 1, align: 1 },
-            QType::Optional(scalar) => {
+        match self.in_frame() {
+            InFrame::Scalar(scalar) => scalar.layout(),
+            InFrame::Optional(Scalar::Unit) => Layout { size: 1, align: 1 },
+            InFrame::Optional(scalar) => {
                 let value = scalar.layout();
                 Layout { size: value.align + value.size, align: value.align }
             }
-            QType::Tuple(fields) => {
+            InFrame::Tuple(fields) => {
                 let mut whole = Layout { size: 0, align: 1 };
                 for field in fields.iter() {
                     let part = field.layout();
@@ -193,15 +226,7 @@ impl QType {
                 whole.size = whole.align_up(whole.size);
                 whole
             }
-            QType::Shape(_)
-            | QType::Array(..)
-            | QType::ArrayShape(_)
-            | QType::Edge(_)
-            | QType::Meta
-            | QType::Nothing
-            | QType::Unspecified
-            | QType::Function
-            | QType::Sequence(_) => Layout { size: 0, align: 1 },
+            InFrame::Nothing => Layout { size: 0, align: 1 },
         }
     }
 
@@ -311,18 +336,10 @@ impl QType {
     #[must_use]
     pub fn is_data(&self) -> bool {
         // Types nest only as deep as the text that spelled them.
-        match self {
-            QType::Scalar(_) | QType::Optional(_) => true,
-            QType::Tuple(fields) => fields.iter().all(QType::is_data),
-            QType::Shape(_)
-            | QType::Array(..)
-            | QType::ArrayShape(_)
-            | QType::Edge(_)
-            | QType::Meta
-            | QType::Nothing
-            | QType::Unspecified
-            | QType::Function
-            | QType::Sequence(_) => false,
+        match self.in_frame() {
+            InFrame::Scalar(_) | InFrame::Optional(_) => true,
+            InFrame::Tuple(fields) => fields.iter().all(QType::is_data),
+            InFrame::Nothing => false,
         }
     }
 

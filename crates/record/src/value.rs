@@ -1,7 +1,7 @@
 //! Values of a plan as a player holds them: a presence and a datum, spread over as many parts as the type needs. What a part
 //! is called is the player's business: a register, a column, a position.
 
-use cembra_runtime::{MachineType, QType, Scalar};
+use cembra_runtime::{InFrame, MachineType, QType, Scalar};
 
 /// Whether a value is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,22 +49,14 @@ impl<P> MachineValue<P> {
 /// its datum, those of a tuple field by field.
 pub fn part_types(qtype: &QType, out: &mut Vec<MachineType>) {
     // Tuples nest only as deep as the text that spelled their type.
-    match qtype {
-        QType::Scalar(scalar) => datum_types(*scalar, out),
-        QType::Optional(scalar) => {
+    match qtype.in_frame() {
+        InFrame::Scalar(scalar) => datum_types(scalar, out),
+        InFrame::Optional(scalar) => {
             out.push(MachineType::Flag);
-            datum_types(*scalar, out);
+            datum_types(scalar, out);
         }
-        QType::Tuple(fields) => fields.iter().for_each(|field| part_types(field, out)),
-        QType::Shape(_)
-        | QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Sequence(_) => {}
+        InFrame::Tuple(fields) => fields.iter().for_each(|field| part_types(field, out)),
+        InFrame::Nothing => {}
     }
 }
 
@@ -79,24 +71,16 @@ pub fn datum_types(scalar: Scalar, out: &mut Vec<MachineType>) {
 
 /// The value that these parts are, in the order of [`part_types`].
 pub fn gather<P>(qtype: &QType, parts: &mut impl Iterator<Item = P>) -> MachineValue<P> {
-    match qtype {
-        QType::Scalar(scalar) => MachineValue::present(gather_datum(*scalar, parts)),
-        QType::Optional(scalar) => {
+    match qtype.in_frame() {
+        InFrame::Scalar(scalar) => MachineValue::present(gather_datum(scalar, parts)),
+        InFrame::Optional(scalar) => {
             let presence = parts.next().map_or(Presence::Missing, Presence::Flag);
-            MachineValue { presence, datum: gather_datum(*scalar, parts) }
+            MachineValue { presence, datum: gather_datum(scalar, parts) }
         }
-        QType::Tuple(fields) => {
+        InFrame::Tuple(fields) => {
             MachineValue::present(Datum::Tuple(fields.iter().map(|field| gather(field, parts)).collect()))
         }
-        QType::Shape(_)
-        | QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Sequence(_) => MachineValue::present(Datum::Nothing),
+        InFrame::Nothing => MachineValue::present(Datum::Nothing),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::data::objects::{Cut, Object, Objects};
 use crate::data::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
 use arrow_schema::SchemaRef;
 use cembra::{JsonKind, JsonText};
-use cembra_runtime::{Fields, Names, QType, Scalar};
+use cembra_runtime::{Fields, InFrame, Names, QType, Scalar};
 use cembra_value::{Array, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
@@ -232,18 +232,10 @@ impl Seen {
 
     /// What a declared or inferred type stands for.
     fn of_type(qtype: &QType) -> Seen {
-        let kind = match qtype {
-            QType::Scalar(scalar) | QType::Optional(scalar) => Kind::Scalar(*scalar),
-            QType::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
-            QType::Shape(_)
-            | QType::Array(..)
-            | QType::ArrayShape(_)
-            | QType::Edge(_)
-            | QType::Meta
-            | QType::Nothing
-            | QType::Unspecified
-            | QType::Function
-            | QType::Sequence(_) => Kind::Nothing,
+        let kind = match qtype.in_frame() {
+            InFrame::Scalar(scalar) | InFrame::Optional(scalar) => Kind::Scalar(scalar),
+            InFrame::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
+            InFrame::Nothing => Kind::Nothing,
         };
         Seen { kind, missing: qtype.is_optional() }
     }

@@ -2,7 +2,7 @@
 //! machine values that cross from one block to another.
 
 use cembra_record::{Datum, MachineValue, Presence, datum_types};
-use cembra_runtime::{MachineType, QType, Scalar};
+use cembra_runtime::{InFrame, MachineType, QType, Scalar};
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
@@ -35,29 +35,21 @@ pub(crate) fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value
 
 /// A value as the machine values that cross a join.
 pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Held, out: &mut Vec<ir::Value>) {
-    match qtype {
-        QType::Scalar(scalar) => spread_datum(builder, *scalar, &held.datum, out),
-        QType::Optional(scalar) => {
+    match qtype.in_frame() {
+        InFrame::Scalar(scalar) => spread_datum(builder, scalar, &held.datum, out),
+        InFrame::Optional(scalar) => {
             let flag = presence_flag(builder, held.presence);
             out.push(flag);
-            spread_datum(builder, *scalar, &held.datum, out);
+            spread_datum(builder, scalar, &held.datum, out);
         }
-        QType::Tuple(fields) => {
+        InFrame::Tuple(fields) => {
             if let Datum::Tuple(values) = &held.datum {
                 for (field, value) in fields.iter().zip(values) {
                     spread(builder, field, value, out);
                 }
             }
         }
-        QType::Shape(_)
-        | QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Sequence(_) => {}
+        InFrame::Nothing => {}
     }
 }
 
@@ -130,19 +122,19 @@ impl Memory {
 
 /// Loads a value in the layout of its type.
 pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory) -> Held {
-    match qtype {
-        QType::Scalar(scalar) => MachineValue::present(load_datum(builder, *scalar, from)),
-        QType::Optional(scalar) => {
+    match qtype.in_frame() {
+        InFrame::Scalar(scalar) => MachineValue::present(load_datum(builder, scalar, from)),
+        InFrame::Optional(scalar) => {
             let presence = Presence::Flag(from.load(builder, types::I8));
             let value = from.at(qtype.optional_value_offset().unwrap_or(0));
-            let mut datum = load_datum(builder, *scalar, value);
+            let mut datum = load_datum(builder, scalar, value);
             if let Datum::Flag(flag) = &mut datum {
                 // Where the value is missing the byte may be anything, and flags are 0 or 1.
                 *flag = builder.ins().band_imm_s(*flag, 1);
             }
             MachineValue { presence, datum }
         }
-        QType::Tuple(fields) => {
+        InFrame::Tuple(fields) => {
             let values = fields
                 .iter()
                 .zip(qtype.field_offsets())
@@ -150,15 +142,7 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
                 .collect();
             MachineValue::present(Datum::Tuple(values))
         }
-        QType::Shape(_)
-        | QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Sequence(_) => MachineValue::present(Datum::Nothing),
+        InFrame::Nothing => MachineValue::present(Datum::Nothing),
     }
 }
 
@@ -174,32 +158,24 @@ pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from
 
 /// Stores a value in the layout of its type.
 pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Held, to: Memory) {
-    match qtype {
-        QType::Scalar(scalar) => store_datum(builder, *scalar, &held.datum, to),
-        QType::Optional(scalar) => {
+    match qtype.in_frame() {
+        InFrame::Scalar(scalar) => store_datum(builder, scalar, &held.datum, to),
+        InFrame::Optional(scalar) => {
             let flag = presence_flag(builder, held.presence);
             to.store(builder, flag);
-            if *scalar != Scalar::Unit {
+            if scalar != Scalar::Unit {
                 let value = to.at(qtype.optional_value_offset().unwrap_or(0));
-                store_datum(builder, *scalar, &held.datum, value);
+                store_datum(builder, scalar, &held.datum, value);
             }
         }
-        QType::Tuple(fields) => {
+        InFrame::Tuple(fields) => {
             if let Datum::Tuple(values) = &held.datum {
                 for ((field, value), offset) in fields.iter().zip(values).zip(qtype.field_offsets()) {
                     store(builder, field, value, to.at(offset));
                 }
             }
         }
-        QType::Shape(_)
-        | QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Sequence(_) => {}
+        InFrame::Nothing => {}
     }
 }
 
