@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Deref;
 
 /// How many elements a kernel may go over before it asks again.
-pub(crate) const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 16;
 
 /// The operands of a kernel.
 #[derive(Clone, Copy)]
@@ -46,6 +46,19 @@ impl<'a> ArrayOperands<'a> {
     #[inline]
     pub(crate) fn poll_at(&self, element: usize) -> Result<(), Fault> {
         if element.is_multiple_of(PIECE) { self.poll() } else { Ok(()) }
+    }
+
+    /// Asks before a group of elements, if there were enough since it last did: `unasked` counts them, and groups, from 0 on.
+    ///
+    /// # Errors
+    /// The run was cancelled.
+    pub(crate) fn poll_after(&self, unasked: &mut usize, elements: usize) -> Result<(), Fault> {
+        *unasked += elements + 1;
+        if *unasked <= PIECE {
+            return Ok(());
+        }
+        *unasked = 0;
+        self.poll()
     }
 
     /// Sorts by an order, asking between pieces if there is more than one. Which of equal ones is first is not said.

@@ -1,7 +1,6 @@
 //! Ranks: for each element where it is in the order of its group, counted from 0. NaNs come last, in either direction.
 
 use super::groups::{Groups, Members};
-use super::operands::PIECE;
 use super::ordering::{bits, is_nan};
 use super::reduce::as_integers;
 use super::{
@@ -71,25 +70,6 @@ impl Ranks {
     }
 }
 
-/// Calls a function with the members of each group, asking now and then whether the run goes on.
-fn each_group(
-    args: &ArrayOperands<'_>,
-    members: &Members,
-    mut see: impl FnMut(&[usize]) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    let mut unasked = 0;
-    for members in members.iter() {
-        // A group without elements takes its time too.
-        unasked += members.len() + 1;
-        if unasked > PIECE {
-            args.poll()?;
-            unasked = 0;
-        }
-        see(members)?;
-    }
-    Ok(())
-}
-
 /// Gives each element its place in its group by a key, then by position.
 fn rank<K: Ord + Copy>(
     args: &ArrayOperands<'_>,
@@ -97,14 +77,15 @@ fn rank<K: Ord + Copy>(
     key: impl Fn(usize) -> K,
     ranks: &mut Ranks,
 ) -> Result<(), Fault> {
-    let mut group: Vec<(K, usize)> = Vec::new();
-    each_group(args, members, |members| {
+    let (mut group, mut unasked): (Vec<(K, usize)>, usize) = (Vec::new(), 0);
+    for members in members.iter() {
+        args.poll_after(&mut unasked, members.len())?;
         group.clear();
         group.extend(members.iter().map(|at| (key(*at), *at)));
         args.sort(&mut group, Ord::cmp)?;
         group.iter().zip(0..).for_each(|((_, at), rank)| ranks.give(*at, rank));
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 /// `WEAK_FLOAT` as FLOAT32. Arolla looks kernels up by the first compatible types, which for weak floats and tie breakers of
@@ -209,8 +190,9 @@ fn rank_densely<K: Ord + Copy>(
     is_nan: impl Fn(&K) -> bool,
     ranks: &mut Ranks,
 ) -> Result<(), Fault> {
-    let mut group: Vec<(K, usize)> = Vec::new();
-    each_group(args, members, |members| {
+    let (mut group, mut unasked): (Vec<(K, usize)>, usize) = (Vec::new(), 0);
+    for members in members.iter() {
+        args.poll_after(&mut unasked, members.len())?;
         group.clear();
         group.extend(members.iter().map(|at| (key(*at), *at)));
         let ordered = part(&mut group, &is_nan);
@@ -222,8 +204,8 @@ fn rank_densely<K: Ord + Copy>(
             }
             ranks.give(*at, rank);
         }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 pub(crate) static DENSE_RANK: OpDef = OpDef {
