@@ -152,6 +152,8 @@ mod tests {
             (1, "array.ordinal_rank", vec![numbers.clone(), no.clone(), no.clone(), up.clone()], ints.clone()),
             (4, "array.ordinal_rank", vec![numbers.clone(), no.clone(), splits.clone(), up.clone()], ints.clone()),
             (1, "array.dense_rank", vec![texts.clone(), no.clone(), up], ints.clone()),
+            (1, "math._weighted_cdf", vec![numbers.clone(), no.clone(), no.clone()], array_of(Scalar::Float64)),
+            (4, "math._weighted_cdf", vec![numbers, no.clone(), splits], array_of(Scalar::Float64)),
             (4, "array.unique", vec![far.clone()], ints.clone()),
             (4, "array.unique", vec![texts.clone()], array_of(Scalar::Text)),
             (4, "edge.group_by", vec![far.clone(), no.clone()], edge.clone()),

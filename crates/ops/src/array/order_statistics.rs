@@ -8,7 +8,8 @@ use super::nth::{Rooms, nth};
 use super::reduce::{AGGREGATION, aggregate_types, float_bits, results};
 use super::strip::Element;
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid, sizes_differ,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid,
+    sizes_differ,
 };
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::id;
@@ -57,14 +58,15 @@ impl<T: Number + PartialOrd + Default> Grouped<T> {
     }
 
     /// Calls a function with the elements of each group.
-    fn each(mut self, mut see: impl FnMut(&mut [Placed<T>])) {
+    fn each(mut self, mut see: impl FnMut(&mut [Placed<T>]) -> Result<(), Fault>) -> Result<(), Fault> {
         let mut rest = &mut self.elements[..];
         let mut start = 0;
         for end in self.ends {
             let (group, behind) = rest.split_at_mut(end - start);
-            see(group);
+            see(group)?;
             (rest, start) = (behind, end);
         }
+        Ok(())
     }
 }
 
@@ -261,22 +263,24 @@ fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature,
 
 /// The share of each element's group, by weight, that is not greater.
 fn distribution<T: Number + PartialOrd + Default>(
+    args: &ArrayOperands<'_>,
     array: &Array,
     weights: Option<&Array>,
     groups: &Groups<'_>,
     double: fn(T) -> f64,
-) -> Vec<Option<f64>> {
+) -> Result<Vec<Option<f64>>, Fault> {
     let is_there = |at: usize| array.is_present(at) && weights.is_none_or(|weights| weights.is_present(at));
     let all = weights.and_then(Array::numbers::<T>);
     let weight = |at: usize| all.map_or(1.0, |all| double(all[at]));
     let is_narrow = array.scalar() != Scalar::Float64;
-    let mut found = vec![None; array.len()];
+    let (mut found, mut unasked) = (vec![None; array.len()], 0);
     Grouped::<T>::of(array, groups, is_there).each(|group| {
+        args.poll_after(&mut unasked, group.len())?;
         if group.iter().any(is_nan) {
             group.iter().for_each(|(_, at)| found[*at] = Some(f64::NAN));
-            return;
+            return Ok(());
         }
-        group.sort_unstable_by(in_order);
+        args.sort(group, in_order)?;
         let total = group.iter().fold(0.0, |sum, (_, at)| sum + weight(*at));
         let mut below = 0.0;
         for equal in group.chunk_by(|a, b| a.0 == b.0) {
@@ -285,8 +289,9 @@ fn distribution<T: Number + PartialOrd + Default>(
             let share = if is_narrow { f64::from(below as f32) / total } else { below / total };
             equal.iter().for_each(|(_, at)| found[*at] = Some(share));
         }
-    });
-    found
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 const DISTRIBUTION: OpDef = OpDef {
@@ -348,11 +353,11 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
             }
             let groups = Groups::of(&args[2], array.len())?;
             let shares = match array.scalar() {
-                Scalar::Int32 => distribution::<i32>(array, weights, &groups, f64::from),
-                Scalar::Int64 => distribution::<i64>(array, weights, &groups, |weight| weight as f64),
-                Scalar::Float32 => distribution::<f32>(array, weights, &groups, f64::from),
-                _ => distribution::<f64>(array, weights, &groups, |weight| weight),
-            };
+                Scalar::Int32 => distribution::<i32>(args, array, weights, &groups, f64::from),
+                Scalar::Int64 => distribution::<i64>(args, array, weights, &groups, |weight| weight as f64),
+                Scalar::Float32 => distribution::<f32>(args, array, weights, &groups, f64::from),
+                _ => distribution::<f64>(args, array, weights, &groups, |weight| weight),
+            }?;
             let scalar = ret.of_each().scalar().unwrap_or(Scalar::Float64);
             results(shares.into_iter().map(|share| share.map(|share| float_bits(share, scalar))).collect(), ret)
         },
