@@ -19,7 +19,7 @@ mod sweep;
 mod verify;
 
 pub use fullness::fullness;
-pub use memory::RunMemory;
+pub use memory::{RunMemory, most_units};
 pub use program::{
     Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId,
 };

@@ -4,9 +4,9 @@
 use crate::lifetimes::Lifetimes;
 use crate::sweep::Workspace;
 use crate::{ArrayProgram, BlockId, ValueId};
-use cembra_value::{Array, Value, Words};
+use cembra_value::{Array, ArrayData, Value, Words};
 use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// The most arrays whose memory is kept, and the most words of it.
@@ -183,6 +183,25 @@ fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
         }
     }
     found
+}
+
+/// How many elements the longest array among values has that takes no memory: units that are all there.
+#[must_use]
+pub fn most_units(values: &[Value]) -> usize {
+    let mut open: SmallVec<[&[Value]; 4]> = smallvec![values];
+    let mut most = 0;
+    while let Some(values) = open.pop() {
+        for value in values {
+            match value {
+                Value::Array(_, array) if matches!(array.data(), ArrayData::Units) && array.presence().is_none() => {
+                    most = most.max(array.len());
+                }
+                Value::Tuple(fields) => open.push(fields),
+                _ => {}
+            }
+        }
+    }
+    most
 }
 
 /// Arrays that nobody has, for their memory.

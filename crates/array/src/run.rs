@@ -1,7 +1,7 @@
 //! Running an array program: its steps in order, values in slots. How plans are run is the business of whoever owns them.
 
 use crate::memory::{RunMemory, RunParts, Slots};
-use crate::sweep::{SweepRunner, Swept};
+use crate::sweep::{SweepRunner, Swept, element_bits};
 use crate::{Action, ArrayProgram, Block, BlockId, PartId, Step, ValueId};
 use cembra_ops::{ArrayOperands, OverArrays};
 use cembra_runtime::{BatchFunction, ColumnForm, Context, Fault, FaultKind};
@@ -185,18 +185,21 @@ fn evaluate<P: Parts>(
 ) -> Result<(), P::Error> {
     // What it has of an earlier step, which failed, is nobody's.
     run.results.clear();
-    results(program, parts, step, &run.slots, run.results)?;
+    let room = if matches!(step.action, Action::Map(_)) { run.room(parts.most_array_bytes()) } else { 0 };
+    results(program, parts, step, &run.slots, room, run.results)?;
     step.outs.iter().zip(run.results.drain(..)).for_each(|(out, value)| run.slots.set(*out, value));
     // What tuples have was made by others.
     if matches!(step.action, Action::Map(_) | Action::Operator(_)) { count(parts, step, run) } else { Ok(()) }
 }
 
-/// Puts the results of a step that is no conditional, no loop and no sweep behind others.
+/// Puts the results of a step that is no conditional, no loop and no sweep behind others; those of a plan are to fit into so many
+/// bytes.
 fn results<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
     step: &Step,
     slots: &Slots<'_>,
+    room: u64,
     results: &mut Vec<Value>,
 ) -> Result<(), P::Error> {
     // What a step needs was made before it, as the verifier says.
@@ -213,6 +216,12 @@ fn results<P: Parts>(
             if let Some(other) = sizes.find(|size| *size != elements) {
                 let operands = [elements as u64, other as u64];
                 return Err(parts.fault(step, Fault { kind: FaultKind::SizeMismatch, operands }));
+            }
+            // At least: bits of presence may be there too, and what strings are long.
+            let bits = |out: &ValueId| program.qtype(*out).of_each().scalar().map_or(0, element_bits);
+            let bits: u64 = step.outs.iter().map(bits).sum();
+            if bits.saturating_mul(elements as u64) / 8 > room {
+                return Err(parts.exceeds(step));
             }
             let arrays = parts.map(part, &args, elements)?;
             let made = step.outs.iter().zip(arrays).map(|(out, array)| match program.qtype(*out) {

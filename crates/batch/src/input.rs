@@ -539,3 +539,43 @@ impl<'a, T: ColumnValue> From<&'a [Optional<T>]> for InputColumn<'a> {
         InputColumn::optionals(values)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_backed_by_memory_of_each() {
+        let bits = Bitmap::new(&[0b11], 0, 2).unwrap();
+        let (numbers, units) = (InputColumn::values(&[1.0, 2.0]), InputColumn::units(2));
+        let shared = Value::from(1.0);
+        let strided = |stride, presence| {
+            // SAFETY: COLUMNS: there are two numbers, 8 bytes apart, and the bytes of the first may be looked at twice.
+            unsafe { InputColumn::strided(Scalar::Float64, [1.0_f64, 2.0].as_ptr().cast(), stride, presence, 2) }
+        };
+        let fixed = |size, elements| InputColumn::lists(ListOffsets::Fixed { size, rows: 2 }, elements);
+        let backed = [
+            numbers,
+            units.present(bits),
+            InputColumn::bits(bits),
+            InputColumn::texts(&["a", "b"]),
+            InputColumn::dictionary(Keys::U8(&[0, 1]), &units),
+            strided(8, None),
+            fixed(1, &numbers),
+            fixed(0, &numbers).present(bits),
+            InputColumn::lists(&[0_i64, 1, 2][..], &units),
+        ];
+        assert_eq!(backed.map(|column| column.is_backed()), [true; 9]);
+        let of_units = fixed(1, &units);
+        let counted = [
+            units,
+            InputColumn::shared(&shared),
+            strided(0, None),
+            strided(0, Some(0)),
+            fixed(0, &numbers),
+            of_units,
+            fixed(1, &of_units),
+        ];
+        assert_eq!(counted.map(|column| column.is_backed()), [false; 7]);
+    }
+}

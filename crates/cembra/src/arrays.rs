@@ -12,11 +12,13 @@ use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
 use cembra_array::{
-    Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunner, Unsplit, split,
+    Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunner, Unsplit, most_units,
+    split,
 };
 use cembra_batch::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use cembra_expr::Program;
 use cembra_native::Tier;
+use cembra_ops::MOST_ELEMENTS;
 use cembra_prepare::{Placed, prepare_part};
 use cembra_runtime::{BatchFunction, Cancellation, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
 use cembra_value::{Array, ArrayData, Code, Diagnostic, StringViews, Value};
@@ -114,6 +116,11 @@ impl Compiled {
         memory: &mut Memory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
+        // So no count of bytes is more than an address can be.
+        let most = self.limits.array_bytes().min(isize::MAX as u64) / WIDEST;
+        if most_units(inputs) as u64 > most.max(MOST_ELEMENTS as u64) {
+            return Err(Error::of_units());
+        }
         let mut run = Run { compiled: self, program, token, threads: memory.threads, scalars: &mut memory.scalars };
         cembra_array::run(&self.program, &self.sweeps, &mut run, inputs, &mut memory.run, results)
     }
@@ -319,6 +326,9 @@ impl Parts for Run<'_> {
         }
     }
 }
+
+/// The most bytes that an element of an array takes, strings apart.
+const WIDEST: u64 = 16;
 
 /// The buffers that the strings of an array lie in.
 fn buffers(value: &Value) -> Vec<&[u8]> {

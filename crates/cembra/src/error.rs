@@ -84,6 +84,12 @@ impl Error {
         Error::of_array_bytes(None, detail, None)
     }
 
+    /// The fault of an input of more units than there may be: they take no memory, but what is made of them does.
+    pub(crate) fn of_units() -> Self {
+        let detail = "what is made of an array of so many units may exceed the limit `array_bytes`";
+        Error::of_array_bytes(None, detail, None)
+    }
+
     fn of_array_bytes(operator: Option<String>, detail: &str, span: Option<Span>) -> Self {
         let (kind, limit) = (FaultKind::ArenaLimit, Some(Limit::ArrayBytes));
         let detail = kind.describe(None, "", detail);

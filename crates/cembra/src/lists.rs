@@ -412,7 +412,9 @@ impl Run<'_> {
         check_float_mode()?;
         let rows = pieces.first().map_or(0, |first| first.start)..pieces.last().map_or(0, |last| last.end);
         let lists = self.columns.iter().filter_map(InputColumn::as_lists);
-        let most = lists.map(|(offsets, _)| offsets.elements(rows.clone()).len()).max().unwrap_or(0);
+        // Elements that take no memory are only counted: there may be more than there is room for.
+        let backed = lists.filter(|(_, elements)| elements.is_backed());
+        let most = backed.map(|(offsets, _)| offsets.elements(rows.clone()).len()).max().unwrap_or(0);
         let mut part = Part::new(self.model, rows.len(), most);
         for piece in pieces {
             let apart = match &self.model.together {

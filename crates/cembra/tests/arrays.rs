@@ -1,8 +1,8 @@
 //! Models with arrays: what users see of them. That fused programs give what the reference gives is for the fuzzer to say.
 
 use cembra::{
-    Array, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, JsonRows, Limits, Model, Options, Pool, Scalar,
-    ScalarValue, Target, Value,
+    Array, ArrayData, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, JsonRows, Limits, Model, Options, Pool,
+    Scalar, ScalarValue, Target, Value,
 };
 
 fn evaluate(text: &str, inputs: &[Value], backend: Backend) -> Result<Vec<Value>, Error> {
@@ -119,6 +119,37 @@ fn loops_over_arrays_end_by_their_limit_or_are_cancelled() {
         let limits = Limits { loop_iterations: most, ..Limits::default() };
         let model = Model::parse(three).unwrap().compile(&Options::default().limits(limits)).unwrap();
         assert_eq!(model.session().evaluate(std::slice::from_ref(&x)).is_ok(), expected, "{most}");
+    }
+}
+
+/// Arrays of units take no memory however long they are. What is made of them would, or would take forever to be looked at: more
+/// of them than operators make are refused, in either backend, unless the limit is above that.
+#[test]
+fn units_without_end_are_refused() {
+    let units = |len: usize| {
+        let array = Array::from_parts(Scalar::Unit, len, ArrayData::Units, None).unwrap();
+        Value::Array(ArrayKind::Dense, array.into())
+    };
+    for text in ["input x: [unit]; where(x, 1.0)", "input x: [unit]; math.sum(where(x, 1))", "input x: [unit]; x"] {
+        for backend in [Backend::Native, Backend::Interpreter] {
+            let mut session =
+                Model::parse(text).unwrap().compile(&Options::default().backend(backend)).unwrap().session();
+            // So many of 8 bytes are as many bytes as there are addresses, and none.
+            for len in [(1 << 28) + 1, 1 << 61, usize::MAX] {
+                let error = session.evaluate(&[units(len)]).unwrap_err();
+                assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
+                assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::array_bytes`"));
+            }
+            assert!(session.evaluate(&[units(70)]).is_ok());
+        }
+    }
+    // What a plan would make is counted before it is made.
+    let limits = Limits { array_bytes: 1 << 20, ..Limits::default() };
+    let model = Model::parse("input x: [unit]; where(x, 1.0)").unwrap();
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let mut session = model.compile(&Options::default().backend(backend).limits(limits)).unwrap().session();
+        let error = session.evaluate(&[units(1 << 28)]).unwrap_err();
+        assert_eq!((error.code(), error.operator()), ("arena_limit", Some("core._where")), "{error}");
     }
 }
 

@@ -375,8 +375,6 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
     let empty = |rows| InputColumn::lists(ListOffsets::Fixed { size: 0, rows }, &none);
     let of_units = InputColumn::lists(ListOffsets::Fixed { size: 1, rows: usize::MAX }, &units);
     let (scalar, array): (Value, Value) = (1.0.into(), cembra::parse_value("DENSE_ARRAY_FLOAT64{1, 5}").unwrap());
-    // SAFETY: COLUMNS: all rows have the same value.
-    let same = unsafe { InputColumn::strided(Scalar::Float64, [0.0_f64].as_ptr().cast(), 0, None, usize::MAX) };
     let refused = |batch: &Batch, column: InputColumn<'_>, rows: usize| {
         let error = batch.start().rows(rows).run(&[column]).unwrap_err();
         assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
@@ -396,8 +394,17 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
         refused(&batch("input x: unit; x"), InputColumn::units(rows), rows);
     }
     refused(&batch("input x: [unit]; array.count(x)"), of_units, usize::MAX);
-    refused(&batch("input x: f64; x * 2.0"), same, usize::MAX);
-    assert!(batch("input x: f64; x * 2.0").player(&[same]).is_err());
+    // Of one row with so many elements, it is the row that is refused.
+    let one = InputColumn::lists(ListOffsets::Fixed { size: usize::MAX, rows: 1 }, &units);
+    let points = [0, i64::MAX];
+    let less = InputColumn::units(i64::MAX as usize);
+    for lists in [one, InputColumn::lists(&points[..], &less)] {
+        for text in ["input x: [unit]; where(x, 1.0)", "input x: [unit]; array.count(x)", "input x: [unit]; x"] {
+            let error = batch(text).run(&[lists]).unwrap_err();
+            assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), Some(0)), "{text}: {error}");
+        }
+    }
+    assert!(batch("input x: unit; x").player(&[units]).is_err());
     assert!(batch("input x: [f64?]; x * 2.0").player(&[empty(usize::MAX)]).is_err());
     // Exactly the limit is allowed: of a row and its output, of a row with 2 elements and where they end.
     let double = limited("input x: f64; x * 2.0");

@@ -11,4 +11,4 @@ mod written;
 pub use layout::SweepRunner;
 pub(crate) use layout::Workspace;
 pub(crate) use run::Swept;
-pub(crate) use written::Written;
+pub(crate) use written::{Written, element_bits};

@@ -22,9 +22,7 @@ pub(crate) struct Written {
 impl Written {
     /// What an array takes.
     pub(crate) fn of_array(scalar: Scalar, has_bits: bool) -> Written {
-        // A string has a view, besides its buffer.
-        let of_values = if scalar.is_string() { u128::BITS.into() } else { Lie::of(scalar).bits() };
-        Written { of_elements: of_values + u64::from(has_bits), ..Written::default() }
+        Written { of_elements: element_bits(scalar) + u64::from(has_bits), ..Written::default() }
     }
 
     /// Both.
@@ -36,6 +34,11 @@ impl Written {
             strip_bytes: self.strip_bytes + other.strip_bytes,
         }
     }
+}
+
+/// How many bits an element of an array takes: of a string those of its view, besides the buffer.
+pub(crate) fn element_bits(scalar: Scalar) -> u64 {
+    if scalar.is_string() { u128::BITS.into() } else { Lie::of(scalar).bits() }
 }
 
 impl SweepRunner {
