@@ -3,7 +3,10 @@
 //! and what cannot be told is not full. It is an attribute of nodes and never of types: an array that is full is of the type
 //! that it would be of otherwise, and may keep bits of presence all the same, each of which is set then.
 
-use cembra_ops::{Argument, FullRule, OverArrays, Registry, Structure, id};
+use crate::passes::is_of_splits;
+use cembra_ops::{
+    Argument, ArrayOperator, Finish, Fold, FullRule, InStrips, OpId, OverArrays, Registry, Structure, id,
+};
 use cembra_prepare::{Id, Kind, LoopId, TypedGraph, TypedModel};
 use cembra_runtime::{EdgeType, QType};
 use cembra_value::{EdgeForm, Promise, Value};
@@ -112,6 +115,7 @@ fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> 
         Kind::Operator { .. } if graph.is_elementwise(registry, node) => {
             is_full_of_each(graph, registry, node, full).unwrap_or(false)
         }
+        Kind::Operator { op: id::ARRAY_EXPAND, .. } if is_of_own_group(graph, registry, node, full) => true,
         Kind::Operator { op, .. } => match registry.structure(op) {
             Some(Structure::MakeTuple | Structure::MakeNamed) => all(operands),
             Some(Structure::GetNth) => match (graph.made_fields(operands[0]), position(graph, operands[1])) {
@@ -119,19 +123,36 @@ fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> 
                 _ => full[operands[0].index()],
             },
             Some(_) => false,
-            None => match registry.get(op).over_arrays {
-                OverArrays::Kernel(operator) => match operator.full {
-                    FullRule::Never => false,
-                    FullRule::Always => is_of_arrays(graph.qtype(node)),
-                    FullRule::Operands => is_of_arrays(graph.qtype(node)) && all(operands),
-                    FullRule::First => is_of_arrays(graph.qtype(node)) && all(&operands[..1]),
-                },
-                _ => false,
+            None => match kernel(registry, op).map(|operator| operator.full) {
+                None | Some(FullRule::Never) => false,
+                Some(FullRule::Always) => is_of_arrays(graph.qtype(node)),
+                Some(FullRule::Operands) => is_of_arrays(graph.qtype(node)) && all(operands),
+                Some(FullRule::First) => is_of_arrays(graph.qtype(node)) && all(&operands[..1]),
             },
         },
         // What is known of loops is known from all of their rounds.
         Kind::Loop(_) | Kind::State(_) | Kind::CompileTime(_) => false,
     }
+}
+
+/// The kernel that an operator on whole arrays is.
+fn kernel(registry: &Registry, op: OpId) -> Option<&'static ArrayOperator> {
+    match registry.get(op).over_arrays {
+        OverArrays::Kernel(operator) => Some(operator),
+        _ => None,
+    }
+}
+
+/// True for what each element gets of its own group, if that is there as soon as one of the group's elements is, and all elements
+/// are: groups of split points without elements may have nothing, but nobody gets it.
+fn is_of_own_group(graph: &TypedGraph, registry: &Registry, expanded: Id, full: &[bool]) -> bool {
+    let [gathered, edge] = graph.operands(expanded) else { return false };
+    let ([x, into], Some(op)) = (graph.operands(*gathered), graph.op(*gathered)) else { return false };
+    let is_there = match kernel(registry, op).and_then(|operator| operator.in_strips) {
+        Some(InStrips::Fold(Fold { finish, .. })) => finish != Finish::None,
+        _ => false,
+    };
+    is_there && into == edge && is_of_splits(graph, *edge) && full[x.index()]
 }
 
 /// True for what rules are about; of a scalar the type says whether it is there.
@@ -247,7 +268,18 @@ mod tests {
             ("array.expand(math.sum(gaps, into=by), by)", true),
             ("array.expand(math.sum(gaps, into=of), of)", false),
             ("array.expand(math.sum(gaps, into=any), any)", false),
-            ("array.expand(math.mean(x, into=by), by)", false),
+            ("array.expand(math.mean(x, into=by), by)", true),
+            ("array.expand(max(x + y, into=by), by)", true),
+            ("array.expand(math.mean(gaps, into=by), by)", false),
+            ("array.expand(math.mean(x, into=of), of)", false),
+            ("array.expand(math.mean(x, into=any), any)", false),
+            // Each element gets what other groups have, which may be without elements.
+            ("array.expand(math.mean(x, into=by), edge.from_sizes(ids))", false),
+            ("array.expand(math.mean(x, into=edge.from_sizes(ids)), edge.from_sizes(ids))", true),
+            ("array.expand(core.any(core.has(x), into=by), by)", true),
+            ("array.expand(math.mean(x, into=by) + 1.0, by)", false),
+            ("math.softmax(x, over=by)", true),
+            ("math.softmax(x, over=of)", false),
             ("array.expand(x, edge.from_mapping(ids, 3))", true),
             ("array.expand(x, edge.from_mapping(holes, 3))", false),
             ("array.expand(x, edge.from_sizes(ids))", true),

@@ -86,7 +86,7 @@ fn is_plain(qtype: &QType) -> bool {
 }
 
 /// True for an edge whose groups are those of split points, whatever comes in.
-fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
+pub(crate) fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
     match graph.kind(edge) {
         Kind::Leaf(leaf) => graph.leaf_promise(leaf) == Promise::Splits,
         _ => matches!(graph.op(edge), Some(id::EDGE_FROM_SIZES | id::EDGE_FROM_SPLIT_POINTS)),
