@@ -24,6 +24,7 @@ mod optional;
 mod preserving;
 mod qtype;
 pub mod quantile;
+pub mod quotient;
 mod scalar;
 mod standalone;
 mod text;

@@ -1,15 +1,12 @@
-//! Quotients by a number that is the same for all rows, without dividing row by row: a product with its rounded inverse, mended
-//! by what is left, has the bits of a division. Which divisors that is right for, and what a loop does where it is not. Which
-//! instructions of a tape are made so is not known here.
-//!
-//! With `r` the inverse of `s`, rounded, `q = x * r`, `left = s * q - x` and `q - left * r`, each rounded once, the last is `x / s`
-//! rounded once: for all `x` and `s`, as long as nothing on the way is too large or too small for its type. `docs/wide.md`
-//! has the proof.
+//! Quotients by a number that is the same for all rows, without dividing row by row: mended products, of which
+//! [`cembra_runtime::quotient`] says what they are and for which divisors they are right. What a loop does where they are not is
+//! here; which instructions of a tape are made so is not.
 
 use crate::encode::{Assembler, Code, Label, Length, Operands, Rm};
 use crate::program::Info;
 use crate::registers::Registers;
 use cembra_runtime::MachineType;
+use cembra_runtime::quotient::{Parts, parts};
 
 /// A number that all rows are divided by, at a port that all rows share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,21 +15,6 @@ pub(crate) struct Divisor {
     pub(crate) port: u32,
     /// Its bytes, of a float.
     pub(crate) element: u8,
-}
-
-/// What stands for a divisor in loops: the number that products are compared with, and the one that rows are multiplied with.
-pub(crate) type Parts = [u64; 2];
-
-/// The binary exponents of the divisors that have parts, the least and the one that all are below: the inverse is a normal
-/// number, and what is left of a [moderate] quotient is a multiple of the least number of the type.
-const fn range(element: u8) -> [i32; 2] {
-    if element == 8 { [-459, 1022] } else { [-40, 126] }
-}
-
-/// How it is told that a float is moderate, a binary exponent from -511 to 512 or from -63 to 64: a bit that is set in its bits if
-/// this is added to them.
-pub(crate) const fn moderate(element: u8) -> [u64; 2] {
-    if element == 8 { [1 << 61, 1 << 62] } else { [1 << 29, 1 << 30] }
 }
 
 /// The number that a product with is a division by a constant, if there is one: the reciprocal of a power of two that has an exact
@@ -48,18 +30,6 @@ pub(crate) fn exact_inverse(ty: MachineType, bits: u64) -> Option<u64> {
     let reciprocal = 1.0 / number;
     let exact = number.to_bits() << 12 == 0 && number.is_normal() && reciprocal.is_normal();
     exact.then(|| reciprocal.to_bits())
-}
-
-/// The parts of a divisor that is not zero, negative or far from one.
-pub(crate) fn parts(element: u8, bits: u64) -> Option<Parts> {
-    let [least, end] = range(element).map(|power| f64::from(power).exp2());
-    if element == 8 {
-        let number = f64::from_bits(bits);
-        return (number >= least && number < end).then(|| [number, 1.0 / number].map(f64::to_bits));
-    }
-    let number = f32::from_bits(bits as u32);
-    let fits = f64::from(number) >= least && f64::from(number) < end;
-    fits.then(|| [number, 1.0 / number].map(|part| part.to_bits().into()))
 }
 
 impl Divisor {

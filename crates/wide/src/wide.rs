@@ -3,7 +3,8 @@
 use crate::error::{Error, Reason};
 use crate::isa::{Isa, element};
 use crate::loops::Workspace;
-use crate::quotient::{Divisor, Parts};
+use crate::quotient::Divisor;
+use cembra_runtime::quotient::Parts;
 use cembra_runtime::{CHAINS, CodeMemory, CodePages, Context, MachineType};
 use cembra_tape::{Output, Port, Tape, TapeLoop};
 use smallvec::SmallVec;

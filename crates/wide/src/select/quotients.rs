@@ -4,8 +4,9 @@ use super::{Selector, by_element};
 use crate::encode::Code;
 use crate::isa::element;
 use crate::program::{Home, Kind, Op, Value};
-use crate::quotient::{Divisor, exact_inverse, moderate, parts};
+use crate::quotient::{Divisor, exact_inverse};
 use cembra_runtime::MachineType;
+use cembra_runtime::quotient::{moderate, parts};
 use cembra_tape::Bin;
 
 /// Holds where neither number is NaN and they differ.
