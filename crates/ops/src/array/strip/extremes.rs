@@ -28,8 +28,9 @@ pub(super) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
     if is_better::<T, MAX>(second, first) { second } else { first }
 }
 
-/// How long a group without gaps may be to be gone over one by one.
-const SHORT: usize = 32;
+/// How many elements are compared at a time where none is missing, and how many chains there are of such.
+const LANES: usize = 8;
+const CHAINS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Extremes<T, const MAX: bool>(PhantomData<T>);
@@ -38,12 +39,76 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     /// What nothing is worse than, so that whatever is there may take its place: if it does not, it is the same.
     pub(super) const WORST: T = if MAX { T::LEAST } else { T::GREATEST };
 
+    /// The better of two numbers of which neither is a NaN, in one instruction. What it is of a NaN is never looked at.
+    #[inline(always)]
+    fn better_number(first: T, second: T) -> T {
+        let is_better = if MAX { second > first } else { second < first };
+        if is_better { second } else { first }
+    }
+
+    /// The better of the numbers of two vectors.
+    #[inline(always)]
+    fn better_of(first: [T; LANES], second: [T; LANES]) -> [T; LANES] {
+        let mut better = first;
+        for at in 0..LANES {
+            better[at] = Self::better_number(first[at], second[at]);
+        }
+        better
+    }
+
+    /// True if one of some elements is a NaN.
+    #[inline(always)]
+    fn is_any_nan(values: &[T]) -> bool {
+        values.iter().fold(false, |any, value| any | value.is_nan())
+    }
+
+    /// The best of elements of which none is missing. The last ones are compared twice where they are no whole vector: what is best is
+    /// not better than itself.
+    #[inline(always)]
+    fn best_of_all(values: &[T], may_be_nan: bool) -> T {
+        if may_be_nan && Self::is_any_nan(values) {
+            return Self::first(values, T::is_nan);
+        }
+        let Some(last) = values.last_chunk::<LANES>() else {
+            return in_order(values, Self::WORST, Self::better_number);
+        };
+        let mut best = [[Self::WORST; LANES]; CHAINS];
+        let (wholes, rest) = values.as_chunks::<{ LANES * CHAINS }>();
+        for whole in wholes {
+            let (parts, _) = whole.as_chunks::<LANES>();
+            for chain in 0..CHAINS {
+                best[chain] = Self::better_of(best[chain], parts[chain]);
+            }
+        }
+        for few in rest.as_chunks::<LANES>().0.iter().chain([last]) {
+            best[0] = Self::better_of(best[0], *few);
+        }
+        let [a, b, c, d] = best;
+        let mut best = Self::better_of(Self::better_of(a, b), Self::better_of(c, d));
+        let mut half = LANES / 2;
+        while half > 0 {
+            for at in 0..half {
+                best[at] = Self::better_number(best[at], best[at + half]);
+            }
+            half /= 2;
+        }
+        // Vectors do not know which of several zeros was first.
+        if best[0].may_be_either_zero() { Self::first(values, T::may_be_either_zero) } else { best[0] }
+    }
+
+    /// The first element that is so.
+    #[cold]
+    #[inline(never)]
+    fn first(values: &[T], is_so: fn(T) -> bool) -> T {
+        values.iter().copied().find(|value| is_so(*value)).unwrap_or(Self::WORST)
+    }
+
     /// The best of some elements that are there. Vectors do not know which of several zeros was first.
     #[inline(always)]
     fn best_of((values, is_there): (&[T], Bits<'_>), part: Range<usize>) -> Best<T> {
-        if part.len() <= SHORT && is_there.is_full() {
-            let is_there = !part.is_empty();
-            return Best { best: in_order(&values[part], Self::WORST, better::<T, MAX>), is_there };
+        if is_there.is_full() {
+            let values = &values[part];
+            return Best { best: Self::best_of_all(values, true), is_there: !values.is_empty() };
         }
         let mut best = [Self::WORST; WINDOW];
         each_window((values, is_there), part.clone(), Self::WORST, |window, word| {
@@ -141,6 +206,16 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
 
     #[inline(always)]
     fn take_groups(all: &mut Vec<Best<T>>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
+        let (values, is_full) = (strip.0, strip.1.is_full());
+        if let (true, [from, .., to]) = (is_full, points) {
+            // One look at all groups is shorter than one at each.
+            let may_be_nan = Self::is_any_nan(&values[*from as usize - start..*to as usize - start]);
+            for ends in points.windows(2) {
+                let values = &values[ends[0] as usize - start..ends[1] as usize - start];
+                all.push(Best { best: Self::best_of_all(values, may_be_nan), is_there: !values.is_empty() });
+            }
+            return;
+        }
         let mut tile = Tile::new(Self::WORST);
         for ends in points.windows(2) {
             let part = ends[0] as usize - start..ends[1] as usize - start;
