@@ -38,7 +38,8 @@ mod random;
 mod strings;
 
 pub use array::strip::{
-    Accumulator, BLOCK, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, expand,
+    Accumulator, BLOCK, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues,
+    divide_by_groups, expand,
 };
 pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS};
 pub use call::call;

@@ -4,6 +4,7 @@
 use super::place::{Lie, Memory, Place};
 use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, ValueId};
 use cembra_ops::{Accumulator, ArrayOperator, BLOCK, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
+use cembra_plan::{Action as PlanAction, BlockId as PlanBlockId, Plan, ValueId as PlanValueId};
 use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, PresenceForm, QType};
 use cembra_runtime::{LONG_STRIP_ROWS, STRIP_ROWS, Scalar, Scratch};
 use cembra_value::Array;
@@ -100,6 +101,8 @@ pub(super) enum Work {
     Scan { scanner: usize, x: usize, to: usize, over: Over },
     /// The value of each element's group.
     Expand { values: usize, to: usize, over: Over },
+    /// The quotient of each element by the value of its group, all FLOAT64.
+    Divide { x: usize, by: usize, to: usize, over: Over },
 }
 
 /// A sweep, ready to be run.
@@ -266,6 +269,27 @@ fn operator(program: &ArrayProgram, step: &Step) -> Option<&'static ArrayOperato
     }
 }
 
+/// The inputs of a plan that divides the first by the second and does nothing else.
+fn quotient(plan: &Plan) -> Option<[usize; 2]> {
+    let mut input: FxHashMap<PlanValueId, usize> =
+        plan.inputs().iter().enumerate().map(|(at, input)| (input.value, at)).collect();
+    let mut found = None;
+    for step in plan.block(PlanBlockId::TOP).steps.iter().map(|step| plan.step(*step)) {
+        match (&step.action, plan.args(step)) {
+            // What is there is an optional to what is not.
+            (PlanAction::Operator { op: id::TO_OPTIONAL, .. }, [x]) if input.contains_key(x) => {
+                input.insert(step.out, input[x]);
+            }
+            (PlanAction::Operator { op: id::DIVIDE, .. }, [x, by]) if found.is_none() => {
+                found = Some((step.out, [*input.get(x)?, *input.get(by)?]));
+            }
+            _ => return None,
+        }
+    }
+    let ((out, ports), [output]) = (found?, plan.outputs()) else { return None };
+    (output.value == out && ports[0] != ports[1]).then_some(ports)
+}
+
 impl SweepRunner {
     /// What runs a sweep; none if strips cannot hold what it goes over. `kept` are the values that others use.
     #[must_use]
@@ -354,6 +378,7 @@ impl SweepRunner {
         }
         runner.lanes = std::mem::take(&mut layout.lanes);
         runner.find_sums();
+        runner.find_quotients(program);
         (layout.arrays <= MOST_ARRAYS).then_some(runner)
     }
 
@@ -375,7 +400,8 @@ impl SweepRunner {
                 }
                 Work::Scan { x, .. } => uses[*x] += 1,
                 Work::Expand { values, .. } => uses[*values] += 1,
-                Work::Finish { .. } => {}
+                // There are none yet.
+                Work::Divide { .. } | Work::Finish { .. } => {}
             }
         }
         let maps =
@@ -389,6 +415,44 @@ impl SweepRunner {
                 lane.sum = Some(accumulator);
             }
         }
+    }
+
+    /// Finds the plans that divide each element by a value of its group, and nothing else: that needs no column of the values of
+    /// all elements, and no division for each.
+    fn find_quotients(&mut self, program: &ArrayProgram) {
+        let (Some(edge), lanes) = (self.groups, &self.lanes) else { return };
+        let is_double = |lane: usize| lanes[lane].scalar.representation() == Scalar::Float64;
+        let mut expanded: FxHashMap<usize, usize> = FxHashMap::default();
+        for work in &mut self.work {
+            match work {
+                Work::Expand { values, to, over } => {
+                    let is_full = !lanes[*values].has_bits && !lanes[*to].has_bits;
+                    if is_full && *over == Over::Edge(edge) && lanes[*to].over == Side::Elements {
+                        expanded.insert(*to, *values);
+                    }
+                }
+                Work::Map { part, inputs, outputs, .. } => {
+                    let Some(ports) = quotient(&program.part(*part).plan) else { continue };
+                    let ([x, by], to) = (ports.map(|port| inputs[port].lane), outputs[0]);
+                    let Some(by) = expanded.get(&by).copied() else { continue };
+                    if [x, by, to].into_iter().all(is_double) && lanes[x].origin != Origin::Shared {
+                        *work = Work::Divide { x, by, to, over: Over::Edge(edge) };
+                    }
+                }
+                _ => {}
+            }
+        }
+        let seen = |work: &Work| -> SmallVec<[usize; 4]> {
+            match work {
+                Work::Map { inputs, .. } => inputs.iter().map(|port| port.lane).collect(),
+                Work::Fold { x, .. } | Work::Scan { x, .. } | Work::Divide { x, .. } => [*x].into_iter().collect(),
+                Work::Expand { values, .. } => [*values].into_iter().collect(),
+                Work::Finish { .. } => SmallVec::new(),
+            }
+        };
+        let seen: FxHashSet<usize> = self.work.iter().flat_map(seen).collect();
+        let is_seen = |lane: usize| seen.contains(&lane) || self.lanes[lane].origin == Origin::Kept;
+        self.work.retain(|work| !matches!(work, Work::Expand { to, .. } if !is_seen(*to)));
     }
 
     fn map(&self, layout: &mut Layout<'_>, part: PartId, step: &Step, over: Side) -> Option<Work> {

@@ -4,7 +4,7 @@ use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
 use super::place::{HAS_STREAMS, Lie, Memory, Place, copy_bits, copy_past_caches, drain, put_bits, words_of};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
-use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, expand};
+use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, divide_by_groups, expand};
 use cembra_runtime::{Column, QType, STRIP_ROWS, Scalar};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
@@ -173,7 +173,7 @@ impl SweepRunner {
             let (over, side) = match work {
                 Work::Map { .. } | Work::Finish { .. } => continue,
                 Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, self.lanes[*x].over),
-                Work::Expand { values, to, over } => {
+                Work::Expand { values, to, over } | Work::Divide { by: values, to, over, .. } => {
                     let lane = &self.lanes[*values];
                     if let (Origin::Looked, Over::Edge(edge)) = (lane.origin, over) {
                         let parents = run.edge(*edge)?.parent_size();
@@ -506,29 +506,47 @@ impl<'r> Run<'r> {
                 }
                 Work::Expand { values, to, over } => {
                     let range = bounds.of(lanes[*to].over);
-                    let lane = &lanes[*values];
-                    // Arrays are looked at as they are, what was made here of the groups of the strip.
-                    let mut place = workspace.places[*values];
-                    let mut groups = bounds.groups.clone();
-                    if lane.origin == Origin::Looked {
-                        let Some(array) = self.array(lane.value) else { return false };
-                        groups = 0..array.len();
-                        if self.all_there >> lane.bit & 1 != 0 {
-                            place.presence = std::ptr::null_mut();
-                        }
-                    }
-                    let (to, scalar) = (workspace.places[*to], lanes[*to].scalar);
+                    let Some((place, groups)) = self.of_groups(workspace, *values, bounds) else { return false };
+                    let (of, to, scalar) = (lanes[*values].scalar, workspace.places[*to], lanes[*to].scalar);
                     let Some(over) = self.grouping(*over, range, None, &mut workspace.edge_bits) else { return false };
                     // SAFETY: SWEEP-PLACE: a whole array, or the strip of a column that was made by a stage before; the
                     // expansion's own.
                     let (values, mut made, bits) = unsafe {
-                        (place.strip(lane.scalar, groups.len()), to.values(scalar, range.len()), to.bits(range.len()))
+                        (place.strip(of, groups.len()), to.values(scalar, range.len()), to.bits(range.len()))
                     };
                     expand(&values, groups.start, &mut made, bits, range.start, range.len(), &over);
+                }
+                Work::Divide { x, by, to, .. } => {
+                    let range = bounds.of(lanes[*to].over);
+                    let Some((place, groups)) = self.of_groups(workspace, *by, bounds) else { return false };
+                    let Some(points) = self.points else { return false };
+                    let (x, to) = (workspace.places[*x], workspace.places[*to]);
+                    // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before; a whole array, or
+                    // such a strip; the quotients' own.
+                    let (x, by, mut made, bits) = unsafe {
+                        let x = x.strip(Scalar::Float64, range.len());
+                        let by = place.strip(Scalar::Float64, groups.len());
+                        (x, by, to.values(Scalar::Float64, range.len()), to.bits(range.len()))
+                    };
+                    divide_by_groups(&x, &by, groups.start, &mut made, bits, range.start, points);
                 }
             }
         }
         true
+    }
+
+    /// Where the values of groups lie, and of which: of all where they are an array, as it is, of those of the strip where they
+    /// were made here.
+    fn of_groups(&self, workspace: &Workspace, values: usize, bounds: &Bounds) -> Option<(Place, Range<usize>)> {
+        let lane = &self.runner.lanes[values];
+        let mut place = workspace.places[values];
+        if lane.origin != Origin::Looked {
+            return Some((place, bounds.groups.clone()));
+        }
+        if self.all_there >> lane.bit & 1 != 0 {
+            place.presence = std::ptr::null_mut();
+        }
+        Some((place, 0..self.array(lane.value)?.len()))
     }
 
     /// The groups of the elements of a strip, all or only these of split points. Bits that do not begin with a word are copied.

@@ -6,7 +6,12 @@ use std::ops::Range;
 
 /// The part of each run of elements of one group that is in a strip: the group, and positions in the strip. There are none
 /// before `first`.
-fn runs(points: &[i64], first: usize, start: usize, len: usize) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
+pub(super) fn runs(
+    points: &[i64],
+    first: usize,
+    start: usize,
+    len: usize,
+) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
     let end = start + len;
     let is_first = points.get(first).is_some_and(|point| *point as usize == start);
     let before = if is_first { first } else { points.partition_point(|point| *point as usize <= start) };
@@ -68,7 +73,11 @@ fn spread<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, points:
         let Some(value) = from.get(group - first) else { break };
         let (parts, _) = to[run.start..].as_chunks_mut::<SPREAD>();
         match parts.get_mut(..run.len().div_ceil(SPREAD)) {
-            Some(parts) => parts.iter_mut().for_each(|part| *part = [*value; SPREAD]),
+            Some(parts) => {
+                for part in parts {
+                    *part = [*value; SPREAD];
+                }
+            }
             None => to[run].fill(*value),
         }
     }

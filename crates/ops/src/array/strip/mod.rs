@@ -11,6 +11,7 @@ mod floats;
 mod groups;
 mod integers;
 mod logical;
+mod quotients;
 mod scanner;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ mod window;
 pub use accumulator::Accumulator;
 pub use expand::expand;
 pub(crate) use extremes::place_of_best;
+pub use quotients::divide_by_groups;
 pub use scanner::Scanner;
 pub(crate) use typed::Element;
 
