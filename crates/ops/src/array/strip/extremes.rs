@@ -230,7 +230,8 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
 
     #[inline(always)]
     fn scatter(all: &mut [Best<T>], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
-        each_grouped(strip, groups, is_in, |group, value| {
+        let spare = all.len() - 1;
+        each_grouped(strip, groups, is_in, spare, |group, value| {
             let state = &mut all[group];
             *state = Best { best: better::<T, MAX>(state.best, value), is_there: true };
         });

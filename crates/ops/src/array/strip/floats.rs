@@ -270,7 +270,8 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
 
     #[inline(always)]
     fn scatter(all: &mut [Total], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
-        each_grouped(strip, groups, is_in, |group, value| {
+        let spare = all.len() - 1;
+        each_grouped(strip, groups, is_in, spare, |group, value| {
             let state = &mut all[group];
             *state = Total { total: O::apply(state.total, value.widen()), count: state.count + 1.0 };
         });

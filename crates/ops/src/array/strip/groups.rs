@@ -2,7 +2,7 @@
 //! that each element names. What is gathered of a group is a `Gather`'s business.
 
 use super::bits::{Bits, each_one};
-use super::window::WINDOW;
+use super::window::{WINDOW, pick};
 use super::{BLOCK, CHAINS, Finish, Grouping, Strip, StripValues};
 use multiversion::multiversion;
 use std::fmt::Debug;
@@ -60,7 +60,7 @@ pub(super) trait Gather: Debug + Send {
         }
     }
 
-    /// Takes elements each of which names its group; `is_in` says which are in one.
+    /// Takes elements each of which names its group; `is_in` says which are in one. Behind all groups there is one that is nobody's.
     fn scatter(all: &mut [Self::State], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>);
 
     /// Writes what the results of groups are; anything where there is none.
@@ -70,12 +70,18 @@ pub(super) trait Gather: Debug + Send {
     fn is_there(state: &Self::State, finish: Finish) -> bool;
 }
 
-/// Calls a function with the group of each element that is there and in one, and the element, in their order.
+/// How many elements of a window may be nobody's for the others not to be looked for one by one. What is nobody's goes to one place,
+/// and waits for what was put there before.
+const STRAYS: u32 = 8;
+
+/// Calls a function with the group of each element that is there and in one, and the element, in their order. It may be called with
+/// `spare` for others, and anything.
 #[inline(always)]
 pub(super) fn each_grouped<T: Copy>(
     (values, is_there): (&[T], Bits<'_>),
     groups: &[i64],
     is_in: Bits<'_>,
+    spare: usize,
     mut add: impl FnMut(usize, T),
 ) {
     let values = &values[..groups.len()];
@@ -86,6 +92,12 @@ pub(super) fn each_grouped<T: Copy>(
         let word = is_in.word(at) & is_there.word(at);
         if word == u64::MAX {
             groups.iter().zip(values).for_each(|(group, value)| add(*group as usize, *value));
+        } else if word.count_zeros() <= STRAYS {
+            let mut places = [spare; WINDOW];
+            for (one, place) in places.iter_mut().enumerate() {
+                *place = pick(groups, word, one, spare as i64) as usize;
+            }
+            places.iter().zip(values).for_each(|(place, value)| add(*place, *value));
         } else {
             each_one(word, |one| add(groups[one] as usize, values[one]));
         }
@@ -115,7 +127,7 @@ impl<G: Gather> Table<G> {
 
     pub(super) fn begin(&mut self, groups: usize, elements: usize) {
         self.states.clear();
-        self.states.reserve(groups);
+        self.states.reserve(groups + 1);
         (self.groups, self.elements, self.open, self.block) = (groups, elements, None, None);
     }
 
@@ -140,7 +152,8 @@ impl<G: Gather> Table<G> {
             Grouping::Whole => self.go_on(strip, 0..len, self.elements),
             Grouping::Splits(points) => self.feed_splits(strip, len, start, points),
             Grouping::Mapping { groups, presence } => {
-                self.states.resize(self.groups, G::start());
+                // Behind the groups is the place of elements that are in none.
+                self.states.resize(self.groups + 1, G::start());
                 scatter::<G>(&mut self.states, strip, &groups[..len], Bits::new(presence));
             }
         }

@@ -143,7 +143,8 @@ impl<T: Whole, O: Operation> Gather for Integers<T, O> {
 
     #[inline(always)]
     fn scatter(all: &mut [Total<T>], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
-        each_grouped(strip, groups, is_in, |group, value| {
+        let spare = all.len() - 1;
+        each_grouped(strip, groups, is_in, spare, |group, value| {
             let state = &mut all[group];
             *state = Total { total: O::apply(state.total, value), count: state.count + 1 };
         });
