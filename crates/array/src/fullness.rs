@@ -4,9 +4,7 @@
 //! that it would be of otherwise, and may keep bits of presence all the same, each of which is set then.
 
 use crate::passes::is_of_splits;
-use cembra_ops::{
-    Argument, ArrayOperator, Finish, Fold, FullRule, InStrips, OpId, OverArrays, Registry, Structure, id,
-};
+use cembra_ops::{Argument, ArrayOperator, FullRule, InStrips, OpId, OverArrays, Registry, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, TypedGraph, TypedModel};
 use cembra_runtime::{EdgeType, QType};
 use cembra_value::{EdgeForm, Promise, Value};
@@ -148,10 +146,8 @@ fn kernel(registry: &Registry, op: OpId) -> Option<&'static ArrayOperator> {
 fn is_of_own_group(graph: &TypedGraph, registry: &Registry, expanded: Id, full: &[bool]) -> bool {
     let [gathered, edge] = graph.operands(expanded) else { return false };
     let ([x, into], Some(op)) = (graph.operands(*gathered), graph.op(*gathered)) else { return false };
-    let is_there = match kernel(registry, op).and_then(|operator| operator.in_strips) {
-        Some(InStrips::Fold(Fold { finish, .. })) => finish != Finish::None,
-        _ => false,
-    };
+    let in_strips = kernel(registry, op).and_then(|operator| operator.in_strips);
+    let is_there = matches!(in_strips, Some(InStrips::Fold(fold)) if fold.is_there_of_full());
     is_there && into == edge && is_of_splits(graph, *edge) && full[x.index()]
 }
 

@@ -257,6 +257,73 @@ fn what_is_looked_at_over_two_edges_fits_both() {
     }
 }
 
+/// So many numbers, drawn again and again the same; some are special.
+fn drawn(len: usize, specials: &[f64]) -> Vec<Option<f64>> {
+    let mut state = 7_u64;
+    let mut draw = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64
+    };
+    let next = |_| {
+        let (pick, number) = (draw() as usize, draw() / 2_f64.powi(30) - 1.0);
+        Some(if pick % 9 == 0 && !specials.is_empty() { specials[pick / 9 % specials.len()] } else { number })
+    };
+    (0..len).map(next).collect()
+}
+
+fn edge(edge: Result<cembra::Edge, cembra::EdgeFault>) -> Value {
+    Value::Edge(edge.expect("an edge").into())
+}
+
+/// Holds the values of a model against those of the reference, bit for bit.
+fn agree(text: &str, inputs: &[Value]) {
+    let [fused, reference] = [Backend::Native, Backend::Interpreter].map(|backend| evaluate(text, inputs, backend));
+    let (fused, reference) = (fused.expect(text), reference.expect(text));
+    assert_eq!(fused.len(), reference.len());
+    assert!(fused.iter().zip(&reference).all(|(a, b)| a.same(b)), "{text}");
+}
+
+#[test]
+fn values_of_groups_meet_elements_as_in_the_reference() {
+    let specials = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 5e-324, -1e-310, 1e-160, 1e300, -1e305];
+    // Empty groups, groups of a few vectors, and one that is longer than a strip.
+    let sizes: Vec<i64> = (0..90).map(|at| [0, 1, 7, 8, 9, 31, 0, 64, 65, 200][at % 10]).chain([3000, 0, 5]).collect();
+    let len = sizes.iter().sum::<i64>() as usize;
+    let splits = edge(cembra::Edge::from_sizes(ArrayKind::Dense, sizes));
+    // Elements of no group are few, then many; a group has no element, another only one.
+    let mapping = |holes: usize| {
+        let id = |at: usize| if at == 9 { 41 } else { (at * 7919 / 3 % 40) as i64 };
+        let ids = (0..len).map(|at| (at % holes != 3).then_some(ScalarValue::Int64(id(at))));
+        edge(cembra::Edge::from_mapping(ArrayKind::Dense, Array::from_scalars(Scalar::Int64, ids), 43))
+    };
+    let texts = [
+        "math.softmax(x, over=by)",
+        "x / array.expand(math.sum(x, into=by), over=by)",
+        "(x - array.expand(math.mean(x, into=by), over=by)) / array.expand(math.max(x, into=by), over=by)",
+        "output least = math.min(x, into=by); output share = x / array.expand(math.min(x, into=by) * 1e-150, over=by)",
+        "array.expand(math.max(x, into=by), over=by) / x",
+        "x / array.expand(array.count(x, into=by), over=by)",
+        "output n = array.count(x, into=by); output s = math.sum(x, into=by); output m = math.mean(x, into=by)",
+        "array.count(math.abs(x) > array.expand(math.std(x, into=by), over=by))",
+        "x - array.expand(math.std(x, into=by), over=by)",
+        "output most = math.max(x, into=by); output e = array.expand(math.max(x, into=by), over=by)",
+    ];
+    for specials in [&[][..], &specials, &specials[..2], &[1e-320, 3.0]] {
+        let full = drawn(len, specials);
+        let gaps =
+            full.iter().enumerate().map(|(at, x)| x.filter(|_| at % 11 != 0 && at % 500 > 70)).collect::<Vec<_>>();
+        for text in texts {
+            for (of, values) in [("f64", &full), ("f64?", &gaps)] {
+                let of = |by: &str| format!("input x: [{of}]; input by: {by}; {text}");
+                let x = doubles(values);
+                agree(&of("splits"), &[x.clone(), splits.clone()]);
+                agree(&of("mapping"), &[x.clone(), mapping(100)]);
+                agree(&of("mapping"), &[x, mapping(4)]);
+            }
+        }
+    }
+}
+
 #[test]
 fn errors_say_what_and_where() {
     let x = doubles(&[Some(1.0), None]);

@@ -99,8 +99,8 @@ pub(super) enum Work {
     Finish { accumulator: usize, wanted: Wanted },
     /// A scan.
     Scan { scanner: usize, x: usize, to: usize, over: Over },
-    /// The value of each element's group.
-    Expand { values: usize, to: usize, over: Over },
+    /// The value of each element's group; `is_there` if each group that has an element has one.
+    Expand { values: usize, to: usize, over: Over, is_there: bool },
     /// The quotient of each element by the value of its group, all FLOAT64.
     Divide { x: usize, by: usize, to: usize, over: Over },
 }
@@ -269,6 +269,17 @@ fn operator(program: &ArrayProgram, step: &Step) -> Option<&'static ArrayOperato
     }
 }
 
+/// True for what was gathered of the groups of an edge, and is there for each group that has an element: all elements are there.
+fn is_of_own_groups(program: &ArrayProgram, value: ValueId, edge: ValueId) -> bool {
+    let stages = program.sweeps.iter().flat_map(|sweep| &sweep.stages);
+    let mut makers = stages.map(|stage| &stage.step).filter(|step| step.outs.contains(&value));
+    makers.any(|step| {
+        let in_strips = operator(program, step).and_then(|operator| operator.in_strips);
+        let is_there = matches!(in_strips, Some(InStrips::Fold(fold)) if fold.is_there_of_full());
+        is_there && step.args.get(1) == Some(&edge) && program.is_full(step.args[0])
+    })
+}
+
 /// The inputs of a plan that divides the first by the second and does nothing else.
 fn quotient(plan: &Plan) -> Option<[usize; 2]> {
     let mut input: FxHashMap<PlanValueId, usize> =
@@ -338,7 +349,8 @@ impl SweepRunner {
                     let values = layout.expanded(step.args[0], is_of_strips)?;
                     let has_bits = !program.is_full(out);
                     let to = layout.made(out, stage.over, has_bits, true)?;
-                    runner.work.push(Work::Expand { values, to, over });
+                    let is_there = is_of_own_groups(program, step.args[0], edge);
+                    runner.work.push(Work::Expand { values, to, over, is_there });
                 }
                 (Some(InStrips::Scan(scan)), _) => {
                     let x = layout.taken(step.args[0], stage.over)?;
@@ -425,7 +437,7 @@ impl SweepRunner {
         let mut expanded: FxHashMap<usize, usize> = FxHashMap::default();
         for work in &mut self.work {
             match work {
-                Work::Expand { values, to, over } => {
+                Work::Expand { values, to, over, .. } => {
                     let is_full = !lanes[*values].has_bits && !lanes[*to].has_bits;
                     if is_full && *over == Over::Edge(edge) && lanes[*to].over == Side::Elements {
                         expanded.insert(*to, *values);

@@ -173,7 +173,7 @@ impl SweepRunner {
             let (over, side) = match work {
                 Work::Map { .. } | Work::Finish { .. } => continue,
                 Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, self.lanes[*x].over),
-                Work::Expand { values, to, over } | Work::Divide { by: values, to, over, .. } => {
+                Work::Expand { values, to, over, .. } | Work::Divide { by: values, to, over, .. } => {
                     let lane = &self.lanes[*values];
                     if let (Origin::Looked, Over::Edge(edge)) = (lane.origin, over) {
                         let parents = run.edge(*edge)?.parent_size();
@@ -504,9 +504,12 @@ impl<'r> Run<'r> {
                         scanned(&x, &over, bits);
                     }
                 }
-                Work::Expand { values, to, over } => {
+                Work::Expand { values, to, over, is_there } => {
                     let range = bounds.of(lanes[*to].over);
-                    let Some((place, groups)) = self.of_groups(workspace, *values, bounds) else { return false };
+                    let Some((mut place, groups)) = self.of_groups(workspace, *values, bounds) else { return false };
+                    if *is_there {
+                        place.presence = std::ptr::null_mut();
+                    }
                     let (of, to, scalar) = (lanes[*values].scalar, workspace.places[*to], lanes[*to].scalar);
                     let Some(over) = self.grouping(*over, range, None, &mut workspace.edge_bits) else { return false };
                     // SAFETY: SWEEP-PLACE: a whole array, or the strip of a column that was made by a stage before; the

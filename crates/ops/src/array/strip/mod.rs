@@ -106,6 +106,14 @@ pub struct Fold {
     pub finish: Finish,
 }
 
+impl Fold {
+    /// True if there is a result of each group that has an element, where all elements are there.
+    #[must_use]
+    pub const fn is_there_of_full(self) -> bool {
+        is_there(if matches!(self.gathers, Gathers::Missing) { 0 } else { 1 }, self.finish)
+    }
+}
+
 /// What is gathered of the elements of each group. Aggregations that gather the same of one array over one edge can share an
 /// accumulator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
