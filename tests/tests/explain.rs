@@ -311,6 +311,12 @@ fn listings_of_arrays_say_what_is_written_to_memory() {
     // Sums of groups are arrays of them.
     let listing = explain("input x: [f64], by: splits; math.sum(x * x, into=by)", &Options::default(), Stage::Arrays);
     assert!(listing.contains(" writes 8 bytes a group"), "{listing}");
+    // Nothing goes over more arrays than 128 in strips: a plan makes the array, and then it is summed.
+    let many = |count: usize| {
+        let names: Vec<String> = (0..count).map(|at| format!("x{at}")).collect();
+        format!("input {}: [f64]; math.sum({})", names.join(", "), names.join(" + "))
+    };
+    assert_eq!((fused(&many(128)), fused(&many(129))), ((0, 1, 0.0, 0), (1, 0, 8.0, 0)));
     // A result of bits: values, and presence where one may be missing.
     assert_eq!(fused("input x: [f64?]; output b = bool.less(x, 1.0); output c = array.count(x > 0)").2, 0.25);
 }

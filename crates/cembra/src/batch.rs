@@ -205,7 +205,9 @@ impl Inner {
         let of_scalar = |scalar| QType::Scalar(scalar).layout().size as usize;
         let bytes = |output: &Field| match (output.qtype.scalar(), &output.qtype) {
             (Some(scalar), _) => of_scalar(scalar),
-            (None, QType::Array(_, scalar)) => size_of::<i64>() + longest.saturating_mul(of_scalar(*scalar)),
+            (None, QType::Array(_, scalar)) => {
+                longest.saturating_mul(of_scalar(*scalar)).saturating_add(size_of::<i64>())
+            }
             (None, _) => size_of::<Value>(),
         };
         // A row takes something, whatever its outputs are: its time.

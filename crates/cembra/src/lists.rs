@@ -342,14 +342,16 @@ fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
 /// The elements of all of the rows.
 fn elements(column: &InputColumn<'_>, qtype: &QType, rows: &Range<usize>) -> Option<Value> {
     let QType::Array(kind, scalar) = qtype else { return None };
-    let array = match column.as_lists() {
-        Some((offsets, elements)) => elements.array(*scalar, offsets.elements(rows.clone()))?,
-        None => {
-            let shared = shared_array(column)?;
-            shared.take((0..rows.len()).flat_map(|_| (0..shared.len()).map(Some)))
+    let array = match (column.as_lists(), shared_array(column)) {
+        (Some((offsets, elements)), _) => elements.array(*scalar, offsets.elements(rows.clone()))?.into(),
+        // A long one, as it is.
+        (None, Some(shared)) if rows.len() == 1 => shared.clone(),
+        (None, shared) => {
+            let shared = shared?;
+            shared.take((0..rows.len()).flat_map(|_| (0..shared.len()).map(Some))).into()
         }
     };
-    Some(Value::Array(*kind, array.into()))
+    Some(Value::Array(*kind, array))
 }
 
 /// The outputs of some rows.

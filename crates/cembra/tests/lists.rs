@@ -2,8 +2,8 @@
 //! itself, bit for bit, failures included.
 
 use cembra::{
-    Backend, Batch, Bitmap, Cancellation, ColumnMut, Error, FaultKind, InputColumn, Limits, ListOffsets, Model,
-    OnError, Optional, Options, OutputColumn, OutputParts, QType, Scalar, Stage, Value,
+    Array, ArrayData, ArrayKind, Backend, Batch, Bitmap, Cancellation, ColumnMut, Error, FaultKind, InputColumn,
+    Limits, ListOffsets, Model, OnError, Optional, Options, OutputColumn, OutputParts, QType, Scalar, Stage, Value,
 };
 
 fn batch(text: &str) -> Batch {
@@ -349,8 +349,12 @@ fn lists_come_in_many_layouts() {
     // All rows share one, or have values of their own.
     let value: Value = cembra::parse_value("DENSE_ARRAY_INT32{1, NA, 5}").unwrap();
     let made = batch("input x: [i32?]; input k: i32; math.sum(x * k)");
-    let made = made.run(&[InputColumn::shared(&value), InputColumn::values(&[1, 2, 3])]).unwrap();
-    assert_eq!(made[0].values::<i32>(), Some(&[6, 12, 18][..]));
+    for factors in [&[1, 2, 3][..], &[4]] {
+        let products = made.run(&[InputColumn::shared(&value), InputColumn::values(factors)]).unwrap();
+        assert!(
+            products[0].values::<i32>().unwrap().iter().eq(factors.iter().map(|k| 6 * k).collect::<Vec<_>>().iter())
+        );
+    }
     assert_eq!(sums(InputColumn::any(&[value.clone(), value])), [6, 6]);
     let texts = InputColumn::texts(&["a", "bcd", "", "ef"]);
     let longest = batch("input t: [text]; math.max(strings.length(t))");
@@ -405,6 +409,15 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
         }
     }
     assert!(batch("input x: unit; x").player(&[units]).is_err());
+    // An array of units that all rows share may be as long.
+    for len in [1 << 61, usize::MAX] {
+        let array = Array::from_parts(Scalar::Unit, len, ArrayData::Units, None).unwrap();
+        let shared = Value::Array(ArrayKind::Dense, array.into());
+        refused(&batch("input x: [unit]; where(x, 1.0)"), InputColumn::shared(&shared), 2);
+        let count = batch("input x: [unit]; array.count(x)").start().rows(2).run(&[InputColumn::shared(&shared)]);
+        let error = count.unwrap_err();
+        assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), Some(0)), "{error}");
+    }
     assert!(batch("input x: [f64?]; x * 2.0").player(&[empty(usize::MAX)]).is_err());
     // Exactly the limit is allowed: of a row and its output, of a row with 2 elements and where they end.
     let double = limited("input x: f64; x * 2.0");
