@@ -63,11 +63,12 @@ fn hashes(args: &ArrayOperands<'_>) -> Result<Vec<Option<i64>>, Fault> {
         }
         (_, Value::ArrayShape(_, size)) => {
             let size = room_for(*size)?;
-            let hash = |at| {
+            let mut hashes = Vec::with_capacity(size);
+            for at in 0..size {
                 args.poll_at(at)?;
-                Ok(Some(with_integer(at, |text| hash(text, seed))))
-            };
-            (0..size).map(hash).collect()
+                hashes.push(Some(with_integer(at, |text| hash(text, seed))));
+            }
+            Ok(hashes)
         }
         _ => Err(Fault::new(FaultKind::Invalid)),
     }
