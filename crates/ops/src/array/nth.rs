@@ -242,15 +242,21 @@ fn squeeze<T: Element>(from: &[T], len: usize, to: &mut [T], wanted: impl Fn(T) 
     count
 }
 
-/// Writes the elements of a window whose bits are set, and anything behind them, and says how many they are.
+/// Writes the elements of a window whose bits are set, and anything behind them, and says how many they are. There is place for some
+/// even if there are none: so the first ones need no branch that nobody can predict.
 #[inline(always)]
 fn put<T: Element>(window: &[T; WINDOW], mut word: u64, to: &mut [T]) -> usize {
     let count = word.count_ones() as usize;
-    for to in to.chunks_exact_mut(MOVED).take(count.div_ceil(MOVED)) {
+    let mut left = count;
+    for to in to.chunks_exact_mut(MOVED) {
         for to in to {
             *to = window[word.trailing_zeros() as usize % WINDOW];
             word &= word.wrapping_sub(1);
         }
+        if left <= MOVED {
+            break;
+        }
+        left -= MOVED;
     }
     count
 }
