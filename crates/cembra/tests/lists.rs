@@ -267,7 +267,7 @@ fn sums_have_the_bits_of_whole_arrays() {
     let made = batch(text).run(&[InputColumn::lists(&lists.offsets[..], &elements)]).unwrap();
     let mut session = Model::parse(text).unwrap().compile(&Options::default()).unwrap().session();
     for row in 0..10 {
-        let qtype = QType::Array(cembra::ArrayKind::Dense, Scalar::Float64);
+        let qtype = QType::Array(ArrayKind::Dense, Scalar::Float64);
         let list = InputColumn::lists(&lists.offsets[..], &elements).value(&qtype, row).unwrap();
         let expected = session.evaluate(&[list]).unwrap();
         for (column, expected) in made.iter().zip(&expected) {
