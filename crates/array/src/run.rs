@@ -244,10 +244,11 @@ fn results<P: Parts>(
                 results.push(Value::Tuple(types.with(args.into_iter().cloned().collect())));
             }
         }
-        Action::Field(field) => match args[0] {
-            Value::Tuple(fields) => results.extend(fields.get(field as usize).cloned()),
-            _ => {}
-        },
+        Action::Field(field) => {
+            if let Value::Tuple(fields) = args[0] {
+                results.extend(fields.get(field as usize).cloned());
+            }
+        }
         Action::Where { .. } | Action::Loop { .. } | Action::Sweep(_) => {}
     }
     Ok(())

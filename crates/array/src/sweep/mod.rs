@@ -6,6 +6,7 @@ mod layout;
 mod place;
 mod run;
 mod shares;
+mod staging;
 mod written;
 
 pub use layout::SweepRunner;

@@ -1,7 +1,7 @@
 //! A run of a sweep: strips of elements, one after the other, through all of its stages.
 
 use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
-use super::place::{HAS_STREAMS, Lie, Memory, Place, copy_bits, copy_past_caches, drain, put_bits, words_of};
+use super::place::{HAS_STREAMS, Lie, Place, copy_bits, drain};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
 use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, divide_by_groups, expand};
@@ -38,7 +38,7 @@ impl Bounds {
         Bounds { elements: at(&self.elements), groups: at(&self.groups) }
     }
 
-    fn of(&self, side: Side) -> &Range<usize> {
+    pub(super) fn of(&self, side: Side) -> &Range<usize> {
         match side {
             Side::Elements => &self.elements,
             Side::Groups => &self.groups,
@@ -212,7 +212,7 @@ impl SweepRunner {
 }
 
 impl<'r> Run<'r> {
-    fn array(&self, value: ValueId) -> Option<&'r Array> {
+    pub(super) fn array(&self, value: ValueId) -> Option<&'r Array> {
         match self.slots.get(value)? {
             Value::Array(_, array) => Some(array),
             _ => None,
@@ -387,68 +387,6 @@ impl<'r> Run<'r> {
     /// True for the groups that strips hold whole.
     pub(super) fn is_of_strips(&self, over: Over) -> bool {
         self.runner.groups.is_some_and(|edge| over == Over::Edge(edge))
-    }
-
-    /// True if the columns of a strip begin where their arrays do, or those with bits where a word of bits does.
-    fn is_straight(&self, bounds: &Bounds) -> bool {
-        self.points.is_none() || bounds.elements == (0..self.elements) && bounds.groups.start == 0
-    }
-
-    /// Finds where the columns of a strip lie; false if an accumulator has no sums for it.
-    fn place(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
-        let is_straight = self.is_straight(bounds);
-        for (at, lane) in self.runner.lanes.iter().enumerate() {
-            let (range, base) = (bounds.of(lane.over), workspace.bases[at]);
-            workspace.places[at] = match lane.origin {
-                Origin::Kept if !is_straight || workspace.is_far[at] => {
-                    apart(lane, base, range, is_straight, workspace.is_far[at], &mut workspace.staged[at])
-                }
-                Origin::Array | Origin::Kept if is_straight => base.at(lane.lie, range.start),
-                Origin::Array | Origin::Kept => {
-                    let Some(array) = self.array(lane.value) else { continue };
-                    realigned(array, base, lane.lie, range, &mut workspace.staged[at])
-                }
-                Origin::Strip => {
-                    let Some(accumulator) = lane.sum.filter(|_| workspace.of.adds) else { continue };
-                    let Some(sums) = workspace.accumulators[accumulator].chains(range.len()) else { return false };
-                    Place { data: sums.as_mut_ptr().cast(), ..base }
-                }
-                // They are where they were.
-                Origin::Looked | Origin::Shared | Origin::Result => continue,
-            };
-        }
-        true
-    }
-
-    /// Puts what was written apart into its place.
-    fn put_back(&self, workspace: &mut Workspace, bounds: &Bounds) {
-        let is_straight = self.is_straight(bounds);
-        if is_straight && !workspace.is_far.contains(&true) {
-            return;
-        }
-        for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
-            let range = bounds.of(lane.over);
-            let (staged, base) = (&workspace.staged[at], workspace.bases[at]);
-            if let (true, Lie::Numbers(size)) = (workspace.is_far[at], lane.lie) {
-                let to = base.at(lane.lie, range.start).data;
-                // SAFETY: SWEEP-PLACE: there is room for all elements; those of the strip were written apart.
-                unsafe { copy_past_caches(staged.data.as_ptr().cast(), to, range.len() * size) };
-            }
-            if is_straight {
-                continue;
-            }
-            let put = |from: &[u64], to: *mut u8| {
-                // SAFETY: SWEEP-PLACE: there is room for all elements; what is of other shares is in other words.
-                let to = unsafe { words_of(to, range.start, range.len()) };
-                put_bits(from, to, range.start % 64, range.len());
-            };
-            if lane.lie == Lie::Bits {
-                put(&staged.data, base.data);
-            }
-            if lane.has_bits {
-                put(&staged.presence, base.presence);
-            }
-        }
     }
 
     /// Sends a strip through the stages; false if something failed.
@@ -665,40 +603,6 @@ fn value(program: &ArrayProgram, workspace: &mut Workspace, at: usize, lane: &La
         QType::Optional(scalar) => Some(Value::optional(*scalar, memory.first(*scalar, lane.has_bits))),
         _ => None,
     }
-}
-
-/// The place of a strip of an array that is being made, where it is written apart first: bits that do not begin with a word, values
-/// that go past the caches.
-fn apart(
-    lane: &Lane,
-    base: Place,
-    range: &Range<usize>,
-    is_straight: bool,
-    is_far: bool,
-    staged: &mut Memory,
-) -> Place {
-    staged.reserve(if is_far { lane.lie } else { Lie::Bits }, true, range.len());
-    let (staged, place) = (staged.place(), base.at(lane.lie, range.start));
-    let are_bits_apart = !is_straight;
-    Place {
-        data: if is_far || are_bits_apart && lane.lie == Lie::Bits { staged.data } else { place.data },
-        presence: if are_bits_apart && lane.has_bits { staged.presence } else { place.presence },
-    }
-}
-
-/// The place of a strip of an array whose bits need not begin with a word: they are copied.
-fn realigned(array: &Array, place: Place, lie: Lie, range: &Range<usize>, staged: &mut Memory) -> Place {
-    staged.reserve(Lie::Bits, true, range.len());
-    let mut place = place.at(lie, range.start);
-    if let Some(bits) = array.bits() {
-        copy_bits(bits, range.start, &mut staged.data, range.len());
-        place.data = staged.place().data;
-    }
-    if let Some(bits) = array.presence() {
-        copy_bits(bits, range.start, &mut staged.presence, range.len());
-        place.presence = staged.place().presence;
-    }
-    place
 }
 
 /// The column of a scalar that lies in a cell.
