@@ -27,38 +27,39 @@ impl Given {
         let x: Vec<Option<f64>> =
             (0..size).map(|at| (at % 7 != 3).then_some(if at % 1000 == 999 { -0.0 } else { next() * 2.0 })).collect();
         let mut points = vec![0_i64];
-        while *points.last().unwrap() < size {
-            let last = *points.last().unwrap();
+        let mut end = 0;
+        while end < size {
             // Empty groups, small ones and some that are longer than a share.
             let length = match points.len() % 50 {
                 0 => 0,
                 7 => 90_000,
                 other => other as i64 * 3,
             };
-            points.push((last + length).min(size));
+            end = size.min(end + length);
+            points.push(end);
         }
-        let by = Value::Edge(Edge::from_split_points(ArrayKind::Dense, points).unwrap().into());
+        let by = Value::Edge(Edge::from_split_points(ArrayKind::Dense, points).expect("split points").into());
         Given { x: doubles(&x), y: doubles(&y), by }
     }
 
     /// Evaluates a model on all numbers of threads, each time twice.
     fn check(&self, text: &str) {
-        let model = Model::parse(text).unwrap();
-        let executor = model.compile(&Options::default()).unwrap();
+        let model = Model::parse(text).expect(text);
+        let executor = model.compile(&Options::default()).expect(text);
         let value = |name: &str| match name {
             "x" => self.x.clone(),
             "y" => self.y.clone(),
             _ => self.by.clone(),
         };
         let inputs: Vec<Value> = executor.inputs().iter().map(|input| value(&input.name)).collect();
-        let interpreter = model.compile(&Options::default().backend(Backend::Interpreter)).unwrap();
-        let expected = interpreter.session().evaluate(&inputs).unwrap();
+        let interpreter = model.compile(&Options::default().backend(Backend::Interpreter)).expect(text);
+        let expected = interpreter.session().evaluate(&inputs).expect(text);
         for threads in 0..=3 {
             let mut session = executor.session();
             session.set_threads(threads);
             for _ in 0..2 {
                 // Equal values are the same bits.
-                assert!(session.evaluate(&inputs).unwrap() == expected, "{text} on {threads} threads");
+                assert!(session.evaluate(&inputs).expect(text) == expected, "{text} on {threads} threads");
             }
         }
     }
