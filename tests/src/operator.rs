@@ -91,7 +91,8 @@ pub(crate) fn program<'a>(graph: Graph, inputs: impl Iterator<Item = (&'a str, &
             span: None,
         })
         .collect();
-    Program { graph, inputs, outputs: vec![Output { name: "result".into(), node, span: None }] }
+    let outputs = vec![Output { name: "result".into(), node, span: None }];
+    Program { graph, inputs, outputs, ..Program::default() }
 }
 
 #[cfg(test)]

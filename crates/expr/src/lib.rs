@@ -4,6 +4,7 @@
 //! (`cembra-ops`). The one table of this crate maps infix tokens to operator names, for parser and printer alike.
 
 mod builder;
+mod definitions;
 mod graph;
 mod infix;
 mod places;
@@ -13,6 +14,7 @@ mod vocabulary;
 mod wire;
 
 pub use builder::{Builder, Expr, IntoExpr};
+pub use definitions::{Defines, Definition, Definitions};
 pub use graph::{Graph, NameId, Node, NodeId};
 pub use program::{Input, Output, Program};
 pub use text::{

@@ -1,7 +1,7 @@
 //! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
 //! still untyped: an input without a type gets one from its data source.
 
-use crate::{Graph, Node, NodeId, print_input_type};
+use crate::{Definitions, Graph, Node, NodeId, print_input_type};
 use cembra_runtime::QType;
 use cembra_value::{Promise, Span};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct Output {
 /// A model before preparation.
 ///
 /// Two programs are equal if their inputs have the same names, types and promises in the same order, and their outputs the
-/// same names and structurally the same expressions; spans and nodes that no output needs do not count.
+/// same names and structurally the same expressions; spans, definitions and nodes that no output needs do not count.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// The expressions; may hold nodes that no output needs.
@@ -49,6 +49,8 @@ pub struct Program {
     pub inputs: Vec<Input>,
     /// The outputs in the order written; the first is the main one.
     pub outputs: Vec<Output>,
+    /// What the text that the program was read from defines; nothing of others.
+    pub definitions: Definitions,
 }
 
 impl Program {
@@ -56,7 +58,8 @@ impl Program {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let (inputs, outputs) = (self.inputs.capacity(), self.outputs.capacity());
-        self.graph.memory_bytes() + inputs * size_of::<Input>() + outputs * size_of::<Output>()
+        let lists = inputs * size_of::<Input>() + outputs * size_of::<Output>();
+        self.graph.memory_bytes() + lists + self.definitions.memory_bytes()
     }
 
     /// Which inputs some output needs, by position, as far as the expressions say; preparation may find that one of them

@@ -1,6 +1,6 @@
 //! Edits of programs: a copy with one node replaced and what nobody needs dropped. Damage and shrinking are made of it.
 
-use cembra_expr::{Graph, Input, Node, NodeId, Program};
+use cembra_expr::{Input, Node, NodeId, Program};
 use cembra_ops::{Argument, Registry, Typing, compare_types};
 use cembra_runtime::QType;
 use cembra_value::{Promise, Value};
@@ -56,7 +56,8 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
             }
         }
     }
-    let mut made = Program { inputs: program.inputs.clone(), outputs: program.outputs.clone(), graph: Graph::new() };
+    let (inputs, outputs) = (program.inputs.clone(), program.outputs.clone());
+    let mut made = Program { inputs, outputs, ..Program::default() };
     let to = &mut made.graph;
     let mut copies = vec![NodeId::from_index(0); from.len()];
     for index in (0..from.len()).filter(|index| needed[*index]) {

@@ -128,7 +128,7 @@ impl<'r> Pool<'r> {
     fn only(self, node: NodeId) -> Option<Program> {
         let outputs = vec![Output { name: "y0".into(), node, span: None }];
         let is_value = self.types[node.index()].is_run_time();
-        is_value.then_some(Program { graph: self.graph, inputs: self.inputs, outputs })
+        is_value.then_some(Program { graph: self.graph, inputs: self.inputs, outputs, ..Program::default() })
     }
 
     fn chance(&mut self, share: f64) -> bool {
@@ -462,6 +462,6 @@ impl<'r> Pool<'r> {
             let Some(node) = candidates.max_by_key(|node| (!used[node.index()], depths[node.index()])) else { break };
             outputs.push(output(at, *node));
         }
-        Program { graph, inputs, outputs }
+        Program { graph, inputs, outputs, ..Program::default() }
     }
 }

@@ -226,7 +226,8 @@ proptest! {
         match parse(&text, &Anything, &Limits::default()) {
             Ok(again) => {
                 let outputs = vec![Output { name: "result".into(), ..output.clone() }];
-                let alone = Program { graph: program.graph.clone(), inputs: again.inputs.clone(), outputs };
+                let inputs = again.inputs.clone();
+                let alone = Program { graph: program.graph.clone(), inputs, outputs, ..Program::default() };
                 prop_assert!(again == alone, "{}", text);
             }
             Err(problems) => prop_assert!(false, "{}\n{}", text, problems),

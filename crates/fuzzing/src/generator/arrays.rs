@@ -364,7 +364,7 @@ impl Grower<'_> {
         }
         let output = |(at, node): (usize, &NodeId)| Output { name: format!("y{at}").into(), node: *node, span: None };
         let outputs = chosen.iter().enumerate().map(output).collect();
-        let program = stripped(&Program { graph: self.pool.graph, inputs, outputs });
+        let program = stripped(&Program { graph: self.pool.graph, inputs, outputs, ..Program::default() });
         // Most inputs that nothing reads go.
         let is_read = |name: &str| {
             (0..program.graph.len()).any(|at| match program.graph.node(NodeId::from_index(at)) {

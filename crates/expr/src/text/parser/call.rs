@@ -172,11 +172,14 @@ impl<'s> Parser<'s, '_> {
 
     /// What a call of a single word calls.
     fn call_target(&mut self, path: Cow<'s, str>, word: &'s str, span: Span) -> Target {
-        let (value, defined) = match (self.locals.get(word), self.symbols.get(word)) {
-            (Some(local), _) => (*local, None),
-            (None, Some(Symbol { meaning: Meaning::Function(index), .. })) => return Target::Function(*index),
-            (None, Some(Symbol { meaning: Meaning::Value(value), span })) => (*value, Some(*span)),
-            (None, Some(Symbol { meaning: Meaning::Input(leaf), span })) => (Some(*leaf), Some(*span)),
+        let (local, symbol) = (self.locals.get(word).copied(), self.symbols.get(word).copied());
+        let definition = local.map_or(symbol.and_then(|symbol| symbol.definition), |local| local.definition);
+        self.note_use(definition);
+        let (value, defined) = match (local, symbol) {
+            (Some(local), _) => (local.node, None),
+            (None, Some(Symbol { meaning: Meaning::Function(index), .. })) => return Target::Function(index as usize),
+            (None, Some(Symbol { meaning: Meaning::Value(value), span, .. })) => (value, Some(span)),
+            (None, Some(Symbol { meaning: Meaning::Input(leaf), span, .. })) => (Some(leaf), Some(span)),
             (None, Some(Symbol { meaning: Meaning::Leaf(_), .. }) | None) => {
                 return self.operator_target(path, word, span);
             }

@@ -2,7 +2,9 @@
 //! depends on them. Copying is a loop over the body's nodes, operands first; hash-consing keeps equal copies one node.
 //! Functions inside the body that depend on its parameters are copied with parameters of their own.
 
-use super::{Meaning, NameMap, Operand, Parser};
+use super::{Local, Meaning, NameMap, Operand, Parser, Symbol};
+use crate::Defines;
+use crate::definitions::DefinitionId;
 use crate::infix::LAMBDA;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
@@ -142,7 +144,7 @@ impl<'s> Parser<'s, '_> {
             Ok(parameters) => parameters,
             Err(stop) => {
                 self.functions.push(Function { name, parameters: Vec::new(), body: None, value: None });
-                self.define(name, span, Meaning::Function(self.functions.len() - 1));
+                self.define(name, span, Meaning::Function(self.functions.len() as u32 - 1), Some(Defines::Function));
                 return Err(stop);
             }
         };
@@ -151,15 +153,16 @@ impl<'s> Parser<'s, '_> {
             // No word of the text, so that the name is left to parameters that stay in the graph.
             let node = self.program.graph.placeholder(&format!("{name}.{parameter}"), None);
             self.open.insert(node);
-            self.locals.insert(parameter, Some(node));
+            self.locals.insert(parameter, Local::parameter(node));
             nodes.push(node);
         }
         let value = self.defining_expression();
         let node = value.as_ref().ok().and_then(|operand| operand.node);
         let body = node.map(|node| Body::new(&self.program.graph, &self.open, &nodes, &self.parameter_names, node));
+        self.note_parameters(&parameters);
         let parameters = parameters.into_iter().map(|(name, _)| name).collect();
         self.functions.push(Function { name, parameters, body, value: None });
-        self.define(name, span, Meaning::Function(self.functions.len() - 1));
+        self.define(name, span, Meaning::Function(self.functions.len() as u32 - 1), Some(Defines::Function));
         value.map(drop)
     }
 
@@ -270,26 +273,44 @@ impl<'s> Parser<'s, '_> {
 
     /// The value of a name in an expression.
     pub(super) fn value_of(&mut self, name: &'s str, span: Span) -> Result<Operand, Stop> {
-        if let Some(node) = self.locals.get(name) {
+        if let Some(Local { node, definition }) = self.locals.get(name).copied() {
+            self.note_use(definition);
             if let Some(node) = node {
-                self.program.graph.note_span(*node, Some(span));
+                self.program.graph.note_span(node, Some(span));
             }
-            return Ok(Operand::new(*node, span));
+            return Ok(Operand::new(node, span));
         }
-        let node = match self.symbols.get(name).map(|symbol| symbol.meaning) {
+        let symbol = self.symbols.get(name).copied();
+        self.note_use(symbol.and_then(|symbol| symbol.definition));
+        let node = match symbol.map(|symbol| symbol.meaning) {
             Some(Meaning::Input(leaf) | Meaning::Leaf(leaf)) => {
                 self.program.graph.note_span(leaf, Some(span));
                 Some(leaf)
             }
             Some(Meaning::Value(node)) => node,
-            Some(Meaning::Function(index)) => self.function_value(index, span)?,
+            Some(Meaning::Function(index)) => self.function_value(index as usize, span)?,
             None => {
                 let leaf = self.program.graph.leaf(name, Some(span));
-                self.symbols.insert(name, super::Symbol { meaning: Meaning::Leaf(leaf), span });
+                self.symbols.insert(name, Symbol { meaning: Meaning::Leaf(leaf), span, definition: None });
                 Some(leaf)
             }
         };
         Ok(Operand::new(node, span))
+    }
+
+    /// Notes the parameters of a function that ends here.
+    fn note_parameters(&mut self, parameters: &[(&'s str, Span)]) {
+        let end = self.cursor.previous.end;
+        for (name, span) in parameters {
+            self.program.definitions.push(Defines::Parameter, name, *span, end);
+        }
+    }
+
+    /// Notes that a name is used.
+    pub(super) fn note_use(&mut self, definition: Option<DefinitionId>) {
+        if let Some(definition) = definition {
+            self.program.definitions.note_use(definition);
+        }
     }
 
     /// A function with a name as a value. `None` if it is erroneous.

@@ -1,12 +1,12 @@
 //! What has names of its own inside an expression: functions without a name, `fn(x) = x + 1`, and local names,
 //! `let t = a + b in t * t`. Both extend as far as an expression goes; inside, their names hide those further out.
 
-use super::Parser;
 use super::expression::{Expect, Frame, Operand};
-use crate::NodeId;
+use super::{Local, Parser};
 use crate::infix::{LAMBDA, LOOSEST};
 use crate::text::cursor::{Stop, ends_text};
 use crate::text::token::TokenKind;
+use crate::{Defines, NodeId};
 use cembra_value::{Code, Diagnostic, Span};
 
 /// What joins a local name to its use. It is a word like any other everywhere else.
@@ -14,8 +14,8 @@ const IN: &str = "in";
 
 impl<'s> Parser<'s, '_> {
     /// Gives a local name its meaning, and keeps what it meant.
-    fn hide(&mut self, name: &'s str, node: Option<NodeId>) {
-        let before = self.locals.insert(name, node);
+    fn hide(&mut self, name: &'s str, local: Local) {
+        let before = self.locals.insert(name, local);
         self.shadowed.push((name, before));
     }
 
@@ -48,7 +48,7 @@ impl<'s> Parser<'s, '_> {
         for (name, span) in names {
             let node = self.fresh_parameter(name, Some(span))?;
             self.lambda_parameters.push(node);
-            self.hide(name, Some(node));
+            self.hide(name, Local::parameter(node));
         }
         Ok(Expect::Operand)
     }
@@ -118,9 +118,12 @@ impl<'s> Parser<'s, '_> {
             self.reduce(LOOSEST)?;
             if let Some(Frame::Let { name, bound: bound @ false, .. }) = self.frames.last_mut() {
                 *bound = true;
-                let name = self.cursor.text(*name);
+                let span = *name;
+                let name = self.cursor.text(span);
                 let value = self.pop();
-                self.hide(name, value.node);
+                let end = self.cursor.previous.end;
+                let definition = self.program.definitions.push(Defines::Let, name, span, end);
+                self.hide(name, Local { node: value.node, definition: Some(definition) });
                 // What follows is as deep as the form itself: one local name after the other does not nest.
                 self.cursor.rise();
                 self.cursor.advance();

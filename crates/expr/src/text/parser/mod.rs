@@ -10,9 +10,10 @@ mod signature;
 
 use super::cursor::{Cursor, Stop};
 use super::token::{Token, TokenKind};
+use crate::definitions::DefinitionId;
 use crate::infix::Operation;
 use crate::program::{Input, Output};
-use crate::{Callable, Graph, NameId, NodeId, Program, Vocabulary};
+use crate::{Callable, Defines, Graph, NameId, NodeId, Program, Vocabulary};
 use call::{Callee, Keyword};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Promise, Span, Value};
 use expression::{Frame, Operand};
@@ -36,7 +37,7 @@ enum Meaning {
     /// A `let` or an output; no node if it is erroneous.
     Value(Option<NodeId>),
     /// A function, by index.
-    Function(usize),
+    Function(u32),
     /// Nothing yet: it was used as a leaf.
     Leaf(NodeId),
 }
@@ -47,6 +48,23 @@ struct Symbol {
     meaning: Meaning,
     /// The definition; for a leaf its first use.
     span: Span,
+    /// The entry among the definitions; none for inputs and leaves.
+    definition: Option<DefinitionId>,
+}
+
+/// A parameter, or a name inside of an expression.
+#[derive(Clone, Copy, Debug)]
+struct Local {
+    /// No node if it is erroneous.
+    node: Option<NodeId>,
+    /// The entry among the definitions; none for parameters.
+    definition: Option<DefinitionId>,
+}
+
+impl Local {
+    fn parameter(node: NodeId) -> Local {
+        Local { node: Some(node), definition: None }
+    }
 }
 
 /// A map whose keys the text chooses; seeded, so that it cannot choose keys that collide.
@@ -58,10 +76,10 @@ pub(super) struct Parser<'s, 'v> {
     vocabulary: &'v dyn Vocabulary,
     program: Program,
     symbols: NameMap<&'s str, Symbol>,
-    /// The parameters and local names of the statement being read; no node if it is erroneous.
-    locals: NameMap<&'s str, Option<NodeId>>,
+    /// The parameters and local names of the statement being read.
+    locals: NameMap<&'s str, Local>,
     /// What local names meant further out, the innermost last.
-    shadowed: Vec<(&'s str, Option<Option<NodeId>>)>,
+    shadowed: Vec<(&'s str, Option<Local>)>,
     /// The nodes of the statement that parameters occur in.
     open: FxHashSet<NodeId>,
     /// What the text calls each parameter; names in the graph may have a number behind them.
@@ -140,6 +158,8 @@ impl<'s, 'v> Parser<'s, 'v> {
         let mut problems = self.cursor.problems;
         problems.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
         Diagnostics::check(problems)?;
+        let declared = self.program.inputs.len();
+        self.program.definitions.set_declared_inputs(declared);
         self.program.add_undeclared_inputs();
         Ok(self.program)
     }
@@ -220,7 +240,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             } else {
                 self.declared.insert(leaf, name.span);
                 if let Some(word) = name.word {
-                    self.define(word, name.span, Meaning::Input(leaf));
+                    self.define(word, name.span, Meaning::Input(leaf), None);
                 }
                 let name_of_leaf = (*name.text).into();
                 let promise = Promise::Nothing;
@@ -252,7 +272,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         let value = self.defining_expression();
         // Even an erroneous definition defines the name, else every use would be an error too.
         let node = value.as_ref().ok().and_then(|operand| operand.node);
-        self.define(name, span, Meaning::Value(node));
+        self.define(name, span, Meaning::Value(node), Some(Defines::Let));
         value.map(drop)
     }
 
@@ -273,7 +293,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             // `output d = d` only exports what `d` means already.
             let known = self.symbols.get(word).map(|symbol| symbol.meaning);
             if node.is_none() || known != Some(Meaning::Value(node)) {
-                self.define(word, name.span, Meaning::Value(node));
+                self.define(word, name.span, Meaning::Value(node), Some(Defines::Output));
             }
         }
         if let Some(node) = node {
@@ -340,14 +360,14 @@ impl<'s, 'v> Parser<'s, 'v> {
         super::quoted::decode(self.cursor.text(span), span).map_err(|fault| self.cursor.stop(fault.diagnostic()))
     }
 
-    /// Gives a name its meaning.
-    fn define(&mut self, name: &'s str, span: Span, meaning: Meaning) {
+    /// Gives a name its meaning, behind all of its definition.
+    fn define(&mut self, name: &'s str, span: Span, meaning: Meaning, defines: Option<Defines>) {
         match self.symbols.get(name) {
-            Some(Symbol { meaning: Meaning::Leaf(_), span: used }) => {
+            Some(Symbol { meaning: Meaning::Leaf(_), span: used, .. }) => {
                 let problem = used_before_definition(name, *used, span);
                 self.cursor.report(problem);
             }
-            Some(Symbol { meaning: first, span: defined }) => {
+            Some(Symbol { meaning: first, span: defined, .. }) => {
                 let problem = Diagnostic::new(Code::Name, format!("`{name}` is defined twice"))
                     .at(span)
                     .also(*defined, "first defined here");
@@ -360,7 +380,9 @@ impl<'s, 'v> Parser<'s, 'v> {
             None => {}
         }
         self.note_callee_defined(name, span);
-        self.symbols.insert(name, Symbol { meaning, span });
+        let end = self.cursor.previous.end;
+        let definition = defines.map(|defines| self.program.definitions.push(defines, name, span, end));
+        self.symbols.insert(name, Symbol { meaning, span, definition });
     }
 
     /// Makes a literal node.

@@ -83,7 +83,8 @@ impl Grower<'_> {
             })
             .collect();
         let node = graph.operator(name, &operands, None);
-        (Program { graph, inputs, outputs: vec![Output { name: "y".into(), node, span: None }] }, Row::new(row))
+        let outputs = vec![Output { name: "y".into(), node, span: None }];
+        (Program { graph, inputs, outputs, ..Program::default() }, Row::new(row))
     }
 
     /// All that a node needs.
@@ -93,7 +94,10 @@ impl Grower<'_> {
         for input in &inputs {
             self.input(&input.name, &input.qtype.clone().unwrap_or(QType::FLOAT64));
         }
-        (stripped(&Program { graph: self.pool.graph.clone(), inputs, outputs }), Row::new(self.row.clone()))
+        (
+            stripped(&Program { graph: self.pool.graph.clone(), inputs, outputs, ..Program::default() }),
+            Row::new(self.row.clone()),
+        )
     }
 
     pub(super) fn run(&mut self, node: NodeId, program: Program, row: Row) -> Option<Value> {
