@@ -151,7 +151,7 @@ struct LimitsPage;
 ///     let name = section.lines().next().unwrap();
 ///     for block in section.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
 ///         for example in block.split("$ ").skip(1) {
-///             let command = example.split("\nerror[").next().unwrap();
+///             let command = example.split("\nerror[").next().unwrap().split("\nwarning[").next().unwrap();
 ///             // What the command itself finds: data, and types and values from the command line that do not fit.
 ///             if !command.starts_with("cembra ") || command.contains("--types") || name == "binding" {
 ///                 continue;
@@ -159,10 +159,20 @@ struct LimitsPage;
 ///             let model = quoted(command, " -e '").unwrap();
 ///             let given: Vec<_> = command.split(" -s ").skip(1).filter_map(|set| set.trim().split_once('=')).collect();
 ///             let given: Vec<_> = given.iter().map(|(n, v)| (*n, v.split_whitespace().next().unwrap())).collect();
-///             let error = run(model, &given).expect_err(model);
-///             assert_eq!(error.code(), name, "{model}");
-///             for problem in error.diagnostics() {
-///                 let line = format!("error[{}]: {}\n", problem.code(), problem.message());
+///             let problems = if Code::WARNINGS.iter().any(|code| code.as_str() == name) {
+///                 let of = |code: &Code| code.as_str() == name;
+///                 let others = Code::WARNINGS.iter().filter(|code| !of(code));
+///                 let options = others.fold(Options::default(), |options, code| options.allow(*code));
+///                 let warnings = Model::parse(model).unwrap().warnings(&options);
+///                 assert!(!warnings.is_empty(), "{model}");
+///                 warnings.as_slice().to_vec()
+///             } else {
+///                 let error = run(model, &given).expect_err(model);
+///                 assert_eq!(error.code(), name, "{model}");
+///                 error.diagnostics()
+///             };
+///             for problem in problems {
+///                 let line = format!("[{}]: {}\n", problem.code(), problem.message());
 ///                 assert!(example.contains(&line), "{example}\nlacks\n{line}");
 ///                 for hint in problem.hints() {
 ///                     assert!(example.contains(&format!("= help: {hint}\n")), "{example}\nlacks\n{hint}");

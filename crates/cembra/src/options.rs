@@ -6,7 +6,7 @@ use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
 use cembra_runtime::QType;
-use cembra_value::{Budget, Limits};
+use cembra_value::{Budget, Code, Limits};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -41,6 +41,7 @@ pub struct Options {
     pub(crate) cast_outputs: bool,
     pub(crate) require_present: bool,
     pub(crate) ignore_unheard: bool,
+    pub(crate) allowed: Vec<Code>,
 }
 
 impl Options {
@@ -228,6 +229,13 @@ impl Options {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.prepare.budget = Budget::new(limits);
+        self
+    }
+
+    /// Silences the warnings of a code, of [`Code::WARNINGS`]; that of an error is ignored.
+    #[must_use]
+    pub fn allow(mut self, warning: Code) -> Self {
+        self.allowed.push(warning);
         self
     }
 

@@ -30,10 +30,20 @@ pub(crate) fn stderr_takes_colour() -> bool {
 
 /// The problems of a model for people. The notes, about the circumstances, stand under the last of them.
 pub(crate) fn render(problems: &[Diagnostic], notes: &[String], source: Source<'_>, colour: bool) -> String {
+    render_as(&Level::ERROR, problems, notes, source, colour)
+}
+
+/// The warnings of a model for people, and how many more there are.
+pub(crate) fn render_warnings(warnings: &[Diagnostic], more: usize, source: Source<'_>, colour: bool) -> String {
+    let notes = (more > 0).then(|| format!("there are {more} more warnings"));
+    render_as(&Level::WARNING, warnings, notes.as_slice(), source, colour)
+}
+
+fn render_as(level: &Level<'_>, problems: &[Diagnostic], notes: &[String], source: Source<'_>, colour: bool) -> String {
     let renderer = renderer(colour);
     let shown = problems.iter().enumerate().map(|(index, one)| {
         let notes = if index + 1 == problems.len() { notes } else { &[] };
-        renderer.render(&report(one, notes, source))
+        renderer.render(&report(level, one, notes, source))
     });
     shown.collect::<Vec<_>>().join("\n\n")
 }
@@ -132,13 +142,13 @@ fn renderer(colour: bool) -> Renderer {
 
 /// One problem as annotated excerpts: one group, but for an excerpt whose line is cut on the left. The library would
 /// count the columns of the excerpt, so that one goes without a path into a group under an origin of its own.
-fn report<'a>(problem: &'a Diagnostic, notes: &'a [String], source: Source<'a>) -> Vec<Group<'a>> {
+fn report<'a>(level: &Level<'a>, problem: &'a Diagnostic, notes: &'a [String], source: Source<'a>) -> Vec<Group<'a>> {
     let primary = problem.span().map(|span| (span, AnnotationKind::Primary, problem.label_text()));
     let others = problem.others().iter().map(|label| (label.span, AnnotationKind::Context, label.text.as_str()));
     let places = primary.into_iter().chain(others);
     let mut places: Vec<_> = places.map(|(span, kind, text)| (Excerpt::of(source.text, span), kind, text)).collect();
 
-    let title = Level::ERROR.primary_title(problem.message()).id(problem.code().as_str());
+    let title = level.clone().primary_title(problem.message()).id(problem.code().as_str());
     let mut group = Group::with_title(title);
     if places.is_empty() {
         group = group.element(Origin::path(source.name));
@@ -159,8 +169,8 @@ fn report<'a>(problem: &'a Diagnostic, notes: &'a [String], source: Source<'a>) 
             group = group.element(snippet.path(source.name));
         } else {
             let origin = Origin::path(source.name).line(excerpt.line).char_column(excerpt.column);
-            groups.extend([group.element(origin), Group::with_level(Level::ERROR).element(snippet)]);
-            group = Group::with_level(Level::ERROR);
+            groups.extend([group.element(origin), Group::with_level(level.clone()).element(snippet)]);
+            group = Group::with_level(level.clone());
         }
     }
     group = with_messages(group, &Level::NOTE, notes);

@@ -77,8 +77,12 @@ impl ModelText {
 
     /// The failure of an error that the library found with this model.
     pub(crate) fn blame(&self, error: &Error) -> Failure {
-        let problems = error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect();
-        Failure::Model { source: self.clone(), problems, notes: Vec::new() }
+        Failure::Model { source: self.clone(), problems: self.advise(error), notes: Vec::new() }
+    }
+
+    /// The problems of such an error, with what this command offers to mend them.
+    pub(crate) fn advise(&self, error: &Error) -> Vec<Diagnostic> {
+        error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect()
     }
 
     /// The limits.

@@ -3,6 +3,7 @@
 //! Operators are only names here; what they mean, which types they take and how they run is the registry's business
 //! (`cembra-ops`). The one table of this crate maps infix tokens to operator names, for parser and printer alike.
 
+mod bodies;
 mod builder;
 mod definitions;
 mod graph;
@@ -11,8 +12,10 @@ mod places;
 mod program;
 mod text;
 mod vocabulary;
+mod warnings;
 mod wire;
 
+pub use bodies::FunctionBodies;
 pub use builder::{Builder, Expr, IntoExpr};
 pub use definitions::{Defines, Definition, Definitions};
 pub use graph::{Graph, NameId, Node, NodeId};
@@ -21,6 +24,7 @@ pub use text::{
     parse, parse_type, parse_value, parse_values, print, print_expression, print_input_type, print_type, print_value,
 };
 pub use vocabulary::{ArgumentForm, Callable, Parameter, Vocabulary};
+pub use warnings::{SimilarName, find_warnings, place_within};
 pub use wire::{read_binary, write_binary};
 #[cfg(feature = "json")]
 pub use wire::{read_json, write_json};

@@ -9,9 +9,11 @@ mod pass;
 mod prepared;
 mod region;
 mod type_table;
+mod warnings;
 
 pub use extension::{Extension, Rewriter};
 pub use graph::{Body, Id, Kind, LoopId, TypedGraph};
 pub use pass::{Mode, Options, PASSES, Pass, Rewrite, prepare, prepare_part, rewrites};
 pub use prepared::{Placed, Prepared, Regions, TypedModel};
 pub use region::{RegionId, RegionTree};
+pub use warnings::find_warnings;

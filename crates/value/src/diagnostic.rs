@@ -8,26 +8,38 @@ use std::fmt;
 const MOST: usize = 16;
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
+    (
+        errors { $($(#[$doc:meta])* $variant:ident = $name:literal;)* }
+        warnings { $($(#[$warning_doc:meta])* $warning:ident = $warning_name:literal;)* }
+    ) => {
         /// The kind of a problem, stable across versions.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
-        pub enum Code { $($(#[$doc])* $variant),* }
+        pub enum Code { $($(#[$doc])* $variant,)* $($(#[$warning_doc])* $warning),* }
 
         impl Code {
-            /// Every code.
-            pub const ALL: &[Code] = &[$(Code::$variant),*];
+            /// Every code, of errors first.
+            pub const ALL: &[Code] = &[$(Code::$variant,)* $(Code::$warning),*];
+
+            /// The codes of warnings: of what a model may say, but was probably not meant to.
+            pub const WARNINGS: &[Code] = &[$(Code::$warning),*];
 
             /// The code as text, for messages and machine-readable output.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
-                match self { $(Code::$variant => $name),* }
+                match self { $(Code::$variant => $name,)* $(Code::$warning => $warning_name),* }
+            }
+
+            /// True for the code of a warning.
+            #[must_use]
+            pub const fn is_warning(self) -> bool {
+                matches!(self, $(Code::$warning)|*)
             }
         }
     };
 }
 
-codes! {
+codes! { errors {
     /// The text is not of the language's form.
     Syntax = "syntax";
     /// A bracket is never closed, or closes nothing.
@@ -80,7 +92,20 @@ codes! {
     Object = "object";
     /// A folder that machine code cannot be kept in.
     CodeCache = "code-cache";
-}
+} warnings {
+    /// A comparison with `missing`, which never holds.
+    MissingComparison = "missing-comparison";
+    /// A name that nobody declares and that is like one that somebody does.
+    SimilarName = "similar-name";
+    /// A `let` that nothing needs.
+    UnusedLet = "unused-let";
+    /// Integers of 64 bits that are computed with as floats of 32.
+    LostDigits = "lost-digits";
+    /// A comparison that always holds, or never.
+    ConstantComparison = "constant-comparison";
+    /// A branch that is never chosen.
+    UnreachableBranch = "unreachable-branch";
+} }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,6 +14,7 @@ mod strings;
 mod value;
 mod value_ref;
 mod value_run;
+mod warnings;
 mod words;
 
 pub use array::{Array, ArrayBuilder, ArrayData, Number};
@@ -27,4 +28,5 @@ pub use strings::StringViews;
 pub use value::{ScalarValue, Value};
 pub use value_ref::ValueRef;
 pub use value_run::ValueRun;
+pub use warnings::Warnings;
 pub use words::Words;

@@ -1,10 +1,16 @@
-//! `cembra check`: says what a model takes and gives, or what is wrong with it.
+//! `cembra check`: says what a model takes and gives, or what is wrong with it, and what it probably does not mean.
 
 use super::{options_with_types, print, print_json, tell_json};
 use crate::arguments::{ModelArgs, Report};
+use crate::diagnose;
 use crate::failure::Failure;
-use cembra::{Field, Signature};
+use crate::source::ModelText;
+use cembra::{Code, Diagnostic, Error, Field, Signature, Span};
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde::Serialize;
+use std::io::Write;
+use std::sync::LazyLock;
 
 const NAME: &str = "check";
 
@@ -18,22 +24,120 @@ pub(crate) struct Args {
     /// The form of the answer; as JSON, problems are on standard output too
     #[arg(long, value_enum, default_value_t)]
     format: Report,
+
+    /// Silences a warning; may be given several times
+    #[arg(short = 'A', long, value_enum, value_name = "WARNING")]
+    allow: Vec<Which>,
+
+    /// Makes a warning an error, or all of them with `warnings`; may be given several times
+    #[arg(short = 'D', long, value_enum, value_name = "WARNING")]
+    deny: Vec<Which>,
+}
+
+/// Which warnings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Which {
+    /// All of them.
+    All,
+    /// Those of a code.
+    One(Code),
+}
+
+impl Which {
+    fn codes(self) -> impl Iterator<Item = Code> {
+        Code::WARNINGS.iter().copied().filter(move |code| self == Which::All || self == Which::One(*code))
+    }
+}
+
+impl ValueEnum for Which {
+    fn value_variants<'a>() -> &'a [Self] {
+        static CHOICES: LazyLock<Vec<Which>> =
+            LazyLock::new(|| Code::WARNINGS.iter().map(|code| Which::One(*code)).chain([Which::All]).collect());
+        &CHOICES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            Which::All => "warnings",
+            Which::One(code) => code.as_str(),
+        }))
+    }
+}
+
+/// What there is to say of a model that can be read.
+struct Checked {
+    text: ModelText,
+    signature: Result<Signature, Error>,
+    warnings: Vec<Diagnostic>,
+    /// How many more warnings there are.
+    more: usize,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let found = signature(args);
+    let checked = check(args);
     match args.format {
-        Report::Text => print(&to_text(&found?)),
-        Report::Json => print_json(&to_json(&found.map_err(tell_json)?)),
+        Report::Text => tell(checked?, args),
+        Report::Json => {
+            let checked = checked.map_err(tell_json)?;
+            let warnings = diagnose::to_json(&checked.warnings, checked.text.as_source());
+            let signature = match &checked.signature {
+                Ok(signature) => signature,
+                Err(error) => {
+                    let problems = checked.text.advise(error);
+                    let problems = diagnose::to_json(&problems, checked.text.as_source());
+                    print_json(&Wrong { problems, warnings })?;
+                    return Err(Failure::Told);
+                }
+            };
+            let (inputs, outputs) = (told(&signature.inputs), told(&signature.outputs));
+            print_json(&Told { inputs, outputs, warnings })?;
+            let is_denied = checked.warnings.iter().any(|one| is_denied(one, args));
+            if is_denied { Err(Failure::Told) } else { Ok(()) }
+        }
     }
 }
 
-fn signature(args: &Args) -> Result<Signature, Failure> {
+fn check(args: &Args) -> Result<Checked, Failure> {
     let text = args.model.load(NAME)?;
     let model = text.parse()?;
-    let options = options_with_types(&text, &model, &args.model, NAME)?;
-    model.signature(&options).map_err(|error| text.blame(&error))
+    let mut options = options_with_types(&text, &model, &args.model, NAME)?;
+    for code in args.allow.iter().flat_map(|which| which.codes()) {
+        options = options.allow(code);
+    }
+    let (signature, found) = (model.signature(&options), model.warnings(&options));
+    // Of what is wrong at a place, a warning says no more.
+    let wrong: Vec<Span> = match &signature {
+        Ok(_) => Vec::new(),
+        Err(error) => error.diagnostics().iter().filter_map(Diagnostic::span).collect(),
+    };
+    let is_further = |warning: &&Diagnostic| warning.span().is_none_or(|span| !wrong.contains(&span));
+    let warnings = found.as_slice().iter().filter(is_further).cloned().collect();
+    let more = found.count() - found.as_slice().len();
+    Ok(Checked { text, signature, warnings, more })
+}
+
+fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
+    args.deny.iter().any(|which| which.codes().any(|code| code == warning.code()))
+}
+
+/// Tells of a model for people: warnings and errors on standard error, what it takes and gives on standard output.
+fn tell(checked: Checked, args: &Args) -> Result<(), Failure> {
+    let Checked { text, signature, warnings, more } = checked;
+    // With an error there is a failure already.
+    let (denied, shown): (Vec<_>, Vec<_>) =
+        warnings.into_iter().partition(|warning| signature.is_ok() && is_denied(warning, args));
+    if !shown.is_empty() {
+        let shown = diagnose::render_warnings(&shown, more, text.as_source(), diagnose::stderr_takes_colour());
+        // With standard error closed there is nobody to tell.
+        let _ =
+            writeln!(std::io::stderr(), "{shown}{}", if signature.is_ok() && denied.is_empty() { "" } else { "\n" });
+    }
+    match signature {
+        Err(error) => Err(text.blame(&error)),
+        Ok(_) if !denied.is_empty() => Err(Failure::Model { source: text, problems: denied, notes: Vec::new() }),
+        Ok(signature) => print(&to_text(&signature)),
+    }
 }
 
 fn to_text(signature: &Signature) -> String {
@@ -47,6 +151,14 @@ fn to_text(signature: &Signature) -> String {
 struct Told<'a> {
     inputs: Vec<FieldTold<'a>>,
     outputs: Vec<FieldTold<'a>>,
+    warnings: Vec<diagnose::Told<'a>>,
+}
+
+/// The answer for programs where the model's types do not fit.
+#[derive(Serialize)]
+struct Wrong<'a> {
+    problems: Vec<diagnose::Told<'a>>,
+    warnings: Vec<diagnose::Told<'a>>,
 }
 
 #[derive(Serialize)]
@@ -54,10 +166,6 @@ struct FieldTold<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     qtype: String,
-}
-
-fn to_json(signature: &Signature) -> Told<'_> {
-    Told { inputs: told(&signature.inputs), outputs: told(&signature.outputs) }
 }
 
 fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {

@@ -62,6 +62,32 @@ fn types() {
 }
 
 #[test]
+fn warnings() {
+    let model =
+        "input cents: i64\ninput rate: f64?\nlet spare = raet\noutput net = cents * 0.9\noutput y = rate == missing\n";
+    let shell = Shell::new().file("model.cem", model);
+    let told = shell.run(&["check", "model.cem"]);
+    assert_eq!(told.status, Some(0));
+    snapshot!("warnings", told);
+    let silenced = shell.run(&["check", "model.cem", "-A", "warnings", "-D", "warnings"]);
+    assert_eq!((silenced.status, silenced.stderr.as_str()), (Some(0), ""));
+    let denied = shell.run(&["check", "model.cem", "--allow", "unused-let", "--deny", "lost-digits"]);
+    assert_eq!((denied.status, denied.stdout.as_str()), (Some(1), ""));
+    snapshot!("denied_warnings", denied);
+    let for_programs = shell.run(&["check", "model.cem", "--format", "json", "-D", "warnings", "-A", "similar-name"]);
+    assert_eq!((for_programs.status, for_programs.stderr.as_str()), (Some(1), ""));
+    snapshot!("warnings_as_json", for_programs);
+    // Of what is wrong already, no warning is told.
+    check("warnings_beside_an_error", "input rate: f64?\nlet spare = 1\noutput y = raet == missing\n");
+    let shell = shell.file("wrong.cem", "input rate: f64\nlet spare = 1\noutput y = raet * rate\n");
+    snapshot!("warnings_beside_an_error_as_json", shell.run(&["check", "wrong.cem", "--format", "json"]));
+    snapshot!("unknown_warning", shell.run(&["check", "model.cem", "--deny", "unused"]));
+    // Commands that compute say nothing of it.
+    let outcome = shell.run(&["eval", "-e", "input n: i64; n * 0.5", "-s", "n=3"]);
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn evaluation() {
     let share = "input total, parts: i32\noutput share = where(total > 0, 100 + total // parts, 0)\n";
     eval("division_by_zero", share, "rows.csv", b"total,parts\n10,5\n-1,0\n9,0\n8,1\n", &[]);

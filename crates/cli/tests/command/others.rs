@@ -27,7 +27,8 @@ fn check_tells_what_goes_in_and_out() {
       "name": "result",
       "type": "(i64?, unit?)"
     }
-  ]
+  ],
+  "warnings": []
 }
 "#
     );

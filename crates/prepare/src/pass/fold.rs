@@ -33,15 +33,25 @@ fn is_foldable(graph: &TypedGraph, id: Id) -> bool {
 
 /// True for an operator on literals that fails.
 pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
-    matches!(evaluate(graph, registry, node), Some(Err(_)))
+    matches!(evaluate_on(graph, registry, node, |operand| graph.value(operand)), Some(Err(_)))
 }
 
 /// The literal a node on literals evaluates to, or the node itself.
 pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id {
-    match evaluate(graph, registry, node) {
-        Some(Ok(value)) if string_bytes(&value) <= STRINGS => graph.literal(value, graph.origin(node)),
-        _ => node,
+    match evaluate_constant(graph, registry, node, |operand| graph.value(operand)) {
+        Some(value) => graph.literal(value, graph.origin(node)),
+        None => node,
     }
+}
+
+/// The value of a node on operands of which the values are known; `None` if one is not, it fails, or a string is long.
+pub(crate) fn evaluate_constant<'v>(
+    graph: &TypedGraph,
+    registry: &Registry,
+    node: Id,
+    value: impl Fn(Id) -> Option<&'v Value>,
+) -> Option<Value> {
+    evaluate_on(graph, registry, node, value)?.ok().filter(|value| string_bytes(value) <= STRINGS)
 }
 
 /// The most bytes of strings an operator is evaluated on, or makes.
@@ -60,13 +70,16 @@ fn string_bytes(value: &Value) -> usize {
     }
 }
 
-/// What a node on literals evaluates to; `None` for any other, and for long strings.
-fn evaluate(graph: &TypedGraph, registry: &Registry, node: Id) -> Option<Result<Value, Fault>> {
+/// What a node evaluates to on operands of which the values are known; `None` if one is not, and for long strings.
+fn evaluate_on<'v>(
+    graph: &TypedGraph,
+    registry: &Registry,
+    node: Id,
+    value: impl Fn(Id) -> Option<&'v Value>,
+) -> Option<Result<Value, Fault>> {
     let (op, overload, lifted) = graph.operator(node)?;
-    if !is_foldable(graph, node) {
-        return None;
-    }
-    let args: SmallVec<[Value; 4]> = graph.operands(node).iter().filter_map(|o| graph.value(*o).cloned()).collect();
+    let args: SmallVec<[Value; 4]> =
+        graph.operands(node).iter().map(|operand| value(*operand).cloned()).collect::<Option<_>>()?;
     if args.iter().map(string_bytes).sum::<usize>() > STRINGS {
         return None;
     }

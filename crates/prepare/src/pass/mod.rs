@@ -13,6 +13,7 @@ mod types;
 mod wheres;
 
 pub(crate) use cast::bind;
+pub(crate) use fold::evaluate_constant;
 pub use optimise::{Rewrite, rewrites};
 pub use options::{Mode, Options};
 

@@ -51,11 +51,14 @@ pub(super) fn leaves(
             (Some(qtype), _) => qtype.clone(),
             (None, Some(qtype)) => qtype,
             (None, None) if needed[at] => {
-                problems.push(
-                    Diagnostic::new(Code::MissingInputType, format!("input `{}` has no type", input.name))
-                        .at(input.span)
-                        .hint(format!("declare it, as in `input {}: f64`", input.name)),
-                );
+                let problem = Diagnostic::new(Code::MissingInputType, format!("input `{}` has no type", input.name));
+                let is_declared = program.definitions.declared_inputs().is_none_or(|declared| at < declared);
+                let similar = program.similar_name(&input.name, input.span).filter(|_| !is_declared);
+                let problem = match similar {
+                    Some(similar) => problem.hint(format!("did you mean `{}`?", similar.name)),
+                    None => problem,
+                };
+                problems.push(problem.at(input.span).hint(format!("declare it, as in `input {}: f64`", input.name)));
                 continue;
             }
             (None, None) => continue,

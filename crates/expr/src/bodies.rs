@@ -1,0 +1,86 @@
+//! Where functions are written. What a call makes of a function has the places of its body, so that what is true of one call
+//! could be said of the function: whoever warns about a place asks here first.
+
+use crate::infix::LAMBDA;
+use crate::{Defines, Node, NodeId, Program};
+use cembra_value::Span;
+use rustc_hash::FxHashMap;
+
+/// No function.
+const NONE: u32 = u32::MAX;
+
+/// The bodies of a program's functions, with names and without.
+pub struct FunctionBodies<'p> {
+    program: &'p Program,
+    /// The functions with names, in the order of the text, without overlap.
+    named: Vec<Span>,
+    /// What functions of either kind cover, in the order of the text, without overlap.
+    covered: Vec<Span>,
+    /// For each node, the function with a name whose parameters it is made of. Empty if there is no function.
+    made_of: Vec<u32>,
+}
+
+impl<'p> FunctionBodies<'p> {
+    /// Finds the bodies.
+    #[must_use]
+    pub fn of(program: &'p Program) -> Self {
+        let graph = &program.graph;
+        let functions = program.definitions.iter().filter(|(_, one)| one.defines == Defines::Function);
+        let (names, named): (Vec<&str>, Vec<Span>) = functions.map(|(name, one)| (name, one.whole)).unzip();
+        let lambda = graph.find_name(LAMBDA);
+        let is_lambda = |node: &NodeId| matches!(graph.node(*node), Node::Operator(name, _) if Some(name) == lambda);
+        let ids = || (0..graph.len()).map(NodeId::from_index);
+        let mut all = named.clone();
+        if lambda.is_some() {
+            all.extend(ids().filter(is_lambda).flat_map(|node| graph.spans(node)));
+        }
+        all.sort_unstable();
+        let mut covered: Vec<Span> = Vec::new();
+        for span in all {
+            match covered.last_mut() {
+                Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+                _ => covered.push(span),
+            }
+        }
+        let mut made_of = Vec::new();
+        if !named.is_empty() {
+            let numbers: FxHashMap<&str, u32> = names.into_iter().zip(0..).collect();
+            made_of.resize(graph.len(), NONE);
+            for node in ids() {
+                made_of[node.index()] = match graph.node(node) {
+                    // The parameter `x` of `f` is called `f.x`.
+                    Node::Placeholder(name) => {
+                        let function = graph.name(name).split_once('.').map(|(function, _)| function);
+                        function.and_then(|function| numbers.get(function)).copied().unwrap_or(NONE)
+                    }
+                    _ => {
+                        let operands = graph.operands(node).iter().map(|operand| made_of[operand.index()]);
+                        operands.min().unwrap_or(NONE)
+                    }
+                };
+            }
+        }
+        FunctionBodies { program, named, covered, made_of }
+    }
+
+    /// True for a place inside of a function.
+    #[must_use]
+    pub fn cover(&self, place: Span) -> bool {
+        at(&self.covered, place).is_some()
+    }
+
+    /// True for a node that surely says what the text says at its place: it is in no function with a name, or is part of one as it
+    /// is written and not of what a call made.
+    #[must_use]
+    pub fn is_as_written(&self, node: NodeId) -> bool {
+        let place = self.program.graph.span(node);
+        place.and_then(|place| at(&self.named, place)).is_none_or(|function| self.made_of[node.index()] == function)
+    }
+}
+
+/// The span of a list in order that a place lies in.
+fn at(spans: &[Span], place: Span) -> Option<u32> {
+    let behind = spans.partition_point(|span| span.start <= place.start);
+    let last = behind.checked_sub(1)?;
+    (place.start < spans[last].end).then_some(last as u32)
+}

@@ -1,0 +1,260 @@
+//! What can be told of a model once its types are known, and was probably not meant: digits that are lost, comparisons that
+//! always hold or never, branches that are never chosen. What takes no types is found in `cembra-expr`.
+//!
+//! Nodes are looked at before anything is rewritten but what stands for an expression, so that each is what somebody wrote if
+//! its operator is the one at its origin. A function is typed for each of its calls: only what does not depend on what they
+//! give it is told of it.
+
+use crate::pass::evaluate_constant;
+use crate::{Id, Kind, Options, TypedGraph, TypedModel};
+use cembra_expr::{FunctionBodies, Graph, Node, NodeId, Program, place_within};
+use cembra_ops::{OpId, Registry, Typing, id};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value, Warnings};
+
+/// Adds what a model does and probably should not. The model is what the pass `expand` made of the program.
+///
+/// # Errors
+/// There is no time left.
+pub fn find_warnings(
+    model: &TypedModel,
+    program: &Program,
+    options: &Options,
+    found: &mut Warnings,
+) -> Result<(), Diagnostics> {
+    let needed = model.needed();
+    let values = constants(model, &needed, options)?;
+    let bodies = FunctionBodies::of(program);
+    let registry = options.registry;
+    for id in model.graph.ids().filter(|id| needed[id.index()]) {
+        options.budget.check_visit(id.index())?;
+        let origin = model.graph.origin(id);
+        let Node::Operator(name, operands) = program.graph.node(origin) else { continue };
+        let Some(op) = registry.find(program.graph.name(name)) else { continue };
+        let place = program.graph.span(origin);
+        let written = Written { graph: &program.graph, registry, op, operands, place };
+        digits(&model.graph, id, &written, found);
+        if place.is_none_or(|place| !bodies.cover(place)) {
+            comparison(&model.graph, id, &values, &written, found);
+            branch(&model.graph, id, &values, &written, found);
+        }
+    }
+    Ok(())
+}
+
+/// An operator as it is written.
+struct Written<'p> {
+    graph: &'p Graph,
+    registry: &'p Registry,
+    op: OpId,
+    operands: &'p [NodeId],
+    place: Option<Span>,
+}
+
+impl Written<'_> {
+    /// Where an operand stands.
+    fn place_of(&self, operand: NodeId) -> Option<Span> {
+        place_within(self.graph, operand, self.place?)
+    }
+
+    /// The value of an operand that is a literal.
+    fn literal(&self, operand: NodeId) -> Option<&Value> {
+        match self.graph.node(operand) {
+            Node::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The operator of an operand.
+    fn operator(&self, operand: NodeId) -> Option<OpId> {
+        match self.graph.node(operand) {
+            Node::Operator(name, _) => self.registry.find(self.graph.name(name)),
+            _ => None,
+        }
+    }
+
+    /// Points at an operand, if that stands somewhere.
+    fn also(&self, warning: Diagnostic, operand: Option<&NodeId>, text: &str) -> Diagnostic {
+        match operand.and_then(|operand| self.place_of(*operand)) {
+            Some(place) => warning.also(place, text),
+            None => warning,
+        }
+    }
+}
+
+/// The values of the nodes that depend on no input, as far as they can be computed.
+fn constants(model: &TypedModel, needed: &[bool], options: &Options) -> Result<Vec<Option<Value>>, Diagnostics> {
+    let graph = &model.graph;
+    let mut values: Vec<Option<Value>> = Vec::with_capacity(graph.len());
+    for id in graph.ids() {
+        let value = match graph.value(id) {
+            _ if !needed[id.index()] => None,
+            Some(value) => Some(value.clone()),
+            None if graph.operands(id).iter().all(|operand| values[operand.index()].is_some()) => {
+                // A pattern can take as long as thousands of sums.
+                options.budget.check_time()?;
+                evaluate_constant(graph, options.registry, id, |operand| values[operand.index()].as_ref())
+            }
+            None => None,
+        };
+        values.push(value);
+    }
+    Ok(values)
+}
+
+/// True for operators that make floats of 32 bits of integers because somebody asked for that.
+fn asks_for_floats(op: OpId) -> bool {
+    matches!(op, id::TO_FLOAT32 | id::CAST | id::CAST_VALUES | id::FLOAT)
+}
+
+/// Integers of 64 bits that become floats of 32 because of what they are computed with.
+fn digits(graph: &TypedGraph, id: Id, written: &Written<'_>, found: &mut Warnings) {
+    if asks_for_floats(written.op) {
+        return;
+    }
+    let lost = |wrote: Option<&NodeId>| {
+        let message = "an i64 becomes an f32 here, which keeps 7 of its up to 19 digits";
+        let leaf = wrote.and_then(|wrote| match written.graph.node(*wrote) {
+            Node::Leaf(name) => Some(&**written.graph.name(name)),
+            _ => None,
+        });
+        let hint = format!("write `to_float64({})` to compute in f64", leaf.unwrap_or("x"));
+        written.also(Diagnostic::new(Code::LostDigits, message), wrote, "this is an i64").hint(hint)
+    };
+    if let Some(at) = rounded_elements(graph, id, written.registry) {
+        found.add(Code::LostDigits, written.place, || lost(written.operands.get(at)));
+    }
+    for (at, operand) in graph.operands(id).iter().enumerate() {
+        // What stands for an expression may have other operands than the expression has.
+        let is_alike = written.operands.len() == graph.operands(id).len();
+        let wrote = written.operands.get(at).filter(|_| is_alike);
+        if let Some(cast) = graph.as_op(*operand, id::TO_FLOAT32) {
+            let is_asked_for = |wrote: &NodeId| written.operator(*wrote).is_some_and(asks_for_floats);
+            let is_written = wrote.map_or_else(|| written.operands.iter().any(is_asked_for), is_asked_for);
+            if graph.qtype(cast[0]).of_each().scalar() == Some(Scalar::Int64) && !is_written {
+                found.add(Code::LostDigits, written.place, || lost(wrote));
+            }
+        } else if graph.op(id) == Some(written.op)
+            && let (Some(wrote), Some(value)) = (wrote, graph.value(*operand))
+            && let Some(integer) = written.literal(*wrote).and_then(Value::as_scalar)
+            && let (Some(integer), Some(ScalarValue::Float32(float))) = (as_integer(integer), value.as_scalar())
+            && f64::from(*float) as i128 != i128::from(integer)
+        {
+            found.add(Code::LostDigits, written.place, || {
+                let message = format!("{integer} becomes {float} here, the nearest f32");
+                let warning =
+                    Diagnostic::new(Code::LostDigits, message).hint("write `to_float64(x)` to compute in f64");
+                written.also(warning, Some(wrote), "this is an integer")
+            });
+        }
+    }
+}
+
+/// The operand of an operator on each element that is an array of such integers and is computed with as floats: casts of elements
+/// are not written out before the elements are taken apart.
+fn rounded_elements(graph: &TypedGraph, id: Id, registry: &Registry) -> Option<usize> {
+    let Kind::Operator { op, .. } = graph.kind(id) else { return None };
+    if !matches!(registry.get(op).typing, Typing::Promote(_)) || !graph.is_elementwise(registry, id) {
+        return None;
+    }
+    let scalars = || graph.operands(id).iter().map(|operand| graph.qtype(*operand).of_each().scalar());
+    let has = |wanted: &[Scalar]| scalars().flatten().any(|scalar| wanted.contains(&scalar));
+    let becomes_float = graph.qtype(id).of_each().scalar() == Some(Scalar::Float32)
+        || has(&[Scalar::Float32, Scalar::WeakFloat]) && !has(&[Scalar::Float64]);
+    scalars().position(|scalar| scalar == Some(Scalar::Int64)).filter(|_| becomes_float)
+}
+
+fn as_integer(value: &ScalarValue) -> Option<i64> {
+    match value {
+        ScalarValue::Int32(value) => Some(i64::from(*value)),
+        ScalarValue::Int64(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// Whether a mask is known to be present.
+fn holds(values: &[Option<Value>], id: Id) -> Option<bool> {
+    match values[id.index()].as_ref()? {
+        Value::Scalar(ScalarValue::Unit) | Value::Present(ScalarValue::Unit) => Some(true),
+        Value::Missing(Scalar::Unit) => Some(false),
+        _ => None,
+    }
+}
+
+/// True for the comparisons that have a token.
+fn is_comparison(op: OpId) -> bool {
+    matches!(op, id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL)
+}
+
+/// True for a comparison of literals that are written there: it is meant as it is.
+fn compares_literals(written: &Written<'_>) -> bool {
+    let is_literal = |operand: &NodeId| written.literal(*operand).is_some();
+    let is_here = |operand: &NodeId| written.place.is_none() || written.place_of(*operand).is_some();
+    written.operands.iter().all(|operand| is_literal(operand) && is_here(operand))
+}
+
+/// Comparisons of values that depend on no input, and of a value with itself.
+fn comparison(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Written<'_>, found: &mut Warnings) {
+    if graph.op(id) != Some(written.op) || !is_comparison(written.op) || compares_literals(written) {
+        return;
+    }
+    let is_missing = |operand: &NodeId| matches!(written.literal(*operand), Some(Value::Missing(_) | Value::Nothing));
+    if written.operands.iter().any(is_missing) {
+        // That is told without types.
+        return;
+    }
+    let holds = match holds(values, id) {
+        Some(holds) => Some((holds, "it depends on no input")),
+        None => of_itself(graph, id, written).map(|holds| (holds, "both sides are the same")),
+    };
+    if let Some((holds, why)) = holds {
+        found.add(Code::ConstantComparison, written.place, || {
+            let often = if holds { "always" } else { "never" };
+            Diagnostic::new(Code::ConstantComparison, format!("this comparison {often} holds: {why}"))
+        });
+    }
+}
+
+/// Whether the comparison of a value with itself holds, where that is sure: a NaN is unequal to itself, and of a missing value
+/// no comparison holds.
+fn of_itself(graph: &TypedGraph, id: Id, written: &Written<'_>) -> Option<bool> {
+    let ([x, y], [left, right]) = (graph.operands(id), written.operands) else { return None };
+    if x != y || left != right {
+        return None;
+    }
+    let qtype = graph.qtype(*x);
+    let is_float = matches!(qtype.of_each().scalar()?, Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat);
+    match written.op {
+        id::LESS | id::GREATER => Some(false),
+        id::NOT_EQUAL if !is_float => Some(false),
+        id::EQUAL | id::LESS_EQUAL | id::GREATER_EQUAL if !is_float && matches!(qtype, QType::Scalar(_)) => Some(true),
+        _ => None,
+    }
+}
+
+/// Conditions that depend on no input.
+fn branch(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Written<'_>, found: &mut Warnings) {
+    let is_conditional = matches!(graph.kind(id), Kind::Where { .. } | Kind::Operator { op: id::WHERE, .. });
+    let [condition, on, off] = *written.operands else { return };
+    if !is_conditional || !matches!(written.op, id::SHORT_WHERE | id::WHERE) {
+        return;
+    }
+    let Some(holds) = graph.operands(id).first().and_then(|condition| holds(values, *condition)) else { return };
+    // Without an `else` nothing stands there.
+    let never = if holds { off } else { on };
+    if holds && matches!(written.literal(never), Some(Value::Nothing)) {
+        return;
+    }
+    let operands = written.graph.operands(condition);
+    if let Some(op) = written.operator(condition).filter(|op| is_comparison(*op))
+        && !compares_literals(&Written { operands, op, place: written.graph.span(condition), ..*written })
+    {
+        // That the comparison is one of constants is told already.
+        return;
+    }
+    found.add(Code::UnreachableBranch, written.place_of(never).or(written.place), || {
+        let often = if holds { "always" } else { "never" };
+        let warning = Diagnostic::new(Code::UnreachableBranch, "this branch is never chosen");
+        written.also(warning, Some(&condition), &format!("this {often} holds"))
+    });
+}

@@ -1,0 +1,94 @@
+//! Warnings as they are found: each place is told of once, what the user silenced is not told, and of very many only some are
+//! kept, the others counted.
+
+use crate::{Code, Diagnostic, Span};
+use std::collections::HashSet;
+
+/// The warnings of a model.
+///
+/// ```
+/// use cembra_value::{Code, Diagnostic, Span, Warnings};
+///
+/// let mut warnings = Warnings::new(1, &[Code::UnusedLet]);
+/// let mut add = |code, at| warnings.add(code, Some(Span::new(at, at + 1)), || Diagnostic::new(code, format!("at {at}")));
+/// add(Code::UnusedLet, 1);
+/// add(Code::SimilarName, 2);
+/// add(Code::SimilarName, 2);
+/// add(Code::SimilarName, 3);
+/// assert_eq!((warnings.as_slice()[0].message(), warnings.count()), ("at 2", 2));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Warnings {
+    kept: Vec<Diagnostic>,
+    count: usize,
+    most: usize,
+    silenced: Box<[Code]>,
+    /// What was told, as long as there is room.
+    told: HashSet<(Code, Span)>,
+}
+
+impl Warnings {
+    /// No warnings yet: at most so many are to be kept, and those of some codes not told.
+    #[must_use]
+    pub fn new(most: usize, silenced: &[Code]) -> Self {
+        Warnings { kept: Vec::new(), count: 0, most, silenced: silenced.into(), told: HashSet::new() }
+    }
+
+    /// Adds a warning about a place, which is made only if it is kept. A place of which the same was told is not told of
+    /// again: the nodes of one expression may be many.
+    pub fn add(&mut self, code: Code, at: Option<Span>, warning: impl FnOnce() -> Diagnostic) {
+        if self.silenced.contains(&code) {
+            return;
+        }
+        let has_room = self.kept.len() < self.most;
+        if let Some(span) = at {
+            let is_known = if has_room { !self.told.insert((code, span)) } else { self.told.contains(&(code, span)) };
+            if is_known {
+                return;
+            }
+        }
+        self.count += 1;
+        if has_room {
+            self.kept.push(warning().at(at));
+        }
+    }
+
+    /// Puts what is kept into the order of the text; what has no place comes first.
+    pub fn sort(&mut self) {
+        self.kept.sort_by_key(Diagnostic::span);
+    }
+
+    /// The warnings that are kept.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Diagnostic] {
+        &self.kept
+    }
+
+    /// How many there are, those that are not kept included.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_without_a_place_are_all_told() {
+        let mut warnings = Warnings::new(2, &[]);
+        for at in [Some(Span::new(5, 6)), None, None, Some(Span::new(5, 6)), Some(Span::new(1, 2))] {
+            warnings.add(Code::LostDigits, at, || Diagnostic::new(Code::LostDigits, "lost"));
+        }
+        warnings.sort();
+        let places: Vec<_> = warnings.as_slice().iter().map(Diagnostic::span).collect();
+        assert_eq!((places, warnings.count()), (vec![None, Some(Span::new(5, 6))], 4));
+    }
+}
