@@ -257,6 +257,25 @@ fn what_is_looked_at_over_two_edges_fits_both() {
     }
 }
 
+/// Zeros like an expansion need nothing of it but its size, and that is compared with those of others.
+#[test]
+fn sizes_of_what_nobody_looks_at_are_compared() {
+    let text = "input sizes, of: [i64?]
+                let like = array.expand([1.5f32], over=edge.from_mapping(of, 1))
+                array.expand(core.zeros_like(like), over=edge.from_sizes(sizes))";
+    let integers = |all: &[Option<i64>]| -> Value {
+        let all = Array::from_scalars(Scalar::Int64, all.iter().map(|one| one.map(ScalarValue::Int64)));
+        Value::Array(ArrayKind::Dense, all.into())
+    };
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let made = |of: &[Option<i64>]| evaluate(text, &[integers(&[Some(2), Some(1)]), integers(of)], backend);
+        assert_eq!(made(&[Some(0), None]).expect("two groups")[0].to_string(), "[0, 0, 0]");
+        for of in [&[][..], &[Some(0)], &[None; 3]] {
+            assert_eq!(made(of).unwrap_err().code(), "size_mismatch", "{of:?}");
+        }
+    }
+}
+
 /// So many numbers, drawn again and again the same; some are special.
 fn drawn(len: usize, specials: &[f64]) -> Vec<Option<f64>> {
     let mut state = 7_u64;

@@ -435,6 +435,7 @@ impl SweepRunner {
         let (Some(edge), lanes) = (self.groups, &self.lanes) else { return };
         let is_double = |lane: usize| lanes[lane].scalar.representation() == Scalar::Float64;
         let mut expanded: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut divided: FxHashSet<usize> = FxHashSet::default();
         for work in &mut self.work {
             match work {
                 Work::Expand { values, to, over, .. } => {
@@ -446,9 +447,10 @@ impl SweepRunner {
                 Work::Map { part, inputs, outputs, .. } => {
                     let Some(ports) = quotient(&program.part(*part).plan) else { continue };
                     let ([x, by], to) = (ports.map(|port| inputs[port].lane), outputs[0]);
-                    let Some(by) = expanded.get(&by).copied() else { continue };
+                    let (of_elements, Some(by)) = (by, expanded.get(&by).copied()) else { continue };
                     if [x, by, to].into_iter().all(is_double) && lanes[x].origin != Origin::Shared {
                         *work = Work::Divide { x, by, to, over: Over::Edge(edge) };
+                        divided.insert(of_elements);
                     }
                 }
                 _ => {}
@@ -464,7 +466,8 @@ impl SweepRunner {
         };
         let seen: FxHashSet<usize> = self.work.iter().flat_map(seen).collect();
         let is_seen = |lane: usize| seen.contains(&lane) || self.lanes[lane].origin == Origin::Kept;
-        self.work.retain(|work| !matches!(work, Work::Expand { to, .. } if !is_seen(*to)));
+        // The sizes of others have a say though nobody looks at what they make.
+        self.work.retain(|work| !matches!(work, Work::Expand { to, .. } if divided.contains(to) && !is_seen(*to)));
     }
 
     fn map(&self, layout: &mut Layout<'_>, part: PartId, step: &Step, over: Side) -> Option<Work> {
