@@ -174,6 +174,13 @@ pub const STRIP_ROWS: usize = 1024;
 /// The rows of a strip of which nothing is kept: as many as make calls and strips cost nothing. Blocks of sums end with one.
 pub const LONG_STRIP_ROWS: usize = 1 << 14;
 
+/// Bytes of a line of the cache, and of the widest vector: values that begin with one are loaded and stored at once.
+pub const LINE: usize = 64;
+
+/// From how many bytes on what is made goes past the caches: with what it is made of it is more than most last levels have for a few
+/// threads, and whoever reads it begins with what was overwritten there long ago.
+pub const PAST_CACHES: usize = 1 << 24;
+
 /// What a function needs besides its columns.
 #[derive(Clone, Debug, Default)]
 pub struct ScratchLayout {

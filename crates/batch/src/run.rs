@@ -7,7 +7,9 @@ use crate::source::Source;
 use crate::target::{Made, Target};
 use crate::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
-use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, Frame, Numbers, QType, STRIP_ROWS, Scratch};
+use cembra_runtime::{
+    BatchFunction, Column, ColumnForm, Context, Frame, Numbers, PAST_CACHES, QType, STRIP_ROWS, Scratch,
+};
 use rayon::prelude::*;
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,10 +17,6 @@ use std::sync::{Mutex, PoisonError};
 
 /// The least strips of all the rows that they may have that are worth a thread.
 const RANGE_STRIPS: usize = 8;
-
-/// From how many bytes of outputs on, written in place, they go past the caches: with the inputs they are more than most last
-/// levels have for a few threads, and whoever reads them begins with rows that were overwritten there long ago.
-const PAST_CACHES: usize = 1 << 24;
 
 /// What to do with rows that fail.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

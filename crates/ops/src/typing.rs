@@ -325,11 +325,8 @@ impl OpDef {
         if promotion == Promotion::Float && scalar.is_integer() {
             scalar = Scalar::Float32;
         }
-        // Arolla looks kernels up by the first compatible type, which for weak floats of unlike optionality is FLOAT32.
-        if promotion == Promotion::Comparable
-            && scalar == Scalar::WeakFloat
-            && args.iter().any(|a| a.qtype.is_optional() != common.is_optional())
-        {
+        let unlike = args.iter().any(|a| a.qtype.is_optional() != common.is_optional());
+        if unlike && self.narrows_unlike(scalar) {
             scalar = Scalar::Float32;
         }
         let optional = common.is_optional();
@@ -342,6 +339,13 @@ impl OpDef {
         let derived = ret.scalar == scalar.representation();
         signature.ret = QType::of(if derived { scalar } else { ret.scalar }, optional || ret.optional);
         Ok(Resolved { signature, overload: Some(index), lifted })
+    }
+
+    /// True if operands of unlike form, of which some are optional or some are arrays and others are not, are compared as
+    /// FLOAT32: Arolla looks kernels up by the first compatible type, which for weak floats is that one.
+    #[must_use]
+    pub fn narrows_unlike(&self, common: Scalar) -> bool {
+        matches!(self.typing, Typing::Promote(Promotion::Comparable)) && common == Scalar::WeakFloat
     }
 
     fn not_accepted(&self, promotion: Promotion, index: usize, found: &QType) -> TypeFault {

@@ -1,10 +1,9 @@
 //! Words of values that begin where a line of the cache does, so that no vector of them lies in two: loops over vectors of the
 //! width of a line take up to twice as long where each does. Words that came from elsewhere stay where they are.
 
+use cembra_runtime::LINE;
 use std::ops::{Deref, DerefMut};
 
-/// Bytes of a line of the cache, and of the widest vector.
-const LINE: usize = 64;
 /// The most words before the first that begins a line.
 const MOST_BEFORE: usize = LINE / size_of::<u64>() - 1;
 

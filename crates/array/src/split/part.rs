@@ -52,6 +52,34 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         are_optional.next().is_some_and(|first| are_optional.any(|other| other != first))
     }
 
+    /// True for a comparison of elements with a scalar that is not one of FLOAT64, though both are weak.
+    fn is_narrowed(&self, op: OpId, node: Id) -> bool {
+        let operands = self.graph.operands(node);
+        let is_array = |operand: &Id| matches!(self.graph.qtype(*operand), QType::Array(..));
+        let is_weak = |operand: &Id| self.graph.qtype(*operand).of_each().scalar() == Some(Scalar::WeakFloat);
+        self.placed.model.registry.get(op).narrows_unlike(Scalar::WeakFloat)
+            && operands.iter().all(is_weak)
+            && operands.iter().any(|operand| is_array(operand) != is_array(&operands[0]))
+    }
+
+    /// Applies an operator to elements, which are of another type than their arrays.
+    fn apply_to_elements(&self, part: &mut TypedGraph, op: OpId, node: Id, operands: &[Id]) -> Result<Id, TypeFault> {
+        let (registry, origin) = (self.placed.model.registry, self.graph.origin(node));
+        if self.is_narrowed(op, node) {
+            let narrow = |operand: &Id| part.apply(registry, id::TO_FLOAT32, &[*operand], origin);
+            let narrowed: SmallVec<[Id; 4]> = operands.iter().map(narrow).collect::<Result<_, _>>()?;
+            return part.apply(registry, op, &narrowed, origin);
+        }
+        if self.is_mixed(part, node, operands) {
+            return self.apply_to_optionals(part, op, node, operands);
+        }
+        match part.apply(registry, op, operands, origin) {
+            // It asks for what may be missing.
+            Err(_) => self.apply_to_optionals(part, op, node, operands),
+            made => made,
+        }
+    }
+
     /// Applies an operator to elements as the optionals that those of any array are.
     fn apply_to_optionals(&self, part: &mut TypedGraph, op: OpId, node: Id, operands: &[Id]) -> Result<Id, TypeFault> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
@@ -141,15 +169,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
                     made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?
                 }
                 Some(op) if of_elements => {
-                    let made = if self.is_mixed(&part, *member, &operands) {
-                        self.apply_to_optionals(&mut part, op, *member, &operands)
-                    } else {
-                        match part.apply(registry, op, &operands, origin) {
-                            // It asks for what may be missing.
-                            Err(_) => self.apply_to_optionals(&mut part, op, *member, &operands),
-                            made => made,
-                        }
-                    };
+                    let made = self.apply_to_elements(&mut part, op, *member, &operands);
                     let made = made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?;
                     match part.kind(made) {
                         // A condition of each element chooses between values that are both computed.

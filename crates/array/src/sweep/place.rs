@@ -2,7 +2,7 @@
 //! memory that is a strip's. The one place of sweeps that knows addresses.
 
 use cembra_ops::{Strip, StripData, StripValues};
-use cembra_runtime::{Column, ColumnForm, DataForm, PresenceForm, QType, Scalar};
+use cembra_runtime::{Column, ColumnForm, DataForm, LINE, PresenceForm, QType, Scalar};
 use cembra_value::{Array, ArrayData, ScalarValue, Words};
 
 /// How the elements of a type lie.
@@ -228,7 +228,6 @@ pub(crate) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
 /// # Safety
 /// SWEEP-PLACE: there are as many bytes in both places, apart from each other, and nobody else uses them meanwhile.
 pub(crate) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
-    const LINE: usize = 64;
     let head = to.align_offset(LINE).min(bytes);
     let end = bytes - (bytes - head) % LINE;
     // SAFETY: SWEEP-PLACE, promised by the caller: the bytes before the first whole line, and those behind the last.

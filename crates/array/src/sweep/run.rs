@@ -5,13 +5,10 @@ use super::place::{HAS_STREAMS, Lie, Place, copy_bits, drain};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
 use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, divide_by_groups, expand};
-use cembra_runtime::{Column, QType, STRIP_ROWS, Scalar};
+use cembra_runtime::{Column, PAST_CACHES, QType, STRIP_ROWS, Scalar};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The bytes of arrays that are made from which on they go past the caches.
-const PAST_CACHES: usize = 1 << 24;
 
 /// What came of a sweep.
 #[derive(Debug)]

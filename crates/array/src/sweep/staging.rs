@@ -19,11 +19,9 @@ impl Run<'_> {
         for (at, lane) in self.runner.lanes.iter().enumerate() {
             let (range, base) = (bounds.of(lane.over), workspace.bases[at]);
             workspace.places[at] = match lane.origin {
-                Origin::Kept if !is_straight || workspace.is_far[at] => {
-                    apart(lane, base, range, is_straight, workspace.is_far[at], &mut workspace.staged[at])
-                }
-                Origin::Array | Origin::Kept if is_straight => base.at(lane.lie, range.start),
-                Origin::Array | Origin::Kept => {
+                Origin::Kept => apart(lane, base, range, is_straight, workspace.is_far[at], &mut workspace.staged[at]),
+                Origin::Array if is_straight => base.at(lane.lie, range.start),
+                Origin::Array => {
                     let Some(array) = self.array(lane.value) else { continue };
                     realigned(array, base, lane.lie, range, &mut workspace.staged[at])
                 }
@@ -71,8 +69,8 @@ impl Run<'_> {
     }
 }
 
-/// The place of a strip of an array that is being made, where it is written apart first: bits that do not begin with a word, values
-/// that go past the caches.
+/// The place of a strip of an array that is being made: in the array, but for what is written apart first, bits that do not begin
+/// with a word and values that go past the caches.
 fn apart(
     lane: &Lane,
     base: Place,
@@ -81,9 +79,12 @@ fn apart(
     is_far: bool,
     staged: &mut Memory,
 ) -> Place {
+    let (place, are_bits_apart) = (base.at(lane.lie, range.start), !is_straight);
+    if !are_bits_apart && !is_far {
+        return place;
+    }
     staged.reserve(if is_far { lane.lie } else { Lie::Bits }, true, range.len());
-    let (staged, place) = (staged.place(), base.at(lane.lie, range.start));
-    let are_bits_apart = !is_straight;
+    let staged = staged.place();
     Place {
         data: if is_far || are_bits_apart && lane.lie == Lie::Bits { staged.data } else { place.data },
         presence: if are_bits_apart && lane.has_bits { staged.presence } else { place.presence },
