@@ -116,6 +116,9 @@ pub enum QType {
     Unspecified,
     /// The type of a function that is an operand. Compile time only.
     Function,
+    /// The type of a dictionary: of its keys, and of its values, which may be missing. Compile time only: what looks something up in
+    /// it is compiled from it.
+    Dict(Scalar, Scalar),
     /// The type of a sequence of elements of one type. Compile time only: loops take it apart.
     Sequence(Arc<QType>),
 }
@@ -202,6 +205,7 @@ impl QType {
             | QType::Nothing
             | QType::Unspecified
             | QType::Function
+            | QType::Dict(..)
             | QType::Sequence(_) => InFrame::Nothing,
         }
     }
@@ -328,7 +332,12 @@ impl QType {
             | QType::ArrayShape(_)
             | QType::Edge(_) => true,
             QType::Tuple(fields) => fields.iter().all(QType::is_run_time),
-            QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => false,
+            QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Dict(..)
+            | QType::Sequence(_) => false,
         }
     }
 
@@ -432,6 +441,7 @@ impl QType {
             QType::Nothing => f.write_str("NOTHING"),
             QType::Unspecified => f.write_str("UNSPECIFIED"),
             QType::Function => f.write_str("OPERATOR"),
+            QType::Dict(key, value) => write!(f, "DICT_{}_{}", key.name(), value.name()),
             QType::Sequence(element) => write!(f, "SEQUENCE[{element}]"),
         }
     }

@@ -124,9 +124,13 @@ pub fn value(qtype: &QType, json: &Json) -> Result<Value, Malformed> {
         QType::Array(kind, scalar) => array(*scalar, json).map(|array| Value::Array(*kind, array.into())),
         QType::ArrayShape(kind) => size(json).map(|size| Value::ArrayShape(*kind, size)),
         QType::Edge(edge) => self::edge(*edge, json).map(Value::from),
-        QType::Tuple(_) | QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => {
-            None
-        }
+        QType::Tuple(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Dict(..)
+        | QType::Sequence(_) => None,
     };
     decoded.ok_or_else(|| Malformed::Value { qtype: qtype.clone(), found: json.to_string() })
 }

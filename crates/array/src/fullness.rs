@@ -78,6 +78,7 @@ fn is_full_type(qtype: &QType) -> bool {
         | QType::Edge(EdgeType::Arrays(_))
         | QType::Nothing
         | QType::Function
+        | QType::Dict(..)
         | QType::Sequence(_) => false,
     }
 }

@@ -21,6 +21,14 @@ pub(crate) const MAKE_ARRAY: &str = "array.make_dense_array";
 /// `a[i]`.
 pub(crate) const AT: &str = "array.at";
 
+/// `x in [a, b]`; the first operand is `x`.
+pub(crate) const IN: &str = "core._in";
+/// `x in a..b`.
+pub(crate) const IN_RANGE: &str = "core._in_range";
+
+/// `lookup(x, {"CH": 1.08}, 1.0)`: what stands there in braces is a dictionary.
+pub(crate) const LOOKUP: &str = "dict.lookup";
+
 /// `fn(x, y) = body`; the operands are the body and the placeholders that are its parameters.
 pub(crate) const LAMBDA: &str = "core._lambda";
 /// `math.add` in the place of a value; the operand is a `TEXT` literal, the operator's canonical name.
@@ -33,6 +41,8 @@ pub(crate) type Level = u8;
 
 /// The level of `if`, the loosest form.
 pub(crate) const LOOSEST: Level = 0;
+/// The level of comparisons, `in` among them.
+pub(crate) const COMPARISON: Level = Operation::Equal.level();
 /// The level of a bare number: an operand of every operator, but not of `.0`, which would be part of it.
 pub(crate) const NUMBER: Level = 11;
 /// The level of names, calls, fields and everything in brackets.

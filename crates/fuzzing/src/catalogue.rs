@@ -2,6 +2,7 @@
 //! found by asking their typing; those that know arrays are tried on what there is. Nothing here is said of any operator by name but
 //! which ones are conditionals, and that exports are left out: two of the same name are refused, whatever their types.
 
+use crate::values;
 use cembra_ops::{Argument, OpDef, OpId, OverArrays, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
@@ -63,6 +64,7 @@ impl Catalogue {
         wanted.extend(scalars().map(|qtype| Wanted::Literal(Value::Type(qtype))));
         wanted.extend([false, true].map(|flag| Wanted::Literal(Value::from(flag))));
         wanted.push(Wanted::Literal(Value::Unspecified));
+        wanted.extend(values::dictionaries().map(Wanted::Literal));
         let entries: Vec<Entry> = registry
             .iter()
             // Functions and what takes them are grown in scopes of their own.
@@ -117,10 +119,14 @@ fn candidates(def: &OpDef, wanted: &[Wanted], kinds: usize) -> Vec<Vec<u8>> {
         Wanted::Of(qtype) => overloads.iter().any(|o| o.args.get(position).map(|arg| arg.scalar) == qtype.scalar()),
         Wanted::Literal(value) => *value == Value::Nothing,
     };
+    // Where there is a dictionary, there is nothing else: they are many, so that there are values of each type by keys of each.
+    let is_dict = |wanted: &Wanted| matches!(wanted, Wanted::Literal(Value::Dict(_)));
+    let fits = |position: usize, wanted: &Wanted| (def.params[position].name == "dict") == is_dict(wanted);
     let wide = def.params.len() > 3 && !overloads.is_empty();
     (0..def.params.len())
         .map(|position| {
-            (0..kinds).filter(|at| !wide || of_overload(position, &wanted[*at])).map(|at| at as u8).collect()
+            let kinds = (0..kinds).filter(|at| fits(position, &wanted[*at]));
+            kinds.filter(|at| !wide || of_overload(position, &wanted[*at])).map(|at| at as u8).collect()
         })
         .collect()
 }

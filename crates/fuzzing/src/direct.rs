@@ -4,7 +4,7 @@
 
 use crate::subject::Row;
 use cembra_expr::Program;
-use cembra_ops::{OpDef, Registry, Resolved, Signature, call};
+use cembra_ops::{OpDef, Registry, Resolved, Signature, call, id};
 use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph, TypedModel};
 use cembra_value::Value;
 use std::collections::HashMap;
@@ -87,7 +87,10 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<Vec<Value>> {
                 let types = operands.iter().map(|operand| graph.qtype(*operand).clone()).collect();
                 let signature = Signature { operands: types, ret: graph.qtype(node).clone() };
                 let def: &OpDef = Registry::standard().get(op);
-                call(def, &Resolved { signature, overload, lifted }, &args)?.ok()?
+                match op {
+                    id::DICT_TABLE => looked_up(&args)?,
+                    _ => call(def, &Resolved { signature, overload, lifted }, &args)?.ok()?,
+                }
             }
             Kind::Loop(of) => {
                 let Some(init) = values[operands[0].index()].clone() else {
@@ -117,6 +120,13 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<Vec<Value>> {
         values[node.index()] = Some(value);
     }
     model.outputs.iter().map(|(_, output)| values[output.index()].clone()).collect()
+}
+
+/// What a dictionary has for a key, entry by entry: its table is made with a model.
+fn looked_up(args: &[Value]) -> Option<Value> {
+    let [Value::Dict(dict), key] = args else { return None };
+    let value = key.as_scalar().and_then(|key| dict.entries().find(|(known, _)| known == key)?.1);
+    Some(Value::optional(dict.values().scalar(), value))
 }
 
 /// A loop: its state, and what each round makes anew.

@@ -6,7 +6,7 @@ use crate::arrays;
 use crate::config::{chance, pick};
 use cembra_expr::{ArgumentForm, Input};
 use cembra_runtime::{Fields, MachineType, Names, QType, Scalar};
-use cembra_value::{Array, Edge, ScalarValue, Value};
+use cembra_value::{Array, Dict, Edge, ScalarValue, Value};
 use fastrand::Rng;
 
 const INT32: &[i32] =
@@ -251,6 +251,28 @@ fn of_representation(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
     }
 }
 
+/// Dictionaries of values of each type, some of them missing, by keys of each: few keys and many, near each other and not. Keys are
+/// of those that programs are tried on.
+pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
+    let keys = Scalar::ALL.into_iter().filter(|key| Dict::may_be_keys(*key));
+    let types = keys.flat_map(|key| Scalar::ALL.into_iter().map(move |value| (key, value)));
+    types.enumerate().filter_map(|(turn, (key, value))| {
+        let mut random = Rng::with_seed(turn as u64);
+        // Numbers among themselves are near each other, unless they are special.
+        let config = Config { special: [0.0, 1.0, 0.2][turn % 3], ..Config::default() };
+        let mut keys: Vec<ScalarValue> = Vec::new();
+        for _ in 0..[3, 9, 16][turn / 2 % 3] {
+            let drawn = scalar(&mut random, key, &config);
+            if !keys.contains(&drawn) {
+                keys.push(drawn);
+            }
+        }
+        let value_of = |_| (random.u32(..5) > 0).then(|| scalar(&mut random, value, &config));
+        let values = Array::from_scalars(value, keys.iter().map(value_of).collect::<Vec<_>>());
+        Dict::new(Array::from_scalars(key, keys.into_iter().map(Some)), values).ok().map(Value::from)
+    })
+}
+
 /// A random value; arrays are short. `Nothing` for the type of an untyped `missing`; no values are of the type of types.
 pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
     let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
@@ -269,7 +291,9 @@ fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Valu
         QType::Array(kind, of) => Value::Array(*kind, arrays::array(random, *of, len, config).into()),
         QType::ArrayShape(kind) => Value::ArrayShape(*kind, len),
         QType::Edge(of) => arrays::edge_of(random, *of, len).into(),
-        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Sequence(_) => Value::Nothing,
+        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Dict(..) | QType::Sequence(_) => {
+            Value::Nothing
+        }
     }
 }
 
@@ -364,6 +388,7 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
         | QType::Nothing
         | QType::Unspecified
         | QType::Function
+        | QType::Dict(..)
         | QType::Sequence(_) => Vec::new(),
     }
 }

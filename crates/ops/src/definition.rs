@@ -7,7 +7,7 @@ use crate::{OpId, Recording, RegisterFn};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
 use cembra_tape::{Cell, Tape};
-use cembra_value::Value;
+use cembra_value::{ScalarValue, Value};
 use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -73,19 +73,40 @@ impl CompiledLiteral {
     }
 }
 
-/// How a literal text becomes the state of an operator. The error says what is wrong with the text.
+/// How a literal becomes the state of an operator. The error says what is wrong with the literal.
 #[derive(Clone, Copy)]
-pub struct Compile(pub(crate) &'static CompileFn);
+pub struct Compile {
+    pub(crate) from: CompiledFrom,
+    pub(crate) function: &'static CompileFn,
+}
 
-pub(crate) type CompileFn = dyn Fn(&str) -> Result<CompiledLiteral, String> + Send + Sync;
+pub(crate) type CompileFn = dyn Fn(&Value) -> Result<CompiledLiteral, String> + Send + Sync;
+
+/// What an operator is compiled from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CompiledFrom {
+    /// A text.
+    Text,
+    /// A dictionary. Its overload names the type of its values.
+    Dict,
+}
 
 impl Compile {
-    /// Compiles the text.
+    /// Compiles the literal.
     ///
     /// # Errors
     /// What is wrong with it, for people.
-    pub fn compile(self, text: &str) -> Result<CompiledLiteral, String> {
-        (self.0)(text)
+    pub fn compile(self, literal: &Value) -> Result<CompiledLiteral, String> {
+        (self.function)(literal)
+    }
+
+    /// True for literals that it is compiled from.
+    #[must_use]
+    pub fn takes(self, literal: &Value) -> bool {
+        match self.from {
+            CompiledFrom::Text => matches!(literal, Value::Scalar(ScalarValue::Text(_))),
+            CompiledFrom::Dict => matches!(literal, Value::Dict(_)),
+        }
     }
 }
 
@@ -128,7 +149,7 @@ pub struct Overload {
     pub direct: Option<RegisterFn>,
     /// What its kernels are given besides slots: the closure of a user operator.
     pub data: KernelData,
-    /// For an operator that is compiled with a model: how its first argument, a literal text, becomes the data.
+    /// For an operator that is compiled with a model: how its first argument, a literal, becomes the data.
     pub compile: Option<Compile>,
     /// True if equal arguments give equal results; otherwise it is never evaluated ahead of time.
     pub pure: bool,
@@ -147,7 +168,15 @@ impl Overload {
     /// True if an argument of this type is what its kernels take: they cannot tell it from the one that they were made for.
     #[must_use]
     pub fn is_taken(&self, arg: usize, lifted: bool, found: &QType) -> bool {
+        let found = match found {
+            QType::Dict(_, value) if self.is_compiled_from_dict(arg) => &QType::Scalar(*value),
+            found => found,
+        };
         arg < self.args.len() && alike(found, &self.takes(arg, lifted))
+    }
+
+    fn is_compiled_from_dict(&self, arg: usize) -> bool {
+        arg == 0 && self.compile.is_some_and(|compile| compile.from == CompiledFrom::Dict)
     }
 
     /// True if a result of this type is what its kernels make.
@@ -156,7 +185,7 @@ impl Overload {
         alike(found, &QType::of(self.ret.scalar, self.ret.optional || lifted))
     }
 
-    /// The type of an argument. What an operator is compiled from is a plain text, whatever the others are lifted to.
+    /// The type of an argument. What an operator is compiled from is plain, whatever the others are lifted to.
     #[must_use]
     pub fn takes(&self, arg: usize, lifted: bool) -> QType {
         let OperandType { scalar, optional } = self.args[arg];

@@ -13,6 +13,7 @@ mod comparison;
 mod compound;
 mod definition;
 mod derived;
+mod dict;
 mod direct;
 mod effects;
 mod function;

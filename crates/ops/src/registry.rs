@@ -8,8 +8,8 @@ use crate::definition::{Meaning, OpDef, Structure};
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
-    annotation, array, bitwise, calendar, cast, comparison, derived, function, logic, math, named_tuple, presence,
-    qtype, random, sequence, strings, structure, tuple,
+    annotation, array, bitwise, calendar, cast, comparison, derived, dict, function, logic, math, named_tuple,
+    presence, qtype, random, sequence, strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
@@ -225,6 +225,14 @@ operators! {
     IS_ARRAY_SHAPE_QTYPE = qtype::arrays::IS_ARRAY_SHAPE;
     UPCAST = derived::UPCAST;
     DOWNCAST = derived::DOWNCAST;
+    DICT_GET = dict::GET;
+    DICT_CONTAINS = dict::CONTAINS;
+    DICT_LOOKUP = dict::LOOKUP;
+    DICT_KEYS = dict::KEYS;
+    DICT_VALUES = dict::VALUES;
+    DICT_TABLE = dict::TABLE;
+    IN = dict::IN;
+    IN_RANGE = dict::IN_RANGE;
     EXPORT = annotation::EXPORT;
     EXPORT_VALUE = annotation::EXPORT_VALUE;
     ANNOTATION_NAME = annotation::NAME;

@@ -3,7 +3,7 @@
 
 use crate::definition::{OpDef, OperandType, OverArrays, Overload, PresenceRule, Typing};
 use cembra_runtime::{ArrayKind, QType, Scalar};
-use cembra_value::{Code, Value};
+use cembra_value::{Code, Value, common_scalar};
 use smallvec::SmallVec;
 
 /// What typing knows of an argument.
@@ -101,6 +101,7 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
             | QType::Meta
             | QType::Unspecified
             | QType::Function
+            | QType::Dict(..)
             | QType::Sequence(_),
             _,
         ) => (a == b).then(|| a.clone()),
@@ -116,18 +117,6 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
             Some(QType::of(scalar, a.is_optional() || b.is_optional()))
         }
     }
-}
-
-fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
-    use Scalar::{Float32, Float64, Int32, Int64, WeakFloat};
-    Some(match (a, b) {
-        _ if a == b => a,
-        (Int32, Int64) | (Int64, Int32) => Int64,
-        _ if !(a.is_numeric() && b.is_numeric()) => return None,
-        (Float64, _) | (_, Float64) => Float64,
-        (Float32 | WeakFloat, _) | (_, Float32 | WeakFloat) => Float32,
-        _ => return None,
-    })
 }
 
 impl OpDef {
@@ -282,7 +271,11 @@ impl OpDef {
     fn find_overload(&self, signature: &Signature) -> Option<(u16, bool)> {
         let mut wanted: SmallVec<[OperandType; 4]> = SmallVec::new();
         for qtype in &signature.operands {
-            wanted.push(OperandType { scalar: qtype.scalar()?, optional: qtype.is_optional() });
+            wanted.push(match qtype {
+                // It counts as what its values are, beside the type of the key.
+                QType::Dict(_, value) => OperandType { scalar: *value, optional: false },
+                _ => OperandType { scalar: qtype.scalar()?, optional: qtype.is_optional() },
+            });
         }
         let strict = self.presence == PresenceRule::Strict;
         let lifted = strict && wanted.iter().any(|o| o.optional);

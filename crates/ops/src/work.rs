@@ -102,9 +102,9 @@ mod tests {
     fn every_operator_that_reads_strings_is_charged_for_them() {
         let mut read = 0;
         for (_, def) in Registry::standard().iter() {
-            for overload in
-                def.overloads().iter().filter(|overload| overload.args.iter().any(|arg| arg.scalar.is_string()))
-            {
+            let reads = |overload: &&Overload| overload.args.iter().any(|arg| arg.scalar.is_string());
+            // What is compiled with a model is not called before there is one.
+            for overload in def.overloads().iter().filter(reads).filter(|overload| overload.compile.is_none()) {
                 for lifted in [false, true].into_iter().filter(|lifted| !lifted || overload.lifted.is_some()) {
                     let charged = run(overload, lifted, 300, 299) == Some(FaultKind::WorkLimit);
                     assert_eq!(charged, reads_strings(def, overload), "{} {:?}", def.name, overload.args);

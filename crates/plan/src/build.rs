@@ -5,7 +5,7 @@ use cembra_expr::NodeId;
 use cembra_ops::{CompiledLiteral, OpId, Registry, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, Placed, RegionId, Regions, TypedModel};
 use cembra_runtime::{FrameLayout, QType};
-use cembra_value::{Budget, Diagnostic, ScalarValue, Value};
+use cembra_value::{Budget, Diagnostic, Value};
 use rustc_hash::FxHashMap;
 
 /// A plan could not be made.
@@ -281,11 +281,11 @@ impl<'p> Builder<'p> {
         let graph = &self.model.graph;
         let literal = graph.operands(node).first().and_then(|operand| graph.value(*operand));
         // Typing asks for a plain literal; a rewrite of the user may have put something else in its place.
-        let Some(Value::Scalar(ScalarValue::Text(text))) = literal else {
+        let Some(literal) = literal.filter(|literal| compile.takes(literal)) else {
             return Err(PlanError::Unsound(format!("{} has no literal to be compiled from", def.name)));
         };
         let failed = |reason| PlanError::Compile { operator: def.name, reason, origin: graph.origin(node) };
-        compile.compile(text).map(Some).map_err(failed)
+        compile.compile(literal).map(Some).map_err(failed)
     }
 
     /// The block of a region, made when it is first asked for.

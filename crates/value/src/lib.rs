@@ -5,10 +5,12 @@
 
 mod array;
 mod diagnostic;
+mod dict;
 mod edge;
 mod limits;
 mod near;
 mod promise;
+mod promotion;
 mod span;
 mod strings;
 mod value;
@@ -19,10 +21,12 @@ mod words;
 
 pub use array::{Array, ArrayBuilder, ArrayData, Number};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
+pub use dict::{Dict, DictFault};
 pub use edge::{Edge, EdgeFault, EdgeForm};
 pub use limits::{Budget, Limit, Limits};
 pub use near::near_names;
 pub use promise::{BrokenPromise, Promise};
+pub use promotion::common_scalar;
 pub use span::Span;
 pub use strings::StringViews;
 pub use value::{ScalarValue, Value};

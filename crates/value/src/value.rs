@@ -1,7 +1,7 @@
 //! Values: what literals hold, what goes into a model and what comes out. Equality is of bits: `-0.0` differs from
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
-use crate::{Array, Edge, ValueRef};
+use crate::{Array, Dict, Edge, ValueRef};
 use cembra_runtime::{ArrayKind, Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, for_each_scalar};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -215,6 +215,8 @@ pub enum Value {
     ArrayShape(ArrayKind, usize),
     /// An edge.
     Edge(Arc<Edge>),
+    /// A dictionary.
+    Dict(Arc<Dict>),
     /// A type, as an operand of a cast.
     Type(QType),
     /// An untyped `missing`.
@@ -237,6 +239,7 @@ impl Value {
             Value::Array(kind, array) => QType::Array(*kind, array.scalar()),
             Value::ArrayShape(kind, _) => QType::ArrayShape(*kind),
             Value::Edge(edge) => QType::Edge(edge.edge_type()),
+            Value::Dict(dict) => dict.qtype(),
             Value::Type(_) => QType::Meta,
             Value::Nothing => QType::Nothing,
             Value::Unspecified => QType::Unspecified,
@@ -293,6 +296,7 @@ impl Value {
             }
             (Value::Array(a_kind, a), Value::Array(b_kind, b)) => a_kind == b_kind && a.same(b),
             (Value::Edge(a), Value::Edge(b)) => a.same(b),
+            (Value::Dict(a), Value::Dict(b)) => a.same(b),
             _ => self == other,
         }
     }
@@ -333,6 +337,7 @@ impl Value {
             | Value::Array(..)
             | Value::ArrayShape(..)
             | Value::Edge(_)
+            | Value::Dict(_)
             | Value::Type(_)
             | Value::Nothing
             | Value::Unspecified => {}
@@ -383,6 +388,7 @@ impl Value {
             | QType::Nothing
             | QType::Unspecified
             | QType::Function
+            | QType::Dict(..)
             | QType::Sequence(_) => Value::Nothing,
         }
     }
@@ -431,6 +437,7 @@ impl fmt::Display for Value {
             Value::Array(_, array) => write!(f, "{array}"),
             Value::ArrayShape(kind, size) => write!(f, "{}_shape{{{size}}}", kind.name().to_ascii_lowercase()),
             Value::Edge(edge) => write!(f, "{edge}"),
+            Value::Dict(dict) => write!(f, "{dict}"),
             Value::Type(qtype) => write!(f, "{qtype}"),
             Value::Nothing => f.write_str("missing"),
             Value::Unspecified => f.write_str("unspecified"),

@@ -110,6 +110,7 @@ fn zero(qtype: &QType) -> Value {
         | QType::Nothing
         | QType::Unspecified
         | QType::Function
+        | QType::Dict(..)
         | QType::Sequence(_) => Value::Nothing,
     }
 }

@@ -160,6 +160,7 @@ fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
         | QType::Nothing
         | QType::Unspecified
         | QType::Function
+        | QType::Dict(..)
         | QType::Sequence(_) => Value::Nothing,
     }
 }

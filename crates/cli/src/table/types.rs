@@ -30,6 +30,7 @@ pub(crate) fn of_qtype(qtype: &QType) -> Option<DataType> {
         | QType::Nothing
         | QType::Unspecified
         | QType::Function
+        | QType::Dict(..)
         | QType::Sequence(_) => None,
     }
 }

@@ -99,6 +99,7 @@ impl<'s> Lexer<'s> {
             b'{' => (TokenKind::OpenCurly, 1),
             b'}' => (TokenKind::CloseCurly, 1),
             b',' => (TokenKind::Comma, 1),
+            b'.' if next == b'.' => (TokenKind::DotDot, 2),
             b'.' => (TokenKind::Dot, 1),
             b':' => (TokenKind::Colon, 1),
             b';' => (TokenKind::Semicolon, 1),

@@ -11,6 +11,7 @@
 //! | tuples | `TUPLE{1, "a"}`, `NAMEDTUPLE{x: 1, y: "a"}` |
 //! | arrays | `DENSE_ARRAY_INT32{1, NA, 3}` |
 //! | shapes of arrays, edges | `DENSE_ARRAY_SHAPE{3}`, `DENSE_ARRAY_EDGE{0, 2, 5}` (split points), `DENSE_ARRAY_EDGE{1, NA : 2}` (a mapping to so many) |
+//! | dictionaries | `dict[text, f64]{"CH": 1.08, "DE": NA}` or `dict{"CH": 1.08f64}` |
 //! | types | `f32`, `i64?`, `QTYPE{(f32, text)}` |
 //! | untyped missing | `missing` |
 //! | an argument that is not specified | `UNSPECIFIED{}` |
@@ -20,7 +21,7 @@
 use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
-use super::{array_literal, number, quoted};
+use super::{array_literal, dict_literal, number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
 use cembra_runtime::{Excerpt, Extent, Fields, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
@@ -40,7 +41,7 @@ impl<'s> Cursor<'s> {
             | TokenKind::Missing
             | TokenKind::Inf
             | TokenKind::Nan => true,
-            TokenKind::Word => self.type_before_brace().is_some(),
+            TokenKind::Word => self.type_before_brace().is_some() || self.at_dict(),
             _ => false,
         }
     }
@@ -177,7 +178,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Reads a value that is no tuple: a literal, a number also with its sign.
-    fn read_single(&mut self) -> Result<Option<Value>, Stop> {
+    pub(super) fn read_single(&mut self) -> Result<Option<Value>, Stop> {
         let Token { kind, span, .. } = self.token;
         let value = match kind {
             TokenKind::Minus | TokenKind::Plus => {
@@ -197,6 +198,7 @@ impl<'s> Cursor<'s> {
                 let name = types::named(self.text(span));
                 return self.read_typed(name);
             }
+            TokenKind::Word if self.at_dict() => return self.read_dict(),
             TokenKind::Word if self.at_literal() => {
                 let name = self.type_before_brace();
                 return self.read_typed(name);
@@ -273,7 +275,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Reads `{v}` behind a type.
-    fn read_braced(&mut self, qtype: &QType, of: Span) -> Result<Option<Value>, Stop> {
+    pub(super) fn read_braced(&mut self, qtype: &QType, of: Span) -> Result<Option<Value>, Stop> {
         let open = self.token.span;
         self.enter(open)?;
         self.advance();
@@ -288,6 +290,7 @@ impl<'s> Cursor<'s> {
             QType::Array(kind, scalar) => self.read_elements(*scalar)?.map(|array| Value::Array(*kind, array.into())),
             QType::ArrayShape(kind) => self.read_size()?.map(|size| Value::ArrayShape(*kind, size)),
             QType::Edge(edge) => self.read_edge(*edge)?.map(Value::from),
+            QType::Dict(key, value) => self.read_typed_entries(*key, *value)?.map(Value::from),
             QType::Meta => Some(Value::Type(self.read_type()?)),
             QType::Unspecified => Some(Value::Unspecified),
             QType::Tuple(_) | QType::Nothing | QType::Function | QType::Sequence(_) => {
@@ -503,6 +506,7 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
             out.push_str("{}");
         }
         Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) => array_literal::write(out, value),
+        Value::Dict(dict) => dict_literal::write(out, dict),
         Value::Type(qtype @ (QType::Tuple(_) | QType::Array(..) | QType::Edge(_))) => {
             out.push_str("QTYPE{");
             types::write_type(out, qtype);

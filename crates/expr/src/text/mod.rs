@@ -24,6 +24,7 @@
 
 mod array_literal;
 mod cursor;
+mod dict_literal;
 mod lexer;
 mod literal;
 mod number;

@@ -32,7 +32,8 @@ pub(super) fn scan(bytes: &[u8], start: usize, after_dot: bool) -> Scan {
     let mut end = skip(start, digit);
     let (mut float, mut bare_dot) = (false, false);
     if !after_dot {
-        if at(end) == b'.' {
+        // Two dots are those of a range.
+        if at(end) == b'.' && at(end + 1) != b'.' {
             bare_dot = !at(end + 1).is_ascii_digit();
             float = true;
             end = skip(end + 1, digit);

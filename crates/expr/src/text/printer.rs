@@ -7,8 +7,8 @@ use super::scope::Scopes;
 use super::types::{write_field_name, write_input_type};
 use super::{lexer, quoted, types};
 use crate::infix::{
-    Fixity, GET_FIELD, GET_NTH, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, NUMBER, OPERATOR, Operation, TIGHTEST,
-    WHERE,
+    COMPARISON, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, NUMBER,
+    OPERATOR, Operation, TIGHTEST, WHERE,
 };
 use crate::{Graph, NameId, Node, NodeId, Program};
 use cembra_runtime::Names as FieldNames;
@@ -87,6 +87,8 @@ enum Form {
     NamedField,
     Lambda,
     Path,
+    In,
+    InRange,
     Call,
 }
 
@@ -100,6 +102,8 @@ impl Form {
             GET_FIELD => Form::NamedField,
             LAMBDA => Form::Lambda,
             OPERATOR => Form::Path,
+            IN => Form::In,
+            IN_RANGE => Form::InRange,
             _ => Operation::ALL.iter().find(|o| o.name() == name).map_or(Form::Call, |o| Form::Operation(*o)),
         }
     }
@@ -343,6 +347,23 @@ impl<'g> Printer<'g> {
                 self.pending.extend(self.position(position).map(Piece::Position));
                 self.pending.push(Piece::Operand(of, TIGHTEST));
             }
+            // In brackets wherever it stands: the value of a local name would end at its `in`.
+            (Form::In, &[x, ref elements @ ..]) => {
+                self.out.push('(');
+                self.pending.push(Piece::Text(")"));
+                self.list(elements, "]");
+                self.pending.push(Piece::Text(" in ["));
+                self.pending.push(Piece::Operand(x, COMPARISON + 1));
+            }
+            (Form::InRange, &[x, from, to]) => {
+                self.out.push('(');
+                self.pending.push(Piece::Text(")"));
+                self.pending.push(Piece::Operand(to, COMPARISON + 1));
+                self.pending.push(Piece::Text(".."));
+                self.pending.push(Piece::Operand(from, COMPARISON + 1));
+                self.pending.push(Piece::Text(" in "));
+                self.pending.push(Piece::Operand(x, COMPARISON + 1));
+            }
             (Form::Lambda, &[body, ref parameters @ ..]) if self.scopes.is_function(id) => {
                 let level = self.open(LOOSEST, level);
                 self.out.push_str("fn(");
@@ -481,6 +502,11 @@ impl<'g> Printer<'g> {
 
     fn write_list(&mut self, open: &'static str, operands: &[NodeId], close: &'static str) {
         self.out.push_str(open);
+        self.list(operands, close);
+    }
+
+    /// Leaves operands pending, and what closes them.
+    fn list(&mut self, operands: &[NodeId], close: &'static str) {
         self.pending.push(Piece::Text(close));
         for (index, operand) in operands.iter().enumerate().rev() {
             self.pending.push(Piece::Operand(*operand, LOOSEST));

@@ -34,7 +34,7 @@ token_kinds! {
     /// A character that begins no token.
     Invalid,
     OpenRound, CloseRound, OpenSquare, CloseSquare, OpenCurly, CloseCurly,
-    Comma, Dot, Colon, Semicolon, Equals, Question,
+    Comma, Dot, DotDot, Colon, Semicolon, Equals, Question,
     Plus, Minus, Star, StarStar, Slash, SlashSlash, Percent, Ampersand, Bar, QuestionQuestion,
     Less, LessEqual, Greater, GreaterEqual, EqualEqual, BangEqual,
     Input, Let, Fn, Output, If, Then, Else, And, Or, Not,

@@ -3,9 +3,9 @@
 
 use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
-use super::{lexer, quoted};
+use super::{dict_literal, lexer, quoted};
 use cembra_runtime::{ArrayKind, EdgeType, Fields, NameError, Names, QType, Scalar, Shape};
-use cembra_value::{Code, Diagnostic, Limit, Promise, Span};
+use cembra_value::{Code, Diagnostic, Dict, Limit, Promise, Span};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -50,6 +50,9 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
             return Some(TypeName::Of(QType::Array(kind, scalar)));
         }
     }
+    if let Some(qtype) = word.strip_prefix("DICT_").and_then(dict_named) {
+        return Some(TypeName::Of(qtype));
+    }
     match word {
         "TUPLE" => Some(TypeName::Tuple),
         "NAMEDTUPLE" => Some(TypeName::NamedTuple),
@@ -58,6 +61,16 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
         "UNSPECIFIED" => Some(TypeName::Of(QType::Unspecified)),
         _ => None,
     }
+}
+
+/// The type of a dictionary of which this is the rest of Arolla's name.
+fn dict_named(rest: &str) -> Option<QType> {
+    let key = Scalar::ALL.into_iter().filter(|key| Dict::may_be_keys(*key));
+    key.zip(std::iter::repeat(rest)).find_map(|(key, rest)| {
+        let value = rest.strip_prefix(key.name())?.strip_prefix('_')?;
+        let value = Scalar::ALL.into_iter().find(|scalar| scalar.name() == value)?;
+        Some(QType::Dict(key, value))
+    })
 }
 
 /// True if the word is reserved for a type.
@@ -248,6 +261,7 @@ impl<'s> Cursor<'s> {
                 }
             }
             TokenKind::OpenSquare => self.read_array_type(),
+            TokenKind::Word if self.at_dict() => Ok((self.read_dict_type()?, Promise::Nothing)),
             TokenKind::Word => {
                 let word = self.text(start);
                 if let Some((_, promise)) = EDGES.into_iter().find(|(edge, _)| *edge == word) {
@@ -392,6 +406,7 @@ pub(crate) fn write_type(out: &mut String, qtype: &QType) {
             out.push_str("?]");
         }
         QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => out.push_str(edge_word(Promise::Nothing)),
+        QType::Dict(key, value) => dict_literal::write_type(out, *key, *value),
         // Arolla's names are the only ones these have.
         QType::Shape(_)
         | QType::Array(..)

@@ -16,7 +16,9 @@ pub(super) fn write(value: &Value) -> Literal {
             Value::Present(scalar) => PartKind::Present(write_scalar(scalar)),
             Value::Missing(scalar) => PartKind::Missing(print_type(&QType::Scalar(*scalar))),
             Value::Shape(shape) => PartKind::Shape(print_type(&QType::Shape(*shape))),
-            Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) => PartKind::Array(print_value(value)),
+            Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) | Value::Dict(_) => {
+                PartKind::Array(print_value(value))
+            }
             Value::Type(qtype) => PartKind::Type(print_type(qtype)),
             Value::Nothing => PartKind::Nothing(()),
             Value::Unspecified => PartKind::Unspecified(()),
@@ -90,7 +92,7 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
                 other => return Err(assembly.damaged_node(format_args!("{other} is the type of no shape"))),
             },
             PartKind::Array(text) => match parse_value_within(&text, limits) {
-                Ok(value @ (Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_))) => value,
+                Ok(value @ (Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) | Value::Dict(_))) => value,
                 _ => return Err(assembly.damaged_node("its value is no array")),
             },
             PartKind::Type(text) => Value::Type(assembly.qtype(&text, &place())?),

@@ -140,7 +140,7 @@ pub(super) enum PartKind {
     /// An argument that is given as not given.
     #[prost(message, tag = "9")]
     Unspecified(()),
-    /// An array, the shape of one or an edge, as the text language writes it.
+    /// An array, the shape of one, an edge or a dictionary, as the text language writes it.
     #[prost(string, tag = "10")]
     Array(String),
 }

@@ -118,8 +118,26 @@ fn syntax() {
         "`let` binds weaker than the `+` before it",
         "put it in brackets: `(let ..)`",
     );
-    one("let t = 1 in t", Syntax, "in", "expected an operator or the end of the statement, found `in`", "");
-    one("a in b", Syntax, "in", "expected an operator or the end of the statement, found `in`", "");
+    let forms = "the forms are `x in [a, b]` and `x in a..b`";
+    one("let t = 1 in 2", Syntax, "", "expected `..`, found the end of the text", forms);
+    one("a in b", Syntax, "", "expected `..`, found the end of the text", forms);
+    one("a in b or c", Syntax, "or", "expected `..`, found `or`", forms);
+    one("1..2", Syntax, "..", "expected an operator, found `..`", "a range is what something is in: `x in 3..7`");
+    one(
+        "a in 1..2..3",
+        Syntax,
+        "..",
+        "expected an operator, found `..`",
+        "a range is what something is in: `x in 3..7`",
+    );
+    one(
+        "a == b in [c]",
+        Code::ChainedComparison,
+        "a == b in",
+        "a comparison is not compared again",
+        "put it in brackets: `(a == b) in ..`",
+    );
+    one("a in [c", Code::Bracket, "[", "this bracket is never closed", "");
     one("1 + fn(x) = x", Syntax, "fn", "`fn` binds weaker than the `+` before it", "put it in brackets: `(fn ..)`");
     one("f.g(fn(x) x)", Syntax, "x", "expected `=` and the value of the function, found `x`", "");
     one("f.g(fn x = x)", Syntax, "x", "expected `(` and the parameters, found `x`", "");

@@ -106,6 +106,7 @@ fn literal_texts(plan: &Plan) -> Vec<(u32, &[u8])> {
             | Value::Array(..)
             | Value::ArrayShape(..)
             | Value::Edge(_)
+            | Value::Dict(_)
             | Value::Type(_)
             | Value::Nothing
             | Value::Unspecified => {}

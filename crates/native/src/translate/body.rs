@@ -181,6 +181,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
             | Value::Array(..)
             | Value::ArrayShape(..)
             | Value::Edge(_)
+            | Value::Dict(_)
             | Value::Type(_)
             | Value::Nothing
             | Value::Unspecified => MachineValue::present(Datum::Nothing),

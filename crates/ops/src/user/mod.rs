@@ -9,12 +9,13 @@ mod recording;
 pub use function::{Arguments, Fallible, UserArgument, UserFunction, UserResult};
 pub use recording::Recording;
 
-use crate::definition::{Lower, Meaning, OpDef, OverArrays, Overload, PresenceRule, Typing};
+use crate::definition::{CompiledFrom, Lower, Meaning, OpDef, OverArrays, Overload, PresenceRule, Typing};
 use crate::kernel::Repr;
 use crate::{Compile, CompiledLiteral, OpId, Registry};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Text};
 use cembra_tape::{Cell, Tape};
+use cembra_value::{ScalarValue, Value};
 use function::{UserBody, forever};
 
 /// An operator to be registered.
@@ -145,9 +146,14 @@ impl UserOperator {
         F: UserFunction<Args>,
         E: std::fmt::Display,
     {
-        let compile = move |text: &str| compile(text).map(CompiledLiteral::new).map_err(|error| error.to_string());
+        let compile = move |literal: &Value| match literal {
+            Value::Scalar(ScalarValue::Text(text)) => {
+                compile(text).map(CompiledLiteral::new).map_err(|error| error.to_string())
+            }
+            other => Err(format!("{other} is no text")),
+        };
         let mut made = UserOverload::of::<Args, F>();
-        made.overload.compile = Some(Compile(Box::leak(Box::new(compile))));
+        made.overload.compile = Some(Compile { from: CompiledFrom::Text, function: Box::leak(Box::new(compile)) });
         self.overloads.push(made);
         self
     }

@@ -65,6 +65,7 @@ fn string_bytes(value: &Value) -> usize {
         _ => match value {
             Value::Array(_, array) => array.memory_bytes(),
             Value::Edge(edge) => edge.memory_bytes(),
+            Value::Dict(dict) => dict.memory_bytes(),
             _ => 0,
         },
     }

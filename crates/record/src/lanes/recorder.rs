@@ -410,6 +410,7 @@ impl<'p> Recorder<'p> {
             | Value::Array(..)
             | Value::ArrayShape(..)
             | Value::Edge(_)
+            | Value::Dict(_)
             | Value::Type(_)
             | Value::Nothing
             | Value::Unspecified => Cell::missing(Scalar::Unit, drafts.tape()),

@@ -217,6 +217,7 @@ impl CsvData {
             | QType::Nothing
             | QType::Unspecified
             | QType::Function
+            | QType::Dict(..)
             | QType::Sequence(_) => Err(DataError::no_data(qtype).in_column(&place.path)),
         }
     }

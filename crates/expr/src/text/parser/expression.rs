@@ -6,7 +6,8 @@ use super::Parser;
 use super::call::Target;
 use crate::NodeId;
 use crate::infix::{
-    AT, Fixity, GET_FIELD, GET_NTH, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE, Operation, WHERE,
+    AT, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE, Operation,
+    WHERE,
 };
 use crate::text::cursor::{Stop, ends_text};
 use crate::text::token::TokenKind;
@@ -22,7 +23,7 @@ pub(super) struct Operand {
     /// Where it stands, its brackets included.
     pub(super) span: Span,
     /// If it is a comparison without brackets, where its right operand stands.
-    compared: Option<Span>,
+    pub(super) compared: Option<Span>,
 }
 
 impl Operand {
@@ -44,6 +45,10 @@ pub(super) enum Frame {
     Group { open: Span, base: usize, comma: bool },
     /// The elements of an array.
     Array { open: Span, base: usize },
+    /// The list in which something may be, which is the operand at `base`; or may `not`.
+    List { open: Span, base: usize, not: bool },
+    /// The range in which something may be, once its two dots are `read`, or else its beginning.
+    Range { not: bool, read: bool },
     /// The index behind an array, which is the operand at `base`.
     Index { open: Span, base: usize },
     /// A named tuple; its names are those above `names`.
@@ -61,7 +66,12 @@ impl Frame {
     pub(super) fn is_bracket(&self) -> bool {
         matches!(
             self,
-            Frame::Group { .. } | Frame::Named { .. } | Frame::Call { .. } | Frame::Array { .. } | Frame::Index { .. }
+            Frame::Group { .. }
+                | Frame::Named { .. }
+                | Frame::Call { .. }
+                | Frame::Array { .. }
+                | Frame::List { .. }
+                | Frame::Index { .. }
         )
     }
 }
@@ -133,6 +143,10 @@ impl<'s> Parser<'s, '_> {
                 Ok(Expect::Operand)
             }
             TokenKind::CloseRound if self.may_be_empty() => self.close(),
+            TokenKind::OpenCurly if self.at_argument_of(LOOKUP, 1) => {
+                let value = self.cursor.read_dict_in_braces()?;
+                self.push_literal(value, token.span)
+            }
             TokenKind::OpenCurly => {
                 self.cursor.enter(token.span)?;
                 self.cursor.advance();
@@ -156,7 +170,9 @@ impl<'s> Parser<'s, '_> {
                 self.frames.push(Frame::Array { open: token.span, base: self.operands.len() });
                 Ok(Expect::Operand)
             }
-            TokenKind::CloseSquare if matches!(self.frames.last(), Some(Frame::Array { .. })) => self.close(),
+            TokenKind::CloseSquare if matches!(self.frames.last(), Some(Frame::Array { .. } | Frame::List { .. })) => {
+                self.close()
+            }
             kind => match Operation::prefix(kind) {
                 Some(operation) => {
                     self.check_prefix(operation.level(), token.span)?;
@@ -215,7 +231,9 @@ impl<'s> Parser<'s, '_> {
         self.frames.iter().rev().find_map(|frame| match frame {
             Frame::Group { open, .. } | Frame::Call { open, .. } => Some((*open, TokenKind::CloseRound)),
             Frame::Named { open, .. } => Some((*open, TokenKind::CloseCurly)),
-            Frame::Array { open, .. } | Frame::Index { open, .. } => Some((*open, TokenKind::CloseSquare)),
+            Frame::Array { open, .. } | Frame::List { open, .. } | Frame::Index { open, .. } => {
+                Some((*open, TokenKind::CloseSquare))
+            }
             _ => None,
         })
     }
@@ -274,6 +292,8 @@ impl<'s> Parser<'s, '_> {
             TokenKind::Else => self.otherwise(),
             TokenKind::Word if self.at_in() => self.bind_let(),
             _ if self.cursor.at_line_end() => self.end(),
+            TokenKind::Word | TokenKind::Not if self.at_membership() => self.begin_membership(),
+            TokenKind::DotDot => self.range(),
             TokenKind::Dot => self.field(),
             TokenKind::OpenRound => Err(self.cursor.stop(
                 Diagnostic::new(Code::Syntax, "a value cannot be called")
@@ -374,6 +394,7 @@ impl<'s> Parser<'s, '_> {
                 }
             }
             Some(Frame::Array { open, base }) => self.make_of(MAKE_ARRAY, base, open.to(close))?,
+            Some(Frame::List { open, base, not }) => self.make_list(open, base, not, close)?,
             Some(Frame::Index { base, .. }) => {
                 let start = self.operands.get(base).map_or(close, |array| array.span);
                 self.make_of(AT, base, start.to(close))?
@@ -391,7 +412,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// An operator on the operands from `base`.
-    fn make_of(&mut self, operator: &str, base: usize, span: Span) -> Result<Operand, Stop> {
+    pub(super) fn make_of(&mut self, operator: &str, base: usize, span: Span) -> Result<Operand, Stop> {
         let count = self.operands.len() - base;
         let mut fields = std::mem::take(&mut self.arguments);
         fields.clear();
@@ -538,6 +559,11 @@ impl<'s> Parser<'s, '_> {
                         None => None,
                     };
                     self.push(Operand::new(node, span));
+                }
+                Some(Frame::Range { not, read }) if COMPARISON >= level => {
+                    let (not, read) = (*not, *read);
+                    self.frames.pop();
+                    self.complete_range(not, read)?;
                 }
                 Some(Frame::Infix { operation }) if operation.level() >= level => {
                     let operation = *operation;

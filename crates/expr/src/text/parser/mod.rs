@@ -6,6 +6,7 @@ mod call;
 mod expression;
 mod function;
 mod lambda;
+mod membership;
 mod signature;
 
 use super::cursor::{Cursor, Stop};
@@ -449,6 +450,7 @@ pub(crate) fn literal_bytes(value: &Value) -> usize {
         Value::Tuple(fields) => fields.iter().map(literal_bytes).sum(),
         Value::Array(_, array) => array.memory_bytes(),
         Value::Edge(edge) => edge.memory_bytes(),
+        Value::Dict(dict) => dict.memory_bytes(),
         Value::Shape(_) | Value::ArrayShape(..) | Value::Type(_) | Value::Nothing | Value::Unspecified => 0,
         Value::Scalar(v) | Value::Present(v) => match v {
             cembra_value::ScalarValue::Text(text) => text.len() + value.qtype().layout().size as usize,

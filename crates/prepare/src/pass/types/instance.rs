@@ -102,6 +102,7 @@ impl Instance<'_, '_, '_> {
             | QType::Nothing
             | QType::Unspecified
             | QType::Function
+            | QType::Dict(..)
             | QType::Sequence(_) => Ok(arg),
         }
     }

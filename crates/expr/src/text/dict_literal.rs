@@ -1,0 +1,271 @@
+//! Literals of dictionaries, and their types: `dict{"CH": 1.08, "DE": missing}`, of the types that its keys and its values have in
+//! common, and `dict[text, f64]{"CH": 1.08, "DE": NA}`, whose types are written.
+
+use super::cursor::{Cursor, Stop};
+use super::literal::{write_bare, write_value};
+use super::token::TokenKind;
+use super::types::{self, TypeName};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Array, Code, Diagnostic, Dict, DictFault, ScalarValue, Span, Value, common_scalar};
+
+/// What begins a dictionary or its type. It is a word like any other everywhere else.
+const DICT: &str = "dict";
+
+/// Entries as they are written.
+#[derive(Default)]
+struct Entries {
+    keys: Vec<ScalarValue>,
+    values: Vec<Option<ScalarValue>>,
+    /// Where the keys stand.
+    spans: Vec<Span>,
+    /// True if one of them is malformed, which is recorded.
+    is_malformed: bool,
+}
+
+impl Entries {
+    fn add(&mut self, span: Span, key: Option<ScalarValue>, value: Option<Option<ScalarValue>>) {
+        match key.zip(value) {
+            Some((key, value)) => {
+                self.keys.push(key);
+                self.values.push(value);
+                self.spans.push(span);
+            }
+            None => self.is_malformed = true,
+        }
+    }
+}
+
+impl Cursor<'_> {
+    /// True where a dictionary or its type begins: the word, and the bracket right behind it that makes it one.
+    pub(super) fn at_dict(&self) -> bool {
+        let span = self.token.span;
+        if self.token.kind != TokenKind::Word || self.text(span) != DICT {
+            return false;
+        }
+        let mut ahead = self.ahead();
+        let bracket = ahead.next();
+        let is_near = bracket.span.start == span.end;
+        // Of something else of this name there is an index: no type, and but one.
+        let mut is_type = || ahead.next().kind == TokenKind::Type && ahead.next().kind == TokenKind::Comma;
+        is_near && (bracket.kind == TokenKind::OpenCurly || bracket.kind == TokenKind::OpenSquare && is_type())
+    }
+
+    /// Reads a dictionary, or the type of one, that begins here.
+    pub(super) fn read_dict(&mut self) -> Result<Option<Value>, Stop> {
+        let word = self.token.span;
+        if self.peek().kind == TokenKind::OpenCurly {
+            self.advance();
+            return self.read_dict_in_braces();
+        }
+        let qtype = self.read_dict_type()?;
+        if self.token.kind == TokenKind::OpenCurly && !self.at_line_end() {
+            return self.read_braced(&qtype, word.to(self.previous));
+        }
+        Ok(Some(Value::Type(qtype)))
+    }
+
+    /// Reads `dict[text, f64]`.
+    pub(super) fn read_dict_type(&mut self) -> Result<QType, Stop> {
+        self.advance();
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let key_span = self.token.span;
+        let key = self.read_dict_scalar("the type of a dictionary's keys")?;
+        if !Dict::may_be_keys(key) {
+            return Err(self.stop(Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(key_span)));
+        }
+        if !self.take(TokenKind::Comma) {
+            return Err(self.unexpected("`,` and the type of a dictionary's values"));
+        }
+        let value = self.read_dict_scalar("the type of a dictionary's values")?;
+        if self.token.kind != TokenKind::CloseSquare {
+            return Err(self.unclosed(open, "`]`"));
+        }
+        self.advance();
+        self.leave();
+        Ok(QType::Dict(key, value))
+    }
+
+    fn read_dict_scalar(&mut self, expected: &str) -> Result<Scalar, Stop> {
+        let name = if self.token.kind == TokenKind::Type { types::named(self.text(self.token.span)) } else { None };
+        let Some(TypeName::Of(QType::Scalar(scalar))) = name else { return Err(self.unexpected(expected)) };
+        self.advance();
+        Ok(scalar)
+    }
+
+    /// Reads entries in braces, of whatever types they have in common.
+    pub(super) fn read_dict_in_braces(&mut self) -> Result<Option<Value>, Stop> {
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let entries = self.read_entries(|cursor, is_key| {
+            let span = cursor.token.span;
+            if !cursor.at_literal() && !matches!(cursor.token.kind, TokenKind::Minus | TokenKind::Plus) {
+                let problem = cursor.describe_unexpected("a literal");
+                return Err(cursor.stop(
+                    problem.hint("keys and values of a dictionary are literals, as in `{\"CH\": 1.08, \"DE\": 1.19}`"),
+                ));
+            }
+            match cursor.read_single()? {
+                None => Ok(None),
+                Some(Value::Scalar(value) | Value::Present(value)) => Ok(Some(Some(value))),
+                Some(Value::Nothing | Value::Missing(_)) if !is_key => Ok(Some(None)),
+                Some(other) => {
+                    let part = if is_key { "a key" } else { "a value" };
+                    let message = format!("{part} of a dictionary is a scalar, not {}", other.qtype());
+                    cursor.report(Diagnostic::new(Code::Literal, message).at(span.to(cursor.previous)));
+                    Ok(None)
+                }
+            }
+        })?;
+        let braces = open.to(self.token.span);
+        self.close_braces(open)?;
+        Ok(entries.and_then(|entries| self.made_of(entries, braces)).map(Value::from))
+    }
+
+    /// Reads entries of written types, up to the brace behind them.
+    pub(super) fn read_typed_entries(&mut self, key: Scalar, value: Scalar) -> Result<Option<Dict>, Stop> {
+        let start = self.token.span;
+        let entries = self.read_entries(|cursor, is_key| {
+            if !is_key && cursor.text(cursor.token.span) == "NA" {
+                cursor.advance();
+                return Ok(Some(None));
+            }
+            let scalar = if is_key { key } else { value };
+            let read = if scalar.is_quoted() {
+                let span = cursor.token.span;
+                match cursor.read_single()? {
+                    Some(Value::Scalar(found)) if found.scalar() == scalar => Some(found),
+                    Some(other) => {
+                        let message = format!("expected a value of type {scalar}, found {}", other.qtype());
+                        cursor.report(Diagnostic::new(Code::Literal, message).at(span.to(cursor.previous)));
+                        None
+                    }
+                    None => None,
+                }
+            } else {
+                cursor.read_scalar(scalar)?
+            };
+            Ok(read.map(Some))
+        })?;
+        let span = start.to(self.previous);
+        Ok(entries.and_then(|entries| self.dict_of(entries, key, value, span)))
+    }
+
+    /// Reads keys, colons and values up to what cannot belong to them. None if one is malformed, which is recorded.
+    fn read_entries(
+        &mut self,
+        mut read: impl FnMut(&mut Self, bool) -> Result<Option<Option<ScalarValue>>, Stop>,
+    ) -> Result<Option<Entries>, Stop> {
+        let mut entries = Entries::default();
+        while self.token.kind != TokenKind::CloseCurly {
+            let start = self.token.span;
+            let key = read(self, true)?.flatten();
+            let span = start.to(self.previous);
+            if !self.take(TokenKind::Colon) {
+                return Err(self.unexpected("`:` and the value of this key"));
+            }
+            let value = read(self, false)?;
+            entries.add(span, key, value);
+            if self.given_up {
+                return Err(Stop);
+            }
+            if !self.take(TokenKind::Comma) {
+                break;
+            }
+        }
+        Ok((!entries.is_malformed).then_some(entries))
+    }
+
+    fn close_braces(&mut self, open: Span) -> Result<(), Stop> {
+        if self.token.kind != TokenKind::CloseCurly {
+            return Err(self.unclosed(open, "`,` or `}`"));
+        }
+        self.advance();
+        self.leave();
+        Ok(())
+    }
+
+    /// The dictionary of entries whose types are what they have in common.
+    fn made_of(&mut self, entries: Entries, braces: Span) -> Option<Dict> {
+        let key = common(entries.keys.iter());
+        let value = common(entries.values.iter().flatten());
+        match (key, value) {
+            (Ok(Some(key)), Ok(Some(value))) => self.dict_of(entries, key, value, braces),
+            // There is nothing in it: whatever is looked up there is not found.
+            (Ok(None), _) => self.dict_of(entries, Scalar::Boolean, Scalar::Unit, braces),
+            (_, Ok(None)) => {
+                let problem = Diagnostic::new(Code::Literal, "all values of this dictionary are missing").at(braces);
+                self.report(problem.hint("write its types, as in `dict[text, f64]{\"CH\": NA}`"));
+                None
+            }
+            (Err((a, b)), _) => {
+                let message = format!("the keys of a dictionary are of one type, not {a} and {b}");
+                self.report(Diagnostic::new(Code::Literal, message).at(braces));
+                None
+            }
+            (_, Err((a, b))) => {
+                let message = format!("the values of a dictionary are of one type, not {a} and {b}");
+                self.report(Diagnostic::new(Code::Literal, message).at(braces));
+                None
+            }
+        }
+    }
+
+    /// The dictionary of entries, as of these types.
+    fn dict_of(&mut self, entries: Entries, key: Scalar, value: Scalar, braces: Span) -> Option<Dict> {
+        let Entries { keys, values, spans, .. } = entries;
+        let keys = Array::from_scalars(key, keys.into_iter().map(|scalar| scalar.promoted(key)));
+        let values = values.into_iter().map(|scalar| scalar.and_then(|scalar| scalar.promoted(value)));
+        match Dict::new(keys, Array::from_scalars(value, values)) {
+            Ok(dict) => Some(dict),
+            Err(fault) => {
+                let at = match fault {
+                    DictFault::Twice(at, _) | DictFault::Missing(at) => spans.get(at).copied().unwrap_or(braces),
+                    DictFault::Counts(..) | DictFault::Type(_) => braces,
+                };
+                self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(at));
+                None
+            }
+        }
+    }
+}
+
+/// The type that all have in common, none if there are no values; or two that have none.
+fn common<'v>(mut values: impl Iterator<Item = &'v ScalarValue>) -> Result<Option<Scalar>, (Scalar, Scalar)> {
+    let Some(first) = values.next() else { return Ok(None) };
+    let join = |common, value: &ScalarValue| common_scalar(common, value.scalar()).ok_or((common, value.scalar()));
+    values.try_fold(first.scalar(), join).map(Some)
+}
+
+/// Writes the type of a dictionary.
+pub(super) fn write_type(out: &mut String, key: Scalar, value: Scalar) {
+    for part in [DICT, "[", key.short_name(), ", ", value.short_name(), "]"] {
+        out.push_str(part);
+    }
+}
+
+/// Writes a dictionary with its types.
+pub(super) fn write(out: &mut String, dict: &Dict) {
+    write_type(out, dict.keys().scalar(), dict.values().scalar());
+    out.push('{');
+    for (at, (key, value)) in dict.entries().enumerate() {
+        out.push_str(if at > 0 { ", " } else { "" });
+        write_part(out, key);
+        out.push_str(": ");
+        match value {
+            Some(value) => write_part(out, value),
+            None => out.push_str("NA"),
+        }
+    }
+    out.push('}');
+}
+
+fn write_part(out: &mut String, part: ScalarValue) {
+    match part {
+        ScalarValue::Unit => out.push_str("present"),
+        part if part.scalar().is_quoted() => write_value(out, &Value::Scalar(part)),
+        part => write_bare(out, &part),
+    }
+}

@@ -1,0 +1,110 @@
+//! `x in [a, b]` and `x in a..b`. The list and the range are syntax: no array is made.
+
+use super::{FEW, contains};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::id;
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Array, Dict, ScalarValue, Value, common_scalar};
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
+
+type Made = Result<NodeHandle, TypeFault>;
+
+const MEMBERSHIP: OpDef = OpDef {
+    presence: PresenceRule::Custom,
+    over_arrays: OverArrays::Elementwise,
+    meaning: Meaning::Overloads(&[]),
+    ..UNARY
+};
+
+/// A mask, if each operand can be compared with the first.
+fn compared_types(operator: &str, args: &[Argument<'_>], is_ordered: bool) -> Result<Signature, TypeFault> {
+    for (at, arg) in args.iter().enumerate() {
+        let common = common_type(args[0].qtype, arg.qtype).and_then(|common| common.scalar());
+        let Some(common) = common else { return Err(no_common_type(operator, &[args[0], *arg])) };
+        if is_ordered && common == Scalar::Unit {
+            return Err(TypeFault::mismatch(format!("{operator} does not take {}", arg.qtype), Some(at)));
+        }
+        if *arg.qtype == QType::Nothing {
+            return Err(TypeFault::mismatch("nothing equals `missing`".to_owned(), Some(at))
+                .hint("to ask for what is missing, write `not has(x)`"));
+        }
+    }
+    Ok(Signature::unchanged(args, QType::MASK))
+}
+
+/// The elements, if they are literals that a set may have.
+fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<Array> {
+    let mut common = g.qtype(x).scalar()?;
+    let mut known = Vec::with_capacity(elements.len());
+    for element in elements {
+        let Some(Value::Scalar(value)) = g.value(*element) else { return None };
+        common = common_scalar(common, value.scalar())?;
+        known.push(value);
+    }
+    if !Dict::may_be_keys(common) {
+        return None;
+    }
+    let mut seen = HashSet::with_capacity_and_hasher(known.len(), RandomState::default());
+    let known = known.into_iter().filter_map(|value| value.promoted(common));
+    let once: Vec<ScalarValue> = known.filter(|value| seen.insert(value.clone())).collect();
+    Some(Array::from_scalars(common, once.into_iter().map(Some)))
+}
+
+/// Any of these, in a tree: what is long does not get deep.
+fn any(g: &mut dyn Expansion, mut masks: Vec<NodeHandle>) -> Made {
+    while masks.len() > 1 {
+        let mut joined = Vec::with_capacity(masks.len().div_ceil(2));
+        for pair in masks.chunks(2) {
+            joined.push(match pair {
+                [a, b] => g.apply(id::PRESENCE_OR, &[*a, *b])?,
+                _ => pair[0],
+            });
+        }
+        masks = joined;
+    }
+    match masks.first() {
+        Some(mask) => Ok(*mask),
+        None => Ok(g.literal(Value::Missing(Scalar::Unit))),
+    }
+}
+
+pub(crate) static IN: OpDef = OpDef {
+    name: "core._in",
+    summary: "Present if `x` equals one of the elements: what `x in [a, b]` means. Many literals are looked up in a table.",
+    params: &[param("x"), param("elements")],
+    variadic: true,
+    typing: Typing::Rule(|args| compared_types(IN.name, args, false)),
+    meaning: Meaning::Expand(|g, args| {
+        let (x, elements) = (args[0], &args[1..]);
+        if elements.len() > FEW
+            && let Some(set) = set_of(g, x, elements)
+        {
+            return contains(g, set, x);
+        }
+        let masks: Result<Vec<_>, _> = elements.iter().map(|element| g.apply(id::EQUAL, &[x, *element])).collect();
+        any(g, masks?)
+    }),
+    examples: &[
+        ex("\"DE\" in [\"CH\", \"DE\"]", "present"),
+        ex("3 in [1, 2]", "missing"),
+        ex("missing[i32] in [1, 2]", "missing"),
+        ex("[1, missing, 3] in [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]", "[NA, NA, present]"),
+    ],
+    ..MEMBERSHIP
+};
+
+pub(crate) static IN_RANGE: OpDef = OpDef {
+    name: "core._in_range",
+    summary: "Present if `x` is `from` or more, and less than `to`: what `x in from..to` means.",
+    params: &[param("x"), param("from"), param("to")],
+    typing: Typing::Rule(|args| compared_types(IN_RANGE.name, args, true)),
+    meaning: Meaning::Expand(|g, args| {
+        let is_from = g.apply(id::GREATER_EQUAL, &[args[0], args[1]])?;
+        let is_before = g.apply(id::LESS, &[args[0], args[2]])?;
+        g.apply(id::PRESENCE_AND, &[is_from, is_before])
+    }),
+    examples: &[ex("3 in 3..7", "present"), ex("7 in 3..7", "missing"), ex("6.5 in 3..7", "present")],
+    ..MEMBERSHIP
+};

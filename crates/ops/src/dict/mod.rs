@@ -1,0 +1,249 @@
+//! Dictionaries: looking up values by keys that are known while a model is prepared. Few numbers are compared one after the other,
+//! in whatever plays the rest of the expression; other keys are found in a table.
+
+mod membership;
+mod table;
+
+pub(crate) use membership::{IN, IN_RANGE};
+
+use crate::array::composites::cast;
+use crate::definition::{
+    Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+};
+use crate::id;
+use crate::typing::{Argument, Signature, TypeFault, common_type};
+use cembra_runtime::{ArrayKind, QType, Scalar};
+use cembra_value::{Array, Dict, ScalarValue, Value, common_scalar};
+use std::sync::Arc;
+
+type Made = Result<NodeHandle, TypeFault>;
+
+/// How many numbers are compared one after the other, at most.
+const FEW: usize = 8;
+
+const DICT: OpDef = OpDef { params: &[param("dict")], over_arrays: OverArrays::Elementwise, ..UNARY };
+
+/// The types of keys and values of a dictionary.
+fn dict_types(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Scalar, Scalar), TypeFault> {
+    match args[at].qtype {
+        QType::Dict(key, value) => Ok((*key, *value)),
+        found => Err(TypeFault::mismatch(format!("{operator} expects a dictionary, found {found}"), Some(at))
+            .hint("as in `dict{\"CH\": 1.08, \"DE\": 1.19}`")),
+    }
+}
+
+/// The type in which keys are compared with what is looked for.
+fn key_type(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> Result<Scalar, TypeFault> {
+    let found = args[at].qtype;
+    let is_empty = |arg: &Argument<'_>| matches!(arg.literal, Some(Value::Dict(dict)) if dict.is_empty());
+    let common = found.scalar().and_then(|scalar| match args.iter().any(is_empty) {
+        true => Some(scalar),
+        false => common_scalar(keys, scalar),
+    });
+    common
+        .filter(|common| Dict::may_be_keys(*common))
+        .ok_or_else(|| TypeFault::mismatch(format!("{operator} looks up keys of type {keys}, found {found}"), Some(at)))
+}
+
+/// The dictionary behind an operand. It is known: there are no others.
+fn dict_of(g: &dyn Expansion, operator: &str, dict: NodeHandle) -> Result<Arc<Dict>, TypeFault> {
+    match g.value(dict) {
+        Some(Value::Dict(dict)) => Ok(dict),
+        _ => Err(TypeFault::mismatch(format!("{operator} needs a dictionary that is written down"), Some(0))),
+    }
+}
+
+/// The value of a key, or what there is instead.
+fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> Made {
+    let found = dict_of(g, operator, dict)?;
+    if found.is_empty() {
+        return Ok(absent);
+    }
+    let (mut dict, keys) = (dict, found.keys().scalar());
+    let common = g.qtype(key).scalar().and_then(|scalar| common_scalar(keys, scalar)).unwrap_or(keys);
+    let key = cast(g, key, common)?;
+    let is_few = found.len() <= FEW && common.is_number() && found.values().scalar().machine_type().is_some();
+    if is_few {
+        return compared(g, &found, key, absent);
+    }
+    if common != keys {
+        let keys = found.keys().iter().map(|key| key.and_then(|key| key.promoted(common)));
+        let keys = Array::from_scalars(common, keys);
+        let promoted = Dict::new(keys, found.values().clone());
+        let promoted = promoted.map_err(|fault| TypeFault::mismatch(fault.to_string(), Some(0)))?;
+        dict = g.literal(promoted.into());
+    }
+    let found = g.apply(id::DICT_TABLE, &[dict, key])?;
+    match g.value(absent) {
+        Some(Value::Missing(_) | Value::Nothing) => Ok(found),
+        _ => g.apply(id::PRESENCE_OR, &[found, absent]),
+    }
+}
+
+/// The value of the key that equals this one, or what there is instead.
+fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> Made {
+    let mut made = absent;
+    let scalar = g.qtype(key).scalar().unwrap_or(Scalar::Unit);
+    for (known, value) in dict.entries() {
+        // Of a value that is missing there is what there is instead.
+        let Some((known, value)) = known.promoted(scalar).zip(value) else { continue };
+        let known = g.literal(Value::Scalar(known));
+        let is_it = g.apply(id::EQUAL, &[key, known])?;
+        let value = g.literal(Value::Scalar(value));
+        made = g.apply(id::WHERE, &[is_it, value, made])?;
+    }
+    Ok(made)
+}
+
+pub(crate) static GET: OpDef = OpDef {
+    name: "dict.get",
+    summary: "The value of a key; missing if the dictionary does not have it.",
+    params: &[param("dict"), param("key")],
+    presence: PresenceRule::Custom,
+    typing: Typing::Rule(|args| {
+        let (keys, value) = dict_types(GET.name, args, 0)?;
+        key_type(GET.name, keys, args, 1)?;
+        Ok(Signature::unchanged(args, QType::Optional(value)))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let QType::Dict(_, value) = g.qtype(args[0]) else { return Ok(args[0]) };
+        let absent = g.literal(Value::Missing(value));
+        get(g, GET.name, args[0], args[1], absent)
+    }),
+    examples: &[
+        ex("dict.get(dict{\"CH\": 1.08, \"DE\": 1.19}, \"DE\")", "optional_weak_float{1.19}"),
+        ex("dict.get(dict{\"CH\": 1.08, \"DE\": 1.19}, \"FR\")", "optional_weak_float{NA}"),
+        ex("dict.get(dict{3: true, 5i64: missing}, missing[i32])", "optional_boolean{NA}"),
+        ex("dict.get(dict{1: \"a\", 2: \"b\"}, [2, missing, 3, 1])", "['b', NA, NA, 'a']"),
+    ],
+    ..DICT
+};
+
+pub(crate) static CONTAINS: OpDef = OpDef {
+    name: "dict.contains",
+    summary: "Present if the dictionary has the key, whatever its value.",
+    params: &[param("dict"), param("key")],
+    presence: PresenceRule::Custom,
+    typing: Typing::Rule(|args| {
+        let (keys, _) = dict_types(CONTAINS.name, args, 0)?;
+        key_type(CONTAINS.name, keys, args, 1)?;
+        Ok(Signature::unchanged(args, QType::MASK))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let dict = dict_of(g, CONTAINS.name, args[0])?;
+        contains(g, dict.keys().clone(), args[1])
+    }),
+    examples: &[
+        ex("dict.contains(dict{\"CH\": 1.08, \"DE\": missing}, \"DE\")", "present"),
+        ex("dict.contains(dict{\"CH\": 1.08, \"DE\": missing}, \"FR\")", "missing"),
+    ],
+    ..DICT
+};
+
+/// Present if a value is one of these.
+fn contains(g: &mut dyn Expansion, keys: Array, key: NodeHandle) -> Made {
+    let units = Array::from_scalars(Scalar::Unit, (0..keys.len()).map(|_| Some(ScalarValue::Unit)));
+    let set = Dict::new(keys, units).map_err(|fault| TypeFault::mismatch(fault.to_string(), Some(0)))?;
+    let set = g.literal(set.into());
+    let absent = g.literal(Value::Missing(Scalar::Unit));
+    get(g, CONTAINS.name, set, key, absent)
+}
+
+pub(crate) static LOOKUP: OpDef = OpDef {
+    name: "dict.lookup",
+    aliases: &["lookup"],
+    summary: "The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing.",
+    params: &[param("key"), param("dict"), param_or("default", Value::Nothing)],
+    presence: PresenceRule::Custom,
+    typing: Typing::Rule(|args| {
+        let (keys, value) = dict_types(LOOKUP.name, args, 1)?;
+        key_type(LOOKUP.name, keys, args, 0)?;
+        let default = args[2].qtype;
+        let value = match args[1].literal {
+            Some(Value::Dict(dict)) if dict.is_empty() => default.to_optional(),
+            _ => QType::Optional(value),
+        };
+        let Some(common) = common_type(&value, default) else {
+            let message = format!("{} finds {value}, and the default is {default}", LOOKUP.name);
+            return Err(TypeFault::mismatch(message, Some(2)));
+        };
+        let is_there = !default.is_optional() && *default != QType::Nothing && !args[0].qtype.is_optional();
+        let scalar = common.scalar().unwrap_or(Scalar::Unit);
+        Ok(Signature::unchanged(args, QType::of(scalar, !is_there)))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let [key, dict, default] = args else { return Ok(args[0]) };
+        let QType::Dict(_, value) = g.qtype(*dict) else { return Ok(*dict) };
+        let absent = match g.qtype(*default) {
+            QType::Nothing => g.literal(Value::Missing(value)),
+            _ => *default,
+        };
+        let found = get(g, LOOKUP.name, *dict, *key, absent)?;
+        match g.qtype(*key).is_optional() {
+            true => {
+                let is_there = g.apply(id::HAS, &[*key])?;
+                g.apply(id::PRESENCE_AND, &[found, is_there])
+            }
+            false => Ok(found),
+        }
+    }),
+    examples: &[
+        ex("lookup(\"DE\", {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "weak_float{1.19}"),
+        ex("lookup(\"FR\", {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "weak_float{1}"),
+        ex("lookup(missing[text], {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "optional_weak_float{NA}"),
+        ex("lookup(7, {1: \"one\", 2: \"two\"})", "optional_text{NA}"),
+    ],
+    ..DICT
+};
+
+pub(crate) static TABLE: OpDef = OpDef {
+    name: "dict._table",
+    summary: "The value of a key of the dictionary's own type, found in a table that is made with the model.",
+    params: &[param("dict"), param("key")],
+    presence: PresenceRule::Strict,
+    typing: Typing::Rule(|args| {
+        let (keys, value) = dict_types(TABLE.name, args, 0)?;
+        if args[1].qtype.scalar() != Some(keys) {
+            let found = args[1].qtype;
+            return Err(TypeFault::mismatch(format!("{} expects {keys}, found {found}", TABLE.name), Some(1)));
+        }
+        Ok(Signature::unchanged(args, QType::Optional(value)))
+    }),
+    meaning: Meaning::Overloads(table::OVERLOADS),
+    examples: &[ex("dict._table(dict{\"CH\": 1.08, \"DE\": 1.19}, \"DE\")", "optional_weak_float{1.19}")],
+    ..DICT
+};
+
+/// The array of what a dictionary has.
+fn array_types(
+    operator: &str,
+    args: &[Argument<'_>],
+    of: fn(Scalar, Scalar) -> Scalar,
+) -> Result<Signature, TypeFault> {
+    let (keys, values) = dict_types(operator, args, 0)?;
+    Ok(Signature::unchanged(args, QType::Array(ArrayKind::Dense, of(keys, values))))
+}
+
+pub(crate) static KEYS: OpDef = OpDef {
+    name: "dict.keys",
+    summary: "The keys of a dictionary, as an array, in the order in which they are written.",
+    typing: Typing::Rule(|args| array_types(KEYS.name, args, |keys, _| keys)),
+    meaning: Meaning::Expand(|g, args| {
+        let dict = dict_of(g, KEYS.name, args[0])?;
+        Ok(g.literal(dict.keys().clone().into()))
+    }),
+    examples: &[ex("dict.keys(dict{\"CH\": 1.08, \"DE\": missing})", "['CH', 'DE']")],
+    ..DICT
+};
+
+pub(crate) static VALUES: OpDef = OpDef {
+    name: "dict.values",
+    summary: "The values of a dictionary, as an array, in the order of its keys.",
+    typing: Typing::Rule(|args| array_types(VALUES.name, args, |_, values| values)),
+    meaning: Meaning::Expand(|g, args| {
+        let dict = dict_of(g, VALUES.name, args[0])?;
+        Ok(g.literal(dict.values().clone().into()))
+    }),
+    examples: &[ex("dict.values(dict{\"CH\": 1.08f32, \"DE\": missing})", "[1.08, NA]")],
+    ..DICT
+};

@@ -1,0 +1,320 @@
+//! Tables: what a dictionary becomes with the model that looks something up in it, and the kernels that do. Keys that are integers
+//! near each other are places of a list; others are found by their hashes, whose seed no stranger knows.
+
+use crate::definition::{Compile, CompiledFrom, CompiledLiteral, Overload};
+use crate::kernel::{Body, Repr};
+use crate::strings::made::{copied, copied_bytes};
+use crate::{Lower, OperandType};
+use cembra_runtime::{Bytes, Context, Fault, Plain, Text};
+use cembra_value::{Dict, ScalarValue, Value};
+use foldhash::fast::RandomState;
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+/// A type of keys.
+pub(super) trait Key: Repr + 'static {
+    /// A key as a table keeps it.
+    type Kept: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static;
+    /// A key as it is looked for.
+    type Sought: Eq + Hash + ?Sized;
+
+    /// A key of a dictionary, to be kept.
+    fn keep(key: &ScalarValue) -> Self::Kept;
+
+    /// What is looked for.
+    fn sought(&self) -> &Self::Sought;
+
+    /// A key's place in a row of all keys; none for strings.
+    fn place(_: &Self::Sought) -> Option<u64> {
+        None
+    }
+}
+
+macro_rules! numbers {
+    ($($ty:ident $place:expr;)*) => { $(
+        impl Key for $ty {
+            type Kept = $ty;
+            type Sought = $ty;
+
+            fn keep(key: &ScalarValue) -> $ty {
+                Plain::from_word(key.bits())
+            }
+
+            #[inline(always)]
+            fn sought(&self) -> &$ty {
+                self
+            }
+
+            #[inline(always)]
+            fn place(key: &$ty) -> Option<u64> {
+                let place: fn($ty) -> u64 = $place;
+                Some(place(*key))
+            }
+        }
+    )* };
+}
+
+numbers! {
+    bool u64::from;
+    i32 |key| i64::from(key).cast_unsigned();
+    i64 i64::cast_unsigned;
+    u64 |key| key;
+}
+
+impl Key for Text<'static> {
+    type Kept = Box<[u8]>;
+    type Sought = [u8];
+
+    fn keep(key: &ScalarValue) -> Box<[u8]> {
+        string(key).into()
+    }
+
+    #[inline(always)]
+    fn sought(&self) -> &[u8] {
+        self.as_str().as_bytes()
+    }
+}
+
+impl Key for Bytes<'static> {
+    type Kept = Box<[u8]>;
+    type Sought = [u8];
+
+    fn keep(key: &ScalarValue) -> Box<[u8]> {
+        string(key).into()
+    }
+
+    #[inline(always)]
+    fn sought(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+/// The bytes of a string.
+fn string(value: &ScalarValue) -> &[u8] {
+    match value {
+        ScalarValue::Text(text) => text.as_bytes(),
+        ScalarValue::Bytes(bytes) => bytes,
+        _ => &[],
+    }
+}
+
+/// A type of values.
+pub(super) trait Found: Repr + 'static {
+    /// A value as a table keeps it.
+    type Kept: Send + Sync + 'static;
+
+    /// A value of a dictionary, to be kept.
+    fn keep(value: &ScalarValue) -> Self::Kept;
+
+    /// A value that was found.
+    ///
+    /// # Errors
+    /// The arena has no room for a string.
+    fn give(kept: &Self::Kept, context: &mut Context) -> Result<Self, Fault>;
+}
+
+macro_rules! plain {
+    ($($ty:ty),*) => { $(
+        impl Found for $ty {
+            type Kept = $ty;
+
+            fn keep(value: &ScalarValue) -> $ty {
+                Plain::from_word(value.bits())
+            }
+
+            #[inline(always)]
+            fn give(kept: &$ty, _: &mut Context) -> Result<$ty, Fault> {
+                Ok(*kept)
+            }
+        }
+    )* };
+}
+
+plain!(bool, i32, i64, u64, f32, f64);
+
+impl Found for () {
+    type Kept = ();
+
+    fn keep(_: &ScalarValue) {}
+
+    #[inline(always)]
+    fn give((): &(), _: &mut Context) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+impl Found for Text<'static> {
+    type Kept = Box<str>;
+
+    fn keep(value: &ScalarValue) -> Box<str> {
+        match value {
+            ScalarValue::Text(text) => (**text).into(),
+            _ => Box::default(),
+        }
+    }
+
+    #[inline]
+    fn give(kept: &Box<str>, context: &mut Context) -> Result<Self, Fault> {
+        copied(context, kept)
+    }
+}
+
+impl Found for Bytes<'static> {
+    type Kept = Box<[u8]>;
+
+    fn keep(value: &ScalarValue) -> Box<[u8]> {
+        string(value).into()
+    }
+
+    #[inline]
+    fn give(kept: &Box<[u8]>, context: &mut Context) -> Result<Self, Fault> {
+        copied_bytes(context, kept)
+    }
+}
+
+/// Values by key.
+enum Table<K: Key, V: Found> {
+    /// By the place of their keys, from the first one's on; where there is no key, there is no value.
+    Near { first: u64, values: Box<[Option<V::Kept>]> },
+    /// By the hash of their keys.
+    Hashed(HashMap<K::Kept, Option<V::Kept>, RandomState>),
+}
+
+/// How many places a list has for each key, at most.
+const PLACES: u64 = 4;
+
+impl<K: Key, V: Found> Table<K, V> {
+    fn of(dict: &Dict) -> Table<K, V> {
+        let entries = || dict.entries().map(|(key, value)| (K::keep(&key), value.as_ref().map(V::keep)));
+        let place = |key: &K::Kept| K::place(key.borrow());
+        // Signed keys are in order as such: those near each other may be of both signs.
+        let order = |place: u64| place.cast_signed();
+        let places = || entries().map(|(key, _)| place(&key).map(order));
+        let first = places().min().flatten();
+        let last = places().max().flatten();
+        if let (Some(first), Some(last)) = (first, last) {
+            let span = last.abs_diff(first);
+            if span < PLACES * dict.len() as u64 {
+                let mut values: Vec<Option<V::Kept>> = Vec::new();
+                values.resize_with(span as usize + 1, || None);
+                let first = first.cast_unsigned();
+                for (key, value) in entries() {
+                    if let Some(place) = place(&key) {
+                        values[place.wrapping_sub(first) as usize] = value;
+                    }
+                }
+                return Table::Near { first, values: values.into() };
+            }
+        }
+        let mut values = HashMap::with_capacity_and_hasher(dict.len(), RandomState::default());
+        values.extend(entries());
+        Table::Hashed(values)
+    }
+
+    #[inline(always)]
+    fn find(&self, key: &K::Sought) -> Option<&V::Kept> {
+        match self {
+            Table::Near { first, values } => {
+                let place = K::place(key)?.wrapping_sub(*first);
+                values.get(usize::try_from(place).ok()?)?.as_ref()
+            }
+            Table::Hashed(values) => values.get(key)?.as_ref(),
+        }
+    }
+}
+
+/// Looks a key up in the table that it is compiled from.
+struct Get<K, V>(PhantomData<(K, V)>);
+
+impl<K: Key, V: Found> Body for Get<K, V>
+where
+    Option<V>: Repr,
+{
+    type Data = Table<K, V>;
+    type Args = (K,);
+    type Ret = Option<V>;
+    const STRICT: bool = true;
+    const LOWER: Lower = Lower::Kernel;
+
+    #[inline]
+    fn run(table: &Table<K, V>, context: &mut Context, (key,): (K,)) -> Result<Option<V>, Fault> {
+        table.find(key.sought()).map(|kept| V::give(kept, context)).transpose()
+    }
+}
+
+impl<K: Key, V: Found> Get<K, V>
+where
+    Option<V>: Repr,
+{
+    /// A dictionary counts as what its values are.
+    const ARGS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
+
+    fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
+        match literal {
+            Value::Dict(dict) => Ok(CompiledLiteral::new(Table::<K, V>::of(dict))),
+            other => Err(format!("{other} is no dictionary")),
+        }
+    }
+
+    const OVERLOAD: Overload = Overload {
+        args: Self::ARGS,
+        compile: Some(Compile { from: CompiledFrom::Dict, function: &Self::compile }),
+        ..Overload::of::<Self>()
+    };
+}
+
+macro_rules! overloads {
+    ($($key:ty),*) => {
+        /// Looking up keys of each type in dictionaries of values of each.
+        pub(super) static OVERLOADS: &[Overload] = &[$(
+            Get::<$key, ()>::OVERLOAD,
+            Get::<$key, bool>::OVERLOAD,
+            Get::<$key, i32>::OVERLOAD,
+            Get::<$key, i64>::OVERLOAD,
+            Get::<$key, u64>::OVERLOAD,
+            Get::<$key, f32>::OVERLOAD,
+            Get::<$key, f64>::OVERLOAD,
+            Get::<$key, Text<'static>>::OVERLOAD,
+            Get::<$key, Bytes<'static>>::OVERLOAD,
+        )*];
+    };
+}
+
+overloads!(bool, i32, i64, u64, Text<'static>, Bytes<'static>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::Scalar;
+    use cembra_value::Array;
+
+    fn table(keys: impl IntoIterator<Item = i64>) -> (Table<i64, i32>, Vec<i64>) {
+        let keys: Vec<i64> = keys.into_iter().collect();
+        let of_keys = Array::from_scalars(Scalar::Int64, keys.iter().map(|key| Some(ScalarValue::Int64(*key))));
+        let values = (0..keys.len() as i32).map(|at| (at % 5 != 4).then_some(ScalarValue::Int32(at)));
+        (Table::of(&Dict::new(of_keys, Array::from_scalars(Scalar::Int32, values)).unwrap()), keys)
+    }
+
+    #[test]
+    fn each_key_has_its_value_and_no_other_has_one() {
+        let near: [Vec<i64>; 4] = [vec![7], (-9..12).rev().collect(), vec![-3, 0, 2, 8], vec![i64::MAX, i64::MAX - 1]];
+        let far: [Vec<i64>; 3] =
+            [vec![i64::MIN, 0, i64::MAX], (0..300).map(|at| at * at * at).collect(), vec![-1, 1 << 40]];
+        for (is_near, keys) in
+            near.into_iter().map(|keys| (true, keys)).chain(far.into_iter().map(|keys| (false, keys)))
+        {
+            let (table, keys) = table(keys);
+            assert_eq!(matches!(table, Table::Near { .. }), is_near, "{keys:?}");
+            for (at, key) in keys.iter().enumerate() {
+                assert_eq!(table.find(key), (at % 5 != 4).then_some(at as i32).as_ref(), "{key}");
+                for other in [key.wrapping_add(1), key.wrapping_sub(1), key ^ i64::MIN] {
+                    assert!(keys.contains(&other) || table.find(&other).is_none(), "{other}");
+                }
+            }
+        }
+        let (empty, _) = table([]);
+        assert!(empty.find(&0).is_none() && empty.find(&-1).is_none());
+    }
+}

@@ -1,0 +1,65 @@
+//! What scalars of unlike types have in common: the type that both are implicitly cast to, and literals of it.
+
+use crate::ScalarValue;
+use cembra_runtime::Scalar;
+
+/// The scalar type that values of both types are implicitly cast to; none where a cast must be written.
+#[must_use]
+pub fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
+    use Scalar::{Float32, Float64, Int32, Int64, WeakFloat};
+    Some(match (a, b) {
+        _ if a == b => a,
+        (Int32, Int64) | (Int64, Int32) => Int64,
+        _ if !(a.is_numeric() && b.is_numeric()) => return None,
+        (Float64, _) | (_, Float64) => Float64,
+        (Float32 | WeakFloat, _) | (_, Float32 | WeakFloat) => Float32,
+        _ => return None,
+    })
+}
+
+impl ScalarValue {
+    /// The value as one of another type, which is what its own has in common with some other: rounded where floats of that type
+    /// do not have its digits. None where a cast must be written.
+    #[must_use]
+    pub fn promoted(self, to: Scalar) -> Option<ScalarValue> {
+        if self.scalar() == to {
+            return Some(self);
+        }
+        if common_scalar(self.scalar(), to) != Some(to) {
+            return None;
+        }
+        Some(match (self, to) {
+            (ScalarValue::Int32(x), Scalar::Int64) => ScalarValue::Int64(x.into()),
+            (ScalarValue::Int32(x), Scalar::Float32) => ScalarValue::Float32(x as f32),
+            (ScalarValue::Int64(x), Scalar::Float32) => ScalarValue::Float32(x as f32),
+            (ScalarValue::UInt64(x), Scalar::Float32) => ScalarValue::Float32(x as f32),
+            (ScalarValue::WeakFloat(x), Scalar::Float32) => ScalarValue::Float32(x as f32),
+            (ScalarValue::Int32(x), Scalar::Float64) => ScalarValue::Float64(x.into()),
+            (ScalarValue::Int64(x), Scalar::Float64) => ScalarValue::Float64(x as f64),
+            (ScalarValue::UInt64(x), Scalar::Float64) => ScalarValue::Float64(x as f64),
+            (ScalarValue::Float32(x), Scalar::Float64) => ScalarValue::Float64(x.into()),
+            (ScalarValue::WeakFloat(x), Scalar::Float64) => ScalarValue::Float64(x),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_has_a_type_in_common_becomes_one_of_it() {
+        for from in Scalar::ALL {
+            let Some(value) = ScalarValue::from_bits(from, 0) else { continue };
+            for to in Scalar::ALL {
+                let promoted = value.clone().promoted(to);
+                assert_eq!(promoted.is_some(), common_scalar(from, to) == Some(to), "{from} to {to}");
+                assert!(promoted.is_none_or(|promoted| promoted.scalar() == to), "{from} to {to}");
+            }
+        }
+        assert_eq!(ScalarValue::WeakFloat(0.1).promoted(Scalar::Float32), Some(ScalarValue::Float32(0.1)));
+        assert_eq!(ScalarValue::Int64(16_777_217).promoted(Scalar::Float32), Some(ScalarValue::Float32(16_777_216.0)));
+        assert_eq!(ScalarValue::Int32(-3).promoted(Scalar::Int64), Some(ScalarValue::Int64(-3)));
+    }
+}
