@@ -2,7 +2,7 @@
 //! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
 
 use crate::error::Error;
-use cembra_expr::{Graph, Node, NodeId, Program};
+use cembra_expr::{Graph, Node, NodeId, Program, written};
 use cembra_plan::{Action, Plan, StepId};
 use cembra_runtime::{Context, Excerpt, FaultKind, QType, Scalar, Text};
 use cembra_value::{ScalarValue, Span, Value};
@@ -86,7 +86,12 @@ impl Sites {
 /// The name of the operator that a node of the graph applies, as written.
 pub(crate) fn operator_name(graph: &Graph, node: NodeId) -> Arc<str> {
     match graph.node(node) {
-        Node::Operator(name, _) | Node::Leaf(name) | Node::Placeholder(name) => graph.name(name).clone(),
+        // What only the text language has is named as it is written there.
+        Node::Operator(name, _) => match written(graph.name(name)) {
+            Some(text) => text.into(),
+            None => graph.name(name).clone(),
+        },
+        Node::Leaf(name) | Node::Placeholder(name) => graph.name(name).clone(),
         Node::Literal(value) => Excerpt::of_value(value).into(),
     }
 }

@@ -117,6 +117,7 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     let types = match def.meaning {
         Meaning::Overloads(_) => types,
         Meaning::Expand(_) => vec!["stands for an expression of other operators".to_owned()],
+        Meaning::Choose(_) => vec!["those of the operators that it stands for".to_owned()],
         Meaning::Instantiate(_) => vec!["settled while the types of the model are found".to_owned()],
         Meaning::Structure(_) => vec!["any".to_owned()],
     };

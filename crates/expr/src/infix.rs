@@ -111,7 +111,7 @@ operations! {
     PresenceOr   Bar              "|"   "core.presence_or"   5 Left;
     Default      QuestionQuestion "??"  "core.presence_or"   5 Left;
     PresenceAnd  Ampersand        "&"   "core.presence_and"  6 Left;
-    Add          Plus             "+"   "math.add"           7 Left;
+    Add          Plus             "+"   "core._plus"         7 Left;
     Subtract     Minus            "-"   "math.subtract"      7 Left;
     Multiply     Star             "*"   "math.multiply"      8 Left;
     Divide       Slash            "/"   "math.divide"        8 Left;
@@ -162,6 +162,18 @@ impl Operation {
             Fixity::Right => Operation::Negate.level(),
         }
     }
+}
+
+/// The tokens that stand for an operator in the text language, of several the one first that is printed.
+pub fn tokens(name: &str) -> impl Iterator<Item = &'static str> {
+    Operation::ALL.iter().filter(move |operation| operation.name() == name).map(|operation| operation.text())
+}
+
+/// How the text language writes an operator that is only its own; none for others, which go by their names.
+#[must_use]
+pub fn written(name: &str) -> Option<&str> {
+    let own = name.strip_prefix("core._")?;
+    Some(tokens(name).next().unwrap_or(own))
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
         },
         Meaning::Structure(Structure::Lambda | Structure::Named | Structure::Has)
         | Meaning::Expand(_)
+        | Meaning::Choose(_)
         | Meaning::Instantiate(_) => None,
     }
 }

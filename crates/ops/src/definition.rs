@@ -302,6 +302,8 @@ pub enum Meaning {
     Expand(fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>),
     /// Takes functions or sequences, and stands for an expression made while types are found.
     Instantiate(fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>),
+    /// Stands for another operator on the same operands, which their types choose.
+    Choose(fn(&[&QType]) -> OpId),
     /// Builds or takes apart tuples.
     Structure(Structure),
 }

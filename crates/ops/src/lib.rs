@@ -27,6 +27,7 @@ mod registry;
 mod resolution;
 mod scalars;
 mod sequence;
+mod shorthand;
 mod structure;
 mod tuple;
 mod typing;

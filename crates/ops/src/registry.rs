@@ -9,7 +9,7 @@ use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
     annotation, array, bitwise, calendar, cast, comparison, derived, dict, function, logic, math, named_tuple,
-    presence, qtype, random, sequence, strings, structure, tuple,
+    presence, qtype, random, sequence, shorthand, strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
@@ -243,6 +243,12 @@ operators! {
     STRINGS_FIND = strings::search::FIND;
     STRINGS_RFIND = strings::search::RFIND;
     STRINGS_CONTAINS = strings::search::CONTAINS;
+    STRINGS_STARTS_WITH = strings::search::STARTS_WITH;
+    STRINGS_ENDS_WITH = strings::search::ENDS_WITH;
+    PLUS = shorthand::PLUS;
+    SHORT_ROUND = shorthand::ROUND;
+    CLAMP = shorthand::CLAMP;
+    COALESCE = shorthand::COALESCE;
     STRINGS_COUNT = strings::search::COUNT;
     STRINGS_UPPER = strings::case::UPPER;
     STRINGS_LOWER = strings::case::LOWER;

@@ -8,9 +8,10 @@
 use crate::pass::evaluate_constant;
 use crate::{Id, Kind, Options, TypedGraph, TypedModel};
 use cembra_expr::{FunctionBodies, Graph, Node, NodeId, Program, place_within};
-use cembra_ops::{OpId, Registry, Typing, id};
+use cembra_ops::{Meaning, OpId, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value, Warnings};
+use smallvec::SmallVec;
 
 /// Adds what a model does and probably should not. The model is what the pass `expand` made of the program.
 ///
@@ -31,6 +32,7 @@ pub fn find_warnings(
         let origin = model.graph.origin(id);
         let Node::Operator(name, operands) = program.graph.node(origin) else { continue };
         let Some(op) = registry.find(program.graph.name(name)) else { continue };
+        let op = chosen(&model.graph, id, op, registry);
         let place = program.graph.span(origin);
         let written = Written { graph: &program.graph, registry, op, operands, place };
         digits(&model.graph, id, &written, found);
@@ -40,6 +42,13 @@ pub fn find_warnings(
         }
     }
     Ok(())
+}
+
+/// The operator that a written one stands for on the operands of a node.
+fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
+    let Meaning::Choose(choose) = registry.get(op).meaning else { return op };
+    let types: SmallVec<[&QType; 4]> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
+    choose(&types)
 }
 
 /// An operator as it is written.

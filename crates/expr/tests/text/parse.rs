@@ -13,8 +13,8 @@ fn means(source: &str, expected: &str) {
 #[test]
 fn operators_bind_as_the_table_says() {
     for (source, expected) in [
-        ("a + b * c", "(add a (multiply b c))"),
-        ("a * b + c", "(add (multiply a b) c)"),
+        ("a + b * c", "(_plus a (multiply b c))"),
+        ("a * b + c", "(_plus (multiply a b) c)"),
         ("a - b - c", "(subtract (subtract a b) c)"),
         ("a - (b - c)", "(subtract a (subtract b c))"),
         ("a / b * c // d % e", "(mod (floordiv (multiply (divide a b) c) d) e)"),
@@ -27,11 +27,11 @@ fn operators_bind_as_the_table_says() {
         ("-a * b", "(multiply (neg a) b)"),
         ("- - a", "(neg (neg a))"),
         ("+a - +b", "(subtract (pos a) (pos b))"),
-        ("a & b + c", "(presence_and a (add b c))"),
+        ("a & b + c", "(presence_and a (_plus b c))"),
         ("a | b & c", "(presence_or a (presence_and b c))"),
         ("a ?? b | c", "(presence_or (presence_or a b) c)"),
         ("a < b | c", "(less a (presence_or b c))"),
-        ("a <= b + c", "(less_equal a (add b c))"),
+        ("a <= b + c", "(less_equal a (_plus b c))"),
         ("not a == b", "(_not (equal a b))"),
         ("not not a", "(_not (_not a))"),
         ("not a and not b or c", "(_or (_and (_not a) (_not b)) c)"),
@@ -39,14 +39,14 @@ fn operators_bind_as_the_table_says() {
         ("a > b and c >= d", "(_and (greater a b) (greater_equal c d))"),
         ("a != b", "(not_equal a b)"),
         ("(a < b) < c", "(less (less a b) c)"),
-        ("if a then b else c + d", "(_where a b (add c d))"),
+        ("if a then b else c + d", "(_where a b (_plus c d))"),
         ("if a then b", "(_where a b missing)"),
         ("if a then b else if c then d else e", "(_where a b (_where c d e))"),
         ("if a then if b then c else d", "(_where a (_where b c d) missing)"),
         ("if if a then b else c then d else e", "(_where (_where a b c) d e)"),
         ("if if a then b then c", "(_where (_where a b missing) c missing)"),
         ("if a then b else if c then d", "(_where a b (_where c d missing))"),
-        ("(if a then b else c) + d", "(add (_where a b c) d)"),
+        ("(if a then b else c) + d", "(_plus (_where a b c) d)"),
         ("if a or b then not c else d and e", "(_where (_or a b) (_not c) (_and d e))"),
         ("f.g(if a then b, c)", "(f.g (_where a b missing) c)"),
         ("a.0.1 ** b.2", "(pow (get_nth (get_nth a 0i64) 1i64) (get_nth b 2i64))"),
@@ -86,8 +86,8 @@ fn a_minus_belongs_to_the_number_behind_it() {
 #[test]
 fn a_line_goes_on_where_it_must() {
     for (source, expected) in [
-        ("a +\n b", "(add a b)"),
-        ("a\n + b\n\n# note\n * c", "(add a (multiply b c))"),
+        ("a +\n b", "(_plus a b)"),
+        ("a\n + b\n\n# note\n * c", "(_plus a (multiply b c))"),
         ("a\n- b", "(subtract a b)"),
         ("(a\n)", "a"),
         ("f.g\n.h(a)", ""),
@@ -109,7 +109,7 @@ fn a_line_goes_on_where_it_must() {
         }
     }
     assert_eq!(lists("output x = a\noutput y =\n b; output z = c;\n;"), ["a", "b", "c"]);
-    assert_eq!(lists("let t = a; t\n + 1"), ["(add a 1)"]);
+    assert_eq!(lists("let t = a; t\n + 1"), ["(_plus a 1)"]);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn names_in_quotes_define_nothing() {
     let inputs: Vec<_> = program.inputs.iter().map(|input| &*input.name).collect();
     let outputs: Vec<_> = program.outputs.iter().map(|output| &*output.name).collect();
     assert_eq!((inputs, outputs), (vec!["if", "x"], vec!["x", "two words"]));
-    assert_eq!(lists(source), ["(add x if)", "x"]);
+    assert_eq!(lists(source), ["(_plus x if)", "x"]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn an_output_may_export_a_definition_under_its_own_name() {
 #[test]
 fn functions_are_copied_into_their_calls() {
     for (source, expected) in [
-        ("fn f(x, y) = x * y + 1; f(a, b)", "(add (multiply a b) 1)"),
+        ("fn f(x, y) = x * y + 1; f(a, b)", "(_plus (multiply a b) 1)"),
         ("fn f(x) = x; f(a)", "a"),
         ("fn f() = 1; f()", "1"),
         ("fn f(x) = k; f(a)", "k"),
@@ -170,8 +170,8 @@ fn functions_are_copied_into_their_calls() {
         ("fn f(x, y) = x - y\nfn g(x, y) = f(y, x)\ng(a, b)", "(subtract b a)"),
         ("fn f(x, y) = x - y; f(y=a, x=b)", "(subtract b a)"),
         ("fn f(x, y) = x - y; f(a, y=b)", "(subtract a b)"),
-        ("let x = 7\nfn f(x) = x + 1\nf(x)", "(add 7 1)"),
-        ("fn sqrt(x) = x + 1; sqrt(a) + M.sqrt(a)", "(add (add a 1) (sqrt a))"),
+        ("let x = 7\nfn f(x) = x + 1\nf(x)", "(_plus 7 1)"),
+        ("fn sqrt(x) = x + 1; sqrt(a) + M.sqrt(a)", "(_plus (_plus a 1) (sqrt a))"),
         ("fn f(x) = x ** 2\nf(f(a))", "(pow (pow a 2) 2)"),
         ("fn f(x) = (x, x.1)\nf(a).0", "(get_nth (make_tuple a (get_nth a 1i64)) 0i64)"),
     ] {
@@ -182,10 +182,10 @@ fn functions_are_copied_into_their_calls() {
 #[test]
 fn functions_are_values() {
     for (source, expected) in [
-        ("fn(x, y) = x + y * k", "(_lambda (add P.x (multiply P.y k)) P.x P.y)"),
+        ("fn(x, y) = x + y * k", "(_lambda (_plus P.x (multiply P.y k)) P.x P.y)"),
         ("fn() = 1", "(_lambda 1)"),
         // As far as an expression goes; inside, the names hide those further out.
-        ("f.g(fn(x) = x + 1, x)", "(f.g (_lambda (add P.x 1) P.x) x)"),
+        ("f.g(fn(x) = x + 1, x)", "(f.g (_lambda (_plus P.x 1) P.x) x)"),
         ("(fn(x) = x, 1).0", "(get_nth (make_tuple (_lambda P.x P.x) 1) 0i64)"),
         (
             "if fn(x) = x then fn(x) = x else fn(x) = x",
@@ -193,7 +193,7 @@ fn functions_are_values() {
         ),
         ("fn(x) = (fn(x) = x, x)", "(_lambda (make_tuple (_lambda P.x_2 P.x_2) P.x) P.x)"),
         ("fn(x) = fn(y) = x - y", "(_lambda (_lambda (subtract P.x P.y) P.y) P.x)"),
-        ("let x = a; f.g(fn(y) = x + y, fn(x) = x, x)", "(f.g (_lambda (add a P.y) P.y) (_lambda P.x P.x) a)"),
+        ("let x = a; f.g(fn(y) = x + y, fn(x) = x, x)", "(f.g (_lambda (_plus a P.y) P.y) (_lambda P.x P.x) a)"),
         ("f.g(\n  fn(x) = x,\n  fn(y) =\n y)", "(f.g (_lambda P.x P.x) (_lambda P.y P.y))"),
         // The names of functions, and the paths of operators.
         ("fn sq(x) = x * x; f.g(sq, sq)", "(f.g (_lambda (multiply P.x P.x) P.x) (_lambda (multiply P.x P.x) P.x))"),
@@ -216,9 +216,9 @@ fn functions_are_values() {
             "(apply (get_nth (make_tuple (_operator \"math.sqrt\") 1) 0i64) a)",
         ),
         // Local names.
-        ("(let t = a + 1 in t * t) + t", "(add (multiply (add a 1) (add a 1)) t)"),
-        ("fn(x) = let t = x in let x = t + 1 in x - t", "(_lambda (subtract (add P.x 1) P.x) P.x)"),
-        ("(let t = let u = 1 in u + 1\n in t)", "(add 1 1)"),
+        ("(let t = a + 1 in t * t) + t", "(_plus (multiply (_plus a 1) (_plus a 1)) t)"),
+        ("fn(x) = let t = x in let x = t + 1 in x - t", "(_lambda (subtract (_plus P.x 1) P.x) P.x)"),
+        ("(let t = let u = 1 in u + 1\n in t)", "(_plus 1 1)"),
         ("(\n let t = fn(x) = x in\n let u = t(2) in\n u)", "(apply (_lambda P.x P.x) 2)"),
         ("(let in = 1 in in, let t = in in t)", "(make_tuple 1 in)"),
         ("(let t = (a in [1]) in t, in in in..in + 1)", "(make_tuple (_in a 1) (_in_range in in (add in 1)))"),
@@ -236,11 +236,11 @@ fn functions_inside_of_functions_are_copied_with_parameters_of_their_own() {
         // What depends on the parameters of the function, and only that.
         (
             "fn add(k) = fn(x) = x + k\n(add(1), add(a), add(1))",
-            "(make_tuple (_lambda (add P.x_2 1) P.x_2) (_lambda (add P.x_3 a) P.x_3) (_lambda (add P.x_2 1) P.x_2))",
+            "(make_tuple (_lambda (_plus P.x_2 1) P.x_2) (_lambda (_plus P.x_3 a) P.x_3) (_lambda (_plus P.x_2 1) P.x_2))",
         ),
         (
             "fn f(k) = (fn(x) = x + 1, k)\n(f(1), f(a))",
-            "(make_tuple (make_tuple (_lambda (add P.x 1) P.x) 1) (make_tuple (_lambda (add P.x 1) P.x) a))",
+            "(make_tuple (make_tuple (_lambda (_plus P.x 1) P.x) 1) (make_tuple (_lambda (_plus P.x 1) P.x) a))",
         ),
         (
             "fn f(k) = fn(x) = ((fn(y) = y - x), fn(z) = z, k)\nf(1)",
@@ -249,11 +249,11 @@ fn functions_inside_of_functions_are_copied_with_parameters_of_their_own() {
         // Through a second function, and as a value.
         (
             "fn add(k) = fn(x) = x + k\nfn both(k, l) = (add(k), add(l))\nboth(1, 2)",
-            "(make_tuple (_lambda (add P.x_4 1) P.x_4) (_lambda (add P.x_5 2) P.x_5))",
+            "(make_tuple (_lambda (_plus P.x_4 1) P.x_4) (_lambda (_plus P.x_5 2) P.x_5))",
         ),
-        ("fn add(k) = fn(x) = x + k\nf.g(add)", "(f.g (_lambda (_lambda (add P.x_2 P.k) P.x_2) P.k))"),
+        ("fn add(k) = fn(x) = x + k\nf.g(add)", "(f.g (_lambda (_lambda (_plus P.x_2 P.k) P.x_2) P.k))"),
         // An argument that has the name of a parameter inside is not taken for it.
-        ("fn add(k) = fn(x) = x + k\nfn(x) = add(x)", "(_lambda (_lambda (add P.x_3 P.x_2) P.x_3) P.x_2)"),
+        ("fn add(k) = fn(x) = x + k\nfn(x) = add(x)", "(_lambda (_lambda (_plus P.x_3 P.x_2) P.x_3) P.x_2)"),
     ] {
         assert_eq!(lists(source), [expected], "{source}");
     }
@@ -308,7 +308,7 @@ fn calls_go_through_the_vocabulary() {
         }
     }
     let program = parse("M.if(a) + M.L.x(L.x)", &Anything, &Limits::default()).unwrap();
-    assert_eq!(list(&program.graph, program.outputs[0].node), "(math.add (if a) (L.x x))");
+    assert_eq!(list(&program.graph, program.outputs[0].node), "(core._plus (if a) (L.x x))");
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn named_tuples_are_operators_with_their_names_as_a_text() {
     for (text, expected) in [
         ("{x: a, y: {},}", "(namedtuple.make \"x,y\" a (namedtuple.make \"\"))"),
         ("{\"odd name\": 1, if: 2}.if", "(namedtuple.get_field (namedtuple.make \"odd name,if\" 1 2) \"if\")"),
-        ("{x: a + 1,\n output: if a then b}", "(namedtuple.make \"x,output\" (add a 1) (_where a b missing))"),
+        ("{x: a + 1,\n output: if a then b}", "(namedtuple.make \"x,output\" (_plus a 1) (_where a b missing))"),
         ("input t; t.x.0.y", "(namedtuple.get_field (get_nth (namedtuple.get_field t \"x\") 0i64) \"y\")"),
         ("L.t.x", "(namedtuple.get_field t \"x\")"),
         ("let t = {x: 1}; -t.x ** 2", "(neg (pow (namedtuple.get_field (namedtuple.make \"x\" 1) \"x\") 2))"),

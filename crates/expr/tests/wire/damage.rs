@@ -88,7 +88,7 @@ fn odd_functions_are_read_and_printed() {
         ),
         (
             format!(
-                r#"{x}, {}, {{"operator": "math.add", "operands": [2, 0]}}, {{"operator": "math.add", "operands": [3, 3]}}"#,
+                r#"{x}, {}, {{"operator": "core._plus", "operands": [2, 0]}}, {{"operator": "core._plus", "operands": [3, 3]}}"#,
                 lambda("0, 0")
             ),
             4,

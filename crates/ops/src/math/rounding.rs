@@ -75,7 +75,7 @@ const ROUND_RULE: Rule = |t, a| {
 };
 pub(crate) static ROUND: OpDef = rounding(
     "math.round",
-    &["round"],
+    &[],
     "The nearest whole number; halves are rounded away from zero.",
     Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),

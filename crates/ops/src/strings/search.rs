@@ -78,6 +78,44 @@ pub(crate) static CONTAINS: OpDef = OpDef {
     ..UNARY
 };
 
+macro_rules! at_an_end {
+    ($name:literal, $alias:literal, $param:literal, $summary:literal, $method:ident, $examples:expr) => {
+        OpDef {
+            name: $name,
+            aliases: &[$alias],
+            summary: $summary,
+            params: &[param("s"), param($param)],
+            typing: Typing::Overloads,
+            meaning: Meaning::Overloads(&[
+                strict!(|s: Text<'static>, part: Text<'static>| -> MaskValue { mask(s.bytes().$method(part.bytes())) }),
+                strict!(|s: Bytes<'static>, part: Bytes<'static>| -> MaskValue {
+                    mask(s.bytes().$method(part.bytes()))
+                }),
+            ]),
+            examples: $examples,
+            ..UNARY
+        }
+    };
+}
+
+pub(crate) static STARTS_WITH: OpDef = at_an_end!(
+    "strings.starts_with",
+    "starts_with",
+    "prefix",
+    "Present if `s` begins with `prefix`.",
+    starts_with,
+    &[ex("starts_with(\"hello\", \"he\")", "present"), ex("starts_with(b\"hello\", b\"lo\")", "missing")]
+);
+
+pub(crate) static ENDS_WITH: OpDef = at_an_end!(
+    "strings.ends_with",
+    "ends_with",
+    "suffix",
+    "Present if `s` ends with `suffix`.",
+    ends_with,
+    &[ex("ends_with(\"hello\", \"lo\")", "present"), ex("ends_with(\"lo\", \"hello\")", "missing")]
+);
+
 fn contains<S: Chars>(s: S, substr: S) -> MaskValue {
     mask(memmem::find(s.bytes(), substr.bytes()).is_some())
 }

@@ -81,6 +81,7 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         graph,
         registry: options.registry,
         operators: vec![None; graph.name_count()],
+        chosen: SmallVec::new(),
         leaves,
         limits: options.budget.limits(),
         allowance: options.budget.limits().type_allowance(),
@@ -139,6 +140,8 @@ struct Typer<'a> {
     registry: &'static Registry,
     /// What each name means as an operator, looked up once.
     operators: Vec<Option<OpId>>,
+    /// Those that others stand for.
+    chosen: SmallVec<[OpId; 2]>,
     /// The positions of the leaves, sorted by name.
     leaves: Vec<u32>,
     limits: &'a Limits,
@@ -209,7 +212,8 @@ impl Typer<'_> {
                         };
                         self.operators[name.index()] = Some(op);
                         // An operator may have several names, and what is a cast may be written or implied.
-                        if self.registry.get(op).name != &**self.graph.name(name) || is_cast(self.registry, op) {
+                        let is_other = self.registry.get(op).name != &**self.graph.name(name);
+                        if is_other || is_cast(self.registry, op) || self.chosen.contains(&op) {
                             model.graph.set_distinct(false);
                         }
                         op
@@ -226,12 +230,37 @@ impl Typer<'_> {
                         None => Operand::Node(self.known(environment, *operand).flatten()?),
                     });
                 }
+                let op = match self.registry.get(op).meaning {
+                    Meaning::Choose(choose) => self.choose(model, choose, &given),
+                    _ => op,
+                };
                 match self.registry.get(op).meaning {
                     Meaning::Overloads(_) => self.operator(model, node, op, &given),
                     _ => self.structure(model, node, op, &given),
                 }
             }
         }
+    }
+
+    /// The operator that another one stands for.
+    fn choose(&mut self, model: &mut TypedModel, choose: fn(&[&QType]) -> OpId, given: &[Operand<'_>]) -> OpId {
+        let types: SmallVec<[&QType; 4]> = given
+            .iter()
+            .map(|operand| match operand {
+                Operand::Node(id) => model.graph.qtype(*id),
+                Operand::Literal { qtype, .. } => qtype,
+            })
+            .collect();
+        let op = choose(&types);
+        drop(types);
+        if !self.chosen.contains(&op) {
+            self.chosen.push(op);
+            // The same may have been written by its own name.
+            if self.operators.contains(&Some(op)) {
+                model.graph.set_distinct(false);
+            }
+        }
+        op
     }
 
     /// A literal as it is.

@@ -6,7 +6,7 @@ use super::{Meaning, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, OPERATOR, Operation};
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
-use crate::{Node, NodeId};
+use crate::{NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span, Value};
 use std::borrow::Cow;
 
@@ -281,6 +281,15 @@ impl<'s> Parser<'s, '_> {
         arguments.clear();
         arguments.extend(self.operands.drain(base..).filter_map(|operand| operand.node));
         let complete = arguments.len() == count;
+        if let (true, true, Some(operator)) = (complete, keywords.is_empty(), self.of_many(target, count)) {
+            let mut rest = arguments.drain(..);
+            let mut made = rest.next();
+            for next in rest {
+                made = made.map(|first| self.operator(operator, &[first, next], call)).transpose()?;
+            }
+            self.arguments = arguments;
+            return Ok(Operand::new(made, call));
+        }
         let bound = self.bind(target, name, call, &keywords, base, count);
         let made = match bound {
             Some(order) if complete => self.make_call(target, call, &order, &mut arguments),
@@ -299,6 +308,14 @@ impl<'s> Parser<'s, '_> {
         let is_parameter = |keyword: &&Keyword<'_>| callable.params.iter().any(|param| param.name == keyword.name);
         let given = count - keywords.len() + keywords.iter().filter(is_parameter).count();
         if given == 1 { self.operator_target(of_one.to_owned().into(), of_one, name) } else { target }
+    }
+
+    /// The operator of two that a call of more than two goes through from left to right: a short name that means another operator of
+    /// one operand means this of many.
+    fn of_many(&self, target: Target, count: usize) -> Option<NameId> {
+        let Target::Operator(index) = target else { return None };
+        let (callable, id) = self.operators[index];
+        (callable.of_one.is_some() && count > callable.params.len()).then_some(id)
     }
 
     /// Which arguments the parameters get; `None` if they do not fit, which is reported. No order at all means the

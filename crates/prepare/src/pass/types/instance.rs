@@ -48,6 +48,13 @@ impl Instance<'_, '_, '_> {
             return make(self, args);
         }
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
+        let op = match self.typer.registry.get(op).meaning {
+            Meaning::Choose(choose) => {
+                let types: SmallVec<[&QType; 4]> = operands.iter().map(|id| self.model.graph.qtype(*id)).collect();
+                choose(&types)
+            }
+            _ => op,
+        };
         if let [x, y] = *operands
             && let Some(value) = self.typer.compare_types(self.model, op, [x, y]).map_err(exceeded)?
         {

@@ -1,0 +1,170 @@
+//! What everybody writes, made of other operators once types are known: `+` of numbers or strings, `round(x, digits)`,
+//! `clamp(x, lo, hi)`, `coalesce(a, b, ..)`. The operators that they are made of keep their names and what they take.
+
+use crate::definition::{
+    BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+};
+use crate::typing::{Argument, Signature, TypeFault};
+use crate::{OpId, Registry, id};
+use cembra_expr::ArgumentForm;
+use cembra_runtime::{FaultKind, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+use smallvec::SmallVec;
+
+/// What is made of others, of whole arrays too.
+const MADE: OpDef = OpDef { presence: PresenceRule::Custom, over_arrays: OverArrays::Expanded, ..UNARY };
+
+/// What an operator makes of values of some types.
+fn result(op: OpId, types: &[&QType]) -> Result<QType, TypeFault> {
+    let args: SmallVec<[Argument<'_>; 2]> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
+    let resolved = Registry::standard().get(op).resolve(&args);
+    // Which operand is to blame is said of those of this operator.
+    Ok(resolved.map_err(|fault| TypeFault { operand: None, ..fault })?.signature.ret)
+}
+
+/// The scalar type of a value, or of the elements of an array.
+fn scalar(g: &dyn Expansion, arg: NodeHandle) -> Option<Scalar> {
+    g.qtype(arg).of_each().scalar()
+}
+
+/// What `+` is of such operands.
+fn plus(types: &[&QType]) -> OpId {
+    let is_string = |qtype: &&QType| qtype.of_each().scalar().is_some_and(Scalar::is_string);
+    if types.iter().any(is_string) { id::STRINGS_JOIN } else { id::ADD }
+}
+
+pub(crate) static PLUS: OpDef = OpDef {
+    name: "core._plus",
+    summary: "The `+` of the text language: `strings.join` if one operand is a text or bytes, else `math.add`.",
+    typing: Typing::Rule(|args| {
+        let types: SmallVec<[&QType; 2]> = args.iter().map(|arg| arg.qtype).collect();
+        Ok(Registry::standard().get(plus(&types)).resolve(args)?.signature)
+    }),
+    meaning: Meaning::Choose(plus),
+    faults: &[FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Own,
+    examples: &[
+        ex("1 + 2", "3"),
+        ex("\"a\" + \"b\"", "'ab'"),
+        ex("\"a\" + missing[text]", "optional_text{NA}"),
+        ex("[\"a\", \"b\"] + \"c\"", "['ac', 'bc']"),
+    ],
+    ..BINARY
+};
+
+/// The most digits that numbers are rounded to, before or behind the point.
+const MOST_DIGITS: i64 = 15;
+
+/// How many digits are asked for.
+fn digits(digits: Option<&Value>) -> Result<i64, TypeFault> {
+    let found = match digits {
+        Some(Value::Scalar(ScalarValue::Int32(digits))) => i64::from(*digits),
+        Some(Value::Scalar(ScalarValue::Int64(digits))) => *digits,
+        _ => return Err(TypeFault::mismatch("round expects a literal integer for `digits`", Some(1))),
+    };
+    if found.abs() > MOST_DIGITS {
+        let message = format!("round expects at most {MOST_DIGITS} for `digits`, found {found}");
+        return Err(TypeFault::mismatch(message, Some(1)));
+    }
+    Ok(found)
+}
+
+/// `x` rounded to a multiple of a power of 10: by way of how many of it there are, where these are so few that there may be a part
+/// of one, else as it is.
+fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i64) -> Result<NodeHandle, TypeFault> {
+    let of_type = |value: f64| match scalar(g, x) {
+        Some(Scalar::Float32) => ScalarValue::Float32(value as f32),
+        Some(Scalar::WeakFloat) => ScalarValue::WeakFloat(value),
+        _ => ScalarValue::Float64(value),
+    };
+    // From here on, all floats of the type are whole.
+    let whole = if scalar(g, x) == Some(Scalar::Float32) { 1_u64 << 23 } else { 1 << 52 };
+    let both = [10_f64.powi(digits.unsigned_abs() as i32), whole as f64].map(of_type);
+    let [power, whole] = both.map(|value| g.literal(Value::Scalar(value)));
+    let (there, back) = if digits < 0 { (id::DIVIDE, id::MULTIPLY) } else { (id::MULTIPLY, id::DIVIDE) };
+    let count = g.apply(there, &[x, power])?;
+    let rounded = g.apply(id::ROUND, &[count])?;
+    let rounded = g.apply(back, &[rounded, power])?;
+    let size = g.apply(id::ABS, &[count])?;
+    let is_small = g.apply(id::LESS, &[size, whole])?;
+    g.apply(id::WHERE, &[is_small, rounded, x])
+}
+
+pub(crate) static ROUND: OpDef = OpDef {
+    name: "core._round",
+    aliases: &["round"],
+    summary: "The `round` of the text language: `math.round`, or the nearest multiple of 10 to the power of `-digits`, a literal; halves are rounded away from zero. As for all floats, what is printed as a half may be a little less or more.",
+    params: &[param("x"), param_or("digits", Value::Unspecified).of(ArgumentForm::Position)],
+    typing: Typing::Rule(|args| {
+        let ret = result(id::ROUND, &[args[0].qtype])?;
+        if *args[1].qtype != QType::Unspecified {
+            let is_float = args[0].qtype.scalar().is_some_and(Scalar::is_float);
+            if digits(args[1].literal)? < 0 && !is_float {
+                let message = "round expects a float where `digits` is negative, found an integer";
+                return Err(TypeFault::mismatch(message, Some(0)).hint("write `round(core.to_float64(x), -2)`"));
+            }
+        }
+        Ok(Signature::unchanged(args, ret))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        // Whole numbers have no digits to lose behind the point.
+        if g.qtype(args[1]) == QType::Unspecified || !scalar(g, args[0]).is_some_and(Scalar::is_float) {
+            return g.apply(id::ROUND, &args[..1]);
+        }
+        let digits = digits(g.value(args[1]).as_ref())?;
+        round_to(g, args[0], digits)
+    }),
+    examples: &[
+        ex("round(2.5f32)", "3."),
+        ex("round(3.14159f64, 2)", "float64{3.14}"),
+        ex("round(-2.5f64, 0)", "float64{-3}"),
+        ex("round(1250f64, -2)", "float64{1300}"),
+        ex("round(7, 2)", "7"),
+    ],
+    ..MADE
+};
+
+pub(crate) static CLAMP: OpDef = OpDef {
+    name: "math.clamp",
+    aliases: &["clamp"],
+    summary: "`x`, but not less than `lo` and then not more than `hi`: `minimum(maximum(x, lo), hi)`. NaN if one of them is NaN.",
+    params: &[param("x"), param("lo"), param("hi")],
+    typing: Typing::Rule(|args| {
+        let above = result(id::MAXIMUM, &[args[0].qtype, args[1].qtype])?;
+        Ok(Signature::unchanged(args, result(id::MINIMUM, &[&above, args[2].qtype])?))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let above = g.apply(id::MAXIMUM, &args[..2])?;
+        g.apply(id::MINIMUM, &[above, args[2]])
+    }),
+    examples: &[ex("clamp(7, 0, 5)", "5"), ex("clamp(-1.5f64, 0.0, 1.0)", "float64{0}"), ex("clamp(3, 5, 4)", "4")],
+    ..MADE
+};
+
+pub(crate) static COALESCE: OpDef = OpDef {
+    name: "core.coalesce",
+    aliases: &["coalesce"],
+    summary: "The first value that is present, missing if none is: `x ?? y ?? ..`.",
+    params: &[param("x"), param("rest")],
+    variadic: true,
+    typing: Typing::Rule(|args| {
+        let mut first = args[0].qtype.clone();
+        for next in &args[1..] {
+            first = result(id::PRESENCE_OR, &[&first, next.qtype])?;
+        }
+        Ok(Signature::unchanged(args, first))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let mut first = args[0];
+        for next in &args[1..] {
+            first = g.apply(id::PRESENCE_OR, &[first, *next])?;
+        }
+        Ok(first)
+    }),
+    examples: &[
+        ex("coalesce(missing[i32], missing, 3)", "3"),
+        ex("coalesce(1)", "1"),
+        ex("coalesce(missing[text], \"none\")", "'none'"),
+    ],
+    ..MADE
+};
