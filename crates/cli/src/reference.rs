@@ -3,6 +3,7 @@
 
 use crate::data::schema::spelled;
 use cembra::{FaultKind, Graph, Law, OpDef, Registry};
+use cembra_expr::tokens;
 use cembra_ops::{Meaning, Overload, PresenceRule};
 use std::fmt::Write as _;
 
@@ -34,9 +35,50 @@ fn syntax(def: &OpDef) -> Option<String> {
     (!written.starts_with(def.name)).then_some(written)
 }
 
+/// The ways to write an operator that has tokens: `x | y` and `x ?? y`.
+fn written(def: &OpDef) -> Vec<String> {
+    let Some(first) = syntax(def) else { return Vec::new() };
+    let mut tokens = tokens(def.name);
+    let printed = tokens.next().unwrap_or_default();
+    let others: Vec<_> = tokens.map(|token| first.replacen(printed, token, 1)).collect();
+    std::iter::once(first).chain(others).collect()
+}
+
 /// The short ways to write an operator: `x + y`, `add`.
-pub(crate) fn short_forms(def: &OpDef) -> Vec<String> {
-    syntax(def).into_iter().chain(def.aliases.iter().map(|alias| (*alias).to_owned())).collect()
+fn short_forms(def: &OpDef) -> Vec<String> {
+    written(def).into_iter().chain(def.aliases.iter().map(|alias| (*alias).to_owned())).collect()
+}
+
+/// The operators of which this is a name, a token or a word: `math.sign`, `sign`, `??`, `-`, `if`.
+pub(crate) fn called(registry: &Registry, word: &str) -> Vec<&'static OpDef> {
+    if let Some(id) = registry.find(word) {
+        return vec![registry.get(id)];
+    }
+    let mut all = public(registry);
+    all.retain(|def| {
+        tokens(def.name).any(|token| token == word)
+            || syntax(def).is_some_and(|form| form.split(' ').any(|part| part == word))
+    });
+    all
+}
+
+/// The signs that only stand between operands, each with the name of its operator, if that may be written.
+pub(crate) fn signs(registry: &Registry) -> Vec<(&'static str, &'static str)> {
+    let all = public(registry);
+    let of = |count: usize| {
+        let of_count = all.iter().filter(move |def| def.params.len() == count);
+        of_count.flat_map(|def| tokens(def.name).map(|token| (token, def.name)))
+    };
+    let is_sign = |token: &str| token.chars().all(|c| c.is_ascii_punctuation());
+    let begins = |token: &str| of(1).any(|(other, _)| other == token);
+    of(2).filter(|(token, name)| is_sign(token) && !begins(token) && !name.contains("._")).collect()
+}
+
+/// The operators with this in a name.
+pub(crate) fn named_like(registry: &Registry, part: &str) -> Vec<&'static OpDef> {
+    let mut all = public(registry);
+    all.retain(|def| std::iter::once(&def.name).chain(def.aliases).any(|name| name.contains(part)));
+    all
 }
 
 /// The call with all parameters: `math.clip(x, lo, hi=1)`.
@@ -146,9 +188,8 @@ pub(crate) fn detail(def: &OpDef) -> String {
 /// Short forms longer than this do not push all summaries to the right.
 const FORMS_WIDTH: usize = 24;
 
-/// The list of the operators, one a line: name, short forms, summary.
-pub(crate) fn list(registry: &Registry) -> String {
-    let defs = public(registry);
+/// A list of operators, one a line: name, short forms, summary.
+pub(crate) fn list(defs: &[&OpDef]) -> String {
     let rows: Vec<_> = defs.iter().map(|def| (def.name, short_forms(def).join(", "), headline(def))).collect();
     let widest = |of: fn(&(&str, String, &str)) -> usize| rows.iter().map(of).max().unwrap_or(0);
     let (names, forms) = (widest(|row| row.0.len()), widest(|row| row.1.len()).min(FORMS_WIDTH));

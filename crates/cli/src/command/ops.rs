@@ -11,7 +11,7 @@ const NAME: &str = "ops";
 /// Lists the operators, or tells all about one
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The name of an operator (`math.add`), its short name (`add`) or its sign (`+`)
+    /// The name of an operator (`math.add`), its short name (`add`), its sign (`+`), or a part of names (`date`)
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
@@ -25,26 +25,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let registry = Registry::standard();
     match &args.name {
         None if args.markdown => print(&reference::markdown(registry)),
-        None => print(&reference::list(registry)),
-        Some(name) => print(&one(registry, name)?),
+        None => print(&reference::list(&reference::public(registry))),
+        Some(name) => print(&found(registry, name)?),
     }
 }
 
-/// The operator of this name, or that is written so.
-fn one(registry: &Registry, name: &str) -> Result<String, Failure> {
-    if let Some(id) = registry.find(name.strip_prefix("M.").unwrap_or(name)) {
-        return Ok(reference::detail(registry.get(id)));
+/// The operators of this name or that are written so, in full, and those with it in their names, one a line.
+fn found(registry: &Registry, name: &str) -> Result<String, Failure> {
+    let name = name.strip_prefix("M.").unwrap_or(name);
+    let called = reference::called(registry, name);
+    let mut like = reference::named_like(registry, name);
+    like.retain(|def| called.iter().all(|one| one.name != def.name));
+    let mut parts: Vec<_> = called.iter().map(|def| reference::detail(def)).collect();
+    if !like.is_empty() {
+        parts.push(reference::list(&like));
+    }
+    if !parts.is_empty() {
+        return Ok(parts.join("\n"));
     }
     let all = reference::public(registry);
-    // `+` finds `x + y`.
-    let written: Vec<_> = all
-        .iter()
-        .filter(|def| reference::short_forms(def).iter().any(|form| form.split(' ').any(|word| word == name)))
-        .map(|def| reference::detail(def))
-        .collect();
-    if !written.is_empty() {
-        return Ok(written.join("\n"));
-    }
     let names = || all.iter().flat_map(|def| std::iter::once(&def.name).chain(def.aliases)).copied();
     let hint = match nearest(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),

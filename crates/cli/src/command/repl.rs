@@ -4,7 +4,9 @@
 use super::print;
 use crate::data::error::DataError;
 use crate::failure::Failure;
+use crate::reference;
 use crate::session::{Answer, COMMANDS, Session, is_incomplete};
+use cembra::Registry;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -69,7 +71,7 @@ fn on_terminal() -> Result<(), Failure> {
     let config = Config::builder().completion_type(CompletionType::List).build();
     let mut editor: Editor<Prompt, DefaultHistory> = Editor::with_config(config).map_err(unusable)?;
     let mut session = Session::default();
-    editor.set_helper(Some(Prompt { names: session.names() }));
+    editor.set_helper(Some(Prompt { names: session.names(), signs: reference::signs(Registry::standard()) }));
     let history = history_file();
     if let Some(path) = &history {
         // The first session has none yet, and no session fails for want of one.
@@ -121,6 +123,8 @@ fn history_file() -> Option<PathBuf> {
 /// What the line editor asks: whether an input is whole, and which names it may go on with.
 struct Prompt {
     names: BTreeSet<String>,
+    /// Signs and the operators that they stand for.
+    signs: Vec<(&'static str, &'static str)>,
 }
 
 impl Prompt {
@@ -136,10 +140,26 @@ impl Prompt {
         }
         let word = &before[start..];
         if word.is_empty() {
-            return (start, Vec::new());
+            return self.of_sign(before).unwrap_or((start, Vec::new()));
         }
         let names = self.names.range(word.to_owned()..).take_while(|name| name.starts_with(word));
-        (start, names.cloned().collect())
+        let names: Vec<_> = names.cloned().collect();
+        if !names.is_empty() {
+            return (start, names);
+        }
+        // Those that only have it somewhere would hide what the others go on with.
+        (start, self.names.iter().filter(|name| name.contains(word)).cloned().collect())
+    }
+
+    /// The operator that a sign before the cursor stands for, where an operand belongs and not a sign.
+    fn of_sign(&self, before: &str) -> Option<(usize, Vec<String>)> {
+        let belongs = |rest: &str| rest.is_empty() || rest.ends_with(['(', '[', ',', '=']);
+        let (sign, _) = self
+            .signs
+            .iter()
+            .find(|(sign, _)| before.strip_suffix(sign).is_some_and(|rest| belongs(rest.trim_end())))?;
+        let names = self.signs.iter().filter(|(other, _)| other == sign).map(|(_, name)| (*name).to_owned());
+        Some((before.len() - sign.len(), names.collect()))
     }
 }
 
@@ -175,7 +195,8 @@ mod tests {
 
     #[test]
     fn the_word_before_the_cursor_is_completed() {
-        let prompt = Prompt { names: ["math.sqrt", "math.sign", "sqrt", "größe"].map(str::to_owned).into() };
+        let names = ["math.sqrt", "math.sign", "sqrt", "größe"].map(str::to_owned).into();
+        let prompt = Prompt { names, signs: reference::signs(Registry::standard()) };
         let words = |line: &str| prompt.words(line, line.len());
         assert_eq!(words("1 + math.s"), (4, vec!["math.sign".to_owned(), "math.sqrt".to_owned()]));
         assert_eq!(words("é(sq"), (3, vec!["sqrt".to_owned()]));
@@ -183,6 +204,14 @@ mod tests {
         assert_eq!(words(":ty"), (0, vec![":type".to_owned()]));
         assert_eq!(words(":type sq"), (6, vec!["sqrt".to_owned()]));
         assert_eq!(words("1 + "), (4, Vec::new()));
+        // What no name begins with is looked for in all of them.
+        assert_eq!(words("1 + qrt"), (4, vec!["math.sqrt".to_owned(), "sqrt".to_owned()]));
+        assert_eq!(words("nowhere"), (0, Vec::new()));
+        // A sign where none belongs is the name of what it stands for.
+        assert_eq!(words("??"), (0, vec!["core.presence_or".to_owned()]));
+        assert_eq!(words("let f = seq.reduce(**"), (19, vec!["math.pow".to_owned()]));
+        assert_eq!(words("x ??"), (4, Vec::new()));
+        assert_eq!(words("-"), (1, Vec::new()));
         // What is behind the cursor does not count.
         assert_eq!(prompt.words("sq + 1", 2), (0, vec!["sqrt".to_owned()]));
     }

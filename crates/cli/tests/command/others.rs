@@ -71,7 +71,7 @@ fn wheres_are_branches_in_the_machine_code() {
     let asm = shell.stdout(&[&model[..], &["--stage", "asm"]].concat());
     // What instructions are for, with line and column.
     if cfg!(target_arch = "x86_64") {
-        for note in ["; entry, inputs, outputs\n", "; core._where  (1:1)\n", "; math.exp  (1:16)\n"] {
+        for note in ["; entry, inputs, outputs\n", "; where  (1:1)\n", "; math.exp  (1:16)\n"] {
             assert!(asm.contains(note), "{note} is not in\n{asm}");
         }
     }
@@ -94,9 +94,34 @@ fn ops_finds_operators_by_every_name() {
         assert_eq!(shell.stdout(&["ops", name]), detail, "{name}");
     }
     let list = shell.stdout(&["ops"]);
-    assert!(list.lines().any(|line| line.starts_with("math.add ") && line.contains(" x + y, add ")), "{list}");
+    assert!(list.lines().any(|line| line.starts_with("core._plus ") && line.contains(" x + y ")), "{list}");
+    assert!(list.lines().any(|line| line.starts_with("math.add ") && line.contains(" add ")), "{list}");
     // Building blocks that no model can name are not listed.
     assert!(!list.contains("_pow_half"), "{list}");
+}
+
+#[test]
+fn ops_finds_operators_by_tokens_aliases_and_parts_of_names() {
+    let shell = Shell::new();
+    let names = |word: &str| {
+        let text = shell.stdout(&["ops", word]);
+        // Operators in full first, then an empty line and the others of a list.
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with(' '));
+        lines.map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("??"), ["core.presence_or"]);
+    assert_eq!(shell.stdout(&["ops", "??"]), shell.stdout(&["ops", "|"]));
+    assert!(shell.stdout(&["ops", "??"]).contains("x | y, x ?? y"));
+    assert_eq!(names("+"), ["math.pos", "core._plus"]);
+    assert_eq!(names("-"), ["math.subtract", "math.neg"]);
+    // A part of names, one of a short name only, and a name that is a part of others.
+    assert_eq!(names("s_with"), ["strings.starts_with", "strings.ends_with"]);
+    let round = names("round");
+    assert!(round[0] == "core._round" && round.contains(&"math.round".to_owned()), "{round:?}");
+    let minimum = names("minimum");
+    assert_eq!(minimum[0], "math.minimum");
+    let nothing = shell.run(&["ops", "no_such_part"]);
+    assert!(nothing.stderr.contains("there is no operator `no_such_part`"), "{}", nothing.stderr);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn options_and_commands() {
     refuse("unknown_limit", &["eval", "-e", "1", "--set-limit", "nodes=5", "--set-limit", "node=5"]);
     refuse("limit_that_is_no_number", &["explain", "-e", "1", "--set-limit", "nodes=-5"]);
     refuse("limit_without_a_value", &["check", "-e", "1", "--set-limit", "nodes"]);
-    refuse("unknown_operator_name", &["ops", "math.sqr"]);
+    refuse("unknown_operator_name", &["ops", "math.sqtr"]);
 }
 
 #[test]
