@@ -137,7 +137,7 @@ fn syntax() {
         "a comparison is not compared again",
         "put it in brackets: `(a == b) in ..`",
     );
-    one("a in [c", Code::Bracket, "[", "this bracket is never closed", "");
+    one("a in [c", Bracket, "[", "this bracket is never closed", "");
     one("1 + fn(x) = x", Syntax, "fn", "`fn` binds weaker than the `+` before it", "put it in brackets: `(fn ..)`");
     one("f.g(fn(x) x)", Syntax, "x", "expected `=` and the value of the function, found `x`", "");
     one("f.g(fn x = x)", Syntax, "x", "expected `(` and the parameters, found `x`", "");
