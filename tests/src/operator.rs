@@ -88,6 +88,7 @@ pub(crate) fn program<'a>(graph: Graph, inputs: impl Iterator<Item = (&'a str, &
             name: name.into(),
             qtype: Some(qtype.clone()),
             promise: Promise::Nothing,
+            default: None,
             span: None,
         })
         .collect();

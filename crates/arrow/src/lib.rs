@@ -29,7 +29,7 @@ pub use output::{array, array_as};
 pub use schema::{data_type, input_types, scalar};
 pub use stream::{Evaluated, evaluated};
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use cembra::{BatchRun, RowFailure};
 use std::sync::Arc;
@@ -105,10 +105,14 @@ pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
 /// the type that is asked for, has the keys of that, and strings of those values only that rows have.
 pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -> Result<Made, Error> {
     let inputs = run.inputs();
+    let absent = NullArray::new(table.num_rows());
     let input = |input: &cembra::Field| {
         let name = &*input.name;
-        let column = table.column_by_name(name).ok_or_else(|| Error::NoColumn { name: name.to_owned() })?;
-        Input::of(name, column, &input.qtype)
+        match table.column_by_name(name) {
+            Some(column) => Input::of(name, column, &input.qtype),
+            None if input.default.is_some() => Input::of(name, &absent, &input.qtype),
+            None => Err(Error::NoColumn { name: name.to_owned() }),
+        }
     };
     let arrays: Vec<Input<'_>> = inputs.iter().map(input).collect::<Result<_, _>>()?;
     let values: Vec<_> = arrays.iter().map(Input::values).collect();

@@ -289,3 +289,18 @@ fn what_depends_on_a_dictionary_alone_keeps_its_keys() {
         assert!((0..1100).all(|row| texts[row] == expected(row)));
     }
 }
+
+#[test]
+fn a_column_of_an_input_with_a_default_may_be_absent() {
+    let model = Model::parse("input x: i32?, y: i32? = 7; x * y").unwrap();
+    let batch = model.batch(&Options::default()).unwrap();
+    let made = |table: RecordBatch| run(batch.start(), &table).unwrap().table.column(0).clone();
+    let x: ArrayRef = Arc::new(Int32Array::from(vec![Some(2), None, Some(3)]));
+    let y: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(1), Some(5)]));
+    let without = RecordBatch::try_from_iter([("x", x.clone())]).unwrap();
+    assert_eq!(made(without).as_primitive::<Int32Type>(), &Int32Array::from(vec![Some(14), None, Some(21)]));
+    let with = RecordBatch::try_from_iter([("x", x), ("y", y.clone())]).unwrap();
+    assert_eq!(made(with).as_primitive::<Int32Type>(), &Int32Array::from(vec![Some(14), None, Some(15)]));
+    let neither = RecordBatch::try_from_iter([("y", y)]).unwrap();
+    assert!(matches!(run(batch.start(), &neither), Err(Error::NoColumn { name }) if name == "x"));
+}

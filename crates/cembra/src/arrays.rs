@@ -152,7 +152,8 @@ impl ArrayModel {
     pub(crate) fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ArrayModel, Error> {
         let fusion = if options.backend == Backend::Interpreter { Fusion::None } else { Fusion::Full };
         let compiled = Compiled::of(&placed, &program, fusion, options)?;
-        let inputs = compiled.inputs(&placed);
+        let mut inputs = compiled.inputs(&placed);
+        Field::add_defaults(&mut inputs, &program);
         let (options, reference) = (Options::clone(options), OnceLock::new());
         Ok(ArrayModel { compiled, placed, program, options, inputs, reference })
     }

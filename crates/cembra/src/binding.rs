@@ -267,6 +267,8 @@ fn add_input_types(program: &Program, source: &dyn Source, options: &mut Options
             if let Some(qtype) = source.qtype(&input.name, declared) {
                 options.input_types.insert(input.name.to_string(), qtype);
             }
+        } else if input.default.is_some() {
+            options.prepare.absent.insert(input.name.to_string());
         } else if declared.is_none() {
             strange.push((&*input.name, input.span));
         }

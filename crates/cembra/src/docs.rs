@@ -64,6 +64,8 @@ struct Arrays;
 ///     }
 ///     let given: Vec<_> = given.into_iter().map(|(name, text)| (name, value(&text, &model, name))).collect();
 ///     let options = given.iter().fold(Options::default(), |all, (name, v)| all.input_type(name, v.qtype()));
+///     let of_others = model.program().inputs.iter().filter(|input| given.iter().all(|(name, _)| *name != &*input.name));
+///     let options = of_others.fold(options, |all, input| all.without_input(&input.name));
 ///     let executor = model.compile(&options.backend(backend))?;
 ///     let of = |name: &str| given.iter().find(|(other, _)| *other == name).expect(name).1.clone();
 ///     let row: Vec<_> = executor.inputs().iter().map(|input| of(&input.name)).collect();

@@ -108,7 +108,8 @@ impl Inner {
         }
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
         let field = |name, value| Field::new(name, &plan.value(value).qtype);
-        let inputs = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        Field::add_defaults(&mut inputs, &program);
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
         let (sites, template) = (Sites::of(&plan, &program), plan.template().clone());
         let slots = structs.is_none().then(|| Slots::of(&plan));

@@ -197,10 +197,9 @@ impl Model {
             }
         }
         let inputs = leaves.iter().zip(0_u32..).zip(used).filter(|(_, used)| *used);
-        Ok(Signature {
-            inputs: inputs.map(|(((_, qtype), leaf), _)| Field::of_leaf(graph, leaf, qtype)).collect(),
-            outputs: Field::of_outputs(prepared.model()).into(),
-        })
+        let mut inputs: Vec<Field> = inputs.map(|(((_, qtype), leaf), _)| Field::of_leaf(graph, leaf, qtype)).collect();
+        Field::add_defaults(&mut inputs, &program);
+        Ok(Signature { inputs, outputs: Field::of_outputs(prepared.model()).into() })
     }
 
     /// What the model says that it may, but that was probably not meant: names with typos, definitions that nobody uses,

@@ -125,6 +125,25 @@ impl Options {
         self
     }
 
+    /// An input with a default that nobody gives: it is its default, and no input of what is compiled. Loaders and structs that do
+    /// not know an input leave it out by themselves; the name of an input without a default is ignored.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Value};
+    ///
+    /// let model = Model::parse("input price: f64; input discount: f64? = 0.25; price * (1.0 - discount)")?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// assert_eq!(session.evaluate(&[Value::from(8.0), Value::from(None::<f64>)])?, [Value::from(6.0)]);
+    /// let mut session = model.compile(&Options::default().without_input("discount"))?.session();
+    /// assert_eq!(session.evaluate(&[Value::from(8.0)])?, [Value::from(6.0)]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn without_input(mut self, name: &str) -> Self {
+        self.prepare.absent.insert(name.to_owned());
+        self
+    }
+
     /// Arolla's rewrites too, some of which change the sign of a zero, a NaN or a rounding.
     #[must_use]
     pub fn compat(mut self, compat: bool) -> Self {

@@ -92,12 +92,14 @@ pub(crate) fn check_float_mode() -> Result<(), Error> {
 impl PlanRows {
     pub(crate) fn of(program: &Program, plan: Plan, options: &Started) -> PlanRows {
         let field = |name, value| Field::new(name, &plan.value(value).qtype);
+        let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        Field::add_defaults(&mut inputs, program);
         let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
         PlanRows {
             batch: cembra_batch::Batch::of(&plan),
             sites: Sites::of(&plan, program),
             limits: EvaluationLimits::of(options),
-            inputs: plan.inputs().iter().map(|input| field(&input.name, input.value)).collect(),
+            inputs,
             outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),
             player,
             tier: options.tier,

@@ -1,10 +1,10 @@
 //! Names and types: of an input or output, and of all of a model.
 
 use cembra_array::fullness;
-use cembra_expr::print_input_type;
+use cembra_expr::{Program, print_default, print_input_type};
 use cembra_prepare::{Id, TypedGraph, TypedModel};
 use cembra_runtime::QType;
-use cembra_value::Promise;
+use cembra_value::{Promise, ScalarValue};
 use std::cell::LazyCell;
 use std::sync::Arc;
 
@@ -18,17 +18,28 @@ pub struct Field {
     /// What the input promises of its values beyond the type; or what the model is known to promise of the output's, which is
     /// never the form of an edge.
     pub promise: Promise,
+    /// What is read where the input is missing; data may leave such an input out. Outputs have none.
+    pub default: Option<ScalarValue>,
 }
 
 impl Field {
     /// A field that promises nothing.
     pub(crate) fn new(name: &Arc<str>, qtype: &QType) -> Field {
-        Field { name: name.clone(), qtype: qtype.clone(), promise: Promise::Nothing }
+        Field { name: name.clone(), qtype: qtype.clone(), promise: Promise::Nothing, default: None }
     }
 
     /// The input of a prepared model that this leaf is.
     pub(crate) fn of_leaf(graph: &TypedGraph, leaf: u32, qtype: &QType) -> Field {
         Field { promise: graph.leaf_promise(leaf), ..Field::new(graph.leaf_name(leaf), qtype) }
+    }
+
+    /// Adds their defaults to inputs, which are some of the program's in its order.
+    pub(crate) fn add_defaults(inputs: &mut [Field], program: &Program) {
+        let mut declared = program.inputs.iter();
+        for field in inputs {
+            let input = declared.find(|input| input.name == field.name);
+            field.default = input.filter(|_| field.qtype.is_optional()).and_then(|input| input.default.clone());
+        }
     }
 
     /// The outputs of a prepared model.
@@ -54,6 +65,15 @@ impl Field {
     #[must_use]
     pub fn spelled_type(&self) -> String {
         print_input_type(&self.qtype, self.promise)
+    }
+
+    /// The type likewise, and behind it the default, as the text declares an input: `f32? = 0.5`.
+    #[must_use]
+    pub fn declaration(&self) -> String {
+        match &self.default {
+            Some(default) => format!("{} = {}", self.spelled_type(), print_default(default)),
+            None => self.spelled_type(),
+        }
     }
 }
 

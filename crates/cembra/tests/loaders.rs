@@ -196,3 +196,42 @@ fn json_rows_of_every_type() {
         assert_eq!(error.to_string(), "input `p` is tuple<INT32,OPTIONAL_TEXT>, found [4]");
     }
 }
+
+#[test]
+fn inputs_with_defaults_may_be_absent() {
+    let model = Model::parse(
+        "input x: f64? = 0.5; input name: text? = \"Ann\", y: f64? = 10\noutput say = name\noutput sum = x + y",
+    );
+    let model = model.unwrap();
+    #[derive(cembra::Output, PartialEq, Debug)]
+    struct Said {
+        say: String,
+        sum: f64,
+    }
+    let said = |say: &str, sum| Said { say: say.to_owned(), sum };
+    for options in backends() {
+        // The field `x` is always there, `name` may be missing, and there is no `y`.
+        let mut run = model.executor::<Row, Said>(&options).unwrap();
+        assert_eq!(run.run(&Row { x: 1.5, name: None }).unwrap(), said("Ann", 11.5));
+        assert_eq!(run.run(&Row { x: 2.5, name: Some("Bob".to_owned()) }).unwrap(), said("Bob", 12.5));
+        let mut both = [said("", 0.0), said("", 0.0)];
+        let rows = [Row { x: 3.0, name: None }, Row { x: 4.0, name: Some("Eve".to_owned()) }];
+        run.run_many(&rows, &mut both).unwrap();
+        assert_eq!(both, [said("Ann", 13.0), said("Eve", 14.0)]);
+        // Keys of objects are absent row by row.
+        let mut run = model.executor_from::<_, Said>(&Json, &options).unwrap();
+        assert_eq!(run.run(&json!({"y": 1})).unwrap(), said("Ann", 1.5));
+        assert_eq!(run.run(&json!({"x": 2, "name": "Bob", "y": null})).unwrap(), said("Bob", 12.0));
+        let empty = AccessorsLoader::<()>::new();
+        assert_eq!(model.executor_from::<_, Said>(&empty, &options).unwrap().run(&()).unwrap(), said("Ann", 10.5));
+    }
+    let signature = model.signature(&Options::default()).unwrap();
+    let told: Vec<_> = signature.inputs.iter().map(|input| input.declaration()).collect();
+    assert_eq!(told, ["f64? = 0.5", "text? = \"Ann\"", "f64? = 10.0"]);
+    // A struct whose field is of another type is told of both, as without a default.
+    let other = Model::parse("input x: f32? = 1; x").unwrap().executor::<Row, f32>(&Options::default()).unwrap_err();
+    assert_eq!(
+        other.to_string().lines().next(),
+        Some("input `x` is declared OPTIONAL_FLOAT32, but is given as FLOAT64")
+    );
+}

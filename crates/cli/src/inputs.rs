@@ -137,6 +137,13 @@ impl Feed {
                     let qtype = value.qtype();
                     (Feeding::Constant(value), qtype)
                 }
+                // The data has no such column, or there is no data.
+                None if let (Some(default), true) =
+                    (&input.default, data.as_ref().is_none_or(|data| !data.has(&name))) =>
+                {
+                    let scalar = default.scalar();
+                    (Feeding::Constant(Value::Missing(scalar)), QType::Optional(scalar))
+                }
                 None if data.is_none() => {
                     if problems.len() >= text.limits().problems.max(1) {
                         break;

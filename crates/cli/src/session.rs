@@ -192,6 +192,10 @@ impl Session {
             let name = &input.name;
             let declared = input.qtype.as_ref();
             let problem = match self.values.get(&**name) {
+                None if let Some(default) = &input.default => {
+                    values.insert(name.clone(), Value::Missing(default.scalar()));
+                    continue;
+                }
                 None => {
                     let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
                     problem.hint(meant(name).unwrap_or_else(|| format!("give it one, as in `:set {name} = 1.5`")))
@@ -401,6 +405,16 @@ mod tests {
         assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
         assert_eq!(say(&mut session, ":set n = \"a\""), "");
         assert_eq!(say(&mut session, "n"), "error: input `n` is f32?, but its value is text");
+    }
+
+    #[test]
+    fn inputs_with_defaults_need_no_values() {
+        let mut session = Session::default();
+        assert_eq!(say(&mut session, "input n: f32? = 2"), "");
+        assert_eq!(say(&mut session, ":type n"), "f32\n");
+        assert_eq!(say(&mut session, "n * 2"), "4.0f32\n");
+        assert_eq!(say(&mut session, ":set n = 3"), "");
+        assert_eq!(say(&mut session, "n * 2"), "6.0f32\n");
     }
 
     #[test]

@@ -168,7 +168,32 @@ impl Builder {
             }
         } else {
             state.declared.insert(leaf.node, state.program.inputs.len());
-            state.program.inputs.push(Input { name: name.into(), qtype: Some(qtype), promise, span: None });
+            state.program.inputs.push(Input {
+                name: name.into(),
+                qtype: Some(qtype),
+                promise,
+                default: None,
+                span: None,
+            });
+        }
+        leaf
+    }
+
+    /// An input that is read as `default` where it is missing, and that the data may leave out, as `input x: f64? = 0` does in
+    /// text. Its type is the optional one of the default's, and it is never missing where it is used.
+    pub fn leaf_with_default(&self, name: &str, default: impl Into<ScalarValue>) -> Expr<'_> {
+        let default = default.into();
+        let leaf = self.typed_leaf(name, QType::Optional(default.scalar()));
+        let state = &mut *self.state.borrow_mut();
+        if let Some(declared) = state.declared.get(&leaf.node)
+            && let Some(input) = state.program.inputs.get_mut(*declared)
+        {
+            if input.default.as_ref().is_some_and(|known| *known != default) {
+                let message = format!("the input `{name}` is declared with two defaults");
+                state.report(Diagnostic::new(Code::Builder, message));
+            } else {
+                input.default = Some(default);
+            }
         }
         leaf
     }

@@ -22,7 +22,8 @@ pub use graph::{Graph, NameId, Node, NodeId};
 pub use infix::{tokens, written};
 pub use program::{Input, Output, Program};
 pub use text::{
-    parse, parse_type, parse_value, parse_values, print, print_expression, print_input_type, print_type, print_value,
+    parse, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type,
+    print_value,
 };
 pub use vocabulary::{ArgumentForm, Callable, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};

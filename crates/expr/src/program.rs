@@ -3,7 +3,7 @@
 
 use crate::{Definitions, Graph, Node, NodeId, print_input_type};
 use cembra_runtime::QType;
-use cembra_value::{Promise, Span};
+use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span};
 use std::sync::Arc;
 
 /// An input of a program.
@@ -15,6 +15,9 @@ pub struct Input {
     pub qtype: Option<QType>,
     /// What it promises of its values beyond the type; one without a type promises nothing.
     pub promise: Promise,
+    /// What every use reads where the input is missing: of the scalar of its type, which is an optional one. The data may leave
+    /// such an input out.
+    pub default: Option<ScalarValue>,
     /// Where it was declared, or else first used.
     pub span: Option<Span>,
 }
@@ -23,6 +26,26 @@ impl Input {
     /// The declared type as the text language writes it, with what the input promises.
     pub(crate) fn spelled_type(&self) -> Option<String> {
         self.qtype.as_ref().map(|qtype| print_input_type(qtype, self.promise))
+    }
+
+    /// Looks whether the default is one of the declared type.
+    ///
+    /// # Errors
+    /// The type is not optional, or the optional of another scalar.
+    pub fn check_default(&self) -> Result<(), Diagnostic> {
+        match (&self.default, &self.qtype) {
+            (None, _) => Ok(()),
+            (Some(default), Some(QType::Optional(scalar))) if default.scalar() == *scalar => Ok(()),
+            (Some(default), qtype) => {
+                let found = default.scalar();
+                let problem = match qtype {
+                    Some(qtype) => format!("input `{}` is {qtype}, and its default of type {found}", self.name),
+                    None => format!("input `{}` has a default and no type", self.name),
+                };
+                let hint = format!("only what may be missing has a default: declare it as `{}?`", found.short_name());
+                Err(Diagnostic::new(Code::InputType, problem).at(self.span).hint(hint))
+            }
+        }
     }
 }
 
@@ -39,7 +62,7 @@ pub struct Output {
 
 /// A model before preparation.
 ///
-/// Two programs are equal if their inputs have the same names, types and promises in the same order, and their outputs the
+/// Two programs are equal if their inputs have the same names, types, promises and defaults in the same order, and their outputs the
 /// same names and structurally the same expressions; spans, definitions and nodes that no output needs do not count.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -96,7 +119,8 @@ impl Program {
         for id in leaves.into_iter().filter(|id| needed[id.index()]) {
             if let Node::Leaf(name) = self.graph.node(id) {
                 let name = self.graph.name(name).clone();
-                self.inputs.push(Input { name, qtype: None, promise: Promise::Nothing, span: self.graph.span(id) });
+                let span = self.graph.span(id);
+                self.inputs.push(Input { name, qtype: None, promise: Promise::Nothing, default: None, span });
             }
         }
     }
@@ -104,7 +128,9 @@ impl Program {
 
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
-        let same = |a: &Input, b: &Input| (&a.name, &a.qtype, a.promise) == (&b.name, &b.qtype, b.promise);
+        let same = |a: &Input, b: &Input| {
+            (&a.name, &a.qtype, a.promise, &a.default) == (&b.name, &b.qtype, b.promise, &b.default)
+        };
         let inputs_equal =
             self.inputs.len() == other.inputs.len() && self.inputs.iter().zip(&other.inputs).all(|(a, b)| same(a, b));
         let names_equal = self.outputs.len() == other.outputs.len()
@@ -176,6 +202,12 @@ mod tests {
         let mut full = typed.clone();
         full.inputs[0].promise = Promise::Full;
         assert_ne!(typed, full);
+        let mut with_default = full.clone();
+        with_default.inputs[0].default = Some(ScalarValue::Float64(0.0));
+        let mut with_another = with_default.clone();
+        with_another.inputs[0].default = Some(ScalarValue::Float64(-0.0));
+        assert_ne!(full, with_default);
+        assert_ne!(with_default, with_another);
     }
 
     #[test]

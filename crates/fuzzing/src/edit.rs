@@ -88,6 +88,7 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
             name: name.clone(),
             qtype: Some(qtype.clone()),
             promise: Promise::Nothing,
+            default: None,
             span: None,
         });
     }
@@ -110,7 +111,11 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
             Node::Literal(value) => value.qtype(),
             Node::Leaf(name) => {
                 let name = graph.name(name);
-                program.inputs.iter().find(|input| input.name == *name)?.qtype.clone()?
+                let input = program.inputs.iter().find(|input| input.name == *name)?;
+                match &input.default {
+                    Some(default) => QType::Scalar(default.scalar()),
+                    None => input.qtype.clone()?,
+                }
             }
             Node::Operator(name, operands) => {
                 let mut args = Vec::with_capacity(operands.len());

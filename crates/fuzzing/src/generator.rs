@@ -168,6 +168,7 @@ impl<'r> Pool<'r> {
             name: name.clone(),
             qtype: Some(qtype.clone()),
             promise: Promise::Nothing,
+            default: None,
             span: None,
         });
         let leaf = self.graph.leaf(&name, None);

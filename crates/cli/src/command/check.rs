@@ -141,7 +141,7 @@ fn tell(checked: Checked, args: &Args) -> Result<(), Failure> {
 }
 
 fn to_text(signature: &Signature) -> String {
-    let line = |kind: &str, field: &Field| format!("{kind} {}: {}\n", field.name, field.spelled_type());
+    let line = |kind: &str, field: &Field| format!("{kind} {}: {}\n", field.name, field.declaration());
     let inputs = signature.inputs.iter().map(|field| line("input", field));
     inputs.chain(signature.outputs.iter().map(|field| line("output", field))).collect()
 }
@@ -166,8 +166,14 @@ struct FieldTold<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     qtype: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
 }
 
 fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
-    fields.iter().map(|field| FieldTold { name: &field.name, qtype: field.spelled_type() }).collect()
+    let default = |field: &Field| field.default.as_ref().map(cembra::print_default);
+    fields
+        .iter()
+        .map(|field| FieldTold { name: &field.name, qtype: field.spelled_type(), default: default(field) })
+        .collect()
 }

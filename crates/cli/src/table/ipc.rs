@@ -48,6 +48,11 @@ impl ArrowData {
         Ok(ArrowData { reader, batch_rows: options.batch_rows.max(1), tolerant: options.tolerant })
     }
 
+    /// True if there is a column of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.reader.schema().index_of(name).is_ok()
+    }
+
     /// Finds what is wanted among the columns.
     ///
     /// # Errors

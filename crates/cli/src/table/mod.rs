@@ -253,6 +253,16 @@ impl Dataset {
         Ok(Dataset { name, form })
     }
 
+    /// False if the data has no column of this name; of JSON only reading it tells, and what no object has is missing there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        match &self.form {
+            Opened::Csv(data) => data.has(name),
+            Opened::Json(_) => true,
+            Opened::Parquet(data) => data.has(name),
+            Opened::Arrow(data) => data.has(name),
+        }
+    }
+
     /// Finds what is wanted, and the types of the leaves that have none; other columns are not looked at. With a type for
     /// every leaf nothing is read ahead.
     ///

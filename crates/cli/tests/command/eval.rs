@@ -237,3 +237,30 @@ fn compat_and_verbose() {
         "{compat}"
     );
 }
+
+#[test]
+fn data_may_leave_out_inputs_with_defaults() {
+    let shell = Shell::new()
+        .file("m.cem", "input x: f64, age: f64? = 30, who: text? = \"-\"\noutput y = x / age\noutput w = who");
+    let shell = shell.file("x.csv", "x\n60\n15\n").file("age.csv", "x,age\n60,20\n15,\n");
+    let shell = shell.file("rows.json", "{\"x\":60,\"who\":\"Ann\"}\n{\"x\":15,\"age\":15}\n");
+    for backend in ["interp", "native"] {
+        let run = |more: &[&str]| {
+            let args: Vec<&str> = ["eval", "m.cem", "--backend", backend].iter().chain(more).copied().collect();
+            shell.stdout(&args)
+        };
+        assert_eq!(run(&["x.csv"]), "y,w\n2,-\n0.5,-\n");
+        assert_eq!(run(&["age.csv"]), "y,w\n3,-\n0.5,-\n");
+        assert_eq!(run(&["age.csv", "-s", "age=1"]), "y,w\n60,-\n15,-\n");
+        assert_eq!(run(&["rows.json"]), "y,w\n2,Ann\n1,-\n");
+        assert_eq!(run(&["-s", "x=60"]), "y,w\n2,-\n");
+        assert_eq!(run(&["-s", "x=60", "-s", "age=missing"]), "y,w\n2,-\n");
+        let parquet = shell.stdout(&["eval", "m.cem", "x.csv", "--keep-all", "-o", "x.parquet"]);
+        assert_eq!(parquet, "");
+        assert_eq!(run(&["x.parquet", "--only", "y"]), "y\n2\n0.5\n");
+    }
+    assert_eq!(
+        shell.stdout(&["check", "m.cem"]),
+        "input x: f64\ninput age: f64? = 30.0\ninput who: text? = \"-\"\noutput y: f64\noutput w: text\n"
+    );
+}

@@ -351,6 +351,32 @@ impl<'s> Cursor<'s> {
         Err(self.unexpected(&format!("a value of type {scalar}")))
     }
 
+    /// Reads the default of an input: a literal that may leave its type out where `TYPE{..}` does.
+    pub(super) fn read_default(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
+        let start = self.token.span;
+        if self.token.kind == TokenKind::Missing {
+            let problem = Diagnostic::new(Code::Literal, "a default is not missing").at(start);
+            return Err(
+                self.stop(problem.hint("an optional input without a default is missing where there is no value"))
+            );
+        }
+        // What is written without quotes inside of `TYPE{..}` would have no end here.
+        if self.token.kind != TokenKind::Type && !scalar.is_quoted() {
+            return self.read_scalar(scalar);
+        }
+        let found = self.read_single()?;
+        let span = start.to(self.previous);
+        Ok(match found {
+            Some(Value::Scalar(value) | Value::Present(value)) if value.scalar() == scalar => Some(value),
+            None => None,
+            Some(other) => {
+                let message = format!("the default is {}, and not {scalar}", other.qtype());
+                self.report(Diagnostic::new(Code::Literal, message).at(span));
+                None
+            }
+        })
+    }
+
     /// The value that a text spells, if it is one of the type; else the problem is recorded.
     fn spelled(&mut self, scalar: Scalar, text: &str, span: Span) -> Option<ScalarValue> {
         let value = ScalarValue::spelled(scalar, text);
@@ -569,6 +595,15 @@ pub(super) fn write_bare(out: &mut String, value: &ScalarValue) {
         }
         spelled => spelled.write_spelled(out),
     };
+}
+
+/// Writes the default of an input of the scalar's type.
+pub(crate) fn write_default(out: &mut String, value: &ScalarValue) {
+    match value {
+        ScalarValue::Unit => out.push_str("present"),
+        _ if value.scalar().is_quoted() => write_scalar(out, value),
+        _ => write_bare(out, value),
+    }
 }
 
 /// How tightly the form that `write_value` gives binds.

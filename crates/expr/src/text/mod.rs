@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! program    = { statement ( line end | ";" ) }
-//! statement  = "input" NAME { "," NAME } [ ":" type ] { "," .. }
+//! statement  = "input" NAME { "," NAME } [ ":" type [ "=" literal ] ] { "," .. }
 //!            | "let" NAME "=" expression
 //!            | "fn" NAME "(" [ NAME { "," NAME } ] ")" "=" expression
 //!            | "output" NAME "=" expression
@@ -45,8 +45,8 @@ pub use printer::{print, print_expression};
 pub use types::{print_input_type, print_type};
 
 use crate::{Program, Vocabulary};
-use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, Value};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
 use cursor::{Cursor, Stop};
 
 /// Reads a model.
@@ -95,6 +95,19 @@ pub(crate) fn parse_type_within(text: &str, limits: &Limits) -> Result<QType, Di
 /// Reads the type of an input that stands in a larger file, and what the input promises.
 pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<(QType, Promise), Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_input_type().map(Some))
+}
+
+/// Reads the default of an input that stands in a larger file.
+pub(crate) fn parse_default_within(text: &str, scalar: Scalar, limits: &Limits) -> Result<ScalarValue, Diagnostics> {
+    read_whole(text, &unmeasured(limits), |cursor| cursor.read_default(scalar))
+}
+
+/// The default of an input as the text language writes it.
+#[must_use]
+pub fn print_default(value: &ScalarValue) -> String {
+    let mut out = String::new();
+    literal::write_default(&mut out, value);
+    out
 }
 
 /// Limits for a part of a text that is in memory already.

@@ -42,6 +42,10 @@ pub fn print(program: &Program) -> String {
         if let Some(qtype) = &input.qtype {
             printer.out.push_str(": ");
             write_input_type(&mut printer.out, qtype, input.promise);
+            if let Some(default) = &input.default {
+                printer.out.push_str(" = ");
+                literal::write_default(&mut printer.out, default);
+            }
         }
         printer.out.push('\n');
     }

@@ -2,10 +2,12 @@
 //! before anything is made of it.
 
 use super::{damaged, damaged_text};
-use crate::text::{is_word, literal_bytes, parse_input_type_within, parse_type_within, value_nesting};
+use crate::text::{
+    is_word, literal_bytes, parse_default_within, parse_input_type_within, parse_type_within, value_nesting,
+};
 use crate::{Input, NameId, NodeId, Output, Program};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Limit, Limits, Promise, Span, Value};
+use cembra_value::{Code, Diagnostic, Limit, Limits, Promise, ScalarValue, Span, Value};
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -157,8 +159,34 @@ impl<'l> Assembly<'l> {
         }
         self.program.graph.leaf(&name, None);
         self.check_count(self.program.graph.len())?;
-        self.program.inputs.push(Input { name, qtype, promise, span });
+        self.program.inputs.push(Input { name, qtype, promise, default: None, span });
         Ok(())
+    }
+
+    /// The default of the input read last, as the text language writes it.
+    pub(super) fn spelled_default_of_input(&mut self, text: &str) -> Result<(), Diagnostic> {
+        let place = format!("inputs[{}]", self.program.inputs.len().saturating_sub(1));
+        let qtype = self.program.inputs.last().and_then(|input| input.qtype.as_ref());
+        let Some(QType::Optional(scalar)) = qtype else {
+            return Err(damaged(place, "it has a default, but is of no optional type"));
+        };
+        let value = parse_default_within(text, *scalar, self.limits);
+        let value = value.map_err(|problems| damaged_text(&place, &problems))?;
+        self.default_of_input(Some(value))
+    }
+
+    /// The default of the input read last.
+    pub(super) fn default_of_input(&mut self, default: Option<ScalarValue>) -> Result<(), Diagnostic> {
+        let at = self.program.inputs.len().saturating_sub(1);
+        let (Some(default), Some(input)) = (default, self.program.inputs.last_mut()) else {
+            return Err(damaged(format_args!("inputs[{at}]"), "its default is no value"));
+        };
+        self.literal_bytes = self.literal_bytes.saturating_add(literal_bytes(&Value::Scalar(default.clone())));
+        if self.literal_bytes > self.limits.literal_bytes {
+            return Err(self.limits.exceeded(Limit::LiteralBytes));
+        }
+        input.default = Some(default);
+        input.check_default().map_err(|problem| damaged(format_args!("inputs[{at}]"), problem.message()))
     }
 
     /// The type of an input and what it promises, as the text language writes them.

@@ -3,7 +3,7 @@
 use super::assembly::Assembly;
 use super::messages::{self, Header, Kind};
 use super::numbering::Numbering;
-use super::{FORMAT, VERSION, check_header, check_length, claims, damaged, literal};
+use super::{FORMAT, check_header, check_length, claims, damaged, literal, version_of};
 use crate::{NameId, Node, Program};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Span};
 use prost::Message;
@@ -13,7 +13,7 @@ use prost::Message;
 pub fn write_binary(program: &Program) -> Vec<u8> {
     let graph = &program.graph;
     let numbering = Numbering::of(program);
-    let mut file = messages::Program { format: FORMAT.to_owned(), version: VERSION, ..Default::default() };
+    let mut file = messages::Program { format: FORMAT.to_owned(), version: version_of(program), ..Default::default() };
     let mut positions: Vec<Option<u32>> = vec![None; graph.name_count()];
     let mut position = |file: &mut messages::Program, name: NameId| {
         let found = *positions[name.index()].get_or_insert_with(|| {
@@ -59,6 +59,7 @@ pub fn write_binary(program: &Program) -> Vec<u8> {
         name: input.name.to_string(),
         qtype: input.spelled_type(),
         span: input.span.map(write_span),
+        default: input.default.clone().map(|value| messages::Scalar { value: Some(value) }),
     }));
     file.outputs.extend(program.outputs.iter().map(|output| messages::Output {
         name: output.name.to_string(),
@@ -151,8 +152,11 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
         column.finish()?;
     }
     let ends = |span: &Option<messages::Span>| span.map(|span| (span.start, span.start.checked_add(span.length)));
-    for input in &file.inputs {
+    for input in file.inputs {
         assembly.input(&input.name, input.qtype.as_deref(), ends(&input.span))?;
+        if let Some(default) = input.default {
+            assembly.default_of_input(default.value)?;
+        }
     }
     for output in &file.outputs {
         assembly.output(&output.name, output.node, ends(&output.span))?;

@@ -23,9 +23,9 @@
 
 use super::assembly::Assembly;
 use super::numbering::Numbering;
-use super::{FORMAT, VERSION, check_header, check_length, damaged_text};
+use super::{FORMAT, check_header, check_length, damaged_text, version_of};
 use crate::text::parse_value_within;
-use crate::{Node, Program, print_value};
+use crate::{Node, Program, print_default, print_value};
 use cembra_value::{Diagnostic, Diagnostics, Limit, Limits, Span};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
@@ -43,6 +43,8 @@ struct InputLine<'a> {
     name: Cow<'a, str>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     qtype: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     span: Option<SpanPair>,
 }
@@ -109,7 +111,7 @@ struct Header {
     version: Option<u64>,
 }
 
-/// A program of version 1.
+/// A program of version 1 or 2.
 struct File {
     inputs: Vec<InputLine<'static>>,
     nodes: Vec<ReadNode>,
@@ -139,7 +141,7 @@ fn key<E: serde::de::Error>(key: &str, keys: &'static [&'static str], seen: &mut
     Ok(keys[at])
 }
 
-/// Reads a program of version 1 whose lists may have up to `most` elements.
+/// Reads a program whose lists may have up to `most` elements.
 #[derive(Clone, Copy)]
 struct ReadFile<'f> {
     most: usize,
@@ -279,10 +281,11 @@ pub fn write_json(program: &Program) -> String {
     let numbering = Numbering::of(program);
     let pair = |span: Span| (span.start, span.end.max(span.start));
     let mut out = String::new();
-    let _never_fails = writeln!(out, "{{\n\"format\": \"{FORMAT}\",\n\"version\": {VERSION},");
+    let _never_fails = writeln!(out, "{{\n\"format\": \"{FORMAT}\",\n\"version\": {},", version_of(program));
     let inputs = program.inputs.iter().map(|input| InputLine {
         name: (*input.name).into(),
         qtype: input.spelled_type(),
+        default: input.default.as_ref().map(print_default),
         span: input.span.map(pair),
     });
     write_lines(&mut out, "inputs", inputs, ",");
@@ -383,6 +386,9 @@ fn read(text: &str, limits: &Limits) -> Result<Program, Diagnostic> {
     let ends = |span: Option<SpanPair>| span.map(|(start, end)| (start, Some(end)));
     for input in &file.inputs {
         assembly.input(&input.name, input.qtype.as_deref(), ends(input.span))?;
+        if let Some(default) = &input.default {
+            assembly.spelled_default_of_input(default)?;
+        }
     }
     for output in &file.outputs {
         assembly.output(&output.name, output.node, ends(output.span))?;

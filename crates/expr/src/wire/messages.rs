@@ -19,7 +19,7 @@ pub(super) struct Header {
     pub(super) version: u32,
 }
 
-/// A program of version 1.
+/// A program of version 1 or 2.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Program {
     #[prost(string, tag = "1")]
@@ -77,6 +77,9 @@ pub(super) struct Input {
     pub(super) qtype: Option<String>,
     #[prost(message, optional, tag = "3")]
     pub(super) span: Option<Span>,
+    /// What is read where it is missing; from version 2 on.
+    #[prost(message, optional, tag = "4")]
+    pub(super) default: Option<Scalar>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -25,13 +25,20 @@ pub use binary::{read_binary, write_binary};
 #[cfg(feature = "json")]
 pub use json::{read_json, write_json};
 
+use crate::Program;
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits};
 use std::fmt;
 
 /// What every file of a program begins with, so that other files are told apart.
 const FORMAT: &str = "cembra-program";
-/// The version that is written, and the newest that is read.
-const VERSION: u32 = 1;
+/// The newest version that is read. It is written only of programs that say what version 1 cannot, so that older readers have
+/// the others.
+const VERSION: u32 = 2;
+
+/// The version of the file that a program is written as: inputs have defaults from version 2 on.
+fn version_of(program: &Program) -> u32 {
+    if program.inputs.iter().any(|input| input.default.is_some()) { VERSION } else { 1 }
+}
 
 /// Refuses a file of this length before anything is made of it.
 fn check_length(length: usize, limits: &Limits) -> Result<(), Diagnostic> {

@@ -75,14 +75,15 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
     simple.prop_recursive(3, 8, 3, |inner| fields(inner).prop_map(Value::Tuple))
 }
 
-/// Types of inputs, with what they promise.
-fn declared() -> impl Strategy<Value = (QType, Promise)> {
+/// Types of inputs, with what they promise and their defaults.
+fn declared() -> impl Strategy<Value = (QType, Promise, Option<ScalarValue>)> {
     let array = (scalar_type(), prop::sample::select(vec![Promise::Nothing, Promise::Full]));
     let edge = prop::sample::select(vec![Promise::Nothing, Promise::Mapping, Promise::Splits]);
     prop_oneof![
-        3 => qtype().prop_map(|qtype| (qtype, Promise::Nothing)),
-        1 => array.prop_map(|(scalar, promise)| (QType::Array(ArrayKind::Dense, scalar), promise)),
-        1 => edge.prop_map(|promise| (QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), promise)),
+        3 => qtype().prop_map(|qtype| (qtype, Promise::Nothing, None)),
+        2 => scalar().prop_map(|default| (QType::Optional(default.scalar()), Promise::Nothing, Some(default))),
+        1 => array.prop_map(|(scalar, promise)| (QType::Array(ArrayKind::Dense, scalar), promise, None)),
+        1 => edge.prop_map(|promise| (QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), promise, None)),
     ]
 }
 
@@ -245,9 +246,12 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
         }
         for (name, declared) in inputs {
             if !program.inputs.iter().any(|input| *input.name == *name) {
-                let (qtype, promise) = declared.unzip();
-                let promise = promise.unwrap_or_default();
-                program.inputs.push(Input { name: name.into(), qtype, promise, span: None });
+                let input =
+                    Input { name: name.into(), qtype: None, promise: Promise::Nothing, default: None, span: None };
+                program.inputs.push(match declared {
+                    Some((qtype, promise, default)) => Input { qtype: Some(qtype), promise, default, ..input },
+                    None => input,
+                });
             }
         }
         // Leaves that are not declared follow, as a parser would add them.
@@ -256,7 +260,13 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
             if let Node::Leaf(name) = program.graph.node(NodeId::from_index(index)) {
                 let name = program.graph.name(name).clone();
                 if !program.inputs.iter().any(|input| input.name == name) {
-                    program.inputs.push(Input { name, qtype: None, promise: Promise::Nothing, span: None });
+                    program.inputs.push(Input {
+                        name,
+                        qtype: None,
+                        promise: Promise::Nothing,
+                        default: None,
+                        span: None,
+                    });
                 }
             }
         }

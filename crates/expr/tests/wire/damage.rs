@@ -32,13 +32,39 @@ fn json_problem(text: &str) -> String {
 
 #[test]
 fn newer_versions_are_refused_by_both_numbers() {
-    let expected = (Code::Wire, "the file is of version 7, and this cembra reads versions up to 1".to_owned());
+    let expected = (Code::Wire, "the file is of version 7, and this cembra reads versions up to 2".to_owned());
     // What a later version keeps elsewhere is no concern of this one.
     let json = r#"{"nodes": {"else": [[[]]]}, "version": 7, "format": "cembra-program", "new": null}"#;
     assert_eq!(problem(read_json(json, &Limits::default())), expected);
     let mut binary = b"\x0a\x0ecembra-program\x10\x07".to_vec();
     binary.extend(b"\x38\x09\x92\x06\x01x");
     assert_eq!(problem(read_binary(&binary, &Limits::default())), expected);
+}
+
+#[test]
+fn defaults_are_of_the_types_of_their_inputs() {
+    let file = |input: &str| {
+        format!(
+            r#"{{"format": "cembra-program", "version": 2, "inputs": [{input}], "nodes": [{{"leaf": "x"}}], "outputs": [{{"name": "y", "node": 0}}]}}"#
+        )
+    };
+    let refused = |input: &str| json_problem(&file(input)).replacen("the file is damaged at ", "", 1);
+    let plain = "inputs[0]: it has a default, but is of no optional type";
+    assert_eq!(refused(r#"{"name": "x", "type": "i32", "default": "1"}"#), plain);
+    assert_eq!(refused(r#"{"name": "x", "default": "1"}"#), plain);
+    let other = refused(r#"{"name": "x", "type": "i32?", "default": "1.5"}"#);
+    assert_eq!(other, "inputs[0]: `1.5` is not an integer, and INT32 is a type of integers");
+    let good = read_json(&file(r#"{"name": "x", "type": "i32?", "default": "1"}"#), &Limits::default()).unwrap();
+    let mut binary = write_binary(&good);
+    assert!(read_binary(&binary, &Limits::default()).unwrap() == good);
+    // A type of the same length, whose default it is not.
+    let at = binary.windows(4).position(|bytes| bytes == b"i32?").unwrap();
+    binary[at..at + 4].copy_from_slice(b"u64?");
+    let (code, message) = problem(read_binary(&binary, &Limits::default()));
+    assert_eq!(
+        (code, &*message),
+        (Code::Wire, "the file is damaged at inputs[0]: input `x` is OPTIONAL_UINT64, and its default of type INT32")
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{Limits, Promise, ScalarValue, Value};
 use std::path::{Path, PathBuf};
 
-/// The models of version 1 by the names of their files.
+/// The models by the versions and names of their files.
 fn models() -> Vec<(&'static str, Program)> {
     let text = |source: &str| {
         let program = parse(source, &Anything, &Limits::default()).expect(source);
@@ -16,33 +16,41 @@ fn models() -> Vec<(&'static str, Program)> {
         read_json(&of_then, &Limits::default()).expect(source)
     };
     vec![
-        ("constant", text("1.5")),
+        ("v1/constant", text("1.5")),
         (
-            "roots",
+            "v1/roots",
             text(
                 "input a: f32, b, c: f64\nlet d = b*b - 4.0*a*c\nlet s = math.sqrt(d)\n\
                  output first = if d >= 0 then (-b + s) / 2.0 / a\noutput second = if d >= 0 then (-b - s) / 2.0 / a",
             ),
         ),
         (
-            "names",
+            "v1/names",
             text(
                 "input \"two words\": text?, unused: (f32, (i64?, unit)), free; output \"ä\" = L[\"two words\"] + free",
             ),
         ),
-        ("values", values()),
+        ("v1/values", values()),
         (
-            "functions",
+            "v1/functions",
             text(
                 "input t: {x: f32, \"odd name\": {}}, k\nlet scale = fn(x, y) = x * y + k\n\
                  output y = scale(t.x, 2)\noutput z = f.g(scale, math.add, NAMEDTUPLE{a: 1, b: NAMEDTUPLE{}}, {a: k})",
             ),
         ),
         (
-            "promises",
+            "v1/promises",
             text("input a: [f64], b: [f64?], by: splits, of: mapping, any: edge; M.math.sum(a + b, by) + f.g(of, any)"),
         ),
-        ("shapes", text("input s: (SCALAR_SHAPE, i32); (s, OPTIONAL_SCALAR_SHAPE{}, TUPLE{SCALAR_SHAPE{}, 1})")),
+        ("v1/shapes", text("input s: (SCALAR_SHAPE, i32); (s, OPTIONAL_SCALAR_SHAPE{}, TUPLE{SCALAR_SHAPE{}, 1})")),
+        (
+            "v2/defaults",
+            text(
+                "input a: f32? = -0.1, b, c: text? = \"x\\n\"; input d: date? = date\"2026-11-21\", m: unit? = present\n\
+                 input n: f64? = nan, raw: bytes? = b\"\\xff\", big: u64? = 18446744073709551615, plain: f32?\n\
+                 (a, b, c, d, m, n, raw, big, plain)",
+            ),
+        ),
     ]
 }
 
@@ -99,12 +107,18 @@ fn values() -> Program {
     all.extend([x, p]);
     let node = graph.operator("core.make_tuple", &all, None);
     program.outputs.push(cembra_expr::Output { name: "all".into(), node, span: None });
-    program.inputs.push(cembra_expr::Input { name: "x".into(), qtype: None, promise: Promise::Nothing, span: None });
+    program.inputs.push(cembra_expr::Input {
+        name: "x".into(),
+        qtype: None,
+        promise: Promise::Nothing,
+        default: None,
+        span: None,
+    });
     program
 }
 
 fn file(name: &str, form: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/v1").join(format!("{name}.{form}"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(format!("{name}.{form}"))
 }
 
 /// All literals and spans, which equality of programs does not show.
@@ -136,7 +150,7 @@ fn golden_files_are_read_for_ever() {
     }
 }
 
-/// What is written is of version 1 to the byte. With a version 2 this goes, and the test above stays.
+/// What is written is of the version that the program needs, to the byte.
 #[test]
 fn what_is_written_has_not_changed() {
     for (name, program) in models() {

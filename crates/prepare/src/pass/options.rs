@@ -4,6 +4,7 @@ use super::{PASSES, rewrites};
 use crate::Extension;
 use cembra_ops::Registry;
 use cembra_value::{Budget, Code, Diagnostic, Diagnostics};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Which rewrites the optimiser may use.
@@ -33,6 +34,8 @@ pub struct Options {
     pub stop_after: Option<String>,
     /// User rewrites.
     pub extensions: Vec<Arc<dyn Extension>>,
+    /// Inputs with defaults that nobody gives: each is its default. Other names are ignored.
+    pub absent: BTreeSet<String>,
     /// The limits, and since when the time runs.
     pub budget: Budget,
 }
@@ -47,6 +50,7 @@ impl Default for Options {
             without_rewrites: Vec::new(),
             stop_after: None,
             extensions: Vec::new(),
+            absent: BTreeSet::new(),
             budget: Budget::default(),
         }
     }

@@ -15,7 +15,7 @@ use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
 use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
 use std::cell::LazyCell;
@@ -36,7 +36,13 @@ pub(super) fn leaves(
             break;
         }
         let given = leaf_type(&input.name);
+        if let Err(problem) = input.check_default() {
+            problems.push(problem);
+            continue;
+        }
         let qtype = match (&input.qtype, given) {
+            // What is always there needs no default.
+            (Some(declared), Some(given)) if input.default.is_some() && declared.scalar() == given.scalar() => given,
             (Some(declared), Some(given)) if *declared != given => {
                 problems.push(
                     Diagnostic::new(
@@ -83,6 +89,7 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         operators: vec![None; graph.name_count()],
         chosen: SmallVec::new(),
         leaves,
+        defaults: defaults(program, model, options),
         limits: options.budget.limits(),
         allowance: options.budget.limits().type_allowance(),
         problems: Vec::new(),
@@ -132,6 +139,34 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     Diagnostics::check(typer.problems)
 }
 
+/// What is read of a leaf.
+#[derive(Clone, Copy)]
+enum Fallback<'a> {
+    /// Itself.
+    None,
+    /// This where it is missing.
+    Missing(&'a ScalarValue),
+    /// This: nobody gives the leaf.
+    Absent(&'a ScalarValue),
+}
+
+/// What is read of each leaf; nothing at all if no input has a default.
+fn defaults<'a>(program: &'a Program, model: &TypedModel, options: &Options) -> Vec<Fallback<'a>> {
+    if program.inputs.iter().all(|input| input.default.is_none()) {
+        return Vec::new();
+    }
+    // The leaves are in the order of the inputs, of which some may have none.
+    let mut inputs = program.inputs.iter();
+    let default_of = |name: &Arc<str>| {
+        let input = inputs.find(|input| input.name == *name)?;
+        let default = input.default.as_ref()?;
+        let is_absent = options.absent.contains(&**name);
+        Some(if is_absent { Fallback::Absent(default) } else { Fallback::Missing(default) })
+    };
+    let found = model.leaves.iter().map(|(name, _)| name).map(default_of);
+    found.map(|default| default.unwrap_or(Fallback::None)).collect()
+}
+
 /// How many operands a problem looks at to show their types.
 const OPERANDS_SHOWN: usize = 64;
 
@@ -144,6 +179,8 @@ struct Typer<'a> {
     chosen: SmallVec<[OpId; 2]>,
     /// The positions of the leaves, sorted by name.
     leaves: Vec<u32>,
+    /// What is read where a leaf is missing, by its position.
+    defaults: Vec<Fallback<'a>>,
     limits: &'a Limits,
     /// How much larger the types may still become.
     allowance: Extent,
@@ -185,8 +222,7 @@ impl Typer<'_> {
                 match self.leaves.binary_search_by_key(&name, |at| &model.leaves[*at as usize].0) {
                     Ok(at) => {
                         let at = self.leaves[at] as usize;
-                        let TypedModel { graph, leaves, .. } = model;
-                        Some(graph.add_of_distinct(Kind::Leaf(at as u32), &[], &leaves[at].1, node))
+                        self.leaf(model, at, node)
                     }
                     Err(_) => {
                         let message = format!("leaf `{name}` has no type");
@@ -261,6 +297,24 @@ impl Typer<'_> {
             }
         }
         op
+    }
+
+    /// The leaf at a position, or what is read in its place.
+    fn leaf(&mut self, model: &mut TypedModel, at: usize, node: NodeId) -> Option<Id> {
+        let TypedModel { graph, leaves, .. } = model;
+        let (default, is_absent) = match self.defaults.get(at) {
+            Some(Fallback::Missing(default)) if leaves[at].1.is_optional() => (*default, false),
+            Some(Fallback::Absent(default)) => (*default, true),
+            _ => return Some(graph.add_of_distinct(Kind::Leaf(at as u32), &[], &leaves[at].1, node)),
+        };
+        // Equal defaults are equal literals.
+        graph.set_distinct(false);
+        let default = graph.literal(Value::Scalar(default.clone()), node);
+        if is_absent {
+            return Some(default);
+        }
+        let leaf = graph.add_of_distinct(Kind::Leaf(at as u32), &[], &leaves[at].1, node);
+        self.operator(model, node, id::PRESENCE_OR, &[Operand::Node(leaf), Operand::Node(default)])
     }
 
     /// A literal as it is.

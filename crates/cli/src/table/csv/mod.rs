@@ -103,6 +103,11 @@ impl CsvData {
         Ok(CsvData { blocks, header, positions, dialect, ahead })
     }
 
+    /// True if there is a column of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.positions.contains_key(name)
+    }
+
     /// Finds the columns of the leaves wanted, and the types of those without one.
     ///
     /// # Errors

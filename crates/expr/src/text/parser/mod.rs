@@ -5,6 +5,7 @@
 mod call;
 mod expression;
 mod function;
+mod input;
 mod lambda;
 mod membership;
 mod signature;
@@ -13,10 +14,10 @@ use super::cursor::{Cursor, Stop};
 use super::token::{Token, TokenKind};
 use crate::definitions::DefinitionId;
 use crate::infix::Operation;
-use crate::program::{Input, Output};
+use crate::program::Output;
 use crate::{Callable, Defines, Graph, NameId, NodeId, Program, Vocabulary};
 use call::{Callee, Keyword};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Promise, Span, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Span, Value};
 use expression::{Frame, Operand};
 use foldhash::fast::RandomState;
 use function::Function;
@@ -224,45 +225,6 @@ impl<'s, 'v> Parser<'s, 'v> {
                 _ => {}
             }
             self.cursor.advance();
-        }
-    }
-
-    /// `input a, b: f32, c`
-    fn input(&mut self) -> Result<(), Stop> {
-        self.cursor.advance();
-        let mut untyped = self.program.inputs.len();
-        loop {
-            let name = self.declared_name()?;
-            let leaf = self.program.graph.leaf(&name.text, None);
-            if let Some(first) = self.declared.get(&leaf) {
-                let message = format!("the input `{}` is declared twice", name.text);
-                let problem = Diagnostic::new(Code::Name, message).at(name.span).also(*first, "first declared here");
-                self.cursor.report(problem);
-            } else {
-                self.declared.insert(leaf, name.span);
-                if let Some(word) = name.word {
-                    self.define(word, name.span, Meaning::Input(leaf), None);
-                }
-                let name_of_leaf = (*name.text).into();
-                let promise = Promise::Nothing;
-                self.program.inputs.push(Input { name: name_of_leaf, qtype: None, promise, span: Some(name.span) });
-            }
-            if self.cursor.take(TokenKind::Colon) {
-                let start = self.cursor.token.span;
-                let (qtype, promise) = self.cursor.read_input_type()?;
-                if !qtype.is_run_time() {
-                    let message = format!("no input is of type {qtype}");
-                    let problem = Diagnostic::new(Code::InputType, message).at(start.to(self.cursor.previous));
-                    self.cursor.report(problem.hint("values of this type exist only in the text of a model"));
-                }
-                for input in self.program.inputs.iter_mut().skip(untyped) {
-                    (input.qtype, input.promise) = (Some(qtype.clone()), promise);
-                }
-                untyped = self.program.inputs.len();
-            }
-            if !self.cursor.take(TokenKind::Comma) {
-                return Ok(());
-            }
         }
     }
 

@@ -76,7 +76,13 @@ impl Grower<'_> {
                 let name: Arc<str> = format!("n{}", operand.index()).into();
                 if inputs.iter().all(|input: &Input| input.name != name) {
                     let qtype = Some(self.pool.types[operand.index()].clone());
-                    inputs.push(Input { name: name.clone(), qtype, promise: Promise::Nothing, span: None });
+                    inputs.push(Input {
+                        name: name.clone(),
+                        qtype,
+                        promise: Promise::Nothing,
+                        default: None,
+                        span: None,
+                    });
                     row.push((name.clone(), value));
                 }
                 graph.leaf(&name, None)

@@ -1,0 +1,103 @@
+//! Statements that declare inputs: their names, their types, and what is read where one is missing.
+
+use super::{Meaning, Parser};
+use crate::Input;
+use crate::text::cursor::Stop;
+use crate::text::token::TokenKind;
+use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Limit, Promise, ScalarValue, Span, Value};
+
+impl Parser<'_, '_> {
+    /// `input a, b: f32, c: f64? = 0`
+    pub(super) fn input(&mut self) -> Result<(), Stop> {
+        self.cursor.advance();
+        let mut untyped = self.program.inputs.len();
+        loop {
+            self.input_name()?;
+            if self.cursor.take(TokenKind::Colon) {
+                self.input_type(untyped)?;
+                untyped = self.program.inputs.len();
+            }
+            if self.cursor.token.kind == TokenKind::Equals && untyped < self.program.inputs.len() {
+                let problem = Diagnostic::new(Code::Syntax, "an input with a default has a type");
+                let problem = problem.at(self.cursor.token.span);
+                return Err(self
+                    .cursor
+                    .stop(problem.hint("as in `input x: f64? = 0`; `let x = 0` defines a constant")));
+            }
+            if !self.cursor.take(TokenKind::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Declares the input that is named here, still without a type.
+    fn input_name(&mut self) -> Result<(), Stop> {
+        let name = self.declared_name()?;
+        let leaf = self.program.graph.leaf(&name.text, None);
+        if let Some(first) = self.declared.get(&leaf) {
+            let message = format!("the input `{}` is declared twice", name.text);
+            let problem = Diagnostic::new(Code::Name, message).at(name.span).also(*first, "first declared here");
+            self.cursor.report(problem);
+            return Ok(());
+        }
+        self.declared.insert(leaf, name.span);
+        if let Some(word) = name.word {
+            self.define(word, name.span, Meaning::Input(leaf), None);
+        }
+        let (name, span) = ((*name.text).into(), Some(name.span));
+        self.program.inputs.push(Input { name, qtype: None, promise: Promise::Nothing, default: None, span });
+        Ok(())
+    }
+
+    /// Reads the type of the inputs from this one on, and their default.
+    fn input_type(&mut self, from: usize) -> Result<(), Stop> {
+        let start = self.cursor.token.span;
+        let (qtype, promise) = self.cursor.read_input_type()?;
+        let spelled = start.to(self.cursor.previous);
+        if !qtype.is_run_time() {
+            let problem = Diagnostic::new(Code::InputType, format!("no input is of type {qtype}")).at(spelled);
+            self.cursor.report(problem.hint("values of this type exist only in the text of a model"));
+        }
+        let default = match self.cursor.take(TokenKind::Equals) {
+            true => self.default_of(&qtype, spelled)?,
+            false => None,
+        };
+        for input in self.program.inputs.iter_mut().skip(from) {
+            (input.qtype, input.promise) = (Some(qtype.clone()), promise);
+            input.default.clone_from(&default);
+        }
+        Ok(())
+    }
+
+    /// Reads the default of an input of a type that stands at a span. `None` if it is malformed, which is recorded.
+    fn default_of(&mut self, qtype: &QType, spelled: Span) -> Result<Option<ScalarValue>, Stop> {
+        let start = self.cursor.token.span;
+        let QType::Optional(scalar) = *qtype else {
+            let problem = Diagnostic::new(Code::InputType, "only an input that may be missing has a default");
+            return Err(self.cursor.stop(match qtype {
+                QType::Scalar(scalar) => {
+                    let hint = format!("write `{}?`: where it is used it is never missing", scalar.short_name());
+                    problem.at(spelled).hint(hint)
+                }
+                _ => problem.at(spelled).hint("its type is an optional one, as in `input x: f64? = 0`"),
+            }));
+        };
+        let default = self.cursor.read_default(scalar)?;
+        let span = start.to(self.cursor.previous);
+        let is_end = matches!(self.cursor.token.kind, TokenKind::Comma | TokenKind::Semicolon | TokenKind::End);
+        if !is_end && !self.cursor.at_line_end() {
+            let problem = Diagnostic::new(Code::Syntax, "a default is a literal").at(span.to(self.cursor.token.span));
+            return Err(self
+                .cursor
+                .stop(problem.hint("write `x ?? ..` where `x` is used, for a default that is computed")));
+        }
+        if let Some(default) = &default {
+            self.literal_bytes += super::literal_bytes(&Value::Scalar(default.clone()));
+            if self.literal_bytes > self.cursor.limits.literal_bytes {
+                return Err(self.cursor.limit(Limit::LiteralBytes, Some(span)));
+            }
+        }
+        Ok(default)
+    }
+}
