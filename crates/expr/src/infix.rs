@@ -36,6 +36,9 @@ pub(crate) const OPERATOR: &str = "core._operator";
 /// `f(a, b)` for a value `f`; the operands are the function and its arguments.
 pub(crate) const APPLY: &str = "core.apply";
 
+/// `let x: f64 = value`; the operands are the value and the type that it is declared to be of.
+pub(crate) const DECLARED: &str = "core._declared";
+
 /// How tightly a form binds; larger is tighter.
 pub(crate) type Level = u8;
 

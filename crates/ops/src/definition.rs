@@ -255,6 +255,12 @@ pub trait Instantiation: Expansion {
     /// A handle on a sequence.
     fn make_sequence(&mut self, sequence: Sequence) -> NodeHandle;
 
+    /// A value as one of a wider type, by the casts that are implied elsewhere: tuples field by field, arrays element by element.
+    ///
+    /// # Errors
+    /// There is no such cast.
+    fn widen(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault>;
+
     /// A value of which only the type matters: what a function makes of it tells the function's type.
     fn unknown(&mut self, qtype: &QType) -> NodeHandle;
 

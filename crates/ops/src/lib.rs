@@ -11,6 +11,7 @@ mod calendar;
 mod call;
 mod comparison;
 mod compound;
+mod declared;
 mod definition;
 mod derived;
 mod dict;

@@ -8,8 +8,8 @@ use crate::definition::{Meaning, OpDef, Structure};
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
-    annotation, array, bitwise, calendar, cast, comparison, derived, dict, function, logic, math, named_tuple,
-    presence, qtype, random, sequence, shorthand, strings, structure, tuple,
+    annotation, array, bitwise, calendar, cast, comparison, declared, derived, dict, function, logic, math,
+    named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
@@ -238,6 +238,7 @@ operators! {
     ANNOTATION_NAME = annotation::NAME;
     ANNOTATION_QTYPE = annotation::QTYPE;
     SOURCE_LOCATION = annotation::SOURCE_LOCATION;
+    DECLARED = declared::DECLARED;
     STRINGS_LENGTH = strings::slice::LENGTH;
     STRINGS_SUBSTR = strings::slice::SUBSTR;
     STRINGS_FIND = strings::search::FIND;

@@ -113,7 +113,7 @@ fn constants(model: &TypedModel, needed: &[bool], options: &Options) -> Result<V
 
 /// True for operators that make floats of 32 bits of integers because somebody asked for that.
 fn asks_for_floats(op: OpId) -> bool {
-    matches!(op, id::TO_FLOAT32 | id::CAST | id::CAST_VALUES | id::FLOAT)
+    matches!(op, id::TO_FLOAT32 | id::CAST | id::CAST_VALUES | id::FLOAT | id::DECLARED)
 }
 
 /// Integers of 64 bits that become floats of 32 because of what they are computed with.

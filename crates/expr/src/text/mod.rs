@@ -3,10 +3,11 @@
 //! ```text
 //! program    = { statement ( line end | ";" ) }
 //! statement  = "input" NAME { "," NAME } [ ":" type [ "=" literal ] ] { "," .. }
-//!            | "let" NAME "=" expression
-//!            | "fn" NAME "(" [ NAME { "," NAME } ] ")" "=" expression
-//!            | "output" NAME "=" expression
+//!            | "let" NAME [ ":" type ] "=" expression
+//!            | "fn" NAME "(" [ parameter { "," parameter } ] ")" [ ":" type ] "=" expression
+//!            | "output" NAME [ ":" type ] "=" expression
 //!            | expression                          (the last statement of a text without `output`)
+//! parameter  = NAME [ ":" type ]
 //! expression = "if" expression "then" expression [ "else" expression ]
 //!            | operators (the table in `infix`) over postfix
 //! postfix    = ( literal | NAME | call | "(" [ expression { "," expression } ] ")" ) { "." DIGITS }

@@ -7,11 +7,11 @@ use super::scope::Scopes;
 use super::types::{write_field_name, write_input_type};
 use super::{lexer, quoted, types};
 use crate::infix::{
-    COMPARISON, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE, NUMBER,
-    OPERATOR, Operation, TIGHTEST, WHERE,
+    COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE,
+    NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
 };
 use crate::{Graph, NameId, Node, NodeId, Program};
-use cembra_runtime::Names as FieldNames;
+use cembra_runtime::{Names as FieldNames, QType};
 use cembra_value::{ScalarValue, Value};
 use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
@@ -53,8 +53,14 @@ pub fn print(program: &Program) -> String {
     for output in &program.outputs {
         printer.out.push_str("output ");
         printer.write_declared(&output.name, is_bare(&output.name));
-        printer.out.push_str(" = ");
-        printer.write(Piece::Operand(output.node, LOOSEST));
+        let is_named = printer.lets.get(output.node.index()).copied().flatten().is_some();
+        match printer.declared(output.node).filter(|_| !is_named) {
+            Some((value, qtype)) => printer.write_declared_value(value, qtype),
+            None => {
+                printer.out.push_str(" = ");
+                printer.write(Piece::Operand(output.node, LOOSEST));
+            }
+        }
         printer.out.push('\n');
     }
     printer.out
@@ -237,8 +243,13 @@ impl<'g> Printer<'g> {
             }
             self.out.push_str("let ");
             self.out.push_str(&self.names[index]);
-            self.out.push_str(" = ");
-            self.write(Piece::Body(id, LOOSEST));
+            match self.declared(id) {
+                Some((value, qtype)) => self.write_declared_value(value, qtype),
+                None => {
+                    self.out.push_str(" = ");
+                    self.write(Piece::Body(id, LOOSEST));
+                }
+            }
             self.out.push('\n');
         }
     }
@@ -249,6 +260,21 @@ impl<'g> Printer<'g> {
         } else {
             quoted::write(&mut self.out, name);
         }
+    }
+
+    /// The value and the type of a node that says which type a value is declared to be of.
+    fn declared(&self, id: NodeId) -> Option<(NodeId, &'g QType)> {
+        let Node::Operator(name, &[value, qtype]) = self.graph.node(id) else { return None };
+        let Node::Literal(Value::Type(qtype)) = self.graph.node(qtype) else { return None };
+        (**self.graph.name(name) == *DECLARED && qtype.is_run_time()).then_some((value, qtype))
+    }
+
+    /// Writes `: type = value` behind the name of the value.
+    fn write_declared_value(&mut self, value: NodeId, qtype: &QType) {
+        self.out.push_str(": ");
+        types::write_type(&mut self.out, qtype);
+        self.out.push_str(" = ");
+        self.write(Piece::Operand(value, LOOSEST));
     }
 
     fn form(&mut self, name: NameId) -> Form {

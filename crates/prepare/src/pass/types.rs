@@ -492,13 +492,19 @@ impl Typer<'_> {
             Some(qtype) => format!("this is {qtype}"),
             None => String::new(),
         };
-        let blamed = fault.operand.and_then(|at| Some((at, inside(at)?)));
+        let is_declared = matches!(self.graph.node(node), Node::Operator(name, _)
+            if self.operators[name.index()] == Some(id::DECLARED));
+        // The argument of a parameter with a type stands elsewhere.
+        let argument = |at: usize| self.graph.span(*operands.get(at)?).filter(|_| is_declared);
+        let blamed = fault.operand.and_then(|at| Some((at, inside(at).or_else(|| argument(at))?)));
         let mut diagnostic = Diagnostic::new(fault.code, fault.message.clone());
         diagnostic = match blamed {
             Some((at, span)) => diagnostic.at(span).label(label(at)),
             None => diagnostic.at(whole),
         };
-        if fault.code == Code::TypeMismatch && (alike || blamed.is_none()) {
+        if let Some(span) = inside(1).filter(|_| is_declared) {
+            diagnostic = diagnostic.also(span, "declared here");
+        } else if fault.code == Code::TypeMismatch && (alike || blamed.is_none()) {
             let others = (0..types.len().min(OPERANDS_SHOWN))
                 .filter(|at| blamed.is_none_or(|(blamed, _)| blamed != *at) && types[*at] != QType::Meta);
             let places: Vec<_> = others.filter_map(|at| Some((at, inside(at)?))).take(4).collect();

@@ -4,6 +4,7 @@
 
 use super::Parser;
 use super::call::Target;
+use super::declared::Declared;
 use crate::NodeId;
 use crate::infix::{
     AT, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE, Operation,
@@ -54,9 +55,9 @@ pub(super) enum Frame {
     /// A named tuple; its names are those above `names`.
     Named { open: Span, base: usize, names: usize },
     /// A function without a name. Its parameters are those above `parameters`, what they hide is above `shadowed`.
-    Lambda { span: Span, parameters: usize, shadowed: usize },
+    Lambda { span: Span, parameters: usize, shadowed: usize, result: Option<Declared> },
     /// `let name = value in`: the value is being read, or what follows once the name is `bound`.
-    Let { span: Span, name: Span, bound: bool },
+    Let { span: Span, name: Span, declared: Option<Declared>, bound: bool },
     /// A call; its keywords are those above `keywords`.
     Call { target: Target, name: Span, open: Span, base: usize, keywords: usize },
 }

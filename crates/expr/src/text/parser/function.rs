@@ -2,6 +2,7 @@
 //! depends on them. Copying is a loop over the body's nodes, operands first; hash-consing keeps equal copies one node.
 //! Functions inside the body that depend on its parameters are copied with parameters of their own.
 
+use super::declared::Declared;
 use super::{Local, Meaning, NameMap, Operand, Parser, Symbol};
 use crate::Defines;
 use crate::definitions::DefinitionId;
@@ -20,6 +21,14 @@ pub(super) struct Function<'s> {
     body: Option<Body<'s>>,
     /// The function as a value, once it was needed.
     value: Option<NodeId>,
+}
+
+/// A parameter as a text declares it.
+pub(super) struct Parameter<'s> {
+    pub(super) name: &'s str,
+    /// Where the name stands.
+    pub(super) span: Span,
+    pub(super) declared: Option<Declared>,
 }
 
 impl Function<'_> {
@@ -136,12 +145,13 @@ impl<'s> Body<'s> {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// `fn name(a, b) = expression`
+    /// `fn name(a: type, b): type = expression`
     pub(super) fn function(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let (name, span) = self.new_name()?;
-        let parameters = match self.function_parameters() {
-            Ok(parameters) => parameters,
+        let head = self.function_parameters().and_then(|parameters| Ok((parameters, self.declared_type()?)));
+        let (parameters, result) = match head {
+            Ok(head) => head,
             Err(stop) => {
                 self.functions.push(Function { name, parameters: Vec::new(), body: None, value: None });
                 self.define(name, span, Meaning::Function(self.functions.len() as u32 - 1), Some(Defines::Function));
@@ -149,25 +159,26 @@ impl<'s> Parser<'s, '_> {
             }
         };
         let mut nodes = Vec::with_capacity(parameters.len());
-        for (parameter, _) in &parameters {
+        for parameter in &parameters {
             // No word of the text, so that the name is left to parameters that stay in the graph.
-            let node = self.program.graph.placeholder(&format!("{name}.{parameter}"), None);
+            let node = self.program.graph.placeholder(&format!("{name}.{}", parameter.name), None);
             self.open.insert(node);
-            self.locals.insert(parameter, Local::parameter(node));
             nodes.push(node);
+            let seen = self.as_declared(Operand::new(Some(node), parameter.span), parameter.declared)?;
+            self.locals.insert(parameter.name, Local { node: seen.node, definition: None });
         }
-        let value = self.defining_expression();
+        let value = self.defining_expression().and_then(|value| self.as_declared(value, result));
         let node = value.as_ref().ok().and_then(|operand| operand.node);
         let body = node.map(|node| Body::new(&self.program.graph, &self.open, &nodes, &self.parameter_names, node));
         self.note_parameters(&parameters);
-        let parameters = parameters.into_iter().map(|(name, _)| name).collect();
+        let parameters = parameters.into_iter().map(|parameter| parameter.name).collect();
         self.functions.push(Function { name, parameters, body, value: None });
         self.define(name, span, Meaning::Function(self.functions.len() as u32 - 1), Some(Defines::Function));
         value.map(drop)
     }
 
-    /// `(a, b)`: names and where they stand.
-    pub(super) fn function_parameters(&mut self) -> Result<Vec<(&'s str, Span)>, Stop> {
+    /// `(a: type, b)`
+    pub(super) fn function_parameters(&mut self) -> Result<Vec<Parameter<'s>>, Stop> {
         let open = self.cursor.token.span;
         if self.cursor.token.kind != TokenKind::OpenRound {
             return Err(self.cursor.unexpected("`(` and the parameters"));
@@ -182,7 +193,7 @@ impl<'s> Parser<'s, '_> {
                 let problem = Diagnostic::new(Code::Name, format!("the parameter `{name}` is named twice"));
                 return Err(self.cursor.stop(problem.at(span).also(first, "first named here")));
             }
-            parameters.push((name, span));
+            parameters.push(Parameter { name, span, declared: self.declared_type()? });
             if !self.cursor.take(TokenKind::Comma) {
                 break;
             }
@@ -299,9 +310,9 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// Notes the parameters of a function that ends here.
-    fn note_parameters(&mut self, parameters: &[(&'s str, Span)]) {
+    fn note_parameters(&mut self, parameters: &[Parameter<'s>]) {
         let end = self.cursor.previous.end;
-        for (name, span) in parameters {
+        for Parameter { name, span, .. } in parameters {
             self.program.definitions.push(Defines::Parameter, name, *span, end);
         }
     }

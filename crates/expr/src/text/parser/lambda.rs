@@ -2,6 +2,7 @@
 //! `let t = a + b in t * t`. Both extend as far as an expression goes; inside, their names hide those further out.
 
 use super::expression::{Expect, Frame, Operand};
+use super::function::Parameter;
 use super::{Local, Parser};
 use crate::infix::{LAMBDA, LOOSEST};
 use crate::text::cursor::{Stop, ends_text};
@@ -30,13 +31,14 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reads `fn(a, b) =`.
+    /// Reads `fn(a: type, b): type =`.
     pub(super) fn begin_lambda(&mut self) -> Result<Expect, Stop> {
         let span = self.cursor.token.span;
         self.check_prefix(LOOSEST, span)?;
         self.cursor.deepen(span)?;
         self.cursor.advance();
         let names = self.function_parameters()?;
+        let result = self.declared_type()?;
         if !self.cursor.take(TokenKind::Equals) {
             return Err(self.cursor.unexpected("`=` and the value of the function"));
         }
@@ -44,11 +46,13 @@ impl<'s> Parser<'s, '_> {
             span,
             parameters: self.lambda_parameters.len(),
             shadowed: self.shadowed.len(),
+            result,
         });
-        for (name, span) in names {
+        for Parameter { name, span, declared } in names {
             let node = self.fresh_parameter(name, Some(span))?;
             self.lambda_parameters.push(node);
-            self.hide(name, Local::parameter(node));
+            let seen = self.as_declared(Operand::new(Some(node), span), declared)?;
+            self.hide(name, Local { node: seen.node, definition: None });
         }
         Ok(Expect::Operand)
     }
@@ -63,10 +67,13 @@ impl<'s> Parser<'s, '_> {
 
     /// Makes the function on top of the frames, whose value was read last.
     pub(super) fn complete_lambda(&mut self) -> Result<(), Stop> {
-        let Some(Frame::Lambda { span: start, parameters, shadowed }) = self.frames.pop() else { return Ok(()) };
+        let Some(Frame::Lambda { span: start, parameters, shadowed, result }) = self.frames.pop() else {
+            return Ok(());
+        };
         self.cursor.rise();
         self.uncover(shadowed);
         let body = self.pop();
+        let body = self.as_declared(body, result)?;
         let span = start.to(body.span);
         let mut operands: Vec<NodeId> = body.node.into_iter().collect();
         operands.extend(self.lambda_parameters.drain(parameters..));
@@ -87,17 +94,18 @@ impl<'s> Parser<'s, '_> {
         !self.cursor.token.first_on_line || (self.cursor.brackets > 0 && !behind_operator)
     }
 
-    /// Reads `let name =`.
+    /// Reads `let name: type =`.
     pub(super) fn begin_let(&mut self) -> Result<Expect, Stop> {
         // The word is read first: what is wrong must not make it begin a statement.
         let span = self.cursor.advance().span;
         self.check_prefix(LOOSEST, span)?;
         self.cursor.deepen(span)?;
         let (_, name) = self.new_name()?;
+        let declared = self.declared_type()?;
         if !self.cursor.take(TokenKind::Equals) {
             return Err(self.cursor.unexpected("`=`"));
         }
-        self.frames.push(Frame::Let { span, name, bound: false });
+        self.frames.push(Frame::Let { span, name, declared, bound: false });
         Ok(Expect::Operand)
     }
 
@@ -116,11 +124,12 @@ impl<'s> Parser<'s, '_> {
     pub(super) fn bind_let(&mut self) -> Result<Expect, Stop> {
         loop {
             self.reduce(LOOSEST)?;
-            if let Some(Frame::Let { name, bound: bound @ false, .. }) = self.frames.last_mut() {
+            if let Some(Frame::Let { name, declared, bound: bound @ false, .. }) = self.frames.last_mut() {
                 *bound = true;
-                let span = *name;
+                let (span, declared) = (*name, *declared);
                 let name = self.cursor.text(span);
                 let value = self.pop();
+                let value = self.as_declared(value, declared)?;
                 let end = self.cursor.previous.end;
                 let definition = self.program.definitions.push(Defines::Let, name, span, end);
                 self.hide(name, Local { node: value.node, definition: Some(definition) });

@@ -3,6 +3,7 @@
 //! it neither, so that no error is reported twice.
 
 mod call;
+mod declared;
 mod expression;
 mod function;
 mod input;
@@ -61,12 +62,6 @@ struct Local {
     node: Option<NodeId>,
     /// The entry among the definitions; none for parameters.
     definition: Option<DefinitionId>,
-}
-
-impl Local {
-    fn parameter(node: NodeId) -> Local {
-        Local { node: Some(node), definition: None }
-    }
 }
 
 /// A map whose keys the text chooses; seeded, so that it cannot choose keys that collide.
@@ -228,22 +223,22 @@ impl<'s, 'v> Parser<'s, 'v> {
         }
     }
 
-    /// `let name = expression`
+    /// `let name: type = expression`
     fn definition(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let (name, span) = self.new_name()?;
-        let value = self.defining_expression();
+        let value = self.declared_expression();
         // Even an erroneous definition defines the name, else every use would be an error too.
         let node = value.as_ref().ok().and_then(|operand| operand.node);
         self.define(name, span, Meaning::Value(node), Some(Defines::Let));
         value.map(drop)
     }
 
-    /// `output name = expression`
+    /// `output name: type = expression`
     fn output(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let name = self.declared_name()?;
-        let value = self.defining_expression();
+        let value = self.declared_expression();
         let node = value.as_ref().ok().and_then(|operand| operand.node);
         if let Some(first) = self.output_names.get(&name.text) {
             let message = format!("the output `{}` is defined twice", name.text);
@@ -278,6 +273,13 @@ impl<'s, 'v> Parser<'s, 'v> {
             self.program.outputs.push(Output { name: BARE_OUTPUT.into(), node, span: Some(value.span) });
         }
         Ok(())
+    }
+
+    /// `: type = expression`, where the type may be left out.
+    fn declared_expression(&mut self) -> Result<Operand, Stop> {
+        let declared = self.declared_type()?;
+        let value = self.defining_expression()?;
+        self.as_declared(value, declared)
     }
 
     /// `= expression`

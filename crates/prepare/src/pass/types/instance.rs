@@ -176,6 +176,10 @@ impl Expansion for Instance<'_, '_, '_> {
 }
 
 impl Instantiation for Instance<'_, '_, '_> {
+    fn widen(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault> {
+        self.widened(arg, wide)
+    }
+
     fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         let arguments: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
         let made = self.typer.call(self.model, self.node, id_of(function), &arguments)?;

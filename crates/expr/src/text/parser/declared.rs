@@ -1,0 +1,47 @@
+//! Types that a text declares of what it defines: of a `let`, of parameters and results of functions, of outputs. Here a value is
+//! only marked as declared; what that means is found with the types.
+
+use super::Parser;
+use super::expression::Operand;
+use crate::NodeId;
+use crate::infix::DECLARED;
+use crate::text::cursor::Stop;
+use crate::text::token::TokenKind;
+use cembra_value::{Code, Diagnostic, Span, Value};
+
+/// A type that something is declared to be of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Declared {
+    /// The type, as a literal.
+    node: NodeId,
+    /// Where it stands.
+    span: Span,
+}
+
+impl Parser<'_, '_> {
+    /// Reads the `: type` behind a name, if there is one.
+    pub(super) fn declared_type(&mut self) -> Result<Option<Declared>, Stop> {
+        if !self.cursor.take(TokenKind::Colon) {
+            return Ok(None);
+        }
+        let start = self.cursor.token.span;
+        let qtype = self.cursor.read_type()?;
+        let span = start.to(self.cursor.previous);
+        if !qtype.is_run_time() {
+            let problem = Diagnostic::new(Code::TypeMismatch, format!("no value is of type {qtype}")).at(span);
+            return Err(self.cursor.stop(problem.hint("values of this type exist only in the text of a model")));
+        }
+        Ok(Some(Declared { node: self.literal(Value::Type(qtype), span)?, span }))
+    }
+
+    /// The value as one of the declared type. The whole stands where the two and what is between them do.
+    pub(super) fn as_declared(&mut self, value: Operand, declared: Option<Declared>) -> Result<Operand, Stop> {
+        let (Some(Declared { node: qtype, span }), Some(node)) = (declared, value.node) else { return Ok(value) };
+        // A name may stand for a node that was written elsewhere.
+        self.program.graph.note_span(node, Some(value.span));
+        let name = self.program.graph.intern(DECLARED);
+        let whole = if value.span.start < span.start { value.span.to(span) } else { span.to(value.span) };
+        let node = self.operator(name, &[node, qtype], whole)?;
+        Ok(Operand::new(Some(node), value.span))
+    }
+}

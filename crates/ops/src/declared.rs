@@ -1,0 +1,82 @@
+//! Types that a text declares of what it defines: `let x: f64 = ..`, parameters and results of functions, outputs. A value of
+//! another type becomes one of the declared type where an operator would cast it without being asked; all else is an error.
+
+use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
+use crate::function::HIGHER_ORDER;
+use crate::id;
+use crate::qtype::type_at;
+use crate::typing::{TypeFault, common_type};
+use cembra_expr::print_type;
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+
+/// True if values of a type become those of another without being asked.
+fn widens(found: &QType, wanted: &QType) -> bool {
+    // Types nest only as deep as the text that spelled them.
+    match (found, wanted) {
+        (QType::Tuple(found), QType::Tuple(wanted)) => {
+            let all = || found.iter().zip(wanted.iter()).all(|(found, wanted)| widens(found, wanted));
+            found.len() == wanted.len() && found.names() == wanted.names() && all()
+        }
+        (QType::Array(..), _) | (_, QType::Array(..)) => {
+            matches!((found, wanted), (QType::Array(..), QType::Array(..)))
+                && common_type(found, wanted).as_ref() == Some(wanted)
+        }
+        _ => found == wanted || common_type(found, wanted).as_ref() == Some(wanted),
+    }
+}
+
+/// The fault of a value that is not of the declared type.
+fn misfit(found: &QType, wanted: &QType) -> TypeFault {
+    let (spelled, declared) = (print_type(found), print_type(wanted));
+    let found_as = match found {
+        QType::Function => "a function".to_owned(),
+        QType::Sequence(_) => "a sequence".to_owned(),
+        QType::Nothing => "a missing value".to_owned(),
+        _ => format!("a value of type {spelled}"),
+    };
+    let fault = TypeFault::mismatch(format!("{found_as} is declared to be of type {declared}"), Some(0));
+    let castable = |qtype: &QType| qtype.scalar().is_some_and(Scalar::is_castable);
+    match (found, wanted) {
+        (QType::Optional(from), QType::Scalar(to)) if widens(&QType::Scalar(*from), &QType::Scalar(*to)) => {
+            fault.hint(format!("declare it `{declared}?`, or give it a default: `x ?? ..`"))
+        }
+        (QType::Nothing, QType::Scalar(_)) => fault.hint(format!("declare it `{declared}?`")),
+        (QType::Scalar(Scalar::Boolean) | QType::Optional(Scalar::Boolean), &QType::MASK) => {
+            fault.hint("write `b == true`, or declare it `bool`")
+        }
+        _ if castable(found) && castable(wanted) => {
+            let optional = if found.is_optional() && !wanted.is_optional() { "?" } else { "" };
+            fault.hint(format!("declare it `{spelled}`, or cast it: `cast(x, {declared}{optional})`"))
+        }
+        _ if found.is_run_time() => fault.hint(format!("declare it `{spelled}`")),
+        _ => fault,
+    }
+}
+
+fn declared(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
+    let (found, wanted) = (g.qtype(args[0]), type_at(g, DECLARED.name, args, 1)?);
+    if found == wanted {
+        return Ok(args[0]);
+    }
+    let is_mask = found.scalar() == Some(Scalar::Unit);
+    if is_mask && wanted.scalar() == Some(Scalar::Boolean) {
+        let [yes, no] = [true, false].map(|value| g.literal(Value::Scalar(ScalarValue::Boolean(value))));
+        let boolean = g.apply(id::WHERE, &[args[0], yes, no])?;
+        return Ok(g.widen(boolean, &wanted)?);
+    }
+    match (&found, &wanted) {
+        (QType::Nothing, QType::Optional(scalar)) => Ok(g.literal(Value::Missing(*scalar))),
+        _ if widens(&found, &wanted) => Ok(g.widen(args[0], &wanted)?),
+        _ => Err(misfit(&found, &wanted).into()),
+    }
+}
+
+pub(crate) static DECLARED: OpDef = OpDef {
+    name: "core._declared",
+    summary: "`x`, which the text declares to be of this type: cast to it where that is implied elsewhere, a mask also to a boolean.",
+    params: &[param("x"), param("type")],
+    meaning: Meaning::Instantiate(declared),
+    examples: &[ex("core._declared(1, f64?)", "optional_float64{1}"), ex("core._declared(1 > 2, bool)", "false")],
+    ..HIGHER_ORDER
+};
