@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::executor::Inner;
 use crate::exports::with_exports;
 use crate::names::unknown_name;
+use crate::options::Started;
 use crate::signature::{Field, Signature};
 use crate::stages::{plan, prepare};
 use crate::{Error, Executor, Options};
@@ -185,8 +186,9 @@ impl Model {
     /// # Errors
     /// Problems with names or types.
     pub fn signature(&self, options: &Options) -> Result<Signature, Error> {
-        let options = &options.started();
+        let options = &mut options.started();
         let program = self.selected(options)?;
+        self.prepare_without_externs(options);
         let prepared = prepare(&program, options, &mut |_, _| {})?;
         let TypedModel { graph, leaves, .. } = prepared.model();
         let needed = prepared.model().needed();
@@ -225,6 +227,7 @@ impl Model {
         let is_typed = |name: &str| options.input_types.contains_key(name);
         cembra_expr::find_warnings(&self.program, &is_typed, &mut found);
         options.prepare.stop_after = Some(EXPANDED.to_owned());
+        self.prepare_without_externs(options);
         // A file or a builder does not say which places are of functions, of which a call could be taken for the whole.
         if self.program.definitions.declared_inputs().is_none() {
             return found;
@@ -237,6 +240,15 @@ impl Model {
         }
         found.sort();
         found
+    }
+
+    /// Stops preparation where operators that the text declares must be there, if the host has not all of them.
+    fn prepare_without_externs(&self, options: &mut Started) {
+        const TYPED: &str = "types";
+        let registry = options.prepare.registry;
+        if self.program.externs.iter().any(|declared| registry.find(&declared.name).is_none()) {
+            options.prepare.stop_after = Some(TYPED.to_owned());
+        }
     }
 
     /// The program with its exports among the outputs, and only the outputs asked for.

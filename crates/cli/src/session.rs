@@ -26,7 +26,7 @@ pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Words that begin a line which stays part of the session.
-const DEFINING: [&str; 3] = ["let", "fn", "input"];
+const DEFINING: [&str; 4] = ["let", "fn", "input", "extern"];
 
 /// What a line gave.
 #[derive(Debug)]
@@ -285,7 +285,13 @@ fn meant(name: &str) -> Option<String> {
 /// The name that an input defines, if it begins with a definition.
 fn defined(input: &str) -> Option<String> {
     let (word, rest) = input.split_once(char::is_whitespace)?;
-    let name: String = rest.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    // The name of an operator has dots.
+    let (rest, dot) = match word {
+        "extern" => (rest.trim_start().strip_prefix("fn ")?, Some('.')),
+        _ => (rest, None),
+    };
+    let is_of_name = |c: &char| c.is_alphanumeric() || *c == '_' || Some(*c) == dot;
+    let name: String = rest.trim_start().chars().take_while(is_of_name).collect();
     (DEFINING.contains(&word) && !name.is_empty()).then_some(name)
 }
 
@@ -415,6 +421,19 @@ mod tests {
         assert_eq!(say(&mut session, "n * 2"), "4.0f32\n");
         assert_eq!(say(&mut session, ":set n = 3"), "");
         assert_eq!(say(&mut session, "n * 2"), "6.0f32\n");
+    }
+
+    #[test]
+    fn operators_of_the_host_may_be_declared() {
+        let mut session = Session::default();
+        assert_eq!(say(&mut session, "extern fn fx.rate(text): f64?"), "");
+        assert_eq!(say(&mut session, ":type fx.rate(\"CHF\") ?? 1"), "f64\n");
+        assert_eq!(
+            say(&mut session, "fx.rate(\"CHF\")"),
+            "error: `fx.rate` is declared as `extern`, and this host has no such operator"
+        );
+        assert_eq!(say(&mut session, "let extern = 2"), "");
+        assert_eq!(say(&mut session, "extern + 1"), "3\n");
     }
 
     #[test]

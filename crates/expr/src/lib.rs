@@ -20,7 +20,7 @@ pub use builder::{Builder, Expr, IntoExpr};
 pub use definitions::{Defines, Definition, Definitions};
 pub use graph::{Graph, NameId, Node, NodeId};
 pub use infix::{tokens, written};
-pub use program::{Input, Output, Program};
+pub use program::{Extern, Input, Output, Program};
 pub use text::{
     parse, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type,
     print_value,

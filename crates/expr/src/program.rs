@@ -1,7 +1,7 @@
 //! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
 //! still untyped: an input without a type gets one from its data source.
 
-use crate::{Definitions, Graph, Node, NodeId, print_input_type};
+use crate::{Definitions, Graph, Node, NodeId, print_input_type, print_type};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span};
 use std::sync::Arc;
@@ -49,6 +49,34 @@ impl Input {
     }
 }
 
+/// An operator that the host provides, as the text declares it.
+#[derive(Clone, Debug)]
+pub struct Extern {
+    /// Its name, as in calls.
+    pub name: Arc<str>,
+    /// The types of its parameters, each a scalar or an optional one.
+    pub parameters: Vec<QType>,
+    /// The type of its result, likewise.
+    pub result: QType,
+    /// Where it is declared; it does not count when two are compared.
+    pub span: Option<Span>,
+}
+
+impl PartialEq for Extern {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.parameters, &self.result) == (&other.name, &other.parameters, &other.result)
+    }
+}
+
+impl Extern {
+    /// The types as the text language writes them: `(text, f64?): f64`.
+    #[must_use]
+    pub fn spelled_types(&self) -> String {
+        let parameters: Vec<String> = self.parameters.iter().map(print_type).collect();
+        format!("({}): {}", parameters.join(", "), print_type(&self.result))
+    }
+}
+
 /// An output of a program.
 #[derive(Clone, Debug)]
 pub struct Output {
@@ -62,7 +90,8 @@ pub struct Output {
 
 /// A model before preparation.
 ///
-/// Two programs are equal if their inputs have the same names, types, promises and defaults in the same order, and their outputs the
+/// Two programs are equal if their inputs have the same names, types, promises and defaults in the same order, their externs
+/// are the same, and their outputs have the
 /// same names and structurally the same expressions; spans, definitions and nodes that no output needs do not count.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -70,6 +99,8 @@ pub struct Program {
     pub graph: Graph,
     /// The declared inputs in the order declared, then the leaves that some output needs in the order of first use.
     pub inputs: Vec<Input>,
+    /// The operators of the host that are declared, in the order of the text.
+    pub externs: Vec<Extern>,
     /// The outputs in the order written; the first is the main one.
     pub outputs: Vec<Output>,
     /// What the text that the program was read from defines; nothing of others.
@@ -135,7 +166,7 @@ impl PartialEq for Program {
             self.inputs.len() == other.inputs.len() && self.inputs.iter().zip(&other.inputs).all(|(a, b)| same(a, b));
         let names_equal = self.outputs.len() == other.outputs.len()
             && self.outputs.iter().zip(&other.outputs).all(|(a, b)| a.name == b.name);
-        if !inputs_equal || !names_equal {
+        if !inputs_equal || !names_equal || self.externs != other.externs {
             return false;
         }
         // In one hash-consed graph, structural equality is equality of ids.

@@ -17,6 +17,7 @@ mod derived;
 mod dict;
 mod direct;
 mod effects;
+mod external;
 mod function;
 mod kernel;
 mod lift;

@@ -8,7 +8,7 @@ use crate::definition::{Meaning, OpDef, Structure};
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
-    annotation, array, bitwise, calendar, cast, comparison, declared, derived, dict, function, logic, math,
+    annotation, array, bitwise, calendar, cast, comparison, declared, derived, dict, external, function, logic, math,
     named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
@@ -239,6 +239,7 @@ operators! {
     ANNOTATION_QTYPE = annotation::QTYPE;
     SOURCE_LOCATION = annotation::SOURCE_LOCATION;
     DECLARED = declared::DECLARED;
+    EXTERN = external::EXTERN;
     STRINGS_LENGTH = strings::slice::LENGTH;
     STRINGS_SUBSTR = strings::slice::SUBSTR;
     STRINGS_FIND = strings::search::FIND;

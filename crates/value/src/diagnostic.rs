@@ -90,6 +90,8 @@ codes! { errors {
     Wire = "wire";
     /// A model that cannot be compiled ahead of time.
     Object = "object";
+    /// An operator that the text declares and the host does not have, or not so.
+    Extern = "extern";
     /// A folder that machine code cannot be kept in.
     CodeCache = "code-cache";
 } warnings {

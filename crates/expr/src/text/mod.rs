@@ -6,6 +6,7 @@
 //!            | "let" NAME [ ":" type ] "=" expression
 //!            | "fn" NAME "(" [ parameter { "," parameter } ] ")" [ ":" type ] "=" expression
 //!            | "output" NAME [ ":" type ] "=" expression
+//!            | "extern" "fn" PATH "(" [ type { "," type } ] ")" ":" type
 //!            | expression                          (the last statement of a text without `output`)
 //! parameter  = NAME [ ":" type ]
 //! expression = "if" expression "then" expression [ "else" expression ]
@@ -46,7 +47,9 @@ pub use printer::{print, print_expression};
 pub use types::{print_input_type, print_type};
 
 use crate::{Program, Vocabulary};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::QType;
+#[cfg(feature = "json")]
+use cembra_runtime::Scalar;
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
 use cursor::{Cursor, Stop};
 
@@ -99,6 +102,7 @@ pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<(QT
 }
 
 /// Reads the default of an input that stands in a larger file.
+#[cfg(feature = "json")]
 pub(crate) fn parse_default_within(text: &str, scalar: Scalar, limits: &Limits) -> Result<ScalarValue, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_default(scalar))
 }

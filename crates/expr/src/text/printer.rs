@@ -49,6 +49,9 @@ pub fn print(program: &Program) -> String {
         }
         printer.out.push('\n');
     }
+    for external in &program.externs {
+        let _never_fails = writeln!(printer.out, "extern fn {}{}", external.name, external.spelled_types());
+    }
     printer.write_lets();
     for output in &program.outputs {
         printer.out.push_str("output ");

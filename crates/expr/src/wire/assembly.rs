@@ -2,10 +2,10 @@
 //! before anything is made of it.
 
 use super::{damaged, damaged_text};
-use crate::text::{
-    is_word, literal_bytes, parse_default_within, parse_input_type_within, parse_type_within, value_nesting,
-};
-use crate::{Input, NameId, NodeId, Output, Program};
+#[cfg(feature = "json")]
+use crate::text::parse_default_within;
+use crate::text::{is_word, literal_bytes, parse_input_type_within, parse_type_within, value_nesting};
+use crate::{Extern, Input, NameId, NodeId, Output, Program};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Limit, Limits, Promise, ScalarValue, Span, Value};
 use foldhash::fast::RandomState;
@@ -24,6 +24,7 @@ pub(super) struct Assembly<'l> {
     literal_bytes: usize,
     input_names: HashSet<Arc<str>, RandomState>,
     output_names: HashSet<Arc<str>, RandomState>,
+    extern_names: HashSet<Arc<str>, RandomState>,
 }
 
 impl<'l> Assembly<'l> {
@@ -38,6 +39,7 @@ impl<'l> Assembly<'l> {
             literal_bytes: 0,
             input_names: HashSet::default(),
             output_names: HashSet::default(),
+            extern_names: HashSet::default(),
         }
     }
 
@@ -164,6 +166,7 @@ impl<'l> Assembly<'l> {
     }
 
     /// The default of the input read last, as the text language writes it.
+    #[cfg(feature = "json")]
     pub(super) fn spelled_default_of_input(&mut self, text: &str) -> Result<(), Diagnostic> {
         let place = format!("inputs[{}]", self.program.inputs.len().saturating_sub(1));
         let qtype = self.program.inputs.last().and_then(|input| input.qtype.as_ref());
@@ -187,6 +190,38 @@ impl<'l> Assembly<'l> {
         }
         input.default = Some(default);
         input.check_default().map_err(|problem| damaged(format_args!("inputs[{at}]"), problem.message()))
+    }
+
+    /// An operator of the host, with the type of the tuple of its parameters.
+    pub(super) fn external(
+        &mut self,
+        name: &str,
+        parameters: &str,
+        result: &str,
+        span: Option<(u32, Option<u32>)>,
+    ) -> Result<(), Diagnostic> {
+        let place = format!("externs[{}]", self.program.externs.len());
+        self.check_name(name)?;
+        if !name.split('.').all(is_word) {
+            let what = format_args!("`{}` cannot be the name of an operator", name.escape_debug());
+            return Err(damaged(place, what));
+        }
+        let is_scalar = |qtype: &QType| matches!(qtype, QType::Scalar(_) | QType::Optional(_));
+        let (parameters, result) = (self.qtype(parameters, &place)?, self.qtype(result, &place)?);
+        let parameters = match parameters {
+            QType::Tuple(fields) if fields.names().is_none() => fields.iter().cloned().collect(),
+            _ => vec![parameters],
+        };
+        if !parameters.iter().chain([&result]).all(is_scalar) {
+            return Err(damaged(place, "its parameters and its result are not all scalars"));
+        }
+        let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
+        let name: Arc<str> = name.into();
+        if !self.extern_names.insert(name.clone()) {
+            return Err(damaged(place, format_args!("`{}` is there twice", name.escape_debug())));
+        }
+        self.program.externs.push(Extern { name, parameters, result, span });
+        self.check_count(self.program.graph.len().saturating_add(self.program.externs.len()))
     }
 
     /// The type of an input and what it promises, as the text language writes them.

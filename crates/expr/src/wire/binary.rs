@@ -3,8 +3,8 @@
 use super::assembly::Assembly;
 use super::messages::{self, Header, Kind};
 use super::numbering::Numbering;
-use super::{FORMAT, check_header, check_length, claims, damaged, literal, version_of};
-use crate::{NameId, Node, Program};
+use super::{FORMAT, check_header, check_length, claims, damaged, literal, parameters_of, version_of};
+use crate::{NameId, Node, Program, print_type};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Span};
 use prost::Message;
 
@@ -60,6 +60,12 @@ pub fn write_binary(program: &Program) -> Vec<u8> {
         qtype: input.spelled_type(),
         span: input.span.map(write_span),
         default: input.default.clone().map(|value| messages::Scalar { value: Some(value) }),
+    }));
+    file.externs.extend(program.externs.iter().map(|declared| messages::Extern {
+        name: declared.name.to_string(),
+        parameters: parameters_of(declared),
+        result: print_type(&declared.result),
+        span: declared.span.map(write_span),
     }));
     file.outputs.extend(program.outputs.iter().map(|output| messages::Output {
         name: output.name.to_string(),
@@ -157,6 +163,9 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
         if let Some(default) = input.default {
             assembly.default_of_input(default.value)?;
         }
+    }
+    for declared in &file.externs {
+        assembly.external(&declared.name, &declared.parameters, &declared.result, ends(&declared.span))?;
     }
     for output in &file.outputs {
         assembly.output(&output.name, output.node, ends(&output.span))?;

@@ -23,9 +23,9 @@
 
 use super::assembly::Assembly;
 use super::numbering::Numbering;
-use super::{FORMAT, check_header, check_length, damaged_text, version_of};
+use super::{FORMAT, check_header, check_length, damaged_text, parameters_of, version_of};
 use crate::text::parse_value_within;
-use crate::{Node, Program, print_default, print_value};
+use crate::{Node, Program, print_default, print_type, print_value};
 use cembra_value::{Diagnostic, Diagnostics, Limit, Limits, Span};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
@@ -54,6 +54,16 @@ struct InputLine<'a> {
 struct OutputLine<'a> {
     name: Cow<'a, str>,
     node: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span: Option<SpanPair>,
+}
+
+#[derive(Serialize, DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+struct ExternLine<'a> {
+    name: Cow<'a, str>,
+    parameters: String,
+    result: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     span: Option<SpanPair>,
 }
@@ -114,12 +124,13 @@ struct Header {
 /// A program of version 1 or 2.
 struct File {
     inputs: Vec<InputLine<'static>>,
+    externs: Vec<ExternLine<'static>>,
     nodes: Vec<ReadNode>,
     outputs: Vec<OutputLine<'static>>,
 }
 
 /// The keys of a file.
-const KEYS: &[&str] = &["format", "version", "inputs", "nodes", "outputs"];
+const KEYS: &[&str] = &["format", "version", "inputs", "externs", "nodes", "outputs"];
 
 /// The keys of a node.
 const NODE_KEYS: &[&str] = &["leaf", "placeholder", "literal", "operator", "operands", "spans"];
@@ -173,11 +184,12 @@ impl<'de> Visitor<'de> for ReadFile<'_> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<File, M::Error> {
         let mut seen = [false; KEYS.len()];
-        let (mut inputs, mut nodes, mut outputs) = (Vec::new(), None, None);
+        let (mut inputs, mut externs, mut nodes, mut outputs) = (Vec::new(), Vec::new(), None, None);
         let left = Cell::new(0);
         while let Some(found) = map.next_key::<String>()? {
             match key(&found, KEYS, &mut seen)? {
                 "inputs" => inputs = map.next_value_seed(self.list(&left, PhantomData))?,
+                "externs" => externs = map.next_value_seed(self.list(&left, PhantomData))?,
                 "nodes" => nodes = Some(map.next_value_seed(self.list(&left, NodeSeed(self.allowance)))?),
                 "outputs" => outputs = Some(map.next_value_seed(self.list(&left, PhantomData))?),
                 _ => map.next_value::<IgnoredAny>().map(drop)?,
@@ -188,6 +200,7 @@ impl<'de> Visitor<'de> for ReadFile<'_> {
         }
         Ok(File {
             inputs,
+            externs,
             nodes: nodes.ok_or_else(|| M::Error::missing_field("nodes"))?,
             outputs: outputs.ok_or_else(|| M::Error::missing_field("outputs"))?,
         })
@@ -289,6 +302,15 @@ pub fn write_json(program: &Program) -> String {
         span: input.span.map(pair),
     });
     write_lines(&mut out, "inputs", inputs, ",");
+    if !program.externs.is_empty() {
+        let externs = program.externs.iter().map(|declared| ExternLine {
+            name: (*declared.name).into(),
+            parameters: parameters_of(declared),
+            result: print_type(&declared.result),
+            span: declared.span.map(pair),
+        });
+        write_lines(&mut out, "externs", externs, ",");
+    }
     let nodes = numbering.nodes.iter().map(|id| {
         let mut line = NodeLine { spans: graph.spans(*id).map(pair).collect(), ..NodeLine::default() };
         match graph.node(*id) {
@@ -389,6 +411,9 @@ fn read(text: &str, limits: &Limits) -> Result<Program, Diagnostic> {
         if let Some(default) = &input.default {
             assembly.spelled_default_of_input(default)?;
         }
+    }
+    for declared in &file.externs {
+        assembly.external(&declared.name, &declared.parameters, &declared.result, ends(declared.span))?;
     }
     for output in &file.outputs {
         assembly.output(&output.name, output.node, ends(output.span))?;

@@ -57,6 +57,22 @@ pub(super) struct Program {
     /// The length of each of these places, in bytes.
     #[prost(uint32, repeated, tag = "13")]
     pub(super) span_lengths: Vec<u32>,
+    /// Operators of the host that are declared; from version 2 on.
+    #[prost(message, repeated, tag = "14")]
+    pub(super) externs: Vec<Extern>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Extern {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    /// The type of the tuple of its parameters, as the text language writes it.
+    #[prost(string, tag = "2")]
+    pub(super) parameters: String,
+    #[prost(string, tag = "3")]
+    pub(super) result: String,
+    #[prost(message, optional, tag = "4")]
+    pub(super) span: Option<Span>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, prost::Enumeration)]

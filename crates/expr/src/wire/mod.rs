@@ -25,7 +25,8 @@ pub use binary::{read_binary, write_binary};
 #[cfg(feature = "json")]
 pub use json::{read_json, write_json};
 
-use crate::Program;
+use crate::{Extern, Program, print_type};
+use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits};
 use std::fmt;
 
@@ -35,9 +36,15 @@ const FORMAT: &str = "cembra-program";
 /// the others.
 const VERSION: u32 = 2;
 
-/// The version of the file that a program is written as: inputs have defaults from version 2 on.
+/// The version of the file that a program is written as: inputs have defaults, and there are externs, from version 2 on.
 fn version_of(program: &Program) -> u32 {
-    if program.inputs.iter().any(|input| input.default.is_some()) { VERSION } else { 1 }
+    let is_new = !program.externs.is_empty() || program.inputs.iter().any(|input| input.default.is_some());
+    if is_new { VERSION } else { 1 }
+}
+
+/// The type of the tuple of an operator's parameters, as the text language writes it.
+fn parameters_of(declared: &Extern) -> String {
+    print_type(&QType::tuple(declared.parameters.iter().cloned()))
 }
 
 /// Refuses a file of this length before anything is made of it.

@@ -51,6 +51,12 @@ fn models() -> Vec<(&'static str, Program)> {
                  (a, b, c, d, m, n, raw, big, plain)",
             ),
         ),
+        (
+            "v2/externs",
+            text(
+                "extern fn fx.rate(text, f64?): f64?; extern fn now(): timestamp; let y: f64? = fx.rate(\"CHF\", 1); (y, now())",
+            ),
+        ),
     ]
 }
 

@@ -2,6 +2,7 @@
 //! bound to their overloads, with implicit casts written out. All
 //! problems are reported together, each at the text that caused it. Functions are taken apart on the way: see `function`.
 
+mod external;
 mod free;
 mod function;
 mod instance;
@@ -16,6 +17,7 @@ use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
 use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
+use external::Externs;
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
 use std::cell::LazyCell;
@@ -83,6 +85,8 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     let graph = &program.graph;
     let mut leaves: Vec<u32> = (0..model.leaves.len() as u32).collect();
     leaves.sort_unstable_by_key(|at| &model.leaves[*at as usize].0);
+    let mut problems = Vec::new();
+    let externs = external::externs(program, options, &mut problems);
     let mut typer = Typer {
         graph,
         registry: options.registry,
@@ -92,7 +96,8 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         defaults: defaults(program, model, options),
         limits: options.budget.limits(),
         allowance: options.budget.limits().type_allowance(),
-        problems: Vec::new(),
+        problems,
+        externs,
         typed: vec![None; graph.len()],
         cast_literals: vec![None; graph.len()],
         functions: Functions::of(graph, options.registry)?,
@@ -185,6 +190,8 @@ struct Typer<'a> {
     /// How much larger the types may still become.
     allowance: Extent,
     problems: Vec<Diagnostic>,
+    /// The operators of the host that the text declares.
+    externs: Externs<'a>,
     /// What each node became that depends on no parameter, once it was looked at; nothing if it or an operand of it is
     /// wrong, which is reported once.
     typed: Vec<Option<Option<Id>>>,
@@ -238,6 +245,17 @@ impl Typer<'_> {
                 None
             }
             Node::Literal(value) => Some(self.literal(model, node, value)),
+            Node::Operator(name, operands) if let Some(declared) = self.externs.get(&name).copied() => {
+                let mut given: SmallVec<[Id; 4]> = SmallVec::new();
+                for operand in operands {
+                    given.push(match scalar_literal(self.graph, *operand) {
+                        Some((value, _)) => self.literal(model, *operand, value),
+                        None => self.known(environment, *operand).flatten()?,
+                    });
+                }
+                let op = self.registry.find(&declared.name);
+                self.external(model, node, declared, op, &given)
+            }
             Node::Operator(name, operands) => {
                 let op = match self.operators[name.index()] {
                     Some(op) => op,

@@ -143,6 +143,9 @@ impl<'s> Parser<'s, '_> {
     /// The operator that the text writes as `path`, as a value.
     fn operator_value(&mut self, path: &str, span: Span) -> Result<Operand, Stop> {
         let name = path.strip_prefix("M.").unwrap_or(path);
+        if let Some(function) = self.externs.get(name).copied() {
+            return Ok(Operand::new(self.function_value(function, span)?, span));
+        }
         let Some(callable) = self.vocabulary.resolve(name) else {
             let found = self.vocabulary.suggest(name);
             let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
@@ -200,6 +203,9 @@ impl<'s> Parser<'s, '_> {
 
     /// The operator called `name`, which the text writes as `path`.
     fn operator_target(&mut self, path: Cow<'s, str>, name: &str, span: Span) -> Target {
+        if let Some(function) = self.externs.get(name) {
+            return Target::Function(*function);
+        }
         if let Some(callee) = self.callees.get(&path)
             && callee.target != Target::Unknown
         {

@@ -8,6 +8,7 @@ use crate::Defines;
 use crate::definitions::DefinitionId;
 use crate::infix::LAMBDA;
 use crate::text::cursor::Stop;
+use crate::text::lexer::is_plain_name;
 use crate::text::token::TokenKind;
 use crate::{Graph, NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Limit, Span};
@@ -31,6 +32,13 @@ pub(super) struct Parameter<'s> {
     pub(super) declared: Option<Declared>,
 }
 
+impl<'s> Function<'s> {
+    /// A function that is understood.
+    pub(super) fn of_body(name: &'s str, parameters: Vec<&'s str>, body: Body<'s>) -> Self {
+        Function { name, parameters, body: Some(body), value: None }
+    }
+}
+
 impl Function<'_> {
     /// True if the function was not understood; its calls are not errors then.
     pub(super) fn is_erroneous(&self) -> bool {
@@ -39,7 +47,7 @@ impl Function<'_> {
 }
 
 /// What a call makes: one node for each step.
-struct Body<'s> {
+pub(super) struct Body<'s> {
     steps: Vec<Step>,
     operands: Vec<Source>,
     /// The parameters of functions inside that every call makes anew.
@@ -107,6 +115,16 @@ fn varying(graph: &Graph, ids: &[NodeId], parameters: &[NodeId]) -> FxHashSet<No
 }
 
 impl<'s> Body<'s> {
+    /// The body that is a call of an operator with the arguments as they are.
+    pub(super) fn of_call(operator: NameId, arguments: usize) -> Self {
+        Body {
+            steps: vec![Step { name: operator, operands: 0..arguments, span: None }],
+            operands: (0..arguments).map(Source::Argument).collect(),
+            inner: Vec::new(),
+            result: Source::Step(0),
+        }
+    }
+
     /// The recipe for `result`, which is made of the `open` nodes above the `parameters`; `names` are those of all
     /// parameters.
     fn new(
@@ -325,7 +343,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// A function with a name as a value. `None` if it is erroneous.
-    fn function_value(&mut self, function: usize, span: Span) -> Result<Option<NodeId>, Stop> {
+    pub(super) fn function_value(&mut self, function: usize, span: Span) -> Result<Option<NodeId>, Stop> {
         if let Some(value) = self.functions[function].value {
             self.program.graph.note_span(value, Some(span));
             return Ok(Some(value));
@@ -335,6 +353,8 @@ impl<'s> Parser<'s, '_> {
         }
         let mut parameters = Vec::new();
         for name in self.functions[function].parameters.clone() {
+            // Those of operators of the host have types only.
+            let name = if is_plain_name(name) { name } else { "x" };
             parameters.push(self.fresh_parameter(name, None)?);
         }
         let Some(body) = self.instantiate(function, &parameters, span)? else { return Ok(None) };

@@ -5,6 +5,7 @@
 mod call;
 mod declared;
 mod expression;
+mod external;
 mod function;
 mod input;
 mod lambda;
@@ -20,6 +21,7 @@ use crate::{Callable, Defines, Graph, NameId, NodeId, Program, Vocabulary};
 use call::{Callee, Keyword};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Span, Value};
 use expression::{Frame, Operand};
+use external::EXTERN;
 use foldhash::fast::RandomState;
 use function::Function;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -82,6 +84,8 @@ pub(super) struct Parser<'s, 'v> {
     /// What the text calls each parameter; names in the graph may have a number behind them.
     parameter_names: FxHashMap<NodeId, &'s str>,
     functions: Vec<Function<'s>>,
+    /// The functions that stand for operators of the host, by the names of those.
+    externs: NameMap<String, usize>,
     operators: Vec<(Callable<'v>, NameId)>,
     /// What paths before a bracket were found to mean.
     callees: NameMap<Cow<'s, str>, Callee>,
@@ -118,6 +122,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             parameter_names: FxHashMap::default(),
             instances: NameMap::default(),
             functions: Vec::new(),
+            externs: NameMap::default(),
             operators: Vec::new(),
             callees: NameMap::default(),
             operation_names: [None; Operation::ALL.len()],
@@ -175,6 +180,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             // A function without a name is a value.
             TokenKind::Fn if self.cursor.peek().kind != TokenKind::OpenRound => self.function(),
             TokenKind::Output => self.output(),
+            TokenKind::Word if self.at_word_before(EXTERN, TokenKind::Fn) => self.external(),
             _ => self.bare_expression(),
         }
     }

@@ -1,0 +1,107 @@
+//! Statements that declare operators of the host, `extern fn fx.rate(text, text): f64?`: with them a text is understood without
+//! the host. Such an operator is a function of the text whose body is a call of it.
+
+use super::Parser;
+use super::function::{Body, Function};
+use crate::program::Extern;
+use crate::text::cursor::Stop;
+use crate::text::token::{Token, TokenKind};
+use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, Span};
+
+/// The word that begins such a statement, before `fn`. It is a name everywhere else.
+pub(super) const EXTERN: &str = "extern";
+
+impl<'s> Parser<'s, '_> {
+    /// True at a word that means something only where it stands before this.
+    pub(super) fn at_word_before(&self, word: &str, next: TokenKind) -> bool {
+        let Token { kind, span, .. } = self.cursor.token;
+        kind == TokenKind::Word && self.cursor.text(span) == word && self.cursor.peek().kind == next
+    }
+
+    /// `extern fn path(type, type): type`
+    pub(super) fn external(&mut self) -> Result<(), Stop> {
+        self.cursor.advance();
+        self.cursor.advance();
+        let (name, span) = self.external_name()?;
+        let (parameters, spelled) = self.external_parameters()?;
+        if !self.cursor.take(TokenKind::Colon) {
+            return Err(self.cursor.unexpected("`:` and the type of the result"));
+        }
+        let result = self.external_type()?;
+        if let Some(first) = self.externs.get(&*name).copied() {
+            let first = self.program.externs.get(first).and_then(|known| known.span).unwrap_or(span);
+            let problem = Diagnostic::new(Code::Name, format!("`{name}` is declared twice")).at(span);
+            self.cursor.report(problem.also(first, "first declared here"));
+            return Ok(());
+        }
+        self.note_callee_defined(&name, span);
+        let operator = self.program.graph.intern(&name);
+        let body = Body::of_call(operator, parameters.len());
+        self.externs.insert(name.clone(), self.functions.len());
+        self.functions.push(Function::of_body(self.cursor.text(span), spelled, body));
+        self.program.externs.push(Extern { name: name.as_str().into(), parameters, result, span: Some(span) });
+        Ok(())
+    }
+
+    /// Reads the name, whose parts may be any words.
+    fn external_name(&mut self) -> Result<(String, Span), Stop> {
+        let start = self.cursor.token.span;
+        let (mut name, mut span) = (String::new(), start);
+        loop {
+            let Token { kind, span: word, .. } = self.cursor.token;
+            if !kind.is_word() || (name.is_empty() && !matches!(kind, TokenKind::Word | TokenKind::Type)) {
+                return Err(self.cursor.unexpected("the name of an operator, as in `extern fn fx.rate(text): f64`"));
+            }
+            self.cursor.advance();
+            name.push_str(self.cursor.text(word));
+            span = span.to(word);
+            self.cursor.check_name(span);
+            if self.cursor.given_up {
+                return Err(Stop);
+            }
+            if !self.cursor.take(TokenKind::Dot) {
+                return Ok((name, span));
+            }
+            name.push('.');
+        }
+    }
+
+    /// Reads the types of the parameters, and keeps how they are written.
+    fn external_parameters(&mut self) -> Result<(Vec<QType>, Vec<&'s str>), Stop> {
+        let open = self.cursor.token.span;
+        if self.cursor.token.kind != TokenKind::OpenRound {
+            return Err(self.cursor.unexpected("`(` and the types of the parameters"));
+        }
+        self.cursor.enter(open)?;
+        self.cursor.advance();
+        let (mut parameters, mut spelled) = (Vec::new(), Vec::new());
+        while self.cursor.token.kind != TokenKind::CloseRound {
+            let start = self.cursor.token.span;
+            parameters.push(self.external_type()?);
+            spelled.push(self.cursor.text(start.to(self.cursor.previous)));
+            if !self.cursor.take(TokenKind::Comma) {
+                break;
+            }
+        }
+        if self.cursor.token.kind != TokenKind::CloseRound {
+            return Err(self.cursor.unclosed(open, "`,` or `)`"));
+        }
+        self.cursor.advance();
+        self.cursor.leave();
+        Ok((parameters, spelled))
+    }
+
+    /// Reads the type of a parameter or of the result.
+    fn external_type(&mut self) -> Result<QType, Stop> {
+        let start = self.cursor.token.span;
+        let qtype = self.cursor.read_type()?;
+        if matches!(qtype, QType::Scalar(_) | QType::Optional(_)) {
+            return Ok(qtype);
+        }
+        let problem =
+            Diagnostic::new(Code::TypeMismatch, format!("an operator of the host takes and gives no {qtype}"));
+        let problem = problem.at(start.to(self.cursor.previous));
+        Err(self.cursor.stop(problem.hint("its parameters and its result are scalars, which may be optional")))
+    }
+}

@@ -1,0 +1,35 @@
+//! Operators of the host that a text declares and that are not there: the text can be checked, but what needs one cannot run.
+
+use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_value::{Code, ScalarValue, Value};
+
+fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let Some(Value::Type(ret)) = args.get(1).and_then(|arg| arg.literal) else {
+        return Err(TypeFault::mismatch("core._extern expects a type for `type`", Some(1)));
+    };
+    Ok(Signature { operands: args.iter().map(|arg| arg.qtype.clone()).collect(), ret: ret.clone() })
+}
+
+pub(crate) static EXTERN: OpDef = OpDef {
+    name: "core._extern",
+    aliases: &[],
+    summary: "A call of the operator `name`, which the text declares to give this type and the host does not have.",
+    params: &[param("name"), param("type"), param("args")],
+    variadic: true,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::Rule(types),
+    meaning: Meaning::Expand(|g, args| {
+        let name = match g.value(args[0]) {
+            Some(Value::Scalar(ScalarValue::Text(name))) => name,
+            _ => "an operator".into(),
+        };
+        let message = format!("`{name}` is declared as `extern`, and this host has no such operator");
+        let fault = TypeFault { code: Code::Extern, ..TypeFault::mismatch(message, None) };
+        Err(fault.hint("register it, or evaluate outputs that do not need it"))
+    }),
+    laws: &[],
+    examples: &[],
+    over_arrays: OverArrays::Own,
+};

@@ -1,0 +1,107 @@
+//! Calls of operators of the host that the text declares. Arguments become of the declared types, as parameters do; what the host
+//! has must be of these types, and what it does not have is only typed.
+
+use super::Typer;
+use super::instance::{Instance, arg_of, exceeded, id_of};
+use crate::pass::Options;
+use crate::{Id, TypedModel};
+use cembra_expr::{Extern, NameId, NodeId, Program};
+use cembra_ops::{Argument, Expansion, OpId, Registry, Stop, TypeFault, id};
+use cembra_value::{Code, Diagnostic, Value};
+use rustc_hash::FxHashMap;
+
+/// The declared operators of a program by their names in its graph.
+pub(super) type Externs<'a> = FxHashMap<NameId, &'a Extern>;
+
+/// The operators that a program declares, and what is wrong with those that the host has.
+pub(super) fn externs<'a>(program: &'a Program, options: &Options, problems: &mut Vec<Diagnostic>) -> Externs<'a> {
+    let most = options.budget.limits().problems.max(1);
+    let mut found = Externs::default();
+    for declared in &program.externs {
+        if let Some(fault) = misfit(declared, options.registry)
+            && problems.len() < most
+        {
+            problems.push(fault);
+        }
+        // What nobody calls may have no name in the graph.
+        if let Some(name) = program.graph.find_name(&declared.name) {
+            found.insert(name, declared);
+        }
+    }
+    found
+}
+
+/// What is wrong with an operator of the host that a text declares.
+fn misfit(declared: &Extern, registry: &Registry) -> Option<Diagnostic> {
+    let op = registry.find(&declared.name)?;
+    let args: Vec<Argument<'_>> = declared.parameters.iter().map(|qtype| Argument { qtype, literal: None }).collect();
+    let name = &declared.name;
+    let problem = match registry.get(op).resolve(&args) {
+        Ok(resolved) if resolved.signature.ret == declared.result => return None,
+        Ok(resolved) => {
+            let (given, found) = (declared.spelled_types(), cembra_expr::print_type(&resolved.signature.ret));
+            Diagnostic::new(Code::Extern, format!("`{name}` is declared `{given}`, but the host's gives {found}"))
+        }
+        Err(fault) => {
+            let given = declared.spelled_types();
+            let message = format!("`{name}` is declared `{given}`, but the host's is another: {}", fault.message);
+            Diagnostic::new(Code::Extern, message)
+        }
+    };
+    Some(problem.at(declared.span).hint("declare it as the host has it"))
+}
+
+impl Typer<'_> {
+    /// A call of a declared operator, which the host may have.
+    pub(super) fn external(
+        &mut self,
+        model: &mut TypedModel,
+        node: NodeId,
+        declared: &Extern,
+        op: Option<OpId>,
+        operands: &[Id],
+    ) -> Option<Id> {
+        model.graph.set_distinct(false);
+        let types: Vec<_> = operands.iter().map(|operand| model.graph.qtype(*operand).clone()).collect();
+        let made = self.external_call(model, node, declared, op, operands);
+        match made {
+            Ok(made) => Some(made),
+            Err(Stop::Fault(fault)) => {
+                self.fault(node, &fault, &types, false);
+                None
+            }
+            Err(Stop::Reported) => None,
+        }
+    }
+
+    fn external_call(
+        &mut self,
+        model: &mut TypedModel,
+        node: NodeId,
+        declared: &Extern,
+        op: Option<OpId>,
+        operands: &[Id],
+    ) -> Result<Id, Stop> {
+        let Extern { name, parameters, result, .. } = declared;
+        if operands.len() != parameters.len() {
+            let message = format!("{name} takes {} arguments, found {}", parameters.len(), operands.len());
+            return Err(TypeFault { code: Code::Arguments, ..TypeFault::mismatch(message, None) }.into());
+        }
+        self.spend(operands.len()).map_err(exceeded)?;
+        let mut instance = Instance { typer: self, model, node };
+        let mut args = Vec::with_capacity(2 + operands.len());
+        if op.is_none() {
+            args.push(instance.literal(Value::text(&**name)));
+            args.push(instance.literal(Value::Type(result.clone())));
+        }
+        for (at, (operand, wanted)) in operands.iter().zip(parameters).enumerate() {
+            let wanted = instance.literal(Value::Type(wanted.clone()));
+            let arg = instance.apply_operator(id::DECLARED, &[arg_of(*operand), wanted]);
+            args.push(arg.map_err(|stop| match stop {
+                Stop::Fault(fault) => Stop::Fault(TypeFault { operand: Some(at), ..fault }),
+                Stop::Reported => Stop::Reported,
+            })?);
+        }
+        instance.apply_operator(op.unwrap_or(id::EXTERN), &args).map(id_of)
+    }
+}
