@@ -1,6 +1,6 @@
 //! Operators of the host that a text declares and that are not there: the text can be checked, but what needs one cannot run.
 
-use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
+use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_value::{Code, ScalarValue, Value};
 
@@ -30,6 +30,6 @@ pub(crate) static EXTERN: OpDef = OpDef {
         Err(fault.hint("register it, or evaluate outputs that do not need it"))
     }),
     laws: &[],
-    examples: &[],
+    examples: &[ex("extern fn fx.rate(text): f64; 1", "1")],
     over_arrays: OverArrays::Own,
 };
