@@ -1,7 +1,8 @@
 //! Every limit: what is exactly at it is taken, what is one beyond it is refused with an error that names it.
 
 use cembra::{
-    Backend, Builder, Code, Error, Limit, Limits, Model, Options, QType, Value, operator_limits, read_binary, read_json,
+    Backend, Builder, Code, Error, Limit, Limits, Model, Options, QType, Registry, Sources, UsedFile, Value,
+    operator_limits, read_binary, read_json,
 };
 use std::time::Duration;
 
@@ -442,6 +443,24 @@ fn files() {
             let less = with(|limits| set(limits, most - 1));
             assert_exceeds(&read(form, &less).expect_err("one less").into(), &less, limit);
         }
+    }
+}
+
+#[test]
+fn files_that_a_text_uses() {
+    let find = |name: &str, _: &str| Ok(UsedFile { name: name.to_owned(), text: "let one = 1".to_owned() });
+    let read = |limits: &Limits| {
+        let sources = Sources::gather("m", "use \"a\"; use \"a\"; one", limits, &find);
+        Model::parse_sources(sources, Registry::standard(), limits)
+    };
+    // The file is one, and there is a line end between it and the text.
+    for (limit, most, set) in [
+        (Limit::Files, 1, (|limits, most| limits.files = most) as fn(&mut Limits, usize)),
+        (Limit::SourceBytes, 21 + 1 + 11, |limits, most| limits.source_bytes = most),
+    ] {
+        assert!(read(&with(|limits| set(limits, most))).is_ok(), "{limit:?}");
+        let less = with(|limits| set(limits, most - 1));
+        assert_exceeds(&read(&less).expect_err("one less"), &less, limit);
     }
 }
 

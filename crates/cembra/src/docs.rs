@@ -155,7 +155,7 @@ struct LimitsPage;
 ///         for example in block.split("$ ").skip(1) {
 ///             let command = example.split("\nerror[").next().unwrap().split("\nwarning[").next().unwrap();
 ///             // What the command itself finds: data, and types and values from the command line that do not fit.
-///             if !command.starts_with("cembra ") || command.contains("--types") || name == "binding" {
+///             if !command.starts_with("cembra ") || command.contains("--types") || name == "binding" || name == "use" {
 ///                 continue;
 ///             }
 ///             let model = quoted(command, " -e '").unwrap();

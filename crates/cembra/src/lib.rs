@@ -77,8 +77,8 @@ pub use cembra_derive::{Input, Output};
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
-    Builder, Expr, Graph, NodeId, Program, parse_type, parse_value, parse_values, print, print_default,
-    print_expression, print_input_type, print_type, print_value, read_binary,
+    Builder, Expr, Graph, NodeId, Program, Resolver, SourcePlace, Sources, UsedFile, parse_type, parse_value,
+    parse_values, print, print_default, print_expression, print_input_type, print_type, print_value, read_binary,
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::limits as operator_limits;

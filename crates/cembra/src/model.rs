@@ -8,7 +8,7 @@ use crate::options::Started;
 use crate::signature::{Field, Signature};
 use crate::stages::{plan, prepare};
 use crate::{Error, Executor, Options};
-use cembra_expr::Program;
+use cembra_expr::{Program, Sources};
 use cembra_ops::Registry;
 use cembra_prepare::TypedModel;
 use cembra_value::{Limits, Warnings};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Model {
     program: Arc<Program>,
-    source: Option<Arc<str>>,
+    sources: Option<Arc<Sources>>,
 }
 
 impl Model {
@@ -66,13 +66,47 @@ impl Model {
     /// What is wrong with the text, or the limit it exceeds.
     pub fn parse_with(source: &str, registry: &Registry, limits: &Limits) -> Result<Model, Error> {
         let program = cembra_expr::parse(source, registry, limits)?;
-        Ok(Model { program: Arc::new(program), source: Some(source.into()) })
+        Ok(Model { program: Arc::new(program), sources: Some(Arc::new(Sources::alone("", source))) })
+    }
+
+    /// Reads a model that uses files: `use "common.cem"` in its text. The host decides what there is, with the function that it
+    /// gives to [`Sources::gather`]. Spans of errors are of [`Sources::text`]; [`Sources::place`] says in which file they are.
+    ///
+    /// ```
+    /// use cembra::{Limits, Model, Options, Registry, Sources, UsedFile, Value};
+    ///
+    /// let files = |name: &str, _: &str| match name {
+    ///     "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat = 0.5\nfn taxed(x) = x * (1.0 + vat)".to_owned() }),
+    ///     _ => Err(std::io::ErrorKind::NotFound.into()),
+    /// };
+    /// let limits = Limits::default();
+    /// let sources = Sources::gather("m.cem", "use \"tax.cem\"; input price: f64; taxed(price)", &limits, &files);
+    /// let model = Model::parse_sources(sources, Registry::standard(), &limits)?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// assert_eq!(session.evaluate(&[Value::from(2.0)])?, [Value::from(3.0)]);
+    ///
+    /// let sources = Sources::gather("m.cem", "use \"tex.cem\"; 1", &limits, &files);
+    /// let error = Model::parse_sources(sources, Registry::standard(), &limits).unwrap_err();
+    /// assert_eq!((error.code(), &*error.to_string()), ("use", "`tex.cem` cannot be read: entity not found"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong with the texts, that a file is not there, or the limit that is exceeded.
+    pub fn parse_sources(
+        sources: impl Into<Arc<Sources>>,
+        registry: &Registry,
+        limits: &Limits,
+    ) -> Result<Model, Error> {
+        let sources = sources.into();
+        let program = cembra_expr::parse_sources(&sources, registry, limits)?;
+        Ok(Model { program: Arc::new(program), sources: Some(sources) })
     }
 
     /// A model from the builder or another reader, without source text.
     #[must_use]
     pub fn from_program(program: Program) -> Model {
-        Model { program: Arc::new(program), source: None }
+        Model { program: Arc::new(program), sources: None }
     }
 
     /// The model as a protobuf file: small, quick to read, and readable by every later cembra. The source text is not in
@@ -140,10 +174,16 @@ impl Model {
         &self.program
     }
 
-    /// The text the model was read from.
+    /// The text the model was read from, without the files that it uses.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
-        self.source.as_deref()
+        self.sources.as_deref().map(Sources::main)
+    }
+
+    /// The texts the model was read from: its own, and those of the files that it uses.
+    #[must_use]
+    pub fn sources(&self) -> Option<&Sources> {
+        self.sources.as_deref()
     }
 
     /// Compiles the model for values given at run time, for callers who do not know the model. Who knows it takes

@@ -6,7 +6,7 @@
 
 use crate::data::error::DataError;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str};
-use cembra::{Diagnostic, Span};
+use cembra::{Diagnostic, Sources, Span};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::ops::Range;
@@ -19,8 +19,17 @@ const EXCERPT_CHARS: usize = 160;
 pub(crate) struct Source<'a> {
     /// The file's name, or what stands for it.
     pub(crate) name: &'a str,
-    /// The whole text.
-    pub(crate) text: &'a str,
+    /// The texts: the model's own, and the files that it uses.
+    pub(crate) sources: &'a Sources,
+}
+
+impl<'a> Source<'a> {
+    /// The excerpt of a place, and what the text that it is of is called.
+    fn excerpt(self, span: Span) -> (Excerpt<'a>, &'a str) {
+        let place = self.sources.place(span);
+        let is_main = self.sources.names().next() == Some(place.name);
+        (Excerpt::of(place.text, place.span), if is_main { self.name } else { place.name })
+    }
 }
 
 /// True if messages may be coloured: standard error is a terminal and `NO_COLOR` is not set.
@@ -71,7 +80,7 @@ pub(crate) enum Told<'a> {
         code: &'static str,
         message: &'a str,
         file: &'a str,
-        at: Option<PlaceTold>,
+        at: Option<PlaceTold<'a>>,
         label: &'a str,
         others: Vec<LabelTold<'a>>,
         hints: &'a [String],
@@ -87,7 +96,10 @@ pub(crate) enum Told<'a> {
 }
 
 #[derive(Serialize)]
-pub(crate) struct PlaceTold {
+pub(crate) struct PlaceTold<'a> {
+    /// The file, if it is another than that of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
     line: usize,
     column: usize,
     start: u32,
@@ -96,7 +108,7 @@ pub(crate) struct PlaceTold {
 
 #[derive(Serialize)]
 pub(crate) struct LabelTold<'a> {
-    at: PlaceTold,
+    at: PlaceTold<'a>,
     text: &'a str,
 }
 
@@ -119,8 +131,14 @@ pub(crate) fn data_to_json(error: &DataError) -> Vec<Told<'_>> {
 
 fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: Source<'a>) -> Told<'a> {
     let place = |span: Span| {
-        let start = Excerpt::of(source.text, span);
-        PlaceTold { line: start.line, column: start.column, start: span.start, end: span.end }
+        let (start, file) = source.excerpt(span);
+        PlaceTold {
+            file: Some(file).filter(|file| *file != source.name),
+            line: start.line,
+            column: start.column,
+            start: span.start,
+            end: span.end,
+        }
     };
     let labels = problem.others().iter().map(|label| LabelTold { at: place(label.span), text: &label.text });
     Told::Model {
@@ -146,7 +164,7 @@ fn report<'a>(level: &Level<'a>, problem: &'a Diagnostic, notes: &'a [String], s
     let primary = problem.span().map(|span| (span, AnnotationKind::Primary, problem.label_text()));
     let others = problem.others().iter().map(|label| (label.span, AnnotationKind::Context, label.text.as_str()));
     let places = primary.into_iter().chain(others);
-    let mut places: Vec<_> = places.map(|(span, kind, text)| (Excerpt::of(source.text, span), kind, text)).collect();
+    let mut places: Vec<_> = places.map(|(span, kind, text)| (source.excerpt(span), kind, text)).collect();
 
     let title = level.clone().primary_title(problem.message()).id(problem.code().as_str());
     let mut group = Group::with_title(title);
@@ -156,19 +174,19 @@ fn report<'a>(level: &Level<'a>, problem: &'a Diagnostic, notes: &'a [String], s
     let mut groups = Vec::new();
     while !places.is_empty() {
         // Everything that the excerpt of the first place shows goes into one picture.
-        let excerpt = places[0].0.clone();
+        let (excerpt, name) = places[0].0.clone();
         let here: Vec<_>;
-        (here, places) = places.into_iter().partition(|(other, ..)| excerpt.shows(other));
-        let annotations = here.into_iter().map(|(place, kind, text)| {
+        (here, places) = places.into_iter().partition(|((other, file), ..)| *file == name && excerpt.shows(other));
+        let annotations = here.into_iter().map(|((place, _), kind, text)| {
             let text = (!text.is_empty()).then(|| normalize_untrusted_str(text));
             kind.span(excerpt.shown(&place.bytes)).label(text)
         });
         let annotations: Vec<_> = annotations.collect();
         let snippet = Snippet::source(excerpt.text()).line_start(excerpt.line).annotations(annotations);
         if excerpt.mark().is_empty() {
-            group = group.element(snippet.path(source.name));
+            group = group.element(snippet.path(name));
         } else {
-            let origin = Origin::path(source.name).line(excerpt.line).char_column(excerpt.column);
+            let origin = Origin::path(name).line(excerpt.line).char_column(excerpt.column);
             groups.extend([group.element(origin), Group::with_level(level.clone()).element(snippet)]);
             group = Group::with_level(level.clone());
         }
@@ -260,7 +278,7 @@ mod tests {
     use serde_json::{json, to_value};
 
     fn shown(problem: Diagnostic, text: &str) -> String {
-        render(&[problem], &[], Source { name: "model.cem", text }, false)
+        render(&[problem], &[], Source { name: "model.cem", sources: &Sources::alone("model.cem", text) }, false)
     }
 
     #[test]
@@ -341,14 +359,21 @@ error[type-mismatch]: math.add takes numbers
     #[test]
     fn colour_is_only_where_it_is_asked_for() {
         let problem = Diagnostic::new(Code::NoOutput, "no output");
-        assert!(render(&[problem], &[], Source { name: "m", text: "" }, true).contains('\u{1b}'));
+        assert!(
+            render(&[problem], &[], Source { name: "m", sources: &Sources::alone("m", "") }, true).contains('\u{1b}')
+        );
     }
 
     #[test]
     fn notes_stand_under_the_last_problem() {
         let problems = [Diagnostic::new(Code::NoOutput, "one"), Diagnostic::new(Code::NoOutput, "two").hint("try")];
         assert_eq!(
-            render(&problems, &["in row 3".to_owned()], Source { name: "m.cem", text: "" }, false),
+            render(
+                &problems,
+                &["in row 3".to_owned()],
+                Source { name: "m.cem", sources: &Sources::alone("m.cem", "") },
+                false
+            ),
             "error[no-output]: one\n--> m.cem\n\nerror[no-output]: two\n--> m.cem\n = note: in row 3\n = help: try"
         );
     }
@@ -383,7 +408,11 @@ error[type-mismatch]: math.add takes numbers
         let problem =
             Diagnostic::new(Code::Name, "twice").at(Span::new(7, 8)).label("again").also(Span::new(0, 1), "first");
         assert_eq!(
-            to_value(to_json(&[problem], Source { name: "model.cem", text: "a = 1\né a" })).expect("it is JSON"),
+            to_value(to_json(
+                &[problem],
+                Source { name: "model.cem", sources: &Sources::alone("model.cem", "a = 1\né a") }
+            ))
+            .expect("it is JSON"),
             json!([{
                 "code": "name",
                 "message": "twice",

@@ -259,9 +259,8 @@ impl Session {
     fn time(&self, expression: &str) -> Result<String, Failure> {
         let (text, executor, row) = self.compiled(expression)?;
         let blame = |error| text.blame(&error);
-        let source = text.as_source().text;
         let compile = seconds(|| {
-            let model = Model::parse(source)?;
+            let model = text.read_again()?;
             model.compile(&self.options(&model)).map(drop)
         });
         let mut loaded = executor.load(std::slice::from_ref(&row)).map_err(blame)?;
@@ -285,6 +284,9 @@ fn meant(name: &str) -> Option<String> {
 /// The name that an input defines, if it begins with a definition.
 fn defined(input: &str) -> Option<String> {
     let (word, rest) = input.split_once(char::is_whitespace)?;
+    if word == "use" && rest.trim_start().starts_with(['"', '\'']) {
+        return Some(input.to_owned());
+    }
     // The name of an operator has dots.
     let (rest, dot) = match word {
         "extern" => (rest.trim_start().strip_prefix("fn ")?, Some('.')),

@@ -3,10 +3,11 @@
 use crate::data::error::{DataCode, DataError};
 use crate::diagnose::Source;
 use crate::failure::Failure;
-use cembra::{Code, Diagnostic, Error, Limits, Model};
+use cembra::{Code, Diagnostic, Error, Limits, Model, Registry, Sources, UsedFile};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Component, Path};
+use std::sync::Arc;
 
 /// The name of the text of an interactive session.
 const SESSION: &str = "<session>";
@@ -15,7 +16,8 @@ const SESSION: &str = "<session>";
 #[derive(Clone, Debug)]
 pub(crate) struct ModelText {
     name: String,
-    text: String,
+    /// The text, and the files that it uses.
+    sources: Arc<Sources>,
     /// In a box, because failures hold the text.
     limits: Box<Limits>,
 }
@@ -27,7 +29,7 @@ impl ModelText {
     /// It cannot be read, or is not UTF-8.
     pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
-            return Self::from_reader("<stdin>", io::stdin(), limits);
+            return Self::from_reader("<stdin>", None, io::stdin(), limits);
         }
         let name = path.display().to_string();
         let file = File::open(path).map_err(|cause| {
@@ -35,20 +37,20 @@ impl ModelText {
             let error = DataError::io("cannot open the model", cause).in_file(&name);
             if absent { error.hint("an expression is given as `-e EXPR`") } else { error }
         })?;
-        Self::from_reader(&name, file, limits)
+        Self::from_reader(&name, path.parent(), file, limits)
     }
 
     /// A text from the command line.
     pub(crate) fn expression(text: &str, limits: Limits) -> Self {
-        ModelText { name: "<expression>".to_owned(), text: text.to_owned(), limits: Box::new(limits) }
+        Self::of("<expression>", text, None, limits)
     }
 
     /// What was said in an interactive session, ended by what is to be evaluated.
     pub(crate) fn session(text: String) -> Self {
-        ModelText { name: SESSION.to_owned(), text, limits: Box::default() }
+        Self::of(SESSION, &text, None, Limits::default())
     }
 
-    fn from_reader(name: &str, reader: impl Read, limits: Limits) -> Result<Self, Failure> {
+    fn from_reader(name: &str, folder: Option<&Path>, reader: impl Read, limits: Limits) -> Result<Self, Failure> {
         // One byte beyond the limit is enough for the parser to refuse the text, whatever follows.
         let most = limits.source_bytes.saturating_add(1);
         let mut bytes = Vec::new();
@@ -64,7 +66,17 @@ impl ModelText {
             })?
         };
         let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
-        Ok(ModelText { name: name.to_owned(), text, limits: Box::new(limits) })
+        Ok(Self::of(name, &text, folder, limits))
+    }
+
+    /// A text with the files that it uses, which lie in its folder, or where the command runs.
+    fn of(name: &str, text: &str, folder: Option<&Path>, limits: Limits) -> Self {
+        let folder = folder.unwrap_or(Path::new(""));
+        let sources = Sources::gather(name, text, &limits, &|used: &str, from: &str| {
+            let from = if from == name { folder } else { Path::new(from).parent().unwrap_or(folder) };
+            read_used(from, used, limits.source_bytes)
+        });
+        ModelText { name: name.to_owned(), sources: Arc::new(sources), limits: Box::new(limits) }
     }
 
     /// The model.
@@ -72,7 +84,15 @@ impl ModelText {
     /// # Errors
     /// What is wrong with the text.
     pub(crate) fn parse(&self) -> Result<Model, Failure> {
-        Model::parse_within(&self.text, &self.limits).map_err(|error| self.blame(&error))
+        self.read_again().map_err(|error| self.blame(&error))
+    }
+
+    /// The model, read once more.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(crate) fn read_again(&self) -> Result<Model, Error> {
+        Model::parse_sources(self.sources.clone(), Registry::standard(), &self.limits)
     }
 
     /// The failure of an error that the library found with this model.
@@ -92,7 +112,7 @@ impl ModelText {
 
     /// The text for excerpts.
     pub(crate) fn as_source(&self) -> Source<'_> {
-        Source { name: &self.name, text: &self.text }
+        Source { name: &self.name, sources: &self.sources }
     }
 
     /// Adds what this command offers to mend a problem.
@@ -101,7 +121,7 @@ impl ModelText {
             Code::MissingInputType if self.name == SESSION => problem.hint("or give it a value, as in `:set x = 1.5`"),
             Code::Native if self.name == SESSION => problem,
             Code::MissingInputType => {
-                let written = problem.span().map_or("", |span| span.text(&self.text));
+                let written = problem.span().map_or("", |span| span.text(self.sources.text()));
                 let name = if written.chars().all(|c| c.is_alphanumeric() || c == '_') { written } else { "NAME" };
                 problem.hint(format!("or say it on the command line: `--types {name}=f64`"))
             }
@@ -110,4 +130,18 @@ impl ModelText {
             _ => problem,
         }
     }
+}
+
+/// Reads a file that a text uses: one of a folder, or of one inside of it.
+fn read_used(folder: &Path, name: &str, most: usize) -> io::Result<UsedFile> {
+    let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if !is_inside {
+        return Err(io::Error::other("a file that is used lies beside the model, or in a folder there"));
+    }
+    let path = folder.join(name);
+    let mut text = String::new();
+    // One byte beyond the limit is enough to be refused.
+    File::open(&path)?.take(most as u64 + 1).read_to_string(&mut text)?;
+    let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
+    Ok(UsedFile { name: path.display().to_string(), text })
 }

@@ -22,8 +22,8 @@ pub use graph::{Graph, NameId, Node, NodeId};
 pub use infix::{tokens, written};
 pub use program::{Extern, Input, Output, Program};
 pub use text::{
-    parse, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type,
-    print_value,
+    Resolver, SourcePlace, Sources, UsedFile, parse, parse_sources, parse_type, parse_value, parse_values, print,
+    print_default, print_expression, print_input_type, print_type, print_value,
 };
 pub use vocabulary::{ArgumentForm, Callable, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};

@@ -92,6 +92,8 @@ codes! { errors {
     Object = "object";
     /// An operator that the text declares and the host does not have, or not so.
     Extern = "extern";
+    /// A file that a text uses and that is not there, or is none to use.
+    Use = "use";
     /// A folder that machine code cannot be kept in.
     CodeCache = "code-cache";
 } warnings {

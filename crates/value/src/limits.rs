@@ -86,8 +86,10 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Reading: bytes of source text. Default 16 MiB; never more than 4 GiB, which is what spans can count.
+    /// Reading: bytes of source text, that of used files included. Default 16 MiB; never more than 4 GiB, which is what spans can count.
     SourceBytes source_bytes: usize = 16 << 20, "bytes of text", "split the model";
+    /// Reading: files that a text uses, and that those use, each counted once; together with it they have `source_bytes`. Default 256.
+    Files files: usize = 256, "files", "put them together";
     /// Reading: bytes of a file with a model, binary or JSON. Default 256 MiB.
     FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
     /// Reading: levels of brackets, calls and conditions inside each other. Default 256. Sums, `**` and `else if` chains of any

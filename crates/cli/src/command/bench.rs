@@ -210,7 +210,7 @@ impl Times {
 }
 
 fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value>]) -> Result<Vec<Times>, Failure> {
-    let source = text.as_source().text;
+    let read = || text.read_again();
     let mut all = Vec::new();
     for backend in [Backend::Interpreter, Backend::Native] {
         for (metric, unit) in [("us_prepare", "us"), ("us_compile", "us"), ("ns_per_row", "ns")] {
@@ -224,8 +224,8 @@ fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value
     for round in 0..=ROUNDS {
         for (index, backend) in [Backend::Interpreter, Backend::Native].into_iter().enumerate() {
             let options = options.clone().backend(backend);
-            let prepare = seconds(|| black_box(Model::parse(source)?.signature(&options)).map(drop)).map_err(blame)?;
-            let whole = seconds(|| black_box(Model::parse(source)?.compile(&options)).map(drop)).map_err(blame)?;
+            let prepare = seconds(|| black_box(read()?.signature(&options)).map(drop)).map_err(blame)?;
+            let whole = seconds(|| black_box(read()?.compile(&options)).map(drop)).map_err(blame)?;
             let row = seconds(|| loaded[index].evaluate()).map_err(blame)? / rows.len().max(1) as f64;
             if round > 0 {
                 let found = [1e6 * prepare, 1e6 * (whole - prepare).max(0.0), 1e9 * row];

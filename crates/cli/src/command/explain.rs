@@ -5,7 +5,7 @@ use crate::arguments::{ModelArgs, Report};
 use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
 use crate::source;
-use cembra::{Code, Error, Machine, Model, Options, Origin, PASSES, Span, Stage};
+use cembra::{Code, Error, Machine, Model, Options, Origin, PASSES, SourcePlace, Sources, Span, Stage};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
@@ -141,16 +141,17 @@ pub(crate) fn one(text: &source::ModelText, model: &Model, options: &Options, st
 
 /// Operators with their places in the text, as notes on their machine code.
 fn notes(text: &source::ModelText, machine: &Machine) -> Vec<Note> {
-    let source = text.as_source().text;
+    let sources = text.as_source().sources;
     let note = |origin: &Origin| {
-        let place = origin.span.map(|span| place(source, span));
+        let place = origin.span.map(|span| place(sources, span));
         (origin.bytes.clone(), format!("{}{}", origin.operator, place.unwrap_or_default()))
     };
     machine.origins.iter().map(note).collect()
 }
 
 /// Line and column of where a span begins, counted from 1; columns are characters.
-fn place(source: &str, span: Span) -> String {
+fn place(sources: &Sources, span: Span) -> String {
+    let SourcePlace { text: source, span, .. } = sources.place(span);
     let before = &source[..source.floor_char_boundary(span.start as usize)];
     let line = 1 + before.matches('\n').count();
     let column = 1 + before.chars().rev().take_while(|c| *c != '\n').count();

@@ -11,3 +11,4 @@ mod repl;
 mod shell;
 mod tables;
 mod usage;
+mod used;

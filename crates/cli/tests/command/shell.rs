@@ -52,9 +52,11 @@ impl Shell {
         Shell { folder: tempfile::tempdir().expect("a folder") }
     }
 
-    /// Adds a file.
+    /// Adds a file, which may be in a folder.
     pub(crate) fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
-        fs::write(self.path(name), content).expect("the file is written");
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
+        fs::write(path, content).expect("the file is written");
         self
     }
 

@@ -5,10 +5,19 @@ use super::lexer::Lexer;
 use super::token::{Token, TokenKind};
 use cembra_runtime::Excerpt;
 use cembra_value::{Code, Diagnostic, Limit, Limits, Span};
+use std::ops::Range;
 
 /// The statement cannot be read further. Its problem is recorded already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stop;
+
+/// Where a text is read on later.
+pub(super) struct Place<'s> {
+    lexer: Lexer<'s>,
+    token: Token,
+    previous_kind: TokenKind,
+    previous: Span,
+}
 
 /// Reads tokens and records problems.
 pub(super) struct Cursor<'s> {
@@ -33,9 +42,14 @@ pub(super) struct Cursor<'s> {
 impl<'s> Cursor<'s> {
     /// At the first token of a text. A text beyond the limit is not read at all.
     pub(super) fn new(source: &'s str, limits: &Limits) -> Self {
+        Cursor::within(source, 0..source.len(), limits)
+    }
+
+    /// At the first token of a part of a text likewise.
+    pub(super) fn within(source: &'s str, part: Range<usize>, limits: &Limits) -> Self {
         let too_long = source.len() > limits.source_bytes.min(u32::MAX as usize);
-        let source = if too_long { "" } else { source };
-        let mut lexer = Lexer::new(source);
+        let (source, part) = if too_long { ("", 0..0) } else { (source, part) };
+        let mut lexer = Lexer::within(source, part);
         let token = lexer.next();
         let mut cursor = Cursor {
             source,
@@ -53,6 +67,23 @@ impl<'s> Cursor<'s> {
             cursor.limit(Limit::SourceBytes, None);
         }
         cursor
+    }
+
+    /// Goes to the first token of another part of the text.
+    pub(super) fn go_to(&mut self, part: Range<usize>) -> Place<'s> {
+        let mut lexer = Lexer::within(self.source, part);
+        let token = lexer.next();
+        let lexer = std::mem::replace(&mut self.lexer, lexer);
+        let place = Place { lexer, token: self.token, previous_kind: self.previous_kind, previous: self.previous };
+        (self.token, self.previous_kind) = (token, TokenKind::Semicolon);
+        self.previous = Span::new(token.span.start, token.span.start);
+        place
+    }
+
+    /// Goes on where another part was gone to.
+    pub(super) fn come_back(&mut self, place: Place<'s>) {
+        Place { lexer: self.lexer, token: self.token, previous_kind: self.previous_kind, previous: self.previous } =
+            place;
     }
 
     /// The text at a span.

@@ -4,6 +4,7 @@
 use super::token::{Token, TokenKind};
 use super::{number, types};
 use cembra_value::Span;
+use std::ops::Range;
 
 /// Letters, digits and the underscore.
 pub(super) const fn continues_word(byte: u8) -> bool {
@@ -30,16 +31,18 @@ pub(crate) fn is_word(text: &str) -> bool {
 #[derive(Clone)]
 pub(super) struct Lexer<'s> {
     source: &'s str,
+    start: usize,
     position: usize,
     /// After a dot digits are an index: `x.0.1` is two fields, not a field 0.1.
     after_dot: bool,
 }
 
 impl<'s> Lexer<'s> {
-    /// At the start of a text, behind its byte order mark if it has one. The text is at most 4 GiB long.
-    pub(super) fn new(source: &'s str) -> Self {
-        let position = if source.starts_with('\u{FEFF}') { 3 } else { 0 };
-        Lexer { source, position, after_dot: false }
+    /// At the start of a part of a text, behind its byte order mark if it has one. The text is at most 4 GiB long.
+    pub(super) fn within(source: &'s str, part: Range<usize>) -> Self {
+        let (start, source) = (part.start, &source[..part.end]);
+        let position = if source[start..].starts_with('\u{FEFF}') { start + 3 } else { start };
+        Lexer { source, start, position, after_dot: false }
     }
 
     fn at(&self, position: usize) -> u8 {
@@ -49,7 +52,7 @@ impl<'s> Lexer<'s> {
     /// Skips white space and comments; true if a line ended.
     fn skip_blank(&mut self) -> bool {
         let bytes = self.source.as_bytes();
-        let mut line_ended = self.position == 0;
+        let mut line_ended = self.position == self.start;
         while let Some(byte) = bytes.get(self.position) {
             match byte {
                 b' ' | b'\t' => {}
@@ -163,7 +166,7 @@ mod tests {
     use super::*;
 
     fn kinds(source: &str) -> Vec<(TokenKind, &str)> {
-        let mut lexer = Lexer::new(source);
+        let mut lexer = Lexer::within(source, 0..source.len());
         let mut found = Vec::new();
         loop {
             let token = lexer.next();
@@ -206,7 +209,8 @@ mod tests {
 
     #[test]
     fn lines_are_noticed_through_comments_and_carriage_returns() {
-        let mut lexer = Lexer::new("\u{FEFF}a # c\r\nb c\rd");
+        let text = "\u{FEFF}a # c\r\nb c\rd";
+        let mut lexer = Lexer::within(text, 0..text.len());
         let lines: Vec<_> = (0..5).map(|_| lexer.next()).map(|t| (t.kind, t.first_on_line)).collect();
         assert_eq!(
             lines,

@@ -7,6 +7,7 @@
 //!            | "fn" NAME "(" [ parameter { "," parameter } ] ")" [ ":" type ] "=" expression
 //!            | "output" NAME [ ":" type ] "=" expression
 //!            | "extern" "fn" PATH "(" [ type { "," type } ] ")" ":" type
+//!            | "use" TEXT
 //!            | expression                          (the last statement of a text without `output`)
 //! parameter  = NAME [ ":" type ]
 //! expression = "if" expression "then" expression [ "else" expression ]
@@ -34,6 +35,7 @@ mod parser;
 mod printer;
 mod quoted;
 mod scope;
+mod sources;
 mod token;
 mod types;
 
@@ -44,6 +46,7 @@ pub(crate) use token::TokenKind;
 
 pub use literal::print_value;
 pub use printer::{print, print_expression};
+pub use sources::{Resolver, SourcePlace, Sources, UsedFile};
 pub use types::{print_input_type, print_type};
 
 use crate::{Program, Vocabulary};
@@ -59,6 +62,14 @@ use cursor::{Cursor, Stop};
 /// Everything that is wrong with the text, as far as it can be told, in the order of the text.
 pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Diagnostics> {
     parser::Parser::new(source, vocabulary, limits).run()
+}
+
+/// Reads a model of several files.
+///
+/// # Errors
+/// Everything that is wrong with the texts likewise, or why files are not there.
+pub fn parse_sources(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Diagnostics> {
+    parser::Parser::of_sources(sources, vocabulary, limits).run()
 }
 
 /// Reads a literal: `1.5`, `-3`, `"abc"`, `missing[f32]`, `7i64`, `FLOAT64{1}`, `(1, true)`.

@@ -6,3 +6,4 @@ mod errors;
 mod parse;
 mod print;
 mod random;
+mod sources;

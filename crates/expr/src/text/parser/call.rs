@@ -143,7 +143,7 @@ impl<'s> Parser<'s, '_> {
     /// The operator that the text writes as `path`, as a value.
     fn operator_value(&mut self, path: &str, span: Span) -> Result<Operand, Stop> {
         let name = path.strip_prefix("M.").unwrap_or(path);
-        if let Some(function) = self.externs.get(name).copied() {
+        if let Some([function, _]) = self.externs.get(name).copied() {
             return Ok(Operand::new(self.function_value(function, span)?, span));
         }
         let Some(callable) = self.vocabulary.resolve(name) else {
@@ -203,7 +203,7 @@ impl<'s> Parser<'s, '_> {
 
     /// The operator called `name`, which the text writes as `path`.
     fn operator_target(&mut self, path: Cow<'s, str>, name: &str, span: Span) -> Target {
-        if let Some(function) = self.externs.get(name) {
+        if let Some([function, _]) = self.externs.get(name) {
             return Target::Function(*function);
         }
         if let Some(callee) = self.callees.get(&path)

@@ -29,8 +29,13 @@ impl<'s> Parser<'s, '_> {
             return Err(self.cursor.unexpected("`:` and the type of the result"));
         }
         let result = self.external_type()?;
-        if let Some(first) = self.externs.get(&*name).copied() {
-            let first = self.program.externs.get(first).and_then(|known| known.span).unwrap_or(span);
+        let known = self.externs.get(&*name).and_then(|[_, at]| self.program.externs.get(*at));
+        if let Some(known) = known {
+            // Several files may say what they take of the host.
+            if self.files.is_inside() && (&known.parameters, &known.result) == (&parameters, &result) {
+                return Ok(());
+            }
+            let first = known.span.unwrap_or(span);
             let problem = Diagnostic::new(Code::Name, format!("`{name}` is declared twice")).at(span);
             self.cursor.report(problem.also(first, "first declared here"));
             return Ok(());
@@ -38,7 +43,7 @@ impl<'s> Parser<'s, '_> {
         self.note_callee_defined(&name, span);
         let operator = self.program.graph.intern(&name);
         let body = Body::of_call(operator, parameters.len());
-        self.externs.insert(name.clone(), self.functions.len());
+        self.externs.insert(name.clone(), [self.functions.len(), self.program.externs.len()]);
         self.functions.push(Function::of_body(self.cursor.text(span), spelled, body));
         self.program.externs.push(Extern { name: name.as_str().into(), parameters, result, span: Some(span) });
         Ok(())

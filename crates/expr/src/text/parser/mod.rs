@@ -11,8 +11,10 @@ mod input;
 mod lambda;
 mod membership;
 mod signature;
+mod used;
 
 use super::cursor::{Cursor, Stop};
+use super::sources::{Sources, USE};
 use super::token::{Token, TokenKind};
 use crate::definitions::DefinitionId;
 use crate::infix::Operation;
@@ -27,6 +29,7 @@ use function::Function;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use used::Files;
 
 /// The name of the output of a text that is a bare expression.
 const BARE_OUTPUT: &str = "result";
@@ -72,6 +75,7 @@ type NameMap<K, V> = HashMap<K, V, RandomState>;
 /// Reads one text.
 pub(super) struct Parser<'s, 'v> {
     cursor: Cursor<'s>,
+    files: Files<'s>,
     vocabulary: &'v dyn Vocabulary,
     program: Program,
     symbols: NameMap<&'s str, Symbol>,
@@ -84,8 +88,8 @@ pub(super) struct Parser<'s, 'v> {
     /// What the text calls each parameter; names in the graph may have a number behind them.
     parameter_names: FxHashMap<NodeId, &'s str>,
     functions: Vec<Function<'s>>,
-    /// The functions that stand for operators of the host, by the names of those.
-    externs: NameMap<String, usize>,
+    /// The operators of the host by their names: the functions that stand for them, and where they are in the program.
+    externs: NameMap<String, [usize; 2]>,
     operators: Vec<(Callable<'v>, NameId)>,
     /// What paths before a bracket were found to mean.
     callees: NameMap<Cow<'s, str>, Callee>,
@@ -109,10 +113,26 @@ pub(super) struct Parser<'s, 'v> {
 
 impl<'s, 'v> Parser<'s, 'v> {
     pub(super) fn new(source: &'s str, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
+        Parser::with(source, Cursor::new(source, limits), vocabulary, limits)
+    }
+
+    /// Reads a text that may use files.
+    pub(super) fn of_sources(sources: &'s Sources, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
+        let cursor = Cursor::within(sources.text(), sources.range(0), limits);
+        let mut parser = Parser::with(sources.text(), cursor, vocabulary, limits);
+        for problem in &sources.problems {
+            parser.cursor.report(problem.clone());
+        }
+        parser.files = Files::of(sources);
+        parser
+    }
+
+    fn with(source: &'s str, cursor: Cursor<'s>, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
         // What a node takes in the text of a formula, more or less; what is mostly names or strings takes more.
         let nodes = (source.len() / 8).min(MOST_ROOM).min(limits.nodes);
         Parser {
-            cursor: Cursor::new(source, limits),
+            cursor,
+            files: Files::default(),
             vocabulary,
             program: Program { graph: Graph::with_capacity(nodes), ..Program::default() },
             symbols: NameMap::default(),
@@ -142,7 +162,13 @@ impl<'s, 'v> Parser<'s, 'v> {
 
     /// Reads the whole text.
     pub(super) fn run(mut self) -> Result<Program, Diagnostics> {
-        while !self.cursor.given_up && self.cursor.token.kind != TokenKind::End {
+        while !self.cursor.given_up {
+            if self.cursor.token.kind == TokenKind::End {
+                if self.close_file() {
+                    continue;
+                }
+                break;
+            }
             if self.cursor.take(TokenKind::Semicolon) {
                 continue;
             }
@@ -152,6 +178,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             if read == Err(Stop) {
                 self.skip_statement(start);
             }
+            self.open_next_file();
         }
         if self.program.outputs.is_empty() && self.cursor.problems.is_empty() {
             let problem = Diagnostic::new(Code::NoOutput, "the model has no output");
@@ -175,13 +202,14 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.locals.clear();
         self.open.clear();
         match self.cursor.token.kind {
-            TokenKind::Input => self.input(),
+            TokenKind::Input => self.only_definitions("inputs").and_then(|()| self.input()),
             TokenKind::Let => self.definition(),
             // A function without a name is a value.
             TokenKind::Fn if self.cursor.peek().kind != TokenKind::OpenRound => self.function(),
-            TokenKind::Output => self.output(),
+            TokenKind::Output => self.only_definitions("outputs").and_then(|()| self.output()),
+            TokenKind::Word if self.at_word_before(USE, TokenKind::Text) => self.use_file(),
             TokenKind::Word if self.at_word_before(EXTERN, TokenKind::Fn) => self.external(),
-            _ => self.bare_expression(),
+            _ => self.only_definitions("expressions by themselves").and_then(|()| self.bare_expression()),
         }
     }
 
@@ -353,6 +381,10 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.note_callee_defined(name, span);
         let end = self.cursor.previous.end;
         let definition = defines.map(|defines| self.program.definitions.push(defines, name, span, end));
+        if self.files.is_inside() {
+            // A file need not be used whole.
+            self.note_use(definition);
+        }
         self.symbols.insert(name, Symbol { meaning, span, definition });
     }
 

@@ -1,0 +1,155 @@
+//! Statements that use files, `use "common.cem"`. A file is read once, where it is first used, with names of its own; what it
+//! defines, and what it uses, are names of whoever uses it.
+
+use super::call::Callee;
+use super::{Meaning, NameMap, Parser, Symbol, used_before_definition};
+use crate::text::cursor::{Place, Stop};
+use crate::text::sources::Sources;
+use cembra_value::{Code, Diagnostic, Limit, Span};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+
+/// The files of a text, as far as they are read.
+#[derive(Default)]
+pub(super) struct Files<'s> {
+    /// Where they are; nothing if nobody was asked for them.
+    sources: Option<&'s Sources>,
+    /// The files being read, and what is kept of those that use them, the innermost last.
+    open: Vec<Open<'s>>,
+    /// What the names of each file that was read mean.
+    read: FxHashMap<usize, NameMap<&'s str, Symbol>>,
+    /// The files whose names the file being read has already.
+    taken: FxHashSet<usize>,
+    /// The file to read once the statement that uses it is over.
+    next: Option<(usize, Span)>,
+}
+
+/// A file being read.
+struct Open<'s> {
+    file: usize,
+    /// Where it is used.
+    used: Span,
+    /// How the text that uses it goes on.
+    place: Place<'s>,
+    symbols: NameMap<&'s str, Symbol>,
+    callees: NameMap<Cow<'s, str>, Callee>,
+    taken: FxHashSet<usize>,
+}
+
+impl<'s> Files<'s> {
+    pub(super) fn of(sources: &'s Sources) -> Self {
+        Files { sources: Some(sources), ..Files::default() }
+    }
+
+    /// True while a file is read that a text uses.
+    pub(super) fn is_inside(&self) -> bool {
+        !self.open.is_empty()
+    }
+}
+
+impl Parser<'_, '_> {
+    /// `use "name"`
+    pub(super) fn use_file(&mut self) -> Result<(), Stop> {
+        self.cursor.advance();
+        let span = self.cursor.token.span;
+        let name = self.quoted_name()?;
+        let Some(sources) = self.files.sources else {
+            let problem = Diagnostic::new(Code::Use, format!("`{name}` cannot be used: files are not looked for here"));
+            self.cursor.report(
+                problem
+                    .at(span)
+                    .hint("the command looks for them beside the model's file, programs with `Sources::gather`"),
+            );
+            return Ok(());
+        };
+        // Why there is no such file is told already.
+        let Some(file) = sources.used_at(span) else { return Ok(()) };
+        let from = self.files.open.iter().position(|open| open.file == file).map(|at| at + 1);
+        let from = if file == 0 { Some(0) } else { from };
+        if let Some(from) = from {
+            let others = self.files.open[from..].iter().map(|open| sources.name(open.file));
+            let names: Vec<String> =
+                [sources.name(file)].into_iter().chain(others).map(|name| format!("`{name}`")).collect();
+            let message = format!("{} uses itself", names.join(", which uses "));
+            self.cursor.report(Diagnostic::new(Code::Use, message).at(span));
+        } else if self.files.read.contains_key(&file) {
+            self.take_names_of(file, span);
+        } else {
+            self.files.next = Some((file, span));
+        }
+        Ok(())
+    }
+
+    /// Goes on with the file that the statement before uses, if there is one.
+    pub(super) fn open_next_file(&mut self) {
+        let (Some((file, used)), Some(sources)) = (self.files.next.take(), self.files.sources) else { return };
+        let place = self.cursor.go_to(sources.range(file));
+        let (symbols, callees) = (std::mem::take(&mut self.symbols), std::mem::take(&mut self.callees));
+        let taken = std::mem::take(&mut self.files.taken);
+        self.files.open.push(Open { file, used, place, symbols, callees, taken });
+    }
+
+    /// Ends the file being read, and goes on where it is used. False if it is the text itself.
+    pub(super) fn close_file(&mut self) -> bool {
+        let Some(Open { file, used, place, symbols, callees, taken }) = self.files.open.pop() else { return false };
+        self.files.taken = taken;
+        self.cursor.come_back(place);
+        let mut names = std::mem::replace(&mut self.symbols, symbols);
+        self.callees = callees;
+        names.retain(|name, symbol| {
+            let is_leaf = matches!(symbol.meaning, Meaning::Leaf(_));
+            if is_leaf {
+                let problem =
+                    Diagnostic::new(Code::Use, format!("`{name}` is not defined in this file")).at(symbol.span);
+                let problem = problem.also(used, "the file is used here");
+                self.cursor.report(problem.hint("a file that is used has no inputs: make it a parameter"));
+            }
+            !is_leaf
+        });
+        self.files.read.insert(file, names);
+        self.take_names_of(file, used);
+        true
+    }
+
+    /// What a file defines has its meaning from here on, where it is used.
+    fn take_names_of(&mut self, file: usize, used: Span) {
+        if !self.files.taken.insert(file) {
+            return;
+        }
+        let Some(names) = self.files.read.remove(&file) else { return };
+        // Many files may use many names of each other.
+        self.instantiation = self.instantiation.saturating_add(4 * names.len());
+        if self.instantiation > self.cursor.limits.instantiation {
+            self.cursor.limit(Limit::Instantiation, Some(used));
+            return;
+        }
+        for (name, symbol) in &names {
+            let problem = match self.symbols.get(name) {
+                None => {
+                    self.note_callee_defined(name, used);
+                    self.symbols.insert(name, *symbol);
+                    continue;
+                }
+                Some(known) if known.span == symbol.span => continue,
+                Some(Symbol { meaning: Meaning::Leaf(_), span, .. }) => used_before_definition(name, *span, used),
+                Some(known) => Diagnostic::new(Code::Name, format!("`{name}` is defined twice"))
+                    .at(used)
+                    .label("by this file")
+                    .also(known.span, "defined here")
+                    .also(symbol.span, "defined in the file here"),
+            };
+            self.cursor.report(problem);
+        }
+        self.files.read.insert(file, names);
+    }
+
+    /// Refuses a statement that a file that is used does not have.
+    pub(super) fn only_definitions(&mut self, found: &str) -> Result<(), Stop> {
+        if !self.files.is_inside() {
+            return Ok(());
+        }
+        let span = self.cursor.token.span;
+        let problem = Diagnostic::new(Code::Use, format!("a file that is used has no {found}")).at(span);
+        Err(self.cursor.stop(problem.hint("it has functions, constants and operators of the host")))
+    }
+}

@@ -1,0 +1,220 @@
+//! The texts that a model is read from: its own, and those of the files that it uses. They are found before anything is read, and
+//! lie one behind the other in one text, so that a span says in which of them it is.
+
+use super::cursor::Cursor;
+use super::quoted;
+use super::token::TokenKind;
+use cembra_value::{Code, Diagnostic, Limit, Limits, Span};
+use foldhash::fast::RandomState;
+use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+
+/// The word that begins such a statement, before a text. It is a name everywhere else.
+pub(super) const USE: &str = "use";
+
+/// A file that a text uses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UsedFile {
+    /// What tells it from others, and what messages call it: a path, or whatever the resolver likes.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Finds the files that texts use: the host decides what there is. A function is one.
+pub trait Resolver {
+    /// The file that the text called `from` means by `name`. Equal names of files are one file, which is read once.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile>;
+}
+
+impl<F: Fn(&str, &str) -> io::Result<UsedFile>> Resolver for F {
+    fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile> {
+        self(name, from)
+    }
+}
+
+/// The texts of a model.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    text: String,
+    /// The model's own text, then the files.
+    files: Vec<File>,
+    /// The file that each `use` means, by where its name begins.
+    used: FxHashMap<u32, usize>,
+    /// Why files are not there.
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+#[derive(Clone, Debug)]
+struct File {
+    name: String,
+    range: Range<usize>,
+}
+
+/// A place in one of the texts of a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SourcePlace<'t> {
+    /// What the text is called.
+    pub name: &'t str,
+    /// The text.
+    pub text: &'t str,
+    /// The place in it.
+    pub span: Span,
+}
+
+impl Sources {
+    /// A text that is called so, and that may use no files.
+    #[must_use]
+    pub fn alone(name: &str, text: &str) -> Sources {
+        let file = File { name: name.to_owned(), range: 0..text.len() };
+        Sources { text: text.to_owned(), files: vec![file], used: FxHashMap::default(), problems: Vec::new() }
+    }
+
+    /// A text with all files that it uses, and that these use. What is wrong with them is told when the model is read.
+    ///
+    /// ```
+    /// use cembra_expr::{Sources, UsedFile};
+    /// use cembra_value::{Limits, Span};
+    ///
+    /// let files = |name: &str, _: &str| match name {
+    ///     "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat = 0.081".to_owned() }),
+    ///     _ => Err(std::io::ErrorKind::NotFound.into()),
+    /// };
+    /// let sources = Sources::gather("m.cem", "use \"tax.cem\"\nprice * vat", &Limits::default(), &files);
+    /// assert_eq!(sources.names().collect::<Vec<_>>(), ["m.cem", "tax.cem"]);
+    /// let place = sources.place(Span::new(30, 33));
+    /// assert_eq!((place.name, place.span.text(place.text)), ("tax.cem", "vat"));
+    /// ```
+    #[must_use]
+    pub fn gather(name: &str, text: &str, limits: &Limits, resolver: &dyn Resolver) -> Sources {
+        let mut sources = Sources::alone(name, text);
+        let most = limits.source_bytes.min(u32::MAX as usize);
+        let mut known: HashMap<String, usize, RandomState> = HashMap::default();
+        known.insert(name.to_owned(), 0);
+        let mut at = 0;
+        // Whoever reads the text tells that it is too long.
+        while at < sources.files.len() && text.len() <= most {
+            // A name means one file wherever it is used in a text.
+            let mut asked: HashMap<String, Option<usize>, RandomState> = HashMap::default();
+            for (span, name) in sources.uses(at, limits) {
+                if let Some(known) = asked.get(&name) {
+                    sources.used.extend(known.map(|file| (span.start, file)));
+                    continue;
+                }
+                let found = match resolver.resolve(&name, &sources.files[at].name) {
+                    Ok(found) => found,
+                    Err(error) => {
+                        let problem = Diagnostic::new(Code::Use, format!("`{name}` cannot be read: {error}"));
+                        sources.problems.push(problem.at(span));
+                        asked.insert(name, None);
+                        continue;
+                    }
+                };
+                if let Some(file) = known.get(&found.name) {
+                    sources.used.insert(span.start, *file);
+                    asked.insert(name, Some(*file));
+                    continue;
+                }
+                let start = sources.text.len() + 1;
+                let exceeded = match found.text.len() > most.saturating_sub(start) {
+                    true => Some(Limit::SourceBytes),
+                    false => Some(Limit::Files).filter(|_| sources.files.len() > limits.files),
+                };
+                if let Some(limit) = exceeded {
+                    sources.problems.push(limits.exceeded(limit).at(span));
+                    return sources;
+                }
+                sources.text.push('\n');
+                sources.text.push_str(&found.text);
+                known.insert(found.name.clone(), sources.files.len());
+                asked.insert(name, Some(sources.files.len()));
+                sources.used.insert(span.start, sources.files.len());
+                sources.files.push(File { name: found.name, range: start..sources.text.len() });
+            }
+            at += 1;
+        }
+        sources
+    }
+
+    /// The names that the statements of a file use, with where they stand.
+    fn uses(&self, file: usize, limits: &Limits) -> Vec<(Span, String)> {
+        let mut cursor = Cursor::within(&self.text, self.files[file].range.clone(), limits);
+        let mut found = Vec::new();
+        let mut depth = 0_usize;
+        while cursor.token.kind != TokenKind::End && !cursor.given_up {
+            let token = cursor.token;
+            let begins = depth == 0 && (token.first_on_line || cursor.previous_kind == TokenKind::Semicolon);
+            match token.kind {
+                TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => depth += 1,
+                TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
+                    depth = depth.saturating_sub(1);
+                }
+                _ => {}
+            }
+            cursor.advance();
+            let name = cursor.token.span;
+            if begins
+                && token.kind == TokenKind::Word
+                && cursor.text(token.span) == USE
+                && cursor.token.kind == TokenKind::Text
+                && let Ok(text) = quoted::decode(cursor.text(name), name)
+            {
+                found.push((name, text.into_owned()));
+            }
+        }
+        found
+    }
+
+    /// The texts, one behind the other: what spans are of. The model's own is the first.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The model's own text.
+    #[must_use]
+    pub fn main(&self) -> &str {
+        &self.text[self.range(0)]
+    }
+
+    /// What the texts are called, the model's own first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| &*file.name)
+    }
+
+    /// The text that a span is of, and where it is in that.
+    #[must_use]
+    pub fn place(&self, span: Span) -> SourcePlace<'_> {
+        // Files lie in the order of their starts, the first of which is 0.
+        let at = self.files.partition_point(|file| file.range.start <= span.start as usize).saturating_sub(1);
+        let File { name, range } = &self.files[at];
+        let shifted = |place: u32| place.saturating_sub(range.start as u32);
+        SourcePlace { name, text: &self.text[range.clone()], span: Span::new(shifted(span.start), shifted(span.end)) }
+    }
+
+    /// Bytes of memory, besides itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.text.capacity() + self.files.capacity() * size_of::<File>()
+    }
+
+    /// The file that the `use` of a name at this place means.
+    pub(super) fn used_at(&self, name: Span) -> Option<usize> {
+        self.used.get(&name.start).copied()
+    }
+
+    /// What a file is called.
+    pub(super) fn name(&self, file: usize) -> &str {
+        &self.files[file].name
+    }
+
+    /// Where a file lies in the text.
+    pub(super) fn range(&self, file: usize) -> Range<usize> {
+        self.files[file].range.clone()
+    }
+}

@@ -1,0 +1,102 @@
+//! Models of several files: what their names mean, and what is said of files that do not fit together.
+
+use crate::common::Operators;
+use cembra_expr::{Program, Sources, UsedFile, parse, parse_sources};
+use cembra_value::{Diagnostics, Limits};
+use std::io;
+
+/// The model `m` of these files.
+fn gathered(files: &[(&str, &str)], limits: &Limits) -> Sources {
+    let find = |name: &str, _: &str| -> io::Result<UsedFile> {
+        let found = files.iter().find(|(known, _)| *known == name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(UsedFile { name: name.to_owned(), text: found.1.to_owned() })
+    };
+    Sources::gather("m", files[0].1, limits, &find)
+}
+
+fn read(files: &[(&str, &str)]) -> Result<Program, Diagnostics> {
+    parse_sources(&gathered(files, &Limits::default()), &Operators, &Limits::default())
+}
+
+/// The problems, each with the file and the text that it is of.
+#[track_caller]
+fn problems(files: &[(&str, &str)]) -> Vec<String> {
+    let sources = gathered(files, &Limits::default());
+    let found = parse_sources(&sources, &Operators, &Limits::default()).expect_err("a problem");
+    let told = found.as_slice().iter().map(|problem| {
+        let place = sources.place(problem.span().expect("a place"));
+        format!("{} `{}`: {}", place.name, place.span.text(place.text), problem.message())
+    });
+    told.collect()
+}
+
+#[track_caller]
+fn same(files: &[(&str, &str)], text: &str) {
+    assert_eq!(read(files).unwrap(), parse(text, &Operators, &Limits::default()).unwrap());
+}
+
+#[test]
+fn functions_and_constants_are_those_of_the_file() {
+    let common = ("common", "let k = 2.5\nfn scaled(x) = x * k\nlet unused = 7");
+    same(&[("m", "use \"common\"\ninput x: f64\nscaled(x) + k"), common], "input x: f64; x * 2.5 + 2.5");
+    // The last line of a file ends its last statement.
+    same(&[("m", "use 'common'; -1"), ("common", "let a = 1")], "-1");
+    // It sees nothing of who uses it.
+    assert_eq!(
+        problems(&[("m", "let k = 1; use \"f\"; f(1)"), ("f", "fn f(x) = x * k")]),
+        ["f `k`: `k` is not defined in this file"]
+    );
+    // Words are words where they stand only.
+    same(&[("m", "use \"common\"\nlet use = k\nuse + use"), common], "let use = 2.5; use + use");
+}
+
+#[test]
+fn a_file_is_read_once_whoever_uses_it() {
+    let files = [
+        ("m", "use \"a\"\nuse \"b\"\nuse \"base\"\nfa(1) + fb(k)"),
+        ("a", "use \"base\"\nfn fa(x) = x + k"),
+        ("b", "use \"base\"\nfn fb(x) = x * k"),
+        ("base", "let k = 3"),
+    ];
+    same(&files, "(1 + 3) + 3 * 3");
+}
+
+#[test]
+fn files_that_do_not_fit_are_told_of_where_they_are() {
+    assert_eq!(problems(&[("m", "use \"b\"; 1")]), ["m `\"b\"`: `b` cannot be read: entity not found"]);
+    assert_eq!(
+        problems(&[("m", "use \"b\"; 1"), ("b", "\n  let x = 1 +\nlet y = 2")]),
+        ["b ``: expected a value, found the end of the statement"]
+    );
+    assert_eq!(
+        problems(&[("m", "use \"a\"; 1"), ("a", "use \"b\""), ("b", "use \"c\""), ("c", "use \"a\"")]),
+        ["c `\"a\"`: `a`, which uses `b`, which uses `c` uses itself"]
+    );
+    assert_eq!(problems(&[("m", "use \"a\"; 1"), ("a", "use \"m\"")]), ["a `\"m\"`: `m`, which uses `a` uses itself"]);
+    let only = |text| problems(&[("m", "use \"a\"; 1"), ("a", text)]);
+    assert_eq!(only("input x: f64"), ["a `input`: a file that is used has no inputs"]);
+    assert_eq!(only("let a = 1; output y = a"), ["a `output`: a file that is used has no outputs"]);
+    assert_eq!(only("let a = 1; a + 1"), ["a `a`: a file that is used has no expressions by themselves"]);
+    let twice = [("m", "let k = 1; use \"a\"; k"), ("a", "let k = 2")];
+    assert_eq!(problems(&twice), ["m `\"a\"`: `k` is defined twice"]);
+    let late = [("m", "let y = k; use \"a\"; y"), ("a", "let k = 2")];
+    assert_eq!(problems(&late), ["m `k`: `k` is used before it is defined"]);
+    // A text that nobody looks for files of.
+    let alone = parse("use \"a\"; 1", &Operators, &Limits::default()).unwrap_err();
+    assert_eq!(alone.first().message(), "`a` cannot be used: files are not looked for here");
+}
+
+#[test]
+fn files_are_limited_in_number_and_length() {
+    let files = [("m", "use \"a\"; use \"b\"; 1"), ("a", "let a = 1"), ("b", "let b = 1")];
+    let length = files.iter().map(|(_, text)| text.len() + 1).sum::<usize>() - 1;
+    let read = |limits: &Limits| parse_sources(&gathered(&files, limits), &Operators, limits);
+    for (set, most) in [
+        ((|most| Limits { files: most, ..Limits::default() }) as fn(usize) -> Limits, 2),
+        (|most| Limits { source_bytes: most, ..Limits::default() }, length),
+    ] {
+        assert!(read(&set(most)).is_ok());
+        let error = read(&set(most - 1)).unwrap_err();
+        assert_eq!(error.first().code(), cembra_value::Code::Limit, "{error}");
+    }
+}
