@@ -22,7 +22,7 @@ pub enum DictFault {
     #[error("a dictionary of {0} keys has {1} values")]
     Counts(usize, usize),
     /// A key is missing.
-    #[error("a key of a dictionary is not missing")]
+    #[error("a key of a dictionary is missing")]
     Missing(usize),
     /// A key is there before.
     #[error("a dictionary has the key {1} once")]

@@ -31,3 +31,17 @@ fn problems_name_the_file() {
         assert!(found.stderr.starts_with(&format!("error[use]: `{name}` cannot be read: ")), "{}", found.stderr);
     }
 }
+
+#[test]
+fn tables_lie_beside_the_model() {
+    let shell = Shell::new()
+        .file("m.cem", "table vat: text -> f64 = \"vat.csv\"\ninput country: text\noutput gross = 100.0 * lookup(country, vat, 1.0)\n")
+        .file("vat.csv", "country,vat\nCH,1.08\nDE,1.5\nFR,\n")
+        .file("rows.csv", "country\nDE\nFR\nIT\n");
+    assert_eq!(shell.stdout(&["eval", "m.cem", "rows.csv"]), "gross\n150\n100\n100\n");
+    assert_eq!(shell.stdout(&["check", "m.cem"]), "input country: text\noutput gross: f64\n");
+    let shell = shell.file("vat.csv", "country,vat\nCH,1.08\nDE,x\n");
+    let found = shell.run(&["check", "m.cem"]);
+    assert_eq!(found.status, Some(1));
+    assert!(found.stderr.contains("error[literal]: `x` is no FLOAT64\n --> vat.csv:3:1\n"), "{}", found.stderr);
+}

@@ -87,7 +87,7 @@ impl Cursor<'_> {
         Ok(QType::Dict(key, value))
     }
 
-    fn read_dict_scalar(&mut self, expected: &str) -> Result<Scalar, Stop> {
+    pub(super) fn read_dict_scalar(&mut self, expected: &str) -> Result<Scalar, Stop> {
         let name = if self.token.kind == TokenKind::Type { types::named(self.text(self.token.span)) } else { None };
         let Some(TypeName::Of(QType::Scalar(scalar))) = name else { return Err(self.unexpected(expected)) };
         self.advance();

@@ -2,6 +2,7 @@
 //! lie one behind the other in one text, so that a span says in which of them it is.
 
 use super::cursor::Cursor;
+use super::parser::table::TABLE;
 use super::quoted;
 use super::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Limit, Limits, Span};
@@ -53,6 +54,8 @@ pub struct Sources {
 #[derive(Clone, Debug)]
 struct File {
     name: String,
+    /// True for a table: it uses nothing.
+    is_table: bool,
     range: Range<usize>,
 }
 
@@ -71,7 +74,7 @@ impl Sources {
     /// A text that is called so, and that may use no files.
     #[must_use]
     pub fn alone(name: &str, text: &str) -> Sources {
-        let file = File { name: name.to_owned(), range: 0..text.len() };
+        let file = File { name: name.to_owned(), is_table: false, range: 0..text.len() };
         Sources { text: text.to_owned(), files: vec![file], used: FxHashMap::default(), problems: Vec::new() }
     }
 
@@ -101,7 +104,8 @@ impl Sources {
         while at < sources.files.len() && text.len() <= most {
             // A name means one file wherever it is used in a text.
             let mut asked: HashMap<String, Option<usize>, RandomState> = HashMap::default();
-            for (span, name) in sources.uses(at, limits) {
+            let uses = if sources.files[at].is_table { Vec::new() } else { sources.uses(at, limits) };
+            for (span, name, is_table) in uses {
                 if let Some(known) = asked.get(&name) {
                     sources.used.extend(known.map(|file| (span.start, file)));
                     continue;
@@ -134,18 +138,20 @@ impl Sources {
                 known.insert(found.name.clone(), sources.files.len());
                 asked.insert(name, Some(sources.files.len()));
                 sources.used.insert(span.start, sources.files.len());
-                sources.files.push(File { name: found.name, range: start..sources.text.len() });
+                sources.files.push(File { name: found.name, is_table, range: start..sources.text.len() });
             }
             at += 1;
         }
         sources
     }
 
-    /// The names that the statements of a file use, with where they stand.
-    fn uses(&self, file: usize, limits: &Limits) -> Vec<(Span, String)> {
+    /// The names that the statements of a file use, with where they stand, and whether they are of tables.
+    fn uses(&self, file: usize, limits: &Limits) -> Vec<(Span, String, bool)> {
         let mut cursor = Cursor::within(&self.text, self.files[file].range.clone(), limits);
         let mut found = Vec::new();
         let mut depth = 0_usize;
+        // True in a statement that names a table.
+        let mut is_table = false;
         while cursor.token.kind != TokenKind::End && !cursor.given_up {
             let token = cursor.token;
             let begins = depth == 0 && (token.first_on_line || cursor.previous_kind == TokenKind::Semicolon);
@@ -157,14 +163,17 @@ impl Sources {
                 _ => {}
             }
             cursor.advance();
-            let name = cursor.token.span;
-            if begins
-                && token.kind == TokenKind::Word
-                && cursor.text(token.span) == USE
-                && cursor.token.kind == TokenKind::Text
+            let (name, kind) = (cursor.token.span, cursor.token.kind);
+            let is_word = |word: &str| begins && token.kind == TokenKind::Word && cursor.text(token.span) == word;
+            if begins {
+                is_table = is_word(TABLE) && kind == TokenKind::Word;
+            }
+            let names_file = is_word(USE) || is_table && token.kind == TokenKind::Equals;
+            if names_file
+                && kind == TokenKind::Text
                 && let Ok(text) = quoted::decode(cursor.text(name), name)
             {
-                found.push((name, text.into_owned()));
+                found.push((name, text.into_owned(), is_table));
             }
         }
         found
@@ -192,7 +201,7 @@ impl Sources {
     pub fn place(&self, span: Span) -> SourcePlace<'_> {
         // Files lie in the order of their starts, the first of which is 0.
         let at = self.files.partition_point(|file| file.range.start <= span.start as usize).saturating_sub(1);
-        let File { name, range } = &self.files[at];
+        let File { name, range, .. } = &self.files[at];
         let shifted = |place: u32| place.saturating_sub(range.start as u32);
         SourcePlace { name, text: &self.text[range.clone()], span: Span::new(shifted(span.start), shifted(span.end)) }
     }

@@ -100,3 +100,40 @@ fn files_are_limited_in_number_and_length() {
         assert_eq!(error.first().code(), cembra_value::Code::Limit, "{error}");
     }
 }
+
+#[test]
+fn tables_are_those_of_files() {
+    let rates = ("rates.csv", "country,vat\nCH,1.08\n\"a \"\"b\"\", c\",0.5\nDE,\n");
+    same(
+        &[("m", "table rates: text -> f64 = \"rates.csv\"\ninput x: text\nf.get(rates, x)"), rates],
+        r#"input x: text; f.get(dict[text, f64]{"CH": 1.08, "a \"b\", c": 0.5, "DE": NA}, x)"#,
+    );
+    let days = ("days", "k,v\r\n2024-02-29, 7\r\n1970-01-01,-1\r\n");
+    same(
+        &[("m", "use \"c\"; f.get(t, 1)"), ("c", "let unused = 1; table t: date -> i32 = \"days\""), days],
+        "f.get(dict[date, i32]{date\"2024-02-29\": 7, date\"1970-01-01\": -1}, 1)",
+    );
+    // It is a name elsewhere, and of two tables one file.
+    same(
+        &[
+            ("m", "let table = 1; table a: i32 -> text = 'n'; table b: i32 -> i32 = 'n'; f.g(table, a, b)"),
+            ("n", "k,v\n1,2"),
+        ],
+        "f.g(1, dict[i32, text]{1: \"2\"}, dict[i32, i32]{1: 2})",
+    );
+    let wrong = |text: &str| problems(&[("m", "table t: i32 -> f32 = \"t\"; t"), ("t", text)]).remove(0);
+    assert_eq!(wrong("k,v\n1,2\nx,3\n"), "t `x,3`: `x` is no INT32");
+    assert_eq!(wrong("k,v\n1,2\n1,3\n"), "t `1,3`: a dictionary has the key 1 once");
+    assert_eq!(wrong("k,v\n1,2\n,3\n"), "t `,3`: a key of a dictionary is missing");
+    assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: a line of a table has two fields, this one has 3");
+    assert_eq!(wrong("k\n1\n"), "t `k`: a table has two columns, this one has 1");
+    assert_eq!(
+        problems(&[("m", "table t: f32 -> i32 = \"t\"; 1"), ("t", "k,v")]),
+        ["m `f32`: the keys of a dictionary are texts, bytes, integers, booleans or dates, not FLOAT32"]
+    );
+    assert_eq!(
+        problems(&[("m", "table t: i32 -> i32 = \"none\"; 1")]),
+        ["m `\"none\"`: `none` cannot be read: entity not found"]
+    );
+    assert_eq!(problems(&[("m", "table t: i32 = \"t\"; 1"), ("t", "k,v")]).len(), 1);
+}

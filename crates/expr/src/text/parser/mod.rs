@@ -11,6 +11,7 @@ mod input;
 mod lambda;
 mod membership;
 mod signature;
+pub(super) mod table;
 mod used;
 
 use super::cursor::{Cursor, Stop};
@@ -29,6 +30,7 @@ use function::Function;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use table::TABLE;
 use used::Files;
 
 /// The name of the output of a text that is a bare expression.
@@ -208,6 +210,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             TokenKind::Fn if self.cursor.peek().kind != TokenKind::OpenRound => self.function(),
             TokenKind::Output => self.only_definitions("outputs").and_then(|()| self.output()),
             TokenKind::Word if self.at_word_before(USE, TokenKind::Text) => self.use_file(),
+            TokenKind::Word if self.at_word_before(TABLE, TokenKind::Word) => self.table(),
             TokenKind::Word if self.at_word_before(EXTERN, TokenKind::Fn) => self.external(),
             _ => self.only_definitions("expressions by themselves").and_then(|()| self.bare_expression()),
         }

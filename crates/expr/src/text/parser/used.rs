@@ -8,6 +8,7 @@ use crate::text::sources::Sources;
 use cembra_value::{Code, Diagnostic, Limit, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The files of a text, as far as they are read.
 #[derive(Default)]
@@ -47,10 +48,9 @@ impl<'s> Files<'s> {
     }
 }
 
-impl Parser<'_, '_> {
-    /// `use "name"`
-    pub(super) fn use_file(&mut self) -> Result<(), Stop> {
-        self.cursor.advance();
+impl<'s> Parser<'s, '_> {
+    /// The file whose name in quotes stands here. None if there is none, which is reported.
+    fn named_file(&mut self) -> Result<Option<(&'s Sources, usize)>, Stop> {
         let span = self.cursor.token.span;
         let name = self.quoted_name()?;
         let Some(sources) = self.files.sources else {
@@ -60,10 +60,22 @@ impl Parser<'_, '_> {
                     .at(span)
                     .hint("the command looks for them beside the model's file, programs with `Sources::gather`"),
             );
-            return Ok(());
+            return Ok(None);
         };
         // Why there is no such file is told already.
-        let Some(file) = sources.used_at(span) else { return Ok(()) };
+        Ok(sources.used_at(span).map(|file| (sources, file)))
+    }
+
+    /// Where the file lies in the text whose name in quotes stands here.
+    pub(super) fn data_file(&mut self) -> Result<Option<Range<usize>>, Stop> {
+        Ok(self.named_file()?.map(|(sources, file)| sources.range(file)))
+    }
+
+    /// `use "name"`
+    pub(super) fn use_file(&mut self) -> Result<(), Stop> {
+        self.cursor.advance();
+        let span = self.cursor.token.span;
+        let Some((sources, file)) = self.named_file()? else { return Ok(()) };
         let from = self.files.open.iter().position(|open| open.file == file).map(|at| at + 1);
         let from = if file == 0 { Some(0) } else { from };
         if let Some(from) = from {
