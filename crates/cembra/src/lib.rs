@@ -35,6 +35,7 @@ mod batch;
 mod binding;
 mod choice;
 mod combine;
+mod constant;
 #[cfg(doctest)]
 mod docs;
 mod error;
@@ -52,6 +53,7 @@ mod loader;
 mod machine_code;
 mod metrics;
 mod model;
+mod model_tests;
 mod names;
 mod object;
 mod once;
@@ -77,8 +79,9 @@ pub use cembra_derive::{Input, Output};
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
-    Builder, Expr, Graph, NodeId, Program, Resolver, SourcePlace, Sources, UsedFile, parse_type, parse_value,
-    parse_values, print, print_default, print_expression, print_input_type, print_type, print_value, read_binary,
+    Builder, Expected, Expr, Graph, Literal, ModelTest, NodeId, Program, Resolver, SourcePlace, Sources, TestCase,
+    TestValue, UsedFile, parse_type, parse_value, parse_values, print, print_default, print_expression,
+    print_input_type, print_type, print_value, read_binary,
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
@@ -98,6 +101,7 @@ pub use cembra_value::{
 };
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};
+pub use constant::{cast_literal, literal_type};
 pub use error::Error;
 pub use executor::{Executor, Session};
 pub use explain::{Machine, Origin, Stage};
@@ -109,6 +113,7 @@ pub use loaded::LoadedRows;
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};
 pub use metrics::{Counters, Counts, Event, Metrics, install_metrics};
 pub use model::Model;
+pub use model_tests::{Mismatch, TestFailure, TestReport};
 pub use object::Object;
 pub use options::Options;
 pub use pool::{Evaluator, Pool};

@@ -18,14 +18,14 @@ fn registry() -> &'static Registry {
         let rate = |from: cembra::Text<'_>, to: cembra::Text<'_>| {
             (from.as_str() == "CHF" && to.as_str() == "EUR").then_some(1.5)
         };
-        registry.register(UserOperator::new("fx.rate").function(rate)).unwrap();
-        registry.register(UserOperator::new("fx.fee").function(|price: f64| price / 8.0)).unwrap();
+        registry.register(UserOperator::new("fx.rate").function(rate)).expect("a new name");
+        registry.register(UserOperator::new("fx.fee").function(|price: f64| price / 8.0)).expect("a new name");
         registry.leak()
     })
 }
 
 fn types(model: &Model, options: &Options) -> Vec<String> {
-    let signature = model.signature(options).unwrap();
+    let signature = model.signature(options).expect("a signature");
     signature.inputs.iter().chain(&signature.outputs).map(|field| format!("{}: {}", field.name, field.qtype)).collect()
 }
 

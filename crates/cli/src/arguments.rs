@@ -1,11 +1,10 @@
 //! Arguments that several commands share: the model, types of its inputs, values for them, the backend, forms of output.
 //! What they mean for a model is decided by the commands.
 
-use crate::constant::Literal;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use crate::table::Format;
-use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, QType, RowPlayer};
+use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, Literal, QType, RowPlayer};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use crate::table::evaluate::Feeding;
 use crate::table::place::Places;
 use crate::table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Table, types};
 use arrow_schema::SchemaRef;
-use cembra::{Code, Diagnostic, Field, Model, Options, QType, Value};
+use cembra::{Code, Diagnostic, Field, Model, Options, QType, Value, cast_literal, literal_type};
 use cembra_expr::{Input, Node, NodeId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -330,7 +330,7 @@ fn by_name<'a>(
 /// The constant as a value of the declared type; without one, of the type of its literal.
 fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str) -> Result<Value, Failure> {
     let name = &constant.name;
-    let found = constant.literal.qtype();
+    let found = literal_type(&constant.literal);
     let found_nothing = found == Some(QType::Nothing) && !constant.literal.is_array();
     let wanted = match declared {
         Some(declared) => declared.clone(),
@@ -359,7 +359,7 @@ fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str)
             Some(strong) => strong,
         },
     };
-    constant.literal.cast(&wanted).ok_or_else(|| {
+    cast_literal(&constant.literal, &wanted).ok_or_else(|| {
         let message = match found {
             Some(QType::Nothing) if found_nothing => {
                 format!("`-s {name}=missing`: the input `{name}` is {wanted} and never missing")

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod command;
-mod constant;
 mod data;
 mod diagnose;
 mod disassembly;
@@ -16,7 +15,7 @@ mod source;
 mod table;
 
 use clap::{Parser, Subcommand};
-use command::{bench, build, check, completions, eval, explain, fuzz, ops, repl};
+use command::{bench, build, check, completions, eval, explain, fuzz, ops, repl, test};
 use std::process::ExitCode;
 
 /// Evaluates typed expressions with missing values
@@ -42,6 +41,7 @@ enum Command {
     Repl(repl::Args),
     Fuzz(fuzz::Args),
     Bench(bench::Args),
+    Test(test::Args),
     Completions(completions::Args),
 }
 
@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Command::Repl(args) => repl::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Test(args) => test::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match done {

@@ -7,12 +7,14 @@
 use crate::arguments::Assignment;
 use crate::command::bench::seconds;
 use crate::command::explain;
-use crate::constant::cast;
 use crate::data::schema::spelled;
 use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
-use cembra::{Backend, Code, Diagnostic, Executor, Model, Options, QType, Registry, Stage, Value};
+use cembra::{
+    Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, Stage, Value, cast_literal,
+    literal_type,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The commands, what each takes and what it does.
@@ -117,7 +119,7 @@ impl Session {
         if self.definitions.iter().any(|(known, text)| *known == name && !text.starts_with("input")) {
             return Err(self.refuse(command, format!("`{name}` is defined in the session, it is no input")));
         }
-        let value = match literal.qtype() {
+        let value = match literal_type(&literal) {
             Some(QType::Nothing) => {
                 let message = format!("`{name} = missing` has no type");
                 let problem = Diagnostic::new(Code::Syntax, message);
@@ -125,7 +127,7 @@ impl Session {
             }
             Some(QType::Meta) => return Err(self.refuse(command, "a type is no value".to_owned())),
             Some(QType::Unspecified) => return Err(self.refuse(command, "what is unspecified is no value".to_owned())),
-            wanted => match wanted.and_then(|wanted| literal.cast(&wanted)) {
+            wanted => match wanted.and_then(|wanted| cast_literal(&literal, &wanted)) {
                 Some(value) => value,
                 None => return Err(self.refuse(command, "no array has such elements".to_owned())),
             },
@@ -200,7 +202,9 @@ impl Session {
                     let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
                     problem.hint(meant(name).unwrap_or_else(|| format!("give it one, as in `:set {name} = 1.5`")))
                 }
-                Some(value) => match declared.map_or(Some(value.clone()), |declared| cast(value, declared)) {
+                Some(value) => match declared
+                    .map_or(Some(value.clone()), |declared| cast_literal(&Literal::One(value.clone()), declared))
+                {
                     Some(value) => {
                         values.insert(name.clone(), value);
                         continue;

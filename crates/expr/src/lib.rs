@@ -8,6 +8,7 @@ mod builder;
 mod definitions;
 mod graph;
 mod infix;
+mod model_test;
 mod places;
 mod program;
 mod text;
@@ -20,6 +21,7 @@ pub use builder::{Builder, Expr, IntoExpr};
 pub use definitions::{Defines, Definition, Definitions};
 pub use graph::{Graph, NameId, Node, NodeId};
 pub use infix::{tokens, written};
+pub use model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 pub use program::{Extern, Input, Output, Program};
 pub use text::{
     Resolver, SourcePlace, Sources, UsedFile, parse, parse_sources, parse_type, parse_value, parse_values, print,

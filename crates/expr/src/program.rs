@@ -1,7 +1,7 @@
 //! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
 //! still untyped: an input without a type gets one from its data source.
 
-use crate::{Definitions, Graph, Node, NodeId, print_input_type, print_type};
+use crate::{Definitions, Graph, ModelTest, Node, NodeId, print_input_type, print_type};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span};
 use std::sync::Arc;
@@ -103,6 +103,8 @@ pub struct Program {
     pub externs: Vec<Extern>,
     /// The outputs in the order written; the first is the main one.
     pub outputs: Vec<Output>,
+    /// The tests of the text that the program was read from; nothing of others.
+    pub tests: Arc<[ModelTest]>,
     /// What the text that the program was read from defines; nothing of others.
     pub definitions: Definitions,
 }

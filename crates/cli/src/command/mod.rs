@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod fuzz;
 pub(crate) mod ops;
 pub(crate) mod repl;
+pub(crate) mod test;
 
 use crate::arguments::ModelArgs;
 use crate::data::error::DataError;

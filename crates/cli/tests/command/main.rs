@@ -10,5 +10,6 @@ mod others;
 mod repl;
 mod shell;
 mod tables;
+mod tested;
 mod usage;
 mod used;

@@ -8,8 +8,11 @@
 //!            | "output" NAME [ ":" type ] "=" expression
 //!            | "extern" "fn" PATH "(" [ type { "," type } ] ")" ":" type
 //!            | "use" TEXT
+//!            | "test" TEXT [ "within" NUMBER ] ( case | "{" table "}" )
 //!            | expression                          (the last statement of a text without `output`)
 //! parameter  = NAME [ ":" type ]
+//! case       = "{" [ NAME "=" literal { "," .. } ] "}" "=>" ( "{" [ NAME "=" literal { "," .. } ] "}" | "error" TEXT )
+//! table      = names "=>" names { line end literals "=>" ( literals | "error" TEXT ) }
 //! expression = "if" expression "then" expression [ "else" expression ]
 //!            | operators (the table in `infix`) over postfix
 //! postfix    = ( literal | NAME | call | "(" [ expression { "," expression } ] ")" ) { "." DIGITS }

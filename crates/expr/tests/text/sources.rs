@@ -32,7 +32,8 @@ fn problems(files: &[(&str, &str)]) -> Vec<String> {
 
 #[track_caller]
 fn same(files: &[(&str, &str)], text: &str) {
-    assert_eq!(read(files).unwrap(), parse(text, &Operators, &Limits::default()).unwrap());
+    let alone = parse(text, &Operators, &Limits::default());
+    assert_eq!(read(files).expect("a model"), alone.expect("a model"));
 }
 
 #[test]

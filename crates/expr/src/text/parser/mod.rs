@@ -12,6 +12,7 @@ mod lambda;
 mod membership;
 mod signature;
 pub(super) mod table;
+mod test;
 mod used;
 
 use super::cursor::{Cursor, Stop};
@@ -19,6 +20,7 @@ use super::sources::{Sources, USE};
 use super::token::{Token, TokenKind};
 use crate::definitions::DefinitionId;
 use crate::infix::Operation;
+use crate::model_test::ModelTest;
 use crate::program::Output;
 use crate::{Callable, Defines, Graph, NameId, NodeId, Program, Vocabulary};
 use call::{Callee, Keyword};
@@ -31,6 +33,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use table::TABLE;
+use test::TEST;
 use used::Files;
 
 /// The name of the output of a text that is a bare expression.
@@ -100,6 +103,7 @@ pub(super) struct Parser<'s, 'v> {
     output_names: NameMap<Cow<'s, str>, Span>,
     /// Where the bare expression stands, once there was one.
     bare: Option<Span>,
+    tests: Vec<ModelTest>,
     literal_bytes: usize,
     instantiation: usize,
     /// What calls of functions made that hold functions themselves: equal calls are one node, and its parameters too.
@@ -151,6 +155,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             declared: FxHashMap::default(),
             output_names: NameMap::default(),
             bare: None,
+            tests: Vec::new(),
             literal_bytes: 0,
             instantiation: 0,
             operands: Vec::new(),
@@ -189,6 +194,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         let mut problems = self.cursor.problems;
         problems.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
         Diagnostics::check(problems)?;
+        self.program.tests = self.tests.into();
         let declared = self.program.inputs.len();
         self.program.definitions.set_declared_inputs(declared);
         self.program.add_undeclared_inputs();
@@ -196,7 +202,8 @@ impl<'s, 'v> Parser<'s, 'v> {
     }
 
     fn statement(&mut self) -> Result<(), Stop> {
-        if let Some(bare) = self.bare.filter(|_| self.bare != Some(Span::default())) {
+        let is_test = self.at_word_before(TEST, TokenKind::Text);
+        if let Some(bare) = self.bare.filter(|_| self.bare != Some(Span::default()) && !is_test) {
             // Said once: an empty span stands for a bare expression that was complained about.
             self.bare = Some(Span::default());
             self.cursor.report(bare_not_last(bare));
@@ -209,8 +216,9 @@ impl<'s, 'v> Parser<'s, 'v> {
             // A function without a name is a value.
             TokenKind::Fn if self.cursor.peek().kind != TokenKind::OpenRound => self.function(),
             TokenKind::Output => self.only_definitions("outputs").and_then(|()| self.output()),
+            _ if is_test => self.only_definitions("tests").and_then(|()| self.test()),
             TokenKind::Word if self.at_word_before(USE, TokenKind::Text) => self.use_file(),
-            TokenKind::Word if self.at_word_before(TABLE, TokenKind::Word) => self.table(),
+            TokenKind::Word if self.at_word_before(TABLE, TokenKind::Word) => self.named_table(),
             TokenKind::Word if self.at_word_before(EXTERN, TokenKind::Fn) => self.external(),
             _ => self.only_definitions("expressions by themselves").and_then(|()| self.bare_expression()),
         }

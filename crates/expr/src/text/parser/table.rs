@@ -16,7 +16,7 @@ const FORM: &str = "its first line names the two columns, keys and values, and e
 
 impl Parser<'_, '_> {
     /// `table name: type -> type = "file"`
-    pub(super) fn table(&mut self) -> Result<(), Stop> {
+    pub(super) fn named_table(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let (name, span) = self.new_name()?;
         let (dict, read) = match self.table_in_file() {

@@ -1,58 +1,41 @@
-//! Values as they are written on a command line, before the model says of which type they are: literals, and literals in
-//! square brackets, each of which takes the type of the array's elements by itself.
+//! Literals as values of the types that somebody wants: on a command line and in the tests of a model it is not the literal that
+//! says of which type a value is. In square brackets each element takes the type of the array's elements by itself.
 
-use cembra::{Array, ArrayKind, Diagnostics, QType, Registry, Scalar, Value};
+use crate::{Array, ArrayKind, QType, Registry, Scalar, Value};
+use cembra_expr::Literal;
 use cembra_ops::Argument;
 
-/// What was written.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Literal {
-    /// A value.
-    One(Value),
-    /// The elements of an array.
-    Elements(Vec<Value>),
+/// The type that a literal has where nobody says of which type it is to be: NOTHING where all is missing; none if elements have no
+/// type in common.
+#[must_use]
+pub fn literal_type(literal: &Literal) -> Option<QType> {
+    let elements = match literal {
+        Literal::One(value) => return Some(strong(&value.qtype())),
+        Literal::Elements(elements) => elements,
+    };
+    let mut types = elements.iter().map(|element| strong(&element.qtype())).filter(|qtype| *qtype != QType::Nothing);
+    let Some(first) = types.next() else { return Some(QType::Nothing) };
+    let common = types.try_fold(first, |common, next| cembra_ops::common_type(&common, &next))?;
+    match common {
+        QType::Scalar(scalar) | QType::Optional(scalar) => Some(QType::Array(ArrayKind::Dense, scalar)),
+        _ => None,
+    }
 }
 
-impl Literal {
-    /// Reads what was written.
-    ///
-    /// # Errors
-    /// It is neither.
-    pub(crate) fn parse(text: &str) -> Result<Literal, Diagnostics> {
-        match text.starts_with('[') {
-            true => cembra::parse_values(text).map(Literal::Elements),
-            false => cembra::parse_value(text).map(Literal::One),
-        }
-    }
-
-    /// True for the elements of an array.
-    pub(crate) const fn is_array(&self) -> bool {
-        matches!(self, Literal::Elements(_))
-    }
-
-    /// The type it has where nobody says of which type it is to be: NOTHING where all is missing; none if elements have no
-    /// type in common.
-    pub(crate) fn qtype(&self) -> Option<QType> {
-        let elements = match self {
-            Literal::One(value) => return Some(strong(&value.qtype())),
-            Literal::Elements(elements) => elements,
-        };
-        let mut types =
-            elements.iter().map(|element| strong(&element.qtype())).filter(|qtype| *qtype != QType::Nothing);
-        let Some(first) = types.next() else { return Some(QType::Nothing) };
-        let common = types.try_fold(first, |common, next| cembra_ops::common_type(&common, &next))?;
-        match common {
-            QType::Scalar(scalar) | QType::Optional(scalar) => Some(QType::Array(ArrayKind::Dense, scalar)),
-            _ => None,
-        }
-    }
-
-    /// The value in a type that it is implicitly cast to; none if it is not.
-    pub(crate) fn cast(&self, wanted: &QType) -> Option<Value> {
-        match self {
-            Literal::One(value) => cast(value, wanted),
-            Literal::Elements(values) => elements(values.iter().cloned(), wanted),
-        }
+/// A literal as a value of a type that it is implicitly cast to; none if it is not.
+///
+/// ```
+/// use cembra::{Literal, QType, Value, cast_literal};
+///
+/// assert_eq!(cast_literal(&Literal::parse("1")?, &QType::FLOAT64), Some(Value::from(1.0)));
+/// assert_eq!(cast_literal(&Literal::parse("0.5")?, &QType::INT32), None);
+/// # Ok::<(), cembra::Diagnostics>(())
+/// ```
+#[must_use]
+pub fn cast_literal(literal: &Literal, wanted: &QType) -> Option<Value> {
+    match literal {
+        Literal::One(value) => cast(value, wanted),
+        Literal::Elements(values) => elements(values.iter().cloned(), wanted),
     }
 }
 
@@ -66,7 +49,7 @@ fn elements(values: impl Iterator<Item = Value>, wanted: &QType) -> Option<Value
 }
 
 /// The type with FLOAT64 for weak floats: what a value has outside of a model's text.
-pub(crate) fn strong(qtype: &QType) -> QType {
+fn strong(qtype: &QType) -> QType {
     // Types nest only as deep as the parser allows.
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
@@ -78,7 +61,7 @@ pub(crate) fn strong(qtype: &QType) -> QType {
 }
 
 /// The value in a type that it is implicitly cast to; none if it is not.
-pub(crate) fn cast(value: &Value, wanted: &QType) -> Option<Value> {
+fn cast(value: &Value, wanted: &QType) -> Option<Value> {
     let found = value.qtype();
     match (value, wanted) {
         _ if found == *wanted => Some(value.clone()),
@@ -128,10 +111,10 @@ fn cast_scalar(value: Value, to: Scalar) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra::ScalarValue;
+    use crate::ScalarValue;
 
     fn cast_text(text: &str, wanted: QType) -> Option<Value> {
-        Literal::parse(text).expect("a literal").cast(&wanted)
+        cast_literal(&Literal::parse(text).expect("a literal"), &wanted)
     }
 
     #[test]
@@ -169,7 +152,7 @@ mod tests {
         assert_eq!(shown("[(1, 2)]", Scalar::Int32), None);
         assert_eq!(cast_text("[1]", QType::INT32), None);
         assert_eq!(cast_text("DENSE_ARRAY_INT32{1, NA}", array(Scalar::Float32)).unwrap().to_string(), "[1, NA]");
-        let found = |text: &str| Literal::parse(text).expect("elements").qtype();
+        let found = |text: &str| literal_type(&Literal::parse(text).expect("elements"));
         assert_eq!(found("[1, 0.1, missing]"), Some(array(Scalar::Float64)));
         assert_eq!(found("[missing]"), Some(QType::Nothing));
         assert_eq!(found("[1, \"a\"]"), None);

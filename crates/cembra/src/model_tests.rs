@@ -1,0 +1,250 @@
+//! Running the tests that the text of a model has: the model is compiled for each of them, and what comes of its cases is compared
+//! with what they expect.
+
+use crate::names::unknown_name;
+use crate::{Error, Executor, Model, Options, Session, cast_literal, literal_type};
+use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_type, print_value};
+use cembra_runtime::QType;
+use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What became of the tests of a model.
+#[derive(Clone, Debug, Default)]
+pub struct TestReport {
+    /// How many cases there are.
+    pub cases: usize,
+    /// Those that failed, in the order of the text.
+    pub failures: Vec<TestFailure>,
+}
+
+/// A case of a test that failed.
+#[derive(Clone, Debug)]
+pub struct TestFailure {
+    /// What the test is called.
+    pub test: Arc<str>,
+    /// Where the case stands; the test, if that does not fit the model.
+    pub span: Span,
+    /// Why; never empty.
+    pub mismatches: Vec<Mismatch>,
+}
+
+/// Why a case of a test failed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// An output is not what is expected, both as literals of the language.
+    Output {
+        /// Which.
+        name: Arc<str>,
+        /// What is expected.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// The evaluation failed, or not, or otherwise.
+    Error {
+        /// The code that is expected, if an error is.
+        expected: Option<Arc<str>>,
+        /// The error that there was.
+        found: Option<Error>,
+    },
+    /// The test does not fit the model, or the model does not compile for it.
+    Unfit(Diagnostic),
+}
+
+impl Model {
+    /// The tests that the model's text has.
+    #[must_use]
+    pub fn tests(&self) -> &[ModelTest] {
+        &self.program().tests
+    }
+
+    /// Runs the tests that the model's text has, each of them with the outputs that it names. An input without a type takes that of
+    /// the values that the test gives it, and one that may be missing is missing where the test gives no value.
+    ///
+    /// ```
+    /// use cembra::{Mismatch, Model, Options};
+    ///
+    /// let model = Model::parse(
+    ///     "input age: f64?
+    ///      output score = if age >= 18.0 then 1.0 / age else 0.0
+    ///      test \"ages\" within 1e-3 {
+    ///        age     => score
+    ///        30      => 0.033
+    ///        missing => 0.1
+    ///      }",
+    /// )?;
+    /// let report = model.run_tests(&Options::default());
+    /// assert_eq!((report.cases, report.failures.len()), (2, 1));
+    /// let [Mismatch::Output { expected, found, .. }] = &*report.failures[0].mismatches else { panic!() };
+    /// assert_eq!((expected.as_str(), found.as_str()), ("0.1f64", "0.0f64"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn run_tests(&self, options: &Options) -> TestReport {
+        let mut report = TestReport::default();
+        for test in self.tests() {
+            report.cases += test.cases.len();
+            match self.compiled_for(test, options) {
+                Ok(executor) => {
+                    let mut session = executor.session();
+                    report.failures.extend(test.cases.iter().filter_map(|case| {
+                        let mismatches = run_case(test, case, &executor, &mut session);
+                        let failure = TestFailure { test: test.name.clone(), span: case.span, mismatches };
+                        (!failure.mismatches.is_empty()).then_some(failure)
+                    }));
+                }
+                Err(problems) => {
+                    let mismatches = problems.into_iter().map(Mismatch::Unfit).collect();
+                    report.failures.push(TestFailure { test: test.name.clone(), span: test.span, mismatches });
+                }
+            }
+        }
+        report
+    }
+
+    /// The model compiled for the outputs and the inputs of a test.
+    fn compiled_for(&self, test: &ModelTest, options: &Options) -> Result<Executor, Vec<Diagnostic>> {
+        let program = self.program();
+        let known: BTreeMap<&str, Option<&QType>> =
+            program.inputs.iter().map(|input| (&*input.name, input.qtype.as_ref())).collect();
+        let (mut outputs, mut named, mut problems) = (Vec::new(), BTreeSet::new(), Vec::new());
+        for case in &test.cases {
+            for value in case.inputs.iter().filter(|value| !known.contains_key(&*value.name)) {
+                if problems.is_empty() {
+                    problems.push(unknown_name("input", &value.name, known.keys().copied()).at(value.span));
+                }
+            }
+            if let Expected::Outputs(values) = &case.expected {
+                outputs.extend(values.iter().map(|value| &value.name).filter(|name| named.insert(*name)));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut options = options.clone();
+        for (name, _) in known.iter().filter(|(_, declared)| declared.is_none()) {
+            if let Some(qtype) = type_of(name, test) {
+                options = options.input_type(name, qtype);
+            }
+        }
+        if !outputs.is_empty() {
+            options = options.outputs(outputs.iter().map(|name| &***name));
+        }
+        self.compile(&options).map_err(|error| error.diagnostics())
+    }
+}
+
+/// The type of an input that is not declared, from the values that a test gives it.
+fn type_of(name: &str, test: &ModelTest) -> Option<QType> {
+    let (mut found, mut is_optional) = (None, false);
+    for case in &test.cases {
+        match given(case, name).map(literal_type) {
+            None | Some(Some(QType::Nothing)) => is_optional = true,
+            Some(None) => return None,
+            Some(Some(qtype)) => {
+                found = Some(match found {
+                    None => qtype,
+                    Some(before) => cembra_ops::common_type(&before, &qtype)?,
+                });
+            }
+        }
+    }
+    found.map(|qtype| if is_optional { qtype.to_optional() } else { qtype })
+}
+
+/// The value that a case gives to an input.
+fn given<'c>(case: &'c TestCase, name: &str) -> Option<&'c Literal> {
+    case.inputs.iter().find(|value| *value.name == *name).map(|value| &value.literal)
+}
+
+fn spelled(literal: &Literal) -> String {
+    match literal {
+        Literal::One(value) => print_value(value),
+        Literal::Elements(values) => format!("[{}]", values.iter().map(print_value).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Evaluates a case; what is not as it expects.
+fn run_case(test: &ModelTest, case: &TestCase, executor: &Executor, session: &mut Session) -> Vec<Mismatch> {
+    let mut row = Vec::with_capacity(executor.inputs().len());
+    for field in executor.inputs() {
+        let (name, qtype) = (&field.name, print_type(&field.qtype));
+        let value = match (given(case, name), &field.qtype) {
+            (Some(literal), _) => cast_literal(literal, &field.qtype)
+                .ok_or_else(|| format!("input `{name}` is {qtype}, and the test gives it `{}`", spelled(literal))),
+            (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
+            (None, _) => Err(format!("input `{name}` is {qtype}, and the test gives it no value")),
+        };
+        match value {
+            Ok(value) => row.push(value),
+            Err(message) => return vec![Mismatch::Unfit(Diagnostic::new(Code::Binding, message).at(case.span))],
+        }
+    }
+    match (session.evaluate(&row), &case.expected) {
+        (Ok(found), Expected::Outputs(expected)) => {
+            let outputs = executor.outputs().iter().map(|field| &*field.name).zip(&found);
+            let found: BTreeMap<&str, &Value> = outputs.collect();
+            let different = |expected: &TestValue| {
+                let found = *found.get(&*expected.name)?;
+                difference(expected, found, test.within)
+            };
+            expected.iter().filter_map(different).collect()
+        }
+        (Ok(_), Expected::Error(code)) => vec![Mismatch::Error { expected: Some(code.clone()), found: None }],
+        (Err(error), Expected::Error(code)) if same_code(code, error.code()) => Vec::new(),
+        (Err(error), Expected::Error(code)) => {
+            vec![Mismatch::Error { expected: Some(code.clone()), found: Some(error) }]
+        }
+        (Err(error), Expected::Outputs(_)) => vec![Mismatch::Error { expected: None, found: Some(error) }],
+    }
+}
+
+/// Codes are compared as words are.
+fn same_code(a: &str, b: &str) -> bool {
+    a.replace('_', "-") == b.replace('_', "-")
+}
+
+fn difference(expected: &TestValue, found: &Value, within: f64) -> Option<Mismatch> {
+    let cast = cast_literal(&expected.literal, &found.qtype());
+    if cast.as_ref().is_some_and(|cast| is_close(cast, found, within)) {
+        return None;
+    }
+    let expected_text = cast.map_or_else(|| spelled(&expected.literal), |cast| print_value(&cast));
+    Some(Mismatch::Output { name: expected.name.clone(), expected: expected_text, found: print_value(found) })
+}
+
+/// True if values of one type are the same, floats up to a tolerance.
+fn is_close(expected: &Value, found: &Value, within: f64) -> bool {
+    // Values nest only as deep as the types of a model.
+    match (expected, found) {
+        (Value::Scalar(a), Value::Scalar(b)) | (Value::Present(a), Value::Present(b)) => close_scalars(a, b, within),
+        (Value::Tuple(a), Value::Tuple(b)) => {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| is_close(a, b, within))
+        }
+        (Value::Array(_, a), Value::Array(_, b)) => {
+            let same = |(a, b): (Option<ScalarValue>, Option<ScalarValue>)| match (a, b) {
+                (Some(a), Some(b)) => close_scalars(&a, &b, within),
+                (a, b) => a == b,
+            };
+            a.len() == b.len() && a.iter().zip(b.iter()).all(same)
+        }
+        _ => expected.same(found),
+    }
+}
+
+fn close_scalars(expected: &ScalarValue, found: &ScalarValue, within: f64) -> bool {
+    let float = |value: &ScalarValue| match value {
+        ScalarValue::Float32(v) => Some(f64::from(*v)),
+        ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => Some(*v),
+        _ => None,
+    };
+    match (float(expected), float(found)) {
+        // Zeros of both signs are alike to people, and an infinity is at no distance from itself.
+        (Some(a), Some(b)) => {
+            a == b || expected.same(found) || (a - b).abs() <= within * a.abs().max(1.0) && b.is_finite()
+        }
+        _ => expected.same(found),
+    }
+}

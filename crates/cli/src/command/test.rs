@@ -1,0 +1,121 @@
+//! `cembra test`: runs the tests that models have, and says what differs from what they expect.
+
+use super::print;
+use crate::failure::{Failure, usage};
+use crate::source::ModelText;
+use cembra::{Backend, Code, Limits, Mismatch, Model, Options, Sources, Span, TestFailure};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "test";
+
+/// Runs the tests of models, in both backends
+///
+/// A test stands in the model: `test "adult" { age = 31 } => { score = 0.5 }`. What differs is shown as a diff, `-` what is expected
+/// and `+` what it is.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Exit status: 0 all passed, 1 a test failed or a model is wrong, 2 a wrong command line.")]
+pub(crate) struct Args {
+    /// The models; without any, all `.cem` files of this folder
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let is_named = !args.files.is_empty();
+    let files = if is_named { args.files.clone() } else { models_here()? };
+    let mut failed = false;
+    for file in &files {
+        let (text, model) = match read(file) {
+            Ok(read) => read,
+            // Files that others use have no outputs, and are met here by chance.
+            Err(Failure::Model { problems, .. })
+                if !is_named && problems.iter().all(|problem| problem.code() == Code::NoOutput) =>
+            {
+                continue;
+            }
+            Err(failure) => {
+                failure.report();
+                failed = true;
+                continue;
+            }
+        };
+        let (report, passed) = tested(&text, &model);
+        print(&report)?;
+        failed |= !passed;
+    }
+    if failed { Err(Failure::Told) } else { Ok(()) }
+}
+
+fn read(file: &Path) -> Result<(ModelText, Model), Failure> {
+    let text = ModelText::read(file, Limits::default())?;
+    let model = text.parse()?;
+    Ok((text, model))
+}
+
+/// The models of the current folder, by name.
+fn models_here() -> Result<Vec<PathBuf>, Failure> {
+    let entries = std::fs::read_dir(".").into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let names = entries.filter_map(|path| path.file_name().map(PathBuf::from));
+    let mut found: Vec<PathBuf> = names.filter(|name| name.extension().is_some_and(|end| end == "cem")).collect();
+    found.sort();
+    if found.is_empty() { Err(usage(NAME, "there is no `.cem` file in this folder")) } else { Ok(found) }
+}
+
+/// What became of the tests of a model, and whether all passed.
+fn tested(text: &ModelText, model: &Model) -> (String, bool) {
+    let source = text.as_source();
+    let run = |backend| model.run_tests(&Options::default().limits(text.limits()).backend(backend));
+    let (interpreted, native) = (run(Backend::Interpreter), run(Backend::Native));
+    // By the place of each failure what is said of it, and by which backend if only by one.
+    let mut all: BTreeMap<Span, Vec<(String, &str)>> = BTreeMap::new();
+    for (failures, only) in [(&interpreted.failures, " (interpreter)"), (&native.failures, " (machine code)")] {
+        for failure in failures {
+            let text = told(failure, source.name, source.sources);
+            let here = all.entry(failure.span).or_default();
+            match here.iter_mut().find(|(same, _)| *same == text) {
+                Some((_, by)) => *by = "",
+                None => here.push((text, only)),
+            }
+        }
+    }
+    let mut out = String::new();
+    for (text, by) in all.values().flatten() {
+        let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
+        let _never_fails = writeln!(out, "{head}{by}\n{rest}");
+    }
+    let (cases, name) = (interpreted.cases, source.name);
+    let plural = if cases == 1 { "case" } else { "cases" };
+    let _never_fails = match (cases, all.len()) {
+        (0, _) => writeln!(out, "{name}: no tests"),
+        (_, 0) => writeln!(out, "{name}: {cases} {plural} passed"),
+        (_, failed) => writeln!(out, "{name}: {cases} {plural}, {failed} failed"),
+    };
+    (out, all.is_empty())
+}
+
+/// A failure: its place and name, then a diff.
+fn told(failure: &TestFailure, name: &str, sources: &Sources) -> String {
+    let place = sources.place(failure.span);
+    let line = 1 + place.text[..place.span.start as usize].matches('\n').count();
+    let mut out = format!("{name}:{line}: test \"{}\" failed\n", failure.test);
+    for mismatch in &failure.mismatches {
+        let _never_fails = match mismatch {
+            Mismatch::Output { name, expected, found } => {
+                writeln!(out, "- {name} = {expected}\n+ {name} = {found}")
+            }
+            Mismatch::Error { expected, found } => {
+                let expected = expected.as_ref().map_or("no error".to_owned(), |code| format!("error \"{code}\""));
+                let found = found
+                    .as_ref()
+                    .map_or("no error".to_owned(), |error| format!("error \"{}\": {error}", error.code()));
+                writeln!(out, "- {expected}\n+ {found}")
+            }
+            Mismatch::Unfit(problem) => writeln!(out, "  error[{}]: {problem}", problem.code()),
+            other => writeln!(out, "  {other:?}"),
+        };
+    }
+    out
+}

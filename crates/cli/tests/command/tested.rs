@@ -1,0 +1,68 @@
+//! `cembra test`: what it prints of models that pass and that do not.
+
+use super::shell::Shell;
+
+const MODEL: &str = "\
+input age: f64? = 30
+output score = 60.0 / age
+output half = 1 // n
+
+test \"adult\" { age = 120 } => { score = 0.5 }
+test \"child\" { age = 4 } => { score = 14, half = 1 }
+test \"table\" {
+    n => half
+    1 => 1
+    0 => 7
+    0 => error \"div_by_zero\"
+}
+";
+
+#[test]
+fn differences_are_shown_with_their_lines() {
+    let shell = Shell::new()
+        .file("m.cem", MODEL.replace("half = 1 }", "score = 15 }"))
+        .file("good.cem", "1\ntest 'one' {} => { result = 1 }");
+    let shell = shell.file("none.cem", "output y = 1");
+    let found = shell.run(&["test", "m.cem", "good.cem", "none.cem"]);
+    assert_eq!((found.status, found.stderr.as_str()), (Some(1), ""));
+    assert_eq!(
+        found.stdout,
+        "\
+m.cem:6: test \"child\" failed
+- score = 14.0f64
++ score = 15.0f64
+
+m.cem:10: test \"table\" failed
+- no error
++ error \"div_by_zero\": math.floordiv: division by zero
+
+m.cem: 5 cases, 2 failed
+good.cem: 1 case passed
+none.cem: no tests
+"
+    );
+    let found = shell.run(&["test", "good.cem", "none.cem"]);
+    assert_eq!((found.status, found.stdout.as_str()), (Some(0), "good.cem: 1 case passed\nnone.cem: no tests\n"));
+}
+
+#[test]
+fn without_files_those_of_the_folder_are_tested() {
+    let shell = Shell::new()
+        .file("b.cem", "use \"a.cem\"\ninput x: f64\noutput y = twice(x)\ntest \"t\" { x = 2 } => { y = 4 }\n")
+        .file("a.cem", "fn twice(x) = x * 2.0\n");
+    assert_eq!(shell.stdout(&["test"]), "b.cem: 1 case passed\n");
+    let found = shell.run(&["test", "a.cem"]);
+    assert_eq!(found.status, Some(1));
+    assert!(found.stderr.starts_with("error[no-output]"), "{}", found.stderr);
+    let found = Shell::new().run(&["test"]);
+    assert_eq!(found.status, Some(2));
+    assert!(found.stderr.contains("there is no `.cem` file in this folder"), "{}", found.stderr);
+}
+
+#[test]
+fn a_test_that_does_not_fit_is_told() {
+    let shell = Shell::new().file("m.cem", "input x: f64; output y = x\ntest \"t\" { z = 2 } => { y = 4 }\n");
+    let found = shell.run(&["test", "m.cem"]);
+    assert_eq!(found.status, Some(1));
+    assert!(found.stdout.starts_with("m.cem:2: test \"t\" failed\n  error["), "{}", found.stdout);
+}
