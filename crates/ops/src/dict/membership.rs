@@ -90,7 +90,7 @@ pub(crate) static IN: OpDef = OpDef {
         ex("\"DE\" in [\"CH\", \"DE\"]", "present"),
         ex("3 in [1, 2]", "missing"),
         ex("missing[i32] in [1, 2]", "missing"),
-        ex("[1, missing, 3] in [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]", "[NA, NA, present]"),
+        ex("[1, missing, 3] in [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]", "[NA, NA, unit]"),
     ],
     ..MEMBERSHIP
 };
