@@ -3,7 +3,7 @@
 
 use crate::names::unknown_name;
 use crate::{Error, Executor, Model, Options, Session, cast_literal, literal_type};
-use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_type, print_value};
+use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_type, print_value};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ impl Model {
     /// let report = model.run_tests(&Options::default());
     /// assert_eq!((report.cases, report.failures.len()), (2, 1));
     /// let [Mismatch::Output { expected, found, .. }] = &*report.failures[0].mismatches else { panic!() };
-    /// assert_eq!((expected.as_str(), found.as_str()), ("0.1f64", "0.0f64"));
+    /// assert_eq!((expected.as_str(), found.as_str()), ("0.1", "0.0"));
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
@@ -211,8 +211,18 @@ fn difference(expected: &TestValue, found: &Value, within: f64) -> Option<Mismat
     if cast.as_ref().is_some_and(|cast| is_close(cast, found, within)) {
         return None;
     }
-    let expected_text = cast.map_or_else(|| spelled(&expected.literal), |cast| print_value(&cast));
-    Some(Mismatch::Output { name: expected.name.clone(), expected: expected_text, found: print_value(found) })
+    let expected_text = cast.map_or_else(|| spelled(&expected.literal), |cast| bare(&cast));
+    Some(Mismatch::Output { name: expected.name.clone(), expected: expected_text, found: bare(found) })
+}
+
+/// A value as a test would write it, where its type is known.
+fn bare(value: &Value) -> String {
+    match value {
+        Value::Scalar(scalar) | Value::Present(scalar) => print_default(scalar),
+        Value::Missing(_) => "missing".to_owned(),
+        Value::Array(_, array) => array.to_string(),
+        other => print_value(other),
+    }
 }
 
 /// True if values of one type are the same, floats up to a tolerance.

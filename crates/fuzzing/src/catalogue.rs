@@ -49,6 +49,11 @@ pub(crate) struct Catalogue {
     pub(crate) of_arrays: Vec<Entry>,
 }
 
+/// True for what a program is made of: exports are outputs too, and an operator that the host does not have cannot run.
+fn stands_by_itself(op: OpId) -> bool {
+    !matches!(op, id::EXPORT | id::EXPORT_VALUE | id::EXTERN)
+}
+
 impl Catalogue {
     pub(crate) fn standard() -> &'static Catalogue {
         static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
@@ -71,7 +76,7 @@ impl Catalogue {
             .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated))
             // Programs on scalars have no arrays: neither what makes them, nor what takes only them.
             .filter(|(_, def)| !def.is_of_arrays() && !["array.", "edge."].iter().any(|of| def.name.starts_with(of)))
-            .filter(|(op, _)| *op != id::EXPORT && *op != id::EXPORT_VALUE)
+            .filter(|(op, _)| stands_by_itself(*op))
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };
                 Entry { op, def, groups: groups(def, &wanted, kinds) }
@@ -95,7 +100,7 @@ impl Catalogue {
         let of_arrays = registry
             .iter()
             .filter(|(_, def)| knows_arrays(def) && !matches!(def.typing, Typing::Instantiated))
-            .filter(|(op, _)| *op != id::EXPORT && *op != id::EXPORT_VALUE)
+            .filter(|(op, _)| stands_by_itself(*op))
             .map(|(op, def)| Entry { op, def, groups: Vec::new() })
             .collect();
         Catalogue { wanted, entries, conditionals, open, aims, of_arrays }

@@ -80,10 +80,14 @@ fn damaged_interface(random: &mut Rng, program: &Program) -> Program {
         (0, _, Some(at)) => made.outputs[at].node = made.graph.literal(Value::Nothing, None),
         (1, ..) => made.outputs.clear(),
         // What was promised was of the type that there was.
-        (2, Some(at), _) => (made.inputs[at].qtype, made.inputs[at].promise) = (None, Promise::Nothing),
+        (2, Some(at), _) => {
+            let input = &mut made.inputs[at];
+            (input.qtype, input.promise, input.default) = (None, Promise::Nothing, None);
+        }
         (_, Some(at), _) => {
             let qtype = Some(values::input_type(random, 2));
-            (made.inputs[at].qtype, made.inputs[at].promise) = (qtype, Promise::Nothing);
+            let input = &mut made.inputs[at];
+            (input.qtype, input.promise, input.default) = (qtype, Promise::Nothing, None);
         }
         _ => {}
     }

@@ -444,7 +444,7 @@ impl<'r> Pool<'r> {
 
     /// Makes some nodes outputs: the aim, and mostly deep ones.
     fn finish(self, aim: Option<NodeId>) -> Program {
-        let Pool { random, config, graph, types, depths, used, inputs, .. } = self;
+        let Pool { random, config, graph, types, depths, used, mut inputs, .. } = self;
         let mut nodes: Vec<NodeId> = (0..types.len())
             .filter(|at| types[*at].is_run_time() && depths[*at] < HIDDEN)
             .map(NodeId::from_index)
@@ -463,6 +463,20 @@ impl<'r> Pool<'r> {
             let Some(node) = candidates.max_by_key(|node| (!used[node.index()], depths[node.index()])) else { break };
             outputs.push(output(at, *node));
         }
+        add_defaults(&mut inputs, graph.len() as u64, config);
         Program { graph, inputs, outputs, ..Program::default() }
+    }
+}
+
+/// Gives some of the inputs defaults: their uses are of the types that they were, and rows may lack them.
+fn add_defaults(inputs: &mut [Input], seed: u64, config: &Config) {
+    // Nothing else of a program hangs on it.
+    let mut random = Rng::with_seed(seed);
+    for input in inputs {
+        let Some(qtype @ QType::Scalar(scalar)) = &input.qtype else { continue };
+        if *scalar != Scalar::WeakFloat && random.u32(..8) == 0 {
+            input.default = values::value(&mut random, qtype, config).as_scalar().cloned();
+            input.qtype = Some(QType::Optional(*scalar));
+        }
     }
 }

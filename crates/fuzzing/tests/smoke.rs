@@ -47,9 +47,10 @@ fn sixteen_hundred_programs_agree() {
     for (_, def) in cembra::Registry::standard().iter() {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(def.name));
         let written: u64 = line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
-        // Exports and what changes nothing but a type are left out. The suites have them.
+        // Exports, what changes nothing but a type, and what the host does not have are left out. The suites have them.
         let (family, _) = def.name.split_once('.').unwrap();
-        let left_out = matches!(family, "annotation" | "derived_qtype");
+        let left_out =
+            matches!(family, "annotation" | "derived_qtype") || matches!(def.name, "core._declared" | "core._extern");
         // Arrays are not drawn either, and many operators take nothing else.
         let of_arrays = matches!(def.over_arrays, OverArrays::Own | OverArrays::Kernel(_))
             && (matches!(family, "array" | "edge" | "math" | "strings" | "random" | "bool") || def.name == "core.map");

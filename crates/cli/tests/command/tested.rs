@@ -29,8 +29,8 @@ fn differences_are_shown_with_their_lines() {
         found.stdout,
         "\
 m.cem:6: test \"child\" failed
-- score = 14.0f64
-+ score = 15.0f64
+- score = 14.0
++ score = 15.0
 
 m.cem:10: test \"table\" failed
 - no error

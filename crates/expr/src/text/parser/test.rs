@@ -27,6 +27,8 @@ impl Parser<'_, '_> {
         self.cursor.enter(open)?;
         self.cursor.advance();
         let cases = if self.at_table() { self.table(open)? } else { vec![self.case(open)?] };
+        // What a test takes is more than what its text does.
+        self.count_literal(size_of::<ModelTest>() + cases.len() * size_of::<TestCase>(), span)?;
         self.tests.push(ModelTest { name, span, within, cases });
         Ok(())
     }
@@ -94,6 +96,7 @@ impl Parser<'_, '_> {
                 break;
             }
         }
+        self.count_literal(values.len() * size_of::<TestValue>(), open)?;
         self.close_test(open)?;
         Ok(values)
     }
@@ -131,7 +134,6 @@ impl Parser<'_, '_> {
                 None => Expected::Outputs(self.row(&names[1])?),
             };
             cases.push(TestCase { span: start.to(self.cursor.previous), inputs, expected });
-            // What a case takes is more than what its text does.
             self.count_literal(names.iter().map(Vec::len).sum::<usize>() * size_of::<TestValue>(), start)?;
         }
         self.close_test(open)?;
