@@ -9,6 +9,7 @@ use std::process::Command;
 /// Where `unsafe` may stand: frame access, code memory, the call into native code, tables of struct fields.
 const UNSAFE: &[&str] = &[
     "benches/examples/dictionaries.rs",
+    "benches/examples/tables.rs",
     "benches/limit/columns/arrays/groups.rs",
     "benches/limit/columns/arrays/plain.rs",
     "benches/limit/columns/arrays/request.rs",

@@ -20,7 +20,7 @@ fn operators(program: &Program) -> Vec<String> {
 #[test]
 fn sixteen_hundred_programs_agree() {
     // With this seed every kind of fault is among them.
-    let config = Config { programs: Some(1600), seed: 1, arrays: 0.0, ..Config::default() };
+    let config = Config { programs: Some(1600), seed: 2, arrays: 0.0, ..Config::default() };
     let mut told = Vec::new();
     let report = run(&config, &mut |tried| told.push(tried));
     if let Some(mismatch) = report.mismatch() {
@@ -53,7 +53,8 @@ fn sixteen_hundred_programs_agree() {
             matches!(family, "annotation" | "derived_qtype") || matches!(def.name, "core._declared" | "core._extern");
         // Arrays are not drawn either, and many operators take nothing else.
         let of_arrays = matches!(def.over_arrays, OverArrays::Own | OverArrays::Kernel(_))
-            && (matches!(family, "array" | "edge" | "math" | "strings" | "random" | "bool") || def.name == "core.map");
+            && (matches!(family, "array" | "edge" | "math" | "strings" | "random" | "bool") || def.name == "core.map")
+            || matches!(def.name, "dict.keys" | "dict.values");
         let of_their_types = ["array", "edge", "child", "parent"].iter().any(|word| def.name.contains(word));
         assert!(
             written > 0 || left_out || of_arrays || (family == "qtype" && of_their_types),
@@ -158,13 +159,16 @@ fn mismatch_among(subjects: Subjects<'_>, config: &Config) -> Mismatch {
 
 #[test]
 fn a_wrong_answer_is_found_and_shrunk() {
-    let mismatch = finds(&Broken {
+    // With this seed there is one that is not in a sequence whose bounds matter.
+    let config = Config { seed: 2, ..scalars(2000) };
+    let broken = Broken {
         meets: |prepared| prepared.lines().any(|line| line.contains("math.mod(") && line.contains("FLOAT")),
         does: |answers| {
             let wrong = |values: Vec<Value>| values.into_iter().map(|_| Value::from("wrong")).collect();
             Ok(answers.into_iter().map(|answer| answer.map(wrong)).collect())
         },
-    });
+    };
+    let mismatch = finds_among(&broken, &config);
     let left = operators(mismatch.program());
     assert!(left.len() <= 2 && left.contains(&"math.mod".to_owned()), "{mismatch}");
     assert!(mismatch.program().graph.len() <= 4, "{mismatch}");
@@ -182,13 +186,13 @@ fn a_wrong_answer_is_found_and_shrunk() {
     assert!(text.contains(&format!("row: {row}")), "{text}");
     assert!(text.ends_with(&mismatch.replay()), "{text}");
     let number: u64 = mismatch.replay().rsplit(' ').next().unwrap().parse().unwrap();
-    assert_eq!(mismatch.replay(), format!("cembra fuzz --programs 1 --seed 1 --arrays 0 --start {number}"));
+    assert_eq!(mismatch.replay(), format!("cembra fuzz --programs 1 --seed 2 --arrays 0 --start {number}"));
 }
 
 #[test]
 fn a_wrong_answer_inside_of_a_loop_shrinks_to_one_loop() {
     // With this seed one is soon among them.
-    let config = Config { functions: 0.3, seed: 7, ..scalars(1000) };
+    let config = Config { functions: 0.3, seed: 14, ..scalars(1500) };
     let broken = Broken {
         // A remainder inside of a round: one of something that is made of a state.
         meets: |prepared| {

@@ -290,6 +290,7 @@ mod tests {
         let shown: Vec<String> = Limit::ALL.iter().map(|limit| limits.show(*limit)).collect();
         let expected = [
             "16777216 bytes of text",
+            "256 files",
             "268435456 bytes of a file",
             "256 levels of nesting",
             "64 levels of tuples",
@@ -332,7 +333,10 @@ mod tests {
             assert_eq!(limits, before);
         }
         let unknown = limits.set("node", "1").unwrap_err();
-        assert!(unknown.hints()[0].starts_with("the limits are source_bytes, file_bytes, nesting,"), "{unknown}");
+        assert!(
+            unknown.hints()[0].starts_with("the limits are source_bytes, files, file_bytes, nesting,"),
+            "{unknown}"
+        );
     }
 
     #[test]

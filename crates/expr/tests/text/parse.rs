@@ -221,8 +221,8 @@ fn functions_are_values() {
         ("(let t = let u = 1 in u + 1\n in t)", "(_plus 1 1)"),
         ("(\n let t = fn(x) = x in\n let u = t(2) in\n u)", "(apply (_lambda P.x P.x) 2)"),
         ("(let in = 1 in in, let t = in in t)", "(make_tuple 1 in)"),
-        ("(let t = (a in [1]) in t, in in in..in + 1)", "(make_tuple (_in a 1) (_in_range in in (add in 1)))"),
-        ("not a + 1 in [b,] and c not in 3..7", "(_and (_not (_in (add a 1) b)) (_not (_in_range c 3 7)))"),
+        ("(let t = (a in [1]) in t, in in in..in + 1)", "(make_tuple (_in a 1) (_in_range in in (_plus in 1)))"),
+        ("not a + 1 in [b,] and c not in 3..7", "(_and (_not (_in (_plus a 1) b)) (_not (_in_range c 3 7)))"),
         ("a in []\n", "(_in a)"),
         ("(if a then let t = 1 in t else let t = 2 in t, t)", "(make_tuple (_where a 1 2) t)"),
     ] {
