@@ -1,6 +1,7 @@
 //! `x in [a, b]` and `x in a..b`. The list and the range are syntax: no array is made.
 
 use super::{FEW, contains};
+use crate::comparison::{EQUAL, LESS};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
@@ -18,12 +19,16 @@ const MEMBERSHIP: OpDef = OpDef {
     ..UNARY
 };
 
-/// A mask, if each operand can be compared with the first.
-fn compared_types(operator: &str, args: &[Argument<'_>], is_ordered: bool) -> Result<Signature, TypeFault> {
+/// A mask, if a comparison takes each operand with the first.
+fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> Result<Signature, TypeFault> {
+    let is_compared = |scalar: Scalar| {
+        let mut taken = comparison.overloads().iter().flat_map(|overload| overload.args.first());
+        taken.any(|taken| taken.scalar == scalar || taken.scalar == scalar.representation())
+    };
     for (at, arg) in args.iter().enumerate() {
         let common = common_type(args[0].qtype, arg.qtype).and_then(|common| common.scalar());
         let Some(common) = common else { return Err(no_common_type(operator, &[args[0], *arg])) };
-        if is_ordered && common == Scalar::Unit {
+        if !is_compared(common) {
             return Err(TypeFault::mismatch(format!("{operator} does not take {}", arg.qtype), Some(at)));
         }
         if *arg.qtype == QType::Nothing {
@@ -75,7 +80,7 @@ pub(crate) static IN: OpDef = OpDef {
     summary: "Present if `x` equals one of the elements: what `x in [a, b]` means. Many literals are looked up in a table.",
     params: &[param("x"), param("elements")],
     variadic: true,
-    typing: Typing::Rule(|args| compared_types(IN.name, args, false)),
+    typing: Typing::Rule(|args| compared_types(IN.name, args, &EQUAL)),
     meaning: Meaning::Expand(|g, args| {
         let (x, elements) = (args[0], &args[1..]);
         if elements.len() > FEW
@@ -99,7 +104,7 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
     name: "core._in_range",
     summary: "Present if `x` is `from` or more, and less than `to`: what `x in from..to` means.",
     params: &[param("x"), param("from"), param("to")],
-    typing: Typing::Rule(|args| compared_types(IN_RANGE.name, args, true)),
+    typing: Typing::Rule(|args| compared_types(IN_RANGE.name, args, &LESS)),
     meaning: Meaning::Expand(|g, args| {
         let is_from = g.apply(id::GREATER_EQUAL, &[args[0], args[1]])?;
         let is_before = g.apply(id::LESS, &[args[0], args[2]])?;
