@@ -7,6 +7,7 @@ use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::{ArrayBuilder, Code, Diagnostic, Dict, DictFault, ScalarValue, Span};
+use std::ops::Range;
 
 /// The word that begins such a statement, before a name. It is a name everywhere else.
 pub(in crate::text) const TABLE: &str = "table";
@@ -60,11 +61,11 @@ impl Parser<'_, '_> {
             Some(range) => {
                 let table = self.cursor.text(Span::new(range.start as u32, range.end as u32));
                 read(table, key, value)
-                    .map_err(|(at, length, problem)| {
-                        let start = range.start as u32 + at as u32;
+                    .map_err(|Misread { line, message }| {
+                        let place = |at: usize| (range.start + at) as u32;
                         let problem =
-                            problem.at(Span::new(start, start + length as u32)).also(span, "the table is used here");
-                        self.cursor.report(problem);
+                            Diagnostic::new(Code::Literal, message).at(Span::new(place(line.start), place(line.end)));
+                        self.cursor.report(problem.also(span, "the table is used here").hint(FORM));
                     })
                     .ok()
             }
@@ -73,20 +74,22 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Where something is wrong, of how many bytes, and what.
-type Misread = (usize, usize, Diagnostic);
+/// The line of a table that is wrong, and what is.
+struct Misread {
+    line: Range<usize>,
+    message: String,
+}
 
 /// Reads a table.
 fn read(text: &str, key: Scalar, value: Scalar) -> Result<Dict, Misread> {
     let mut reader = csv::ReaderBuilder::new().has_headers(true).flexible(true).from_reader(text.as_bytes());
     let wrong = |at: usize, message: String| {
-        let line = text[at..].lines().next().unwrap_or_default();
-        (at, line.len(), Diagnostic::new(Code::Literal, message))
+        let line = text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        Misread { line: at..at + line.len(), message }
     };
     let names = reader.headers().map_err(|error| wrong(0, error.to_string()))?;
     if names.len() != 2 {
-        let (at, length, problem) = wrong(0, format!("a table has two columns, this one has {}", names.len()));
-        return Err((at, length, problem.hint(FORM)));
+        return Err(wrong(0, format!("a table has two columns, this one has {}", names.len())));
     }
     let (mut keys, mut values) = (ArrayBuilder::new(key, 0), ArrayBuilder::new(value, 0));
     let mut places: Vec<usize> = Vec::new();
