@@ -66,6 +66,11 @@ impl CompiledLiteral {
         CompiledLiteral(Arc::new(function))
     }
 
+    /// State that others may hold too.
+    pub(crate) fn shared(function: Arc<impl Send + Sync + 'static>) -> Self {
+        CompiledLiteral(function)
+    }
+
     /// The pointer that kernels are given. It is good while this state or a clone lives.
     #[must_use]
     pub fn data(&self) -> KernelData {

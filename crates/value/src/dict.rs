@@ -4,15 +4,25 @@
 use crate::{Array, ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
 use foldhash::fast::RandomState;
+use foldhash::quality::RandomState as SharedState;
+use std::any::Any;
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+/// Hashes of whole dictionaries, the same everywhere in the process.
+static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 
 /// Values by key. Keys are there and unlike each other; a value may be missing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Debug)]
 pub struct Dict {
     keys: Array,
     values: Array,
+    /// A text may name one dictionary very often: whatever takes as long as it is large is done once.
+    hash: OnceLock<u64>,
+    wide: OnceLock<Arc<Dict>>,
+    compiled: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// What is wrong with the keys of a dictionary.
@@ -52,7 +62,7 @@ impl Dict {
                 return Err(DictFault::Twice(at, key));
             }
         }
-        Ok(Dict { keys, values })
+        Ok(Dict { keys, values, hash: OnceLock::new(), wide: OnceLock::new(), compiled: OnceLock::new() })
     }
 
     /// True if keys may be of this type: its values are equal to themselves, and there is more than one.
@@ -97,6 +107,26 @@ impl Dict {
         self.keys.iter().map(|key| key.unwrap_or(ScalarValue::Unit)).zip(self.values.iter())
     }
 
+    /// The same dictionary by keys of INT64, if its keys are of INT32; itself if they are of other types.
+    #[must_use]
+    pub fn with_wide_keys(self: &Arc<Self>) -> Arc<Dict> {
+        if self.keys.scalar() != Scalar::Int32 {
+            return self.clone();
+        }
+        let widened = || {
+            let keys = self.keys.iter().map(|key| key.and_then(|key| key.promoted(Scalar::Int64)));
+            // Keys that are unlike each other are so when they are wider.
+            let wide = Dict::new(Array::from_scalars(Scalar::Int64, keys), self.values.clone());
+            wide.map_or_else(|_| self.clone(), Arc::new)
+        };
+        self.wide.get_or_init(widened).clone()
+    }
+
+    /// What was compiled from it, by whoever asked first.
+    pub fn compiled(&self, compile: impl FnOnce(&Dict) -> Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
+        self.compiled.get_or_init(|| compile(self)).clone()
+    }
+
     /// Bytes of memory it holds, besides itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -107,6 +137,21 @@ impl Dict {
     #[must_use]
     pub fn same(&self, other: &Dict) -> bool {
         self.keys.same(&other.keys) && self.values.same(&other.values)
+    }
+}
+
+impl PartialEq for Dict {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys == other.keys && self.values == other.values
+    }
+}
+
+impl Eq for Dict {}
+
+impl Hash for Dict {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let hash = || HASHES.hash_one((&self.keys, &self.values));
+        state.write_u64(*self.hash.get_or_init(hash));
     }
 }
 
@@ -143,6 +188,24 @@ mod tests {
 
     fn texts(texts: &[Option<&str>]) -> Array {
         Array::from_scalars(Scalar::Text, texts.iter().map(|text| text.map(|text| ScalarValue::Text(text.into()))))
+    }
+
+    #[test]
+    fn what_takes_long_is_done_once() {
+        let numbers =
+            |from: i32| Array::from_scalars(Scalar::Int32, (from..from + 3).map(|at| Some(ScalarValue::Int32(at))));
+        let dict = Arc::new(Dict::new(numbers(-1), numbers(7)).unwrap());
+        let wide = dict.with_wide_keys();
+        assert!(Arc::ptr_eq(&wide, &dict.with_wide_keys()) && Arc::ptr_eq(&wide, &wide.with_wide_keys()));
+        assert_eq!(
+            (wide.qtype().to_string(), wide.to_string()),
+            ("DICT_INT64_INT32".into(), "dict{-1: 7, 0: 8, 1: 9}".into())
+        );
+        let first = dict.compiled(|_| Arc::new(1_u8));
+        assert!(Arc::ptr_eq(&first, &dict.compiled(|_| Arc::new(2_u8))));
+        let again = Dict::new(numbers(-1), numbers(7)).unwrap();
+        assert!(again == *dict && HASHES.hash_one(&again) == HASHES.hash_one(&*dict));
+        assert_ne!(HASHES.hash_one(&again), HASHES.hash_one(Dict::new(numbers(-1), numbers(8)).unwrap()));
     }
 
     #[test]

@@ -67,11 +67,8 @@ fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle,
         return compared(g, &found, key, absent);
     }
     if common != keys {
-        let keys = found.keys().iter().map(|key| key.and_then(|key| key.promoted(common)));
-        let keys = Array::from_scalars(common, keys);
-        let promoted = Dict::new(keys, found.values().clone());
-        let promoted = promoted.map_err(|fault| TypeFault::mismatch(fault.to_string(), Some(0)))?;
-        dict = g.literal(promoted.into());
+        // Of types of keys only these have another one in common.
+        dict = g.literal(Value::Dict(found.with_wide_keys()));
     }
     let found = g.apply(id::DICT_TABLE, &[dict, key])?;
     match g.value(absent) {

@@ -12,6 +12,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A type of keys.
 pub(super) trait Key: Repr + 'static {
@@ -253,7 +254,14 @@ where
 
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
         match literal {
-            Value::Dict(dict) => Ok(CompiledLiteral::new(Table::<K, V>::of(dict))),
+            Value::Dict(dict) => {
+                let table = |dict: &Dict| Arc::new(Table::<K, V>::of(dict));
+                // However many look something up in it, there is one table: a dictionary is of one type.
+                match dict.compiled(|dict| table(dict)).downcast::<Table<K, V>>() {
+                    Ok(table) => Ok(CompiledLiteral::shared(table)),
+                    Err(_) => Ok(CompiledLiteral::shared(table(dict))),
+                }
+            }
             other => Err(format!("{other} is no dictionary")),
         }
     }
