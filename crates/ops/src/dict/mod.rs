@@ -32,17 +32,18 @@ fn dict_types(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Scala
     }
 }
 
-/// The type in which keys are compared with what is looked for.
-fn key_type(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> Result<Scalar, TypeFault> {
+/// Checks that keys can be compared with what is looked for; what has none can with everything that may be one.
+fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
     let found = args[at].qtype;
     let is_empty = |arg: &Argument<'_>| matches!(arg.literal, Some(Value::Dict(dict)) if dict.is_empty());
     let common = found.scalar().and_then(|scalar| match args.iter().any(is_empty) {
         true => Some(scalar),
         false => common_scalar(keys, scalar),
     });
-    common
-        .filter(|common| Dict::may_be_keys(*common))
-        .ok_or_else(|| TypeFault::mismatch(format!("{operator} looks up keys of type {keys}, found {found}"), Some(at)))
+    match common {
+        Some(common) if Dict::may_be_keys(common) => Ok(()),
+        _ => Err(TypeFault::mismatch(format!("{operator} looks up keys of type {keys}, found {found}"), Some(at))),
+    }
 }
 
 /// The dictionary behind an operand. It is known: there are no others.
@@ -99,7 +100,7 @@ pub(crate) static GET: OpDef = OpDef {
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
         let (keys, value) = dict_types(GET.name, args, 0)?;
-        key_type(GET.name, keys, args, 1)?;
+        check_key(GET.name, keys, args, 1)?;
         Ok(Signature::unchanged(args, QType::Optional(value)))
     }),
     meaning: Meaning::Expand(|g, args| {
@@ -123,7 +124,7 @@ pub(crate) static CONTAINS: OpDef = OpDef {
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
         let (keys, _) = dict_types(CONTAINS.name, args, 0)?;
-        key_type(CONTAINS.name, keys, args, 1)?;
+        check_key(CONTAINS.name, keys, args, 1)?;
         Ok(Signature::unchanged(args, QType::MASK))
     }),
     meaning: Meaning::Expand(|g, args| {
@@ -154,7 +155,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
         let (keys, value) = dict_types(LOOKUP.name, args, 1)?;
-        key_type(LOOKUP.name, keys, args, 0)?;
+        check_key(LOOKUP.name, keys, args, 0)?;
         let default = args[2].qtype;
         let value = match args[1].literal {
             Some(Value::Dict(dict)) if dict.is_empty() => default.to_optional(),
