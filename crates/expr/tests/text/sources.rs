@@ -128,6 +128,13 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong("k,v\n1,2\n,3\n"), "t `,3`: a key of a dictionary is missing");
     assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: a line of a table has two fields, this one has 3");
     assert_eq!(wrong("k\n1\n"), "t `k`: a table has two columns, this one has 1");
+    for types in ["bytes -> i32", "i32 -> bytes"] {
+        let text = format!("table t: {types} = \"t\"; 1");
+        assert_eq!(
+            problems(&[("m", &text), ("t", "k,v")]),
+            ["m `bytes`: what is of type BYTES is not read from a file"]
+        );
+    }
     assert_eq!(
         problems(&[("m", "table t: f32 -> i32 = \"t\"; 1"), ("t", "k,v")]),
         ["m `f32`: the keys of a dictionary are texts, bytes, integers, booleans or dates, not FLOAT32"]

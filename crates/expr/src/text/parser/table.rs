@@ -30,6 +30,15 @@ impl Parser<'_, '_> {
         read
     }
 
+    /// Refuses types whose values are spelled in no way that all agree on.
+    fn check_readable(&mut self, scalar: Scalar, span: Span) -> Result<(), Stop> {
+        if !matches!(scalar, Scalar::Bytes | Scalar::Unit) {
+            return Ok(());
+        }
+        let message = format!("what is of type {scalar} is not read from a file");
+        Err(self.cursor.stop(Diagnostic::new(Code::Literal, message).at(span)))
+    }
+
     /// Reads what stands behind the name, and the file. None if that is not there or not a table, which is reported.
     fn table_in_file(&mut self) -> Result<Option<Dict>, Stop> {
         if !self.cursor.take(TokenKind::Colon) {
@@ -37,19 +46,18 @@ impl Parser<'_, '_> {
         }
         let key_span = self.cursor.token.span;
         let key = self.cursor.read_dict_scalar("the type of the table's keys")?;
-        if !Dict::may_be_keys(key) || key == Scalar::Bytes {
-            self.cursor.report(Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(key_span));
-            return Err(Stop);
+        if !Dict::may_be_keys(key) {
+            return Err(self
+                .cursor
+                .stop(Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(key_span)));
         }
+        self.check_readable(key, key_span)?;
         if !(self.cursor.take(TokenKind::Minus) && self.cursor.take(TokenKind::Greater)) {
             return Err(self.cursor.unexpected("`->` and the type of the table's values"));
         }
         let value_span = self.cursor.token.span;
         let value = self.cursor.read_dict_scalar("the type of the table's values")?;
-        if matches!(value, Scalar::Bytes | Scalar::Unit) {
-            let message = format!("values of type {value} are not read from a file");
-            return Err(self.cursor.stop(Diagnostic::new(Code::Literal, message).at(value_span)));
-        }
+        self.check_readable(value, value_span)?;
         if !self.cursor.take(TokenKind::Equals) {
             return Err(self.cursor.unexpected("`=` and the name of a file"));
         }
