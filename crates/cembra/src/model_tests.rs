@@ -124,8 +124,8 @@ impl Model {
             return Err(problems);
         }
         let mut options = options.clone();
-        for (name, _) in known.iter().filter(|(_, declared)| declared.is_none()) {
-            if let Some(qtype) = type_of(name, test) {
+        for (name, qtype) in types_given(test) {
+            if let (Some(None), Some(qtype)) = (known.get(name), qtype) {
                 options = options.input_type(name, qtype);
             }
         }
@@ -136,27 +136,33 @@ impl Model {
     }
 }
 
-/// The type of an input that is not declared, from the values that a test gives it.
-fn type_of(name: &str, test: &ModelTest) -> Option<QType> {
-    let (mut found, mut is_optional) = (None, false);
+/// The types of the values that a test gives to inputs, optional where it gives none in some case; none for what has no one type.
+fn types_given(test: &ModelTest) -> BTreeMap<&str, Option<QType>> {
+    // A type that all values of an input have in common, and how many cases give one.
+    let mut found: BTreeMap<&str, (Option<QType>, usize)> = BTreeMap::new();
     for case in &test.cases {
-        match given(case, name).map(literal_type) {
-            None | Some(Some(QType::Nothing)) => is_optional = true,
-            Some(None) => return None,
-            Some(Some(qtype)) => {
-                found = Some(match found {
-                    None => qtype,
-                    Some(before) => cembra_ops::common_type(&before, &qtype)?,
-                });
-            }
+        for (name, literal) in given(case) {
+            let (common, count) = found.entry(name).or_insert((Some(QType::Nothing), 0));
+            let join = |before: &QType, qtype: QType| match (before, &qtype) {
+                (QType::Nothing, _) => Some(qtype),
+                (_, QType::Nothing) => Some(before.clone()),
+                _ => cembra_ops::common_type(before, &qtype),
+            };
+            let qtype = literal_type(literal);
+            *count += usize::from(qtype != Some(QType::Nothing));
+            *common = common.as_ref().zip(qtype).and_then(|(before, qtype)| join(before, qtype));
         }
     }
-    found.map(|qtype| if is_optional { qtype.to_optional() } else { qtype })
+    let optional = |(qtype, count): (Option<QType>, usize)| {
+        let qtype = qtype.filter(|qtype| *qtype != QType::Nothing);
+        qtype.map(|qtype| if count < test.cases.len() { qtype.to_optional() } else { qtype })
+    };
+    found.into_iter().map(|(name, found)| (name, optional(found))).collect()
 }
 
-/// The value that a case gives to an input.
-fn given<'c>(case: &'c TestCase, name: &str) -> Option<&'c Literal> {
-    case.inputs.iter().find(|value| *value.name == *name).map(|value| &value.literal)
+/// The values that a case gives to inputs; of two for one input the first.
+fn given(case: &TestCase) -> BTreeMap<&str, &Literal> {
+    case.inputs.iter().rev().map(|value| (&*value.name, &value.literal)).collect()
 }
 
 fn spelled(literal: &Literal) -> String {
@@ -169,9 +175,10 @@ fn spelled(literal: &Literal) -> String {
 /// Evaluates a case; what is not as it expects.
 fn run_case(test: &ModelTest, case: &TestCase, executor: &Executor, session: &mut Session) -> Vec<Mismatch> {
     let mut row = Vec::with_capacity(executor.inputs().len());
+    let given = given(case);
     for field in executor.inputs() {
         let (name, qtype) = (&field.name, print_type(&field.qtype));
-        let value = match (given(case, name), &field.qtype) {
+        let value = match (given.get(&**name).copied(), &field.qtype) {
             (Some(literal), _) => cast_literal(literal, &field.qtype)
                 .ok_or_else(|| format!("input `{name}` is {qtype}, and the test gives it `{}`", spelled(literal))),
             (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
@@ -253,7 +260,8 @@ fn close_scalars(expected: &ScalarValue, found: &ScalarValue, within: f64) -> bo
     match (float(expected), float(found)) {
         // Zeros of both signs are alike to people, and an infinity is at no distance from itself.
         (Some(a), Some(b)) => {
-            a == b || expected.same(found) || (a - b).abs() <= within * a.abs().max(1.0) && b.is_finite()
+            let is_near = || (a - b).abs() <= within * a.abs().max(1.0);
+            a == b || expected.same(found) || a.is_finite() && b.is_finite() && is_near()
         }
         _ => expected.same(found),
     }

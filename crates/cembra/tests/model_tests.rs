@@ -84,9 +84,12 @@ fn tolerance_is_of_floats_only() {
     assert_eq!(found, ["{ x = 1 } => { y = 2 } | y: 2, 1"]);
     // No tolerance makes a number of what is none.
     let found = failures(
-        "input x: f64; output y = x; test \"t\" within 10 {\nx => y\nnan => 1\ninf => 1\nnan => nan\ninf => inf }",
+        "input x: f64; output y = x; test \"t\" within 10 {\nx => y\nnan => 1\ninf => 1\nnan => nan\ninf => inf\n1 => inf\n1 => -inf }",
     );
-    assert_eq!(found, ["nan => 1 | y: 1.0, nan", "inf => 1 | y: 1.0, inf"]);
+    assert_eq!(
+        found,
+        ["nan => 1 | y: 1.0, nan", "inf => 1 | y: 1.0, inf", "1 => inf | y: inf, 1.0", "1 => -inf | y: -inf, 1.0"]
+    );
 }
 
 #[test]
