@@ -102,7 +102,7 @@ fn expected() -> Vec<String> {
                 // The runtime alone has no words for values.
                 let message = match error.fault_kind() {
                     Some(FaultKind::CastRange) => "core.cast: the value does not fit into INT64".to_owned(),
-                    _ => error.to_string(),
+                    _ => error.message(),
                 };
                 format!("fault {} at {}..{}: {message}", error.code(), span.start, span.end)
             }

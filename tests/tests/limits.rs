@@ -551,7 +551,7 @@ fn array_bytes() {
             let error = evaluate(text, backend, most - 9).expect_err(text);
             assert_eq!((error.code(), error.operator()), ("arena_limit", Some(operator)), "{text}");
             assert!(
-                error.to_string().ends_with("the arrays of one evaluation exceed the limit `array_bytes`"),
+                error.message().ends_with("the arrays of one evaluation exceed the limit `array_bytes`"),
                 "{error}"
             );
             assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::array_bytes`"));

@@ -16,7 +16,7 @@ use cembra_array::{
     split,
 };
 use cembra_batch::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
-use cembra_expr::Program;
+use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;
 use cembra_prepare::{Placed, prepare_part};
@@ -43,7 +43,7 @@ enum Played {
     /// Rows of elements.
     Rows(Box<PlanRows>),
     /// Scalars.
-    Once(OncePlan),
+    Once(Box<OncePlan>),
 }
 
 /// What the runs of one session leave to each other.
@@ -71,6 +71,8 @@ pub(crate) struct Compiled {
     /// None for a sweep whose stages are run one by one.
     sweeps: Vec<Option<SweepRunner>>,
     limits: EvaluationLimits,
+    /// The texts that the places of faults are of.
+    sources: Option<Arc<Sources>>,
 }
 
 impl Compiled {
@@ -98,14 +100,15 @@ impl Compiled {
             steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
         let played = |(at, part): (usize, &Part)| {
             if once.contains(&PartId(at as u32)) {
-                Played::Once(OncePlan::of(program, &part.plan, options))
+                Played::Once(OncePlan::of(program, &part.plan, options).into())
             } else {
                 Played::Rows(PlanRows::of(program, part.plan.clone(), options).into())
             }
         };
         let parts = array_program.parts.iter().enumerate().map(played).collect();
         let sweeps = array_program.sweep_runners();
-        Ok(Compiled { program: array_program, parts, sweeps, limits: EvaluationLimits::of(options) })
+        let (limits, sources) = (EvaluationLimits::of(options), options.sources.clone());
+        Ok(Compiled { program: array_program, parts, sweeps, limits, sources })
     }
 
     pub(crate) fn run(
@@ -122,7 +125,8 @@ impl Compiled {
             return Err(Error::of_units());
         }
         let mut run = Run { compiled: self, program, token, threads: memory.threads, scalars: &mut memory.scalars };
-        cembra_array::run(&self.program, &self.sweeps, &mut run, inputs, &mut memory.run, results)
+        let made = cembra_array::run(&self.program, &self.sweeps, &mut run, inputs, &mut memory.run, results);
+        made.map_err(|error| error.in_sources(self.sources.as_ref()))
     }
 
     /// The inputs, with what they promise.
@@ -203,7 +207,7 @@ impl ArrayModel {
         }
         let reference = self.reference.get_or_init(|| {
             let options = self.options.clone().backend(Backend::Interpreter);
-            Compiled::of(&self.placed, &self.program, Fusion::None, &options.started())
+            Compiled::of(&self.placed, &self.program, Fusion::None, &options.restarted())
         });
         let reference = reference.as_ref().map_err(Error::clone)?;
         reference.run(&self.program, inputs, token, &mut Memory::default(), results)

@@ -157,7 +157,7 @@ pub(crate) fn bind<S>(
     listener: Option<&dyn Listener<S>>,
     options: &Options,
 ) -> Result<Bound<S>, Error> {
-    let options = &mut options.started();
+    let options = &mut model.started(options);
     options.outputs = Some(output_names(model, &fields, listener, options)?);
     let mut program = model.selected(options)?;
     add_input_types(&program, source, options)?;

@@ -1,6 +1,8 @@
 //! The one error of the library: what was wrong with a model, its binding, or an evaluation; with a code, a place in the
 //! source where there is one, and hints.
 
+use crate::rendering::{Expression, Renderer, Source};
+use cembra_expr::Sources;
 use cembra_runtime::{Excerpt, FaultKind, QType};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Span, Value};
 use std::fmt;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 /// assert_eq!(error.fault_kind(), Some(FaultKind::DivisionByZero));
 /// assert_eq!((error.code(), error.operator()), ("div_by_zero", Some("math.floordiv")));
 /// assert_eq!(error.span().map(|span| span.text(source)), Some("100 // (x - 1)"));
+/// assert_eq!(error.to_string(), "math.floordiv: division by zero (line 1, column 15: `100 // (x - 1)`)");
 ///
 /// let error = Model::parse("(1 + 2").unwrap_err();
 /// assert!(!error.is_fault());
@@ -30,20 +33,32 @@ pub struct Error(Arc<Kind>);
 enum Kind {
     /// The model, or how it was to be bound.
     Model(Diagnostics),
-    /// An evaluation stopped at a fault.
-    Fault {
-        kind: FaultKind,
-        operator: Option<String>,
-        detail: String,
-        span: Option<Span>,
-        place: Option<Place>,
-        /// What to raise.
-        limit: Option<Limit>,
-    },
+    /// An evaluation stopped.
+    Fault(Fault),
     /// Values given to a call that do not fit.
     Values(String),
     /// A value given to a call breaks what its input promises.
     Promise { problem: Diagnostics, element: Option<usize> },
+}
+
+/// Why an evaluation stopped, and where.
+#[derive(Clone, Debug)]
+struct Fault {
+    kind: FaultKind,
+    operator: Option<String>,
+    detail: String,
+    span: Option<Span>,
+    /// What the span is of.
+    sources: Option<Arc<Sources>>,
+    place: Option<Place>,
+    /// What to raise.
+    limit: Option<Limit>,
+}
+
+impl Fault {
+    fn new(kind: FaultKind, detail: String, limit: Option<Limit>) -> Self {
+        Fault { kind, operator: None, detail, span: None, sources: None, place: None, limit }
+    }
 }
 
 /// Which of many evaluations at once a fault is of.
@@ -70,7 +85,7 @@ impl Error {
         let operand = operand.as_ref().map(crate::print_value);
         let detail = kind.describe(operand.as_deref(), &result.to_string(), text);
         let limit = limit(kind).filter(|_| kind != FaultKind::ArenaLimit || text.is_empty());
-        Error(Arc::new(Kind::Fault { kind, operator: Some(operator), detail, span, place: None, limit }))
+        Error::from(Fault { operator: Some(operator), span, ..Fault::new(kind, detail, limit) })
     }
 
     /// The fault of a step that made more arrays than an evaluation may have.
@@ -93,7 +108,7 @@ impl Error {
     fn of_array_bytes(operator: Option<String>, detail: &str, span: Option<Span>) -> Self {
         let (kind, limit) = (FaultKind::ArenaLimit, Some(Limit::ArrayBytes));
         let detail = kind.describe(None, "", detail);
-        Error(Arc::new(Kind::Fault { kind, operator, detail, span, place: None, limit }))
+        Error::from(Fault { operator, span, ..Fault::new(kind, detail, limit) })
     }
 
     /// The fault of an evaluation whose token was cancelled.
@@ -104,29 +119,31 @@ impl Error {
     /// A fault of an evaluation as a whole; where it was noticed says nothing about the model.
     pub(crate) fn of_evaluation(kind: FaultKind) -> Self {
         let detail = kind.describe(None, "", "");
-        Error(Arc::new(Kind::Fault { kind, operator: None, detail, span: None, place: None, limit: limit(kind) }))
+        Error::from(Fault::new(kind, detail, limit(kind)))
     }
 
     /// The same fault, of a row of a batch.
     pub(crate) fn in_row(self, at: usize) -> Self {
         let element = self.element().map(|element| Place::ElementOfRow(element, at));
-        self.at(element.or(Some(Place::Row(at))))
+        self.with(|fault| fault.place = element.or(Some(Place::Row(at))))
     }
 
     /// The fault of a row, which was an element of arrays.
     pub(crate) fn in_element(self) -> Self {
         let element = self.row().map(Place::Element);
-        self.at(element)
+        self.with(|fault| fault.place = element)
     }
 
-    fn at(self, place: Option<Place>) -> Self {
-        match &*self.0 {
-            Kind::Fault { kind, operator, detail, span, limit, .. } => {
-                let (operator, detail) = (operator.clone(), detail.clone());
-                Error(Arc::new(Kind::Fault { kind: *kind, operator, detail, span: *span, place, limit: *limit }))
-            }
-            _ => self,
-        }
+    /// The same fault, of a model that was read from these texts.
+    pub(crate) fn in_sources(self, sources: Option<&Arc<Sources>>) -> Self {
+        self.with(|fault| fault.sources = sources.cloned())
+    }
+
+    fn with(self, change: impl FnOnce(&mut Fault)) -> Self {
+        let Kind::Fault(fault) = &*self.0 else { return self };
+        let mut fault = fault.clone();
+        change(&mut fault);
+        fault.into()
     }
 
     /// An error of values that do not fit, for loaders and listeners of one's own. Its code is `values`. Beyond 1,000 characters
@@ -148,7 +165,7 @@ impl Error {
             Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => {
                 diagnostics.first().code().as_str()
             }
-            Kind::Fault { kind, .. } => kind.name(),
+            Kind::Fault(fault) => fault.kind.name(),
             Kind::Values(_) => "values",
         }
     }
@@ -158,7 +175,7 @@ impl Error {
     pub fn span(&self) -> Option<Span> {
         match &*self.0 {
             Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.first().span(),
-            Kind::Fault { span, .. } => *span,
+            Kind::Fault(fault) => fault.span,
             Kind::Values(_) => None,
         }
     }
@@ -168,7 +185,7 @@ impl Error {
     #[must_use]
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
-            Kind::Fault { operator, .. } => operator.as_deref(),
+            Kind::Fault(fault) => fault.operator.as_deref(),
             _ => None,
         }
     }
@@ -177,7 +194,7 @@ impl Error {
     #[must_use]
     pub fn fault_kind(&self) -> Option<FaultKind> {
         match &*self.0 {
-            Kind::Fault { kind, .. } => Some(*kind),
+            Kind::Fault(fault) => Some(fault.kind),
             _ => None,
         }
     }
@@ -185,8 +202,8 @@ impl Error {
     /// For a fault in a batch, the row it happened in, counted from 0.
     #[must_use]
     pub fn row(&self) -> Option<usize> {
-        match &*self.0 {
-            Kind::Fault { place: Some(Place::Row(row) | Place::ElementOfRow(_, row)), .. } => Some(*row),
+        match self.place() {
+            Some(Place::Row(row) | Place::ElementOfRow(_, row)) => Some(row),
             _ => None,
         }
     }
@@ -195,11 +212,16 @@ impl Error {
     /// that is.
     #[must_use]
     pub fn element(&self) -> Option<usize> {
+        match (&*self.0, self.place()) {
+            (_, Some(Place::Element(element) | Place::ElementOfRow(element, _))) => Some(element),
+            (Kind::Promise { element, .. }, _) => *element,
+            _ => None,
+        }
+    }
+
+    fn place(&self) -> Option<Place> {
         match &*self.0 {
-            Kind::Fault { place: Some(Place::Element(element) | Place::ElementOfRow(element, _)), .. } => {
-                Some(*element)
-            }
-            Kind::Promise { element, .. } => *element,
+            Kind::Fault(fault) => fault.place,
             _ => None,
         }
     }
@@ -210,14 +232,46 @@ impl Error {
         self.fault_kind().is_some()
     }
 
+    /// What is wrong, on a line of its own: as it is displayed, but that a fault does not say where in the model's text it happened.
+    /// It is the same whatever the model was read from.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match &*self.0 {
+            Kind::Fault(fault) => fault.to_string(),
+            _ => self.to_string(),
+        }
+    }
+
+    /// The error for people: each problem with its code, file, line and column, the lines it is about with marks under them,
+    /// and hints. The source is what the error is of: the model, its text, or a [`Source`] with a name for the text. A model's
+    /// name is that of its file or of [`Model::named`](crate::Model::named). For colours take a [`Renderer`].
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let model = Model::parse("input price: f64\noutput total = price * \"tax\"")?.named("pricing.cem");
+    /// let error = model.compile(&Options::default()).unwrap_err();
+    /// assert_eq!(error.render(&model), "\
+    /// error[type-mismatch]: math.multiply expects numbers, found TEXT
+    ///  --> pricing.cem:2:24
+    ///   |
+    /// 2 | output total = price * \"tax\"
+    ///   |                        ^^^^^ this is TEXT");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn render<'s>(&self, source: impl Into<Source<'s>>) -> String {
+        Renderer::plain().errors(&self.diagnostics(), &[], source)
+    }
+
     /// The problems of a model, all that were found; a fault is one problem too.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
             Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
-            Kind::Fault { span, limit, .. } => {
-                let diagnostic = Diagnostic::new(Code::Evaluation, self.to_string()).at(*span);
-                vec![match limit {
+            Kind::Fault(fault) => {
+                let diagnostic = Diagnostic::new(Code::Evaluation, self.message()).at(fault.span);
+                vec![match fault.limit {
                     Some(limit) => diagnostic.hint(limit.hint()),
                     None => diagnostic,
                 }]
@@ -251,16 +305,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
-            Kind::Fault { operator, detail, place, .. } => {
-                if let Some(operator) = operator {
-                    write!(f, "{operator}: ")?;
-                }
-                f.write_str(detail)?;
-                match place {
-                    Some(Place::Row(row)) => write!(f, ", in row {row}"),
-                    Some(Place::Element(element)) => write!(f, ", in element {element}"),
-                    Some(Place::ElementOfRow(element, row)) => write!(f, ", in element {element} of row {row}"),
-                    None => Ok(()),
+            Kind::Fault(fault) => {
+                write!(f, "{fault}")?;
+                match (&fault.sources, fault.span) {
+                    (Some(sources), Some(span)) => write!(f, " ({})", Expression::at(sources.place(span))),
+                    _ => Ok(()),
                 }
             }
             Kind::Values(message) => f.write_str(message),
@@ -268,7 +317,29 @@ impl fmt::Display for Error {
     }
 }
 
+/// The operator, what is wrong, and in which row: without the place in the text.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(operator) = &self.operator {
+            write!(f, "{operator}: ")?;
+        }
+        f.write_str(&self.detail)?;
+        match self.place {
+            Some(Place::Row(row)) => write!(f, ", in row {row}"),
+            Some(Place::Element(element)) => write!(f, ", in element {element}"),
+            Some(Place::ElementOfRow(element, row)) => write!(f, ", in element {element} of row {row}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl std::error::Error for Error {}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Error(Arc::new(Kind::Fault(fault)))
+    }
+}
 
 impl From<Diagnostics> for Error {
     fn from(diagnostics: Diagnostics) -> Self {

@@ -13,7 +13,7 @@ use crate::signature::Field;
 use crate::sites::Sites;
 use crate::stages::plan;
 use crate::tiers::{Tiered, TieredModel};
-use cembra_expr::Program;
+use cembra_expr::{Program, Sources};
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, Template, ValueId};
 use cembra_prepare::{Placed, Regions, TypedGraph};
@@ -111,7 +111,7 @@ impl Inner {
         let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
         Field::add_defaults(&mut inputs, &program);
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
-        let (sites, template) = (Sites::of(&plan, &program), plan.template().clone());
+        let (sites, template) = (Sites::of(&plan, &program, options), plan.template().clone());
         let slots = structs.is_none().then(|| Slots::of(&plan));
         let has_strings = plan.has_strings();
         let binding = structs.unwrap_or_else(|| plan.frame_binding());
@@ -147,7 +147,7 @@ impl Inner {
         let mut inner = match options.backend {
             Backend::Tiered => Inner::new(program.clone(), plan, None, options)?,
             _ => {
-                let interpreted = Options::clone(options).backend(Backend::Interpreter).started();
+                let interpreted = Options::clone(options).backend(Backend::Interpreter).restarted();
                 Inner::new(program.clone(), plan, None, &interpreted)?
             }
         };
@@ -392,6 +392,7 @@ impl Executor {
             + size_of::<Origin>()
             + size_of::<Program>()
             + inner.origin.program.memory_bytes()
+            + inner.origin.options.sources.as_ref().map_or(0, |sources| size_of::<Sources>() + sources.memory_bytes())
             + inner.sites.memory_bytes()
             + inner.template.memory_bytes()
             + inner.runnable.memory_bytes()
@@ -410,7 +411,7 @@ impl Executor {
         if let Some(batch) = origin.batch.get() {
             return Ok(batch.clone());
         }
-        let options = &origin.options.started();
+        let options = &origin.options.restarted();
         let batch = Batch::of(&origin.program, options)?;
         Ok(origin.batch.get_or_init(|| batch).clone())
     }

@@ -103,7 +103,7 @@ impl Model {
     /// # Errors
     /// Problems with types or limits; for the last two stages, that there is no machine code to be had.
     pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
-        let options = &options.started();
+        let options = &self.started(options);
         let program = self.selected(options)?;
         match stage {
             Stage::Expr => Ok(cembra_expr::print(&program)),
@@ -147,7 +147,7 @@ impl Model {
     /// Problems with types or limits; that there is no machine code to be had; or that the model has arrays, of which each
     /// plan has code of its own.
     pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
-        let options = &options.started();
+        let options = &self.started(options);
         let program = self.selected(options)?;
         machine_of(&prepare(&program, options, &mut |_, _| {})?.placed()?, &program, options)
     }

@@ -44,6 +44,7 @@ mod executor;
 mod explain;
 mod exports;
 mod fields;
+mod folder;
 #[cfg(feature = "json")]
 mod json;
 mod listener;
@@ -63,6 +64,7 @@ mod players;
 mod pool;
 mod profiling;
 mod promises;
+mod rendering;
 mod signature;
 mod sites;
 mod spans;
@@ -106,6 +108,7 @@ pub use error::Error;
 pub use executor::{Executor, Session};
 pub use explain::{Machine, Origin, Stage};
 pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, OutputValue};
+pub use folder::Folder;
 #[cfg(feature = "json")]
 pub use json::{Json, JsonError, JsonKind, JsonRow, JsonRows, JsonText};
 pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
@@ -118,6 +121,7 @@ pub use object::Object;
 pub use options::Options;
 pub use pool::{Evaluator, Pool};
 pub use profiling::{Profile, profile_code};
+pub use rendering::{Renderer, Source};
 pub use signature::{Field, Signature};
 pub use typed::ModelExecutor;
 

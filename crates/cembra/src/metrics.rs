@@ -69,25 +69,25 @@ pub enum Event<'e> {
 /// use std::sync::{Arc, Mutex};
 ///
 /// #[derive(Debug, Default)]
-/// struct Sizes(Mutex<Vec<usize>>);
+/// struct Sizes(Mutex<Vec<(String, usize)>>);
 ///
 /// impl Metrics for Sizes {
-///     fn record(&self, event: &Event<'_>) {
+///     fn record(&self, model: &str, event: &Event<'_>) {
 ///         if let Event::Compiled { steps, .. } = event {
-///             self.0.lock().unwrap().push(*steps);
+///             self.0.lock().unwrap().push((model.to_owned(), *steps));
 ///         }
 ///     }
 /// }
 ///
 /// let sizes = Arc::new(Sizes::default());
 /// let options = Options::default().backend(Backend::Native).metrics(sizes.clone());
-/// Model::parse("input x: f64; sqrt(x) + x")?.compile(&options)?;
-/// assert_eq!(*sizes.0.lock().unwrap(), [2]);
+/// Model::parse("input x: f64; sqrt(x) + x")?.named("score").compile(&options)?;
+/// assert_eq!(*sizes.0.lock().unwrap(), [("score".to_owned(), 2)]);
 /// # Ok::<(), cembra::Error>(())
 /// ```
 pub trait Metrics: Send + Sync + Debug {
-    /// Takes note of an event.
-    fn record(&self, event: &Event<'_>);
+    /// Takes note of an event of a model that is called so ([`Options::name`](crate::Options::name)).
+    fn record(&self, model: &str, event: &Event<'_>);
 }
 
 static INSTALLED: OnceLock<Arc<dyn Metrics>> = OnceLock::new();
@@ -199,7 +199,7 @@ impl Counters {
 }
 
 impl Metrics for Counters {
-    fn record(&self, event: &Event<'_>) {
+    fn record(&self, _model: &str, event: &Event<'_>) {
         let add = |counter: &AtomicU64, by: u64| {
             counter.fetch_add(by, Ordering::Relaxed);
         };
@@ -242,7 +242,7 @@ impl Watch {
 
     pub(crate) fn record(&self, event: &Event<'_>) {
         if let Some(metrics) = &self.metrics {
-            metrics.record(event);
+            metrics.record(self.model(), event);
         }
     }
 

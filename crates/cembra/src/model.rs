@@ -34,6 +34,7 @@ use std::sync::Arc;
 pub struct Model {
     program: Arc<Program>,
     sources: Option<Arc<Sources>>,
+    name: Option<Arc<str>>,
 }
 
 impl Model {
@@ -66,7 +67,7 @@ impl Model {
     /// What is wrong with the text, or the limit it exceeds.
     pub fn parse_with(source: &str, registry: &Registry, limits: &Limits) -> Result<Model, Error> {
         let program = cembra_expr::parse(source, registry, limits)?;
-        Ok(Model { program: Arc::new(program), sources: Some(Arc::new(Sources::alone("", source))) })
+        Ok(Model { program: Arc::new(program), sources: Some(Arc::new(Sources::alone("", source))), name: None })
     }
 
     /// Reads a model that uses files: `use "common.cem"` in its text. The host decides what there is, with the function that it
@@ -100,13 +101,46 @@ impl Model {
     ) -> Result<Model, Error> {
         let sources = sources.into();
         let program = cembra_expr::parse_sources(&sources, registry, limits)?;
-        Ok(Model { program: Arc::new(program), sources: Some(sources) })
+        let name = sources.names().next().filter(|name| !name.is_empty()).map(Arc::from);
+        Ok(Model { program: Arc::new(program), sources: Some(sources), name })
     }
 
     /// A model from the builder or another reader, without source text.
     #[must_use]
     pub fn from_program(program: Program) -> Model {
-        Model { program: Arc::new(program), sources: None }
+        Model { program: Arc::new(program), sources: None, name: None }
+    }
+
+    /// The same model under a name: that of its file, or what a service calls it by. Errors that are rendered, faults, metrics
+    /// and spans tell it, the latter two unless [`Options::name`] says another.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Value};
+    ///
+    /// let model = Model::parse("input x: i32; 100 // x")?.named("shares.cem");
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// let error = session.evaluate(&[Value::from(0)]).unwrap_err();
+    /// assert_eq!(error.to_string(), "math.floordiv: division by zero (shares.cem:1:15: `100 // x`)");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Model {
+        if let Some(sources) = &mut self.sources {
+            Arc::make_mut(sources).rename(name);
+        }
+        self.name = Some(name.into());
+        self
+    }
+
+    /// What the model is called: what [`Model::named`] said, or the first of the sources that it was read from.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The options of a compilation of this model that begins now.
+    pub(crate) fn started(&self, options: &Options) -> Started {
+        options.started(self.name.as_ref(), self.sources.as_ref())
     }
 
     /// The model as a protobuf file: small, quick to read, and readable by every later cembra. The source text is not in
@@ -201,7 +235,7 @@ impl Model {
     /// # Errors
     /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
     pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
-        let options = &options.started();
+        let options = &self.started(options);
         let program = self.selected(options)?;
         let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
         if placed.model.has_arrays() {
@@ -216,7 +250,7 @@ impl Model {
     /// # Errors
     /// Problems with types or limits.
     pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
-        let options = &options.started();
+        let options = &self.started(options);
         let program = self.selected(options)?;
         Batch::of(&program, options)
     }
@@ -226,7 +260,7 @@ impl Model {
     /// # Errors
     /// Problems with names or types.
     pub fn signature(&self, options: &Options) -> Result<Signature, Error> {
-        let options = &mut options.started();
+        let options = &mut self.started(options);
         let program = self.selected(options)?;
         self.prepare_without_externs(options);
         let prepared = prepare(&program, options, &mut |_, _| {})?;
@@ -262,7 +296,7 @@ impl Model {
     #[must_use]
     pub fn warnings(&self, options: &Options) -> Warnings {
         const EXPANDED: &str = "expand";
-        let options = &mut options.started();
+        let options = &mut self.started(options);
         let mut found = Warnings::new(options.budget().limits().problems.max(1), &options.allowed);
         let is_typed = |name: &str| options.input_types.contains_key(name);
         cembra_expr::find_warnings(&self.program, &is_typed, &mut found);

@@ -38,7 +38,7 @@ impl OncePlan {
         OncePlan {
             function: cembra_interp::bind(plan, &plan.frame_binding()),
             template: plan.template().clone(),
-            sites: Sites::of(plan, program),
+            sites: Sites::of(plan, program, options),
             limits: EvaluationLimits::of(options),
             inputs: runs(&mut plan.inputs().iter().map(|input| input.value)),
             outputs: runs(&mut plan.outputs().iter().map(|output| output.value)),

@@ -2,6 +2,7 @@
 
 use crate::metrics::UNNAMED;
 use crate::{Backend, Metrics, RowPlayer, Tiering};
+use cembra_expr::Sources;
 use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
@@ -29,6 +30,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub(crate) name: Option<Arc<str>>,
+    /// The texts of the model that is compiled.
+    pub(crate) sources: Option<Arc<Sources>>,
     pub(crate) backend: Backend,
     pub(crate) tier: Tier,
     pub(crate) row_player: RowPlayer,
@@ -52,7 +55,8 @@ impl Options {
         self
     }
 
-    /// What the model is called in profiles ([`profile_code`](crate::profile_code)) and spans; `model` if it is not said.
+    /// What the model is called in profiles ([`profile_code`](crate::profile_code)), metrics and spans; the name of the model if it is
+    /// not said ([`Model::name`](crate::Model::name)), or `model`.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.into());
@@ -262,8 +266,16 @@ impl Options {
         self.name.as_deref().unwrap_or(UNNAMED)
     }
 
-    /// The same options for a compilation that begins now.
-    pub(crate) fn started(&self) -> Started {
+    /// The same options for a compilation that begins now, of a model that is called so and was read from these texts.
+    pub(crate) fn started(&self, name: Option<&Arc<str>>, sources: Option<&Arc<Sources>>) -> Started {
+        let mut options = self.clone();
+        options.name = options.name.or_else(|| name.cloned());
+        options.sources = sources.cloned();
+        options.restarted()
+    }
+
+    /// The same options for another compilation of the same model, that begins now.
+    pub(crate) fn restarted(&self) -> Started {
         let mut options = self.clone();
         options.prepare.budget = Budget::start(*self.prepare.budget.limits());
         Started(options)

@@ -97,7 +97,7 @@ impl PlanRows {
         let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
         PlanRows {
             batch: cembra_batch::Batch::of(&plan),
-            sites: Sites::of(&plan, program),
+            sites: Sites::of(&plan, program, options),
             limits: EvaluationLimits::of(options),
             inputs,
             outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),

@@ -2,7 +2,8 @@
 //! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
 
 use crate::error::Error;
-use cembra_expr::{Graph, Node, NodeId, Program, written};
+use crate::options::Started;
+use cembra_expr::{Graph, Node, NodeId, Program, Sources, written};
 use cembra_plan::{Action, Plan, StepId};
 use cembra_runtime::{Context, Excerpt, FaultKind, QType, Scalar, Text};
 use cembra_value::{ScalarValue, Span, Value};
@@ -22,10 +23,14 @@ pub(crate) struct Site {
 
 /// The steps of a plan that can fail, in their order.
 #[derive(Clone, Debug)]
-pub(crate) struct Sites(Box<[Site]>);
+pub(crate) struct Sites {
+    sites: Box<[Site]>,
+    /// The texts that the places are of.
+    sources: Option<Arc<Sources>>,
+}
 
 impl Sites {
-    pub(crate) fn of(plan: &Plan, program: &Program) -> Sites {
+    pub(crate) fn of(plan: &Plan, program: &Program, options: &Started) -> Sites {
         let fails = |step: &StepId| match plan.step(*step).action {
             Action::Operator { op, overload, .. } => plan.registry().effects(op, overload).may_stop(),
             Action::Loop { .. } => true,
@@ -42,16 +47,17 @@ impl Sites {
                 result: plan.value(step.out).qtype.clone(),
             }
         };
-        Sites((0..plan.step_count()).map(StepId::from_index).filter(fails).map(site).collect())
+        let sites = (0..plan.step_count()).map(StepId::from_index).filter(fails).map(site).collect();
+        Sites { sites, sources: options.sources.clone() }
     }
 
     pub(crate) fn all(&self) -> &[Site] {
-        &self.0
+        &self.sites
     }
 
     fn find(&self, step: StepId) -> Option<&Site> {
-        let at = self.0.binary_search_by_key(&step.index(), |site| site.step.index()).ok()?;
-        self.0.get(at)
+        let at = self.sites.binary_search_by_key(&step.index(), |site| site.step.index()).ok()?;
+        self.sites.get(at)
     }
 
     /// The error of the fault that a context recorded.
@@ -74,12 +80,13 @@ impl Sites {
             _ => "",
         };
         let result = site.map_or(&QType::UNIT, |site| &site.result);
-        Error::fault(kind, operator, operand, result, text, site.and_then(|site| site.span))
+        let span = site.and_then(|site| site.span);
+        Error::fault(kind, operator, operand, result, text, span).in_sources(self.sources.as_ref())
     }
 
-    /// Bytes of memory, names apart: they are the program's.
+    /// Bytes of memory, names and texts apart: they are the program's and the model's.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.0)
+        size_of_val(&*self.sites)
     }
 }
 

@@ -14,7 +14,7 @@ fn shown(text: &str, inputs: &[Value]) -> String {
     let [fused, reference] =
         [Backend::Native, Backend::Interpreter].map(|backend| match evaluate(text, inputs, backend) {
             Ok(values) => values.iter().map(Value::to_string).collect::<Vec<_>>().join("; "),
-            Err(error) => format!("{}: {error}", error.code()),
+            Err(error) => format!("{}: {}", error.code(), error.message()),
         });
     assert_eq!(fused, reference, "{text}");
     fused
@@ -348,7 +348,7 @@ fn errors_say_what_and_where() {
     let x = doubles(&[Some(1.0), None]);
     let y = doubles(&[Some(1.0)]);
     let error = evaluate("input x, y: [f64?]\noutput z = x + y", &[x.clone(), y.clone()], Backend::Native).unwrap_err();
-    assert_eq!((error.code(), error.to_string().as_str()), ("size_mismatch", "+: argument sizes mismatch: (2, 1)"));
+    assert_eq!((error.code(), error.message().as_str()), ("size_mismatch", "+: argument sizes mismatch: (2, 1)"));
     assert!(error.span().is_some());
     assert_eq!(
         shown("input x: [f64?]; x[2]", std::slice::from_ref(&x)),
@@ -358,7 +358,7 @@ fn errors_say_what_and_where() {
         evaluate("input x: [f64?]; 1.0 // (x - 3.0)", &[doubles(&[None, Some(4.0), Some(3.0)])], Backend::Auto);
     let element = element.unwrap_err();
     assert_eq!((element.element(), element.row()), (Some(2), None));
-    assert_eq!(element.to_string(), "math.floordiv: division by zero, in element 2");
+    assert_eq!(element.message(), "math.floordiv: division by zero, in element 2");
     let misfit = evaluate("input x: [f64?]; x", &[Value::from(1.0)], Backend::Native).unwrap_err();
     assert_eq!(misfit.code(), "values");
     // A literal array is no literal of each element.

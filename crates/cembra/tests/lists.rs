@@ -233,7 +233,7 @@ fn rows_together_give_what_rows_one_by_one_give() {
             let batch = model.batch(options).unwrap();
             let columns: Vec<_> = batch.inputs().iter().map(|input| column(&input.name)).collect();
             let made = batch.start().rows(rows).on_error(on_error).run(&columns)?;
-            let errors: Vec<String> = made.failures.iter().map(|one| one.error.to_string()).collect();
+            let errors: Vec<String> = made.failures.iter().map(|one| one.error.message()).collect();
             Ok((made.columns, made.failed, errors, made.row_by_row))
         };
         let batch = model.batch(&Options::default()).unwrap();
@@ -318,10 +318,10 @@ fn the_first_row_that_fails_is_the_error() {
     // In the order of the inputs.
     assert_eq!(batch.inputs().iter().map(|input| &*input.name).collect::<Vec<_>>(), ["x", "y", "k"]);
     let error = batch.run(&columns(&[1.0, 0.0, 1.0, 1.0])).unwrap_err();
-    assert_eq!(error.to_string(), "math.floordiv: division by zero, in element 1 of row 1");
+    assert_eq!(error.message(), "math.floordiv: division by zero, in element 1 of row 1");
     assert_eq!((error.row(), error.element(), error.span().is_some()), (Some(1), Some(1), true));
     let error = batch.run(&columns(&[1.0, 2.0, 1.0, 0.0])).unwrap_err();
-    assert_eq!(error.to_string(), "+: argument sizes mismatch: (2, 1), in row 2");
+    assert_eq!(error.message(), "+: argument sizes mismatch: (2, 1), in row 2");
     let made = batch.start().on_error(OnError::Missing).run(&columns(&[1.0, 0.0, 1.0, 2.0])).unwrap();
     assert_eq!((made.failed, made.row_by_row), (vec![1, 2], 4));
     assert_eq!(made.failures.iter().map(|one| one.error.code()).collect::<Vec<_>>(), ["div_by_zero", "size_mismatch"]);
@@ -385,7 +385,7 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
         let hint = "make fewer or smaller arrays, or raise `Limits::array_bytes`";
         assert_eq!(error.diagnostics()[0].hints(), [hint], "{error}");
         let text = "outputs for so many rows, for which there are no columns, exceed the limit `array_bytes`";
-        assert_eq!(error.to_string(), text);
+        assert_eq!(error.message(), text);
     };
     for rows in [usize::MAX, usize::MAX / 8, 1 << 40, 1 << 33] {
         for text in ["input x: [f64?]; math.sum(x)", "input x: [f64?]; x * 2.0", "input x: [f64?]; x[0]"] {
@@ -469,7 +469,7 @@ fn what_is_no_list_is_refused() {
     );
     assert_eq!(sum.start().rows(1).run(&[]).unwrap_err().to_string(), "there are 0 input columns for 1 inputs");
     let error = sum.run_into(&[lists], vec![ColumnMut::values(&mut [0.0])]).unwrap_err();
-    assert_eq!(error.to_string(), "output `result` is of a model with arrays, whose outputs are columns of their own");
+    assert_eq!(error.message(), "output `result` is of a model with arrays, whose outputs are columns of their own");
 }
 
 #[test]

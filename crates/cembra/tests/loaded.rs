@@ -20,7 +20,7 @@ fn loaded_rows_survive_their_evaluation() {
         let mut loaded = executor.load(&bad).unwrap();
         for _ in 0..3 {
             let error = loaded.evaluate().unwrap_err();
-            assert_eq!((error.code(), error.to_string().ends_with("assertion failed: eve")), ("assertion", true));
+            assert_eq!((error.code(), error.message().ends_with("assertion failed: eve")), ("assertion", true));
         }
         let unfit = executor.load(&[vec![Value::from("ann"), Value::from(7_i64)]]).unwrap_err();
         assert_eq!(unfit.to_string(), "input `x` is INT32, found INT64");

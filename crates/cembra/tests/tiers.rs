@@ -156,7 +156,7 @@ impl Told {
 }
 
 impl Metrics for Told {
-    fn record(&self, event: &Event<'_>) {
+    fn record(&self, _model: &str, event: &Event<'_>) {
         let text = match event {
             Event::Compiled { tier, .. } => format!("compiled {tier:?}"),
             Event::TierSwapped { tier } => format!("swapped {tier:?}"),
@@ -228,7 +228,7 @@ struct Panics {
 }
 
 impl Metrics for Panics {
-    fn record(&self, event: &Event<'_>) {
+    fn record(&self, _model: &str, event: &Event<'_>) {
         match event {
             Event::Compiled { .. } => panic!("on purpose"),
             Event::Fallback { reason } => {

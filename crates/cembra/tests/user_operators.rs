@@ -116,7 +116,7 @@ fn run(expression: &str, x: Value) -> Result<Value, (String, String)> {
     let [interpreted, native] = [Backend::Interpreter, Backend::Native].map(|backend| {
         let options = Options::default().backend(backend).registry(registry()).input_type("x", x.qtype());
         let result = model.compile(&options).expect("it compiles").session().evaluate(std::slice::from_ref(&x));
-        result.map(|mut values| values.remove(0)).map_err(|error| (error.code().to_owned(), error.to_string()))
+        result.map(|mut values| values.remove(0)).map_err(|error| (error.code().to_owned(), error.message()))
     });
     assert_eq!(interpreted, native, "{expression}");
     native
@@ -189,7 +189,7 @@ fn operators_are_compiled_from_a_literal() {
     let refused = |source: &str| {
         let model = Model::parse_with(source, registry(), &Limits::default()).expect("a model");
         let error = model.compile(&Options::default().registry(registry())).expect_err("a literal that cannot be");
-        (error.code(), error.to_string(), error.span().map(|span| span.text(source).to_owned()))
+        (error.code(), error.message(), error.span().map(|span| span.text(source).to_owned()))
     };
     let (code, text, span) = refused("input x: f64; 1 + my.curve('0:one', x)");
     assert_eq!((code, text.as_str()), ("literal", "my.curve: `one` is no number"));

@@ -348,7 +348,7 @@ fn rules_that_pass_say_what_their_functions_say() {
                 options = options.input_type(name, value.qtype());
             }
             let mut session = model.compile(&options).expect("it compiles").session();
-            let found = session.evaluate(&values).map(|mut values| values.remove(0)).map_err(|error| error.to_string());
+            let found = session.evaluate(&values).map(|mut values| values.remove(0)).map_err(|error| error.message());
             assert_eq!(found, expected.clone().map_err(str::to_owned), "{expression} {values:?} {backend:?}");
         }
     }

@@ -49,7 +49,7 @@ fn run(expression: &str, t: Value) -> Result<Value, String> {
         let mut session = model.compile(&options).expect("it compiles").session();
         // The second evaluation finds the memory of the first used again.
         let results = [(); 2].map(|()| session.evaluate(std::slice::from_ref(&t)).map(|mut values| values.remove(0)));
-        let [first, second] = results.map(|result| result.map_err(|error| error.to_string()));
+        let [first, second] = results.map(|result| result.map_err(|error| error.message()));
         assert_eq!(first, second, "{expression}");
         first
     });

@@ -66,7 +66,7 @@ impl Failure {
         }
         let problems = match self {
             Failure::Usage(_) | Failure::Told => return None,
-            Failure::Model { source, problems, .. } => diagnose::to_json(problems, source.as_source()),
+            Failure::Model { source, problems, .. } => diagnose::to_json(problems, source.sources()),
             Failure::Data(error) => diagnose::data_to_json(error),
         };
         Some(Told { problems })
@@ -85,7 +85,9 @@ impl Failure {
             // Whoever read our output has seen enough.
             Failure::Data(error) if error.is_broken_pipe() => return ExitCode::SUCCESS,
             Failure::Data(error) => diagnose::render_data(error, colour),
-            Failure::Model { source, problems, notes } => diagnose::render(problems, notes, source.as_source(), colour),
+            Failure::Model { source, problems, notes } => {
+                diagnose::renderer(colour).errors(problems, notes, source.sources())
+            }
         };
         let _ = writeln!(std::io::stderr(), "{shown}");
         ExitCode::FAILURE

@@ -1,12 +1,11 @@
 //! The text of a model: read from a file, standard input or the command line, and its name for messages.
 
 use crate::data::error::{DataCode, DataError};
-use crate::diagnose::Source;
 use crate::failure::Failure;
-use cembra::{Code, Diagnostic, Error, Limits, Model, Registry, Sources, UsedFile};
+use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Component, Path};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The name of the text of an interactive session.
@@ -72,10 +71,7 @@ impl ModelText {
     /// A text with the files that it uses, which lie in its folder, or where the command runs.
     fn of(name: &str, text: &str, folder: Option<&Path>, limits: Limits) -> Self {
         let folder = folder.unwrap_or(Path::new(""));
-        let sources = Sources::gather(name, text, &limits, &|used: &str, from: &str| {
-            let from = if from == name { folder } else { Path::new(from).parent().unwrap_or(folder) };
-            read_used(from, used, limits.source_bytes)
-        });
+        let sources = Sources::gather(name, text, &limits, &Folder::new(folder, limits.source_bytes));
         ModelText { name: name.to_owned(), sources: Arc::new(sources), limits: Box::new(limits) }
     }
 
@@ -110,9 +106,14 @@ impl ModelText {
         *self.limits
     }
 
-    /// The text for excerpts.
-    pub(crate) fn as_source(&self) -> Source<'_> {
-        Source { name: &self.name, sources: &self.sources }
+    /// The texts for excerpts.
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// What the model's own text is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Adds what this command offers to mend a problem.
@@ -130,18 +131,4 @@ impl ModelText {
             _ => problem,
         }
     }
-}
-
-/// Reads a file that a text uses: one of a folder, or of one inside of it.
-fn read_used(folder: &Path, name: &str, most: usize) -> io::Result<UsedFile> {
-    let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if !is_inside {
-        return Err(io::Error::other("a file that is used lies beside the model, or in a folder there"));
-    }
-    let path = folder.join(name);
-    let mut text = String::new();
-    // One byte beyond the limit is enough to be refused.
-    File::open(&path)?.take(most as u64 + 1).read_to_string(&mut text)?;
-    let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
-    Ok(UsedFile { name: path.display().to_string(), text })
 }

@@ -74,7 +74,7 @@ impl From<Error> for Failure {
             operator: error.operator().map(str::to_owned),
             span: error.span(),
             element: error.element(),
-            message: error.to_string(),
+            message: error.message(),
         }
     }
 }

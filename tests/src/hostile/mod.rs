@@ -69,7 +69,7 @@ impl Case {
         let time = worked().saturating_sub(start);
         let (outcome, message) = match result {
             Ok(()) => ("value".to_owned(), String::new()),
-            Err(error) => (outcome(&error), error.to_string()),
+            Err(error) => (outcome(&error), error.message()),
         };
         Run { outcome, message, time }
     }

@@ -70,7 +70,7 @@ impl Model {
     /// Problems with types or limits; a name that is none in C; an operator that is a function of the library and not
     /// machine code, as strings and user operators are; a target that there is no code for.
     pub fn object(&self, name: &str, target: &Target, options: &Options) -> Result<Object, Error> {
-        let options = &options.started();
+        let options = &self.started(options);
         if !structs::is_identifier(name) {
             let problem = Diagnostic::new(Code::Object, format!("`{name}` is no name for a model in C"));
             return Err(problem
@@ -93,7 +93,7 @@ fn compile(
     (name, target): (&str, &Target),
     options: &Started,
 ) -> Result<Vec<u8>, Error> {
-    let sites = sites(plan, program);
+    let sites = sites(plan, program, options);
     cembra_native::object(plan, binding, options.tier, options.budget(), target, name, &sites).map_err(|error| {
         match error.limit() {
             Some(_) => refusal(&error).into(),
@@ -116,8 +116,8 @@ fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
 }
 
 /// The steps that can fail, as the program that runs the model tells them.
-fn sites(plan: &Plan, program: &Program) -> Vec<Site> {
-    let sites = Sites::of(plan, program);
+fn sites(plan: &Plan, program: &Program, options: &Started) -> Vec<Site> {
+    let sites = Sites::of(plan, program, options);
     let told = sites.all().iter().map(|site| Site {
         step: site.step,
         operator: site.operator.to_string(),

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let measured = measure(&text, &model, &options, &rows)?;
     match args.format {
         Report::Text => print(&to_text(&measured, rows.len())),
-        Report::Json => print_json(&to_json(&measured, text.as_source().name)),
+        Report::Json => print_json(&to_json(&measured, text.name())),
     }
 }
 

@@ -80,12 +80,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Report::Text => tell(checked?, args),
         Report::Json => {
             let checked = checked.map_err(tell_json)?;
-            let warnings = diagnose::to_json(&checked.warnings, checked.text.as_source());
+            let warnings = diagnose::to_json(&checked.warnings, checked.text.sources());
             let signature = match &checked.signature {
                 Ok(signature) => signature,
                 Err(error) => {
                     let problems = checked.text.advise(error);
-                    let problems = diagnose::to_json(&problems, checked.text.as_source());
+                    let problems = diagnose::to_json(&problems, checked.text.sources());
                     print_json(&Wrong { problems, warnings })?;
                     return Err(Failure::Told);
                 }
@@ -128,7 +128,7 @@ fn tell(checked: Checked, args: &Args) -> Result<(), Failure> {
     let (denied, shown): (Vec<_>, Vec<_>) =
         warnings.into_iter().partition(|warning| signature.is_ok() && is_denied(warning, args));
     if !shown.is_empty() {
-        let shown = diagnose::render_warnings(&shown, more, text.as_source(), diagnose::stderr_takes_colour());
+        let shown = diagnose::render_warnings(&shown, more, text.sources(), diagnose::stderr_takes_colour());
         // With standard error closed there is nobody to tell.
         let _ =
             writeln!(std::io::stderr(), "{shown}{}", if signature.is_ok() && denied.is_empty() { "" } else { "\n" });

@@ -5,7 +5,7 @@ use crate::arguments::{ModelArgs, Report};
 use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
 use crate::source;
-use cembra::{Code, Error, Machine, Model, Options, Origin, PASSES, SourcePlace, Sources, Span, Stage};
+use cembra::{Code, Error, Machine, Model, Options, Origin, PASSES, Sources, Span, Stage};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
@@ -141,7 +141,7 @@ pub(crate) fn one(text: &source::ModelText, model: &Model, options: &Options, st
 
 /// Operators with their places in the text, as notes on their machine code.
 fn notes(text: &source::ModelText, machine: &Machine) -> Vec<Note> {
-    let sources = text.as_source().sources;
+    let sources = text.sources();
     let note = |origin: &Origin| {
         let place = origin.span.map(|span| place(sources, span));
         (origin.bytes.clone(), format!("{}{}", origin.operator, place.unwrap_or_default()))
@@ -151,9 +151,6 @@ fn notes(text: &source::ModelText, machine: &Machine) -> Vec<Note> {
 
 /// Line and column of where a span begins, counted from 1; columns are characters.
 fn place(sources: &Sources, span: Span) -> String {
-    let SourcePlace { text: source, span, .. } = sources.place(span);
-    let before = &source[..source.floor_char_boundary(span.start as usize)];
-    let line = 1 + before.matches('\n').count();
-    let column = 1 + before.chars().rev().take_while(|c| *c != '\n').count();
+    let (line, column) = sources.place(span).line_and_column();
     format!("  ({line}:{column})")
 }

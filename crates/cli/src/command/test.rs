@@ -66,14 +66,13 @@ fn models_here() -> Result<Vec<PathBuf>, Failure> {
 
 /// What became of the tests of a model, and whether all passed.
 fn tested(text: &ModelText, model: &Model) -> (String, bool) {
-    let source = text.as_source();
     let run = |backend| model.run_tests(&Options::default().limits(text.limits()).backend(backend));
     let (interpreted, native) = (run(Backend::Interpreter), run(Backend::Native));
     // By the place of each failure what is said of it, and by which backend if only by one.
     let mut all: BTreeMap<Span, Vec<(String, &str)>> = BTreeMap::new();
     for (failures, only) in [(&interpreted.failures, " (interpreter)"), (&native.failures, " (machine code)")] {
         for failure in failures {
-            let text = told(failure, source.name, source.sources);
+            let text = told(failure, text.sources());
             let here = all.entry(failure.span).or_default();
             match here.iter_mut().find(|(same, _)| *same == text) {
                 Some((_, by)) => *by = "",
@@ -86,7 +85,7 @@ fn tested(text: &ModelText, model: &Model) -> (String, bool) {
         let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
         let _never_fails = writeln!(out, "{head}{by}\n{rest}");
     }
-    let (cases, name) = (interpreted.cases, source.name);
+    let (cases, name) = (interpreted.cases, text.name());
     let plural = if cases == 1 { "case" } else { "cases" };
     let _never_fails = match (cases, all.len()) {
         (0, _) => writeln!(out, "{name}: no tests"),
@@ -97,10 +96,10 @@ fn tested(text: &ModelText, model: &Model) -> (String, bool) {
 }
 
 /// A failure: its place and name, then a diff.
-fn told(failure: &TestFailure, name: &str, sources: &Sources) -> String {
+fn told(failure: &TestFailure, sources: &Sources) -> String {
     let place = sources.place(failure.span);
-    let line = 1 + place.text[..place.span.start as usize].matches('\n').count();
-    let mut out = format!("{name}:{line}: test \"{}\" failed\n", failure.test);
+    let (line, _) = place.line_and_column();
+    let mut out = format!("{}:{line}: test \"{}\" failed\n", place.name, failure.test);
     for mismatch in &failure.mismatches {
         let _never_fails = match mismatch {
             Mismatch::Output { name, expected, found } => {
@@ -110,7 +109,7 @@ fn told(failure: &TestFailure, name: &str, sources: &Sources) -> String {
                 let expected = expected.as_ref().map_or("no error".to_owned(), |code| format!("error \"{code}\""));
                 let found = found
                     .as_ref()
-                    .map_or("no error".to_owned(), |error| format!("error \"{}\": {error}", error.code()));
+                    .map_or("no error".to_owned(), |error| format!("error \"{}\": {}", error.code(), error.message()));
                 writeln!(out, "- {expected}\n+ {found}")
             }
             Mismatch::Unfit(problem) => writeln!(out, "  error[{}]: {problem}", problem.code()),

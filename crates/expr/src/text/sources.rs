@@ -70,12 +70,33 @@ pub struct SourcePlace<'t> {
     pub span: Span,
 }
 
+impl SourcePlace<'_> {
+    /// The line and the character of it that the place begins at, both counted from 1.
+    #[must_use]
+    pub fn line_and_column(&self) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary(self.span.start as usize)];
+        let (lines, line) = before
+            .rsplit_once('\n')
+            .map_or((0, before), |(lines, line)| (lines.bytes().filter(|byte| *byte == b'\n').count() + 1, line));
+        // Between the two bytes of a line's end is behind its last character.
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        (lines + 1, line.chars().count() + 1)
+    }
+}
+
 impl Sources {
     /// A text that is called so, and that may use no files.
     #[must_use]
     pub fn alone(name: &str, text: &str) -> Sources {
         let file = File { name: name.to_owned(), is_table: false, range: 0..text.len() };
         Sources { text: text.to_owned(), files: vec![file], used: FxHashMap::default(), problems: Vec::new() }
+    }
+
+    /// A text that cannot be read: whoever reads it is told so.
+    #[must_use]
+    pub fn unreadable(name: &str, error: &io::Error) -> Sources {
+        let problem = Diagnostic::new(Code::Use, format!("`{name}` cannot be read: {error}"));
+        Sources { problems: vec![problem], ..Sources::alone(name, "") }
     }
 
     /// A text with all files that it uses, and that these use. What is wrong with them is told when the model is read.
@@ -189,6 +210,11 @@ impl Sources {
     #[must_use]
     pub fn main(&self) -> &str {
         &self.text[self.range(0)]
+    }
+
+    /// Calls the model's own text so from now on.
+    pub fn rename(&mut self, name: &str) {
+        name.clone_into(&mut self.files[0].name);
     }
 
     /// What the texts are called, the model's own first.

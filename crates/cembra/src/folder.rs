@@ -1,0 +1,64 @@
+//! The files of a folder that models use: what resolves `use` and `table` where models are files.
+
+use cembra_expr::{Resolver, UsedFile};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// Files that lie in a folder, or in folders inside of it: a [`Resolver`] for [`Sources::gather`](crate::Sources::gather). A file is
+/// called by its path, and uses others from where it lies.
+///
+/// A name that leads out of the folder (`../secret.cem`, `/etc/passwd`) is refused; links in the file system are followed.
+///
+/// ```
+/// use cembra::{Folder, Limits, Model, Registry, Sources};
+///
+/// let folder = tempfile::tempdir()?;
+/// std::fs::write(folder.path().join("tax.cem"), "let vat = 0.5")?;
+/// let limits = Limits::default();
+/// let files = Folder::new(folder.path(), limits.source_bytes);
+/// let sources = Sources::gather("price.cem", "use \"tax.cem\"; 2.0 * vat", &limits, &files);
+/// assert!(Model::parse_sources(sources, Registry::standard(), &limits).is_ok());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+    most_bytes: usize,
+}
+
+impl Folder {
+    /// The files of a folder. Of a file of more bytes than `most_bytes` no more is read than tells that it is too large.
+    #[must_use]
+    pub fn new(path: &Path, most_bytes: usize) -> Folder {
+        Folder { path: path.to_owned(), most_bytes }
+    }
+}
+
+impl Resolver for Folder {
+    fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile> {
+        let is_inside =
+            Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !is_inside {
+            return Err(io::Error::other("a file that is used lies beside the model, or in a folder there"));
+        }
+        // The text of a model need not be a file of the folder.
+        let beside = Path::new(from).parent().filter(|beside| beside.starts_with(&self.path));
+        let path = beside.unwrap_or(&self.path).join(name);
+        let text = read_text(&path, self.most_bytes)?;
+        Ok(UsedFile { name: path.display().to_string(), text })
+    }
+}
+
+/// The text of a file, without its byte order mark; of one that is too long a byte more than there may be, for the parser to
+/// refuse.
+pub(crate) fn read_text(path: &Path, most_bytes: usize) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take((most_bytes as u64).saturating_add(1)).read_to_end(&mut bytes)?;
+    let text = match bytes.len() > most_bytes {
+        // It may be cut within a character.
+        true => String::from_utf8_lossy(&bytes).into_owned(),
+        false => String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))?,
+    };
+    Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned))
+}

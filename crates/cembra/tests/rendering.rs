@@ -1,0 +1,68 @@
+//! How errors look that the library renders: of a model, of the files that it uses, of a text, and without any.
+
+use cembra::{
+    Array, ArrayKind, Limits, Model, Options, Registry, Renderer, Scalar, ScalarValue, Source, Sources, UsedFile, Value,
+};
+
+fn used(text: &'static str) -> impl Fn(&str, &str) -> std::io::Result<UsedFile> {
+    move |name, _| Ok(UsedFile { name: name.to_owned(), text: text.to_owned() })
+}
+
+#[test]
+fn places_are_of_the_file_that_they_are_in() {
+    let limits = Limits::default();
+    let sources = Sources::gather("m.cem", "use \"c.cem\"\nhalf(1, true)", &limits, &used("\nfn half(x, y) = x / y"));
+    let model = Model::parse_sources(sources, Registry::standard(), &limits).unwrap();
+    let error = model.compile(&Options::default()).unwrap_err();
+    let shown = error.render(&model);
+    assert!(shown.contains(" --> c.cem:2:17\n") && shown.contains("2 | fn half(x, y) = x / y\n"), "{shown}");
+
+    let sources =
+        Sources::gather("m.cem", "use \"c.cem\"\ninput x: i64\npart(x)", &limits, &used("fn part(x) = 10 // x"));
+    let model = Model::parse_sources(sources, Registry::standard(), &limits).unwrap();
+    for options in [Options::default(), Options::default().backend(cembra::Backend::Interpreter)] {
+        let mut session = model.compile(&options).unwrap().session();
+        let error = session.evaluate(&[Value::from(0_i64)]).unwrap_err();
+        assert_eq!(error.message(), "math.floordiv: division by zero");
+        assert_eq!(error.to_string(), "math.floordiv: division by zero (c.cem:1:14: `10 // x`)");
+        assert!(
+            error.render(&model).starts_with("error[evaluation]: math.floordiv: division by zero\n --> c.cem:1:14\n")
+        );
+    }
+}
+
+#[test]
+fn faults_say_where_in_batches_and_arrays() {
+    let model = Model::parse("input x: i64\noutput y = 10 // x").unwrap().named("y.cem");
+    let column = [5_i64, 0];
+    let error = model.batch(&Options::default()).unwrap().run(&[(&column[..]).into()]).map(|_| ()).unwrap_err();
+    assert_eq!(error.to_string(), "math.floordiv: division by zero, in row 1 (y.cem:2:12: `10 // x`)");
+    let model = Model::parse("input x: [i64]\n10 // x").unwrap();
+    let mut session = model.compile(&Options::default()).unwrap().session();
+    let numbers = Array::from_scalars(Scalar::Int64, [1, 0, 2].map(|number| Some(ScalarValue::Int64(number))));
+    let error = session.evaluate(&[Value::Array(ArrayKind::Dense, numbers.into())]).unwrap_err();
+    assert_eq!(error.to_string(), "math.floordiv: division by zero, in element 1 (line 2, column 1: `10 // x`)");
+}
+
+#[test]
+fn a_model_without_text_shows_none() {
+    let text = "input x: f64; x + \"a\"";
+    let bytes = Model::parse(text).unwrap().to_binary();
+    let model = Model::from_binary(&bytes).unwrap();
+    let error = model.compile(&Options::default()).unwrap_err();
+    let shown = error.render(&model.clone().named("saved"));
+    let message = error.diagnostics()[0].message().to_owned();
+    assert!(shown.starts_with(&format!("error[type-mismatch]: {message}\n--> saved\n = help: ")), "{shown}");
+    // Whoever has the text can show it all the same.
+    assert!(error.render(Source::new("saved", text)).contains(" --> saved:1:15\n"));
+}
+
+#[test]
+fn what_is_quoted_of_a_text_is_short() {
+    let text = format!("input x: i64\n1 // (x\n  - 1) + {}", "1 + ".repeat(100_000) + "1");
+    let model = Model::parse(&text).unwrap();
+    let mut session = model.compile(&Options::default()).unwrap().session();
+    let error = session.evaluate(&[Value::from(1_i64)]).unwrap_err();
+    assert_eq!(error.to_string(), "math.floordiv: division by zero (line 2, column 1: `1 // (x`)");
+    assert!(Renderer::styled().errors(&error.diagnostics(), &[], &model).contains('\u{1b}'));
+}
