@@ -9,6 +9,10 @@ struct Readme;
 #[doc = include_str!("../../../docs/guide.md")]
 struct Guide;
 
+/// The examples of models of a folder, and of errors that show themselves.
+#[doc = include_str!("../../../docs/model-sets.md")]
+struct ModelSets;
+
 /// The examples of batches.
 #[doc = include_str!("../../../docs/batches.md")]
 struct Batches;

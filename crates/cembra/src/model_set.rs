@@ -1,0 +1,285 @@
+//! The models of a folder, under the names of their files, replaced while others go on using them. A model that is broken never
+//! takes the place of one that is not.
+
+use crate::folder::{Folder, read_text};
+use crate::{Error, Model};
+use arc_swap::ArcSwap;
+use cembra_expr::Sources;
+use cembra_ops::Registry;
+use cembra_value::{Code, Diagnostic, Limits};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The end of the names of files that are models.
+const ENDING: &str = "cem";
+
+/// What a service makes of a model: [`ModelSet::load_with`].
+type Make<T> = dyn Fn(&str, &Model) -> Result<T, Error> + Send + Sync;
+
+/// The models of a folder: `fraud.cem` is the model `fraud`. Each is kept as what the service makes of it, which is the model
+/// itself unless [`ModelSet::load_with`] says otherwise.
+///
+/// [`ModelSet::reload`] reads what has changed and replaces each model at once: who asks before has the old one for as long as
+/// they hold it, who asks later has the new. A file that is broken leaves the model that was there, and the set says why.
+/// Reading a model takes no lock.
+///
+/// Files that have no output and that others use (`use "common.cem"`) are parts of models, and none themselves; so are files in
+/// folders inside.
+///
+/// ```
+/// use cembra::{ModelSet, Options, Value};
+///
+/// let folder = tempfile::tempdir()?;
+/// let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+/// write("common.cem", "let vat = 0.5")?;
+/// write("price.cem", "use \"common.cem\"\ninput net: f64\nnet * (1.0 + vat)")?;
+/// write("fraud.cem", "input amount: f64\namount > 100.0")?;
+///
+/// let set = ModelSet::load_with(folder.path(), |_, model| model.compile(&Options::default()))?;
+/// assert_eq!(set.names(), ["fraud", "price"]);
+/// let gross = || set.get("price").map(|price| price.session().evaluate(&[Value::from(2.0)]));
+/// assert_eq!(gross().transpose()?, Some(vec![Value::from(3.0)]));
+///
+/// write("common.cem", "let vat = 1.0")?;
+/// write("fraud.cem", "input amount: f64\namount >")?;
+/// let reload = set.reload()?;
+/// assert_eq!(reload.replaced, ["price"]);
+/// assert_eq!(gross().transpose()?, Some(vec![Value::from(4.0)]));
+/// // The old one stays, and the new one tells what is wrong with it.
+/// assert!(set.get("fraud").is_some());
+/// assert!(reload.failed[0].to_string().contains("fraud.cem:2:9"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ModelSet<T = Model> {
+    folder: PathBuf,
+    limits: Limits,
+    registry: &'static Registry,
+    make: Box<Make<T>>,
+    models: ArcSwap<Models<T>>,
+    /// One reload at a time; readers do not wait for it.
+    reloading: Mutex<()>,
+}
+
+type Models<T> = BTreeMap<String, Entry<T>>;
+
+/// A model of the set.
+struct Entry<T> {
+    sources: Arc<Sources>,
+    made: Arc<T>,
+}
+
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        Entry { sources: self.sources.clone(), made: self.made.clone() }
+    }
+}
+
+/// What a reload changed. Names are in ascending order.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Reload {
+    /// Models that were not there before.
+    pub added: Vec<String>,
+    /// Models whose file, or a file that it uses, is another than before.
+    pub replaced: Vec<String>,
+    /// Models whose file is gone, or is only a part of others now.
+    pub removed: Vec<String>,
+    /// Files that are no models. The model that was there under the name, if there was one, is there still.
+    pub failed: Vec<FailedModel>,
+}
+
+impl Reload {
+    /// True if the set is as it was, and no file is broken.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.replaced.is_empty() && self.removed.is_empty() && self.failed.is_empty()
+    }
+}
+
+/// A file of the folder that is no model, and why. It displays as [`Error::render`] does, with lines of the file.
+#[derive(Clone, Debug)]
+pub struct FailedModel {
+    name: String,
+    sources: Arc<Sources>,
+    error: Error,
+}
+
+impl FailedModel {
+    /// The name that the model would have.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Why it is none.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// The texts that places of the error are of.
+    #[must_use]
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+}
+
+impl fmt::Display for FailedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.error.render(&*self.sources))
+    }
+}
+
+impl std::error::Error for FailedModel {}
+
+impl ModelSet {
+    /// Reads the models of a folder. Which of its files are broken, [`ModelSet::reload`] tells.
+    ///
+    /// # Errors
+    /// The folder cannot be read (`use`).
+    pub fn load(folder: impl AsRef<Path>) -> Result<ModelSet, Error> {
+        ModelSet::load_with(folder, |_, model| Ok(model.clone()))
+    }
+}
+
+impl<T> ModelSet<T> {
+    /// Reads the models of a folder, and makes something of each, given its name: an executor, a [`Pool`](crate::Pool) of typed ones, or a table
+    /// of the service's own. Where that fails, the file counts as broken; so a service can have models run their own tests
+    /// first ([`Model::run_tests`]), or refuse those that lack an output. Which files are broken, [`ModelSet::reload`] tells.
+    ///
+    /// # Errors
+    /// The folder cannot be read (`use`).
+    pub fn load_with(
+        folder: impl AsRef<Path>,
+        make: impl Fn(&str, &Model) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Result<ModelSet<T>, Error> {
+        ModelSet::load_within(folder, Registry::standard(), &Limits::default(), make)
+    }
+
+    /// Reads the models of a folder as [`ModelSet::load_with`] does, with user operators and within limits of the host's.
+    ///
+    /// # Errors
+    /// The folder cannot be read (`use`).
+    pub fn load_within(
+        folder: impl AsRef<Path>,
+        registry: &'static Registry,
+        limits: &Limits,
+        make: impl Fn(&str, &Model) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Result<ModelSet<T>, Error> {
+        let set = ModelSet {
+            folder: folder.as_ref().to_owned(),
+            limits: *limits,
+            registry,
+            make: Box::new(make),
+            models: ArcSwap::default(),
+            reloading: Mutex::default(),
+        };
+        set.reload()?;
+        Ok(set)
+    }
+
+    /// What was made of a model. It stays what it is, whatever becomes of the file.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<T>> {
+        self.models.load().get(name).map(|entry| entry.made.clone())
+    }
+
+    /// The names of all models, in ascending order.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.models.load().keys().cloned().collect()
+    }
+
+    /// All models of one moment, in the order of their names.
+    #[must_use]
+    pub fn all(&self) -> Vec<(String, Arc<T>)> {
+        self.models.load().iter().map(|(name, entry)| (name.clone(), entry.made.clone())).collect()
+    }
+
+    /// Reads the folder again. Models whose texts are as they were stay; all others are replaced at one moment. A file that is
+    /// broken is read, and told, again each time.
+    ///
+    /// Call it from a timer, when a signal arrives, or when something that watches the folder says so; calls on several threads
+    /// wait for each other.
+    ///
+    /// # Errors
+    /// The folder cannot be read (`use`): the set is as it was.
+    pub fn reload(&self) -> Result<Reload, Error> {
+        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.models.load_full();
+        let read = self.read()?;
+        let parts: BTreeSet<&str> = read.iter().flat_map(|(_, sources)| sources.names().skip(1)).collect();
+        let mut models = Models::new();
+        let mut reload = Reload::default();
+        for (name, sources) in &read {
+            let old = before.get(name);
+            if let Some(same) = old.filter(|old| is_same(&old.sources, sources)) {
+                models.insert(name.clone(), same.clone());
+                continue;
+            }
+            match self.make(name, sources) {
+                Ok(made) => {
+                    let changed = if old.is_some() { &mut reload.replaced } else { &mut reload.added };
+                    changed.push(name.clone());
+                    models.insert(name.clone(), Entry { sources: sources.clone(), made: Arc::new(made) });
+                }
+                Err(error) => {
+                    let is_part = sources.names().next().is_some_and(|own| parts.contains(own));
+                    if error.code() == Code::NoOutput.as_str() && is_part {
+                        continue;
+                    }
+                    models.extend(old.map(|old| (name.clone(), old.clone())));
+                    reload.failed.push(FailedModel { name: name.clone(), sources: sources.clone(), error });
+                }
+            }
+        }
+        reload.removed = before.keys().filter(|name| !models.contains_key(*name)).cloned().collect();
+        self.models.store(Arc::new(models));
+        Ok(reload)
+    }
+
+    fn make(&self, name: &str, sources: &Arc<Sources>) -> Result<T, Error> {
+        (self.make)(name, &Model::parse_sources(sources.clone(), self.registry, &self.limits)?)
+    }
+
+    /// The texts of the folder's files, with the names of their models, in the order of these.
+    fn read(&self) -> Result<Vec<(String, Arc<Sources>)>, Error> {
+        let failed = |error: std::io::Error| {
+            let message = format!("the folder `{}` cannot be read: {error}", self.folder.display());
+            Error::from(Diagnostic::new(Code::Use, message))
+        };
+        let mut found = BTreeMap::new();
+        for entry in std::fs::read_dir(&self.folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_stem().and_then(|name| name.to_str());
+            let is_model = path.extension().is_some_and(|ending| ending == ENDING) && path.is_file();
+            // Editors keep files of their own under names that begin with a dot.
+            if let Some(name) = name.filter(|name| is_model && !name.starts_with('.')) {
+                found.insert(name.to_owned(), path);
+            }
+        }
+        let files = Folder::new(&self.folder, self.limits.source_bytes);
+        let texts = |(name, path): (String, PathBuf)| {
+            let shown = path.display().to_string();
+            let sources = match read_text(&path, self.limits.source_bytes) {
+                Ok(text) => Sources::gather(&shown, &text, &self.limits, &files),
+                Err(error) => Sources::unreadable(&shown, &error),
+            };
+            (name, Arc::new(sources))
+        };
+        Ok(found.into_iter().map(texts).collect())
+    }
+}
+
+/// True if two models are read from the same.
+fn is_same(a: &Sources, b: &Sources) -> bool {
+    a.text() == b.text() && a.names().eq(b.names())
+}
+
+impl<T> fmt::Debug for ModelSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelSet").field("folder", &self.folder).field("names", &self.names()).finish_non_exhaustive()
+    }
+}
