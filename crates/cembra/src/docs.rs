@@ -5,9 +5,23 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The guide's examples.
-#[doc = include_str!("../../../docs/guide.md")]
-struct Guide;
+/// The examples of each chapter of the guide that has any in Rust.
+macro_rules! chapters {
+    ($($name:ident: $path:literal)*) => {
+        $(#[doc = include_str!(concat!("../../../docs/guide/", $path))] struct $name;)*
+    };
+}
+chapters! {
+    GuideFiles: "model-files.md"
+    GuideRust: "rust.md"
+    GuideLoaders: "loaders.md"
+    GuideErrors: "errors.md"
+    GuideServices: "services.md"
+    GuideBackends: "backends.md"
+    GuideObserving: "observing.md"
+    GuideExtending: "extending.md"
+    GuidePrograms: "programs.md"
+}
 
 /// The examples of models of a folder, and of errors that show themselves.
 #[doc = include_str!("../../../docs/model-sets.md")]
