@@ -205,3 +205,49 @@ struct LimitsPage;
 /// assert!(examples > 20, "only {examples} examples were found");
 /// ```
 struct Problems;
+
+/// The pages for people from other languages: in their tables with the columns `cembra` and `gives`, what stands in the one evaluates to
+/// the other.
+///
+/// ```
+/// use cembra::{Backend, Error, Model, Options, Value, print_value};
+///
+/// /// The cells of a row of a table.
+/// fn cells(line: &str) -> Vec<String> {
+///     let line = line.replace(r"\|", "\u{1}");
+///     let row = line.strip_prefix('|').and_then(|line| line.strip_suffix('|')).unwrap_or_default();
+///     row.split('|').map(|cell| cell.replace('\u{1}', "|").trim().trim_matches('`').to_owned()).collect()
+/// }
+///
+/// fn value(source: &str, backend: Backend) -> Result<String, Error> {
+///     let executor = Model::parse(source)?.compile(&Options::default().backend(backend))?;
+///     let values = executor.session().evaluate(&[])?;
+///     Ok(match &values[0] {
+///         Value::Array(_, array) => array.to_string(),
+///         other => print_value(other),
+///     })
+/// }
+///
+/// let mut wrong = Vec::new();
+/// let mut claims = 0;
+/// for page in ["cel", "rhai", "datafusion", "arolla"] {
+///     let text = std::fs::read_to_string(format!("{}/../../docs/from/{page}.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+///     let (_, table) = text.split_once(" cembra | gives |\n").expect(page);
+///     for row in table.lines().skip(1).map(cells).take_while(|row| row.len() == 4) {
+///         for backend in [Backend::Interpreter, Backend::Native] {
+///             let found = match value(&row[2], backend) {
+///                 Ok(value) => value,
+///                 Err(error) if error.is_fault() => format!("fails: {error}"),
+///                 Err(_) => "an error before it runs".to_owned(),
+///             };
+///             if found != row[3] {
+///                 wrong.push(format!("{page}: {} by {backend:?}: {found}", row[2]));
+///             }
+///         }
+///         claims += 1;
+///     }
+/// }
+/// assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+/// assert!(claims > 80, "{claims} rows");
+/// ```
+struct FromOthers;
