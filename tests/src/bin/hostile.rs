@@ -1,7 +1,8 @@
 //! `hostile`: runs models made to exhaust the library, each in a process of its own, and prints what became of them, how
-//! long a processor worked on each, and the most memory the process had, source included. `docs/limits.md` shows the table.
+//! long a processor worked on each, and the most memory the process had, source included. With `--page` it prints
+//! `docs/hostile-models.md`.
 
-use cembra_tests::hostile::{Case, cases};
+use cembra_tests::hostile::{Case, HEAD, Row, TAIL, cases};
 use clap::Parser;
 use std::process::{Command, ExitCode};
 
@@ -14,12 +15,15 @@ struct Arguments {
     /// Run only cases whose name contains this.
     #[arg(long, value_name = "SUBSTRING")]
     only: Option<String>,
+    /// Print the page of the documents around the table.
+    #[arg(long)]
+    page: bool,
     /// Run one case in this process.
     #[arg(long, value_name = "NAME", hide = true)]
     one: Option<String>,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what the command is for")]
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the command is for")]
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if let Some(case) = cases().find(|case| arguments.one.as_deref() == Some(case.name)) {
@@ -29,16 +33,20 @@ fn main() -> ExitCode {
     }
     let chosen = |case: &&Case| arguments.only.as_ref().is_none_or(|only| case.name.contains(only.as_str()));
     let mut surprises = 0;
-    println!("| model | outcome | ms | MiB |");
-    println!("|---|---|---|---|");
+    // The head of the page ends with that of the table.
+    let table = HEAD.rfind("\n\n").map_or(0, |at| at + 2);
+    print!("{}", if arguments.page { HEAD } else { &HEAD[table..] });
     for case in cases().filter(chosen) {
-        let found = in_a_process(case);
-        let [outcome, time, memory] = &found;
-        println!("| {} | {outcome} | {time} | {memory} |", case.name.replace('|', "\\|"));
-        if outcome != case.outcome {
+        let [outcome, time, memory] = in_a_process(case);
+        let is_expected = outcome == case.outcome;
+        print!("{}", Row { name: case.name, outcome, time, memory });
+        if !is_expected {
             surprises += 1;
-            println!("expected {}", case.outcome);
+            eprintln!("{}: expected {}", case.name, case.outcome);
         }
+    }
+    if arguments.page {
+        print!("{TAIL}");
     }
     ExitCode::from(u8::from(surprises > 0))
 }

@@ -4,7 +4,10 @@
 mod files;
 mod graphs;
 mod loops;
+mod page;
 mod texts;
+
+pub use page::{HEAD, Row, TAIL, page};
 
 use cembra::{Backend, Error, Model, Options, QType, Scalar, ScalarValue, Value};
 use std::sync::LazyLock;
