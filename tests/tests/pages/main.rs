@@ -2,6 +2,7 @@
 //! the book has every page. What pages show of the command and of Rust is run where those are tested.
 
 mod hostile;
+mod links;
 mod speed;
 
 use std::path::{Path, PathBuf};
