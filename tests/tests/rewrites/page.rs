@@ -18,7 +18,7 @@ the first column.
 `a | b` is `core.presence_or(a, b)`, `a & b` is `core.presence_and(a, b)`, `not a` is `core.presence_not(a)` and `a == b` is
 `core.equal(a, b)`. Literals are folded before, and again wherever a rewrite makes an operator on literals.
 
-Arolla's rewrites that concern arrays and dictionaries wait for those: operators on `core.const_with_shape` of arrays,
+Arolla's rewrites that concern arrays and dictionaries are not there yet: operators on `core.const_with_shape` of arrays,
 `core.shape_of` of it, lookups in dictionaries with boolean keys, and a broadcast condition of `core.where`. Its
 `core._short_circuit_where` is made by the pass `where`, not by a rewrite.
 
