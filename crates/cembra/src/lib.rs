@@ -83,7 +83,7 @@ pub use cembra_derive::{Input, Output};
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
     Builder, Expected, Expr, Graph, Literal, ModelTest, NodeId, Program, Resolver, SourcePlace, Sources, TestCase,
-    TestValue, UsedFile, parse_type, parse_value, parse_values, print, print_default, print_expression,
+    TestValue, UsedFile, format, parse_type, parse_value, parse_values, print, print_default, print_expression,
     print_input_type, print_type, print_value, read_binary,
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};

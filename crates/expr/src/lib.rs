@@ -24,8 +24,8 @@ pub use infix::{tokens, written};
 pub use model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 pub use program::{Extern, Input, Output, Program};
 pub use text::{
-    Resolver, SourcePlace, Sources, UsedFile, parse, parse_sources, parse_type, parse_value, parse_values, print,
-    print_default, print_expression, print_input_type, print_type, print_value,
+    Resolver, SourcePlace, Sources, UsedFile, format, parse, parse_sources, parse_type, parse_value, parse_values,
+    print, print_default, print_expression, print_input_type, print_type, print_value,
 };
 pub use vocabulary::{ArgumentForm, Callable, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};

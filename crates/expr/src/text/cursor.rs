@@ -31,6 +31,8 @@ pub(super) struct Cursor<'s> {
     pub(super) previous: Span,
     /// What is wrong with the text, in the order found.
     pub(super) problems: Vec<Diagnostic>,
+    /// True if only those problems are kept behind which a statement cannot be read further.
+    pub(super) only_syntax: bool,
     /// True if reading on makes no sense: a limit is exceeded, or there are too many problems.
     pub(super) given_up: bool,
     /// How many brackets of the statement are open: inside, line ends do not count.
@@ -58,6 +60,7 @@ impl<'s> Cursor<'s> {
             previous_kind: TokenKind::Semicolon,
             previous: Span::default(),
             problems: Vec::new(),
+            only_syntax: false,
             given_up: false,
             brackets: 0,
             depth: 0,
@@ -167,24 +170,30 @@ impl<'s> Cursor<'s> {
         self.depth = 0;
     }
 
-    /// Records a problem.
+    /// Records a problem behind which the statement is read on.
     pub(super) fn report(&mut self, problem: Diagnostic) {
+        if !self.only_syntax {
+            self.record(problem);
+        }
+    }
+
+    /// Records a problem that ends the statement.
+    pub(super) fn stop(&mut self, problem: Diagnostic) -> Stop {
+        self.record(problem);
+        Stop
+    }
+
+    fn record(&mut self, problem: Diagnostic) {
         if !self.given_up {
             self.problems.push(problem);
             self.given_up = self.problems.len() >= self.limits.problems.max(1);
         }
     }
 
-    /// Records a problem that ends the statement.
-    pub(super) fn stop(&mut self, problem: Diagnostic) -> Stop {
-        self.report(problem);
-        Stop
-    }
-
     /// Records an exceeded limit, which ends the text.
     pub(super) fn limit(&mut self, limit: Limit, span: Option<Span>) -> Stop {
         let problem = self.limits.exceeded(limit).at(span);
-        self.report(problem);
+        self.record(problem);
         self.given_up = true;
         Stop
     }

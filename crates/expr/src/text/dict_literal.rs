@@ -9,7 +9,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, Dict, DictFault, ScalarValue, Span, Value, common_scalar};
 
 /// What begins a dictionary or its type. It is a word like any other everywhere else.
-const DICT: &str = "dict";
+pub(super) const DICT: &str = "dict";
 
 /// Entries as they are written.
 #[derive(Default)]

@@ -31,6 +31,7 @@
 mod array_literal;
 mod cursor;
 mod dict_literal;
+mod format;
 mod lexer;
 mod literal;
 mod number;
@@ -47,6 +48,7 @@ pub(crate) use literal::nesting as value_nesting;
 pub(crate) use parser::literal_bytes;
 pub(crate) use token::TokenKind;
 
+pub use format::format;
 pub use literal::print_value;
 pub use printer::{print, print_expression};
 pub use sources::{Resolver, SourcePlace, Sources, UsedFile};

@@ -3,6 +3,7 @@
 mod anything;
 mod common;
 mod errors;
+mod format;
 mod parse;
 mod print;
 mod random;

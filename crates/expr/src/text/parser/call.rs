@@ -239,6 +239,7 @@ impl<'s> Parser<'s, '_> {
         }
         for report in callee.reports {
             if let Some(problem) = self.cursor.problems.get_mut(report)
+                && problem.code() == Code::UnknownName
                 && let Some(used) = problem.span()
             {
                 *problem = used_before_definition(name, used, defined);

@@ -10,7 +10,7 @@ use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Span};
 
 /// The word that begins such a statement, before `fn`. It is a name everywhere else.
-pub(super) const EXTERN: &str = "extern";
+pub(in crate::text) const EXTERN: &str = "extern";
 
 impl<'s> Parser<'s, '_> {
     /// True at a word that means something only where it stands before this.

@@ -11,7 +11,7 @@ use crate::{Defines, NodeId};
 use cembra_value::{Code, Diagnostic, Span};
 
 /// What joins a local name to its use. It is a word like any other everywhere else.
-const IN: &str = "in";
+pub(in crate::text) const IN: &str = "in";
 
 impl<'s> Parser<'s, '_> {
     /// Gives a local name its meaning, and keeps what it meant.

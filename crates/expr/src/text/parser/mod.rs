@@ -15,6 +15,10 @@ pub(super) mod table;
 mod test;
 mod used;
 
+pub(super) use external::EXTERN;
+pub(super) use lambda::IN;
+pub(super) use test::{TEST, begins_table};
+
 use super::cursor::{Cursor, Stop};
 use super::sources::{Sources, USE};
 use super::token::{Token, TokenKind};
@@ -26,14 +30,12 @@ use crate::{Callable, Defines, Graph, NameId, NodeId, Program, Vocabulary};
 use call::{Callee, Keyword};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Span, Value};
 use expression::{Frame, Operand};
-use external::EXTERN;
 use foldhash::fast::RandomState;
 use function::Function;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use table::TABLE;
-use test::TEST;
 use used::Files;
 
 /// The name of the output of a text that is a bare expression.
@@ -169,6 +171,28 @@ impl<'s, 'v> Parser<'s, 'v> {
 
     /// Reads the whole text.
     pub(super) fn run(mut self) -> Result<Program, Diagnostics> {
+        self.statements();
+        if self.program.outputs.is_empty() && self.cursor.problems.is_empty() {
+            let problem = Diagnostic::new(Code::NoOutput, "the model has no output");
+            self.cursor.report(problem.hint("write `output name = expression`"));
+        }
+        check(self.cursor.problems)?;
+        self.program.tests = self.tests.into();
+        let declared = self.program.inputs.len();
+        self.program.definitions.set_declared_inputs(declared);
+        self.program.add_undeclared_inputs();
+        Ok(self.program)
+    }
+
+    /// Reads the whole text for its statements alone: what names mean, and whether literals fit their types, need not
+    /// be known.
+    pub(super) fn check_syntax(mut self) -> Result<(), Diagnostics> {
+        self.cursor.only_syntax = true;
+        self.statements();
+        check(self.cursor.problems)
+    }
+
+    fn statements(&mut self) {
         while !self.cursor.given_up {
             if self.cursor.token.kind == TokenKind::End {
                 if self.close_file() {
@@ -187,18 +211,6 @@ impl<'s, 'v> Parser<'s, 'v> {
             }
             self.open_next_file();
         }
-        if self.program.outputs.is_empty() && self.cursor.problems.is_empty() {
-            let problem = Diagnostic::new(Code::NoOutput, "the model has no output");
-            self.cursor.report(problem.hint("write `output name = expression`"));
-        }
-        let mut problems = self.cursor.problems;
-        problems.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
-        Diagnostics::check(problems)?;
-        self.program.tests = self.tests.into();
-        let declared = self.program.inputs.len();
-        self.program.definitions.set_declared_inputs(declared);
-        self.program.add_undeclared_inputs();
-        Ok(self.program)
     }
 
     fn statement(&mut self) -> Result<(), Stop> {
@@ -442,6 +454,12 @@ struct DeclaredName<'s> {
     /// The name as it may be used later; `None` if it was in quotes.
     word: Option<&'s str>,
     span: Span,
+}
+
+/// The problems, if there are any, in the order of the text.
+fn check(mut problems: Vec<Diagnostic>) -> Result<(), Diagnostics> {
+    problems.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
+    Diagnostics::check(problems)
 }
 
 fn used_before_definition(name: &str, used: Span, defined: Span) -> Diagnostic {

@@ -47,9 +47,8 @@ impl Parser<'_, '_> {
         let key_span = self.cursor.token.span;
         let key = self.cursor.read_dict_scalar("the type of the table's keys")?;
         if !Dict::may_be_keys(key) {
-            return Err(self
-                .cursor
-                .stop(Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(key_span)));
+            let problem = Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(key_span);
+            return Err(self.cursor.stop(problem));
         }
         self.check_readable(key, key_span)?;
         if !(self.cursor.take(TokenKind::Minus) && self.cursor.take(TokenKind::Greater)) {

@@ -9,7 +9,7 @@ use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 use std::sync::Arc;
 
 /// The word that begins such a statement, before a text. It is a name everywhere else, and so are those inside.
-pub(super) const TEST: &str = "test";
+pub(in crate::text) const TEST: &str = "test";
 const WITHIN: &str = "within";
 const ERROR: &str = "error";
 
@@ -53,14 +53,7 @@ impl Parser<'_, '_> {
     /// True at the names of a table's columns.
     fn at_table(&self) -> bool {
         let mut ahead = self.cursor.ahead();
-        match self.cursor.token.kind {
-            TokenKind::Equals => true,
-            TokenKind::CloseCurly => false,
-            _ => {
-                let (next, behind) = (ahead.next().kind, ahead.next().kind);
-                next == TokenKind::Comma || (next == TokenKind::Equals && behind == TokenKind::Greater)
-            }
-        }
+        begins_table([self.cursor.token.kind, ahead.next().kind, ahead.next().kind])
     }
 
     /// Reads the rest of a case, whose inputs are in the bracket that is open.
@@ -215,5 +208,14 @@ impl Parser<'_, '_> {
         self.cursor.advance();
         self.cursor.leave();
         Ok(())
+    }
+}
+
+/// True if the first tokens in the braces of a test are those of a table, and not of values.
+pub(in crate::text) fn begins_table(tokens: [TokenKind; 3]) -> bool {
+    match tokens {
+        [TokenKind::CloseCurly, ..] => false,
+        [TokenKind::Equals, ..] | [_, TokenKind::Equals, TokenKind::Greater] => true,
+        [_, next, _] => next == TokenKind::Comma,
     }
 }

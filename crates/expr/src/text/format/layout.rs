@@ -1,0 +1,414 @@
+//! The layout: which tokens begin a line, how far it is indented, and what stands between tokens of a line.
+//!
+//! What a line end means decides: outside of brackets, and between the cases of a table, every line ends where it did,
+//! and none ends elsewhere but for a `;`. Inside of brackets line ends mean nothing. A bracket is broken, with each of
+//! its operands on a line of its own, if it was, or if it is too long; whatever else was broken there stays so.
+
+use super::lines::Lines;
+use super::structure::{Bracket, BracketKind, Structure};
+use super::tokens::{Piece, Tokens, next_piece};
+use crate::text::token::TokenKind;
+
+/// The longest line that is not broken, in columns.
+const MOST: usize = 100;
+
+/// How far what belongs to a line is indented behind it.
+const STEP: usize = 4;
+
+/// How a bracket is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// On the line that it begins on, as far as that goes.
+    Flat,
+    /// Each operand on a line of its own.
+    Broken,
+    /// On lines of its own, each as full as can be.
+    Filled,
+    /// As it was.
+    Raw,
+    /// Each case on a line of its own.
+    Table,
+}
+
+/// A bracket that is open.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    bracket: Bracket,
+    mode: Mode,
+    /// The indentation of the line that it begins on.
+    indentation: usize,
+    /// How many conditions were begun outside of it.
+    begun: usize,
+}
+
+impl Frame {
+    /// The indentation of lines that go on with an operand.
+    fn going_on(&self) -> usize {
+        let is_deep = self.mode == Mode::Table || self.mode == Mode::Broken && self.bracket.commas > 0;
+        self.indentation + if is_deep { 2 * STEP } else { STEP }
+    }
+}
+
+/// Which part of a condition is being written, or that it is none but the value of a local name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Condition,
+    Then,
+    Else,
+    Local,
+}
+
+/// A condition, or the value of a local name, that is begun.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    part: Part,
+    /// The indentation of lines that begin with one of its words.
+    indentation: usize,
+}
+
+/// What comes before a token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before<'s> {
+    /// The line that begins with it, which may stand apart from that before it.
+    Line { indentation: usize, may_be_apart: bool },
+    /// These blanks, of which there may be none.
+    Blank(&'s str),
+}
+
+/// Lays a text out.
+pub(super) struct Layout<'t, 's> {
+    tokens: &'t Tokens<'s>,
+    structure: &'t Structure,
+    lines: Lines,
+    frames: Vec<Frame>,
+    begun: Vec<Begun>,
+    /// The bracket that opens next.
+    next_bracket: usize,
+    /// The token written last.
+    last: Option<usize>,
+    /// The first token of which nothing that lies before it is written.
+    pending: usize,
+}
+
+impl<'t, 's> Layout<'t, 's> {
+    pub(super) fn new(tokens: &'t Tokens<'s>, structure: &'t Structure) -> Self {
+        Layout {
+            tokens,
+            structure,
+            lines: Lines::default(),
+            frames: Vec::new(),
+            begun: Vec::new(),
+            next_bracket: 0,
+            last: None,
+            pending: 0,
+        }
+    }
+
+    /// The whole text.
+    pub(super) fn run(mut self) -> String {
+        for index in 0..self.tokens.len() {
+            match self.tokens.kind(index) {
+                TokenKind::Semicolon if self.structure.roles[index].is_dropped => {}
+                // They stand before a comment that stands before them.
+                TokenKind::Comma | TokenKind::Semicolon => {
+                    self.lines.write(self.tokens.text(index));
+                    self.begun.truncate(self.begun_outside());
+                    self.last = Some(index);
+                }
+                TokenKind::End => self.end(index),
+                kind => self.token(index, kind),
+            }
+        }
+        self.lines.finish()
+    }
+
+    fn token(&mut self, index: usize, kind: TokenKind) {
+        let role = self.structure.roles[index];
+        if role.begins_statement {
+            self.begun.clear();
+        }
+        let word = if role.is_name { TokenKind::Word } else { kind };
+        self.close_conditions(word, role.binds);
+        let before = self.before(index);
+        let is_line = self.lines.is_empty() || matches!(before, Before::Line { .. });
+        self.write_before(index, before);
+        match kind {
+            TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => self.open(index),
+            TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
+                if let Some(frame) = self.frames.pop() {
+                    self.begun.truncate(frame.begun);
+                }
+            }
+            _ => {}
+        }
+        self.begin_conditions(word, is_line, role.begins_statement);
+        self.lines.write(self.tokens.text(index));
+        self.last = Some(index);
+    }
+
+    /// How many conditions are begun outside of the innermost bracket.
+    fn begun_outside(&self) -> usize {
+        self.frames.last().map_or(0, |frame| frame.begun)
+    }
+
+    /// The innermost condition that is begun in the innermost bracket.
+    fn innermost(&mut self) -> Option<&mut Begun> {
+        let outside = self.begun_outside();
+        self.begun.get_mut(outside..).and_then(<[Begun]>::last_mut)
+    }
+
+    /// Ends the conditions that this word ends, and goes on with the one that it belongs to.
+    fn close_conditions(&mut self, word: TokenKind, binds: bool) {
+        let belongs: fn(Part) -> bool = match word {
+            TokenKind::Then => |part| part == Part::Condition,
+            TokenKind::Else => |part| part == Part::Then,
+            _ if binds => |part| part == Part::Local,
+            _ => return,
+        };
+        while self.innermost().is_some_and(|begun| !belongs(begun.part)) {
+            self.begun.pop();
+        }
+        if binds && self.innermost().is_some() {
+            self.begun.pop();
+        }
+    }
+
+    /// Notes what begins with this word, or which part of it.
+    fn begin_conditions(&mut self, word: TokenKind, is_line: bool, begins_statement: bool) {
+        let indentation = self.lines.indentation + if is_line { 0 } else { STEP };
+        let follows_else = self.last.is_some_and(|last| self.tokens.kind(last) == TokenKind::Else) && !is_line;
+        match (word, self.innermost()) {
+            (TokenKind::If, Some(begun)) if follows_else && begun.part == Part::Else => begun.part = Part::Condition,
+            (TokenKind::If, _) => self.begun.push(Begun { part: Part::Condition, indentation }),
+            (TokenKind::Then, Some(begun)) => begun.part = Part::Then,
+            (TokenKind::Else, Some(begun)) => begun.part = Part::Else,
+            (TokenKind::Let, _) if !begins_statement => {
+                let indentation = self.going_on(TokenKind::Let);
+                self.begun.push(Begun { part: Part::Local, indentation });
+            }
+            _ => {}
+        }
+    }
+
+    /// The indentation of a line that goes on with what is begun, and begins with this word.
+    fn going_on(&mut self, word: TokenKind) -> usize {
+        let base = self.frames.last().map_or(STEP, Frame::going_on);
+        match self.innermost() {
+            None => base,
+            Some(Begun { part: Part::Local, indentation }) => *indentation,
+            Some(begun) if matches!(word, TokenKind::Then | TokenKind::Else) => begun.indentation,
+            Some(begun) => begun.indentation + STEP,
+        }
+    }
+
+    /// What comes before a token.
+    fn before(&mut self, index: usize) -> Before<'s> {
+        let Some(last) = self.last else { return Before::Blank("") };
+        let role = self.structure.roles[index];
+        let line = |indentation| Before::Line { indentation, may_be_apart: true };
+        let begins_line = self.tokens.at(index).first_on_line;
+        let word = if role.is_name { TokenKind::Word } else { self.tokens.kind(index) };
+        let Some(frame) = self.frames.last().copied() else {
+            return match role.begins_statement {
+                true => line(0),
+                false if begins_line => line(self.going_on(word)),
+                false => self.on_line(last, index, false),
+            };
+        };
+        let (is_first, closes) = (last == frame.bracket.open, index == frame.bracket.close);
+        let behind_comma = self.tokens.kind(last) == TokenKind::Comma;
+        let is_empty = is_first && closes && !self.tokens.has_comment_before(index);
+        match frame.mode {
+            _ if is_empty => Before::Blank(""),
+            Mode::Broken | Mode::Filled | Mode::Table if closes => line(frame.indentation),
+            Mode::Broken | Mode::Filled | Mode::Table if is_first => line(frame.indentation + STEP),
+            Mode::Broken if behind_comma => line(frame.indentation + STEP),
+            Mode::Filled if behind_comma && !self.fills(index) => {
+                Before::Line { indentation: frame.indentation + STEP, may_be_apart: false }
+            }
+            Mode::Table if role.begins_row => line(frame.indentation + STEP),
+            Mode::Table if begins_line => line(frame.going_on()),
+            Mode::Raw if begins_line => line(if closes { frame.indentation } else { frame.going_on() }),
+            Mode::Flat | Mode::Broken
+                if begins_line && !is_first && !closes && !behind_comma && !self.touches(last, index) =>
+            {
+                line(self.going_on(word))
+            }
+            mode => self.on_line(last, index, mode == Mode::Raw),
+        }
+    }
+
+    fn touches(&self, last: usize, index: usize) -> bool {
+        self.structure.roles[index].touches_before || self.structure.roles[last].touches_behind
+    }
+
+    /// What stands between two tokens of a line.
+    fn on_line(&self, last: usize, index: usize, is_raw: bool) -> Before<'s> {
+        let is_comma = |index| self.tokens.kind(index) == TokenKind::Comma;
+        if is_raw && !self.touches(last, index) && !is_comma(last) {
+            // Here blanks may count.
+            return Before::Blank(self.tokens.gap(index).trim_matches(['\r', '\n']));
+        }
+        Before::Blank(if self.touches(last, index) && self.tokens.may_touch(last, index) { "" } else { " " })
+    }
+
+    /// Writes what lies before a token, comments among it.
+    fn write_before(&mut self, index: usize, before: Before<'s>) {
+        let frame = self.frames.last().copied();
+        let closes = frame.is_some_and(|frame| frame.bracket.close == index);
+        let is_first = frame.is_some_and(|frame| Some(frame.bracket.open) == self.last);
+        let of_comments = match before {
+            Before::Line { indentation, .. } => indentation + if closes { STEP } else { 0 },
+            Before::Blank(_) if self.last.is_none() => 0,
+            Before::Blank(_) => self.going_on(TokenKind::Word),
+        };
+        let may_be_apart = !matches!(before, Before::Line { may_be_apart: false, .. });
+        let (ends, has_comment) = self.write_comments(index, of_comments, may_be_apart && !is_first);
+        let is_apart = ends > 1 && may_be_apart && !closes && (has_comment || !is_first);
+        match before {
+            Before::Line { indentation, .. } => self.lines.begin(indentation, is_apart),
+            Before::Blank(_) if has_comment => self.lines.begin(of_comments, is_apart),
+            Before::Blank(_) if self.lines.is_empty() => {}
+            Before::Blank(blank) => {
+                self.lines.write(blank);
+                self.lines.blanks(self.structure.roles[index].padding.into());
+            }
+        }
+    }
+
+    /// Writes the comments before a token. How many lines end behind the last of them, and whether there is one.
+    fn write_comments(&mut self, index: usize, indentation: usize, may_be_apart: bool) -> (usize, bool) {
+        let mut ends = usize::from(self.lines.is_empty());
+        let mut has_comment = false;
+        for gap in self.pending..=index {
+            // What was skipped stood on a line of its own, perhaps.
+            ends = ends.min(1);
+            let mut gap = self.tokens.gap(gap);
+            while let Some(piece) = next_piece(&mut gap) {
+                match piece {
+                    Piece::Mark(_) | Piece::Blank(_) => {}
+                    Piece::LineEnd(_) => ends += 1,
+                    Piece::Comment(text) => {
+                        let text = text.trim_end_matches([' ', '\t']);
+                        if ends == 0 {
+                            self.lines.end_with_comment(text);
+                        } else {
+                            if !self.lines.is_empty() {
+                                self.lines.begin(indentation, ends > 1 && (may_be_apart || has_comment));
+                            }
+                            self.lines.write(text);
+                        }
+                        (ends, has_comment) = (0, true);
+                    }
+                }
+            }
+        }
+        self.pending = index + 1;
+        (ends, has_comment)
+    }
+
+    /// Writes what lies before the end of the text.
+    fn end(&mut self, index: usize) {
+        self.write_comments(index, 0, true);
+    }
+
+    /// Decides how the bracket that opens here is laid out.
+    fn open(&mut self, index: usize) {
+        let bracket = self.structure.brackets[self.next_bracket];
+        // Rows of a table stay what they are, so that its columns do.
+        let in_table = self.frames.first().is_some_and(|frame| frame.mode == Mode::Table);
+        let mode = match bracket.kind {
+            BracketKind::Raw => Mode::Raw,
+            BracketKind::Table => Mode::Table,
+            BracketKind::Plain | BracketKind::Case => {
+                let is_broken = bracket.is_broken() || bracket.may_break() && !in_table && !self.fits(index);
+                match is_broken {
+                    true if bracket.is_filled && bracket.commas > 0 => Mode::Filled,
+                    true => Mode::Broken,
+                    false => Mode::Flat,
+                }
+            }
+        };
+        self.next_bracket += 1;
+        let indentation = self.lines.indentation;
+        self.frames.push(Frame { bracket, mode, indentation, begun: self.begun.len() });
+    }
+
+    /// True if the bracket that opens here, and what follows it up to where a line may end, fits on the line.
+    fn fits(&self, open: usize) -> bool {
+        let mut column = self.lines.column;
+        let mut next_bracket = self.next_bracket;
+        // The brackets that opened since, and how many of those before closed.
+        let mut inside: Vec<Bracket> = Vec::new();
+        let mut outside = self.frames.len();
+        for index in open..self.tokens.len() {
+            let token = self.tokens.at(index);
+            if index > open {
+                let around = outside.checked_sub(1).map(|outside| self.frames[outside]);
+                let mode = match (inside.last(), around) {
+                    (Some(bracket), _) if bracket.kind == BracketKind::Raw => Some(Mode::Raw),
+                    (Some(_), _) => Some(Mode::Flat),
+                    (None, around) => around.map(|frame| frame.mode),
+                };
+                let close = inside.last().copied().or(around.map(|frame| frame.bracket)).map(|bracket| bracket.close);
+                if self.ends_line(index, mode, close == Some(index)) {
+                    return true;
+                }
+                let Before::Blank(blank) = self.on_line(index - 1, index, mode == Some(Mode::Raw)) else { return true };
+                column += blank.chars().count();
+            }
+            column += self.tokens.width(index, MOST + 1);
+            if column > MOST {
+                return false;
+            }
+            match token.kind {
+                TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => {
+                    let bracket = self.structure.brackets[next_bracket];
+                    next_bracket += 1;
+                    let is_other = index > open;
+                    if is_other && (bracket.is_broken() || inside.is_empty() && bracket.may_break()) {
+                        return true;
+                    }
+                    inside.push(bracket);
+                }
+                TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
+                    outside = outside.saturating_sub(usize::from(inside.pop().is_none()));
+                }
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// True if a line ends before a token in a bracket that is laid out so, or in none.
+    fn ends_line(&self, index: usize, mode: Option<Mode>, closes: bool) -> bool {
+        let (token, before) = (self.tokens.at(index), self.tokens.kind(index - 1));
+        if token.kind == TokenKind::End || self.structure.roles[index].begins_statement {
+            return true;
+        }
+        if matches!(token.kind, TokenKind::Comma | TokenKind::Semicolon) {
+            return false;
+        }
+        let has_comment = self.tokens.has_comment_before(index)
+            || before == TokenKind::Comma && self.tokens.has_comment_before(index - 1);
+        let behind_open = matches!(before, TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly);
+        let between = closes || behind_open || before == TokenKind::Comma;
+        has_comment
+            || match mode {
+                None | Some(Mode::Raw) => token.first_on_line,
+                Some(Mode::Table) => token.first_on_line || closes,
+                Some(Mode::Broken | Mode::Filled) if between => true,
+                Some(Mode::Broken | Mode::Filled | Mode::Flat) => {
+                    token.first_on_line && !between && !self.touches(index - 1, index)
+                }
+            }
+    }
+
+    /// True if the element that begins here has room on the line.
+    fn fills(&self, index: usize) -> bool {
+        let is_end = |index: &usize| matches!(self.tokens.kind(*index), TokenKind::Comma | TokenKind::CloseSquare);
+        let end = (index..self.tokens.len()).find(is_end).unwrap_or(index);
+        let width: usize = (index..=end).map(|index| self.tokens.width(index, MOST)).sum();
+        self.lines.column + 1 + width <= MOST
+    }
+}

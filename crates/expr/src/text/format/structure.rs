@@ -1,0 +1,363 @@
+//! What the layout of a text asks about its tokens: where statements begin, which brackets belong together and what
+//! they are, and what touches what. It is for texts that the parser accepts. Of others it says something, but nothing
+//! that would hurt: no answer given here changes what a text means.
+
+use super::tokens::Tokens;
+use crate::infix::Operation;
+use crate::text::dict_literal::DICT;
+use crate::text::parser::{EXTERN, IN, TEST, begins_table, table::TABLE};
+use crate::text::sources::USE;
+use crate::text::token::TokenKind;
+
+/// The widest that an element may be of a list that fills lines.
+const SHORT: usize = 10;
+
+/// What there is to know of a token.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Role {
+    /// True if it touches the token before it.
+    pub(super) touches_before: bool,
+    /// True if it touches the token behind it.
+    pub(super) touches_behind: bool,
+    /// True if a statement begins here.
+    pub(super) begins_statement: bool,
+    /// True if a case of a table begins here, or its names.
+    pub(super) begins_row: bool,
+    /// True for a word of the language that is a name here: of a field, or in a path.
+    pub(super) is_name: bool,
+    /// True for the `in` behind the value of a local name.
+    pub(super) binds: bool,
+    /// True for a `;` that the end of a line can stand for.
+    pub(super) is_dropped: bool,
+    /// How many blanks more stand before it than there would be.
+    pub(super) padding: u8,
+}
+
+/// What a bracket holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BracketKind {
+    /// Operands, entries, types, names.
+    Plain,
+    /// A value behind the name of its type, where blanks may count: `DATE{2026-11-20}`.
+    Raw,
+    /// Values of a test.
+    Case,
+    /// A table of cases: line ends count.
+    Table,
+}
+
+/// A pair of brackets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bracket {
+    pub(super) kind: BracketKind,
+    pub(super) open: usize,
+    pub(super) close: usize,
+    /// How many commas there are directly in it.
+    pub(super) commas: usize,
+    /// True if what it holds begins on a line of its own.
+    pub(super) begins_line: bool,
+    /// True if there is a comment where it may be broken.
+    pub(super) has_comment: bool,
+    /// True if a line ends directly in it where it is not broken.
+    pub(super) has_line_end: bool,
+    /// True if it is a list of short literals.
+    pub(super) is_filled: bool,
+}
+
+impl Bracket {
+    /// True if it is broken whatever its width.
+    pub(super) fn is_broken(&self) -> bool {
+        match self.kind {
+            BracketKind::Raw => false,
+            BracketKind::Table => true,
+            BracketKind::Plain | BracketKind::Case => {
+                self.begins_line || self.has_comment || self.commas > 0 && self.has_line_end
+            }
+        }
+    }
+
+    /// True if it may be broken for its width.
+    pub(super) fn may_break(&self) -> bool {
+        self.is_broken() || self.commas > 0 && self.kind != BracketKind::Raw
+    }
+}
+
+/// The structure of a text.
+pub(super) struct Structure {
+    /// One for each token.
+    pub(super) roles: Vec<Role>,
+    /// In the order of their opening.
+    pub(super) brackets: Vec<Bracket>,
+}
+
+/// A bracket that is not closed yet.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// Which of the brackets it is.
+    bracket: usize,
+    /// Its token.
+    start: usize,
+    /// True if arguments are in it.
+    is_call: bool,
+}
+
+/// Finds the structure of a text.
+struct Scan<'t, 's> {
+    tokens: &'t Tokens<'s>,
+    roles: Vec<Role>,
+    brackets: Vec<Bracket>,
+    open: Vec<Open>,
+    /// The local names whose values are being read, by how many brackets are open there.
+    lets: Vec<usize>,
+    /// True behind a whole operand.
+    behind_operand: bool,
+    /// True from the beginning of a test up to its first brace.
+    in_test_head: bool,
+    /// True in a test.
+    in_test: bool,
+}
+
+impl Structure {
+    pub(super) fn of(tokens: &Tokens<'_>) -> Structure {
+        let mut scan = Scan {
+            tokens,
+            roles: Vec::with_capacity(tokens.len()),
+            brackets: Vec::new(),
+            open: Vec::new(),
+            lets: Vec::new(),
+            behind_operand: false,
+            in_test_head: false,
+            in_test: false,
+        };
+        for index in 0..tokens.len() {
+            scan.token(index);
+        }
+        Structure { roles: scan.roles, brackets: scan.brackets }
+    }
+}
+
+impl Scan<'_, '_> {
+    fn token(&mut self, index: usize) {
+        let kind = self.tokens.kind(index);
+        let before = index.checked_sub(1).map(|before| self.tokens.kind(before));
+        let begins = self.begins_statement(index, before);
+        if begins {
+            self.lets.clear();
+            self.behind_operand = false;
+            let word = self.statement_word(index);
+            (self.in_test, self.in_test_head) = (word == Some(TEST), word == Some(TEST));
+        }
+        let is_name = kind.is_word()
+            && (before == Some(TokenKind::Dot) || self.tokens.kind(index + 1) == TokenKind::Colon && !begins);
+        let mut role = Role { begins_statement: begins, is_name, ..Role::default() };
+        let (inside, opened) = (self.open.last().copied(), self.open.len());
+        role.begins_row = self.begins_row(index, before);
+        self.behind_operand &= !role.begins_row;
+        let was_behind_operand = std::mem::replace(&mut self.behind_operand, false);
+        match kind {
+            _ if is_name => self.behind_operand = true,
+            TokenKind::Word => {
+                let text = self.tokens.text(index);
+                if was_behind_operand && text == IN {
+                    role.binds = self.lets.pop_if(|depth| *depth == self.open.len()).is_some();
+                } else {
+                    self.behind_operand = !begins || self.statement_word(index).is_none();
+                }
+            }
+            // `not in`
+            TokenKind::Not => self.behind_operand = was_behind_operand,
+            TokenKind::Let if !begins => self.lets.push(self.open.len()),
+            TokenKind::Comma => role.touches_before = true,
+            TokenKind::Semicolon => {
+                role.touches_before = true;
+                role.is_dropped = self.is_needless(index);
+            }
+            TokenKind::Colon => role.touches_before = true,
+            TokenKind::Question => (role.touches_before, self.behind_operand) = (true, true),
+            TokenKind::Dot | TokenKind::DotDot => (role.touches_before, role.touches_behind) = (true, true),
+            TokenKind::Greater => {
+                // The end of an arrow.
+                role.touches_before = matches!(before, Some(TokenKind::Equals | TokenKind::Minus));
+            }
+            TokenKind::Plus | TokenKind::Minus => role.touches_behind = !was_behind_operand,
+            TokenKind::Equals if self.names_argument(index) => {
+                (role.touches_before, role.touches_behind) = (true, true);
+            }
+            TokenKind::Text => {
+                self.behind_operand = true;
+                role.touches_before = before == Some(TokenKind::Type) && self.tokens.gap(index).is_empty();
+            }
+            TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => {
+                self.open_bracket(index, was_behind_operand, &mut role);
+            }
+            TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
+                self.behind_operand = true;
+                role.touches_before = self.close_bracket(index);
+            }
+            TokenKind::Type | TokenKind::Number | TokenKind::Bytes => self.behind_operand = true,
+            TokenKind::True | TokenKind::False | TokenKind::Present | TokenKind::Missing => self.behind_operand = true,
+            TokenKind::Inf | TokenKind::Nan => self.behind_operand = true,
+            _ => {}
+        }
+        if let Some(open) = inside {
+            let is_mark = kind == TokenKind::Comma || self.open.len() != opened;
+            if self.brackets[open.bracket].kind == BracketKind::Raw && !is_mark {
+                (role.touches_before, role.touches_behind) = (false, false);
+            }
+            self.note_in_bracket(open, index, role);
+        }
+        self.roles.push(role);
+    }
+
+    /// True if a statement begins at a token.
+    fn begins_statement(&self, index: usize, before: Option<TokenKind>) -> bool {
+        if !self.open.is_empty() {
+            return false;
+        }
+        if before.is_none_or(|before| before == TokenKind::Semicolon) {
+            return true;
+        }
+        let token = self.tokens.at(index);
+        let goes_on = Operation::infix(token.kind).is_some()
+            || match token.kind {
+                TokenKind::Then | TokenKind::Else | TokenKind::Equals | TokenKind::Colon | TokenKind::Comma => true,
+                TokenKind::Dot | TokenKind::DotDot | TokenKind::Question | TokenKind::Semicolon => true,
+                TokenKind::Word => self.tokens.text(index) == IN && !self.lets.is_empty(),
+                _ => self.in_test_head,
+            };
+        token.kind != TokenKind::End && token.first_on_line && self.behind_operand && !goes_on
+    }
+
+    /// True if a case of a table begins at a token, or its names do.
+    fn begins_row(&self, index: usize, before: Option<TokenKind>) -> bool {
+        let Some(Open { bracket, start, .. }) = self.open.last().copied() else { return false };
+        if self.brackets[bracket].kind != BracketKind::Table {
+            return false;
+        }
+        let (first, token) = (start + 1, self.tokens.at(index));
+        // Without inputs a case begins with its arrow.
+        let may_begin = token.kind != TokenKind::Equals || self.tokens.kind(first) == TokenKind::Equals;
+        match before {
+            Some(TokenKind::Semicolon) => true,
+            Some(TokenKind::Comma | TokenKind::Greater) => false,
+            _ => index == first || token.first_on_line && may_begin,
+        }
+    }
+
+    /// The word at the beginning of a statement, if it is one of those that mean something only before what follows it.
+    fn statement_word(&self, index: usize) -> Option<&'static str> {
+        let (word, next) = (self.tokens.text(index), self.tokens.kind(index + 1));
+        let words =
+            [(TEST, TokenKind::Text), (USE, TokenKind::Text), (TABLE, TokenKind::Word), (EXTERN, TokenKind::Fn)];
+        words.into_iter().find(|of| *of == (word, next)).map(|(word, _)| word)
+    }
+
+    /// True for a `;` without which the next line does not go on with the statement.
+    fn is_needless(&self, index: usize) -> bool {
+        let next = self.tokens.kind(index + 1);
+        let is_literal = matches!(next, TokenKind::Number | TokenKind::Text | TokenKind::Bytes | TokenKind::Type)
+            || matches!(next, TokenKind::True | TokenKind::False | TokenKind::Present | TokenKind::Missing)
+            || matches!(next, TokenKind::Inf | TokenKind::Nan | TokenKind::CloseCurly | TokenKind::Semicolon);
+        if !self.open.is_empty() {
+            return is_literal;
+        }
+        match next {
+            TokenKind::Word => self.tokens.text(index + 1) != IN,
+            TokenKind::Input | TokenKind::Let | TokenKind::Fn | TokenKind::Output | TokenKind::If => true,
+            TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly | TokenKind::End => true,
+            _ => is_literal,
+        }
+    }
+
+    /// True for the `=` behind the name of an argument.
+    fn names_argument(&self, index: usize) -> bool {
+        let Some(Open { is_call: true, start, .. }) = self.open.last().copied() else { return false };
+        let (Some(name), Some(before)) = (index.checked_sub(1), index.checked_sub(2)) else { return false };
+        self.tokens.kind(name) == TokenKind::Word
+            && (before == start || self.tokens.kind(before) == TokenKind::Comma)
+            && self.tokens.kind(index + 1) != TokenKind::Greater
+    }
+
+    fn open_bracket(&mut self, index: usize, behind_operand: bool, role: &mut Role) {
+        let before = index.checked_sub(1);
+        let (kind_before, text_before) = match before {
+            Some(before) => (self.tokens.kind(before), self.tokens.text(before)),
+            None => (TokenKind::End, ""),
+        };
+        let is_near = self.tokens.gap(index).is_empty();
+        let kind = self.tokens.kind(index);
+        let mut of = BracketKind::Plain;
+        let mut is_call = false;
+        if kind == TokenKind::OpenCurly {
+            let is_tuple = ["TUPLE", "NAMEDTUPLE", DICT].iter().any(|name| text_before.eq_ignore_ascii_case(name));
+            let follows_type = match kind_before {
+                TokenKind::Type | TokenKind::Question | TokenKind::CloseSquare => true,
+                TokenKind::Word => is_near,
+                _ => false,
+            };
+            role.touches_before = follows_type && behind_operand;
+            of = match kind_before {
+                _ if self.open.is_empty() && self.in_test => {
+                    let next = [1, 2, 3].map(|ahead| self.tokens.kind(index + ahead));
+                    if self.in_test_head && begins_table(next) { BracketKind::Table } else { BracketKind::Case }
+                }
+                TokenKind::Type | TokenKind::Question | TokenKind::Word if follows_type && !is_tuple => {
+                    BracketKind::Raw
+                }
+                _ => BracketKind::Plain,
+            };
+            if of == BracketKind::Case || of == BracketKind::Table {
+                (role.touches_before, self.in_test_head) = (false, false);
+            }
+        } else {
+            role.touches_before = behind_operand || kind_before == TokenKind::Fn;
+            is_call = kind == TokenKind::OpenRound && role.touches_before;
+        }
+        role.touches_behind = of != BracketKind::Case;
+        self.open.push(Open { bracket: self.brackets.len(), start: index, is_call });
+        self.brackets.push(Bracket {
+            kind: of,
+            open: index,
+            close: self.tokens.len(),
+            commas: 0,
+            begins_line: false,
+            has_comment: false,
+            has_line_end: false,
+            is_filled: kind == TokenKind::OpenSquare && !role.touches_before,
+        });
+    }
+
+    /// Closes a bracket; true if the token touches the one before it.
+    fn close_bracket(&mut self, index: usize) -> bool {
+        let Some(Open { bracket, start, .. }) = self.open.pop() else { return true };
+        while self.lets.pop_if(|depth| *depth > self.open.len()).is_some() {}
+        let bracket = &mut self.brackets[bracket];
+        bracket.close = index;
+        bracket.kind != BracketKind::Case || start + 1 == index
+    }
+
+    /// Notes for a bracket what it needs to know of a token in it, its end among them.
+    fn note_in_bracket(&mut self, open: Open, index: usize, role: Role) {
+        let (token, before) = (self.tokens.at(index), self.tokens.kind(index - 1));
+        let has_comment = self.tokens.has_comment_before(index);
+        let is_first = open.start + 1 == index;
+        let closes = matches!(token.kind, TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly);
+        let is_short = match token.kind {
+            TokenKind::Comma => true,
+            TokenKind::Plus | TokenKind::Minus => is_first || before == TokenKind::Comma,
+            TokenKind::Number | TokenKind::Text | TokenKind::Bytes => self.tokens.width(index, SHORT + 1) <= SHORT,
+            TokenKind::True | TokenKind::False | TokenKind::Missing | TokenKind::Inf | TokenKind::Nan => true,
+            _ => closes,
+        };
+        let touches = role.touches_before || self.roles[index - 1].touches_behind;
+        let bracket = &mut self.brackets[open.bracket];
+        bracket.is_filled &= is_short && !has_comment;
+        bracket.commas += usize::from(token.kind == TokenKind::Comma);
+        if is_first || closes || token.kind == TokenKind::Comma || before == TokenKind::Comma {
+            bracket.has_comment |= has_comment;
+            bracket.begins_line |= is_first && !closes && token.first_on_line;
+        } else {
+            bracket.has_line_end |= token.first_on_line && (has_comment || !touches);
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! The layout that the formatter makes.
+
+use super::common::Operators;
+use cembra_expr::format;
+use cembra_value::{Code, Limits};
+
+/// The text in its layout, which is its own layout.
+fn formatted(source: &str) -> String {
+    let made = format(source, &Operators, &Limits::default()).unwrap_or_else(|problems| panic!("{source}\n{problems}"));
+    let again = format(&made, &Operators, &Limits::default()).unwrap_or_else(|problems| panic!("{made}\n{problems}"));
+    assert_eq!(again, made, "of\n{source}");
+    made
+}
+
+/// Texts and their layouts, without the indentation that they have in this file.
+fn check(cases: &str) {
+    let unindented = |line| str::strip_prefix(line, "        ").unwrap_or(line);
+    let cases: Vec<&str> = cases.trim_start_matches('\n').lines().map(unindented).collect();
+    for case in cases.join("\n").split("\n=====\n") {
+        let (source, expected) = case.split_once("\n-----\n").expect("a text and its layout");
+        assert_eq!(formatted(source), format!("{}\n", expected.trim_end_matches([' ', '\n'])), "of\n{source}");
+    }
+}
+
+#[test]
+fn tokens_have_one_blank_between_them_or_none() {
+    check(
+        r#"
+        input   a :f32,b,c:f64?=30
+        let d=b*b-4.0*a*c+-  a**- 2
+        let e: f64=- 1**2
+        fn f( x,y:(f32,text ?) ):f64=not x and-y<3.5
+        extern   fn fx . rate(text,text):f64 ?
+        use"common.cem"
+        table vat : text - > f64="vat.csv"
+        output"odd name"=a ?? b|c&d //e%f(y = 1 , x=-2,)
+        -----
+        input a: f32, b, c: f64? = 30
+        let d = b * b - 4.0 * a * c + -a ** -2
+        let e: f64 = -1 ** 2
+        fn f(x, y: (f32, text?)): f64 = not x and -y < 3.5
+        extern fn fx.rate(text, text): f64?
+        use "common.cem"
+        table vat: text -> f64 = "vat.csv"
+        output "odd name" = a ?? b | c & d // e % f(y=1, x=-2,)
+        =====
+        let t={ x :1,if:- 2,"odd name":[ 1,- 2,[ ] ], }
+        let u=( )
+        let v=t . x+t.0 . 1 [ 2 ]*L [ "a" ]+M . math . if( 1 )
+        let w=x in[1,2]or x not  in - 3 .. 7 and in [1]>in
+        let x=seq.map(fn(x)=x+1,fn ( y ):f64=let k=y in-k*k,1)
+        (if(a)then[1]else(- 2))
+        -----
+        let t = {x: 1, if: -2, "odd name": [1, -2, []],}
+        let u = ()
+        let v = t.x + t.0.1[2] * L["a"] + M.math.if(1)
+        let w = x in [1, 2] or x not in -3..7 and in[1] > in
+        let x = seq.map(fn(x) = x + 1, fn(y): f64 = let k = y in -k * k, 1)
+        (if (a) then [1] else (-2))
+        =====
+        let a=missing [ f32 ]+f64 ? {NA}+float64{ 1 }+TUPLE {1,- 2}
+        let b=FLOAT64{nan:0x7ff8000000000001}+DATE {2026-11-20}+date"2026-11-20"+b'x'
+        let c=DENSE_ARRAY_EDGE{1,NA : 2}+dict{"a":- 1}+dict[text,f64]{"CH":1.08,"DE":NA}
+        a + dict [ 1 ]
+        -----
+        let a = missing[f32] + f64?{NA} + float64{1} + TUPLE{1, -2}
+        let b = FLOAT64{nan:0x7ff8000000000001} + DATE{2026-11-20} + date"2026-11-20" + b'x'
+        let c = DENSE_ARRAY_EDGE{1, NA : 2} + dict{"a": -1} + dict[text, f64]{"CH": 1.08, "DE": NA}
+        a + dict[1]
+        "#,
+    );
+}
+
+#[test]
+fn a_statement_has_lines_of_its_own() {
+    check(
+        r#"
+        ;; let a=1;let b=2 ;  # two
+        # a minus would go on with the line before it
+        let c=3;  ; -a;
+        -----
+        let a = 1
+        let b = 2  # two
+        # a minus would go on with the line before it
+        let c = 3;
+        -a
+        =====
+        let a = 1
+
+
+        let b = 2
+
+        # c
+
+
+        # d
+        a
+
+        -----
+        let a = 1
+
+        let b = 2
+
+        # c
+
+        # d
+        a
+        =====
+        let in = 1; (in)
+        -----
+        let in = 1
+        (in)
+        "#,
+    );
+    assert_eq!(formatted("\u{FEFF}\r\n\n# a \t\r\rlet x = 1\r\n\r\n\r\nx # b"), "# a\n\nlet x = 1\n\nx  # b\n");
+    assert_eq!(formatted(""), "");
+    assert_eq!(formatted(" \n\n"), "");
+    assert_eq!(formatted("\n#\n"), "#\n");
+}
+
+#[test]
+fn what_goes_on_in_the_next_line_is_indented() {
+    check(
+        r#"
+        let a = 1
+        + 2 *
+              3
+        let t = let k = 2
+        in k
+        input x: f32,
+        y:
+        f64
+        output z = if a > 2 and
+        b
+        then a
+        else if b
+        then c +
+        1
+
+        # otherwise
+        else d
+        - 1
+        output u =
+        if a
+        then if b
+        then 1
+        else 2
+        else 3
+        -----
+        let a = 1
+            + 2 *
+            3
+        let t = let k = 2
+            in k
+        input x: f32,
+            y:
+            f64
+        output z = if a > 2 and
+                b
+            then a
+            else if b
+            then c +
+                1
+
+            # otherwise
+            else d
+                - 1
+        output u =
+            if a
+            then if b
+                then 1
+                else 2
+            else 3
+        "#,
+    );
+}
+
+#[test]
+fn brackets_are_flat_or_broken() {
+    check(
+        r#"
+        let a = f(1,
+           2,
+           3)
+        let b = f(
+           1, 2,
+           g(3))
+        let c = (
+          a
+
+          + b
+        )
+        let d = (a
+          + b)
+        let e = any(any(any(1)
+         ), [
+         ], ( ))
+        let f = any({
+        x: 1}, 2)
+        let g = any(a, if a then b
+        else c)
+        -----
+        let a = f(1, 2, 3)
+        let b = f(
+            1,
+            2,
+            g(3)
+        )
+        let c = (
+            a
+
+            + b
+        )
+        let d = (a
+            + b)
+        let e = any(any(any(1)), [], ())
+        let f = any({
+            x: 1
+        }, 2)
+        let g = any(
+            a,
+            if a then b
+            else c
+        )
+        =====
+        let long = core.first("a rather long text", "another one") + core.second("one more", "and the last.")
+        let fits = core.first("a rather long text", "another one") + core.second("one more", "and the last")
+        let keys = any(core.first(lookup(a, {"a rather long text": "another one", "one more": "the last", "x": "y"})), 1)
+        let list = [1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three"]
+        let group = (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb)
+        -----
+        let long = core.first("a rather long text", "another one") + core.second(
+            "one more",
+            "and the last."
+        )
+        let fits = core.first("a rather long text", "another one") + core.second("one more", "and the last")
+        let keys = any(
+            core.first(lookup(a, {"a rather long text": "another one", "one more": "the last", "x": "y"})),
+            1
+        )
+        let list = [
+            1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1,
+            -2.5, "three"
+        ]
+        let group = (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb)
+        "#,
+    );
+}
+
+#[test]
+fn comments_stay_where_they_are() {
+    check(
+        r#"
+        let a=1 #one
+        let longer = 2# two
+
+        let b = 3    #   three
+        let c = # four
+        4
+          # five
+        - 1
+        # six
+        let d = any( # seven
+        1 # eight
+        , 2
+
+        # nine
+
+        # ten
+        )
+        let e = any(1 # eleven
+        )
+        let f = (a # twelve
+         + b)
+        let g = any(
+        # thirteen
+        )
+        # fourteen
+        -----
+        let a = 1       #one
+        let longer = 2  # two
+
+        let b = 3  #   three
+        let c =    # four
+            4
+            # five
+            - 1
+        # six
+        let d = any(  # seven
+            1,        # eight
+            2
+
+            # nine
+
+            # ten
+        )
+        let e = any(
+            1  # eleven
+        )
+        let f = (a  # twelve
+            + b)
+        let g = any(
+            # thirteen
+        )
+        # fourteen
+        "#,
+    );
+}
+
+#[test]
+fn tests_have_columns() {
+    check(
+        r#"
+        test "adult"{age=31,income=missing}=>{score=0.5}
+        test "none"{}=>error"div_by_zero"
+        test"close"within 1e-9{age=3}
+        =>{score={x:1}}
+        test "many" {
+         age,income=>score,is_rich
+         31,missing=>0.5,false   # c
+
+         # own
+         40, -1e6 => 0.7, true; -0 , 1 => error"div"
+         [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+           2 => 3, missing
+         "a text that is wider than any column should be made", 2 => 3.25, (1,2)
+        }
+        test "x" {=>y;=>1
+        =>2 }
+        -----
+        test "adult" { age = 31, income = missing } => { score = 0.5 }
+        test "none" {} => error "div_by_zero"
+        test "close" within 1e-9 { age = 3 }
+            => { score = {x: 1} }
+        test "many" {
+            age, income  => score, is_rich
+            31,  missing => 0.5,   false  # c
+
+            # own
+            40,  -1e6    => 0.7,   true;
+            -0,  1       => error "div"
+            [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+                2 => 3, missing
+            "a text that is wider than any column should be made", 2       => 3.25,  (1, 2)
+        }
+        test "x" {
+            => y;
+            => 1
+            => 2
+        }
+        "#,
+    );
+}
+
+#[test]
+fn only_what_cannot_be_read_is_refused() {
+    // Neither names nor types nor files need be there.
+    formatted(
+        "use \"none.cem\"\nlet a = unknown(1, k=2) + no.such(\"a\") - 3000000000i32\nlet a = b.c.d\nlet a: f64 = \"\"",
+    );
+    let many: String = (0..300).map(|at| format!("let a = no.such{at}(\"\\q\")\n")).collect();
+    assert_eq!(formatted(&many), many);
+    // What a name was taken for further up does not matter.
+    assert_eq!(formatted("let b=f(1)\nfn f(x)=x"), "let b = f(1)\nfn f(x) = x\n");
+    let refused = |source: &str| {
+        let problems = format(source, &Operators, &Limits::default()).expect_err(source);
+        problems
+            .as_slice()
+            .iter()
+            .map(|problem| (problem.code(), problem.span().map(|at| at.start)))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(refused("let a = unknown(1\nlet b = +"), [(Code::Bracket, Some(15)), (Code::Syntax, Some(27))]);
+    assert_eq!(refused("let a = b $ c"), [(Code::Syntax, Some(10))]);
+    assert_eq!(refused("x = \"abc"), [(Code::Syntax, Some(2))]);
+    assert_eq!(refused("table t: f64 -> f64 = \"t.csv\""), [(Code::Literal, Some(9))]);
+    let nested = ["(".repeat(100_000), ")".repeat(100_000)].join("1");
+    assert_eq!(refused(&nested), [(Code::Limit, Some(256))]);
+}
+
+/// The time is not looked at: what is not linear would take hours.
+#[test]
+fn long_and_deep_texts_are_formatted() {
+    let chain = format!("let a = 1{}\n", " + a".repeat(1_000_000));
+    assert_eq!(formatted(&chain.replace(' ', "  ")), chain);
+    let lines = format!("let a = 1{}\n", "\n    + a".repeat(300_000));
+    assert_eq!(formatted(&lines), lines);
+    let limits = Limits { nesting: 200_000, source_bytes: 1 << 30, ..Limits::default() };
+    for (open, close) in [("(", ")"), ("any(1, ", ")"), ("(if a then ", ")"), ("(\n", "\n)"), ("(let a = 1 in ", ")")] {
+        let text = [open.repeat(100_000), close.repeat(100_000)].join("1");
+        let made = format(&text, &Operators, &limits).unwrap_or_else(|problems| panic!("{problems}"));
+        let again = format(&made, &Operators, &limits).unwrap_or_else(|problems| panic!("{problems}"));
+        assert!(again == made, "{open}");
+        let blank = |c: &char| !c.is_whitespace();
+        assert!(made.chars().filter(blank).eq(text.chars().filter(blank)), "{open}");
+    }
+}
