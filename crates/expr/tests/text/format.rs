@@ -106,10 +106,19 @@ fn a_statement_has_lines_of_its_own() {
         # d
         a
         =====
-        let in = 1; (in)
+        let in = 1;let b=in; (in);in;not b; if a then b;[1];{x:1};"c";-2;missing
         -----
         let in = 1
-        (in)
+        let b = in
+        (in);
+        in
+        not b
+        if a then b
+        [1]
+        {x: 1}
+        "c";
+        -2
+        missing
         "#,
     );
     assert_eq!(formatted("\u{FEFF}\r\n\n# a \t\r\rlet x = 1\r\n\r\n\r\nx # b"), "# a\n\nlet x = 1\n\nx  # b\n");
@@ -327,6 +336,14 @@ fn tests_have_columns() {
         }
         test "x" {=>y;=>1
         =>2 }
+        test "y" { a
+        ,b => c
+        [1,
+        2] , 3
+        => (4
+        )
+        5, (
+        6) => 7}
         -----
         test "adult" { age = 31, income = missing } => { score = 0.5 }
         test "none" {} => error "div_by_zero"
@@ -347,6 +364,14 @@ fn tests_have_columns() {
             => y;
             => 1
             => 2
+        }
+        test "y" {
+            a, b => c
+            [1, 2], 3
+                => (4)
+            5, (
+                6
+            ) => 7
         }
         "#,
     );

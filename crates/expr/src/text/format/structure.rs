@@ -235,8 +235,12 @@ impl Scan<'_, '_> {
             return false;
         }
         let (first, token) = (start + 1, self.tokens.at(index));
-        // Without inputs a case begins with its arrow.
-        let may_begin = token.kind != TokenKind::Equals || self.tokens.kind(first) == TokenKind::Equals;
+        let may_begin = match token.kind {
+            TokenKind::Comma | TokenKind::Semicolon => false,
+            // Without inputs a case begins with its arrow.
+            TokenKind::Equals => self.tokens.kind(first) == TokenKind::Equals,
+            _ => true,
+        };
         match before {
             Some(TokenKind::Semicolon) => true,
             Some(TokenKind::Comma | TokenKind::Greater) => false,
@@ -263,7 +267,8 @@ impl Scan<'_, '_> {
         }
         match next {
             TokenKind::Word => self.tokens.text(index + 1) != IN,
-            TokenKind::Input | TokenKind::Let | TokenKind::Fn | TokenKind::Output | TokenKind::If => true,
+            TokenKind::Input | TokenKind::Let | TokenKind::Fn | TokenKind::Output => true,
+            TokenKind::If | TokenKind::Not => true,
             TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly | TokenKind::End => true,
             _ => is_literal,
         }

@@ -3,6 +3,7 @@
 use super::structure::{Bracket, BracketKind, Role, Structure};
 use super::tokens::Tokens;
 use crate::text::token::TokenKind;
+use std::ops::Range;
 
 /// The widest that a column is made; what is wider stands out of it.
 const WIDEST: usize = 40;
@@ -20,8 +21,8 @@ struct Cell {
 /// Gives the tokens of tables the blanks before them that make columns.
 pub(super) fn align(tokens: &Tokens<'_>, structure: &mut Structure) {
     let Structure { roles, brackets } = structure;
-    for table in brackets.iter().filter(|bracket| bracket.kind == BracketKind::Table) {
-        let cells = cells(tokens, roles, table);
+    for (at, table) in brackets.iter().enumerate().filter(|(_, bracket)| bracket.kind == BracketKind::Table) {
+        let cells = cells(tokens, roles, table, &brackets[at + 1..]);
         let mut widths: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
         for cell in cells.iter().filter(|cell| cell.next.is_some() && cell.width <= WIDEST) {
             let (is_behind, column) = cell.column;
@@ -38,18 +39,17 @@ pub(super) fn align(tokens: &Tokens<'_>, structure: &mut Structure) {
     }
 }
 
-/// The cells of all rows that are on one line each.
-fn cells(tokens: &Tokens<'_>, roles: &[Role], table: &Bracket) -> Vec<Cell> {
+/// The cells of all rows that will be on one line each. `inner` are the brackets behind that of the table.
+fn cells(tokens: &Tokens<'_>, roles: &[Role], table: &Bracket, inner: &[Bracket]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
+    let mut inner = inner.iter();
     let end = table.close.min(tokens.len() - 1);
     let mut first = table.open + 1;
     while first < end {
         let behind = (first + 1..end).find(|index| roles[*index].begins_row).unwrap_or(end);
-        let in_row = first..behind;
-        let is_one_line = |index: usize| !tokens.at(index).first_on_line && !tokens.has_comment_before(index);
-        if (first + 1..behind).all(is_one_line) {
+        if is_one_line(tokens, first..behind, &mut inner) {
             let row = cells.len();
-            add_row(tokens, roles, in_row, &mut cells);
+            add_row(tokens, roles, first..behind, &mut cells);
             // Behind the last cell of a row there is nothing.
             if let Some(last) = cells[row..].last_mut() {
                 last.next = None;
@@ -60,7 +60,30 @@ fn cells(tokens: &Tokens<'_>, roles: &[Role], table: &Bracket) -> Vec<Cell> {
     cells
 }
 
-fn add_row(tokens: &Tokens<'_>, roles: &[Role], row: std::ops::Range<usize>, cells: &mut Vec<Cell>) {
+/// True if the layout ends no line in a row. `inner` are the brackets from it on.
+fn is_one_line<'b>(tokens: &Tokens<'_>, row: Range<usize>, inner: &mut impl Iterator<Item = &'b Bracket>) -> bool {
+    let first = row.start;
+    let mut is_one_line = true;
+    let mut open: Vec<&Bracket> = Vec::new();
+    for index in row {
+        let token = tokens.at(index);
+        let is_kept = open.last().is_none_or(|bracket| bracket.kind == BracketKind::Raw);
+        let ends_line = token.first_on_line && is_kept && token.kind != TokenKind::Comma;
+        is_one_line &= index == first || !ends_line && !tokens.has_comment_before(index);
+        match token.kind {
+            TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => {
+                let bracket = inner.next();
+                is_one_line &= bracket.is_some_and(|bracket| !bracket.is_broken() && !bracket.has_line_end);
+                open.extend(bracket);
+            }
+            TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => drop(open.pop()),
+            _ => {}
+        }
+    }
+    is_one_line
+}
+
+fn add_row(tokens: &Tokens<'_>, roles: &[Role], row: Range<usize>, cells: &mut Vec<Cell>) {
     let (mut is_behind, mut column, mut width, mut depth) = (false, 0, 0, 0_usize);
     let mut is_empty = true;
     for index in row {
