@@ -15,7 +15,7 @@ mod source;
 mod table;
 
 use clap::{Parser, Subcommand};
-use command::{bench, build, check, completions, eval, explain, fuzz, ops, repl, test};
+use command::{bench, build, check, completions, eval, explain, fmt, fuzz, ops, repl, test};
 use std::process::ExitCode;
 
 /// Evaluates typed expressions with missing values
@@ -42,6 +42,7 @@ enum Command {
     Fuzz(fuzz::Args),
     Bench(bench::Args),
     Test(test::Args),
+    Fmt(fmt::Args),
     Completions(completions::Args),
 }
 
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match done {

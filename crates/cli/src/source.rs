@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// The name of the text of an interactive session.
 const SESSION: &str = "<session>";
 
+/// The path that means standard input.
+pub(crate) const STDIN: &str = "-";
+
 /// A model's text, where it came from, and the limits it is read and run within.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelText {
@@ -27,16 +30,19 @@ impl ModelText {
     /// # Errors
     /// It cannot be read, or is not UTF-8.
     pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Failure> {
-        if path.as_os_str() == "-" {
-            return Self::from_reader("<stdin>", None, io::stdin(), limits);
-        }
-        let name = path.display().to_string();
-        let file = File::open(path).map_err(|cause| {
-            let absent = cause.kind() == io::ErrorKind::NotFound;
-            let error = DataError::io("cannot open the model", cause).in_file(&name);
-            if absent { error.hint("an expression is given as `-e EXPR`") } else { error }
-        })?;
-        Self::from_reader(&name, path.parent(), file, limits)
+        let (name, text) = text_at(path, limits, Some("an expression is given as `-e EXPR`"))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        Ok(Self::of(&name, text, path.parent().filter(|_| path.as_os_str() != STDIN), limits))
+    }
+
+    /// The same without the files that the text uses, which need not be there.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not UTF-8.
+    pub(crate) fn read_alone(path: &Path, limits: Limits) -> Result<Self, Failure> {
+        let (name, text) = text_at(path, limits, None)?;
+        let sources = Arc::new(Sources::alone(&name, &text));
+        Ok(ModelText { name, sources, limits: Box::new(limits) })
     }
 
     /// A text from the command line.
@@ -47,25 +53,6 @@ impl ModelText {
     /// What was said in an interactive session, ended by what is to be evaluated.
     pub(crate) fn session(text: String) -> Self {
         Self::of(SESSION, &text, None, Limits::default())
-    }
-
-    fn from_reader(name: &str, folder: Option<&Path>, reader: impl Read, limits: Limits) -> Result<Self, Failure> {
-        // One byte beyond the limit is enough for the parser to refuse the text, whatever follows.
-        let most = limits.source_bytes.saturating_add(1);
-        let mut bytes = Vec::new();
-        let read = reader.take(most as u64).read_to_end(&mut bytes);
-        read.map_err(|cause| DataError::io("cannot read the model", cause).in_file(name))?;
-        let text = if bytes.len() == most {
-            String::from_utf8_lossy(&bytes).into_owned()
-        } else {
-            String::from_utf8(bytes).map_err(|error| {
-                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-                let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count() as u64;
-                DataError::new(DataCode::Unreadable, "the model is not UTF-8 text").in_file(name).on_line(line)
-            })?
-        };
-        let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
-        Ok(Self::of(name, &text, folder, limits))
     }
 
     /// A text with the files that it uses, which lie in its folder, or where the command runs.
@@ -81,6 +68,18 @@ impl ModelText {
     /// What is wrong with the text.
     pub(crate) fn parse(&self) -> Result<Model, Failure> {
         self.read_again().map_err(|error| self.blame(&error))
+    }
+
+    /// The text in its canonical layout.
+    ///
+    /// # Errors
+    /// What cannot be read of it.
+    pub(crate) fn format(&self) -> Result<String, Failure> {
+        cembra::format(self.sources.main(), Registry::standard(), &self.limits).map_err(|problems| Failure::Model {
+            source: self.clone(),
+            problems: problems.as_slice().to_vec(),
+            notes: Vec::new(),
+        })
     }
 
     /// The model, read once more.
@@ -131,4 +130,38 @@ impl ModelText {
             _ => problem,
         }
     }
+}
+
+/// The name for messages and the text of a file, or of standard input, with the byte order mark that it may begin with. `hint` is
+/// what to do where there is no such file.
+fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, String), Failure> {
+    if path.as_os_str() == STDIN {
+        let name = "<stdin>".to_owned();
+        let text = text_of(&name, io::stdin(), limits)?;
+        return Ok((name, text));
+    }
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|cause| {
+        let hint = hint.filter(|_| cause.kind() == io::ErrorKind::NotFound);
+        let error = DataError::io("cannot open the model", cause).in_file(&name);
+        hint.into_iter().fold(error, DataError::hint)
+    })?;
+    let text = text_of(&name, file, limits)?;
+    Ok((name, text))
+}
+
+fn text_of(name: &str, reader: impl Read, limits: Limits) -> Result<String, Failure> {
+    // One byte beyond the limit is enough for the parser to refuse the text, whatever follows.
+    let most = limits.source_bytes.saturating_add(1);
+    let mut bytes = Vec::new();
+    let read = reader.take(most as u64).read_to_end(&mut bytes);
+    read.map_err(|cause| DataError::io("cannot read the model", cause).in_file(name))?;
+    if bytes.len() == most {
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    Ok(String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count() as u64;
+        DataError::new(DataCode::Unreadable, "the model is not UTF-8 text").in_file(name).on_line(line)
+    })?)
 }

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod eval;
 pub(crate) mod explain;
+pub(crate) mod fmt;
 pub(crate) mod fuzz;
 pub(crate) mod ops;
 pub(crate) mod repl;

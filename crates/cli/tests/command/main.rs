@@ -6,6 +6,7 @@ mod diagnostics;
 mod documents;
 mod eval;
 mod formats;
+mod formatted;
 mod others;
 mod repl;
 mod shell;

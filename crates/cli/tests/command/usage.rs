@@ -42,7 +42,7 @@ fn the_command_alone_shows_its_help() {
     assert_eq!(outcome.status, Some(2));
     assert!(outcome.stderr.contains("Usage: cembra <COMMAND>"), "{outcome}");
     let help = Shell::new().stdout(&["--help"]);
-    for command in ["eval", "check", "explain", "build", "ops", "fuzz", "bench", "completions"] {
+    for command in ["eval", "check", "explain", "build", "ops", "fuzz", "bench", "test", "fmt", "completions"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
     }
 }

@@ -1,0 +1,78 @@
+//! `cembra fmt`: writes models in their canonical layout.
+
+use super::print;
+use crate::data::error::DataError;
+use crate::data::output::Output;
+use crate::failure::{Failure, usage};
+use crate::source::{ModelText, STDIN};
+use cembra::Limits;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "fmt";
+
+/// Formats models: rewrites files, or standard input to standard output
+///
+/// The model stays the same, and so do its comments. A file that is formatted already is not touched, and one that is written is
+/// whole or what it was.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Exit status: 0 all is formatted, 1 a file would change (with --check) or cannot be read, \
+                        2 a wrong command line.")]
+pub(crate) struct Args {
+    /// The files; without any, or with `-`, standard input is written to standard output
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Changes nothing: lists the files that would change, and fails if there are any
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let stdin = [PathBuf::from(STDIN)];
+    let files = if args.files.is_empty() { &stdin } else { &*args.files };
+    let inputs = files.iter().filter(|file| is_stdin(file)).count();
+    if inputs > 0 && files.len() > 1 {
+        return Err(usage(NAME, "standard input is formatted alone"));
+    }
+    let mut failed = false;
+    for file in files {
+        match formatted(file, args.check) {
+            Ok(is_formatted) => failed |= args.check && !is_formatted,
+            // The others are formatted all the same.
+            Err(failure) if files.len() > 1 => {
+                failure.report();
+                failed = true;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if failed { Err(Failure::Told) } else { Ok(()) }
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == STDIN
+}
+
+/// Formats a file, or says that it is not; true if it was already.
+fn formatted(file: &Path, check: bool) -> Result<bool, Failure> {
+    let text = ModelText::read_alone(file, Limits::default())?;
+    let made = text.format()?;
+    let is_formatted = made == text.as_source().sources.main();
+    match (check, is_stdin(file)) {
+        (true, _) if is_formatted => {}
+        (true, _) => print(&format!("{}\n", text.as_source().name))?,
+        (false, true) => print(&made)?,
+        (false, false) if is_formatted => {}
+        (false, false) => write(file, &made)?,
+    }
+    Ok(is_formatted)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), DataError> {
+    let mut out = Output::create(file)?;
+    let written = out.write_all(text.as_bytes());
+    written.map_err(|cause| DataError::io("cannot write the model", cause).in_file(&file.display().to_string()))?;
+    out.commit()
+}
