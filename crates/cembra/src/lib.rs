@@ -100,7 +100,7 @@ pub use cembra_runtime::{
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, Promise, StringViews, Words};
 pub use cembra_value::{
-    Code, Diagnostic, Diagnostics, Label, Limit, Limits, ScalarValue, Span, Value, ValueRef, Warnings,
+    Code, Diagnostic, Diagnostics, Label, Limit, Limits, Lines, ScalarValue, Span, Value, ValueRef, Warnings,
 };
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};

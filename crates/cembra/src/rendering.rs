@@ -8,7 +8,7 @@ use crate::Model;
 use crate::metrics::UNNAMED;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Snippet, normalize_untrusted_str};
 use cembra_expr::{SourcePlace, Sources};
-use cembra_value::{Diagnostic, Span};
+use cembra_value::{Diagnostic, Lines, Span};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -223,9 +223,7 @@ impl<'a> Excerpt<'a> {
         let SourcePlace { text: source, span, .. } = place;
         let (line, column) = place.line_and_column();
         let start = source.floor_char_boundary((span.start as usize).min(source.len()));
-        let from = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let to = source[start..].find('\n').map_or(source.len(), |newline| start + newline);
-        let to = if source[from..to].ends_with('\r') { to - 1 } else { to };
+        let Range { start: from, end: to } = Lines::of(source).range(source, line - 1);
         let start = start.min(to);
         let end = source.ceil_char_boundary(span.end as usize).clamp(start, to);
         // What is left of the width after the place itself, half before and half behind it.

@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 use super::parser::table::TABLE;
 use super::quoted;
 use super::token::TokenKind;
-use cembra_value::{Code, Diagnostic, Limit, Limits, Span};
+use cembra_value::{Code, Diagnostic, Limit, Limits, Lines, Span};
 use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -74,13 +74,12 @@ impl SourcePlace<'_> {
     /// The line and the character of it that the place begins at, both counted from 1.
     #[must_use]
     pub fn line_and_column(&self) -> (usize, usize) {
-        let before = &self.text[..self.text.floor_char_boundary(self.span.start as usize)];
-        let (lines, line) = before
-            .rsplit_once('\n')
-            .map_or((0, before), |(lines, line)| (lines.bytes().filter(|byte| *byte == b'\n').count() + 1, line));
+        let at = self.text.floor_char_boundary(self.span.start as usize);
+        let lines = Lines::of(self.text);
+        let line = lines.line_of(at);
+        let whole = lines.range(self.text, line);
         // Between the two bytes of a line's end is behind its last character.
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        (lines + 1, line.chars().count() + 1)
+        (line + 1, self.text[whole.start..at.min(whole.end)].chars().count() + 1)
     }
 }
 
