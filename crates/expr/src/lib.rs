@@ -9,6 +9,7 @@ mod definitions;
 mod graph;
 mod infix;
 mod model_test;
+mod name_index;
 mod places;
 mod program;
 mod text;
@@ -22,10 +23,12 @@ pub use definitions::{Defines, Definition, Definitions};
 pub use graph::{Graph, NameId, Node, NodeId};
 pub use infix::{tokens, written};
 pub use model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
-pub use program::{Extern, Input, Output, Program};
+pub use name_index::{NameIndex, NameKind, NamedPlace, Referent};
+pub use program::{Extern, Input, Output, PartialProgram, Program};
 pub use text::{
-    Resolver, SourcePlace, Sources, UsedFile, format, parse, parse_sources, parse_type, parse_value, parse_values,
-    print, print_default, print_expression, print_input_type, print_type, print_value,
+    CursorContext, ExpectedAt, KEYWORDS, OpenCall, POSITIONAL_WORDS, Resolver, SourcePlace, Sources, UsedFile,
+    cursor_context, format, is_plain_name, parse, parse_partially, parse_sources, parse_type, parse_value,
+    parse_values, print, print_default, print_expression, print_input_type, print_type, print_value,
 };
 pub use vocabulary::{ArgumentForm, Callable, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};

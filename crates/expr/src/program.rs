@@ -1,7 +1,7 @@
 //! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
 //! still untyped: an input without a type gets one from its data source.
 
-use crate::{Definitions, Graph, ModelTest, Node, NodeId, print_input_type, print_type};
+use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, print_input_type, print_type};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span};
 use std::sync::Arc;
@@ -107,6 +107,17 @@ pub struct Program {
     pub tests: Arc<[ModelTest]>,
     /// What the text that the program was read from defines; nothing of others.
     pub definitions: Definitions,
+}
+
+/// What could be read of a text, with where its names are.
+#[derive(Clone, Debug)]
+pub struct PartialProgram {
+    /// The program; all of it if there are no problems.
+    pub program: Program,
+    /// What is wrong with the text, in its order.
+    pub problems: Vec<Diagnostic>,
+    /// The names.
+    pub names: NameIndex,
 }
 
 impl Program {

@@ -17,7 +17,8 @@ const fn begins_word(byte: u8) -> bool {
 }
 
 /// True if the text is a name that needs no quotes: letters, digits and underscores, not reserved.
-pub(crate) fn is_plain_name(text: &str) -> bool {
+#[must_use]
+pub fn is_plain_name(text: &str) -> bool {
     is_word(text) && TokenKind::keyword(text).is_none() && !types::is_reserved(text)
 }
 

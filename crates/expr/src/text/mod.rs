@@ -29,6 +29,7 @@
 //! * Literals are described in `literal`.
 
 mod array_literal;
+mod context;
 mod cursor;
 mod dict_literal;
 mod format;
@@ -43,18 +44,22 @@ mod sources;
 mod token;
 mod types;
 
-pub(crate) use lexer::{is_plain_name, is_word};
+pub(crate) use lexer::is_word;
 pub(crate) use literal::nesting as value_nesting;
 pub(crate) use parser::literal_bytes;
 pub(crate) use token::TokenKind;
 
+pub use context::{CursorContext, ExpectedAt, OpenCall, cursor_context};
 pub use format::format;
+pub use lexer::is_plain_name;
 pub use literal::print_value;
+pub use parser::POSITIONAL_WORDS;
 pub use printer::{print, print_expression};
 pub use sources::{Resolver, SourcePlace, Sources, UsedFile};
+pub use token::KEYWORDS;
 pub use types::{print_input_type, print_type};
 
-use crate::{Program, Vocabulary};
+use crate::{PartialProgram, Program, Vocabulary};
 use cembra_runtime::QType;
 #[cfg(feature = "json")]
 use cembra_runtime::Scalar;
@@ -75,6 +80,30 @@ pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Resu
 /// Everything that is wrong with the texts likewise, or why files are not there.
 pub fn parse_sources(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Diagnostics> {
     parser::Parser::of_sources(sources, vocabulary, limits).run()
+}
+
+/// Reads what can be read of a model of several files: for editors, in which a text is mostly not complete.
+///
+/// ```
+/// use cembra_expr::{Callable, NameKind, Sources, Vocabulary, parse_partially};
+/// use cembra_value::{Limits, Span};
+///
+/// struct None;
+/// impl Vocabulary for None {
+///     fn resolve(&self, _: &str) -> Option<Callable<'_>> { Option::None }
+///     fn suggest(&self, _: &str) -> Vec<String> { Vec::new() }
+/// }
+/// let read = parse_partially(&Sources::alone("m.cem", "input x: f64\nlet y = x *\noutput z = x"), &None, &Limits::default());
+/// assert_eq!(read.problems[0].message(), "expected a value, found the end of the statement");
+/// assert_eq!(read.program.outputs.len(), 1);
+/// let names: Vec<_> = read.names.names().iter().map(|one| (one.kind, one.name.start)).collect();
+/// assert_eq!(names, [(NameKind::Input, 6), (NameKind::Let, 17), (NameKind::Output, 32)]);
+/// let x = Span::new(6, 7);
+/// assert_eq!(read.names.uses_of(x).map(|at| at.start).collect::<Vec<_>>(), [21, 36]);
+/// ```
+#[must_use]
+pub fn parse_partially(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &Limits) -> PartialProgram {
+    parser::Parser::of_sources(sources, vocabulary, limits).run_partially()
 }
 
 /// Reads a literal: `1.5`, `-3`, `"abc"`, `missing[f32]`, `7i64`, `FLOAT64{1}`, `(1, true)`.

@@ -41,30 +41,29 @@ token_kinds! {
     True, False, Present, Missing, Inf, Nan,
 }
 
-impl TokenKind {
-    /// The reserved word, if it is one. Names of types are reserved too; `types` knows those.
-    pub(super) fn keyword(word: &str) -> Option<TokenKind> {
-        Some(match word {
-            "input" => TokenKind::Input,
-            "let" => TokenKind::Let,
-            "fn" => TokenKind::Fn,
-            "output" => TokenKind::Output,
-            "if" => TokenKind::If,
-            "then" => TokenKind::Then,
-            "else" => TokenKind::Else,
-            "and" => TokenKind::And,
-            "or" => TokenKind::Or,
-            "not" => TokenKind::Not,
-            "true" => TokenKind::True,
-            "false" => TokenKind::False,
-            "present" => TokenKind::Present,
-            "missing" => TokenKind::Missing,
-            "inf" => TokenKind::Inf,
-            "nan" => TokenKind::Nan,
-            _ => return None,
-        })
-    }
+macro_rules! keywords {
+    ($($word:literal $variant:ident),* $(,)?) => {
+        /// The reserved words of the language, without names of types.
+        pub const KEYWORDS: &[&str] = &[$($word),*];
 
+        impl TokenKind {
+            /// The reserved word, if it is one. Names of types are reserved too; `types` knows those.
+            pub(super) fn keyword(word: &str) -> Option<TokenKind> {
+                Some(match word {
+                    $($word => TokenKind::$variant,)*
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+keywords! {
+    "input" Input, "let" Let, "fn" Fn, "output" Output, "if" If, "then" Then, "else" Else, "and" And, "or" Or, "not" Not,
+    "true" True, "false" False, "present" Present, "missing" Missing, "inf" Inf, "nan" Nan,
+}
+
+impl TokenKind {
     /// True for the words that begin a statement; they occur nowhere else.
     pub(super) fn begins_statement(self) -> bool {
         matches!(self, TokenKind::Input | TokenKind::Let | TokenKind::Fn | TokenKind::Output)

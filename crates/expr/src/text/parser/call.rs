@@ -1,9 +1,11 @@
 //! Names and calls: what a word or a path means where it stands, and how arguments reach parameters.
 
 use super::expression::{Expect, Frame, Operand};
+use super::function::Function;
 use super::signature::{Bound, Signature};
 use super::{Meaning, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, OPERATOR, Operation};
+use crate::name_index::Referent;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use crate::{NameId, Node, NodeId};
@@ -58,7 +60,7 @@ impl<'s> Parser<'s, '_> {
                     "L" => {
                         self.cursor.advance();
                         let name = self.cursor.advance().span;
-                        return Ok(self.leaf(self.cursor.text(name).into(), span.to(name)));
+                        return Ok(self.leaf(self.cursor.text(name).into(), name, span.to(name)));
                     }
                     "M" => return self.path(span),
                     _ if !self.is_defined(word) => return self.path(span),
@@ -90,17 +92,22 @@ impl<'s> Parser<'s, '_> {
         if self.cursor.token.kind != TokenKind::Text {
             return Err(self.cursor.unexpected("the name of a leaf in quotes"));
         }
+        let at = self.cursor.token.span;
         let name = self.quoted_name()?;
         if self.cursor.token.kind != TokenKind::CloseSquare {
             return Err(self.cursor.unclosed(open, "`]`"));
         }
         let close = self.cursor.advance().span;
         self.cursor.leave();
-        Ok(self.leaf(name, start.to(close)))
+        Ok(self.leaf(name, at, start.to(close)))
     }
 
-    fn leaf(&mut self, name: Cow<'s, str>, span: Span) -> Expect {
+    /// A leaf whose name stands `at` a place of what is written.
+    fn leaf(&mut self, name: Cow<'s, str>, at: Span, span: Span) -> Expect {
         let leaf = self.program.graph.leaf(&name, Some(span));
+        if let Some(declared) = self.declared.get(&leaf).copied() {
+            self.note_name_used(at, declared);
+        }
         self.push(Operand::new(Some(leaf), span))
     }
 
@@ -143,7 +150,8 @@ impl<'s> Parser<'s, '_> {
     /// The operator that the text writes as `path`, as a value.
     fn operator_value(&mut self, path: &str, span: Span) -> Result<Operand, Stop> {
         let name = path.strip_prefix("M.").unwrap_or(path);
-        if let Some([function, _]) = self.externs.get(name).copied() {
+        if let Some([function, declared]) = self.externs.get(name).copied() {
+            self.note_extern_used(span, declared);
             return Ok(Operand::new(self.function_value(function, span)?, span));
         }
         let Some(callable) = self.vocabulary.resolve(name) else {
@@ -156,6 +164,7 @@ impl<'s> Parser<'s, '_> {
             });
             return Ok(Operand::new(None, span));
         };
+        self.note_referent(span, |graph| Some(Referent::Operator(graph.intern(callable.name))));
         let canonical = self.literal(Value::text(callable.name), span)?;
         let name = self.program.graph.intern(OPERATOR);
         Ok(Operand::new(Some(self.operator(name, &[canonical], span)?), span))
@@ -178,6 +187,10 @@ impl<'s> Parser<'s, '_> {
         let (local, symbol) = (self.locals.get(word).copied(), self.symbols.get(word).copied());
         let definition = local.map_or(symbol.and_then(|symbol| symbol.definition), |local| local.definition);
         self.note_use(definition);
+        let is_defined = |symbol: &Symbol| !matches!(symbol.meaning, Meaning::Leaf(_));
+        if let Some(defined) = local.map(|local| local.span).or(symbol.filter(is_defined).map(|symbol| symbol.span)) {
+            self.note_name_used(span, defined);
+        }
         let (value, defined) = match (local, symbol) {
             (Some(local), _) => (local.node, None),
             (None, Some(Symbol { meaning: Meaning::Function(index), .. })) => return Target::Function(index as usize),
@@ -203,19 +216,23 @@ impl<'s> Parser<'s, '_> {
 
     /// The operator called `name`, which the text writes as `path`.
     fn operator_target(&mut self, path: Cow<'s, str>, name: &str, span: Span) -> Target {
-        if let Some([function, _]) = self.externs.get(name) {
-            return Target::Function(*function);
+        if let Some([function, declared]) = self.externs.get(name).copied() {
+            self.note_extern_used(span, declared);
+            return Target::Function(function);
         }
         if let Some(callee) = self.callees.get(&path)
             && callee.target != Target::Unknown
         {
-            return callee.target;
+            let target = callee.target;
+            self.note_operator_called(span, target);
+            return target;
         }
         if let Some(callable) = self.vocabulary.resolve(name) {
             let id = self.program.graph.intern(callable.name);
             let target = Target::Operator(self.operators.len());
             self.operators.push((callable, id));
             self.callees.insert(path, Callee { target, span, reports: Vec::new() });
+            self.note_operator_called(span, target);
             return target;
         }
         let found = self.vocabulary.suggest(name);
@@ -228,6 +245,33 @@ impl<'s> Parser<'s, '_> {
         let callee = self.callees.entry(path).or_insert(Callee { target: Target::Unknown, span, reports: Vec::new() });
         callee.reports.push(report);
         Target::Unknown
+    }
+
+    /// Notes that an operator is called at a place.
+    fn note_operator_called(&mut self, at: Span, target: Target) {
+        if let Target::Operator(index) = target {
+            let name = self.operators[index].1;
+            self.note_referent(at, |_| Some(Referent::Operator(name)));
+        }
+    }
+
+    /// Notes a use of the operator of the host that is declared at a position.
+    fn note_extern_used(&mut self, at: Span, declared: usize) {
+        if let Some(definition) = self.program.externs.get(declared).and_then(|one| one.span) {
+            self.note_name_used(at, definition);
+        }
+    }
+
+    /// Notes which parameters of a function the names of arguments mean.
+    fn note_keywords(&mut self, target: Target, keywords: &[Keyword<'_>]) {
+        let Target::Function(index) = target else { return };
+        for keyword in keywords {
+            let Function { parameters, places, .. } = &self.functions[index];
+            let position = parameters.iter().position(|name| *name == keyword.name);
+            if let Some(definition) = position.and_then(|at| places.get(at)).copied() {
+                self.note_name_used(keyword.span, definition);
+            }
+        }
     }
 
     /// A name is defined now: calls of it further up did not mean what it is now.
@@ -282,6 +326,7 @@ impl<'s> Parser<'s, '_> {
         call: Span,
     ) -> Result<Operand, Stop> {
         let keywords = self.keywords.split_off(keywords);
+        self.note_keywords(target, &keywords);
         let count = self.operands.len() - base;
         let target = self.target_of_one(target, name, count, &keywords);
         let mut arguments = std::mem::take(&mut self.arguments);

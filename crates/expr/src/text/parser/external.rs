@@ -3,6 +3,7 @@
 
 use super::Parser;
 use super::function::{Body, Function};
+use crate::NameKind;
 use crate::program::Extern;
 use crate::text::cursor::Stop;
 use crate::text::token::{Token, TokenKind};
@@ -33,6 +34,7 @@ impl<'s> Parser<'s, '_> {
         if let Some(known) = known {
             // Several files may say what they take of the host.
             if self.files.is_inside() && (&known.parameters, &known.result) == (&parameters, &result) {
+                self.note_name_used(span, known.span.unwrap_or(span));
                 return Ok(());
             }
             let first = known.span.unwrap_or(span);
@@ -41,6 +43,7 @@ impl<'s> Parser<'s, '_> {
             return Ok(());
         }
         self.note_callee_defined(&name, span);
+        self.note_signature(NameKind::Extern, span, span.to(self.cursor.previous), None);
         let operator = self.program.graph.intern(&name);
         let body = Body::of_call(operator, parameters.len());
         self.externs.insert(name.clone(), [self.functions.len(), self.program.externs.len()]);

@@ -10,7 +10,7 @@ use crate::infix::LAMBDA;
 use crate::text::cursor::Stop;
 use crate::text::lexer::is_plain_name;
 use crate::text::token::TokenKind;
-use crate::{Graph, NameId, Node, NodeId};
+use crate::{Graph, NameId, NameKind, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Limit, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -18,6 +18,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct Function<'s> {
     pub(super) name: &'s str,
     pub(super) parameters: Vec<&'s str>,
+    /// Where the names of the parameters are; nothing if they have none.
+    pub(super) places: Vec<Span>,
     /// `None` if it is erroneous.
     body: Option<Body<'s>>,
     /// The function as a value, once it was needed.
@@ -35,7 +37,7 @@ pub(super) struct Parameter<'s> {
 impl<'s> Function<'s> {
     /// A function that is understood.
     pub(super) fn of_body(name: &'s str, parameters: Vec<&'s str>, body: Body<'s>) -> Self {
-        Function { name, parameters, body: Some(body), value: None }
+        Function { name, parameters, places: Vec::new(), body: Some(body), value: None }
     }
 }
 
@@ -171,11 +173,14 @@ impl<'s> Parser<'s, '_> {
         let (parameters, result) = match head {
             Ok(head) => head,
             Err(stop) => {
-                self.functions.push(Function { name, parameters: Vec::new(), body: None, value: None });
+                let places = Vec::new();
+                self.note_name(NameKind::Function, span, None);
+                self.functions.push(Function { name, parameters: Vec::new(), places, body: None, value: None });
                 self.define(name, span, Meaning::Function(self.functions.len() as u32 - 1), Some(Defines::Function));
                 return Err(stop);
             }
         };
+        self.note_signature(NameKind::Function, span, span.to(self.cursor.previous), None);
         let mut nodes = Vec::with_capacity(parameters.len());
         for parameter in &parameters {
             // No word of the text, so that the name is left to parameters that stay in the graph.
@@ -183,14 +188,14 @@ impl<'s> Parser<'s, '_> {
             self.open.insert(node);
             nodes.push(node);
             let seen = self.as_declared(Operand::new(Some(node), parameter.span), parameter.declared)?;
-            self.locals.insert(parameter.name, Local { node: seen.node, definition: None });
+            self.locals.insert(parameter.name, Local { node: seen.node, span: parameter.span, definition: None });
         }
         let value = self.defining_expression().and_then(|value| self.as_declared(value, result));
         let node = value.as_ref().ok().and_then(|operand| operand.node);
         let body = node.map(|node| Body::new(&self.program.graph, &self.open, &nodes, &self.parameter_names, node));
         self.note_parameters(&parameters);
-        let parameters = parameters.into_iter().map(|parameter| parameter.name).collect();
-        self.functions.push(Function { name, parameters, body, value: None });
+        let (parameters, places) = parameters.into_iter().map(|parameter| (parameter.name, parameter.span)).unzip();
+        self.functions.push(Function { name, parameters, places, body, value: None });
         self.define(name, span, Meaning::Function(self.functions.len() as u32 - 1), Some(Defines::Function));
         value.map(drop)
     }
@@ -212,6 +217,7 @@ impl<'s> Parser<'s, '_> {
                 return Err(self.cursor.stop(problem.at(span).also(first, "first named here")));
             }
             parameters.push(Parameter { name, span, declared: self.declared_type()? });
+            self.note_signature(NameKind::Parameter, span, span.to(self.cursor.previous), None);
             if !self.cursor.take(TokenKind::Comma) {
                 break;
             }
@@ -302,8 +308,9 @@ impl<'s> Parser<'s, '_> {
 
     /// The value of a name in an expression.
     pub(super) fn value_of(&mut self, name: &'s str, span: Span) -> Result<Operand, Stop> {
-        if let Some(Local { node, definition }) = self.locals.get(name).copied() {
+        if let Some(Local { node, span: defined, definition }) = self.locals.get(name).copied() {
             self.note_use(definition);
+            self.note_name_used(span, defined);
             if let Some(node) = node {
                 self.program.graph.note_span(node, Some(span));
             }
@@ -311,6 +318,9 @@ impl<'s> Parser<'s, '_> {
         }
         let symbol = self.symbols.get(name).copied();
         self.note_use(symbol.and_then(|symbol| symbol.definition));
+        if let Some(symbol) = symbol {
+            self.note_name_used(span, symbol.span);
+        }
         let node = match symbol.map(|symbol| symbol.meaning) {
             Some(Meaning::Input(leaf) | Meaning::Leaf(leaf)) => {
                 self.program.graph.note_span(leaf, Some(span));
@@ -320,6 +330,7 @@ impl<'s> Parser<'s, '_> {
             Some(Meaning::Function(index)) => self.function_value(index as usize, span)?,
             None => {
                 let leaf = self.program.graph.leaf(name, Some(span));
+                self.note_name(NameKind::Leaf, span, Some(leaf));
                 self.symbols.insert(name, Symbol { meaning: Meaning::Leaf(leaf), span, definition: None });
                 Some(leaf)
             }

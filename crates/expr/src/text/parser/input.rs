@@ -1,9 +1,9 @@
 //! Statements that declare inputs: their names, their types, and what is read where one is missing.
 
 use super::{Meaning, Parser};
-use crate::Input;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
+use crate::{Input, NameKind};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Limit, Promise, ScalarValue, Span, Value};
 
@@ -42,6 +42,7 @@ impl Parser<'_, '_> {
             return Ok(());
         }
         self.declared.insert(leaf, name.span);
+        self.note_name(NameKind::Input, name.span, Some(leaf));
         if let Some(word) = name.word {
             self.define(word, name.span, Meaning::Input(leaf), None);
         }

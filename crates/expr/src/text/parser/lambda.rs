@@ -7,7 +7,7 @@ use super::{Local, Parser};
 use crate::infix::{LAMBDA, LOOSEST};
 use crate::text::cursor::{Stop, ends_text};
 use crate::text::token::TokenKind;
-use crate::{Defines, NodeId};
+use crate::{Defines, NameKind, NodeId};
 use cembra_value::{Code, Diagnostic, Span};
 
 /// What joins a local name to its use. It is a word like any other everywhere else.
@@ -28,6 +28,16 @@ impl<'s> Parser<'s, '_> {
                 Some((name, None)) => self.locals.remove(name),
                 None => return,
             };
+        }
+    }
+
+    /// The names that hide those above `shadowed` end here.
+    fn end_scopes(&mut self, shadowed: usize) {
+        let Some(index) = &mut self.index else { return };
+        for (name, _) in &self.shadowed[shadowed..] {
+            if let Some(local) = self.locals.get(name) {
+                index.end_scope(local.span, self.cursor.previous.end);
+            }
         }
     }
 
@@ -52,7 +62,7 @@ impl<'s> Parser<'s, '_> {
             let node = self.fresh_parameter(name, Some(span))?;
             self.lambda_parameters.push(node);
             let seen = self.as_declared(Operand::new(Some(node), span), declared)?;
-            self.hide(name, Local { node: seen.node, definition: None });
+            self.hide(name, Local { node: seen.node, span, definition: None });
         }
         Ok(Expect::Operand)
     }
@@ -71,6 +81,7 @@ impl<'s> Parser<'s, '_> {
             return Ok(());
         };
         self.cursor.rise();
+        self.end_scopes(shadowed);
         self.uncover(shadowed);
         let body = self.pop();
         let body = self.as_declared(body, result)?;
@@ -132,7 +143,8 @@ impl<'s> Parser<'s, '_> {
                 let value = self.as_declared(value, declared)?;
                 let end = self.cursor.previous.end;
                 let definition = self.program.definitions.push(Defines::Let, name, span, end);
-                self.hide(name, Local { node: value.node, definition: Some(definition) });
+                self.note_name(NameKind::Local, span, value.node);
+                self.hide(name, Local { node: value.node, span, definition: Some(definition) });
                 // What follows is as deep as the form itself: one local name after the other does not nest.
                 self.cursor.rise();
                 self.cursor.advance();
@@ -147,7 +159,9 @@ impl<'s> Parser<'s, '_> {
     /// Ends the scope of the local name on top of the frames.
     pub(super) fn complete_let(&mut self) {
         let Some(Frame::Let { span, .. }) = self.frames.pop() else { return };
-        self.uncover(self.shadowed.len().saturating_sub(1));
+        let shadowed = self.shadowed.len().saturating_sub(1);
+        self.end_scopes(shadowed);
+        self.uncover(shadowed);
         let value = self.pop();
         self.push(Operand::new(value.node, span.to(value.span)));
     }

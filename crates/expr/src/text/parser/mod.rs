@@ -7,6 +7,7 @@ mod declared;
 mod expression;
 mod external;
 mod function;
+mod index;
 mod input;
 mod lambda;
 mod membership;
@@ -25,8 +26,9 @@ use super::token::{Token, TokenKind};
 use crate::definitions::DefinitionId;
 use crate::infix::Operation;
 use crate::model_test::ModelTest;
+use crate::name_index::{NameIndex, NameKind};
 use crate::program::Output;
-use crate::{Callable, Defines, Graph, NameId, NodeId, Program, Vocabulary};
+use crate::{Callable, Defines, Graph, NameId, NodeId, PartialProgram, Program, Vocabulary};
 use call::{Callee, Keyword};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Span, Value};
 use expression::{Frame, Operand};
@@ -37,6 +39,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use table::TABLE;
 use used::Files;
+
+/// Words that mean something where they stand, and are names everywhere else.
+pub const POSITIONAL_WORDS: &[&str] =
+    &[lambda::IN, TEST, test::WITHIN, test::ERROR, TABLE, USE, EXTERN, super::dict_literal::DICT];
 
 /// The name of the output of a text that is a bare expression.
 const BARE_OUTPUT: &str = "result";
@@ -72,6 +78,8 @@ struct Symbol {
 struct Local {
     /// No node if it is erroneous.
     node: Option<NodeId>,
+    /// Where the name is defined.
+    span: Span,
     /// The entry among the definitions; none for parameters.
     definition: Option<DefinitionId>,
 }
@@ -106,6 +114,8 @@ pub(super) struct Parser<'s, 'v> {
     /// Where the bare expression stands, once there was one.
     bare: Option<Span>,
     tests: Vec<ModelTest>,
+    /// Where names are, if somebody asks.
+    index: Option<Box<NameIndex>>,
     literal_bytes: usize,
     instantiation: usize,
     /// What calls of functions made that hold functions themselves: equal calls are one node, and its parameters too.
@@ -158,6 +168,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             output_names: NameMap::default(),
             bare: None,
             tests: Vec::new(),
+            index: None,
             literal_bytes: 0,
             instantiation: 0,
             operands: Vec::new(),
@@ -171,17 +182,18 @@ impl<'s, 'v> Parser<'s, 'v> {
 
     /// Reads the whole text.
     pub(super) fn run(mut self) -> Result<Program, Diagnostics> {
-        self.statements();
-        if self.program.outputs.is_empty() && self.cursor.problems.is_empty() {
-            let problem = Diagnostic::new(Code::NoOutput, "the model has no output");
-            self.cursor.report(problem.hint("write `output name = expression`"));
-        }
-        check(self.cursor.problems)?;
-        self.program.tests = self.tests.into();
-        let declared = self.program.inputs.len();
-        self.program.definitions.set_declared_inputs(declared);
-        self.program.add_undeclared_inputs();
+        let problems = self.read();
+        Diagnostics::check(problems)?;
         Ok(self.program)
+    }
+
+    /// Reads what can be read of the text, and notes where names are.
+    pub(super) fn run_partially(mut self) -> PartialProgram {
+        self.index = Some(Box::default());
+        let problems = self.read();
+        let mut names = *self.index.unwrap_or_default();
+        names.finish();
+        PartialProgram { program: self.program, problems, names }
     }
 
     /// Reads the whole text for its statements alone: what names mean, and whether literals fit their types, need not
@@ -189,7 +201,28 @@ impl<'s, 'v> Parser<'s, 'v> {
     pub(super) fn check_syntax(mut self) -> Result<(), Diagnostics> {
         self.cursor.only_syntax = true;
         self.statements();
-        check(self.cursor.problems)
+        Diagnostics::check(self.problems())
+    }
+
+    /// Reads the whole text; returns what is wrong with it.
+    fn read(&mut self) -> Vec<Diagnostic> {
+        self.statements();
+        if self.program.outputs.is_empty() && self.cursor.problems.is_empty() {
+            let problem = Diagnostic::new(Code::NoOutput, "the model has no output");
+            self.cursor.report(problem.hint("write `output name = expression`"));
+        }
+        self.program.tests = std::mem::take(&mut self.tests).into();
+        let declared = self.program.inputs.len();
+        self.program.definitions.set_declared_inputs(declared);
+        self.program.add_undeclared_inputs();
+        self.problems()
+    }
+
+    /// The problems that were found, in the order of the text.
+    fn problems(&mut self) -> Vec<Diagnostic> {
+        let mut problems = std::mem::take(&mut self.cursor.problems);
+        problems.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
+        problems
     }
 
     fn statements(&mut self) {
@@ -208,6 +241,10 @@ impl<'s, 'v> Parser<'s, 'v> {
             let read = self.statement().and_then(|()| self.end_of_statement());
             if read == Err(Stop) {
                 self.skip_statement(start);
+            }
+            if let Some(index) = &mut self.index {
+                let end = self.cursor.previous.end.max(start);
+                index.end_statement(Span::new(start, end), self.cursor.token.span.start.max(end));
             }
             self.open_next_file();
         }
@@ -304,6 +341,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             return value.map(drop);
         }
         self.output_names.insert(name.text.clone(), name.span);
+        self.note_name(NameKind::Output, name.span, node);
         if let Some(word) = name.word {
             // `output d = d` only exports what `d` means already.
             let known = self.symbols.get(word).map(|symbol| symbol.meaning);
@@ -384,6 +422,9 @@ impl<'s, 'v> Parser<'s, 'v> {
 
     /// Gives a name its meaning, behind all of its definition.
     fn define(&mut self, name: &'s str, span: Span, meaning: Meaning, defines: Option<Defines>) {
+        if let (Some(Defines::Let), Meaning::Value(node)) = (defines, meaning) {
+            self.note_name(NameKind::Let, span, node);
+        }
         match self.symbols.get(name) {
             Some(Symbol { meaning: Meaning::Leaf(_), span: used, .. }) => {
                 let problem = used_before_definition(name, *used, span);
@@ -454,12 +495,6 @@ struct DeclaredName<'s> {
     /// The name as it may be used later; `None` if it was in quotes.
     word: Option<&'s str>,
     span: Span,
-}
-
-/// The problems, if there are any, in the order of the text.
-fn check(mut problems: Vec<Diagnostic>) -> Result<(), Diagnostics> {
-    problems.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
-    Diagnostics::check(problems)
 }
 
 fn used_before_definition(name: &str, used: Span, defined: Span) -> Diagnostic {

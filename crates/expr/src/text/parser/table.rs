@@ -2,9 +2,9 @@
 //! text: the file is found as files with definitions are, and is part of the model from then on.
 
 use super::{Meaning, Parser};
-use crate::Defines;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
+use crate::{Defines, NameKind};
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::{ArrayBuilder, Code, Diagnostic, Dict, DictFault, ScalarValue, Span};
 use std::ops::Range;
@@ -27,6 +27,7 @@ impl Parser<'_, '_> {
         let node = dict.map(|dict| self.literal(dict.into(), span)).transpose()?;
         // Even an erroneous table defines its name.
         self.define(name, span, Meaning::Value(node), Some(Defines::Let));
+        self.correct_name(NameKind::Table, node);
         read
     }
 

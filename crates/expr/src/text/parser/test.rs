@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// The word that begins such a statement, before a text. It is a name everywhere else, and so are those inside.
 pub(in crate::text) const TEST: &str = "test";
-const WITHIN: &str = "within";
-const ERROR: &str = "error";
+pub(super) const WITHIN: &str = "within";
+pub(super) const ERROR: &str = "error";
 
 impl Parser<'_, '_> {
     /// `test "name" within 1e-9 { x = 1 } => { y = 2 }`
@@ -83,6 +83,7 @@ impl Parser<'_, '_> {
             if !self.cursor.take(TokenKind::Equals) {
                 return Err(self.cursor.unexpected("`=` and a literal"));
             }
+            self.note_tested(&name.text, name.span);
             let (literal, span) = self.test_literal()?;
             values.push(TestValue { name: name.text.as_ref().into(), literal, span: name.span.to(span) });
             if !self.cursor.take(TokenKind::Comma) {
@@ -101,7 +102,9 @@ impl Parser<'_, '_> {
             while !matches!(self.cursor.token.kind, TokenKind::Equals | TokenKind::CloseCurly)
                 && !self.at_row_end(names)
             {
-                names.push(Arc::<str>::from(self.declared_name()?.text.as_ref()));
+                let name = self.declared_name()?;
+                self.note_tested(&name.text, name.span);
+                names.push(Arc::<str>::from(name.text.as_ref()));
                 if !self.cursor.take(TokenKind::Comma) {
                     break;
                 }

@@ -3,6 +3,7 @@
 
 use super::call::Callee;
 use super::{Meaning, NameMap, Parser, Symbol, used_before_definition};
+use crate::Referent;
 use crate::text::cursor::{Place, Stop};
 use crate::text::sources::Sources;
 use cembra_value::{Code, Diagnostic, Limit, Span};
@@ -62,6 +63,7 @@ impl<'s> Parser<'s, '_> {
             );
             return Ok(None);
         };
+        self.note_referent(span, |_| Some(Referent::File(sources.used_at(span)?)));
         // Why there is no such file is told already.
         Ok(sources.used_at(span).map(|file| (sources, file)))
     }

@@ -1,0 +1,49 @@
+//! What the parser tells the index of names while it reads, if there is one.
+
+use super::Parser;
+use crate::name_index::{NameIndex, NameKind, Referent};
+use crate::{Graph, NodeId};
+use cembra_value::Span;
+
+impl Parser<'_, '_> {
+    /// Notes a name that is defined here, and nothing else said of it.
+    pub(super) fn note_name(&mut self, kind: NameKind, name: Span, node: Option<NodeId>) {
+        self.note_signature(kind, name, name, node);
+    }
+
+    /// Notes a name that is defined here, and what is said of it behind.
+    pub(super) fn note_signature(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
+        if let Some(index) = &mut self.index {
+            index.define(kind, name, signature, node);
+        }
+    }
+
+    /// Notes what the name at a place means.
+    pub(super) fn note_referent(&mut self, at: Span, referent: impl FnOnce(&mut Graph) -> Option<Referent>) {
+        if let Some(index) = &mut self.index
+            && let Some(referent) = referent(&mut self.program.graph)
+        {
+            index.note_use(at, referent);
+        }
+    }
+
+    /// Notes a use of the name that is defined at a place.
+    pub(super) fn note_name_used(&mut self, at: Span, definition: Span) {
+        self.note_referent(at, |_| Some(Referent::Name(definition)));
+    }
+
+    /// Notes that a test names an input or an output.
+    pub(super) fn note_tested(&mut self, name: &str, at: Span) {
+        let known = self.output_names.get(name).copied().or_else(|| Some(self.symbols.get(name)?.span));
+        if let Some(definition) = known {
+            self.note_name_used(at, definition);
+        }
+    }
+
+    /// Corrects the name that was noted last.
+    pub(super) fn correct_name(&mut self, kind: NameKind, node: Option<NodeId>) {
+        if let Some(last) = self.index.as_deref_mut().and_then(NameIndex::last) {
+            (last.kind, last.node) = (kind, node);
+        }
+    }
+}
