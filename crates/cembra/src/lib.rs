@@ -33,6 +33,7 @@ mod arrays;
 mod backend;
 mod batch;
 mod binding;
+mod check;
 mod choice;
 mod combine;
 mod constant;
@@ -102,6 +103,7 @@ pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm
 pub use cembra_value::{
     Code, Diagnostic, Diagnostics, Label, Limit, Limits, Lines, ScalarValue, Span, Value, ValueRef, Warnings,
 };
+pub use check::Checked;
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};
 pub use constant::{cast_literal, literal_type};

@@ -5,7 +5,7 @@ use crate::arguments::{ModelArgs, Report};
 use crate::diagnose;
 use crate::failure::Failure;
 use crate::source::ModelText;
-use cembra::{Code, Diagnostic, Error, Field, Signature, Span};
+use cembra::{Checked, Code, Diagnostic, Field, Signature};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::Serialize;
@@ -64,28 +64,22 @@ impl ValueEnum for Which {
     }
 }
 
-/// What there is to say of a model that can be read.
-struct Checked {
-    text: ModelText,
-    signature: Result<Signature, Error>,
-    warnings: Vec<Diagnostic>,
-    /// How many more warnings there are.
-    more: usize,
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let checked = check(args);
     match args.format {
-        Report::Text => tell(checked?, args),
+        Report::Text => {
+            let (text, checked) = checked?;
+            tell(text, checked, args)
+        }
         Report::Json => {
-            let checked = checked.map_err(tell_json)?;
-            let warnings = diagnose::to_json(&checked.warnings, checked.text.sources());
+            let (text, checked) = checked.map_err(tell_json)?;
+            let warnings = diagnose::to_json(&checked.warnings, text.sources());
             let signature = match &checked.signature {
                 Ok(signature) => signature,
                 Err(error) => {
-                    let problems = checked.text.advise(error);
-                    let problems = diagnose::to_json(&problems, checked.text.sources());
+                    let problems = text.advise(error);
+                    let problems = diagnose::to_json(&problems, text.sources());
                     print_json(&Wrong { problems, warnings })?;
                     return Err(Failure::Told);
                 }
@@ -98,23 +92,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn check(args: &Args) -> Result<Checked, Failure> {
+fn check(args: &Args) -> Result<(ModelText, Checked), Failure> {
     let text = args.model.load(NAME)?;
     let model = text.parse()?;
     let mut options = options_with_types(&text, &model, &args.model, NAME)?;
     for code in args.allow.iter().flat_map(|which| which.codes()) {
         options = options.allow(code);
     }
-    let (signature, found) = (model.signature(&options), model.warnings(&options));
-    // Of what is wrong at a place, a warning says no more.
-    let wrong: Vec<Span> = match &signature {
-        Ok(_) => Vec::new(),
-        Err(error) => error.diagnostics().iter().filter_map(Diagnostic::span).collect(),
-    };
-    let is_further = |warning: &&Diagnostic| warning.span().is_none_or(|span| !wrong.contains(&span));
-    let warnings = found.as_slice().iter().filter(is_further).cloned().collect();
-    let more = found.count() - found.as_slice().len();
-    Ok(Checked { text, signature, warnings, more })
+    let checked = model.check(&options);
+    Ok((text, checked))
 }
 
 fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
@@ -122,8 +108,8 @@ fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
 }
 
 /// Tells of a model for people: warnings and errors on standard error, what it takes and gives on standard output.
-fn tell(checked: Checked, args: &Args) -> Result<(), Failure> {
-    let Checked { text, signature, warnings, more } = checked;
+fn tell(text: ModelText, checked: Checked, args: &Args) -> Result<(), Failure> {
+    let Checked { signature, warnings, more } = checked;
     // With an error there is a failure already.
     let (denied, shown): (Vec<_>, Vec<_>) =
         warnings.into_iter().partition(|warning| signature.is_ok() && is_denied(warning, args));

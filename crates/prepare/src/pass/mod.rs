@@ -17,6 +17,8 @@ pub(crate) use fold::evaluate_constant;
 pub use optimise::{Rewrite, rewrites};
 pub use options::{Mode, Options};
 
+pub use types::node_types;
+
 use crate::{Placed, Prepared, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_runtime::QType;

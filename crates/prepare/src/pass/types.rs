@@ -7,6 +7,7 @@ mod free;
 mod function;
 mod instance;
 mod map;
+mod partial;
 
 use crate::graph::Operand;
 use crate::pass::Options;
@@ -23,12 +24,28 @@ use smallvec::SmallVec;
 use std::cell::LazyCell;
 use std::sync::Arc;
 
+pub use partial::node_types;
+
+/// An input with its type and what it promises.
+type TypedLeaf = (Arc<str>, QType, Promise);
+
 /// The type of each input of the program that has one, and what it promises; inputs nobody uses need no type.
 pub(super) fn leaves(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
     limits: &Limits,
-) -> Result<Vec<(Arc<str>, QType, Promise)>, Diagnostics> {
+) -> Result<Vec<TypedLeaf>, Diagnostics> {
+    let (found, problems) = find_leaves(program, leaf_type, limits);
+    Diagnostics::check(problems)?;
+    Ok(found)
+}
+
+/// The inputs that have types, and what is wrong with the others.
+fn find_leaves(
+    program: &Program,
+    leaf_type: &dyn Fn(&str) -> Option<QType>,
+    limits: &Limits,
+) -> (Vec<TypedLeaf>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let mut problems = Vec::new();
     // Asked for only if some input has no type.
@@ -77,31 +94,12 @@ pub(super) fn leaves(
         }
         found.push((input.name.clone(), qtype, input.promise));
     }
-    Diagnostics::check(problems)?;
-    Ok(found)
+    (found, problems)
 }
 
 pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let graph = &program.graph;
-    let mut leaves: Vec<u32> = (0..model.leaves.len() as u32).collect();
-    leaves.sort_unstable_by_key(|at| &model.leaves[*at as usize].0);
-    let mut problems = Vec::new();
-    let externs = external::externs(program, options, &mut problems);
-    let mut typer = Typer {
-        graph,
-        registry: options.registry,
-        operators: vec![None; graph.name_count()],
-        chosen: SmallVec::new(),
-        leaves,
-        defaults: defaults(program, model, options),
-        limits: options.budget.limits(),
-        allowance: options.budget.limits().type_allowance(),
-        problems,
-        externs,
-        typed: vec![None; graph.len()],
-        cast_literals: vec![None; graph.len()],
-        functions: Functions::of(graph, options.registry)?,
-    };
+    let mut typer = Typer::new(model, program, options)?;
     model.graph.set_distinct(true);
     let needed = typer.needed(program.outputs.iter().map(|o| o.node));
     for (at, needed) in needed.into_iter().enumerate() {
@@ -198,6 +196,32 @@ struct Typer<'a> {
     /// What literals became where they were last cast.
     cast_literals: Vec<Option<Id>>,
     functions: Functions,
+}
+
+impl<'a> Typer<'a> {
+    /// One that has not looked at anything yet.
+    fn new(model: &TypedModel, program: &'a Program, options: &'a Options) -> Result<Self, Diagnostics> {
+        let graph = &program.graph;
+        let mut leaves: Vec<u32> = (0..model.leaves.len() as u32).collect();
+        leaves.sort_unstable_by_key(|at| &model.leaves[*at as usize].0);
+        let mut problems = Vec::new();
+        let externs = external::externs(program, options, &mut problems);
+        Ok(Typer {
+            graph,
+            registry: options.registry,
+            operators: vec![None; graph.name_count()],
+            chosen: SmallVec::new(),
+            leaves,
+            defaults: defaults(program, model, options),
+            limits: options.budget.limits(),
+            allowance: options.budget.limits().type_allowance(),
+            problems,
+            externs,
+            typed: vec![None; graph.len()],
+            cast_literals: vec![None; graph.len()],
+            functions: Functions::of(graph, options.registry)?,
+        })
+    }
 }
 
 impl Typer<'_> {

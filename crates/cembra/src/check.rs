@@ -1,0 +1,69 @@
+//! What `cembra check` and editors ask of a model: all that is to be said of it at once, and the types of its parts.
+
+use crate::{Error, Model, Options, Signature};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Diagnostic, Span};
+
+/// What there is to say of a model.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// What it takes and gives, or what is wrong with it.
+    pub signature: Result<Signature, Error>,
+    /// Its warnings, without those at a place that is wrong anyway.
+    pub warnings: Vec<Diagnostic>,
+    /// How many more warnings there are than are kept.
+    pub more: usize,
+}
+
+impl Model {
+    /// What is wrong with the model and what was probably not meant, found without compiling it.
+    ///
+    /// ```
+    /// use cembra::{Code, Model, Options};
+    ///
+    /// let checked = Model::parse("input x: f64; let y = 1; x + 1")?.check(&Options::default());
+    /// assert!(checked.signature.is_ok());
+    /// assert_eq!(checked.warnings[0].code(), Code::UnusedLet);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn check(&self, options: &Options) -> Checked {
+        let (signature, found) = (self.signature(options), self.warnings(options));
+        // Of what is wrong at a place, a warning says no more.
+        let wrong: Vec<Span> = match &signature {
+            Ok(_) => Vec::new(),
+            Err(error) => error.diagnostics().iter().filter_map(Diagnostic::span).collect(),
+        };
+        let is_further = |warning: &&Diagnostic| warning.span().is_none_or(|span| !wrong.contains(&span));
+        let warnings = found.as_slice().iter().filter(is_further).cloned().collect();
+        Checked { signature, warnings, more: found.count() - found.as_slice().len() }
+    }
+
+    /// The type of each node of the program, by position, as far as it can be found: of what is wrong, of what is made of it, and
+    /// of what depends on the parameter of a function there is none. A weak float is a FLOAT64, as it is where it is an output.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, QType};
+    ///
+    /// let model = Model::parse("input x: f64?; let y = x > 0.5; output z = x + \"a\"; output w = y")?;
+    /// let types = model.node_types(&Options::default());
+    /// let of = |at: usize| types[model.program().outputs[at].node.index()].clone();
+    /// assert_eq!((of(0), of(1)), (None, Some(QType::OPTIONAL_UNIT)));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn node_types(&self, options: &Options) -> Vec<Option<QType>> {
+        let options = &options.started();
+        let leaf_type = |name: &str| options.input_types.get(name).cloned();
+        let mut types = cembra_prepare::node_types(self.program(), &leaf_type, &options.prepare);
+        for qtype in types.iter_mut().flatten() {
+            match qtype {
+                QType::Scalar(scalar @ Scalar::WeakFloat) | QType::Optional(scalar @ Scalar::WeakFloat) => {
+                    *scalar = Scalar::Float64;
+                }
+                _ => {}
+            }
+        }
+        types
+    }
+}
