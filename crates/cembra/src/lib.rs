@@ -66,6 +66,7 @@ mod players;
 mod pool;
 mod profiling;
 mod promises;
+pub mod reference;
 mod rendering;
 mod signature;
 mod sites;

@@ -9,7 +9,6 @@ mod failed_rows;
 mod failure;
 mod inputs;
 mod progress;
-mod reference;
 mod session;
 mod source;
 mod table;

@@ -70,9 +70,8 @@ impl Session {
 
     /// Every name that an expression may begin with: operators, their short names, and what the session defines.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        let public = crate::reference::public(Registry::standard());
-        let operators = public.iter().flat_map(|def| std::iter::once(&def.name).chain(def.aliases)).copied();
-        let operators = operators.filter(|name| !name.contains("._"));
+        let operators = cembra::reference::names(Registry::standard());
+        let operators = operators.into_iter().map(|(name, _)| name);
         let own = self.definitions.iter().map(|(name, _)| name).chain(self.values.keys());
         operators.map(str::to_owned).chain(own.cloned()).collect()
     }

@@ -3,8 +3,7 @@
 use super::print;
 use crate::data::schema::nearest;
 use crate::failure::{Failure, usage};
-use crate::reference;
-use cembra::Registry;
+use cembra::{Registry, reference};
 
 const NAME: &str = "ops";
 

@@ -4,9 +4,8 @@
 use super::print;
 use crate::data::error::DataError;
 use crate::failure::Failure;
-use crate::reference;
 use crate::session::{Answer, COMMANDS, Session, is_incomplete};
-use cembra::Registry;
+use cembra::{Registry, reference};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;

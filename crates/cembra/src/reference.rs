@@ -1,14 +1,15 @@
 //! The reference of the operators as text: a list, one operator in full, and the page `docs/operators.md`. All of it is
-//! read off the registry; nothing is told of an operator here that its record does not say.
+//! read off the registry; nothing is told of an operator here that its record does not say. The command prints it, and editors
+//! show it.
 
-use crate::data::schema::spelled;
-use cembra::{FaultKind, Graph, Law, OpDef, Registry};
+use crate::{FaultKind, Graph, Law, OpDef, Registry, print_expression, print_type, print_value};
 use cembra_expr::tokens;
 use cembra_ops::{Meaning, Overload, PresenceRule};
 use std::fmt::Write as _;
 
 /// The operators that a model may name: those of the language, not the building blocks of its syntax.
-pub(crate) fn public(registry: &Registry) -> Vec<&'static OpDef> {
+#[must_use]
+pub fn public(registry: &Registry) -> Vec<&'static OpDef> {
     let mut defs: Vec<&OpDef> = registry.iter().map(|(_, def)| def).collect();
     defs.retain(|def| !def.name.contains("._") || !def.aliases.is_empty() || syntax(def).is_some());
     // Families together, in the order in which the registry begins them: like beside like.
@@ -31,7 +32,7 @@ fn syntax(def: &OpDef) -> Option<String> {
     let mut graph = Graph::new();
     let operands: Vec<_> = def.params.iter().map(|param| graph.leaf(param.name, None)).collect();
     let call = graph.operator(def.name, &operands, None);
-    let written = cembra::print_expression(&graph, call);
+    let written = print_expression(&graph, call);
     (!written.starts_with(def.name)).then_some(written)
 }
 
@@ -50,7 +51,8 @@ fn short_forms(def: &OpDef) -> Vec<String> {
 }
 
 /// The operators of which this is a name, a token or a word: `math.sign`, `sign`, `??`, `-`, `if`.
-pub(crate) fn called(registry: &Registry, word: &str) -> Vec<&'static OpDef> {
+#[must_use]
+pub fn called(registry: &Registry, word: &str) -> Vec<&'static OpDef> {
     if let Some(id) = registry.find(word) {
         return vec![registry.get(id)];
     }
@@ -62,8 +64,17 @@ pub(crate) fn called(registry: &Registry, word: &str) -> Vec<&'static OpDef> {
     all
 }
 
+/// The names that operators may be called by, full and short ones, each with its operator.
+#[must_use]
+pub fn names(registry: &Registry) -> Vec<(&'static str, &'static OpDef)> {
+    let names = |def: &'static OpDef| std::iter::once(&def.name).chain(def.aliases).map(move |name| (*name, def));
+    let all = public(registry).into_iter().flat_map(names);
+    all.filter(|(name, _)| !name.contains("._")).collect()
+}
+
 /// The signs that only stand between operands, each with the name of its operator, if that may be written.
-pub(crate) fn signs(registry: &Registry) -> Vec<(&'static str, &'static str)> {
+#[must_use]
+pub fn signs(registry: &Registry) -> Vec<(&'static str, &'static str)> {
     let all = public(registry);
     let of = |count: usize| {
         let of_count = all.iter().filter(move |def| def.params.len() == count);
@@ -75,19 +86,21 @@ pub(crate) fn signs(registry: &Registry) -> Vec<(&'static str, &'static str)> {
 }
 
 /// The operators with this in a name.
-pub(crate) fn named_like(registry: &Registry, part: &str) -> Vec<&'static OpDef> {
+#[must_use]
+pub fn named_like(registry: &Registry, part: &str) -> Vec<&'static OpDef> {
     let mut all = public(registry);
     all.retain(|def| std::iter::once(&def.name).chain(def.aliases).any(|name| name.contains(part)));
     all
 }
 
 /// The call with all parameters: `math.clip(x, lo, hi=1)`.
-fn call_form(def: &OpDef) -> String {
+#[must_use]
+pub fn call_form(def: &OpDef) -> String {
     let mut params: Vec<String> = def
         .params
         .iter()
         .map(|param| match &param.default {
-            Some(default) => format!("{}={}", param.name, cembra::print_value(default)),
+            Some(default) => format!("{}={}", param.name, print_value(default)),
             None => param.name.to_owned(),
         })
         .collect();
@@ -100,7 +113,8 @@ fn call_form(def: &OpDef) -> String {
 }
 
 /// The first sentence of the summary.
-pub(crate) fn headline(def: &OpDef) -> &'static str {
+#[must_use]
+pub fn headline(def: &OpDef) -> &'static str {
     def.summary.split_once(". ").map_or(def.summary, |(first, _)| first).trim_end_matches('.')
 }
 
@@ -138,8 +152,8 @@ fn law(law: Law) -> &'static str {
 }
 
 fn overload(one: &Overload) -> String {
-    let args: Vec<_> = one.args.iter().map(|arg| spelled(&arg.qtype())).collect();
-    format!("({}) -> {}", args.join(", "), spelled(&one.ret.qtype()))
+    let args: Vec<_> = one.args.iter().map(|arg| print_type(&arg.qtype())).collect();
+    format!("({}) -> {}", args.join(", "), print_type(&one.ret.qtype()))
 }
 
 /// What an operator's record says beyond name and summary, as titles and lines.
@@ -172,7 +186,8 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// One operator in full, for a terminal.
-pub(crate) fn detail(def: &OpDef) -> String {
+#[must_use]
+pub fn detail(def: &OpDef) -> String {
     let mut text = format!("{}\n  {}\n", def.name, def.summary);
     for (title, lines) in facts(def) {
         let mut title = title;
@@ -189,7 +204,8 @@ pub(crate) fn detail(def: &OpDef) -> String {
 const FORMS_WIDTH: usize = 24;
 
 /// A list of operators, one a line: name, short forms, summary.
-pub(crate) fn list(defs: &[&OpDef]) -> String {
+#[must_use]
+pub fn list(defs: &[&OpDef]) -> String {
     let rows: Vec<_> = defs.iter().map(|def| (def.name, short_forms(def).join(", "), headline(def))).collect();
     let widest = |of: fn(&(&str, String, &str)) -> usize| rows.iter().map(of).max().unwrap_or(0);
     let (names, forms) = (widest(|row| row.0.len()), widest(|row| row.1.len()).min(FORMS_WIDTH));
@@ -197,7 +213,8 @@ pub(crate) fn list(defs: &[&OpDef]) -> String {
 }
 
 /// The page of all operators.
-pub(crate) fn markdown(registry: &Registry) -> String {
+#[must_use]
+pub fn markdown(registry: &Registry) -> String {
     let mut text = String::from(
         "# Operators\n\n\
          Made by `cembra ops --markdown` from the registry; do not edit.\n\n\
@@ -213,11 +230,18 @@ pub(crate) fn markdown(registry: &Registry) -> String {
             let _ = write!(text, "\n## {family}\n");
             last = family;
         }
-        let _ = write!(text, "\n### {}\n\n{}\n\n", def.name, def.summary);
-        for (title, lines) in facts(def) {
-            let separator = if title == "Types" { ", " } else { "; " };
-            let _ = writeln!(text, "- {title}: {}", lines.join(separator));
-        }
+        let _ = write!(text, "\n### {}\n\n{}", def.name, entry(def));
+    }
+    text
+}
+
+/// What the page says of an operator below its name.
+#[must_use]
+pub fn entry(def: &OpDef) -> String {
+    let mut text = format!("{}\n\n", def.summary);
+    for (title, lines) in facts(def) {
+        let separator = if title == "Types" { ", " } else { "; " };
+        let _ = writeln!(text, "- {title}: {}", lines.join(separator));
     }
     text
 }
