@@ -33,20 +33,48 @@ impl Folder {
     pub fn new(path: &Path, most_bytes: usize) -> Folder {
         Folder { path: path.to_owned(), most_bytes }
     }
+
+    /// Where the file is that the text called `from` means by a name. It need not be there.
+    ///
+    /// ```
+    /// use cembra::Folder;
+    /// use std::path::Path;
+    ///
+    /// let folder = Folder::new(Path::new("models"), 1_000);
+    /// assert_eq!(folder.path_of("./lib/tax.cem", "models/order.cem")?, Path::new("models/lib/tax.cem"));
+    /// assert_eq!(folder.path_of("vat.cem", "models/lib/tax.cem")?, Path::new("models/lib/vat.cem"));
+    /// assert!(folder.path_of("../tax.cem", "models/lib/tax.cem").is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The name leads out of the folder.
+    pub fn path_of(&self, name: &str, from: &str) -> io::Result<PathBuf> {
+        // The text of a model need not be a file of the folder.
+        let beside = Path::new(from).parent().filter(|beside| beside.starts_with(&self.path));
+        let mut path = beside.unwrap_or(&self.path).to_owned();
+        for part in Path::new(name).components() {
+            match part {
+                Component::Normal(part) => path.push(part),
+                Component::CurDir => {}
+                _ => return Err(io::Error::other("a file that is used lies beside the model, or in a folder there")),
+            }
+        }
+        Ok(path)
+    }
+
+    /// Reads a file, which is called by its path. A byte order mark is left out.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not UTF-8.
+    pub fn read(&self, path: &Path) -> io::Result<UsedFile> {
+        Ok(UsedFile { name: path.display().to_string(), text: read_text(path, self.most_bytes)? })
+    }
 }
 
 impl Resolver for Folder {
     fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile> {
-        let is_inside =
-            Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !is_inside {
-            return Err(io::Error::other("a file that is used lies beside the model, or in a folder there"));
-        }
-        // The text of a model need not be a file of the folder.
-        let beside = Path::new(from).parent().filter(|beside| beside.starts_with(&self.path));
-        let path = beside.unwrap_or(&self.path).join(name);
-        let text = read_text(&path, self.most_bytes)?;
-        Ok(UsedFile { name: path.display().to_string(), text })
+        self.read(&self.path_of(name, from)?)
     }
 }
 
