@@ -14,7 +14,7 @@ mod source;
 mod table;
 
 use clap::{Parser, Subcommand};
-use command::{bench, build, check, completions, eval, explain, fmt, fuzz, ops, repl, test};
+use command::{bench, build, check, completions, eval, explain, fmt, fuzz, lsp, ops, repl, test};
 use std::process::ExitCode;
 
 /// Evaluates typed expressions with missing values
@@ -42,6 +42,7 @@ enum Command {
     Bench(bench::Args),
     Test(test::Args),
     Fmt(fmt::Args),
+    Lsp(lsp::Args),
     Completions(completions::Args),
 }
 
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Fmt(args) => fmt::run(&args),
+        Command::Lsp(args) => lsp::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match done {

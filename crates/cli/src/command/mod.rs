@@ -8,6 +8,7 @@ pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod fuzz;
+pub(crate) mod lsp;
 pub(crate) mod ops;
 pub(crate) mod repl;
 pub(crate) mod test;

@@ -4,6 +4,7 @@ mod arrays;
 mod build;
 mod diagnostics;
 mod documents;
+mod editor;
 mod eval;
 mod formats;
 mod formatted;

@@ -1,0 +1,369 @@
+//! `cembra lsp` as an editor uses it: messages over standard input and output.
+
+use super::shell::Shell;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+/// An editor, and the server that it started.
+struct Editor {
+    server: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// Notifications that nobody asked for yet.
+    notes: VecDeque<Value>,
+    last: i64,
+}
+
+impl Editor {
+    fn start(shell: &Shell, capabilities: Value) -> Editor {
+        let mut command = shell.command(&["lsp", "--stdio"]);
+        let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the server starts");
+        let (input, output) = (server.stdin.take(), BufReader::new(server.stdout.take().expect("a pipe")));
+        let mut editor = Editor { server, input, output, notes: VecDeque::new(), last: 0 };
+        let answer = editor.ask("initialize", json!({ "capabilities": capabilities }));
+        assert_eq!(answer["serverInfo"]["name"], "cembra");
+        editor.tell("initialized", json!({}));
+        editor
+    }
+
+    fn send(&mut self, message: &Value) {
+        let text = message.to_string();
+        let input = self.input.as_mut().expect("the server listens");
+        write!(input, "Content-Length: {}\r\n\r\n{text}", text.len()).expect("the server reads");
+        input.flush().expect("the server reads");
+    }
+
+    fn read(&mut self) -> Value {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).expect("a header") > 0, "the server is gone");
+            match line.trim_end().strip_prefix("Content-Length: ") {
+                Some(bytes) => length = bytes.parse().expect("a length"),
+                None if line == "\r\n" => break,
+                None => {}
+            }
+        }
+        let mut bytes = vec![0; length];
+        self.output.read_exact(&mut bytes).expect("a message");
+        serde_json::from_slice(&bytes).expect("JSON")
+    }
+
+    /// The whole answer to a request.
+    fn respond(&mut self, method: &str, params: Value) -> Value {
+        self.last += 1;
+        let id = self.last;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        loop {
+            let message = self.read();
+            if message["id"] == id && message.get("method").is_none() {
+                return message;
+            }
+            self.notes.push_back(message);
+        }
+    }
+
+    /// The result of a request that is not refused.
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.respond(method, params);
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    fn tell(&mut self, method: &str, params: Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    fn open(&mut self, uri: &str, text: &str) {
+        let document = json!({ "uri": uri, "languageId": "cembra", "version": 1, "text": text });
+        self.tell("textDocument/didOpen", json!({ "textDocument": document }));
+    }
+
+    fn close(&mut self, uri: &str) {
+        self.tell("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
+    }
+
+    /// Puts a text into the place of a range.
+    fn edit(&mut self, uri: &str, version: i64, range: Value, text: &str) {
+        let document = json!({ "uri": uri, "version": version });
+        let change = json!([{ "range": range, "text": text }]);
+        self.tell("textDocument/didChange", json!({ "textDocument": document, "contentChanges": change }));
+    }
+
+    /// The problems of a text that are told next: codes, ranges and messages.
+    fn problems(&mut self, uri: &str) -> Vec<(String, Value, String)> {
+        loop {
+            let is_of =
+                |note: &Value| note["method"] == "textDocument/publishDiagnostics" && note["params"]["uri"] == uri;
+            if let Some(at) = self.notes.iter().position(is_of) {
+                let note = self.notes.remove(at).expect("it is there");
+                let told = note["params"]["diagnostics"].as_array().expect("a list").iter();
+                let text = |value: &Value| value.as_str().expect("a text").to_owned();
+                return told.map(|one| (text(&one["code"]), one["range"].clone(), text(&one["message"]))).collect();
+            }
+            let message = self.read();
+            self.notes.push_back(message);
+        }
+    }
+
+    /// The codes of the problems that are told next.
+    fn codes(&mut self, uri: &str) -> Vec<String> {
+        self.problems(uri).into_iter().map(|(code, ..)| code).collect()
+    }
+
+    fn at(&mut self, method: &str, uri: &str, line: u32, character: u32) -> Value {
+        let position = json!({ "line": line, "character": character });
+        self.ask(method, json!({ "textDocument": { "uri": uri }, "position": position }))
+    }
+
+    fn hover(&mut self, uri: &str, line: u32, character: u32) -> (String, Value) {
+        let hover = self.at("textDocument/hover", uri, line, character);
+        (hover["contents"]["value"].as_str().unwrap_or_default().to_owned(), hover["range"].clone())
+    }
+
+    /// The labels of what may be completed.
+    fn completed(&mut self, uri: &str, line: u32, character: u32) -> Vec<String> {
+        let items = self.at("textDocument/completion", uri, line, character);
+        let items = items["items"].as_array().expect("a list").iter();
+        items.map(|item| item["label"].as_str().expect("a label").to_owned()).collect()
+    }
+
+    /// Ends the server; its exit status.
+    fn end(mut self) -> Option<i32> {
+        assert_eq!(self.ask("shutdown", Value::Null), Value::Null);
+        let answer = self.respond("textDocument/hover", json!({}));
+        assert_eq!(answer["error"]["code"], -32600, "{answer}");
+        self.tell("exit", Value::Null);
+        self.server.wait().expect("it ends").code()
+    }
+}
+
+fn range(line: u32, start: u32, end: u32) -> Value {
+    json!({ "start": { "line": line, "character": start }, "end": { "line": line, "character": end } })
+}
+
+fn uri(shell: &Shell, name: &str) -> String {
+    // Folders for tests have names that need no escape.
+    format!("file://{}", Path::new(&shell.path(name)).display())
+}
+
+const MODEL: &str = "use \"common.cem\"\n\
+                     table vat: text -> f64 = \"vat.csv\"\n\
+                     input price: f64?\n\
+                     input country: text\n\
+                     let note = \"𝓝é\"; let net = taxed(price)\n\
+                     output total = net * lookup(country, vat, 1.0)\n\
+                     output best = math.maximum(net, 1.0)\n";
+const COMMON: &str = "# The tax on a price.\nfn taxed(x, rate) = x * (1.0 + rate)\nlet base = 1\n";
+
+fn files() -> Shell {
+    Shell::new()
+        .file("m.cem", MODEL.replace("taxed(price)", "taxed(price, rate=0.5)"))
+        .file("common.cem", COMMON)
+        .file("vat.csv", "country,vat\nCH,1.08\n")
+}
+
+#[test]
+fn a_text_is_opened_edited_and_asked_about() {
+    let shell = files();
+    let (model, common) = (uri(&shell, "m.cem"), uri(&shell, "common.cem"));
+    let mut editor = Editor::start(&shell, json!({}));
+    editor.open(&model, &shell.read("m.cem"));
+    let warned = editor.problems(&model);
+    assert_eq!(
+        warned.iter().map(|(code, range, _)| (code.as_str(), range)).collect::<Vec<_>>(),
+        [("unused-let", &range(4, 4, 8))]
+    );
+
+    // A mistake behind characters of two units and of two bytes, and away with it.
+    editor.edit(&model, 2, range(4, 28, 33), "takes");
+    let wrong = editor.problems(&model);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    let (code, place, message) = &wrong[0];
+    assert_eq!((code.as_str(), place), ("unknown-name", &range(4, 28, 33)));
+    assert!(message.starts_with("there is no operator `takes`"), "{message}");
+    editor.edit(&model, 3, range(4, 28, 33), "taxed");
+    assert_eq!(editor.codes(&model), ["unused-let"]);
+
+    // A type, in the words of a text.
+    let (text, place) = editor.hover(&model, 5, 16);
+    assert_eq!(place, range(5, 15, 18));
+    assert_eq!(text, "```cem\nlet net: f64?\n```\na definition\n");
+    let (text, place) = editor.hover(&model, 4, 30);
+    assert_eq!(place, range(4, 28, 33));
+    assert_eq!(text, "```cem\nfn taxed(x, rate)\n```\na function\n\nThe tax on a price.\n");
+    let (text, place) = editor.hover(&model, 6, 20);
+    assert_eq!(place, range(6, 14, 26));
+    assert!(text.starts_with("```cem\nmath.maximum(x, y)"), "{text}");
+    let (text, _) = editor.hover(&model, 2, 8);
+    assert_eq!(text, "```cem\ninput price: f64?\n```\nan input\n");
+    let (text, place) = editor.hover(&model, 5, 19);
+    assert_eq!(place, range(5, 15, 46));
+    assert!(text.starts_with("```cem\nf64?\n```\n```cem\nmath.multiply(x, y)"), "{text}");
+    assert_eq!(editor.at("textDocument/hover", &model, 7, 0), Value::Null);
+
+    // A function of another file, its parameter, the file itself, and a name here.
+    let mut definition = |line, character| editor.at("textDocument/definition", &model, line, character);
+    assert_eq!(definition(4, 31), json!({ "uri": common, "range": range(1, 3, 8) }));
+    assert_eq!(definition(4, 41), json!({ "uri": common, "range": range(1, 12, 16) }));
+    assert_eq!(definition(0, 8), json!({ "uri": common, "range": range(0, 0, 0) }));
+    assert_eq!(definition(1, 30), json!({ "uri": uri(&shell, "vat.csv"), "range": range(0, 0, 0) }));
+    assert_eq!(definition(6, 28), json!({ "uri": model, "range": range(4, 22, 25) }));
+    assert_eq!(definition(5, 38), json!({ "uri": model, "range": range(1, 6, 9) }));
+    assert_eq!(definition(6, 17), Value::Null);
+
+    let names = editor.ask("textDocument/documentSymbol", json!({ "textDocument": { "uri": model } }));
+    let names = names.as_array().expect("a list").iter().map(|one| (&one["name"], &one["selectionRange"]));
+    let names: Vec<_> = names.map(|(name, range)| (name.as_str().expect("a name"), range.clone())).collect();
+    let all = [
+        ("vat", range(1, 6, 9)),
+        ("price", range(2, 6, 11)),
+        ("country", range(3, 6, 13)),
+        ("note", range(4, 4, 8)),
+        ("net", range(4, 22, 25)),
+        ("total", range(5, 7, 12)),
+        ("best", range(6, 7, 11)),
+    ];
+    assert_eq!(names, all);
+    assert_eq!(editor.end(), Some(0));
+}
+
+#[test]
+fn what_is_known_is_completed() {
+    let shell = files();
+    let model = uri(&shell, "m.cem");
+    let mut editor = Editor::start(&shell, json!({}));
+    editor.open(&model, &shell.read("m.cem"));
+    // In the middle of a statement that cannot be read.
+    let end = json!({ "start": { "line": 7, "character": 0 }, "end": { "line": 7, "character": 0 } });
+    editor.edit(&model, 2, end, "fn f(alpha) = math.maximum(alpha, ne");
+    let labels = editor.completed(&model, 7, 36);
+    for label in ["net", "taxed", "base", "vat", "country", "alpha", "math.maximum", "max", "missing", "y="] {
+        assert!(labels.iter().any(|known| known == label), "{label}");
+    }
+    for label in ["f", "output", "rate", "x", "then", "core._where"] {
+        assert!(!labels.iter().any(|known| known == label), "{label}");
+    }
+    let items = editor.at("textDocument/completion", &model, 7, 19);
+    let max = items["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|item| item["label"] == "math.maximum")
+        .expect("it is there");
+    assert_eq!(max["textEdit"], json!({ "newText": "math.maximum", "range": range(7, 14, 19) }));
+    let item = editor.ask("completionItem/resolve", max.clone());
+    let text = item["documentation"]["value"].as_str().expect("a text");
+    assert!(text.contains("- Call: `math.maximum(x, y"), "{text}");
+    let call = editor.at("textDocument/signatureHelp", &model, 7, 36);
+    assert_eq!((&call["activeParameter"], &call["signatures"][0]["parameters"][1]["label"]), (&json!(1), &json!("y")));
+
+    // Words by their place.
+    editor.edit(&model, 3, range(7, 0, 36), "input ratio: f");
+    let labels = editor.completed(&model, 7, 14);
+    assert!(labels.contains(&"f64".to_owned()) && !labels.contains(&"net".to_owned()), "{labels:?}");
+    editor.edit(&model, 4, range(7, 0, 14), "let y = if price > 1.0 t");
+    assert!(editor.completed(&model, 7, 24).contains(&"then".to_owned()));
+    editor.edit(&model, 5, range(7, 0, 24), "ou");
+    let labels = editor.completed(&model, 7, 2);
+    assert!(labels.contains(&"output".to_owned()) && labels.contains(&"total".to_owned()), "{labels:?}");
+    editor.edit(&model, 6, range(7, 0, 2), "# ou");
+    assert_eq!(editor.completed(&model, 7, 4), Vec::<String>::new());
+    assert_eq!(editor.end(), Some(0));
+}
+
+#[test]
+fn a_file_that_is_used_is_that_of_the_editor_and_may_be_renamed() {
+    let shell = files();
+    let (model, common, other) = (uri(&shell, "m.cem"), uri(&shell, "common.cem"), uri(&shell, "other.cem"));
+    let mut editor = Editor::start(&shell, json!({}));
+    editor.open(&model, &shell.read("m.cem"));
+    assert_eq!(editor.codes(&model), ["unused-let"]);
+    // One that only defines is not wrong while another one uses it.
+    editor.open(&common, COMMON);
+    assert_eq!(editor.codes(&common), Vec::<String>::new());
+
+    // A mistake in the file is told there, and its mending mends the model.
+    editor.edit(&common, 2, range(1, 20, 21), "y");
+    let wrong = editor.problems(&common);
+    assert_eq!(
+        wrong.iter().map(|(code, place, _)| (code.as_str(), place)).collect::<Vec<_>>(),
+        [("use", &range(1, 20, 21))]
+    );
+    assert_eq!(editor.codes(&model), Vec::<String>::new());
+    editor.edit(&common, 3, range(1, 20, 21), "x");
+    assert_eq!(editor.codes(&common), Vec::<String>::new());
+    assert_eq!(editor.codes(&model), ["unused-let"]);
+    // What the editor has counts, and not the disk.
+    editor.edit(&common, 4, range(2, 4, 8), "base_price");
+    assert_eq!(editor.codes(&common), Vec::<String>::new());
+    assert!(editor.completed(&model, 7, 0).contains(&"base_price".to_owned()));
+
+    // The file gets another name, and the model does not know it yet.
+    std::fs::rename(shell.path("common.cem"), shell.path("other.cem")).expect("it is renamed");
+    editor.close(&common);
+    editor.open(&other, COMMON);
+    let renamed = json!({ "files": [{ "oldUri": common, "newUri": other }] });
+    editor.tell("workspace/didRenameFiles", renamed);
+    let wrong = editor.problems(&model);
+    let (code, place, message) = &wrong[0];
+    assert_eq!((code.as_str(), place), ("use", &range(0, 4, 16)));
+    assert!(message.starts_with("`common.cem` cannot be read: "), "{message}");
+    editor.edit(&model, 2, range(0, 5, 11), "other");
+    while editor.codes(&model) != ["unused-let"] {}
+    let found = editor.at("textDocument/definition", &model, 4, 30);
+    assert_eq!(found, json!({ "uri": other, "range": range(1, 3, 8) }));
+
+    // A name of the file, in both.
+    let position = json!({ "line": 4, "character": 30 });
+    let params = json!({ "textDocument": { "uri": model }, "position": position, "newName": "with_tax" });
+    let edits = editor.ask("textDocument/rename", params.clone());
+    let edit = |range: Value| json!([{ "range": range, "newText": "with_tax" }]);
+    assert_eq!(edits["changes"], json!({ &model: edit(range(4, 28, 33)), &other: edit(range(1, 3, 8)) }));
+    for taken in ["net", "if", "a b", ""] {
+        let mut params = params.clone();
+        params["newName"] = taken.into();
+        assert_eq!(editor.respond("textDocument/rename", params)["error"]["code"], -32803, "{taken}");
+    }
+    assert_eq!(editor.end(), Some(0));
+}
+
+#[test]
+fn positions_count_what_the_editor_offers() {
+    let shell = files();
+    let model = uri(&shell, "m.cem");
+    let mut editor = Editor::start(&shell, json!({ "general": { "positionEncodings": ["utf-16", "utf-8"] } }));
+    editor.open(&model, &shell.read("m.cem"));
+    editor.edit(&model, 2, range(4, 31, 36), "takes");
+    let wrong = editor.problems(&model);
+    let found: Vec<_> = wrong.iter().map(|(code, place, _)| (code.as_str(), place.clone())).collect();
+    if found != [("unknown-name", range(4, 31, 36))] {
+        // The text was looked at once before it was changed.
+        assert_eq!(editor.problems(&model)[0].1, range(4, 31, 36));
+    }
+    assert_eq!(editor.end(), Some(0));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_the_server_goes_on() {
+    let shell = files();
+    let mut editor = Editor::start(&shell, json!({}));
+    assert_eq!(editor.respond("textDocument/sing", json!({}))["error"]["code"], -32601);
+    assert_eq!(editor.respond("textDocument/hover", json!({ "position": 3 }))["error"]["code"], -32602);
+    editor.tell("textDocument/didOpen", json!({ "textDocument": 1 }));
+    editor.tell("textDocument/paint", json!([]));
+    // A text that is not open, and one that is in no file.
+    assert_eq!(editor.at("textDocument/hover", "file:///no/where.cem", 3, 3), Value::Null);
+    let untitled = "untitled:Untitled-1";
+    editor.open(untitled, "use \"common.cem\"\noutput y = 1");
+    assert_eq!(editor.codes(untitled), ["use"]);
+    assert_eq!(editor.end(), Some(0));
+
+    // Gone without a word.
+    let mut editor = Editor::start(&shell, json!({}));
+    editor.input = None;
+    assert_eq!(editor.server.wait().expect("it ends").code(), Some(1));
+}

@@ -1,0 +1,200 @@
+//! What the word before the cursor may become: names that are known there, operators, words of the language, types, and the names
+//! of a call's arguments.
+
+use crate::analysis::Analysis;
+use crate::hover::{declaration, operator};
+use cembra::{Registry, Span, reference};
+use cembra_expr::{CursorContext, ExpectedAt, NameKind, OpenCall, Referent, cursor_context};
+use lsp_types::{
+    CompletionItem, CompletionItemKind, CompletionList, CompletionTextEdit, Documentation, MarkupContent, MarkupKind,
+    ParameterInformation, ParameterLabel, Range, SignatureHelp, SignatureInformation, TextEdit,
+};
+use std::collections::HashSet;
+
+/// Words that begin a statement, and those that begin a value.
+const STATEMENTS: &[&str] = &["input", "let", "fn", "output", "extern fn", "use", "table", "test"];
+const VALUES: &[&str] = &["if", "not", "true", "false", "present", "missing", "inf", "nan", "fn", "let"];
+/// Words that go on behind a value.
+const OPERATORS: &[&str] = &["then", "else", "and", "or", "in", "not in"];
+
+/// The most names that are told at once.
+const MOST: usize = 1_000;
+
+/// How far up the list something is: what is nearer first.
+#[derive(Clone, Copy)]
+enum Rank {
+    Argument,
+    Name,
+    Word,
+    Operator,
+}
+
+/// What may be completed at a byte of the text. If too many names are known, those with the word in them are told, and more when it
+/// is longer.
+pub(crate) fn complete(analysis: &Analysis, byte: usize) -> CompletionList {
+    let context = context(analysis, byte);
+    let range = analysis.range(Span::new(context.word.start, context.word.end));
+    let list = List { range, items: Vec::new(), is_incomplete: false };
+    let list = match context.expected {
+        ExpectedAt::Nothing => list,
+        ExpectedAt::Statement => list.words(STATEMENTS).values(analysis, &context),
+        ExpectedAt::Operand => list.arguments(analysis, &context).values(analysis, &context),
+        ExpectedAt::Operator => list.words(OPERATORS),
+        ExpectedAt::Type => list.types(),
+    };
+    CompletionList { is_incomplete: list.is_incomplete, items: list.items }
+}
+
+/// What may stand at a byte of the text.
+fn context(analysis: &Analysis, byte: usize) -> CursorContext {
+    cursor_context(analysis.text(), analysis.statement_start(byte), byte)
+}
+
+/// Adds to the item of an operator what it does.
+pub(crate) fn resolve(mut item: CompletionItem) -> CompletionItem {
+    let is_operator = item.kind == Some(CompletionItemKind::FUNCTION) && item.documentation.is_none();
+    if let Some(def) = is_operator.then(|| operator(&item.label)).flatten() {
+        let value = reference::entry(def);
+        item.documentation = Some(Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }));
+    }
+    item
+}
+
+/// The parameters of the call that a byte of the text is in.
+pub(crate) fn signature(analysis: &Analysis, byte: usize) -> Option<SignatureHelp> {
+    let call = context(analysis, byte).call?;
+    let callee = callee(analysis, &call)?;
+    let count = callee.parameters.len();
+    let active = if callee.variadic { call.argument.min(count.saturating_sub(1)) } else { call.argument };
+    let active = u32::try_from(active).ok().filter(|active| (*active as usize) < count);
+    let parameters = callee
+        .parameters
+        .into_iter()
+        .map(|name| ParameterInformation { label: ParameterLabel::Simple(name), documentation: None });
+    let information = SignatureInformation {
+        label: callee.form,
+        documentation: callee.summary.map(|summary| Documentation::String(summary.to_owned())),
+        parameters: Some(parameters.collect()),
+        active_parameter: active,
+    };
+    Some(SignatureHelp { signatures: vec![information], active_signature: Some(0), active_parameter: active })
+}
+
+/// What is called, as far as an editor shows it.
+struct Callee {
+    form: String,
+    parameters: Vec<String>,
+    variadic: bool,
+    summary: Option<&'static str>,
+}
+
+/// What a call calls: a function of the text, or an operator.
+fn callee(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
+    let written = analysis.text_at(call.callee);
+    // The text may have been understood otherwise before the bracket was written.
+    let names = analysis.names();
+    let byte = call.callee.start;
+    let known = match names.at(byte).filter(|(span, _)| *span == call.callee) {
+        Some((_, Referent::Name(name))) => names.named_at(name),
+        _ => names.known_at(byte, own_length(analysis)).filter(|one| analysis.text_at(one.name) == written).last(),
+    };
+    if let Some(function) = known.filter(|one| matches!(one.kind, NameKind::Function | NameKind::Extern)) {
+        let within = |at: Span| function.signature.start <= at.start && at.end <= function.signature.end;
+        let parameters = names.names().iter().filter(|one| one.kind == NameKind::Parameter && within(one.name));
+        return Some(Callee {
+            form: analysis.text_at(function.signature).to_owned(),
+            parameters: parameters.map(|one| analysis.text_at(one.name).to_owned()).collect(),
+            variadic: false,
+            summary: None,
+        });
+    }
+    let def = operator(written.strip_prefix("M.").unwrap_or(written))?;
+    Some(Callee {
+        form: reference::call_form(def),
+        parameters: def.params.iter().map(|param| param.name.to_owned()).collect(),
+        variadic: def.variadic,
+        summary: Some(def.summary),
+    })
+}
+
+fn own_length(analysis: &Analysis) -> u32 {
+    u32::try_from(analysis.text().len()).unwrap_or(u32::MAX)
+}
+
+/// Items that take the place of one word.
+struct List {
+    range: Range,
+    items: Vec<CompletionItem>,
+    is_incomplete: bool,
+}
+
+impl List {
+    fn push(&mut self, label: &str, kind: CompletionItemKind, rank: Rank, detail: Option<String>) {
+        self.items.push(CompletionItem {
+            label: label.to_owned(),
+            kind: Some(kind),
+            detail,
+            sort_text: Some(format!("{}{label}", rank as u8)),
+            text_edit: Some(CompletionTextEdit::Edit(TextEdit::new(self.range, label.to_owned()))),
+            ..CompletionItem::default()
+        });
+    }
+
+    fn words(mut self, words: &[&str]) -> List {
+        for word in words {
+            self.push(word, CompletionItemKind::KEYWORD, Rank::Word, None);
+        }
+        self
+    }
+
+    fn types(mut self) -> List {
+        for scalar in cembra::Scalar::ALL.into_iter().filter(|scalar| *scalar != cembra::Scalar::WeakFloat) {
+            self.push(scalar.short_name(), CompletionItemKind::TYPE_PARAMETER, Rank::Word, None);
+        }
+        self
+    }
+
+    /// The names of a call's arguments.
+    fn arguments(mut self, analysis: &Analysis, context: &CursorContext) -> List {
+        let call = context.call.filter(|call| call.begins);
+        if let Some(callee) = call.and_then(|call| callee(analysis, &call)) {
+            for name in callee.parameters.iter().filter(|name| !name.starts_with('*')) {
+                self.push(&format!("{name}="), CompletionItemKind::FIELD, Rank::Argument, None);
+            }
+        }
+        self
+    }
+
+    /// What an expression begins with: names, operators and words.
+    fn values(mut self, analysis: &Analysis, context: &CursorContext) -> List {
+        let mut seen: HashSet<&str> = HashSet::new();
+        let known: Vec<_> = analysis.names().known_at(context.word.start, own_length(analysis)).collect();
+        // Of equal names the innermost counts.
+        let word = analysis.text_at(context.word);
+        let are_many = known.len() > MOST;
+        for name in known.into_iter().rev() {
+            let written = analysis.text_at(name.name);
+            let is_text = written.starts_with(['"', '\'']);
+            if name.kind == NameKind::Leaf || is_text || are_many && !written.contains(word) || !seen.insert(written) {
+                continue;
+            }
+            if seen.len() > MOST {
+                break;
+            }
+            let kind = match name.kind {
+                NameKind::Function | NameKind::Extern => CompletionItemKind::METHOD,
+                NameKind::Let | NameKind::Local | NameKind::Table => CompletionItemKind::CONSTANT,
+                _ => CompletionItemKind::VARIABLE,
+            };
+            self.push(written, kind, Rank::Name, Some(declaration(analysis, name)));
+        }
+        self.is_incomplete |= are_many;
+        let mut list = self.words(VALUES);
+        for (name, def) in reference::names(Registry::standard()) {
+            let detail = if name == def.name { String::new() } else { format!("{}: ", def.name) };
+            let detail = format!("{detail}{}", reference::headline(def));
+            list.push(name, CompletionItemKind::FUNCTION, Rank::Operator, Some(detail));
+        }
+        list
+    }
+}

@@ -1,0 +1,72 @@
+//! Problems as the protocol has them. What is wrong is found by the library, and worded as `cembra check` words it.
+
+use crate::analysis::Analysis;
+use cembra::{Code, Diagnostic};
+use lsp_types::{
+    DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location, NumberOrString, Range, Uri,
+};
+
+/// What editors show as the source of a problem.
+const SOURCE: &str = "cembra";
+
+/// The problems of a text and of the files that it uses, each with the file that it is in. `uri` gives the address of a file.
+pub(crate) fn told(
+    analysis: &Analysis,
+    name: &str,
+    uri: &dyn Fn(&str) -> Option<Uri>,
+) -> Vec<(String, lsp_types::Diagnostic)> {
+    let problems = analysis.problems().iter();
+    problems.map(|problem| one(analysis, name, problem, uri)).collect()
+}
+
+/// True for the problem of a text that has nothing but definitions: it may be one that others use.
+pub(crate) fn is_without_output(problem: &lsp_types::Diagnostic) -> bool {
+    matches!(&problem.code, Some(NumberOrString::String(code)) if code == Code::NoOutput.as_str())
+}
+
+fn one(
+    analysis: &Analysis,
+    name: &str,
+    problem: &Diagnostic,
+    uri: &dyn Fn(&str) -> Option<Uri>,
+) -> (String, lsp_types::Diagnostic) {
+    let (file, range) = problem.span().map_or((name, Range::default()), |span| analysis.place(span));
+    let related = problem.others().iter().filter_map(|label| {
+        let (file, range) = analysis.place(label.span);
+        Some(DiagnosticRelatedInformation { location: Location::new(uri(file)?, range), message: label.text.clone() })
+    });
+    let related: Vec<_> = related.collect();
+    let made = lsp_types::Diagnostic {
+        range,
+        severity: Some(severity(problem.code())),
+        code: Some(NumberOrString::String(problem.code().as_str().to_owned())),
+        source: Some(SOURCE.to_owned()),
+        message: message(problem),
+        related_information: (!related.is_empty()).then_some(related),
+        tags: is_unnecessary(problem.code()).then(|| vec![DiagnosticTag::UNNECESSARY]),
+        ..lsp_types::Diagnostic::default()
+    };
+    (file.to_owned(), made)
+}
+
+fn severity(code: Code) -> DiagnosticSeverity {
+    match code {
+        Code::NoOutput => DiagnosticSeverity::INFORMATION,
+        _ if code.is_warning() => DiagnosticSeverity::WARNING,
+        _ => DiagnosticSeverity::ERROR,
+    }
+}
+
+/// True for what may as well not be there: editors show it paler.
+fn is_unnecessary(code: Code) -> bool {
+    matches!(code, Code::UnusedLet | Code::UnreachableBranch)
+}
+
+/// The message, what is said at the place, and what to try, each on its line.
+fn message(problem: &Diagnostic) -> String {
+    let mut text = problem.message().to_owned();
+    if !problem.label_text().is_empty() {
+        text = format!("{text}\n{}", problem.label_text());
+    }
+    problem.hints().iter().fold(text, |text, hint| format!("{text}\nhelp: {hint}"))
+}

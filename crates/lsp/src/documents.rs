@@ -1,0 +1,133 @@
+//! The texts that an editor has open, and the files beside them. What is open is read from the editor, also where another text uses
+//! it; everything else from the disk.
+
+use crate::analysis::Analysis;
+use crate::positions::{Encoding, Positions};
+use crate::uri::{name_of, path_of, uri_of};
+use cembra::{Folder, Limits, Sources, UsedFile};
+use lsp_types::{TextDocumentContentChangeEvent, Uri};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+/// A text that an editor has open.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// Its address, as the editor writes it.
+    pub(crate) uri: Uri,
+    /// The editor's number of its version.
+    pub(crate) version: i32,
+    text: String,
+    /// What is known of the version, once somebody asked.
+    analysis: Option<Rc<Analysis>>,
+}
+
+/// The texts by what they are called.
+#[derive(Debug)]
+pub(crate) struct Documents {
+    open: BTreeMap<String, Document>,
+    limits: Limits,
+    encoding: Encoding,
+}
+
+impl Documents {
+    /// None yet.
+    pub(crate) fn new(encoding: Encoding) -> Documents {
+        Documents { open: BTreeMap::new(), limits: Limits::default(), encoding }
+    }
+
+    /// The names of the open texts.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.open.keys().cloned().collect()
+    }
+
+    /// The open text of a name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Document> {
+        self.open.get(name)
+    }
+
+    /// The address of a text, open or not.
+    pub(crate) fn uri(&self, name: &str) -> Option<Uri> {
+        self.open.get(name).map(|document| document.uri.clone()).or_else(|| uri_of(name))
+    }
+
+    /// Opens a text.
+    pub(crate) fn open(&mut self, uri: Uri, version: i32, text: String) {
+        let name = name_of(&uri);
+        self.open.insert(name.clone(), Document { uri, version, text, analysis: None });
+        self.changed(&name);
+    }
+
+    /// Changes an open text. One that is not open is none of ours.
+    pub(crate) fn change(&mut self, uri: &Uri, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
+        let name = name_of(uri);
+        let Some(document) = self.open.get_mut(&name) else { return };
+        document.version = version;
+        for change in changes {
+            let Some(range) = change.range else {
+                document.text = change.text;
+                continue;
+            };
+            let positions = Positions::of(&document.text, self.encoding);
+            let [start, end] = [range.start, range.end].map(|position| positions.byte(&document.text, position));
+            document.text.replace_range(start.min(end)..start.max(end), &change.text);
+        }
+        self.changed(&name);
+    }
+
+    /// Closes a text: what is on the disk counts again.
+    pub(crate) fn close(&mut self, uri: &Uri) {
+        let name = name_of(uri);
+        self.open.remove(&name);
+        self.changed(&name);
+    }
+
+    /// A text is another one: forgets what was found with it.
+    pub(crate) fn changed(&mut self, name: &str) {
+        for (open, document) in &mut self.open {
+            if open == name || document.analysis.as_ref().is_some_and(|analysis| analysis.looks_for(name)) {
+                document.analysis = None;
+            }
+        }
+    }
+
+    /// Any file may be another one: forgets everything that was found.
+    pub(crate) fn all_changed(&mut self) {
+        for document in self.open.values_mut() {
+            document.analysis = None;
+        }
+    }
+
+    /// What is known of an open text.
+    pub(crate) fn analysis(&mut self, name: &str) -> Option<Rc<Analysis>> {
+        if let Some(known) = &self.open.get(name)?.analysis {
+            return Some(known.clone());
+        }
+        let made = Rc::new(self.analyse(name, self.open.get(name)?));
+        self.open.get_mut(name)?.analysis = Some(made.clone());
+        Some(made)
+    }
+
+    fn analyse(&self, name: &str, document: &Document) -> Analysis {
+        let looked_for = RefCell::new(BTreeSet::new());
+        let is_file = path_of(&document.uri).is_some();
+        let beside = Path::new(name).parent().unwrap_or(Path::new(""));
+        let folder = Folder::new(beside, self.limits.source_bytes);
+        let resolver = |used: &str, from: &str| {
+            if !is_file {
+                return Err(io::Error::other("the text is in no file yet, so that nothing lies beside it"));
+            }
+            let path = folder.path_of(used, from)?;
+            let name = path.display().to_string();
+            looked_for.borrow_mut().insert(name.clone());
+            match self.open.get(&name) {
+                Some(open) => Ok(UsedFile { name, text: open.text.clone() }),
+                None => folder.read(&path),
+            }
+        };
+        let sources = Sources::gather(name, &document.text, &self.limits, &resolver);
+        Analysis::of(sources, looked_for.into_inner(), &self.limits, self.encoding)
+    }
+}

@@ -1,0 +1,148 @@
+//! What is shown of the place that the mouse points at: what a name is and its type, what an operator does, the type of an
+//! expression. Types are spelled as a text writes them.
+
+use crate::analysis::Analysis;
+use cembra::{OpDef, QType, Registry, Span, print_default, print_input_type, print_type, reference};
+use cembra_expr::{NameKind, NamedPlace, Node, NodeId, Referent};
+use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
+
+/// The most types that are listed of what has several, in a function that is called with several.
+const TYPES: usize = 4;
+
+/// What is to be shown for a byte of the text, if there is something.
+pub(crate) fn hover(analysis: &Analysis, byte: usize) -> Option<Hover> {
+    let (span, value) = match analysis.referent_at(byte) {
+        Some((span, Referent::Name(name))) => (span, named(analysis, analysis.names().named_at(name)?)),
+        Some((span, Referent::Operator(name))) => {
+            let def = operator(analysis.program().graph.name(name))?;
+            (span, format!("{}{}", heading(def), reference::entry(def)))
+        }
+        Some((span, Referent::File(at))) => (span, format!("the file `{}`", analysis.file(at)?)),
+        None => expression(analysis, byte)?,
+    };
+    let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value });
+    Some(Hover { contents, range: Some(analysis.range(span)) })
+}
+
+/// The operator of a name in the graph.
+pub(crate) fn operator(name: &str) -> Option<&'static OpDef> {
+    let registry = Registry::standard();
+    Some(registry.get(registry.find(name)?))
+}
+
+/// A block of text of the language.
+fn block(text: &str) -> String {
+    format!("```cem\n{text}\n```\n")
+}
+
+fn heading(def: &OpDef) -> String {
+    block(&reference::call_form(def))
+}
+
+/// What a name is.
+fn named(analysis: &Analysis, name: &NamedPlace) -> String {
+    let mut text = block(&declaration(analysis, name));
+    let note = match name.kind {
+        NameKind::Input => match analysis.input(name.name) {
+            Some(input) if input.qtype.is_none() => "an input, whose type is that of the data\n",
+            Some(input) if input.default.is_some() => "an input with a default: where it is used it is never missing\n",
+            _ => "an input\n",
+        },
+        NameKind::Leaf => "an input that is not declared\n",
+        NameKind::Let => "a definition\n",
+        NameKind::Local => "a local name\n",
+        NameKind::Table => "a table in a file\n",
+        NameKind::Function => "a function\n",
+        NameKind::Parameter => "a parameter\n",
+        NameKind::Extern => "an operator of the host\n",
+        NameKind::Output => "an output\n",
+    };
+    text.push_str(note);
+    if let Some(comment) = comment_above(analysis, name) {
+        text.push_str(&format!("\n{comment}\n"));
+    }
+    text
+}
+
+/// How a name is, or might be, declared: with the type that was found.
+pub(crate) fn declaration(analysis: &Analysis, name: &NamedPlace) -> String {
+    let written = analysis.text_at(name.name);
+    let with_type = |word: &str| match analysis.type_of(name) {
+        Some(qtype) => format!("{word} {written}: {}", print_type(qtype)),
+        None => format!("{word} {written}"),
+    };
+    match name.kind {
+        NameKind::Input => {
+            let input = analysis.input(name.name);
+            let qtype = input.and_then(|input| Some(print_input_type(input.qtype.as_ref()?, input.promise)));
+            let default = input.and_then(|input| input.default.as_ref()).map(print_default);
+            let qtype = qtype.map(|qtype| format!(": {qtype}")).unwrap_or_default();
+            let default = default.map(|default| format!(" = {default}")).unwrap_or_default();
+            format!("input {written}{qtype}{default}")
+        }
+        NameKind::Leaf => format!("input {written}"),
+        NameKind::Let | NameKind::Local => with_type("let"),
+        NameKind::Output => with_type("output"),
+        NameKind::Function => format!("fn {}", analysis.text_at(name.signature)),
+        NameKind::Extern => format!("extern fn {}", analysis.text_at(name.signature)),
+        NameKind::Parameter => analysis.text_at(name.signature).to_owned(),
+        NameKind::Table => analysis.text_at(name.whole).to_owned(),
+    }
+}
+
+/// The comment that ends on the line before the statement of a name, which is mostly about it.
+fn comment_above(analysis: &Analysis, name: &NamedPlace) -> Option<String> {
+    if name.kind.is_local() || name.kind == NameKind::Leaf {
+        return None;
+    }
+    let before = analysis.text_at(Span::new(0, name.whole.start));
+    // What stands before the statement on its own line is another statement.
+    let (before, _) = before.rsplit_once('\n').filter(|(_, line)| line.trim().is_empty())?;
+    let lines = before.lines().rev().map_while(|line| line.trim().strip_prefix('#'));
+    let mut lines: Vec<&str> = lines.map(str::trim).collect();
+    lines.reverse();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The innermost expression around a byte of the text that has a type, and what there is to say of it.
+fn expression(analysis: &Analysis, byte: usize) -> Option<(Span, String)> {
+    let graph = &analysis.program().graph;
+    let mut found: Option<(Span, Vec<NodeId>)> = None;
+    for node in (0..graph.len()).map(NodeId::from_index) {
+        for span in graph.spans(node) {
+            if byte < span.start as usize || span.end as usize <= byte || span.end as usize > analysis.text().len() {
+                continue;
+            }
+            let length = |span: Span| span.end - span.start;
+            match &mut found {
+                Some((known, nodes)) if *known == span => nodes.push(node),
+                Some((known, _)) if length(*known) <= length(span) => {}
+                _ => found = Some((span, vec![node])),
+            }
+        }
+    }
+    let (span, nodes) = found?;
+    let mut types: Vec<&QType> = nodes.iter().filter_map(|node| analysis.node_type(*node)).collect();
+    types.dedup();
+    let mut spelled: Vec<String> = Vec::new();
+    for qtype in types.into_iter().map(print_type) {
+        if !spelled.contains(&qtype) {
+            spelled.push(qtype);
+        }
+    }
+    if spelled.len() > TYPES {
+        spelled.truncate(TYPES);
+        spelled.push("..".to_owned());
+    }
+    let mut text = match spelled.as_slice() {
+        [] => String::new(),
+        spelled => block(&spelled.join(" or ")),
+    };
+    if let Some(def) = nodes.first().and_then(|node| match graph.node(*node) {
+        Node::Operator(name, _) => operator(graph.name(name)),
+        _ => None,
+    }) {
+        text.push_str(&format!("{}{}", heading(def), def.summary));
+    }
+    (!text.is_empty()).then_some((span, text))
+}

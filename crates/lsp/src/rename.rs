@@ -1,0 +1,67 @@
+//! Renaming a name of the text, wherever the text and the files that it uses have it.
+
+use crate::analysis::Analysis;
+use crate::definition::places;
+use cembra::Span;
+use cembra_expr::{NameKind, NamedPlace, is_plain_name};
+use lsp_types::{Range, TextEdit, Uri, WorkspaceEdit};
+use std::collections::HashMap;
+
+/// Why a name is not given another.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// Nothing at the place has a name, or one that is not of the text.
+    #[error("only a name that a text defines can be changed")]
+    NoName,
+    /// A word of the language, or none at all.
+    #[error("`{0}` is no name: letters, digits and `_`, and no word of the language")]
+    NotPlain(String),
+    /// There is another one.
+    #[error("`{0}` is a name already")]
+    Taken(String),
+}
+
+/// Where the name at a byte of the text is, if it can be changed.
+pub(crate) fn renamable(analysis: &Analysis, byte: usize) -> Result<Range, Refusal> {
+    let (span, _) = name_at(analysis, byte)?;
+    Ok(analysis.range(span))
+}
+
+/// The edits that change the name at a byte of the text.
+#[expect(clippy::mutable_key_type, reason = "the protocol's own type, whose keys nobody changes")]
+pub(crate) fn rename(
+    analysis: &Analysis,
+    byte: usize,
+    new: &str,
+    uri: &dyn Fn(&str) -> Option<Uri>,
+) -> Result<WorkspaceEdit, Refusal> {
+    let (_, name) = name_at(analysis, byte)?;
+    if !is_plain_name(new) {
+        return Err(Refusal::NotPlain(new.to_owned()));
+    }
+    let others = analysis.names().names().iter().filter(|other| other.name != name.name);
+    // Names in two functions have nothing to do with each other.
+    let meet = |other: &NamedPlace| {
+        !(name.kind.is_local() && other.kind.is_local())
+            || (name.scope.start <= other.scope.end && other.scope.start <= name.scope.end)
+    };
+    if others.clone().any(|other| analysis.text_at(other.name) == new && meet(other)) {
+        return Err(Refusal::Taken(new.to_owned()));
+    }
+    let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
+    for place in places(analysis, byte, true) {
+        let (file, range) = analysis.place(place);
+        let Some(uri) = uri(file) else { continue };
+        changes.entry(uri).or_default().push(TextEdit::new(range, new.to_owned()));
+    }
+    Ok(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() })
+}
+
+/// The name at a byte of the text, where it stands and where it is defined. Names in quotes, which may be anything, and names of the
+/// host are not changed.
+fn name_at(analysis: &Analysis, byte: usize) -> Result<(Span, &NamedPlace), Refusal> {
+    let (span, _) = analysis.referent_at(byte).ok_or(Refusal::NoName)?;
+    let name = analysis.named_at(byte).ok_or(Refusal::NoName)?;
+    let is_plain = is_plain_name(analysis.text_at(name.name)) && is_plain_name(analysis.text_at(span));
+    if is_plain && name.kind != NameKind::Extern { Ok((span, name)) } else { Err(Refusal::NoName) }
+}

@@ -1,0 +1,385 @@
+//! The conversation with an editor: which message asks for what, and when the problems of texts are told. Messages are answered in
+//! their order by one thread; problems are told when no message waits, so that nobody waits for them who types on.
+
+use crate::analysis::Analysis;
+use crate::documents::Documents;
+use crate::error::ServerError;
+use crate::positions::Encoding;
+use crate::uri::name_of;
+use crate::{completion, definition, diagnostics, format, hover, rename, symbols};
+use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_types::notification::{self as told, Notification as Told};
+use lsp_types::request::{self as asked, Request as Asked};
+use lsp_types::{
+    ClientCapabilities, CompletionOptions, CompletionResponse, Diagnostic, DidChangeWatchedFilesRegistrationOptions,
+    DocumentSymbolResponse, FileOperationFilter, FileOperationPattern, FileOperationRegistrationOptions,
+    FileSystemWatcher, GlobPattern, GotoDefinitionResponse, HoverProviderCapability, InitializeParams,
+    InitializeResult, OneOf, Position, PrepareRenameResponse, PublishDiagnosticsParams, Range, Registration,
+    RegistrationParams, RenameOptions, ServerCapabilities, ServerInfo, SignatureHelpOptions,
+    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit,
+    Uri, WorkDoneProgressOptions, WorkspaceFileOperationsServerCapabilities, WorkspaceServerCapabilities,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// The files that models are made of.
+const FILES: &str = "**/*.{cem,csv}";
+
+/// Serves an editor until it says `exit`.
+///
+/// # Errors
+/// The editor is gone, or says `exit`, without having said `shutdown`.
+pub fn serve(connection: &Connection) -> Result<(), ServerError> {
+    let client = initialize(connection)?;
+    let encoding = encoding(&client);
+    let server = Server {
+        connection,
+        client,
+        documents: Documents::new(encoding),
+        published: BTreeMap::new(),
+        is_stale: false,
+        is_shut_down: false,
+    };
+    server.run()
+}
+
+/// Waits for the first message, and says what the server can.
+fn initialize(connection: &Connection) -> Result<ClientCapabilities, ServerError> {
+    loop {
+        let (id, params) = connection.initialize_start().map_err(|_| ServerError::NotShutDown)?;
+        match serde_json::from_value::<InitializeParams>(params) {
+            Ok(InitializeParams { capabilities, .. }) => {
+                let result = InitializeResult {
+                    capabilities: server_capabilities(encoding(&capabilities)),
+                    server_info: Some(ServerInfo {
+                        name: "cembra".to_owned(),
+                        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+                    }),
+                };
+                send(connection, Response::new_ok(id, result))?;
+                return Ok(capabilities);
+            }
+            Err(error) => send(connection, refused(id, ErrorCode::InvalidParams, error.to_string()))?,
+        }
+    }
+}
+
+/// What positions count, by what an editor offers.
+fn encoding(client: &ClientCapabilities) -> Encoding {
+    let offered = client.general.as_ref().and_then(|general| general.position_encodings.as_deref());
+    Encoding::of(offered.unwrap_or_default())
+}
+
+fn server_capabilities(encoding: Encoding) -> ServerCapabilities {
+    let files = FileOperationRegistrationOptions {
+        filters: vec![FileOperationFilter {
+            scheme: Some("file".to_owned()),
+            pattern: FileOperationPattern { glob: "**".to_owned(), matches: None, options: None },
+        }],
+    };
+    ServerCapabilities {
+        position_encoding: Some(encoding.kind()),
+        text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
+            open_close: Some(true),
+            change: Some(TextDocumentSyncKind::INCREMENTAL),
+            ..TextDocumentSyncOptions::default()
+        })),
+        hover_provider: Some(HoverProviderCapability::Simple(true)),
+        completion_provider: Some(CompletionOptions {
+            trigger_characters: Some(vec![".".to_owned()]),
+            resolve_provider: Some(true),
+            ..CompletionOptions::default()
+        }),
+        signature_help_provider: Some(SignatureHelpOptions {
+            trigger_characters: Some(vec!["(".to_owned(), ",".to_owned()]),
+            ..SignatureHelpOptions::default()
+        }),
+        definition_provider: Some(OneOf::Left(true)),
+        references_provider: Some(OneOf::Left(true)),
+        document_highlight_provider: Some(OneOf::Left(true)),
+        document_symbol_provider: Some(OneOf::Left(true)),
+        document_formatting_provider: Some(OneOf::Left(format::IS_THERE)),
+        rename_provider: Some(OneOf::Right(RenameOptions {
+            prepare_provider: Some(true),
+            work_done_progress_options: WorkDoneProgressOptions::default(),
+        })),
+        workspace: Some(WorkspaceServerCapabilities {
+            workspace_folders: None,
+            file_operations: Some(WorkspaceFileOperationsServerCapabilities {
+                did_rename: Some(files),
+                ..WorkspaceFileOperationsServerCapabilities::default()
+            }),
+        }),
+        ..ServerCapabilities::default()
+    }
+}
+
+/// Sends a message.
+fn send(connection: &Connection, message: impl Into<Message>) -> Result<(), ServerError> {
+    connection.sender.send(message.into()).map_err(|_| ServerError::NotShutDown)
+}
+
+fn refused(id: RequestId, code: ErrorCode, message: String) -> Response {
+    Response::new_err(id, code as i32, message)
+}
+
+/// The problems of a text that an editor was told.
+#[derive(PartialEq)]
+struct Published {
+    version: Option<i32>,
+    problems: Vec<Diagnostic>,
+}
+
+/// What goes on after a message.
+enum Next {
+    Message,
+    Exit,
+}
+
+struct Server<'c> {
+    connection: &'c Connection,
+    client: ClientCapabilities,
+    documents: Documents,
+    published: BTreeMap<String, Published>,
+    /// True if texts changed since problems were told.
+    is_stale: bool,
+    is_shut_down: bool,
+}
+
+impl Server<'_> {
+    fn run(mut self) -> Result<(), ServerError> {
+        loop {
+            let message = match self.connection.receiver.try_recv() {
+                Ok(message) => message,
+                Err(_) => {
+                    self.publish()?;
+                    self.connection.receiver.recv().map_err(|_| ServerError::NotShutDown)?
+                }
+            };
+            match message {
+                Message::Request(request) => {
+                    let response = self.answer_safely(request);
+                    send(self.connection, response)?;
+                }
+                Message::Notification(notification) => {
+                    if let Next::Exit = self.take_note(notification)? {
+                        return if self.is_shut_down { Ok(()) } else { Err(ServerError::NotShutDown) };
+                    }
+                }
+                // Only of the registration of what is watched; without it, files are read again when texts change.
+                Message::Response(_) => {}
+            }
+        }
+    }
+
+    /// Answers a request; a mistake of ours is told and costs that request alone.
+    fn answer_safely(&mut self, request: Request) -> Response {
+        let id = request.id.clone();
+        catch_unwind(AssertUnwindSafe(|| self.answer(request)))
+            .unwrap_or_else(|_| refused(id, ErrorCode::InternalError, "the server made a mistake".to_owned()))
+    }
+
+    fn answer(&mut self, request: Request) -> Response {
+        if self.is_shut_down {
+            return refused(request.id, ErrorCode::InvalidRequest, "the server is shut down".to_owned());
+        }
+        match request.method.as_str() {
+            asked::Shutdown::METHOD => {
+                self.is_shut_down = true;
+                Response::new_ok(request.id, Value::Null)
+            }
+            asked::HoverRequest::METHOD => answer::<asked::HoverRequest>(request, |params| {
+                let (analysis, byte) = self.at(&params.text_document_position_params)?;
+                hover::hover(&analysis, byte)
+            }),
+            asked::Completion::METHOD => answer::<asked::Completion>(request, |params| {
+                let (analysis, byte) = self.at(&params.text_document_position)?;
+                Some(CompletionResponse::List(completion::complete(&analysis, byte)))
+            }),
+            asked::ResolveCompletionItem::METHOD => {
+                answer::<asked::ResolveCompletionItem>(request, completion::resolve)
+            }
+            asked::SignatureHelpRequest::METHOD => answer::<asked::SignatureHelpRequest>(request, |params| {
+                let (analysis, byte) = self.at(&params.text_document_position_params)?;
+                completion::signature(&analysis, byte)
+            }),
+            asked::GotoDefinition::METHOD => answer::<asked::GotoDefinition>(request, |params| {
+                let (analysis, byte) = self.at(&params.text_document_position_params)?;
+                let found = definition::definition(&analysis, byte, &|name| self.documents.uri(name))?;
+                Some(GotoDefinitionResponse::Scalar(found))
+            }),
+            asked::References::METHOD => answer::<asked::References>(request, |params| {
+                let (analysis, byte) = self.at(&params.text_document_position)?;
+                let with_definition = params.context.include_declaration;
+                Some(definition::references(&analysis, byte, with_definition, &|name| self.documents.uri(name)))
+            }),
+            asked::DocumentHighlightRequest::METHOD => answer::<asked::DocumentHighlightRequest>(request, |params| {
+                let (analysis, byte) = self.at(&params.text_document_position_params)?;
+                Some(definition::highlights(&analysis, byte))
+            }),
+            asked::DocumentSymbolRequest::METHOD => answer::<asked::DocumentSymbolRequest>(request, |params| {
+                let analysis = self.documents.analysis(&name_of(&params.text_document.uri))?;
+                Some(DocumentSymbolResponse::Nested(symbols::symbols(&analysis)))
+            }),
+            asked::Formatting::METHOD => answer::<asked::Formatting>(request, |params| {
+                let analysis = self.documents.analysis(&name_of(&params.text_document.uri))?;
+                let text = format::formatted(analysis.text())?;
+                let whole = Range::new(Position::default(), Position::new(u32::MAX, 0));
+                Some(vec![TextEdit::new(whole, text)])
+            }),
+            asked::PrepareRenameRequest::METHOD => try_answer::<asked::PrepareRenameRequest, _>(request, |params| {
+                let Some((analysis, byte)) = self.at(&params) else { return Ok(None) };
+                rename::renamable(&analysis, byte).map(|range| Some(PrepareRenameResponse::Range(range)))
+            }),
+            asked::Rename::METHOD => try_answer::<asked::Rename, _>(request, |params| {
+                let Some((analysis, byte)) = self.at(&params.text_document_position) else { return Ok(None) };
+                let uri = |name: &str| self.documents.uri(name);
+                rename::rename(&analysis, byte, &params.new_name, &uri).map(Some)
+            }),
+            method => {
+                let message = format!("there is no request `{method}` here");
+                refused(request.id, ErrorCode::MethodNotFound, message)
+            }
+        }
+    }
+
+    /// What is known of the text of a position, and the byte that is meant.
+    fn at(&mut self, place: &TextDocumentPositionParams) -> Option<(Rc<Analysis>, usize)> {
+        let analysis = self.documents.analysis(&name_of(&place.text_document.uri))?;
+        let byte = analysis.byte(place.position);
+        Some((analysis, byte))
+    }
+
+    /// Takes a notification. One that is malformed, or that nobody knows, is left out: there is no answer to it.
+    fn take_note(&mut self, note: Notification) -> Result<Next, ServerError> {
+        match note.method.as_str() {
+            told::Exit::METHOD => return Ok(Next::Exit),
+            told::Initialized::METHOD => self.watch_files()?,
+            told::DidOpenTextDocument::METHOD => {
+                if let Some(params) = params::<told::DidOpenTextDocument>(note) {
+                    let opened = params.text_document;
+                    self.documents.open(opened.uri, opened.version, opened.text);
+                }
+            }
+            told::DidChangeTextDocument::METHOD => {
+                if let Some(params) = params::<told::DidChangeTextDocument>(note) {
+                    let changed = params.text_document;
+                    self.documents.change(&changed.uri, changed.version, params.content_changes);
+                }
+            }
+            told::DidCloseTextDocument::METHOD => {
+                if let Some(params) = params::<told::DidCloseTextDocument>(note) {
+                    self.documents.close(&params.text_document.uri);
+                }
+            }
+            told::DidChangeWatchedFiles::METHOD => {
+                if let Some(params) = params::<told::DidChangeWatchedFiles>(note) {
+                    params.changes.iter().for_each(|change| self.documents.changed(&name_of(&change.uri)));
+                }
+            }
+            // A folder may have become another one, with all that is in it.
+            told::DidRenameFiles::METHOD => self.documents.all_changed(),
+            _ => return Ok(Next::Message),
+        }
+        self.is_stale = true;
+        Ok(Next::Message)
+    }
+
+    /// Asks to be told of files that change on the disk.
+    fn watch_files(&self) -> Result<(), ServerError> {
+        let watched = self.client.workspace.as_ref().and_then(|workspace| workspace.did_change_watched_files);
+        if watched.and_then(|watched| watched.dynamic_registration) != Some(true) {
+            return Ok(());
+        }
+        let watcher = FileSystemWatcher { glob_pattern: GlobPattern::String(FILES.to_owned()), kind: None };
+        let options = DidChangeWatchedFilesRegistrationOptions { watchers: vec![watcher] };
+        let registration = Registration {
+            id: "files".to_owned(),
+            method: told::DidChangeWatchedFiles::METHOD.to_owned(),
+            register_options: serde_json::to_value(options).ok(),
+        };
+        let params = RegistrationParams { registrations: vec![registration] };
+        let method = asked::RegisterCapability::METHOD.to_owned();
+        send(self.connection, Request::new("files".to_owned().into(), method, params))
+    }
+
+    /// Tells the problems of all texts that are other ones than were told last.
+    fn publish(&mut self) -> Result<(), ServerError> {
+        if !std::mem::take(&mut self.is_stale) {
+            return Ok(());
+        }
+        // A mistake of ours leaves the problems as they were told last.
+        let found = catch_unwind(AssertUnwindSafe(|| self.problems())).unwrap_or_default();
+        for (name, problems) in found {
+            let document = self.documents.get(&name);
+            let published = Published { version: document.map(|document| document.version), problems };
+            let is_open = document.is_some();
+            let Some(uri) = self.documents.uri(&name) else { continue };
+            if self.published.get(&name) == Some(&published) {
+                continue;
+            }
+            self.tell(uri, &published)?;
+            if is_open || !published.problems.is_empty() {
+                self.published.insert(name, published);
+            } else {
+                self.published.remove(&name);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, uri: Uri, published: &Published) -> Result<(), ServerError> {
+        let Published { version, problems } = published;
+        let params = PublishDiagnosticsParams { uri, diagnostics: problems.clone(), version: *version };
+        send(self.connection, Notification::new(told::PublishDiagnostics::METHOD.to_owned(), params))
+    }
+
+    /// The problems of each text that has some or had some, as all open texts have them.
+    fn problems(&mut self) -> BTreeMap<String, Vec<Diagnostic>> {
+        let mut found: BTreeMap<String, Vec<Diagnostic>> =
+            self.published.keys().map(|name| (name.clone(), Vec::new())).collect();
+        let names = self.documents.names();
+        let all = names.into_iter().filter_map(|name| Some((self.documents.analysis(&name)?, name)));
+        let all: Vec<(Rc<Analysis>, String)> = all.collect();
+        for (analysis, name) in &all {
+            found.entry(name.clone()).or_default();
+            let is_used = || all.iter().any(|(other, _)| other.looks_for(name));
+            for (file, problem) in diagnostics::told(analysis, name, &|name| self.documents.uri(name)) {
+                let of_file = found.entry(file).or_default();
+                let is_file_to_use = diagnostics::is_without_output(&problem) && is_used();
+                // Several texts may use a file, and have the same to say of it.
+                if !is_file_to_use && !of_file.contains(&problem) {
+                    of_file.push(problem);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The parameters of a notification; nothing if it is malformed.
+fn params<N: Told>(note: Notification) -> Option<N::Params> {
+    serde_json::from_value(note.params).ok()
+}
+
+/// Answers a request that is never refused.
+fn answer<R: Asked>(request: Request, make: impl FnOnce(R::Params) -> R::Result) -> Response {
+    try_answer::<R, String>(request, |params| Ok(make(params)))
+}
+
+/// Answers a request; one with malformed parameters is refused.
+fn try_answer<R: Asked, E: ToString>(
+    request: Request,
+    make: impl FnOnce(R::Params) -> Result<R::Result, E>,
+) -> Response {
+    let Request { id, params, .. } = request;
+    match serde_json::from_value::<R::Params>(params) {
+        Err(error) => refused(id, ErrorCode::InvalidParams, error.to_string()),
+        Ok(params) => match make(params) {
+            Ok(result) => Response::new_ok(id, result),
+            Err(error) => refused(id, ErrorCode::RequestFailed, error.to_string()),
+        },
+    }
+}
