@@ -53,7 +53,7 @@ impl Model {
     /// ```
     #[must_use]
     pub fn node_types(&self, options: &Options) -> Vec<Option<QType>> {
-        let options = &options.started();
+        let options = &self.started(options);
         let leaf_type = |name: &str| options.input_types.get(name).cloned();
         let mut types = cembra_prepare::node_types(self.program(), &leaf_type, &options.prepare);
         for qtype in types.iter_mut().flatten() {

@@ -59,10 +59,10 @@ fn is_stdin(file: &Path) -> bool {
 fn formatted(file: &Path, check: bool) -> Result<bool, Failure> {
     let text = ModelText::read_alone(file, Limits::default())?;
     let made = text.format()?;
-    let is_formatted = made == text.as_source().sources.main();
+    let is_formatted = made == text.sources().main();
     match (check, is_stdin(file)) {
         (true, _) if is_formatted => {}
-        (true, _) => print(&format!("{}\n", text.as_source().name))?,
+        (true, _) => print(&format!("{}\n", text.name()))?,
         (false, true) => print(&made)?,
         (false, false) if is_formatted => {}
         (false, false) => write(file, &made)?,
