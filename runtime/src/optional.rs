@@ -21,15 +21,14 @@ impl<T: Copy> Clone for Optional<T> {
     }
 }
 
-impl<T: Copy + Default> Optional<T> {
+impl<T: Copy> Optional<T> {
     /// A missing value.
     #[must_use]
-    pub fn missing() -> Self {
-        Optional { present: 0, value: MaybeUninit::new(T::default()) }
+    pub const fn missing() -> Self {
+        // Zeros rather than nothing, for what copies a value whether it is there or not.
+        Optional { present: 0, value: MaybeUninit::zeroed() }
     }
-}
 
-impl<T: Copy> Optional<T> {
     /// A present value.
     #[must_use]
     pub const fn present(value: T) -> Self {
@@ -48,6 +47,13 @@ impl<T: Copy> Optional<T> {
         self.present != 0
     }
 
+    /// The value where it is, if there is one.
+    #[must_use]
+    pub const fn as_ref(&self) -> Option<&T> {
+        // SAFETY: FRAME-SLOT: whoever says that it is present, here or in memory, has written the value.
+        if self.present != 0 { Some(unsafe { self.value.assume_init_ref() }) } else { None }
+    }
+
     /// The value, if there is one.
     #[must_use]
     pub const fn get(&self) -> Option<T> {
@@ -56,13 +62,13 @@ impl<T: Copy> Optional<T> {
     }
 }
 
-impl<T: Copy + Default> Default for Optional<T> {
+impl<T: Copy> Default for Optional<T> {
     fn default() -> Self {
         Optional::missing()
     }
 }
 
-impl<T: Copy + Default> From<Option<T>> for Optional<T> {
+impl<T: Copy> From<Option<T>> for Optional<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or_else(Optional::missing, Optional::present)
     }

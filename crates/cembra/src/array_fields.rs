@@ -38,9 +38,9 @@ macro_rules! array_output {
             fn qtype() -> QType { array_type($scalar) }
             const IN_PLACE: bool = false;
             // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn read(_: FramePtr, _: u32) -> Self {
+            unsafe fn read(_: FramePtr, _: u32) -> Option<Self> {
                 // No plan has such an output.
-                Vec::new()
+                Some(Vec::new())
             }
             fn of_value(value: &Value) -> Option<Self> {
                 let Value::Array(ArrayKind::Dense, $array) = value else { return None };

@@ -5,8 +5,10 @@ use crate::executor::Inner;
 use crate::fields::{Input, InputField, OutputField};
 use crate::listener::{Listener, Set};
 use crate::loader::{Access, Fields, Loader, Read};
+use crate::moved_fields::MovedField;
 use crate::names::strange_names;
 use crate::options::Started;
+use crate::signature::Field;
 use crate::stages::{only_sessions, plan, prepare};
 use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_expr::Program;
@@ -21,7 +23,8 @@ use std::sync::Arc;
 /// mentions that type, or it would have to be dropped before the rows that it read.
 pub(crate) trait Source {
     fn knows(&self, name: &str) -> bool;
-    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType>;
+    /// The type; an error if it is not known and never will be.
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error>;
     fn names(&self) -> Vec<String>;
     fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error>;
 }
@@ -55,8 +58,13 @@ impl<T: Input> Source for Fields<T> {
         Loader::knows(self, name)
     }
 
-    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
-        Loader::qtype(self, name, declared)
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error> {
+        let qtype = Loader::qtype(self, name, declared);
+        // What is declared may still turn out not to be needed.
+        if qtype.is_none() && declared.is_none() {
+            Fields::<T>::field(name)?;
+        }
+        Ok(qtype)
     }
 
     fn names(&self) -> Vec<String> {
@@ -76,8 +84,8 @@ impl<R: 'static> Source for Loaded<'_, R> {
         self.0.knows(name)
     }
 
-    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
-        self.0.qtype(name, declared)
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error> {
+        Ok(self.0.qtype(name, declared))
     }
 
     fn names(&self) -> Vec<String> {
@@ -123,8 +131,11 @@ pub(crate) struct ListenerOutput<S> {
 /// What goes through the frame, because machine code does not find it in a struct, or nobody has a struct for it.
 pub(crate) struct Transfers<S> {
     pub(crate) loads: Box<[Load]>,
-    /// Fields of the output struct, with the slots they are read from.
-    pub(crate) outputs: Box<[(OutputField, u32)]>,
+    /// Fields of the output struct that are read from slots; first those that there may be no value for, so that none is written
+    /// if there is none.
+    pub(crate) outputs: Box<[MovedField]>,
+    /// Fields of the output struct that are their defaults, because the model has no such outputs.
+    pub(crate) absent: Box<[OutputField]>,
     pub(crate) tells: Box<[ListenerOutput<S>]>,
     /// The fields that are the inputs of a model with arrays, in their order: then nothing goes through the frame, and the slots
     /// of outputs are none.
@@ -133,13 +144,23 @@ pub(crate) struct Transfers<S> {
 
 impl<S> Transfers<S> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.loads.is_empty() && self.outputs.is_empty() && self.tells.is_empty() && self.arrays.is_none()
+        self.loads.is_empty()
+            && self.outputs.is_empty()
+            && self.absent.is_empty()
+            && self.tells.is_empty()
+            && self.arrays.is_none()
+    }
+
+    /// True if a call on many rows can write the fields of all of them.
+    pub(crate) fn are_columns(&self) -> bool {
+        self.absent.is_empty() && self.outputs.iter().all(MovedField::is_column)
     }
 
     /// Bytes of memory that they hold, besides themselves; what accessors and setters close over apart.
     pub(crate) fn memory_bytes(&self) -> usize {
         let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
-        size_of_val(&*self.loads) + size_of_val(&*self.outputs) + size_of_val(&*self.tells) + arrays
+        let outputs = size_of_val(&*self.outputs) + size_of_val(&*self.absent);
+        size_of_val(&*self.loads) + outputs + size_of_val(&*self.tells) + arrays
     }
 }
 
@@ -158,11 +179,12 @@ pub(crate) fn bind<S>(
     options: &Options,
 ) -> Result<Bound<S>, Error> {
     let options = &mut model.started(options);
+    let (fields, absent) = given_fields(model, fields, options)?;
     options.outputs = Some(output_names(model, &fields, listener, options)?);
     let mut program = model.selected(options)?;
     add_input_types(&program, source, options)?;
     let wanted = |at: usize, name: &str, given: &QType| match (fields.get(at), listener) {
-        (Some(field), _) => field.qtype.clone(),
+        (Some(field), _) => field.wanted(given),
         (None, Some(listener)) => listener.qtype(name, given),
         (None, None) => given.clone(),
     };
@@ -172,7 +194,7 @@ pub(crate) fn bind<S>(
     let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
     if placed.model.has_arrays() {
         return match listener {
-            None => bind_arrays(program, placed, source, fields, options),
+            None => bind_arrays(program, placed, source, fields, absent, options),
             Some(_) => Err(only_sessions()),
         };
     }
@@ -185,18 +207,22 @@ pub(crate) fn bind<S>(
     let (mut moved, mut tells) = (Vec::new(), Vec::new());
     let mut fields = fields.into_iter();
     for (output, place) in plan.outputs().iter().zip(&mut binding.outputs) {
+        let qtype = plan.value(output.value).qtype.clone();
         match (fields.next(), listener) {
-            (Some(field), _) if field.in_place => *place = Place { base: Base::Output, offset: field.offset as u32 },
-            (Some(field), _) => moved.push((field, place.offset)),
+            (Some(field), _) if field.in_place && field.qtype == qtype => {
+                *place = Place { base: Base::Output, offset: field.offset as u32 };
+            }
+            (Some(field), _) => moved.push(MovedField::new(field, &output.name, &qtype, place.offset)),
             (None, None) => {}
             (None, Some(listener)) => {
-                let qtype = plan.value(output.value).qtype.clone();
                 tells.push(ListenerOutput { set: listener.bind(&output.name, &qtype)?.0, qtype, slot: place.offset });
             }
         }
     }
     let executor = Executor::from(Inner::new(program, plan, Some(binding), options)?);
-    let moves = Transfers { loads: loads.into(), outputs: moved.into(), tells: tells.into(), arrays: None };
+    moved.sort_by_key(|moved| moved.field.expected.is_empty());
+    let (outputs, absent) = (moved.into(), absent.into());
+    let moves = Transfers { loads: loads.into(), outputs, absent, tells: tells.into(), arrays: None };
     Ok(Bound { executor, moves })
 }
 
@@ -206,11 +232,12 @@ fn bind_arrays<S>(
     placed: Placed,
     source: &dyn Source,
     fields: Vec<OutputField>,
+    absent: Vec<OutputField>,
     options: &Started,
 ) -> Result<Bound<S>, Error> {
     let executor = Executor::from(Inner::of_arrays(program, placed, options)?);
     let found: Vec<(&str, &QType)> = executor.outputs().iter().map(|output| (&*output.name, &output.qtype)).collect();
-    check_outputs(&found, &|at, _, _| fields[at].qtype.clone())?;
+    check_outputs(&found, &|at, _, found| fields[at].wanted(found))?;
     let mut inputs = Vec::with_capacity(executor.inputs().len());
     for input in executor.inputs() {
         if !source.knows(&input.name) {
@@ -220,8 +247,10 @@ fn bind_arrays<S>(
         check_field(&input.name, &input.qtype, &field)?;
         inputs.push(field);
     }
-    let outputs = fields.into_iter().map(|field| (field, 0)).collect();
-    let moves = Transfers { loads: Box::default(), outputs, tells: Box::default(), arrays: Some(inputs.into()) };
+    let moved = |(field, output): (OutputField, &Field)| MovedField::new(field, &output.name, &output.qtype, 0);
+    let outputs = fields.into_iter().zip(executor.outputs()).map(moved).collect();
+    let (loads, tells, arrays) = (Box::default(), Box::default(), Some(inputs.into()));
+    let moves = Transfers { loads, outputs, absent: absent.into(), tells, arrays };
     Ok(Bound { executor, moves })
 }
 
@@ -232,6 +261,20 @@ fn check_field(name: &str, qtype: &QType, field: &InputField) -> Result<(), Erro
     }
     let message = format!("input `{name}` is {qtype}, but its field is {}", field.qtype);
     Err(Diagnostic::new(Code::Binding, message).into())
+}
+
+/// The fields that the model has outputs for, or must have, and those that are their defaults.
+fn given_fields(
+    model: &Model,
+    fields: Vec<OutputField>,
+    options: &Options,
+) -> Result<(Vec<OutputField>, Vec<OutputField>), Error> {
+    if fields.iter().all(|field| field.default.is_none()) {
+        return Ok((fields, Vec::new()));
+    }
+    let whole = model.selected(&Options { outputs: None, ..options.clone() })?;
+    let known: HashSet<&str> = whole.outputs.iter().map(|output| &*output.name).collect();
+    Ok(fields.into_iter().partition(|field| field.default.is_none() || known.contains(field.name)))
 }
 
 /// The outputs to compute: those of the fields, where one without a name is the main output, then those listened to.
@@ -264,7 +307,7 @@ fn add_input_types(program: &Program, source: &dyn Source, options: &mut Options
     for input in inputs.filter(|(_, needed)| *needed).map(|(input, _)| input) {
         let declared = input.qtype.as_ref().or(options.input_types.get(&*input.name));
         if source.knows(&input.name) {
-            if let Some(qtype) = source.qtype(&input.name, declared) {
+            if let Some(qtype) = source.qtype(&input.name, declared)? {
                 options.input_types.insert(input.name.to_string(), qtype);
             }
         } else if input.default.is_some() {

@@ -27,6 +27,10 @@ chapters! {
 #[doc = include_str!("../../../docs/model-sets.md")]
 struct ModelSets;
 
+/// The examples of rows.
+#[doc = include_str!("../../../docs/typed-rows.md")]
+struct TypedRows;
+
 /// The examples of batches.
 #[doc = include_str!("../../../docs/batches.md")]
 struct Batches;

@@ -1,11 +1,11 @@
-//! Rust structs as inputs and outputs: tables of names, types and offsets. Plain scalars and `Optional<T>` are read and
-//! written where they are; types without a guaranteed layout (`Option<T>`, texts) go through slots of the frame.
+//! Rust structs as inputs and outputs: what the type of a field says of itself, and tables of names, types and offsets. Which
+//! types those are is said elsewhere: in `plain_fields`, `text_fields`, `array_fields` and `field_types`.
 
-use cembra_batch::{ColumnMut, InputColumn};
-use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, Text, for_each_scalar};
-use cembra_value::{ScalarValue, Value};
-use std::hint::select_unpredictable;
-use std::mem::MaybeUninit;
+use crate::Error;
+use cembra_batch::{ColumnMut, InputColumn, ReadField};
+use cembra_runtime::{FramePtr, QType, Scalar};
+use cembra_value::{Code, Diagnostic, Value};
+use std::marker::PhantomData;
 
 /// Keeps the traits of values to the types they are implemented for here: what they say of a type is believed.
 pub(crate) mod sealed {
@@ -14,11 +14,13 @@ pub(crate) mod sealed {
 
 use sealed::Sealed;
 
-/// A Rust type that an input field may have: see [`Input`] for which they are. Nobody else can implement it.
+/// A Rust type that an input field may have: see [`Input`] for which they are. Nobody else can implement it; types of one's own
+/// derive [`FieldType`](trait@crate::FieldType).
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
-    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `&str`, `String`, and `Option` of the two; arrays may be `&[T]`, `Vec<T>`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`"
+    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `&str`, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; arrays may be `&[T]`, `Vec<T>`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`",
+    note = "a field that the model does not read is left out with `#[cembra(skip)]`"
 )]
 pub trait InputValue: Sealed {
     /// Its QType.
@@ -37,11 +39,13 @@ pub trait InputValue: Sealed {
     fn value(&self) -> Value;
 }
 
-/// A Rust type that an output field may have: see [`Output`] for which they are. Nobody else can implement it.
+/// A Rust type that an output field may have: see [`Output`] for which they are. Nobody else can implement it; types of one's
+/// own derive [`FieldType`](trait@crate::FieldType).
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
-    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `String` and `Option<String>`; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`"
+    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`",
+    note = "a field that the model does not write is left out with `#[cembra(skip)]`"
 )]
 pub trait OutputValue: Sized + Sealed {
     /// Its QType.
@@ -50,19 +54,27 @@ pub trait OutputValue: Sized + Sealed {
     /// True if frames lay the type out as Rust does, so that it can be written in place.
     const IN_PLACE: bool;
 
-    /// Reads the value from a slot, for types that are not written in place.
+    /// What values it has, as a message says it, if it has not all of its QType; else nothing.
+    const EXPECTED: &'static str = "";
+
+    /// Reads the value from a slot, for types that are not written in place; none if it is no value of the type.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`, written by a call; STRING-VIEW: its texts are still alive.
-    unsafe fn read(frame: FramePtr, offset: u32) -> Self;
+    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self>;
 
-    /// Reads the value from a slot into this one, whose memory is used again where it can be.
+    /// Reads the value from a slot into this one, whose memory is used again where it can be; false, and nothing read, if it is
+    /// no value of the type.
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for `read`.
-    unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
+    unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) -> bool {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        *self = unsafe { Self::read(frame, offset) };
+        match unsafe { Self::read(frame, offset) } {
+            Some(value) => *self = value,
+            None => return false,
+        }
+        true
     }
 
     /// Moves the value from where a call put it. What calls write in parts is read in the same parts: reading them at once
@@ -95,6 +107,8 @@ pub struct InputField {
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
+    /// The name of a type that no input can have; nothing is read from such a field.
+    other: Option<&'static str>,
     /// Writes the value of a field to a slot.
     ///
     /// # Safety
@@ -128,7 +142,37 @@ impl InputField {
             // SAFETY: FIELD-TABLE: the pointer is to a field of type T.
             unsafe { (*field.cast::<T>()).value() }
         }
-        InputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, write: write::<T>, value: value::<T> }
+        let (write, value) = (write::<T>, value::<T>);
+        InputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, other: None, write, value }
+    }
+
+    /// A field whose type no input can have.
+    fn of_other(name: &'static str, type_name: &'static str) -> Self {
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`InputField::write`] says: nothing is touched.
+        unsafe fn write(_: *const u8, _: FramePtr, _: u32) {}
+        // SAFETY: FIELD-TABLE, as [`InputField::value`] says: nothing is touched.
+        unsafe fn value(_: *const u8) -> Value {
+            Value::Nothing
+        }
+        InputField { name, qtype: QType::Nothing, offset: 0, in_place: false, other: Some(type_name), write, value }
+    }
+
+    /// The field of the input `input`, as one that it can be read from.
+    ///
+    /// # Errors
+    /// No input can have the field's type.
+    pub(crate) fn readable(self, input: &str) -> Result<Self, Error> {
+        let Some(type_name) = self.other else { return Ok(self) };
+        let message = format!("input `{input}` is wanted of a field of type `{type_name}`, which no input can have");
+        let diagnostic = Diagnostic::new(Code::Binding, message);
+        Err(diagnostic
+            .hint("take a type that `cembra::Input` lists, or leave the field out with `#[cembra(skip)]`")
+            .into())
+    }
+
+    /// The type of the field; none if no input can have it.
+    pub(crate) fn input_type(&self) -> Option<&QType> {
+        self.other.is_none().then_some(&self.qtype)
     }
 
     /// The field in all of the structs, whose field it is.
@@ -147,6 +191,38 @@ impl InputField {
     }
 }
 
+/// Asks for the entry of a field of an input struct, whatever its type. The derive calls
+/// `FieldProbe::<T>::input_field(name, offset)`: where `T` is an input, that is the function of this type, which comes before
+/// that of the trait [`OtherField`].
+pub struct FieldProbe<T>(PhantomData<fn() -> T>);
+
+impl<T: InputValue> FieldProbe<T> {
+    /// The entry of a field whose type an input can have.
+    #[must_use]
+    pub fn input_field(name: &'static str, offset: usize) -> InputField {
+        InputField::of::<T>(name, offset)
+    }
+}
+
+impl<T> std::fmt::Debug for FieldProbe<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FieldProbe")
+    }
+}
+
+/// The entry of a field whose type no input can have; see [`FieldProbe`].
+pub trait OtherField {
+    /// The entry, which is refused when a model asks for the field.
+    #[must_use]
+    fn input_field(name: &'static str, offset: usize) -> InputField;
+}
+
+impl<T> OtherField for FieldProbe<T> {
+    fn input_field(name: &'static str, _: usize) -> InputField {
+        InputField::of_other(name, std::any::type_name::<T>())
+    }
+}
+
 /// A field of an output struct.
 #[derive(Clone, Debug)]
 pub struct OutputField {
@@ -154,16 +230,23 @@ pub struct OutputField {
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
-    /// Makes the value of a field that is none yet.
+    /// What values it has, if not all of its QType: see [`OutputValue::EXPECTED`].
+    pub(crate) expected: &'static str,
+    /// Makes the value of a field that is none yet; false if there is none in the slot.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to room for a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
-    pub(crate) read: unsafe fn(*mut u8, FramePtr, u32),
-    /// Gives a field another value.
+    pub(crate) read: unsafe fn(*mut u8, FramePtr, u32) -> bool,
+    /// Gives a field another value; false if there is none in the slot.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
-    pub(crate) update: unsafe fn(*mut u8, FramePtr, u32),
+    pub(crate) update: unsafe fn(*mut u8, FramePtr, u32) -> bool,
+    /// As `update`, for types of which every slot has a value.
+    ///
+    /// # Safety
+    /// As of `update`.
+    update_always: ReadField,
     /// Whether a field can have a value.
     pub(crate) fits: fn(&Value) -> bool,
     /// Gives a field, or what is none yet if that is said, a value that it can have.
@@ -171,6 +254,36 @@ pub struct OutputField {
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type, or to room for one.
     pub(crate) put: unsafe fn(*mut u8, &Value, bool),
+    /// What the field is where there is no such output, or it is missing.
+    pub(crate) default: Option<FieldDefault>,
+}
+
+/// A value of a field that no model gives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldDefault {
+    /// The function `fn() -> T` that makes it, of the field's type `T`.
+    make: fn(),
+    /// Gives a field, or what is none yet if that is said, what the function makes.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: the function of the field's type; a pointer to such a field, or to room for one.
+    put: unsafe fn(fn(), *mut u8, bool),
+}
+
+impl FieldDefault {
+    fn of<T>(make: fn() -> T) -> Self {
+        // SAFETY: FIELD-TABLE, as [`FieldDefault::put`] says.
+        unsafe fn put<T>(make: fn(), field: *mut u8, is_new: bool) {
+            // SAFETY: FIELD-TABLE: the function was one of this type before its type was left out.
+            let make = unsafe { std::mem::transmute::<fn(), fn() -> T>(make) };
+            let (value, field) = (make(), field.cast::<T>());
+            // SAFETY: FIELD-TABLE: the pointer is to a field of type T, or to room for one.
+            unsafe { if is_new { field.write(value) } else { *field = value } }
+        }
+        // SAFETY: FIELD-TABLE: pointers to functions are alike, and this one is called as what it is.
+        let make = unsafe { std::mem::transmute::<fn() -> T, fn()>(make) };
+        FieldDefault { make, put: put::<T> }
+    }
 }
 
 impl OutputField {
@@ -178,14 +291,22 @@ impl OutputField {
     #[must_use]
     pub fn of<T: OutputValue>(name: &'static str, offset: usize) -> Self {
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::read`] says.
-        unsafe fn read<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) {
-            // SAFETY: FIELD-TABLE: the pointer is to room for a field of type T; FRAME-SLOT is promised by the caller.
-            unsafe { field.cast::<T>().write(T::read(frame, slot)) }
+        unsafe fn read<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) -> bool {
+            // SAFETY: FRAME-SLOT, promised by the caller.
+            let Some(value) = (unsafe { T::read(frame, slot) }) else { return false };
+            // SAFETY: FIELD-TABLE: the pointer is to room for a field of type T.
+            unsafe { field.cast::<T>().write(value) };
+            true
         }
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::update`] says.
-        unsafe fn update<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) {
+        unsafe fn update<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) -> bool {
             // SAFETY: FIELD-TABLE: the pointer is to a field of type T; FRAME-SLOT is promised by the caller.
             unsafe { (*field.cast::<T>()).read_into(frame, slot) }
+        }
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::update_always`] says.
+        unsafe fn update_always<T: OutputValue>(field: *mut u8, frame: FramePtr, slot: u32) {
+            // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller.
+            let _always = unsafe { update::<T>(field, frame, slot) };
         }
         // SAFETY: FIELD-TABLE, as [`OutputField::put`] says.
         unsafe fn put<T: OutputValue>(field: *mut u8, value: &Value, is_new: bool) {
@@ -199,10 +320,39 @@ impl OutputField {
             qtype: T::qtype(),
             offset,
             in_place: T::IN_PLACE,
+            expected: T::EXPECTED,
             read: read::<T>,
             update: update::<T>,
+            update_always: update_always::<T>,
             fits: T::fits,
             put: put::<T>,
+            default: None,
+        }
+    }
+
+    /// The field of type `T` at `offset` bytes from the start of its struct, which is what `default` makes where the model has no
+    /// such output, or where it is missing and the type has no place for that.
+    #[must_use]
+    pub fn with_default<T: OutputValue>(name: &'static str, offset: usize, default: fn() -> T) -> Self {
+        OutputField { default: Some(FieldDefault::of(default)), ..OutputField::of::<T>(name, offset) }
+    }
+
+    /// Gives a field, or what is none yet if that is said, its default.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: the field has a default; a pointer to the field, or to room for it.
+    pub(crate) unsafe fn put_default(&self, place: *mut u8, is_new: bool) {
+        if let Some(FieldDefault { make, put }) = self.default {
+            // SAFETY: FIELD-TABLE, promised by the caller; both functions are of the field's type.
+            unsafe { put(make, place, is_new) }
+        }
+    }
+
+    /// The type that an output of type `found` is to have.
+    pub(crate) fn wanted(&self, found: &QType) -> QType {
+        match self.qtype {
+            QType::Scalar(scalar) if self.default.is_some() && found.is_optional() => QType::Optional(scalar),
+            _ => self.qtype.clone(),
         }
     }
 
@@ -219,7 +369,7 @@ impl OutputField {
             },
             // SAFETY: FIELD-TABLE, promised by the caller.
             None => unsafe {
-                ColumnMut::fields(&self.qtype, first.wrapping_add(self.offset), stride, self.update, rows)
+                ColumnMut::fields(&self.qtype, first.wrapping_add(self.offset), stride, self.update_always, rows)
             },
         }
     }
@@ -227,10 +377,13 @@ impl OutputField {
 
 /// A struct that a model reads. Derive it; `()` is the one without fields.
 ///
-/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Optional`] of these
-/// and [`Mask`], which are read in place, and `Option` of these, `String`, `&str` and `Option` of the two, which are moved through the frame.
+/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
+/// [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are read in place, and what is moved through the frame:
+/// `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`, and `Option`
+/// of all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
 /// Of models with arrays they may also be `&[T]` and `Vec<T>` of the plain types, of `Optional` of them, and of texts, and
-/// [`ArrayView`](crate::ArrayView); such models take a copy of each field.
+/// [`ArrayView`](crate::ArrayView); such models take a copy of each field. Fields of other types are refused when a model asks
+/// for them, and not before.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct.
@@ -241,13 +394,16 @@ pub unsafe trait Input {
 
 /// A struct, or a single value, that a model writes. Derive it for structs; `()` is the one without fields.
 ///
-/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Optional`] of
-/// these and [`Mask`], which are written in place, and `Option` of these, `String` and `Option<String>`, which are moved through the frame.
-/// Of models with arrays they may also be `Vec` of these but [`Mask`].
+/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
+/// [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are written in place, and what is moved through the
+/// frame: `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and `Option` of
+/// all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
+/// Of models with arrays they may also be `Vec` of these but [`Mask`](crate::Mask). Fields of other types are left out with
+/// `#[cembra(skip)]`.
 ///
 /// # Safety
-/// FIELD-TABLE: each entry's type and offset are those of a field of the struct, and every field has an entry. Types
-/// written in place must be valid for any bytes a model writes to them, zeros included.
+/// FIELD-TABLE: each entry's type and offset are those of a field of the struct, and every field has an entry, or is made by
+/// `take` without a look at the place. Types written in place must be valid for any bytes a model writes to them, zeros included.
 pub unsafe trait Output: Sized {
     /// The table of fields. A field without a name is the main output.
     fn fields() -> Vec<OutputField>;
@@ -278,104 +434,11 @@ unsafe impl Output for () {
     }
 }
 
-macro_rules! in_place {
-    ($($ty:ty as $bits:ty => $scalar:ident;)*) => { $(
-        in_place!(@impl $ty, QType::Scalar(Scalar::$scalar), |field| Value::from(*field), |value| match value {
-            Value::Scalar(ScalarValue::$scalar(value)) => Some(*value),
-            _ => None,
-        }, {});
-        in_place!(@impl Optional<$ty>, QType::Optional(Scalar::$scalar), |field| Value::from(field.get()),
-            |value| Option::<$ty>::of_value(value).map(Self::from), {
-            // SAFETY: FIELD-TABLE, as the trait says.
-            #[inline]
-            unsafe fn take(place: *const Self) -> Self {
-                let mut taken = MaybeUninit::<Self>::uninit();
-                let from = FramePtr::from_raw(place.cast_mut().cast());
-                let to = FramePtr::from_raw(taken.as_mut_ptr().cast());
-                // What is behind a missing value need not be a value of the type: its bits are moved. As a number, because memory
-                // that is copied as such may be read together with the presence.
-                let (presence, value) = (Slot::<u8>::at(0), Slot::<$bits>::at(align_of::<$ty>() as u32));
-                // SAFETY: FIELD-TABLE, promised by the caller: the presence byte is first, the value at its alignment. Both
-                // are copied, whether the value is looked at or not.
-                unsafe {
-                    to.write(presence, from.read(presence));
-                    to.write(value, from.read(value));
-                    taken.assume_init()
-                }
-            }
-        });
-
-        impl Sealed for Option<$ty> {}
-
-        impl InputValue for Option<$ty> {
-            fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn write(&self, frame: FramePtr, offset: u32) {
-                // SAFETY: FRAME-SLOT, promised by the caller.
-                unsafe { frame.write(Slot::at(offset), Optional::<$ty>::from(*self)) }
-            }
-            fn value(&self) -> Value { Value::from(*self) }
-        }
-
-        impl OutputValue for Option<$ty> {
-            fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn read(frame: FramePtr, offset: u32) -> Self {
-                // SAFETY: FRAME-SLOT, promised by the caller.
-                unsafe { frame.read(Slot::<Optional<$ty>>::at(offset)) }.get()
-            }
-            fn of_value(value: &Value) -> Option<Self> {
-                match value {
-                    Value::Present(ScalarValue::$scalar(value)) => Some(Some(*value)),
-                    Value::Missing(Scalar::$scalar) => Some(None),
-                    _ => None,
-                }
-            }
-        }
-
-        single!(Option<$ty>);
-    )* };
-    (@impl $ty:ty, $qtype:expr, |$field:ident| $value:expr, |$from:ident| $of:expr, { $($take:item)? }) => {
-        impl Sealed for $ty {}
-
-        impl InputValue for $ty {
-            fn qtype() -> QType { $qtype }
-            const IN_PLACE: bool = true;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn write(&self, frame: FramePtr, offset: u32) {
-                // SAFETY: FRAME-SLOT, promised by the caller.
-                unsafe { frame.write(Slot::at(offset), *self) }
-            }
-            fn value(&self) -> Value {
-                let $field = self;
-                $value
-            }
-        }
-
-        impl OutputValue for $ty {
-            fn qtype() -> QType { $qtype }
-            const IN_PLACE: bool = true;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn read(frame: FramePtr, offset: u32) -> Self {
-                // SAFETY: FRAME-SLOT, promised by the caller.
-                unsafe { frame.read(Slot::at(offset)) }
-            }
-            fn of_value($from: &Value) -> Option<Self> {
-                $of
-            }
-            $($take)?
-        }
-
-        single!($ty);
-    };
-}
-
+/// Makes a type of fields the main output by itself.
 macro_rules! single {
-    ($ty:ty) => {
+    ($ty:ty $(, $T:ident: $($bound:tt)+)?) => {
         // SAFETY: FIELD-TABLE: the value itself, at 0.
-        unsafe impl Output for $ty {
+        unsafe impl $(<$T: $($bound)+>)? Output for $ty {
             fn fields() -> Vec<OutputField> {
                 vec![OutputField::of::<$ty>("", 0)]
             }
@@ -390,163 +453,4 @@ macro_rules! single {
     };
 }
 
-macro_rules! plain_in_place {
-    ([] $unit:ident $unit_rows:tt plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => {
-        in_place! { $($rust as <$rust as Plain>::Stored => $plain;)* }
-    };
-}
-
-for_each_scalar!(plain_in_place []);
-
-macro_rules! text_input {
-    ($($ty:ty, $empty:expr, |$text:ident| $view:expr;)*) => { $(
-        impl Sealed for $ty {}
-        impl Sealed for Option<$ty> {}
-
-        impl InputValue for $ty {
-            fn qtype() -> QType { QType::TEXT }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-            unsafe fn write(&self, frame: FramePtr, offset: u32) {
-                let $text = self;
-                // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
-                unsafe { frame.write(Slot::at(offset), Text::new($view)) }
-            }
-            fn value(&self) -> Value {
-                let $text = self;
-                let view: &str = $view;
-                Value::from(view)
-            }
-        }
-
-        impl InputValue for Option<$ty> {
-            fn qtype() -> QType { QType::Optional(Scalar::Text) }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-            unsafe fn write(&self, frame: FramePtr, offset: u32) {
-                const EMPTY: &$ty = &$empty;
-                // Which texts are missing nobody can guess, so no branch is to depend on it.
-                let $text = select_unpredictable(self.is_some(), self.as_ref().unwrap_or(EMPTY), EMPTY);
-                let view = Optional::present_if(self.is_some(), Text::new($view));
-                // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
-                unsafe { frame.write(Slot::at(offset), view) }
-            }
-            fn value(&self) -> Value {
-                let text = self.as_ref().map(|$text| {
-                    let view: &str = $view;
-                    ScalarValue::Text(view.into())
-                });
-                Value::optional(Scalar::Text, text)
-            }
-        }
-    )* };
-}
-
-text_input! {
-    &str, "", |text| text;
-    String, String::new(), |text| text.as_str();
-}
-
-impl OutputValue for String {
-    fn qtype() -> QType {
-        QType::TEXT
-    }
-    const IN_PLACE: bool = false;
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn read(frame: FramePtr, offset: u32) -> Self {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str().to_owned() }
-    }
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        unsafe { frame.read(Slot::<Text<'_>>::at(offset)).as_str() }.clone_into(self);
-    }
-    fn of_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Scalar(ScalarValue::Text(text)) => Some(text.to_string()),
-            _ => None,
-        }
-    }
-}
-
-impl OutputValue for Option<String> {
-    fn qtype() -> QType {
-        QType::Optional(Scalar::Text)
-    }
-    const IN_PLACE: bool = false;
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn read(frame: FramePtr, offset: u32) -> Self {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        unsafe { frame.read(Slot::<Optional<Text<'_>>>::at(offset)).get().map(|text| text.as_str().to_owned()) }
-    }
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        let view = unsafe { frame.read(Slot::<Optional<Text<'_>>>::at(offset)).get() };
-        match (self, view) {
-            (Some(text), Some(view)) => view.as_str().clone_into(text),
-            (text, view) => *text = view.map(|view| view.as_str().to_owned()),
-        }
-    }
-    fn of_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Present(ScalarValue::Text(text)) => Some(Some(text.to_string())),
-            Value::Missing(Scalar::Text) => Some(None),
-            _ => None,
-        }
-    }
-}
-
-single!(String);
-single!(Option<String>);
-
-impl Sealed for Mask {}
-
-/// A mask: true where a condition holds.
-impl OutputValue for Mask {
-    fn qtype() -> QType {
-        QType::MASK
-    }
-    const IN_PLACE: bool = true;
-    // SAFETY: FRAME-SLOT, as the trait says.
-    unsafe fn read(frame: FramePtr, offset: u32) -> Self {
-        // SAFETY: FRAME-SLOT, promised by the caller.
-        Mask(unsafe { frame.read(Slot::at(offset)) })
-    }
-    fn of_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Present(ScalarValue::Unit) => Some(Mask(true)),
-            Value::Missing(Scalar::Unit) => Some(Mask(false)),
-            _ => None,
-        }
-    }
-}
-
-impl InputValue for Mask {
-    fn qtype() -> QType {
-        QType::MASK
-    }
-    const IN_PLACE: bool = true;
-    // SAFETY: FRAME-SLOT, as the trait says.
-    unsafe fn write(&self, frame: FramePtr, offset: u32) {
-        // SAFETY: FRAME-SLOT, promised by the caller.
-        unsafe { frame.write(Slot::at(offset), self.0) }
-    }
-    fn value(&self) -> Value {
-        (*self).into()
-    }
-}
-
-single!(Mask);
-
-/// An `OPTIONAL_UNIT`: a condition that holds or does not.
-#[repr(transparent)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Mask(pub bool);
-
-impl From<Mask> for Value {
-    fn from(mask: Mask) -> Self {
-        Value::optional(Scalar::Unit, mask.0.then_some(ScalarValue::Unit))
-    }
-}
+pub(crate) use single;

@@ -44,6 +44,7 @@ mod evaluation;
 mod executor;
 mod explain;
 mod exports;
+mod field_types;
 mod fields;
 mod folder;
 #[cfg(feature = "json")]
@@ -57,10 +58,12 @@ mod metrics;
 mod model;
 mod model_set;
 mod model_tests;
+mod moved_fields;
 mod names;
 mod object;
 mod once;
 mod options;
+mod plain_fields;
 mod plan_rows;
 mod players;
 mod pool;
@@ -72,6 +75,7 @@ mod signature;
 mod sites;
 mod spans;
 mod stages;
+mod text_fields;
 mod tiers;
 mod typed;
 
@@ -80,7 +84,7 @@ pub use cembra_batch::{
     ArrayView, Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, KeyType, Keys, ListOffsets, OnError,
     OutputColumn, OutputParts,
 };
-pub use cembra_derive::{Input, Output};
+pub use cembra_derive::{FieldType, Input, Output};
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
@@ -111,7 +115,8 @@ pub use constant::{cast_literal, literal_type};
 pub use error::Error;
 pub use executor::{Executor, Session};
 pub use explain::{Machine, Origin, Stage};
-pub use fields::{Input, InputField, InputValue, Mask, Output, OutputField, OutputValue};
+pub use field_types::{FieldType, ModelScalar};
+pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
 pub use folder::Folder;
 #[cfg(feature = "json")]
 pub use json::{Json, JsonError, JsonKind, JsonRow, JsonRows, JsonText};
@@ -124,6 +129,7 @@ pub use model_set::{FailedModel, ModelSet, Reload};
 pub use model_tests::{Mismatch, TestFailure, TestReport};
 pub use object::Object;
 pub use options::Options;
+pub use plain_fields::Mask;
 pub use pool::{Evaluator, Pool};
 pub use profiling::{Profile, profile_code};
 pub use rendering::{Renderer, Source};

@@ -103,9 +103,10 @@ impl<T: Input> Fields<T> {
         T::fields().into_iter().find(|field| field.name == name)
     }
 
-    /// The table's entry for a name it knows.
+    /// The table's entry for a name it knows, of a type that inputs may have.
     pub(crate) fn field(name: &str) -> Result<InputField, Error> {
-        Fields::<T>::find(name).ok_or_else(|| Error::values(format!("there is no field `{name}`")))
+        let field = Fields::<T>::find(name).ok_or_else(|| Error::values(format!("there is no field `{name}`")))?;
+        field.readable(name)
     }
 }
 
@@ -127,7 +128,7 @@ impl<T: Input> Loader<T> for Fields<T> {
     }
 
     fn qtype(&self, name: &str, _: Option<&QType>) -> Option<QType> {
-        Fields::<T>::find(name).map(|field| field.qtype)
+        Fields::<T>::find(name)?.input_type().cloned()
     }
 
     fn names(&self) -> Vec<String> {

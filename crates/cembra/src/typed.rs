@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A compiled model with the frame of one thread, run on `I` and giving `O`; what `O` has no place for is told to a sink `S`,
 /// if the executor was made with a [`Listener`]. A clone shares the code and has its own frame.
 ///
-/// Fields are bound by name, or by the name given with `#[cembra(name = "..")]`; the traits [`Input`](trait@crate::Input) and
+/// Fields are bound by name, or by the name given with `#[cembra(rename = "..")]`; the traits [`Input`](trait@crate::Input) and
 /// [`Output`](trait@crate::Output) list the types they may have. A field of `I` that the model does not have is ignored; a field of `O` must be an output.
 ///
 /// ```
@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// struct Order { price: f64, discount: Optional<f64>, customer: String }
 ///
 /// #[derive(cembra::Output)]
-/// struct Bill { total: f64, #[cembra(name = "say")] greeting: Option<String> }
+/// struct Bill { total: f64, #[cembra(rename = "say")] greeting: Option<String> }
 ///
 /// let model = Model::parse(
 ///     "output total = price * (1.0 - (discount ?? 0.0))
@@ -155,8 +155,9 @@ impl<I, O: Output> ModelExecutor<I, O> {
 
 impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// Evaluates the model on many rows, in place: each output is written where it is in its struct. It takes the machine's
-    /// widest lanes if the model allows it, and is worth while from about a dozen rows on. A model with arrays is evaluated row
-    /// by row; [`Batch`](crate::Batch) takes lists of many rows.
+    /// widest lanes if the model allows it, and is worth while from about a dozen rows on. Row by row are
+    /// evaluated models with arrays, of which [`Batch`](crate::Batch) takes many rows, and those of outputs that have defaults, or
+    /// fields that have not every value of their type.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -181,8 +182,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());
             return Err(Error::values(message));
         }
-        if self.executor.inner().has_arrays() {
-            // Their fields are no columns.
+        if self.executor.inner().has_arrays() || self.moves.as_ref().is_some_and(|moves| !moves.are_columns()) {
+            // There are fields that are no columns.
             for (row, (input, output)) in inputs.iter().zip(outputs).enumerate() {
                 self.over(input, output).map_err(|error| error.in_row(row))?;
             }
@@ -248,10 +249,10 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         unsafe { self.evaluate(input, to)? };
         if self.moves.is_some() {
             // SAFETY: FIELD-TABLE: there is room for an O.
-            unsafe { self.move_outputs(to, true) };
+            unsafe { self.move_outputs(to, true)? };
         }
-        // SAFETY: FIELD-TABLE: every field was written, in place by the call or just above; optional values that are
-        // missing hold the zeros they started with or what the call left.
+        // SAFETY: FIELD-TABLE: every field was written, in place by the call or just above, or is made without a look at its
+        // place; optional values that are missing hold the zeros they started with or what the call left.
         Ok(unsafe { O::take(output.as_ptr()) })
     }
 
@@ -263,7 +264,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         unsafe { self.evaluate(input, to)? };
         if self.moves.is_some() {
             // SAFETY: FIELD-TABLE: `to` is an O.
-            unsafe { self.move_outputs(to, false) };
+            unsafe { self.move_outputs(to, false)? };
         }
         Ok(())
     }
@@ -273,21 +274,25 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     /// # Safety
     /// FIELD-TABLE: `to` has room for an `O`, and one is there unless it is said to be new.
     #[inline(never)]
-    unsafe fn move_outputs(&mut self, to: *mut u8, is_new: bool) {
+    unsafe fn move_outputs(&mut self, to: *mut u8, is_new: bool) -> Result<(), Error> {
         let frame = self.frame.ptr();
         let mut made = self.made.drain(..);
-        for (field, slot) in self.moves.iter().flat_map(|moves| &moves.outputs) {
+        for moved in self.moves.iter().flat_map(|moves| &moves.outputs) {
             // SAFETY: FIELD-TABLE for the field, promised by the caller; FRAME-SLOT: the call wrote this output's slot, unless it
             // made values, each of which was found to fit.
             unsafe {
-                let place = to.add(field.offset);
+                let place = to.add(moved.field.offset);
                 match made.next() {
-                    Some(value) => (field.put)(place, &value, is_new),
-                    None if is_new => (field.read)(place, frame, *slot),
-                    None => (field.update)(place, frame, *slot),
+                    Some(value) => moved.put(place, &value, is_new),
+                    None => moved.read(place, frame, is_new)?,
                 }
             }
         }
+        for field in self.moves.iter().flat_map(|moves| &moves.absent) {
+            // SAFETY: FIELD-TABLE for the field, promised by the caller.
+            unsafe { field.put_default(to.add(field.offset), is_new) };
+        }
+        Ok(())
     }
 
     /// Loads the inputs and runs the model, which writes the fields of `O` that are in place.
@@ -327,9 +332,8 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let mut made = Vec::new();
         let token = self.context.cancellation();
         self.executor.inner().evaluate_arrays(&inputs, token.as_ref(), &mut self.memory, &mut made)?;
-        let outputs = moves.outputs.iter().zip(self.executor.outputs()).zip(&made);
-        if let Some(((_, output), _)) = outputs.into_iter().find(|(((field, _), _), value)| !(field.fits)(value)) {
-            return Err(missing_element(&output.name));
+        for (moved, value) in moves.outputs.iter().zip(&made) {
+            moved.check(value)?;
         }
         self.made = made;
         Ok(())
@@ -376,14 +380,6 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         }
         Ok(())
     }
-}
-
-/// The error that an output's field has no place for what is missing.
-#[cold]
-fn missing_element(name: &str) -> Error {
-    Error::values(format!(
-        "an element of output `{name}` is missing, and its field has no place for that: take a `Vec` of `Optional`"
-    ))
 }
 
 impl<I, O, S> ModelExecutor<I, O, S> {

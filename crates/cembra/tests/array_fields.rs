@@ -8,7 +8,7 @@ use cembra::{
 #[derive(cembra::Input)]
 struct Request<'a> {
     xs: &'a [f64],
-    #[cembra(name = "weights")]
+    #[cembra(rename = "weights")]
     given: Vec<Optional<f64>>,
     k: f64,
     limit: Option<f64>,

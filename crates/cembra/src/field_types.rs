@@ -1,0 +1,362 @@
+//! Types of one's own for fields of structs, and integers that models do not have: each stands for a type of models. One that
+//! lies in memory as that type does is read and written in place; others are converted while they are moved through the frame.
+
+use crate::fields::sealed::Sealed;
+use crate::fields::single;
+use crate::{InputValue, Output, OutputField, OutputValue};
+use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text, for_each_scalar};
+use cembra_value::{ScalarValue, Value};
+
+/// Keeps the trait of models' types to those that it is implemented for here.
+mod sealed {
+    pub trait Model {}
+}
+
+/// A type that models have, for types of one's own to stand for: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`,
+/// [`Date`](crate::Date), [`Timestamp`](crate::Timestamp) and `String`. Nobody else can implement it.
+#[diagnostic::on_unimplemented(
+    message = "a type of a field cannot stand for a `{Self}`",
+    label = "not a type that models have",
+    note = "it may stand for `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp` and `String`"
+)]
+pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
+    /// A value while it is converted: a text is a `&str`, all others are themselves.
+    type View<'a>: InputValue + Copy;
+
+    /// The value.
+    fn view(&self) -> Self::View<'_>;
+
+    /// The value that this is.
+    fn of_view(view: Self::View<'_>) -> Self;
+
+    /// The value in a slot.
+    ///
+    /// # Safety
+    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: a text lives as long as is said.
+    unsafe fn read_view<'a>(frame: FramePtr, offset: u32) -> Self::View<'a>;
+
+    /// The value that a scalar is; none if it is of another type.
+    fn scalar_view(scalar: &ScalarValue) -> Option<Self::View<'_>>;
+}
+
+macro_rules! plain_models {
+    ([] $unit:ident $unit_rows:tt plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => { $(
+        impl sealed::Model for $rust {}
+
+        impl ModelScalar for $rust {
+            type View<'a> = $rust;
+
+            #[inline]
+            fn view(&self) -> $rust {
+                *self
+            }
+
+            #[inline]
+            fn of_view(view: $rust) -> $rust {
+                view
+            }
+
+            // SAFETY: FRAME-SLOT, as the trait says.
+            #[inline]
+            unsafe fn read_view<'a>(frame: FramePtr, offset: u32) -> Self::View<'a> {
+                // SAFETY: FRAME-SLOT, promised by the caller.
+                unsafe { frame.read(Slot::at(offset)) }
+            }
+
+            fn scalar_view(scalar: &ScalarValue) -> Option<$rust> {
+                match scalar {
+                    ScalarValue::$plain(value) => Some(*value),
+                    _ => None,
+                }
+            }
+        }
+    )* };
+}
+
+for_each_scalar!(plain_models []);
+
+impl sealed::Model for String {}
+
+impl ModelScalar for String {
+    type View<'a> = &'a str;
+
+    #[inline]
+    fn view(&self) -> &str {
+        self
+    }
+
+    fn of_view(view: &str) -> String {
+        view.to_owned()
+    }
+
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    #[inline]
+    unsafe fn read_view<'a>(frame: FramePtr, offset: u32) -> &'a str {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { frame.read(Slot::<Text<'a>>::at(offset)) }.as_str()
+    }
+
+    fn scalar_view(scalar: &ScalarValue) -> Option<&str> {
+        match scalar {
+            ScalarValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// A type of one's own that fields of structs may have. Derive it, for a struct of one field of a type that models have, or for an
+/// enum without fields; then the type, `Option` of it, and [`Optional`](crate::Optional) of it if it can be copied, are inputs and
+/// outputs.
+///
+/// ```
+/// use cembra::{Model, Options};
+///
+/// #[derive(cembra::FieldType, Clone, Copy, PartialEq, Debug)]
+/// struct Cents(i64);
+///
+/// #[derive(cembra::FieldType, Clone, Copy, PartialEq, Debug)]
+/// #[cembra(rename_all = "lowercase")]
+/// enum Card { Debit, Credit, #[cembra(rename = "gift card")] Gift }
+///
+/// #[derive(cembra::FieldType, Clone, Copy, PartialEq, Debug)]
+/// #[cembra(repr = "i32")]
+/// enum Risk { Low = 1, High = 7 }
+///
+/// #[derive(cembra::Input)]
+/// struct Payment { amount: Cents, card: Card, before: Option<Risk> }
+///
+/// #[derive(cembra::Output, PartialEq, Debug)]
+/// struct Decision { fee: Cents, risk: Risk }
+///
+/// let model = Model::parse(
+///     "input amount: i64; input card: text; input before: i32?
+///      output fee = if card == \"gift card\" then 0i64 else amount // 100
+///      output risk = before ?? (if amount > 100000 then 7 else 1)",
+/// )?;
+/// let mut decide = model.executor::<Payment, Decision>(&Options::default())?;
+/// let payment = Payment { amount: Cents(250_000), card: Card::Credit, before: None };
+/// assert_eq!(decide.run(&payment)?, Decision { fee: Cents(2_500), risk: Risk::High });
+/// let payment = Payment { card: Card::Gift, before: Some(Risk::Low), ..payment };
+/// assert_eq!(decide.run(&payment)?, Decision { fee: Cents(0), risk: Risk::Low });
+///
+/// let mut card = Model::parse("\"cash\"")?.executor::<(), Card>(&Options::default())?;
+/// let error = card.run(&()).unwrap_err();
+/// assert_eq!(error.code(), "values");
+/// assert_eq!(error.to_string(), "output `result` is \"cash\", expected \"debit\", \"credit\" or \"gift card\"");
+/// # Ok::<(), cembra::Error>(())
+/// ```
+///
+/// # Safety
+/// FIELD-TABLE: where `IN_PLACE` is true, the type lies in memory as `Model` does, and every value of that is one of this type.
+/// `of` gives the same for equal views.
+pub unsafe trait FieldType: Sized {
+    /// The type that models have.
+    type Model: ModelScalar;
+
+    /// True if a value may be read and written as one of `Model`, where it lies.
+    const IN_PLACE: bool;
+
+    /// What values there are, as a message says it, if not every value of `Model` is one of this type; else nothing.
+    const EXPECTED: &'static str;
+
+    /// The value as models have it.
+    fn view(&self) -> <Self::Model as ModelScalar>::View<'_>;
+
+    /// The value that this is to models; none if it is none.
+    fn of(view: <Self::Model as ModelScalar>::View<'_>) -> Option<Self>;
+}
+
+/// The QType of the type that another stands for, and of its optional with where the value lies in it.
+fn model_type<T: FieldType>() -> QType {
+    <T::Model as OutputValue>::qtype()
+}
+
+fn optional_type<T: FieldType>() -> (QType, u32) {
+    let qtype = model_type::<T>().to_optional();
+    let inside = qtype.optional_value_offset().unwrap_or(0);
+    (qtype, inside)
+}
+
+impl<T: FieldType> Sealed for T {}
+impl<T: FieldType> Sealed for Option<T> {}
+impl<T: FieldType + Copy> Sealed for Optional<T> {}
+
+impl<T: FieldType> InputValue for T {
+    fn qtype() -> QType {
+        model_type::<T>()
+    }
+    const IN_PLACE: bool = <T as FieldType>::IN_PLACE && <T::Model as InputValue>::IN_PLACE;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn write(&self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT, promised by the caller; STRING-VIEW: a view of a text is borrowed from this value, not from the view.
+        unsafe { self.view().write(frame, offset) }
+    }
+    fn value(&self) -> Value {
+        self.view().value()
+    }
+}
+
+impl<T: FieldType> OutputValue for T {
+    fn qtype() -> QType {
+        model_type::<T>()
+    }
+    const IN_PLACE: bool = <T as FieldType>::IN_PLACE && <T::Model as OutputValue>::IN_PLACE;
+    const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        T::of(unsafe { T::Model::read_view(frame, offset) })
+    }
+    fn of_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Scalar(scalar) => T::of(T::Model::scalar_view(scalar)?),
+            _ => None,
+        }
+    }
+}
+
+single!(T, T: FieldType);
+
+/// Writes a value that may be missing.
+///
+/// # Safety
+/// FRAME-SLOT for the optional of the model's type at `offset`; STRING-VIEW: the value outlives the call.
+unsafe fn write_optional<T: FieldType>(value: Option<&T>, frame: FramePtr, offset: u32) {
+    let inside = optional_type::<T>().1;
+    // SAFETY: FRAME-SLOT: the presence byte is at the start of an optional, its value at the documented offset. STRING-VIEW: a
+    // view of a text is borrowed from the value.
+    unsafe {
+        frame.write(Slot::<u8>::at(offset), u8::from(value.is_some()));
+        if let Some(value) = value {
+            value.view().write(frame, offset + inside);
+        }
+    }
+}
+
+/// Reads a value that may be missing; nothing if there is one that is none of the type.
+///
+/// # Safety
+/// FRAME-SLOT and STRING-VIEW, as for [`OutputValue::read`].
+unsafe fn read_optional<T: FieldType>(frame: FramePtr, offset: u32) -> Option<Option<T>> {
+    let inside = optional_type::<T>().1;
+    // SAFETY: FRAME-SLOT: the presence byte is at the start of an optional, its value at the documented offset and there if that
+    // is not 0. STRING-VIEW, promised by the caller.
+    unsafe {
+        match frame.read(Slot::<u8>::at(offset)) {
+            0 => Some(None),
+            _ => T::of(T::Model::read_view(frame, offset + inside)).map(Some),
+        }
+    }
+}
+
+fn optional_value<T: FieldType>(value: Option<&T>) -> Value {
+    match (value.map(|value| value.view().value()), model_type::<T>().scalar()) {
+        (Some(Value::Scalar(scalar)), _) => Value::Present(scalar),
+        (_, scalar) => Value::Missing(scalar.unwrap_or(Scalar::Unit)),
+    }
+}
+
+fn of_optional_value<T: FieldType>(value: &Value) -> Option<Option<T>> {
+    match value {
+        Value::Present(scalar) => T::of(T::Model::scalar_view(scalar)?).map(Some),
+        Value::Missing(scalar) => (model_type::<T>().scalar() == Some(*scalar)).then_some(None),
+        _ => None,
+    }
+}
+
+impl<T: FieldType> InputValue for Option<T> {
+    fn qtype() -> QType {
+        optional_type::<T>().0
+    }
+    const IN_PLACE: bool = false;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn write(&self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { write_optional(self.as_ref(), frame, offset) }
+    }
+    fn value(&self) -> Value {
+        optional_value(self.as_ref())
+    }
+}
+
+impl<T: FieldType> OutputValue for Option<T> {
+    fn qtype() -> QType {
+        optional_type::<T>().0
+    }
+    const IN_PLACE: bool = false;
+    const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { read_optional(frame, offset) }
+    }
+    fn of_value(value: &Value) -> Option<Self> {
+        of_optional_value(value)
+    }
+}
+
+single!(Option<T>, T: FieldType);
+
+impl<T: FieldType + Copy> InputValue for Optional<T> {
+    fn qtype() -> QType {
+        optional_type::<T>().0
+    }
+    // What lies as a type does, with a presence in front of it, lies as the optional of that type.
+    const IN_PLACE: bool = <T as InputValue>::IN_PLACE;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn write(&self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { write_optional(self.as_ref(), frame, offset) }
+    }
+    fn value(&self) -> Value {
+        optional_value(self.as_ref())
+    }
+}
+
+impl<T: FieldType + Copy> OutputValue for Optional<T> {
+    fn qtype() -> QType {
+        optional_type::<T>().0
+    }
+    const IN_PLACE: bool = <T as OutputValue>::IN_PLACE;
+    const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { read_optional::<T>(frame, offset) }.map(Self::from)
+    }
+    fn of_value(value: &Value) -> Option<Self> {
+        of_optional_value::<T>(value).map(Self::from)
+    }
+}
+
+single!(Optional<T>, T: FieldType + Copy);
+
+/// Integers of fewer bits than models have: those of the narrowest type that holds them all.
+macro_rules! narrow {
+    ($($ty:ty as $model:ty, $expected:literal;)*) => { $(
+        // SAFETY: FIELD-TABLE: it is always converted.
+        unsafe impl FieldType for $ty {
+            type Model = $model;
+            const IN_PLACE: bool = false;
+            const EXPECTED: &'static str = $expected;
+
+            #[inline]
+            fn view(&self) -> $model {
+                (*self).into()
+            }
+
+            #[inline]
+            fn of(view: $model) -> Option<Self> {
+                view.try_into().ok()
+            }
+        }
+    )* };
+}
+
+narrow! {
+    u32 as i64, "0 to 4294967295";
+    u16 as i32, "0 to 65535";
+    i16 as i32, "-32768 to 32767";
+    u8 as i32, "0 to 255";
+    i8 as i32, "-128 to 127";
+}

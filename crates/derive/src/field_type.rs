@@ -1,0 +1,186 @@
+//! `#[derive(FieldType)]`: types of one's own for fields. A struct of one field is read and written where it is, if it lies in
+//! memory as that field does; an enum without fields is converted, to a text or a number and back.
+
+use crate::attributes::{Place, Said, Word, refuse_packed};
+use proc_macro2::TokenStream;
+use quote::quote;
+use std::collections::BTreeMap;
+use syn::spanned::Spanned;
+use syn::{Data, DataEnum, DataStruct, DeriveInput, Fields, Ident, LitStr, Member, Variant};
+
+const NEWTYPE: Place = Place { what: "a struct of one field", known: &[], refused: &[] };
+const INNER: Place = Place { what: "the field of such a struct", known: &[], refused: &[] };
+const ENUM: Place = Place { what: "an enum", known: &[Word::RenameAll, Word::Repr], refused: &[] };
+const TEXT: Place = Place { what: "a variant", known: &[Word::Rename], refused: &[] };
+const NUMBER: Place = Place {
+    what: "a variant",
+    known: &[],
+    refused: &[(Word::Rename, "variants are numbers here: what each is says its discriminant, as in `Gold = 3`")],
+};
+
+/// The types that numbers of variants may have.
+const NUMBERS: [&str; 3] = ["i32", "i64", "u64"];
+
+/// What an impl consists of.
+struct Made {
+    /// The type that models have.
+    model: TokenStream,
+    in_place: TokenStream,
+    expected: String,
+    /// The body of `view`.
+    view: TokenStream,
+    /// The body of `of`.
+    of: TokenStream,
+    /// What is checked when the impl is compiled.
+    checks: TokenStream,
+}
+
+pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
+    let made = match &item.data {
+        Data::Struct(data) => newtype(item, data)?,
+        Data::Enum(data) => codes(item, data)?,
+        Data::Union(_) => return Err(syn::Error::new_spanned(&item.ident, "a union is no type of a field")),
+    };
+    let Made { model, in_place, expected, view, of, checks } = made;
+    let ident = &item.ident;
+    let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
+    Ok(quote! {
+        #checks
+        // SAFETY: FIELD-TABLE: it lies in memory as the model's type does where that is said, by what the compiler knows of both.
+        unsafe impl #impl_generics ::cembra::FieldType for #ident #type_generics #where_clause {
+            type Model = #model;
+            const IN_PLACE: bool = #in_place;
+            const EXPECTED: &'static str = #expected;
+
+            #[inline]
+            fn view(&self) -> <#model as ::cembra::ModelScalar>::View<'_> {
+                #view
+            }
+
+            #[inline]
+            fn of(view: <#model as ::cembra::ModelScalar>::View<'_>) -> ::core::option::Option<Self> {
+                #of
+            }
+        }
+    })
+}
+
+/// A struct of one field.
+fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<Made, syn::Error> {
+    refuse_packed(&item.attrs)?;
+    Said::read(&item.attrs, &NEWTYPE)?;
+    let mut fields = data.fields.iter();
+    let (Some(field), None) = (fields.next(), fields.next()) else {
+        let message = "a type of a field is a struct of one field, or an enum without fields";
+        return Err(syn::Error::new_spanned(&item.ident, message));
+    };
+    Said::read(&field.attrs, &INNER)?;
+    let member = field.ident.clone().map_or(Member::from(0), Member::from);
+    let ty = &field.ty;
+    Ok(Made {
+        model: quote!(#ty),
+        in_place: quote! {
+            ::core::mem::offset_of!(Self, #member) == 0
+                && ::core::mem::size_of::<Self>() == ::core::mem::size_of::<#ty>()
+                && ::core::mem::align_of::<Self>() == ::core::mem::align_of::<#ty>()
+        },
+        expected: String::new(),
+        view: quote! {
+            let inner: &#ty = &self.#member;
+            ::cembra::ModelScalar::view(inner)
+        },
+        of: quote!(::core::option::Option::Some(Self { #member: <#ty as ::cembra::ModelScalar>::of_view(view) })),
+        checks: TokenStream::new(),
+    })
+}
+
+/// An enum without fields.
+fn codes(item: &DeriveInput, data: &DataEnum) -> Result<Made, syn::Error> {
+    let said = Said::read(&item.attrs, &ENUM)?;
+    if data.variants.is_empty() {
+        return Err(syn::Error::new_spanned(&item.ident, "an enum without variants has no values"));
+    }
+    if !item.generics.params.is_empty() {
+        return Err(syn::Error::new_spanned(&item.generics, "an enum without fields has no parameters"));
+    }
+    if let Some(variant) = data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit)) {
+        return Err(syn::Error::new_spanned(&variant.fields, "a variant with fields is neither a text nor a number"));
+    }
+    match &said.repr {
+        Some(_) if said.rename_all.is_some() => {
+            Err(syn::Error::new_spanned(&item.ident, "numbers have no case: take one of `repr` and `rename_all`"))
+        }
+        Some(repr) => numbers(&item.ident, data, repr),
+        None => texts(data, &said),
+    }
+}
+
+fn texts(data: &DataEnum, said: &Said) -> Result<Made, syn::Error> {
+    let mut variants: Vec<&Ident> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
+    let mut taken = BTreeMap::new();
+    for variant in &data.variants {
+        let rename = Said::read(&variant.attrs, &TEXT)?.rename;
+        let own = variant.ident.to_string().trim_start_matches("r#").to_owned();
+        let text = match (&rename, said.rename_all) {
+            (Some(text), _) => text.value(),
+            (None, Some(case)) => case.of_variant(&own),
+            (None, None) => own,
+        };
+        if let Some(other) = taken.insert(text.clone(), &variant.ident) {
+            let span = rename.as_ref().map_or(variant.ident.span(), Spanned::span);
+            let message = format!("`{other}` and `{}` have the same text `{text}`", variant.ident);
+            return Err(syn::Error::new(span, message));
+        }
+        variants.push(&variant.ident);
+        texts.push(text);
+    }
+    Ok(Made {
+        model: quote!(::std::string::String),
+        in_place: quote!(false),
+        expected: list(texts.iter().map(|text| format!("{text:?}"))),
+        view: quote!(match self { #(Self::#variants => #texts),* }),
+        of: quote!(match view {
+            #(#texts => ::core::option::Option::Some(Self::#variants),)*
+            _ => ::core::option::Option::None,
+        }),
+        checks: TokenStream::new(),
+    })
+}
+
+fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<Made, syn::Error> {
+    let written = repr.value();
+    if !NUMBERS.contains(&written.as_str()) {
+        let message = format!("numbers of variants are `i32`, `i64` or `u64`, not `{written}`");
+        return Err(syn::Error::new(repr.span(), message));
+    }
+    let number = Ident::new(&written, repr.span());
+    data.variants.iter().try_for_each(|variant| Said::read(&variant.attrs, &NUMBER).map(drop))?;
+    let variants: Vec<&Ident> = data.variants.iter().map(|Variant { ident, .. }| ident).collect();
+    Ok(Made {
+        model: quote!(::core::primitive::#number),
+        in_place: quote!(false),
+        expected: format!("the number of one of {}", list(variants.iter().map(|variant| format!("`{variant}`")))),
+        view: quote!(match self { #(Self::#variants => Self::#variants as ::core::primitive::#number),* }),
+        of: quote! {
+            #(if view == Self::#variants as ::core::primitive::#number {
+                return ::core::option::Option::Some(Self::#variants);
+            })*
+            ::core::option::Option::None
+        },
+        checks: quote! {
+            const _: () = { #(::core::assert!(
+                #name::#variants as ::core::primitive::i128
+                    == #name::#variants as ::core::primitive::#number as ::core::primitive::i128,
+                "a discriminant is no number of the type of `repr`"
+            );)* };
+        },
+    })
+}
+
+/// The things one after the other, the last behind an `or`.
+fn list(things: impl Iterator<Item = String>) -> String {
+    let mut things: Vec<String> = things.collect();
+    let last = things.pop().unwrap_or_default();
+    if things.is_empty() { last } else { format!("{} or {last}", things.join(", ")) }
+}

@@ -1,0 +1,158 @@
+//! `#[derive(Input)]` and `#[derive(Output)]`: a struct's table of field names, types and offsets. Fields must be aligned: a
+//! packed struct is refused.
+
+use crate::attributes::{Place, Said, Word, refuse_packed};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use std::collections::BTreeMap;
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Field, Fields, Ident, Type};
+
+/// Which of the two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Input,
+    Output,
+}
+
+const STRUCT: Place = Place { what: "a struct", known: &[Word::RenameAll], refused: &[] };
+
+const INPUT_FIELD: Place = Place {
+    what: "a field of an input",
+    known: &[Word::Skip, Word::Rename],
+    refused: &[(
+        Word::Default,
+        "a field of an input is always there: give the model's input a default, as in `input age: f64? = 30`",
+    )],
+};
+
+const OUTPUT_FIELD: Place =
+    Place { what: "a field of an output", known: &[Word::Skip, Word::Rename, Word::Default], refused: &[] };
+
+/// A field, with what is said of it.
+struct Known<'f> {
+    ident: &'f Ident,
+    ty: &'f Type,
+    name: String,
+    said: Said,
+}
+
+pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn::Error> {
+    let Data::Struct(data) = &item.data else {
+        return Err(syn::Error::new_spanned(&item.ident, "only structs can be derived"));
+    };
+    refuse_packed(&item.attrs)?;
+    let Fields::Named(fields) = &data.fields else {
+        return Err(syn::Error::new_spanned(&item.ident, "the struct must have named fields"));
+    };
+    let whole = Said::read(&item.attrs, &STRUCT)?;
+    let fields = fields.named.iter().filter_map(|field| known(field, side, &whole).transpose());
+    let fields: Vec<Known<'_>> = fields.collect::<Result<_, _>>()?;
+    refuse_same_names(&fields)?;
+    let bound = || fields.iter().filter(|field| field.said.skip.is_none());
+    let entries = bound().map(|field| entry(field, item, side));
+    let aligned = bound().map(|Known { ident, ty, .. }| {
+        quote! {
+            ::core::mem::offset_of!(Self, #ident) % ::core::mem::align_of::<#ty>() == 0
+                && ::core::mem::align_of::<#ty>() <= ::core::mem::align_of::<Self>()
+        }
+    });
+    let typed = bound().map(|Known { ident, ty, .. }| quote!(let _: &#ty = &row.#ident;));
+    let (contract, row) = match side {
+        Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
+        Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
+    };
+    let take = (side == Side::Output && !fields.is_empty()).then(|| take(&fields));
+    let ident = &item.ident;
+    let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
+    Ok(quote! {
+        // SAFETY: FIELD-TABLE: types and offsets are the compiler's own.
+        unsafe impl #impl_generics #contract for #ident #type_generics #where_clause {
+            fn fields() -> ::std::vec::Vec<#row> {
+                const { #(::core::assert!(#aligned, "a field of a struct that models use is not aligned");)* }
+                // What another macro makes of the struct must keep the types.
+                let _ = |row: &Self| { let _ = row; #(#typed)* };
+                ::std::vec![#(#entries),*]
+            }
+            #take
+        }
+    })
+}
+
+/// Reads what is said of a field.
+fn known<'f>(field: &'f Field, side: Side, whole: &Said) -> Result<Option<Known<'f>>, syn::Error> {
+    let Some(ident) = &field.ident else { return Ok(None) };
+    let said = Said::read(&field.attrs, if side == Side::Input { &INPUT_FIELD } else { &OUTPUT_FIELD })?;
+    let own = ident.to_string().trim_start_matches("r#").to_owned();
+    let name = match (&said.rename, whole.rename_all) {
+        (Some(name), _) => name.value(),
+        (None, Some(case)) => case.of_field(&own),
+        (None, None) => own,
+    };
+    Ok(Some(Known { ident, ty: &field.ty, name, said }))
+}
+
+fn refuse_same_names(fields: &[Known<'_>]) -> Result<(), syn::Error> {
+    let mut names = BTreeMap::new();
+    for field in fields.iter().filter(|field| field.said.skip.is_none()) {
+        if let Some(other) = names.insert(&field.name, field.ident) {
+            let message = format!("`{other}` and `{}` have the same name `{}`", field.ident, field.name);
+            let span = field.said.rename.as_ref().map_or(field.ident.span(), Spanned::span);
+            return Err(syn::Error::new(span, message));
+        }
+    }
+    Ok(())
+}
+
+/// The entry of a field in the table.
+fn entry(field: &Known<'_>, item: &DeriveInput, side: Side) -> TokenStream {
+    let Known { ident, ty, name, said } = field;
+    let offset = quote!(::core::mem::offset_of!(Self, #ident));
+    match (side, &said.default) {
+        // Whether a parameter can be an input is said by its bound, and nothing that is known here.
+        (Side::Input, _) if mentions_parameter(ty, item) => quote!(::cembra::InputField::of::<#ty>(#name, #offset)),
+        (Side::Input, _) => quote!({
+            // Of the two functions of this name the compiler takes the one that the type has, where it is an input.
+            use ::cembra::OtherField as _;
+            ::cembra::FieldProbe::<#ty>::input_field(#name, #offset)
+        }),
+        (Side::Output, None) => quote!(::cembra::OutputField::of::<#ty>(#name, #offset)),
+        (Side::Output, Some(default)) => {
+            quote!(::cembra::OutputField::with_default::<#ty>(#name, #offset, || #default))
+        }
+    }
+}
+
+/// True if a type parameter of the struct is a part of the type.
+fn mentions_parameter(ty: &Type, item: &DeriveInput) -> bool {
+    // A type is as deep as it is written, so the groups of its tokens are walked with a stack.
+    let mut streams = vec![ty.to_token_stream()];
+    while let Some(stream) = streams.pop() {
+        for tree in stream {
+            match tree {
+                TokenTree::Group(group) => streams.push(group.stream()),
+                TokenTree::Ident(ident) if item.generics.type_params().any(|parameter| parameter.ident == ident) => {
+                    return true;
+                }
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+/// What moves the struct from where a call put its fields.
+fn take(fields: &[Known<'_>]) -> TokenStream {
+    let taken = fields.iter().map(|Known { ident, ty, said, .. }| match said.skip {
+        Some(_) => quote!(#ident: ::core::default::Default::default()),
+        None => quote!(#ident: <#ty as ::cembra::OutputValue>::take(&raw const (*place).#ident)),
+    });
+    quote! {
+        // SAFETY: FIELD-TABLE, as the trait says.
+        #[inline]
+        unsafe fn take(place: *const Self) -> Self {
+            // SAFETY: FIELD-TABLE, promised by the caller for each field that is not made of nothing.
+            unsafe { Self { #(#taken),* } }
+        }
+    }
+}
