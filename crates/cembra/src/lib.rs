@@ -119,7 +119,7 @@ pub use field_types::{FieldType, ModelScalar};
 pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
 pub use folder::Folder;
 #[cfg(feature = "json")]
-pub use json::{Json, JsonError, JsonKind, JsonRow, JsonRows, JsonText};
+pub use json::{Json, JsonError, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
 pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
 pub use loaded::LoadedRows;
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};

@@ -235,3 +235,34 @@ fn inputs_with_defaults_may_be_absent() {
         Some("input `x` is declared OPTIONAL_FLOAT32, but is given as FLOAT64")
     );
 }
+
+#[test]
+fn named_tuples_go_in_and_out_as_json_objects() {
+    let source = "input p: {x: f64, inner: {n: i32?, t: text}}
+                  output q = {y: p.x * 2.0, n: p.inner.n, pair: (p.inner.t, true)}
+                  output again = p";
+    let text = r#"{"p": {"inner": {"t": "é"}, "x": 0.10, "more": [1]}}"#;
+    for options in backends() {
+        let model = Model::parse(source).unwrap();
+        let mut found = serde_json::Map::new();
+        let expected = json!({
+            "q": {"y": 0.2, "n": null, "pair": ["é", true]},
+            "again": {"x": 0.1, "inner": {"n": null, "t": "é"}},
+        });
+        let mut run = model.executor_between::<_, (), _>(&Json, &Json, &options).unwrap();
+        run.listen(&serde_json::from_str(text).unwrap(), &mut found).unwrap();
+        assert_eq!(serde_json::Value::from(found.clone()), expected);
+        let mut run = model.executor_between::<_, (), _>(&cembra::JsonRows, &Json, &options).unwrap();
+        found.clear();
+        run.listen(&cembra::JsonRow::parse(text).unwrap(), &mut found).unwrap();
+        assert_eq!(serde_json::Value::from(found.clone()), expected);
+        for (bad, message) in [
+            (r#"{"p": {"x": 1, "inner": {"n": 1.5, "t": ""}}}"#, "input `p.inner.n` is OPTIONAL_INT32, found 1.5"),
+            (r#"{"p": {"x": 1, "inner": {"n": 1}}}"#, "input `p.inner.t` is TEXT, but it is missing"),
+            (r#"{"p": {"x": 1, "inner": ["n", "t"]}}"#, "found [\"n\",\"t\"]"),
+        ] {
+            let error = run.listen(&cembra::JsonRow::parse(bad).unwrap(), &mut found).unwrap_err();
+            assert!(error.code() == "values" && error.to_string().ends_with(message), "{error}");
+        }
+    }
+}

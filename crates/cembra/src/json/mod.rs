@@ -1,6 +1,7 @@
 //! JSON objects as rows, and as sinks of outputs. Missing is `null` or an absent key; floats may also be the strings
 //! `"NaN"`, `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; bytes are a string in base64;
-//! a present unit is `true`; a tuple is an array. Rows are objects of `serde_json` or texts; the values of both are found here.
+//! a present unit is `true`; a tuple is an array, a named one an object. Rows are objects of `serde_json` or texts; the values of
+//! both are found here, for the command too.
 
 mod text;
 
@@ -12,9 +13,10 @@ use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Code, Diagnostic, ScalarValue, Value};
+use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value};
 use serde_json::{Map, Value as Object};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 
 /// The loader of rows that are JSON objects, and the listener that puts outputs into one. As a loader it knows every name,
@@ -56,22 +58,6 @@ impl Json {
         value.to_scalar(scalar)
     }
 
-    /// The value of this type that the JSON value is; none if it is not one.
-    fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Option<ValueRef<'j>> {
-        // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
-        match qtype {
-            QType::Optional(_) if value.is_null() => Some(ValueRef::Missing),
-            QType::Scalar(scalar) | QType::Optional(scalar) => value.to_scalar(*scalar),
-            QType::Tuple(types) => {
-                let fields = value.to_elements().filter(|fields| fields.len() == types.len())?;
-                let field = |(qtype, field): (&QType, J)| Json::value(qtype, field)?.to_value(qtype);
-                let fields: Option<_> = types.iter().zip(fields).map(field).collect();
-                Some(Value::Tuple(fields?).into())
-            }
-            _ => None,
-        }
-    }
-
     /// The JSON form of a value.
     fn object(value: &ValueRef<'_>) -> Object {
         let float = |finite: bool, nan: bool, positive: bool, number: Object| match (finite, nan, positive) {
@@ -95,7 +81,18 @@ impl Json {
             ValueRef::Text(text) => (&**text).into(),
             ValueRef::Bytes(bytes) => BASE64.encode(bytes).into(),
             ValueRef::Composite(value) => match &**value {
-                Value::Tuple(fields) => fields.iter().map(|field| Json::object(&field.into())).collect(),
+                // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+                Value::Tuple(fields) => match fields.names() {
+                    Some(names) => {
+                        let objects = fields.iter().map(|field| Json::object(&field.into()));
+                        names.iter().map(ToString::to_string).zip(objects).collect()
+                    }
+                    None => fields.iter().map(|field| Json::object(&field.into())).collect(),
+                },
+                Value::Array(_, array) => {
+                    let element = |at| array.get(at).map_or(Object::Null, |element| Json::object(&(&element).into()));
+                    (0..array.len()).map(element).collect()
+                }
                 _ => Object::Null,
             },
             other => match other.scalar().and_then(|scalar| other.to_value(&QType::Scalar(scalar))) {
@@ -112,7 +109,7 @@ impl Json {
 }
 
 /// A JSON value of one of the two forms.
-trait Written<'j>: Copy + fmt::Display {
+pub(crate) trait Written<'j>: Copy + fmt::Display {
     fn is_null(self) -> bool;
 
     /// The scalar of this type that it is; none if it is not one.
@@ -120,6 +117,12 @@ trait Written<'j>: Copy + fmt::Display {
 
     /// The elements of an array.
     fn to_elements(self) -> Option<Vec<Self>>;
+
+    /// The fields of an object, the last of those of one name.
+    fn to_fields(self) -> Option<HashMap<Cow<'j, str>, Self>>;
+
+    /// What an absent field is.
+    fn null() -> Self;
 }
 
 impl<'j> Written<'j> for &'j Object {
@@ -138,6 +141,14 @@ impl<'j> Written<'j> for &'j Object {
 
     fn to_elements(self) -> Option<Vec<Self>> {
         self.as_array().map(|elements| elements.iter().collect())
+    }
+
+    fn to_fields(self) -> Option<HashMap<Cow<'j, str>, Self>> {
+        self.as_object().map(|fields| fields.iter().map(|(key, value)| (Cow::Borrowed(key.as_str()), value)).collect())
+    }
+
+    fn null() -> Self {
+        &Object::Null
     }
 }
 
@@ -158,9 +169,95 @@ impl<'j> Written<'j> for JsonText<'j> {
     fn to_elements(self) -> Option<Vec<Self>> {
         self.elements()
     }
+
+    fn to_fields(self) -> Option<HashMap<Cow<'j, str>, Self>> {
+        self.fields().map(|fields| fields.into_iter().collect())
+    }
+
+    fn null() -> Self {
+        JsonText::NULL
+    }
+}
+
+/// Where JSON is not of the type that is wanted of it.
+#[derive(Clone, Debug)]
+pub struct JsonMisfit<T> {
+    /// The way there from the whole value: `.x` for a field of a named tuple, `.0` for one of another tuple or an element of an
+    /// array; empty for the value itself.
+    pub path: String,
+    /// The type that is wanted there.
+    pub expected: QType,
+    /// What is there.
+    pub found: T,
+}
+
+/// The value of this type that the JSON value is. Texts are borrowed.
+fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+    let misfit = || JsonMisfit { path: String::new(), expected: qtype.clone(), found: value };
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    match qtype {
+        QType::Optional(_) if value.is_null() => Ok(ValueRef::Missing),
+        QType::Scalar(scalar) | QType::Optional(scalar) => value.to_scalar(*scalar).ok_or_else(misfit),
+        QType::Tuple(types) => {
+            let parts = match types.names() {
+                Some(names) => {
+                    let fields = value.to_fields().ok_or_else(misfit)?;
+                    names.iter().map(|name| fields.get(&**name).copied().unwrap_or_else(J::null)).collect()
+                }
+                None => value.to_elements().filter(|parts| parts.len() == types.len()).ok_or_else(misfit)?,
+            };
+            let part = |(at, (qtype, part)): (usize, (&QType, J))| whole(qtype, part, &|| types.label(at));
+            let values = types.iter().zip(parts).enumerate().map(part).collect::<Result<Vec<Value>, _>>()?;
+            Ok(Value::Tuple(types.with(values)).into())
+        }
+        QType::Array(kind, scalar) => {
+            let each = QType::Optional(*scalar);
+            let elements = value.to_elements().ok_or_else(misfit)?.into_iter().enumerate();
+            let element = |(at, element): (usize, J)| {
+                whole(&each, element, &|| at.to_string().into()).map(|element| element.as_scalar().cloned())
+            };
+            let array = Array::from_scalars(*scalar, elements.map(element).collect::<Result<Vec<_>, _>>()?);
+            Ok(Value::Array(*kind, array.into()).into())
+        }
+        _ => Err(misfit()),
+    }
+}
+
+/// The value of this type that a part of a JSON value is; what it is called is asked for errors only.
+fn whole<'j, 'n, J: Written<'j>>(
+    qtype: &QType,
+    part: J,
+    name: &dyn Fn() -> Cow<'n, str>,
+) -> Result<Value, JsonMisfit<J>> {
+    let found =
+        value(qtype, part).map_err(|misfit| JsonMisfit { path: format!(".{}{}", name(), misfit.path), ..misfit })?;
+    let misfit = || JsonMisfit { path: format!(".{}", name()), expected: qtype.clone(), found: part };
+    found.to_value(qtype).ok_or_else(misfit)
 }
 
 impl<'t> JsonText<'t> {
+    /// The value of this type that the JSON is, as [`Json`] reads it and `cembra eval` does.
+    ///
+    /// ```
+    /// use cembra::{JsonRow, Value, parse_type};
+    ///
+    /// let row = JsonRow::parse("{\"p\": {\"y\": [1, null], \"x\": 0.5}}")?;
+    /// let value = row.get("p").unwrap().value(&parse_type("{x: f64, y: (i32, i32?)}")?).unwrap();
+    /// let Value::Tuple(fields) = value else { panic!("no tuple") };
+    /// let pair = Value::Tuple([Value::from(1), Value::from(None::<i32>)].into());
+    /// assert_eq!(fields[..], [Value::from(0.5), pair]);
+    /// let misfit = row.get("p").unwrap().value(&parse_type("{x: f64, y: (i32, i32)}")?).unwrap_err();
+    /// assert_eq!((misfit.path.as_str(), misfit.expected.to_string(), misfit.found.as_str()), (".y.1", "INT32".into(), "null"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A part of it, or all of it, is of another type.
+    pub fn value(self, qtype: &QType) -> Result<Value, JsonMisfit<JsonText<'t>>> {
+        let misfit = || JsonMisfit { path: String::new(), expected: qtype.clone(), found: self };
+        value(qtype, self)?.to_value(qtype).ok_or_else(misfit)
+    }
+
     /// The scalar of this type that the value is, as [`Json`] reads it; none if it is not one.
     #[must_use]
     pub fn scalar(self, scalar: Scalar) -> Option<ValueRef<'t>> {
@@ -168,7 +265,7 @@ impl<'t> JsonText<'t> {
     }
 }
 
-fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static>> {
+pub(crate) fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static>> {
     match scalar {
         Scalar::Unit => value.then_some(ValueRef::Unit),
         Scalar::Boolean => Some(value.into()),
@@ -185,7 +282,7 @@ fn of_number(scalar: Scalar, digits: &str) -> Option<ValueRef<'static>> {
     if scalar.is_number() { spelled(scalar, digits) } else { None }
 }
 
-fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>> {
+pub(crate) fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>> {
     let float = |name: &str| match name {
         "NaN" => Some(f32::NAN),
         "Infinity" => Some(f32::INFINITY),
@@ -301,10 +398,14 @@ impl Loader<JsonRow> for JsonRows {
 }
 
 /// The input `key` from what the row has under that key.
-fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, value: Option<J>) -> Result<ValueRef<'j>, Error> {
-    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(ValueRef::Missing) };
-    Json::value(qtype, value)
-        .ok_or_else(|| Error::values(format!("input `{key}` is {qtype}, found {}", excerpt(value))))
+pub(crate) fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, found: Option<J>) -> Result<ValueRef<'j>, Error> {
+    let Some(found) = found.filter(|found| !found.is_null()) else { return Ok(ValueRef::Missing) };
+    value(qtype, found).map_err(|JsonMisfit { path, expected, found }| {
+        Error::values(match found.is_null() {
+            true => format!("input `{key}{path}` is {expected}, but it is missing"),
+            false => format!("input `{key}{path}` is {expected}, found {}", excerpt(found)),
+        })
+    })
 }
 
 impl From<JsonError> for Error {
@@ -314,7 +415,7 @@ impl From<JsonError> for Error {
 }
 
 /// The JSON text, cut off where it gets long.
-fn excerpt<'j>(value: impl Written<'j>) -> String {
+pub(crate) fn excerpt<'j>(value: impl Written<'j>) -> String {
     let mut text = value.to_string();
     if let Some((cut, _)) = text.char_indices().nth(40) {
         text.truncate(cut);
@@ -380,7 +481,43 @@ mod tests {
         assert_eq!(Json::object(&f64::NAN.into()), json!("NaN"));
         let tuple = QType::tuple([QType::INT32, QType::Optional(Scalar::Text)]);
         let fields = json!([5, null]);
-        assert_eq!(Json::object(&Json::value(&tuple, &fields).unwrap()), fields);
+        assert_eq!(Json::object(&value(&tuple, &fields).unwrap()), fields);
+    }
+
+    #[test]
+    fn named_tuples_are_objects() {
+        let qtype = cembra_expr::parse_type("{x: f32, inner: {a: i32?, b: (text, unit?)}, all: [i64]}").unwrap();
+        let object = json!({"inner": {"b": ["t", true], "a": null}, "x": 0.5, "all": [1, null, 3], "other": []});
+        let text = object.to_string();
+        let row = JsonRow::parse(format!("{{\"p\": {text}}}")).unwrap();
+        let found = value(&qtype, &object).unwrap();
+        assert_eq!(found.to_value(&qtype), row.get("p").unwrap().value(&qtype).ok());
+        let written = json!({"x": 0.5, "inner": {"a": null, "b": ["t", true]}, "all": [1, null, 3]});
+        assert_eq!(Json::object(&found), written);
+        // A field that is absent is missing.
+        let less = json!({"x": 1, "inner": {"b": ["t", null]}, "all": []});
+        let expected = json!({"x": 1.0, "inner": {"a": null, "b": ["t", null]}, "all": []});
+        assert_eq!(Json::object(&value(&qtype, &less).unwrap()), expected);
+        let cases = [
+            (json!({"inner": {"b": ["t", null]}, "all": []}), ".x", "FLOAT32"),
+            (json!({"x": 1, "inner": {"b": [7, null]}, "all": []}), ".inner.b.0", "TEXT"),
+            (json!({"x": 1, "inner": {"b": ["t"]}, "all": []}), ".inner.b", "tuple<TEXT,OPTIONAL_UNIT>"),
+            (
+                json!({"x": 1, "inner": [null, ["t", null]], "all": []}),
+                ".inner",
+                "namedtuple<a=OPTIONAL_INT32,b=tuple<TEXT,OPTIONAL_UNIT>>",
+            ),
+            (json!({"x": 1, "inner": {"b": ["t", null]}, "all": [1, 2, 0.5]}), ".all.2", "OPTIONAL_INT64"),
+            (
+                json!([1]),
+                "",
+                "namedtuple<x=FLOAT32,inner=namedtuple<a=OPTIONAL_INT32,b=tuple<TEXT,OPTIONAL_UNIT>>,all=DENSE_ARRAY_INT64>",
+            ),
+        ];
+        for (object, path, expected) in cases {
+            let misfit = value(&qtype, &object).unwrap_err();
+            assert_eq!((misfit.path.as_str(), misfit.expected.to_string().as_str()), (path, expected));
+        }
     }
 
     #[test]
@@ -401,7 +538,7 @@ mod tests {
         for (scalar, object) in cases {
             assert_eq!(Json::scalar(scalar, &object), None, "{object}");
         }
-        assert!(Json::value(&QType::tuple([QType::INT32]), &json!([1, 2])).is_none());
+        assert!(value(&QType::tuple([QType::INT32]), &json!([1, 2])).is_err());
         // Just above the middle of 1 and its successor in FLOAT32; by way of FLOAT64 it would be the middle, and 1.
         let digits = serde_json::from_str("1.000000059604644775390626").unwrap();
         assert_eq!(Json::scalar(Scalar::Float32, &digits), Some(1.000_000_1_f32.into()));

@@ -13,10 +13,10 @@ use crate::data::error::{DataCode, DataError};
 use crate::data::objects::{Cut, Object, Objects};
 use crate::data::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
 use arrow_schema::SchemaRef;
-use cembra::{JsonKind, JsonText};
+use cembra::{JsonKind, JsonMisfit, JsonText};
 use cembra_runtime::{Fields, InFrame, Names, QType, Scalar};
-use cembra_value::{Array, Value};
-use std::collections::{HashMap, HashSet, VecDeque};
+use cembra_value::Value;
+use std::collections::{HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
 
@@ -291,61 +291,25 @@ fn is_float_name(text: JsonText<'_>) -> bool {
     text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
 }
 
+/// The value of this type; what is wrong with it is said of the place in it.
 fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Value, DataError> {
-    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
-    match (qtype, value.kind()) {
-        (QType::Optional(scalar), JsonKind::Null) => Ok(Value::Missing(*scalar)),
-        (QType::Scalar(scalar), JsonKind::Null) => Err(place.missing(*scalar)),
-        (QType::Scalar(scalar) | QType::Optional(scalar), _) => {
-            match value.scalar(*scalar).and_then(|found| found.to_value(qtype)) {
-                Some(value) => Ok(value),
-                None => {
-                    let error = mismatch(qtype, value, place);
-                    Err(match scalar {
-                        Scalar::Unit => error.hint("a unit is written `true`, a missing one `null`"),
-                        Scalar::Bytes => error.hint("bytes are written as a string in base64, padded with `=`"),
-                        _ => error,
-                    })
-                }
+    value.value(qtype).map_err(|JsonMisfit { path, expected, found }| {
+        let path = format!("{}{path}", place.path);
+        let place = Place { path: &path, ..place };
+        let error = match (&expected, found.kind()) {
+            (QType::Scalar(scalar), JsonKind::Null) => return place.missing(*scalar),
+            _ => mismatch(&expected, found, place),
+        };
+        match expected {
+            QType::Scalar(Scalar::Unit) | QType::Optional(Scalar::Unit) => {
+                error.hint("a unit is written `true`, a missing one `null`")
             }
+            QType::Scalar(Scalar::Bytes) | QType::Optional(Scalar::Bytes) => {
+                error.hint("bytes are written as a string in base64, padded with `=`")
+            }
+            _ => error,
         }
-        (QType::Tuple(types), JsonKind::Object) if types.names().is_some() => {
-            let fields: HashMap<_, _> = value.fields().unwrap_or_default().into_iter().collect();
-            let values = types.iter().enumerate().map(|(index, qtype)| {
-                let name = types.label(index);
-                let path = format!("{}.{name}", place.path);
-                value_of(qtype, fields.get(&*name).copied().unwrap_or(JsonText::NULL), Place { path: &path, ..place })
-            });
-            Ok(Value::Tuple(types.with(values.collect::<Result<_, _>>()?)))
-        }
-        (QType::Tuple(types), JsonKind::Array) if types.names().is_none() => {
-            let fields = value.elements().filter(|fields| types.len() == fields.len());
-            let fields = fields.ok_or_else(|| mismatch(qtype, value, place))?;
-            let values = types.iter().zip(fields).enumerate().map(|(index, (qtype, field))| {
-                let path = format!("{}.{index}", place.path);
-                value_of(qtype, field, Place { path: &path, ..place })
-            });
-            Ok(Value::Tuple(values.collect::<Result<_, _>>()?))
-        }
-        (QType::Array(kind, scalar), JsonKind::Array) => {
-            let each = QType::Optional(*scalar);
-            let elements = value.elements().unwrap_or_default().into_iter().enumerate().map(|(index, element)| {
-                match element.kind() {
-                    JsonKind::Null => Ok(None),
-                    _ => element.scalar(*scalar).and_then(|found| found.to_value(&each)).map_or_else(
-                        || {
-                            let path = format!("{}.{index}", place.path);
-                            Err(mismatch(&each, element, Place { path: &path, ..place }))
-                        },
-                        |value| Ok(value.as_scalar().cloned()),
-                    ),
-                }
-            });
-            let array = Array::from_scalars(*scalar, elements.collect::<Result<Vec<_>, _>>()?);
-            Ok(Value::Array(*kind, array.into()))
-        }
-        _ => Err(mismatch(qtype, value, place)),
-    }
+    })
 }
 
 /// The error that a value is not of its type; for an inferred type with the type that would have held everything.
