@@ -71,6 +71,8 @@ mod profiling;
 mod promises;
 pub mod reference;
 mod rendering;
+#[cfg(feature = "json")]
+mod serialized;
 mod signature;
 mod sites;
 mod spans;
@@ -133,6 +135,8 @@ pub use plain_fields::Mask;
 pub use pool::{Evaluator, Pool};
 pub use profiling::{Profile, profile_code};
 pub use rendering::{Renderer, Source};
+#[cfg(feature = "json")]
+pub use serialized::SerializeExecutor;
 pub use signature::{Field, Signature};
 pub use typed::ModelExecutor;
 

@@ -1,0 +1,309 @@
+//! One input of a row that is being serialised: a value is put there as the type that the input has, or refused.
+
+use crate::json::{excerpt, field, of_boolean, of_text};
+use crate::{Error, ValueRef};
+use cembra_runtime::{QType, Scalar};
+use serde::Serialize;
+use serde::ser::{Error as _, Impossible, Serializer};
+use serde_json::Value as Object;
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// Why a row, or a value of it, is not taken.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// The value is this, which is none of the input's type.
+    Found(String),
+    /// The row cannot be serialised, or is no row; with the whole message.
+    Row(Error),
+}
+
+impl Refused {
+    /// The error, of an input.
+    fn of(self, cell: &Cell) -> Self {
+        match self {
+            Refused::Found(found) => {
+                Refused::Row(Error::values(format!("input `{}` is {}, found {found}", cell.name, cell.qtype)))
+            }
+            row @ Refused::Row(_) => row,
+        }
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Found(found) => Error::values(format!("a row is a struct or a map, found {found}")),
+            Refused::Row(error) => error,
+        }
+    }
+}
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refused::Found(found) => write!(f, "found {found}"),
+            Refused::Row(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl serde::ser::Error for Refused {
+    fn custom<T: Display>(message: T) -> Self {
+        Refused::Row(Error::values(format!("the row cannot be serialised: {message}")))
+    }
+}
+
+/// The value of an input.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    name: Arc<str>,
+    qtype: QType,
+    /// When it was written last.
+    round: u64,
+    held: Held,
+    /// The room of texts and bytes, which is used again.
+    bytes: Vec<u8>,
+    text: String,
+}
+
+#[derive(Clone, Debug)]
+enum Held {
+    Value(ValueRef<'static>),
+    Text,
+    Bytes,
+}
+
+impl Cell {
+    pub(super) fn new(name: &str, qtype: &QType) -> Self {
+        let held = Held::Value(ValueRef::Missing);
+        Cell { name: name.into(), qtype: qtype.clone(), round: 0, held, bytes: Vec::new(), text: String::new() }
+    }
+
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The value of the row that is read in this round.
+    pub(super) fn value(&self, round: u64) -> ValueRef<'_> {
+        match &self.held {
+            _ if self.round != round => ValueRef::Missing,
+            Held::Value(ValueRef::Composite(value)) => ValueRef::Composite(Cow::Borrowed(value)),
+            Held::Value(value) => value.clone(),
+            Held::Text => ValueRef::Text(Cow::Borrowed(&self.text)),
+            Held::Bytes => ValueRef::Bytes(Cow::Borrowed(&self.bytes)),
+        }
+    }
+
+    /// Takes a value of the row that is read in this round.
+    pub(super) fn take<T: Serialize + ?Sized>(&mut self, value: &T, round: u64) -> Result<(), Refused> {
+        if self.round == round {
+            return Err(Refused::Row(Error::values(format!("the field `{}` is there twice", self.name))));
+        }
+        self.round = round;
+        let taken = match self.qtype {
+            QType::Scalar(_) | QType::Optional(_) => value.serialize(CellSerializer(self)),
+            // What is no scalar is seldom; it goes through the one place that knows how it is put together.
+            _ => serde_json::to_value(value).map_err(Refused::custom).and_then(|object| self.take_object(&object)),
+        };
+        taken.map_err(|refused| refused.of(self))
+    }
+
+    fn take_object(&mut self, object: &Object) -> Result<(), Refused> {
+        let value = field(&self.name, &self.qtype, Some(object)).map_err(Refused::Row)?;
+        self.held = Held::Value(value.into_owned());
+        Ok(())
+    }
+
+    fn hold(&mut self, value: Option<ValueRef<'static>>, found: impl FnOnce() -> String) -> Result<(), Refused> {
+        self.held = Held::Value(value.ok_or_else(|| Refused::Found(found()))?);
+        Ok(())
+    }
+
+    /// The scalar type; that of units where there is none, which no value of a row is.
+    fn scalar(&self) -> Scalar {
+        self.qtype.scalar().unwrap_or(Scalar::Unit)
+    }
+
+    fn take_integer(&mut self, integer: i128) -> Result<(), Refused> {
+        let value = match self.scalar() {
+            Scalar::Int32 => i32::try_from(integer).ok().map(ValueRef::from),
+            Scalar::Int64 => i64::try_from(integer).ok().map(ValueRef::from),
+            Scalar::UInt64 => u64::try_from(integer).ok().map(ValueRef::from),
+            Scalar::Float32 => Some((integer as f32).into()),
+            Scalar::Float64 | Scalar::WeakFloat => Some((integer as f64).into()),
+            _ => None,
+        };
+        self.hold(value, || integer.to_string())
+    }
+
+    fn take_float(&mut self, wide: f64, narrow: f32) -> Result<(), Refused> {
+        let value = match self.scalar() {
+            Scalar::Float32 => Some(narrow.into()),
+            Scalar::Float64 | Scalar::WeakFloat => Some(wide.into()),
+            _ => None,
+        };
+        self.hold(value, || format!("{wide:?}"))
+    }
+}
+
+/// Puts a scalar into a cell.
+struct CellSerializer<'c>(&'c mut Cell);
+
+/// The integers, all of which go the same way.
+macro_rules! integers {
+    ($($method:ident($ty:ty))*) => { $(
+        fn $method(self, value: $ty) -> Result<(), Refused> {
+            self.0.take_integer(value.into())
+        }
+    )* };
+}
+
+impl Serializer for CellSerializer<'_> {
+    type Ok = ();
+    type Error = Refused;
+    type SerializeSeq = Impossible<(), Refused>;
+    type SerializeTuple = Impossible<(), Refused>;
+    type SerializeTupleStruct = Impossible<(), Refused>;
+    type SerializeTupleVariant = Impossible<(), Refused>;
+    type SerializeMap = Impossible<(), Refused>;
+    type SerializeStruct = Impossible<(), Refused>;
+    type SerializeStructVariant = Impossible<(), Refused>;
+
+    integers! {
+        serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64) serialize_i128(i128)
+        serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64)
+    }
+
+    fn serialize_u128(self, value: u128) -> Result<(), Refused> {
+        match i128::try_from(value) {
+            Ok(value) => self.0.take_integer(value),
+            Err(_) => Err(Refused::Found(value.to_string())),
+        }
+    }
+
+    fn serialize_bool(self, value: bool) -> Result<(), Refused> {
+        self.0.hold(of_boolean(self.0.scalar(), value), || value.to_string())
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<(), Refused> {
+        self.0.take_float(value.into(), value)
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<(), Refused> {
+        self.0.take_float(value, value as f32)
+    }
+
+    fn serialize_char(self, value: char) -> Result<(), Refused> {
+        self.serialize_str(value.encode_utf8(&mut [0; 4]))
+    }
+
+    fn serialize_str(self, value: &str) -> Result<(), Refused> {
+        match self.0.scalar() {
+            Scalar::Text => {
+                value.clone_into(&mut self.0.text);
+                self.0.held = Held::Text;
+                Ok(())
+            }
+            scalar => {
+                let made = of_text(scalar, Cow::Borrowed(value)).map(ValueRef::into_owned);
+                self.0.hold(made, || excerpt(&Object::from(value)))
+            }
+        }
+    }
+
+    fn serialize_bytes(self, value: &[u8]) -> Result<(), Refused> {
+        if self.0.scalar() != Scalar::Bytes {
+            return Err(Refused::Found("bytes".to_owned()));
+        }
+        value.clone_into(&mut self.0.bytes);
+        self.0.held = Held::Bytes;
+        Ok(())
+    }
+
+    fn serialize_none(self) -> Result<(), Refused> {
+        self.0.held = Held::Value(ValueRef::Missing);
+        Ok(())
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<(), Refused> {
+        self.serialize_none()
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Refused> {
+        self.serialize_none()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Refused> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Refused> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result<(), Refused> {
+        Err(a_map())
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Refused> {
+        Err(a_sequence())
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Refused> {
+        Err(a_sequence())
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Refused> {
+        Err(a_sequence())
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleVariant, Refused> {
+        Err(a_map())
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Refused> {
+        Err(a_map())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Refused> {
+        Err(a_map())
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeStructVariant, Refused> {
+        Err(a_map())
+    }
+}
+
+pub(super) fn a_sequence() -> Refused {
+    Refused::Found("a sequence".to_owned())
+}
+
+fn a_map() -> Refused {
+    Refused::Found("a struct or map".to_owned())
+}

@@ -1,0 +1,277 @@
+//! A row as it is serialised: what has fields is taken apart, and each field that the model needs goes into its cell.
+
+use super::SerializedRow;
+use super::cell::{Refused, a_sequence};
+use crate::Error;
+use serde::Serialize;
+use serde::ser::{Impossible, SerializeMap, SerializeStruct, Serializer};
+
+/// Takes a struct or a map.
+pub(super) struct RowSerializer<'r>(pub(super) &'r mut SerializedRow);
+
+/// The fields of a row, one after the other.
+pub(super) struct FieldSerializer<'r> {
+    row: &'r mut SerializedRow,
+    /// How many fields were there.
+    at: usize,
+}
+
+/// What is no row.
+macro_rules! no_rows {
+    ($($method:ident($($ty:ty),*) => $found:expr;)*) => { $(
+        fn $method(self, $(_: $ty),*) -> Result<(), Refused> {
+            Err($found)
+        }
+    )* };
+}
+
+fn a(what: &str) -> Refused {
+    Refused::Found(what.to_owned())
+}
+
+impl<'r> Serializer for RowSerializer<'r> {
+    type Ok = ();
+    type Error = Refused;
+    type SerializeSeq = Impossible<(), Refused>;
+    type SerializeTuple = Impossible<(), Refused>;
+    type SerializeTupleStruct = Impossible<(), Refused>;
+    type SerializeTupleVariant = Impossible<(), Refused>;
+    type SerializeMap = FieldSerializer<'r>;
+    type SerializeStruct = FieldSerializer<'r>;
+    type SerializeStructVariant = Impossible<(), Refused>;
+
+    no_rows! {
+        serialize_bool(bool) => a("a boolean");
+        serialize_i8(i8) => a("a number");
+        serialize_i16(i16) => a("a number");
+        serialize_i32(i32) => a("a number");
+        serialize_i64(i64) => a("a number");
+        serialize_u8(u8) => a("a number");
+        serialize_u16(u16) => a("a number");
+        serialize_u32(u32) => a("a number");
+        serialize_u64(u64) => a("a number");
+        serialize_f32(f32) => a("a number");
+        serialize_f64(f64) => a("a number");
+        serialize_char(char) => a("a text");
+        serialize_str(&str) => a("a text");
+        serialize_bytes(&[u8]) => a("bytes");
+        serialize_none() => a("nothing");
+        serialize_unit() => a("nothing");
+        serialize_unit_variant(&'static str, u32, &'static str) => a("a text");
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Refused> {
+        // A struct without fields.
+        Ok(())
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Refused> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), Refused> {
+        FieldSerializer { row: self.0, at: 0 }.field(variant, value)
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Refused> {
+        Err(a_sequence())
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Refused> {
+        Err(a_sequence())
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Refused> {
+        Err(a_sequence())
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleVariant, Refused> {
+        Err(a("a variant with several fields"))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<FieldSerializer<'r>, Refused> {
+        Ok(FieldSerializer { row: self.0, at: 0 })
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<FieldSerializer<'r>, Refused> {
+        Ok(FieldSerializer { row: self.0, at: 0 })
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeStructVariant, Refused> {
+        Err(a("a variant with several fields"))
+    }
+}
+
+impl FieldSerializer<'_> {
+    fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Refused> {
+        let cell = self.row.cell_of(self.at, name);
+        self.at += 1;
+        match cell {
+            Some(at) => self.row.cells[at].take(value, self.row.round),
+            None => Ok(()),
+        }
+    }
+}
+
+impl SerializeStruct for FieldSerializer<'_> {
+    type Ok = ();
+    type Error = Refused;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Refused> {
+        self.field(name, value)
+    }
+
+    fn end(self) -> Result<(), Refused> {
+        Ok(())
+    }
+}
+
+impl SerializeMap for FieldSerializer<'_> {
+    type Ok = ();
+    type Error = Refused;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+        self.row.key.clear();
+        key.serialize(KeySerializer(&mut self.row.key))
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        // It is taken while the field is, which does not look at it, and put back.
+        let key = std::mem::take(&mut self.row.key);
+        let taken = self.field(&key, value);
+        self.row.key = key;
+        taken
+    }
+
+    fn end(self) -> Result<(), Refused> {
+        Ok(())
+    }
+}
+
+/// Writes down the key of a map.
+struct KeySerializer<'k>(&'k mut String);
+
+fn no_key() -> Refused {
+    Refused::Row(Error::values("the keys of a row are texts"))
+}
+
+macro_rules! no_keys {
+    ($($method:ident($ty:ty))*) => { no_rows! { $($method($ty) => no_key();)* } };
+}
+
+impl Serializer for KeySerializer<'_> {
+    type Ok = ();
+    type Error = Refused;
+    type SerializeSeq = Impossible<(), Refused>;
+    type SerializeTuple = Impossible<(), Refused>;
+    type SerializeTupleStruct = Impossible<(), Refused>;
+    type SerializeTupleVariant = Impossible<(), Refused>;
+    type SerializeMap = Impossible<(), Refused>;
+    type SerializeStruct = Impossible<(), Refused>;
+    type SerializeStructVariant = Impossible<(), Refused>;
+
+    no_keys! {
+        serialize_bool(bool) serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64) serialize_u8(u8)
+        serialize_u16(u16) serialize_u32(u32) serialize_u64(u64) serialize_f32(f32) serialize_f64(f64)
+        serialize_bytes(&[u8]) serialize_unit_struct(&'static str)
+    }
+
+    no_rows! {
+        serialize_none() => no_key();
+        serialize_unit() => no_key();
+    }
+
+    fn serialize_str(self, key: &str) -> Result<(), Refused> {
+        self.0.push_str(key);
+        Ok(())
+    }
+
+    fn serialize_char(self, key: char) -> Result<(), Refused> {
+        self.0.push(key);
+        Ok(())
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Refused> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Refused> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result<(), Refused> {
+        Err(no_key())
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Refused> {
+        Err(no_key())
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Refused> {
+        Err(no_key())
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Refused> {
+        Err(no_key())
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleVariant, Refused> {
+        Err(no_key())
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Refused> {
+        Err(no_key())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Refused> {
+        Err(no_key())
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeStructVariant, Refused> {
+        Err(no_key())
+    }
+}

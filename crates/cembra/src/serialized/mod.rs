@@ -1,0 +1,177 @@
+//! Rows of any type with `serde::Serialize`: a row is serialised into cells, one for each input that the model needs, and cells
+//! are what an ordinary loader reads. Which field goes into which cell is remembered by the fields' positions, so names are
+//! looked up once for each shape of rows; no text is made and nothing is allocated once the cells have the room they need.
+
+mod cell;
+mod fields;
+
+use crate::loader::{Accessor, Loader};
+use crate::{Error, Model, ModelExecutor, Options, Output};
+use cell::Cell;
+use cembra_runtime::QType;
+use fields::RowSerializer;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Fields beyond these are looked up by name every time, so that what is remembered stays bounded.
+const MOST_REMEMBERED: usize = 4096;
+
+/// The inputs of a model, as the row at hand has them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SerializedRow {
+    cells: Vec<Cell>,
+    positions: HashMap<Arc<str>, usize>,
+    /// Counts rows: a cell that was not written in this round is missing.
+    round: u64,
+    /// For each field of the last rows, in their order, its name and its cell.
+    shape: Vec<Remembered>,
+    /// The key of a map that was serialised last.
+    key: String,
+}
+
+#[derive(Clone, Debug)]
+struct Remembered {
+    name: String,
+    cell: Option<usize>,
+}
+
+impl SerializedRow {
+    /// The cell of the field that is at this place of the row, if the model needs it.
+    fn cell_of(&mut self, at: usize, name: &str) -> Option<usize> {
+        if let Some(remembered) = self.shape.get(at).filter(|remembered| remembered.name == name) {
+            return remembered.cell;
+        }
+        let cell = self.positions.get(name).copied();
+        if let Some(remembered) = self.shape.get_mut(at) {
+            name.clone_into(&mut remembered.name);
+            remembered.cell = cell;
+        } else if at == self.shape.len() && at < MOST_REMEMBERED {
+            self.shape.push(Remembered { name: name.to_owned(), cell });
+        }
+        cell
+    }
+}
+
+/// The loader of cells: it gives each input that is bound the next cell.
+#[derive(Default)]
+struct Cells(RefCell<Vec<Cell>>);
+
+impl Loader<SerializedRow> for Cells {
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+
+    fn qtype(&self, _: &str, declared: Option<&QType>) -> Option<QType> {
+        declared.cloned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<SerializedRow>, Error> {
+        let mut cells = self.0.borrow_mut();
+        let at = cells.len();
+        cells.push(Cell::new(name, qtype));
+        Ok(Accessor::new(move |row: &SerializedRow| Ok(row.cells[at].value(row.round))))
+    }
+}
+
+/// A compiled model with the frame of one thread, run on rows of any types with `serde::Serialize`, giving `O`: see
+/// [`Model::executor_for_rows`]. A clone shares the code and has its own frame.
+pub struct SerializeExecutor<O> {
+    executor: ModelExecutor<SerializedRow, O>,
+    row: SerializedRow,
+}
+
+impl Model {
+    /// Compiles the model for rows of any types with `serde::Serialize`: structs, maps, and what is put together of them with
+    /// serde's attributes. An input is read from the field of its name, in the type that the model declares or
+    /// [`Options::input_type`] gives; other fields are not looked at.
+    ///
+    /// Values are read as [`Json`](crate::Json) reads what the row would be as JSON: missing are `None`, `()` and absent fields;
+    /// numbers go into each type of numbers that has them, and are rounded into floats; dates, bytes and NaNs may be texts. Tuples
+    /// are sequences, named ones structs or maps. Two things differ: a float goes into a FLOAT32 as it is, not as its
+    /// digits are, and bytes may be bytes.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    /// use serde::Serialize;
+    ///
+    /// #[derive(Serialize)]
+    /// #[serde(rename_all = "camelCase")]
+    /// struct Order<'a> { unit_price: f32, count: u16, country: &'a str, note: Option<String> }
+    ///
+    /// let model = Model::parse(
+    ///     "input unitPrice: f64; input count: i32; input country: text; input rebate: f64? = 0.25
+    ///      unitPrice * count * (1.0 - (if country == \"CH\" then rebate else 0.0))",
+    /// )?;
+    /// let mut price = model.executor_for_rows::<f64>(&Options::default())?;
+    /// let order = Order { unit_price: 2.5, count: 4, country: "CH", note: None };
+    /// assert_eq!(price.run(&order)?, 7.5);
+    /// // Rows of another shape, to the same executor.
+    /// assert_eq!(price.run(&serde_json::json!({"count": 2, "unitPrice": 8, "country": "CH", "rebate": 0.5}))?, 8.0);
+    ///
+    /// let error = price.run(&serde_json::json!({"count": 2.5, "unitPrice": 8, "country": "CH"})).unwrap_err();
+    /// assert_eq!((error.code(), error.to_string().as_str()), ("values", "input `count` is INT32, found 2.5"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`executor_from`](Model::executor_from); a model with arrays among its inputs is refused.
+    pub fn executor_for_rows<O: Output>(&self, options: &Options) -> Result<SerializeExecutor<O>, Error> {
+        let loader = Cells::default();
+        let executor = self.executor_from(&loader, options)?;
+        let cells = loader.0.into_inner();
+        let positions = cells.iter().enumerate().map(|(at, cell)| (cell.name().clone(), at)).collect();
+        Ok(SerializeExecutor { executor, row: SerializedRow { cells, positions, ..SerializedRow::default() } })
+    }
+}
+
+impl<O: Output> SerializeExecutor<O> {
+    /// Evaluates the model.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; a field that is no value of its input's type, or is there twice; a row that is neither a
+    /// struct nor a map, or that cannot be serialised.
+    pub fn run<R: Serialize + ?Sized>(&mut self, row: &R) -> Result<O, Error> {
+        self.read(row)?;
+        self.executor.run(&self.row)
+    }
+
+    /// Evaluates the model into a value of the caller's, as [`ModelExecutor::run_into`] does.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub fn run_into<R: Serialize + ?Sized>(&mut self, row: &R, output: &mut O) -> Result<(), Error> {
+        self.read(row)?;
+        self.executor.run_into(&self.row, output)
+    }
+
+    /// Bytes of memory that this executor holds by itself, as [`ModelExecutor::memory_bytes`] counts them; the texts of the row at
+    /// hand apart.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let row = size_of_val(&*self.row.cells) + size_of_val(&*self.row.shape);
+        self.executor.memory_bytes() + row
+    }
+
+    fn read<R: Serialize + ?Sized>(&mut self, row: &R) -> Result<(), Error> {
+        self.row.round += 1;
+        row.serialize(RowSerializer(&mut self.row)).map_err(Into::into)
+    }
+}
+
+impl<O> Clone for SerializeExecutor<O> {
+    fn clone(&self) -> Self {
+        SerializeExecutor { executor: self.executor.clone(), row: self.row.clone() }
+    }
+}
+
+impl<O> std::fmt::Debug for SerializeExecutor<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SerializeExecutor").field("executor", &self.executor).finish_non_exhaustive()
+    }
+}
