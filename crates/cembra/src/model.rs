@@ -35,6 +35,8 @@ pub struct Model {
     program: Arc<Program>,
     sources: Option<Arc<Sources>>,
     name: Option<Arc<str>>,
+    /// The operators that it was read with.
+    registry: &'static Registry,
 }
 
 impl Model {
@@ -60,14 +62,25 @@ impl Model {
         Model::parse_with(source, Registry::standard(), limits)
     }
 
-    /// Reads a model from text that may name the operators of a registry with user operators. Compile it with
-    /// `Options::registry` and the same one.
+    /// Reads a model from text that may name the operators of a registry with user operators. The model is compiled with the same
+    /// ones, and so are its clones; nothing of a registry is copied for a model.
+    ///
+    /// ```
+    /// use cembra::{Limits, Model, Options, Registry, UserOperator, Value};
+    ///
+    /// let registry = Registry::with_operators([UserOperator::new("risk.cap").function(|x: f64| x.min(100.0))])?;
+    /// let model = Model::parse_with("input x: f64; risk.cap(x) + 1", registry, &Limits::default())?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// assert_eq!(session.evaluate(&[Value::from(250.0)])?, [Value::from(101.0)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// What is wrong with the text, or the limit it exceeds.
-    pub fn parse_with(source: &str, registry: &Registry, limits: &Limits) -> Result<Model, Error> {
+    pub fn parse_with(source: &str, registry: &'static Registry, limits: &Limits) -> Result<Model, Error> {
         let program = cembra_expr::parse(source, registry, limits)?;
-        Ok(Model { program: Arc::new(program), sources: Some(Arc::new(Sources::alone("", source))), name: None })
+        let sources = Arc::new(Sources::alone("", source));
+        Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry })
     }
 
     /// Reads a model that uses files: `use "common.cem"` in its text. The host decides what there is, with the function that it
@@ -96,19 +109,20 @@ impl Model {
     /// What is wrong with the texts, that a file is not there, or the limit that is exceeded.
     pub fn parse_sources(
         sources: impl Into<Arc<Sources>>,
-        registry: &Registry,
+        registry: &'static Registry,
         limits: &Limits,
     ) -> Result<Model, Error> {
         let sources = sources.into();
         let program = cembra_expr::parse_sources(&sources, registry, limits)?;
         let name = sources.names().next().filter(|name| !name.is_empty()).map(Arc::from);
-        Ok(Model { program: Arc::new(program), sources: Some(sources), name })
+        Ok(Model { program: Arc::new(program), sources: Some(sources), name, registry })
     }
 
-    /// A model from the builder or another reader, without source text.
+    /// A model from the builder or another reader, without source text. One with operators of the user is compiled with
+    /// [`Options::registry`].
     #[must_use]
     pub fn from_program(program: Program) -> Model {
-        Model { program: Arc::new(program), sources: None, name: None }
+        Model { program: Arc::new(program), sources: None, name: None, registry: Registry::standard() }
     }
 
     /// The same model under a name: that of its file, or what a service calls it by. Errors that are rendered, faults, metrics
@@ -140,7 +154,7 @@ impl Model {
 
     /// The options of a compilation of this model that begins now.
     pub(crate) fn started(&self, options: &Options) -> Started {
-        options.started(self.name.as_ref(), self.sources.as_ref())
+        options.started(self.name.as_ref(), self.sources.as_ref(), self.registry)
     }
 
     /// The model as a protobuf file: small, quick to read, and readable by every later cembra. The source text is not in
@@ -200,6 +214,11 @@ impl Model {
     #[cfg(feature = "json")]
     pub fn from_json(text: &str) -> Result<Model, Error> {
         Ok(Model::from_program(cembra_expr::read_json(text, &Limits::default())?))
+    }
+
+    /// The operators that the model is compiled with, if [`Options::registry`] names no others.
+    pub(crate) const fn registry(&self) -> &'static Registry {
+        self.registry
     }
 
     /// The expressions, inputs and outputs.

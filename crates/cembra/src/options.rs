@@ -32,6 +32,7 @@ pub struct Options {
     pub(crate) name: Option<Arc<str>>,
     /// The texts of the model that is compiled.
     pub(crate) sources: Option<Arc<Sources>>,
+    pub(crate) registry: Option<&'static Registry>,
     pub(crate) backend: Backend,
     pub(crate) tier: Tier,
     pub(crate) row_player: RowPlayer,
@@ -48,10 +49,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// The operators, if there are user operators among them; the same as the model was read with.
+    /// The operators, in place of those that the model was read with: for a model that came from a file or a builder, which names
+    /// operators of the user.
     #[must_use]
     pub fn registry(mut self, registry: &'static Registry) -> Self {
-        self.prepare.registry = registry;
+        self.registry = Some(registry);
         self
     }
 
@@ -266,11 +268,18 @@ impl Options {
         self.name.as_deref().unwrap_or(UNNAMED)
     }
 
-    /// The same options for a compilation that begins now, of a model that is called so and was read from these texts.
-    pub(crate) fn started(&self, name: Option<&Arc<str>>, sources: Option<&Arc<Sources>>) -> Started {
+    /// The same options for a compilation that begins now, of a model that is called so, and was read from these texts with these
+    /// operators.
+    pub(crate) fn started(
+        &self,
+        name: Option<&Arc<str>>,
+        sources: Option<&Arc<Sources>>,
+        registry: &'static Registry,
+    ) -> Started {
         let mut options = self.clone();
         options.name = options.name.or_else(|| name.cloned());
         options.sources = sources.cloned();
+        options.prepare.registry = options.registry.unwrap_or(registry);
         options.restarted()
     }
 

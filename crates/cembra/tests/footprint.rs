@@ -1,33 +1,8 @@
 //! What `memory_bytes` says of an executor is what it keeps of the system's memory.
 
+mod holding;
+
 use cembra::{Backend, Model, ModelExecutor, Options};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-/// The system's allocator, which also counts the bytes that each thread holds.
-struct Holding;
-
-thread_local! {
-    static HELD: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Holding {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.set(HELD.get().wrapping_add(layout.size()));
-        // SAFETY: promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        HELD.set(HELD.get().wrapping_sub(layout.size()));
-        // SAFETY: promised by the caller.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Holding = Holding;
 
 #[derive(cembra::Input)]
 struct Row<'t> {
@@ -53,9 +28,9 @@ fn memory_bytes_is_what_is_held() {
             let load = || Model::parse(text)?.executor::<Row<'_>, f64>(&options);
             load().unwrap();
             let mut alive: Vec<ModelExecutor<Row<'_>, f64>> = Vec::with_capacity(ALIVE);
-            let before = HELD.get();
+            let before = holding::held();
             alive.extend((0..ALIVE).map(|_| load().unwrap()));
-            let held = HELD.get().wrapping_sub(before) / ALIVE;
+            let held = holding::held().wrapping_sub(before) / ALIVE;
             let executor = &alive[0];
             // The code's pages are not the allocator's, the value itself lies in the list.
             let code = if backend == Backend::Native { 4096 } else { 0 };

@@ -171,6 +171,29 @@ impl UserOperator {
 }
 
 impl Registry {
+    /// The operators of the language and these, for as long as the process lives: made once, at start-up, and shared by all models.
+    ///
+    /// ```
+    /// use cembra_ops::{Registry, UserOperator};
+    ///
+    /// let registry = Registry::with_operators([
+    ///     UserOperator::new("risk.cap").function(|x: f64| x.min(100.0)),
+    ///     UserOperator::new("risk.twice").function(|x: i64| x.wrapping_mul(2)),
+    /// ])?;
+    /// assert!(registry.find("risk.twice").is_some() && registry.find("math.add").is_some());
+    /// # Ok::<(), cembra_ops::RegisterError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`register`](Registry::register), for the first operator that is refused.
+    pub fn with_operators(
+        operators: impl IntoIterator<Item = UserOperator>,
+    ) -> Result<&'static Registry, RegisterError> {
+        let mut registry = Registry::standard().clone();
+        operators.into_iter().try_for_each(|operator| registry.register(operator).map(drop))?;
+        Ok(registry.leak())
+    }
+
     /// Adds an operator. It lives as long as the process: register at start-up, not per request.
     ///
     /// # Errors
