@@ -216,11 +216,6 @@ impl Model {
         Ok(Model::from_program(cembra_expr::read_json(text, &Limits::default())?))
     }
 
-    /// The operators that the model is compiled with, if [`Options::registry`] names no others.
-    pub(crate) const fn registry(&self) -> &'static Registry {
-        self.registry
-    }
-
     /// The expressions, inputs and outputs.
     #[must_use]
     pub fn program(&self) -> &Program {
