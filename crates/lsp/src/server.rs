@@ -14,10 +14,10 @@ use lsp_types::{
     ClientCapabilities, CompletionOptions, CompletionResponse, Diagnostic, DidChangeWatchedFilesRegistrationOptions,
     DocumentSymbolResponse, FileOperationFilter, FileOperationPattern, FileOperationRegistrationOptions,
     FileSystemWatcher, GlobPattern, GotoDefinitionResponse, HoverProviderCapability, InitializeParams,
-    InitializeResult, OneOf, Position, PrepareRenameResponse, PublishDiagnosticsParams, Range, Registration,
-    RegistrationParams, RenameOptions, ServerCapabilities, ServerInfo, SignatureHelpOptions,
-    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit,
-    Uri, WorkDoneProgressOptions, WorkspaceFileOperationsServerCapabilities, WorkspaceServerCapabilities,
+    InitializeResult, OneOf, PrepareRenameResponse, PublishDiagnosticsParams, Registration, RegistrationParams,
+    RenameOptions, ServerCapabilities, ServerInfo, SignatureHelpOptions, TextDocumentPositionParams,
+    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, Uri, WorkDoneProgressOptions,
+    WorkspaceFileOperationsServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ fn server_capabilities(encoding: Encoding) -> ServerCapabilities {
         references_provider: Some(OneOf::Left(true)),
         document_highlight_provider: Some(OneOf::Left(true)),
         document_symbol_provider: Some(OneOf::Left(true)),
-        document_formatting_provider: Some(OneOf::Left(format::IS_THERE)),
+        document_formatting_provider: Some(OneOf::Left(true)),
         rename_provider: Some(OneOf::Right(RenameOptions {
             prepare_provider: Some(true),
             work_done_progress_options: WorkDoneProgressOptions::default(),
@@ -225,9 +225,7 @@ impl Server<'_> {
             }),
             asked::Formatting::METHOD => answer::<asked::Formatting>(request, |params| {
                 let analysis = self.documents.analysis(&name_of(&params.text_document.uri))?;
-                let text = format::formatted(analysis.text())?;
-                let whole = Range::new(Position::default(), Position::new(u32::MAX, 0));
-                Some(vec![TextEdit::new(whole, text)])
+                format::edits(&analysis)
             }),
             asked::PrepareRenameRequest::METHOD => try_answer::<asked::PrepareRenameRequest, _>(request, |params| {
                 let Some((analysis, byte)) = self.at(&params) else { return Ok(None) };

@@ -332,6 +332,25 @@ fn a_file_that_is_used_is_that_of_the_editor_and_may_be_renamed() {
 }
 
 #[test]
+fn a_text_is_formatted_as_the_command_formats_it() {
+    let shell = files();
+    let model = uri(&shell, "m.cem");
+    let mut editor = Editor::start(&shell, json!({}));
+    let text = "let n = \"𝓝\";output y=n\n";
+    assert_eq!(shell.feed(&["fmt"], text).stdout, "let n = \"𝓝\"\noutput y = n\n");
+    editor.open(&model, text);
+    let options = json!({ "tabSize": 4, "insertSpaces": true });
+    let params = json!({ "textDocument": { "uri": model }, "options": options });
+    let edits = editor.ask("textDocument/formatting", params.clone());
+    assert_eq!(edits, json!([{ "range": range(0, 12, 22), "newText": "\noutput y = " }]));
+    editor.edit(&model, 2, range(0, 12, 22), "\noutput y = ");
+    assert_eq!(editor.ask("textDocument/formatting", params.clone()), json!([]));
+    editor.edit(&model, 3, range(1, 11, 11), "(");
+    assert_eq!(editor.ask("textDocument/formatting", params), Value::Null);
+    assert_eq!(editor.end(), Some(0));
+}
+
+#[test]
 fn positions_count_what_the_editor_offers() {
     let shell = files();
     let model = uri(&shell, "m.cem");
