@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// How many models at random.
 const PROGRAMS: u64 = 5_000;
 
+/// How many texts with something damaged.
+const DAMAGED: usize = 30_000;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -171,21 +174,91 @@ struct Case {
     expr: Option<String>,
 }
 
+/// The models of the suites.
+fn suites() -> Vec<String> {
+    let suites =
+        files("tests/suite", "toml").into_iter().map(|file| toml::from_str::<Suite>(&read(&file)).expect("a suite"));
+    suites.flat_map(|suite| suite.case).map(|case| case.model.or(case.expr).expect("a model")).collect()
+}
+
 #[test]
 fn models_of_the_suite_stay_what_they_are() {
-    let (mut texts, mut refused) = (0, 0);
-    for file in files("tests/suite", "toml") {
-        let suite: Suite = toml::from_str(&read(&file)).expect("a suite");
-        for case in suite.case {
-            let text = case.model.or(case.expr).expect("a model");
-            match format(&text, Registry::standard(), &Limits::default()) {
-                Ok(_) => drop(checked(&text)),
-                Err(_) => refused += 1,
-            }
-            texts += 1;
+    let texts = suites();
+    let is_read = |text: &&String| format(text, Registry::standard(), &Limits::default()).is_ok();
+    let read: Vec<&String> = texts.iter().filter(is_read).collect();
+    assert!(texts.len() > 300 && read.len() * 10 > texts.len() * 9, "{} of {}", read.len(), texts.len());
+    for text in read {
+        checked(text);
+    }
+}
+
+/// Most of what is damaged is refused; what is not is laid out, whatever is wrong with it.
+#[test]
+fn damaged_texts_are_refused_or_stay_what_they_are() {
+    const PIECES: &[&str] = &[
+        "\n",
+        "\n",
+        " ",
+        "\n# c\n",
+        ";",
+        ";\n",
+        ",",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "-",
+        "+",
+        "in",
+        " in ",
+        "let t = 1 in ",
+        "if ",
+        " then ",
+        " else ",
+        " not ",
+        ".",
+        "..",
+        "?",
+        ":",
+        "=",
+        " = ",
+        "f32",
+        "date",
+        "dict",
+        "\"a\"",
+        "1",
+        "x",
+        "\ntest \"t\" {",
+        " => ",
+        "\nfn(x) = x",
+        "\nlet ",
+        "\nuse \"a\"\n",
+        "\ntable t: text -> f64 = 't'",
+        "\nextern fn a.b(): f64",
+        "{x: ",
+        "\u{FEFF}",
+    ];
+    let mut random = fastrand::Rng::with_seed(14);
+    let mut texts = suites();
+    texts.extend(STATEMENTS.iter().map(|text| (*text).to_owned()));
+    texts.extend((0..100).map(|_| table(&mut random)));
+    let mut read = 0;
+    for at in 0..DAMAGED {
+        let mut text = texts[at % texts.len()].clone();
+        for _ in 0..random.usize(1..4) {
+            let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+            let from = random.usize(..places.len());
+            let to = (from + random.usize(..3)).min(places.len() - 1);
+            text.replace_range(places[from]..places[to], PIECES[random.usize(..PIECES.len())]);
+        }
+        if format(&text, Registry::standard(), &Limits::default()).is_ok() {
+            checked(&text);
+            read += 1;
         }
     }
-    assert!(texts > 300 && refused * 10 < texts, "{refused} of {texts}");
+    assert!(read * 20 > DAMAGED, "{read} of {DAMAGED}");
 }
 
 #[test]
@@ -300,6 +373,10 @@ fn models_at_random_in_layouts_at_random_stay_what_they_are() {
             laid =
                 format!("{table}{}{}", [";", "\n", "\r\n\n"][random.usize(..3)], laid.trim_start_matches('\u{FEFF}'));
             inserted.splice(0..0, comments(&table).into_iter().map(str::to_owned));
+        }
+        if random.u8(..8) == 0 {
+            // Nothing but the `;` keeps this from going on with the statement before it.
+            laid += [";\n-1 ** 2", "; +x0", ";;\n\n- 2"][random.usize(..3)];
         }
         let made = checked(&laid);
         let kept: Vec<&str> = inserted.iter().map(|comment| comment.trim_end_matches([' ', '\t'])).collect();

@@ -177,6 +177,11 @@ impl<'s> Cursor<'s> {
         }
     }
 
+    /// The same of a problem that the syntax has too, because what was read may be other tokens than it seems.
+    pub(super) fn report_syntax(&mut self, problem: Diagnostic) {
+        self.record(problem);
+    }
+
     /// Records a problem that ends the statement.
     pub(super) fn stop(&mut self, problem: Diagnostic) -> Stop {
         self.record(problem);

@@ -385,7 +385,9 @@ impl<'s> Cursor<'s> {
             let problem = Diagnostic::new(Code::Literal, message).at(span);
             // The smallest number is a value of every type, and shows how values are written.
             let example = ScalarValue::from_bits(scalar, 0).map(|value| print_value(&Value::Scalar(value)));
-            self.report(example.into_iter().fold(problem, |problem, form| problem.hint(format!("as in `{form}`"))));
+            let problem = example.into_iter().fold(problem, |problem, form| problem.hint(format!("as in `{form}`")));
+            // Without quotes there may be brackets in it that are none.
+            self.report_syntax(problem);
         }
         value
     }

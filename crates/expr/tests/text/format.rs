@@ -47,6 +47,7 @@ fn tokens_have_one_blank_between_them_or_none() {
         let t={ x :1,if:- 2,"odd name":[ 1,- 2,[ ] ], }
         let u=( )
         let v=t . x+t.0 . 1 [ 2 ]*L [ "a" ]+M . math . if( 1 )
+        let s=1 . 0+1 . real+x . 0 . 1
         let w=x in[1,2]or x not  in - 3 .. 7 and in [1]>in
         let x=seq.map(fn(x)=x+1,fn ( y ):f64=let k=y in-k*k,1)
         (if(a)then[1]else(- 2))
@@ -54,6 +55,7 @@ fn tokens_have_one_blank_between_them_or_none() {
         let t = {x: 1, if: -2, "odd name": [1, -2, []],}
         let u = ()
         let v = t.x + t.0.1[2] * L["a"] + M.math.if(1)
+        let s = 1 .0 + 1 .real + x.0.1
         let w = x in [1, 2] or x not in -3..7 and in[1] > in
         let x = seq.map(fn(x) = x + 1, fn(y): f64 = let k = y in -k * k, 1)
         (if (a) then [1] else (-2))
@@ -119,6 +121,18 @@ fn a_statement_has_lines_of_its_own() {
         "c";
         -2
         missing
+        =====
+        use ;; "a";table;"a";extern;fn f(x)=x;use
+        "a"
+        -----
+        use;
+        "a"
+        table
+        "a"
+        extern;
+        fn f(x) = x
+        use
+            "a"
         "#,
     );
     assert_eq!(formatted("\u{FEFF}\r\n\n# a \t\r\rlet x = 1\r\n\r\n\r\nx # b"), "# a\n\nlet x = 1\n\nx  # b\n");
@@ -398,6 +412,7 @@ fn only_what_cannot_be_read_is_refused() {
     assert_eq!(refused("let a = unknown(1\nlet b = +"), [(Code::Bracket, Some(15)), (Code::Syntax, Some(27))]);
     assert_eq!(refused("let a = b $ c"), [(Code::Syntax, Some(10))]);
     assert_eq!(refused("x = \"abc"), [(Code::Syntax, Some(2))]);
+    assert_eq!(refused("x + DATE{20[1}"), [(Code::Literal, Some(9))]);
     assert_eq!(refused("table t: f64 -> f64 = \"t.csv\""), [(Code::Literal, Some(9))]);
     let nested = ["(".repeat(100_000), ")".repeat(100_000)].join("1");
     assert_eq!(refused(&nested), [(Code::Limit, Some(256))]);

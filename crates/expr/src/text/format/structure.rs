@@ -250,10 +250,15 @@ impl Scan<'_, '_> {
 
     /// The word at the beginning of a statement, if it is one of those that mean something only before what follows it.
     fn statement_word(&self, index: usize) -> Option<&'static str> {
-        let (word, next) = (self.tokens.text(index), self.tokens.kind(index + 1));
+        self.word_before(index, index + 1)
+    }
+
+    /// The same of a word that another token follows, perhaps behind something.
+    fn word_before(&self, index: usize, next: usize) -> Option<&'static str> {
+        let of = (self.tokens.text(index), self.tokens.kind(next));
         let words =
             [(TEST, TokenKind::Text), (USE, TokenKind::Text), (TABLE, TokenKind::Word), (EXTERN, TokenKind::Fn)];
-        words.into_iter().find(|of| *of == (word, next)).map(|(word, _)| word)
+        words.into_iter().find(|known| *known == of).map(|(word, _)| word)
     }
 
     /// True for a `;` without which the next line does not go on with the statement.
@@ -262,8 +267,13 @@ impl Scan<'_, '_> {
         let is_literal = matches!(next, TokenKind::Number | TokenKind::Text | TokenKind::Bytes | TokenKind::Type)
             || matches!(next, TokenKind::True | TokenKind::False | TokenKind::Present | TokenKind::Missing)
             || matches!(next, TokenKind::Inf | TokenKind::Nan | TokenKind::CloseCurly | TokenKind::Semicolon);
-        if !self.open.is_empty() {
+        if !self.open.is_empty() || next == TokenKind::Semicolon {
             return is_literal;
+        }
+        // Such a word alone is a name, which begins another statement before what follows it.
+        let word = (0..index).rev().find(|before| self.tokens.kind(*before) != TokenKind::Semicolon);
+        if word.is_some_and(|word| self.word_before(word, index + 1).is_some()) {
+            return false;
         }
         match next {
             TokenKind::Word => self.tokens.text(index + 1) != IN,

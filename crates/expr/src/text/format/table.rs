@@ -68,8 +68,13 @@ fn is_one_line<'b>(tokens: &Tokens<'_>, row: Range<usize>, inner: &mut impl Iter
     for index in row {
         let token = tokens.at(index);
         let is_kept = open.last().is_none_or(|bracket| bracket.kind == BracketKind::Raw);
-        let ends_line = token.first_on_line && is_kept && token.kind != TokenKind::Comma;
-        is_one_line &= index == first || !ends_line && !tokens.has_comment_before(index);
+        is_one_line &= match token.kind {
+            // What stands before these goes behind them, and behind the row.
+            TokenKind::Semicolon => true,
+            TokenKind::Comma => !tokens.has_comment_before(index),
+            _ if index == first => true,
+            _ => !(tokens.has_comment_before(index) || token.first_on_line && is_kept),
+        };
         match token.kind {
             TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => {
                 let bracket = inner.next();
