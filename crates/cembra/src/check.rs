@@ -43,12 +43,12 @@ impl Model {
     /// of what depends on the parameter of a function there is none. A weak float is a FLOAT64, as it is where it is an output.
     ///
     /// ```
-    /// use cembra::{Model, Options, QType};
+    /// use cembra::{Model, Options, QType, Scalar};
     ///
     /// let model = Model::parse("input x: f64?; let y = x > 0.5; output z = x + \"a\"; output w = y")?;
     /// let types = model.node_types(&Options::default());
     /// let of = |at: usize| types[model.program().outputs[at].node.index()].clone();
-    /// assert_eq!((of(0), of(1)), (None, Some(QType::OPTIONAL_UNIT)));
+    /// assert_eq!((of(0), of(1)), (None, Some(QType::Optional(Scalar::Unit))));
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
