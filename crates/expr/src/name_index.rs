@@ -107,11 +107,7 @@ impl NameIndex {
         let until = self.uses.partition_point(|(span, _)| span.start <= byte);
         let used = self.uses[..until].last().copied().filter(|(span, _)| touches(*span));
         let defined = self.names.iter().map(|one| one.name).filter(|name| touches(*name)).max_by_key(|name| name.start);
-        match (used, defined) {
-            (Some((span, _)), Some(name)) if name.start > span.start => Some((name, Referent::Name(name))),
-            (Some(used), _) => Some(used),
-            (None, name) => name.map(|name| (name, Referent::Name(name))),
-        }
+        used.or_else(|| defined.map(|name| (name, Referent::Name(name))))
     }
 
     /// The places where a name is used, without that of its definition.
