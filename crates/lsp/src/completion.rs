@@ -4,7 +4,7 @@
 use crate::analysis::Analysis;
 use crate::hover::{declaration, operator};
 use cembra::{Registry, Span, reference};
-use cembra_expr::{CursorContext, ExpectedAt, NameKind, OpenCall, Referent, cursor_context};
+use cembra_expr::{CursorContext, ExpectedAt, NameKind, NamedPlace, OpenCall, Referent, cursor_context};
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionList, CompletionTextEdit, Documentation, MarkupContent, MarkupKind,
     ParameterInformation, ParameterLabel, Range, SignatureHelp, SignatureInformation, TextEdit,
@@ -168,7 +168,12 @@ impl List {
     /// What an expression begins with: names, operators and words.
     fn values(mut self, analysis: &Analysis, context: &CursorContext) -> List {
         let mut seen: HashSet<&str> = HashSet::new();
-        let known: Vec<_> = analysis.names().known_at(context.word.start, own_length(analysis)).collect();
+        // What a statement that goes on here defines is not known in it.
+        let statement = analysis.statement_start(context.word.start as usize);
+        let is_here = |name: &NamedPlace| name.whole.start as usize == statement && !name.kind.is_local();
+        let goes_on = context.expected != ExpectedAt::Statement;
+        let known = analysis.names().known_at(context.word.start, own_length(analysis));
+        let known: Vec<_> = known.filter(|name| !(goes_on && is_here(name))).collect();
         // Of equal names the innermost counts.
         let word = analysis.text_at(context.word);
         let are_many = known.len() > MOST;
@@ -196,5 +201,56 @@ impl List {
             list.push(name, CompletionItemKind::FUNCTION, Rank::Operator, Some(detail));
         }
         list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::positions::Encoding;
+    use cembra::{Limits, Sources};
+    use std::collections::BTreeSet;
+
+    fn analysis(text: &str) -> Analysis {
+        Analysis::of(Sources::alone("m.cem", text), BTreeSet::new(), &Limits::default(), Encoding::Utf8)
+    }
+
+    /// The names of the text that may be completed at a byte, the innermost first.
+    fn names(text: &str, at: usize) -> Vec<String> {
+        let items = complete(&analysis(text), at).items.into_iter();
+        items
+            .filter(|item| item.sort_text.as_deref().is_some_and(|key| key.starts_with('1')))
+            .map(|item| item.label)
+            .collect()
+    }
+
+    #[test]
+    fn names_are_known_where_they_may_be_used() {
+        let text = "fn f(p) = p * 2\nlet y = (let q = 1 in q + 1) + 2\noutput z = y";
+        let at = |part: &str| text.find(part).unwrap() + part.len();
+        assert_eq!(names(text, at("= p")), ["p"]);
+        assert_eq!(names(text, at("in q")), ["q", "f"]);
+        assert_eq!(names(text, at(") + ")), ["f"]);
+        assert_eq!(names(text, at("z = y")), ["y", "f"]);
+        let text = "let x = 1\nlet g = fn(a) = (let x = 2.0 in a * x)\noutput y = x + ";
+        let detail = |byte: usize| {
+            let mut items = complete(&analysis(text), byte).items.into_iter();
+            items.find(|item| item.label == "x").and_then(|item| item.detail)
+        };
+        assert_eq!(names(text, text.find(" * x").unwrap() + 4), ["x", "a"]);
+        assert_eq!(detail(text.find(" * x").unwrap() + 4).as_deref(), Some("let x: f64"));
+        assert_eq!(names(text, text.len()), ["g", "x"]);
+        assert_eq!(detail(text.len()).as_deref(), Some("let x: i32"));
+    }
+
+    #[test]
+    fn many_names_are_told_by_their_word() {
+        let text: String =
+            (0..3_000).map(|at| format!("let name{at} = {at}\n")).collect::<String>() + "output y = name299";
+        let list = complete(&analysis(&text), text.len());
+        assert!(list.is_incomplete);
+        let found = names(&text, text.len());
+        assert_eq!((found.len(), &*found[0], &*found[10]), (11, "name2999", "name299"));
+        assert_eq!(names(&text, text.len() - 7).len(), MOST);
     }
 }

@@ -2,6 +2,7 @@
 //! that cannot be read yet.
 
 use super::lexer::{Lexer, continues_word};
+use super::parser::IN;
 use super::token::TokenKind;
 use cembra_value::Span;
 
@@ -116,7 +117,9 @@ pub fn cursor_context(text: &str, start: usize, at: usize) -> CursorContext {
             }
             _ => {}
         }
-        (last, end) = (Some(token.kind), token.span.end as usize);
+        // Behind a value the word is an operator, and what follows is a value.
+        let is_in = token.kind == TokenKind::Word && ends_operand(last) && token.span.text(text) == IN;
+        (last, end) = (Some(if is_in { TokenKind::And } else { token.kind }), token.span.end as usize);
     }
     let gap = text.get(end..word).unwrap_or_default();
     let line = gap.rsplit(['\n', '\r']).next().unwrap_or_default();
@@ -189,6 +192,10 @@ mod tests {
             ("x th", Operator),
             ("f(x) th", Operator),
             ("if a then", Operator),
+            ("x in a", Operand),
+            ("let y = let t = 1 in t", Operand),
+            ("let in = a", Operand),
+            ("y = in th", Operator),
             ("if a th", Operator),
             ("\"a b", Nothing),
             ("x # b", Nothing),
