@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// if the executor was made with a [`Listener`]. A clone shares the code and has its own frame.
 ///
 /// Fields are bound by name, or by the name given with `#[cembra(rename = "..")]`; the traits [`Input`](trait@crate::Input) and
-/// [`Output`](trait@crate::Output) list the types they may have. A field of `I` that the model does not have is ignored; a field of `O` must be an output.
+/// [`Output`](trait@crate::Output) list the types they may have. A field of `I` that the model does not have is ignored; a field of `O`
+/// is an output, or is left out or has a default by its attributes: see the derives.
 ///
 /// ```
 /// use cembra::{Model, Optional, Options};
@@ -155,9 +156,9 @@ impl<I, O: Output> ModelExecutor<I, O> {
 
 impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// Evaluates the model on many rows, in place: each output is written where it is in its struct. It takes the machine's
-    /// widest lanes if the model allows it, and is worth while from about a dozen rows on. Row by row are
-    /// evaluated models with arrays, of which [`Batch`](crate::Batch) takes many rows, and those of outputs that have defaults, or
-    /// fields that have not every value of their type.
+    /// widest lanes if the model allows it, and is worth while from about a dozen rows on. Evaluated row by row are models with
+    /// arrays, of which [`Batch`](crate::Batch) takes many rows, and those with outputs that become defaults, or go into fields
+    /// that have not every value of the output's type.
     ///
     /// ```
     /// use cembra::{Model, Options};
