@@ -120,7 +120,7 @@ struct Arrays;
 ///         for backend in [Backend::Interpreter, Backend::Native] {
 ///             let found = match outputs(&source, inputs, backend) {
 ///                 Ok(values) => ("gives", values),
-///                 Err(error) if error.is_fault() => ("fails:", error.to_string()),
+///                 Err(error) if error.is_fault() => ("fails:", error.message()),
 ///                 Err(error) => ("error:", error.diagnostics()[0].message().to_owned()),
 ///             };
 ///             if found != (word, claimed.to_owned()) {
@@ -241,7 +241,7 @@ struct Problems;
 ///         for backend in [Backend::Interpreter, Backend::Native] {
 ///             let found = match value(&row[2], backend) {
 ///                 Ok(value) => value,
-///                 Err(error) if error.is_fault() => format!("fails: {error}"),
+///                 Err(error) if error.is_fault() => format!("fails: {}", error.message()),
 ///                 Err(_) => "an error before it runs".to_owned(),
 ///             };
 ///             if found != row[3] {

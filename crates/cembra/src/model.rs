@@ -5,6 +5,7 @@ use crate::executor::Inner;
 use crate::exports::with_exports;
 use crate::names::unknown_name;
 use crate::options::Started;
+use crate::rendering::Source;
 use crate::signature::{Field, Signature};
 use crate::stages::{plan, prepare};
 use crate::{Error, Executor, Options};
@@ -361,5 +362,14 @@ impl Model {
         let mut program = Program::clone(&whole);
         program.outputs = outputs;
         Ok(Arc::new(program))
+    }
+}
+
+impl<'s> From<&'s Model> for Source<'s> {
+    fn from(model: &'s Model) -> Self {
+        match model.sources() {
+            Some(texts) => Source::from(texts),
+            None => Source::without_text(model.name().unwrap_or_default()),
+        }
     }
 }

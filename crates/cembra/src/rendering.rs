@@ -4,7 +4,6 @@
 //! An excerpt shows the first line of each place pointed at, cut to 160 characters around it, so that a model of one
 //! endless line gives a message of a few.
 
-use crate::Model;
 use crate::metrics::UNNAMED;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Snippet, normalize_untrusted_str};
 use cembra_expr::{SourcePlace, Sources};
@@ -18,7 +17,7 @@ const EXCERPT_CHARS: usize = 160;
 
 /// What problems are of: the texts that a model was read from, and what they are called.
 ///
-/// It is made of a [`Model`], of its text, or of [`Sources`]:
+/// It is made of a [`Model`](crate::Model), of its text, or of [`Sources`]:
 ///
 /// ```
 /// use cembra::{Model, Source};
@@ -42,19 +41,15 @@ impl<'s> Source<'s> {
         Source { texts: Cow::Owned(Sources::alone(name, text)), is_text: true }
     }
 
+    /// What was read from no text, and what it is called.
+    pub(crate) fn without_text(name: &str) -> Source<'s> {
+        Source { is_text: false, ..Source::new(name, "") }
+    }
+
     /// The excerpt of a place, and what the text that it is of is called.
     fn excerpt(&self, span: Span) -> (Excerpt<'_>, &str) {
         let place = self.texts.place(span);
         (Excerpt::of(place), shown_name(place.name))
-    }
-}
-
-impl<'s> From<&'s Model> for Source<'s> {
-    fn from(model: &'s Model) -> Self {
-        match model.sources() {
-            Some(texts) => Source::from(texts),
-            None => Source { is_text: false, ..Source::new(model.name().unwrap_or_default(), "") },
-        }
     }
 }
 
