@@ -1,7 +1,7 @@
 //! The language server of cembra: what editors are told of a text while it is written. It speaks the Language Server Protocol over
 //! standard input and output, one message after the other, and knows nothing of how models are run.
 //!
-//! A text is analysed once for each of its versions, when somebody asks or nothing else is to do; [`Analysis`](analysis) is what is
+//! A text is analysed once for each of its versions, when somebody asks or nothing else is to do; `Analysis` is what is
 //! kept of that, and everything else reads it.
 
 mod analysis;
