@@ -317,7 +317,9 @@ impl Parts for Run<'_> {
             _ => "",
         };
         let result = self.compiled.program.qtype(step.outs[0]);
-        Error::fault(kind, operator, operand, result, text, self.program.graph.span(step.origin))
+        let span = self.program.graph.span(step.origin);
+        let calls = self.program.graph.calls().map(|calls| calls.leading_to(step.origin, &[], span));
+        Error::fault(kind, operator, operand, result, text, span).in_calls(calls.unwrap_or_default())
     }
 
     fn threads(&self) -> usize {

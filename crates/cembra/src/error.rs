@@ -4,7 +4,7 @@
 use crate::rendering::{Expression, Renderer, Source};
 use cembra_expr::Sources;
 use cembra_runtime::{Excerpt, FaultKind, QType};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Span, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, ScalarValue, Span, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ struct Fault {
     operator: Option<String>,
     detail: String,
     span: Option<Span>,
+    /// The calls of functions that led there.
+    calls: Vec<Label>,
     /// What the span is of.
     sources: Option<Arc<Sources>>,
     place: Option<Place>,
@@ -57,7 +59,7 @@ struct Fault {
 
 impl Fault {
     fn new(kind: FaultKind, detail: String, limit: Option<Limit>) -> Self {
-        Fault { kind, operator: None, detail, span: None, sources: None, place: None, limit }
+        Fault { kind, operator: None, detail, span: None, calls: Vec::new(), sources: None, place: None, limit }
     }
 }
 
@@ -137,6 +139,11 @@ impl Error {
     /// The same fault, of a model that was read from these texts.
     pub(crate) fn in_sources(self, sources: Option<&Arc<Sources>>) -> Self {
         self.with(|fault| fault.sources = sources.cloned())
+    }
+
+    /// The calls of functions that led to a fault.
+    pub(crate) fn in_calls(self, calls: Vec<Label>) -> Self {
+        if calls.is_empty() { self } else { self.with(|fault| fault.calls = calls) }
     }
 
     fn with(self, change: impl FnOnce(&mut Fault)) -> Self {
@@ -273,6 +280,8 @@ impl Error {
             Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
             Kind::Fault(fault) => {
                 let diagnostic = Diagnostic::new(Code::Evaluation, self.message()).at(fault.span);
+                let diagnostic =
+                    fault.calls.iter().fold(diagnostic, |one, call| one.also(call.span, call.text.clone()));
                 vec![match fault.limit {
                     Some(limit) => diagnostic.hint(limit.hint()),
                     None => diagnostic,

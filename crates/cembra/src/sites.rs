@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::options::Started;
-use cembra_expr::{Graph, Node, NodeId, Program, Sources, written};
+use cembra_expr::{Calls, Graph, Node, NodeId, Program, Sources, written};
 use cembra_plan::{Action, Plan, StepId};
 use cembra_runtime::{Context, Excerpt, FaultKind, QType, Scalar, Text};
 use cembra_value::{ScalarValue, Span, Value};
@@ -15,6 +15,7 @@ pub(crate) struct Site {
     pub(crate) step: StepId,
     pub(crate) operator: Arc<str>,
     pub(crate) span: Option<Span>,
+    origin: NodeId,
     /// The scalar of an operator's first argument, which faults record the bits of.
     pub(crate) operand: Option<Scalar>,
     /// The type of the result.
@@ -27,6 +28,8 @@ pub(crate) struct Sites {
     sites: Box<[Site]>,
     /// The texts that the places are of.
     sources: Option<Arc<Sources>>,
+    /// The calls of functions that the steps may be inside of.
+    calls: Option<Arc<Calls>>,
 }
 
 impl Sites {
@@ -43,12 +46,13 @@ impl Sites {
                 step: id,
                 operator: operator_name(&program.graph, step.origin),
                 span: program.graph.span(step.origin),
+                origin: step.origin,
                 operand: operands.first().and_then(|operand| plan.value(*operand).qtype.scalar()),
                 result: plan.value(step.out).qtype.clone(),
             }
         };
         let sites = (0..plan.step_count()).map(StepId::from_index).filter(fails).map(site).collect();
-        Sites { sites, sources: options.sources.clone() }
+        Sites { sites, sources: options.sources.clone(), calls: program.graph.calls().cloned() }
     }
 
     pub(crate) fn all(&self) -> &[Site] {
@@ -81,7 +85,9 @@ impl Sites {
         };
         let result = site.map_or(&QType::UNIT, |site| &site.result);
         let span = site.and_then(|site| site.span);
-        Error::fault(kind, operator, operand, result, text, span).in_sources(self.sources.as_ref())
+        let calls = site.zip(self.calls.as_ref()).map(|(site, calls)| calls.leading_to(site.origin, &[], span));
+        let error = Error::fault(kind, operator, operand, result, text, span).in_sources(self.sources.as_ref());
+        error.in_calls(calls.unwrap_or_default())
     }
 
     /// Bytes of memory, names and texts apart: they are the program's and the model's.

@@ -66,3 +66,94 @@ fn what_is_quoted_of_a_text_is_short() {
     assert_eq!(error.to_string(), "math.floordiv: division by zero (line 2, column 1: `1 // (x`)");
     assert!(Renderer::styled().errors(&error.diagnostics(), &[], &model).contains('\u{1b}'));
 }
+
+#[test]
+fn what_is_wrong_in_a_function_shows_the_calls_that_led_there() {
+    let text = "fn half(x) = x + \"a\"\nfn twice(x) = half(x) * 2\ninput a: f64\ninput b: i64\n\
+                output y = twice(a)\noutput z = half(b)\noutput same = twice(a + 1.0)";
+    let model = Model::parse(text).unwrap().named("m.cem");
+    let error = model.compile(&Options::default()).unwrap_err();
+    // The last call is wrong as the first one is, which is said.
+    assert_eq!(
+        error.render(&model),
+        "\
+error[type-mismatch]: strings.join expects strings, found FLOAT64
+ --> m.cem:1:14
+  |
+1 | fn half(x) = x + \"a\"
+  |              ^^^^---
+  |                  |
+  |                  this is TEXT
+  |
+ ::: m.cem:2:15
+  |
+2 | fn twice(x) = half(x) * 2
+  |               ------- in this call of `half`
+  |
+ ::: m.cem:5:12
+  |
+5 | output y = twice(a)
+  |            -------- in this call of `twice`
+  |
+  = help: turn it into a text with `strings.as_text(..)`
+
+error[type-mismatch]: strings.join expects strings, found INT64
+ --> m.cem:1:14
+  |
+1 | fn half(x) = x + \"a\"
+  |              ^^^^---
+  |                  |
+  |                  this is TEXT
+  |
+ ::: m.cem:6:12
+  |
+6 | output z = half(b)
+  |            ------- in this call of `half`
+  |
+  = help: turn it into a text with `strings.as_text(..)`"
+    );
+}
+
+#[test]
+fn calls_of_functions_that_are_values_are_shown_too() {
+    let text = "fn add(x, y) = x + y\nfn sum(t) = core.reduce_tuple(add, t)\ninput a: f64\noutput y = sum((a, \"b\"))";
+    let model = Model::parse(text).unwrap().named("m.cem");
+    let error = model.compile(&Options::default()).unwrap_err();
+    let found = &error.diagnostics()[0];
+    let labels: Vec<_> = found.others().iter().map(|label| (label.span.text(text), &*label.text)).collect();
+    let wanted = [("core.reduce_tuple(add, t)", "in this call"), ("sum((a, \"b\"))", "in this call of `sum`")];
+    assert_eq!(labels, wanted);
+    assert_eq!(error.span().map(|span| span.text(text)), Some("x + y"));
+}
+
+#[test]
+fn faults_in_a_function_show_the_calls_too() {
+    let text = "fn part(x) = 10 // x\nfn parts(x, y) = part(x) + part(y)\ninput a: i64\ninput b: i64\nparts(a, b)";
+    let model = Model::parse(text).unwrap();
+    for options in [Options::default(), Options::default().backend(cembra::Backend::Interpreter)] {
+        let mut session = model.compile(&options).unwrap().session();
+        for (values, place) in [([0_i64, 1], "part(x)"), ([1, 0], "part(y)")] {
+            let error = session.evaluate(&values.map(Value::from)).unwrap_err();
+            let found = &error.diagnostics()[0];
+            let labels: Vec<_> = found.others().iter().map(|label| (label.span.text(text), &*label.text)).collect();
+            let wanted = [(place, "in this call of `part`"), ("parts(a, b)", "in this call of `parts`")];
+            assert_eq!((error.span().map(|span| span.text(text)), &labels[..]), (Some("10 // x"), &wanted[..]));
+        }
+    }
+}
+
+#[test]
+fn a_long_chain_of_calls_is_counted() {
+    let mut text = String::from("input a: f64\nfn f_0(x) = x + \"a\"\n");
+    for at in 1..20_000 {
+        text.push_str(&format!("fn f_{at}(x) = f_{}(x)\n", at - 1));
+    }
+    text.push_str("output y = f_19999(a)\n");
+    let model = Model::parse(&text).unwrap();
+    let error = model.compile(&Options::default()).unwrap_err();
+    let found = &error.diagnostics()[0];
+    let labels: Vec<_> = found.others().iter().map(|label| &*label.text).collect();
+    // The first is the text beside `x`.
+    assert_eq!(labels.len(), 6, "{labels:?}");
+    assert_eq!((labels[1], labels[5]), ("in this call of `f_0`", "in this call of `f_4`, inside of 19995 more"));
+}

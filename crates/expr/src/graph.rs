@@ -2,6 +2,7 @@
 //! equality and cache keys come for free; a node's operands always have smaller ids than the node itself, so every
 //! walk is a loop over ids and nothing recurses. Nodes are untyped; each keeps every span of text it came from.
 
+use crate::calls::Calls;
 use crate::places::Places;
 use cembra_value::{Limit, Limits, Span, Value};
 use foldhash::fast::RandomState;
@@ -83,6 +84,8 @@ pub struct Graph {
     /// Seeded for each graph, so that no text can choose names or numbers that collide.
     seed: RandomState,
     places: Places,
+    /// None if there are no functions.
+    calls: Option<Arc<Calls>>,
 }
 
 impl Graph {
@@ -110,6 +113,7 @@ impl Graph {
             + self.nodes.allocation_size()
             + table::<(NameId, u64)>(self.placeholders.capacity())
             + self.places.memory_bytes()
+            + self.calls.as_ref().map_or(0, |calls| calls.memory_bytes())
     }
 
     /// A graph with no nodes, but room for so many.
@@ -282,6 +286,17 @@ impl Graph {
         if let Some(span) = span {
             self.places.note(id, span);
         }
+    }
+
+    /// The calls of functions that made nodes; none if there are no functions.
+    #[must_use]
+    pub fn calls(&self) -> Option<&Arc<Calls>> {
+        self.calls.as_ref()
+    }
+
+    /// The calls to change.
+    pub(crate) fn calls_mut(&mut self) -> &mut Calls {
+        Arc::make_mut(self.calls.get_or_insert_default())
     }
 
     /// What the node is.

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod builder;
+mod calls;
 mod definitions;
 mod graph;
 mod infix;
@@ -19,6 +20,7 @@ mod wire;
 
 pub use bodies::FunctionBodies;
 pub use builder::{Builder, Expr, IntoExpr};
+pub use calls::Calls;
 pub use definitions::{Defines, Definition, Definitions};
 pub use graph::{Graph, NameId, Node, NodeId};
 pub use infix::{tokens, written};

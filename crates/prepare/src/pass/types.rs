@@ -131,7 +131,7 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
             Some(_) => {}
             None => {
                 let message = format!("output `{}` is a node of another graph", output.name);
-                typer.report(Diagnostic::new(Code::Builder, message).at(output.span));
+                typer.report(output.node, Diagnostic::new(Code::Builder, message).at(output.span));
             }
         }
     }
@@ -257,7 +257,7 @@ impl Typer<'_> {
                     }
                     Err(_) => {
                         let message = format!("leaf `{name}` has no type");
-                        self.report(Diagnostic::new(Code::MissingInputType, message).at(self.graph.span(node)));
+                        self.report(node, Diagnostic::new(Code::MissingInputType, message).at(self.graph.span(node)));
                         None
                     }
                 }
@@ -265,7 +265,7 @@ impl Typer<'_> {
             Node::Placeholder(_) if let Some(argument) = self.functions.argument(environment, node) => Some(argument),
             Node::Placeholder(name) => {
                 let message = format!("`{}` is a parameter outside of its function", self.graph.name(name));
-                self.report(Diagnostic::new(Code::Name, message).at(self.graph.span(node)));
+                self.report(node, Diagnostic::new(Code::Name, message).at(self.graph.span(node)));
                 None
             }
             Node::Literal(value) => Some(self.literal(model, node, value)),
@@ -382,7 +382,7 @@ impl Typer<'_> {
             Ok(resolved) => match self.bind(model, node, op, &resolved, given) {
                 Ok(bound) => Some(bound),
                 Err(message) => {
-                    self.report(Diagnostic::new(Code::TypeMismatch, message).at(self.graph.span(node)));
+                    self.report(node, Diagnostic::new(Code::TypeMismatch, message).at(self.graph.span(node)));
                     None
                 }
             },
@@ -502,7 +502,7 @@ impl Typer<'_> {
                 Some(Some(model.graph.literal(value, node)))
             }
             Err(problem) => {
-                self.report(problem.at(self.graph.span(node)));
+                self.report(node, problem.at(self.graph.span(node)));
                 Some(None)
             }
         }
@@ -560,7 +560,7 @@ impl Typer<'_> {
         if let Some(hint) = &fault.hint {
             diagnostic = diagnostic.hint(hint.clone());
         }
-        self.report(diagnostic);
+        self.report(node, diagnostic);
     }
 
     fn unknown(&mut self, node: NodeId, name: &str) {
@@ -569,7 +569,7 @@ impl Typer<'_> {
         if let Some(near) = self.registry.suggest(name).first() {
             diagnostic = diagnostic.hint(format!("did you mean `{near}`?"));
         }
-        self.report(diagnostic);
+        self.report(node, diagnostic);
     }
 
     /// An output: must have a type, and a weak float becomes FLOAT64 unless asked otherwise.

@@ -1,7 +1,7 @@
 //! Names and calls: what a word or a path means where it stands, and how arguments reach parameters.
 
 use super::expression::{Expect, Frame, Operand};
-use super::function::Function;
+use super::function::{Call, Function};
 use super::signature::{Bound, Signature};
 use super::{Meaning, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, OPERATOR, Operation};
@@ -437,7 +437,7 @@ impl<'s> Parser<'s, '_> {
                 let name = self.operators[index].1;
                 self.operator(name, arguments, call).map(Some)
             }
-            Target::Function(index) => self.instantiate(index, arguments, call),
+            Target::Function(index) => self.instantiate(index, arguments, Call { span: call, is_value: false }),
             Target::Value(function) => {
                 arguments.insert(0, function);
                 let name = self.program.graph.intern(APPLY);

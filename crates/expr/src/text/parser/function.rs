@@ -5,6 +5,7 @@
 use super::declared::Declared;
 use super::{Local, Meaning, NameMap, Operand, Parser, Symbol};
 use crate::Defines;
+use crate::calls::FunctionId;
 use crate::definitions::DefinitionId;
 use crate::infix::LAMBDA;
 use crate::text::cursor::Stop;
@@ -34,6 +35,14 @@ pub(super) struct Parameter<'s> {
     pub(super) declared: Option<Declared>,
 }
 
+/// What a body is copied for.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    pub(super) span: Span,
+    /// True if it is no call: the function is a value there.
+    pub(super) is_value: bool,
+}
+
 impl<'s> Function<'s> {
     /// A function that is understood.
     pub(super) fn of_body(name: &'s str, parameters: Vec<&'s str>, body: Body<'s>) -> Self {
@@ -50,6 +59,8 @@ impl Function<'_> {
 
 /// What a call makes: one node for each step.
 pub(super) struct Body<'s> {
+    /// What the graph knows of the function; nothing of an operator of the host, which has no body.
+    function: Option<FunctionId>,
     steps: Vec<Step>,
     operands: Vec<Source>,
     /// The parameters of functions inside that every call makes anew.
@@ -61,7 +72,8 @@ pub(super) struct Body<'s> {
 struct Step {
     name: NameId,
     operands: std::ops::Range<usize>,
-    span: Option<Span>,
+    /// The node that is copied; none if the call itself is made.
+    original: Option<NodeId>,
 }
 
 /// Where an operand of a step comes from.
@@ -120,7 +132,8 @@ impl<'s> Body<'s> {
     /// The body that is a call of an operator with the arguments as they are.
     pub(super) fn of_call(operator: NameId, arguments: usize) -> Self {
         Body {
-            steps: vec![Step { name: operator, operands: 0..arguments, span: None }],
+            function: None,
+            steps: vec![Step { name: operator, operands: 0..arguments, original: None }],
             operands: (0..arguments).map(Source::Argument).collect(),
             inner: Vec::new(),
             result: Source::Step(0),
@@ -131,6 +144,7 @@ impl<'s> Body<'s> {
     /// parameters.
     fn new(
         graph: &Graph,
+        function: FunctionId,
         open: &FxHashSet<NodeId>,
         parameters: &[NodeId],
         names: &FxHashMap<NodeId, &'s str>,
@@ -140,8 +154,13 @@ impl<'s> Body<'s> {
         let varying = varying(graph, &ids, parameters);
         let mut sources: FxHashMap<NodeId, Source> =
             parameters.iter().enumerate().map(|(index, node)| (*node, Source::Argument(index))).collect();
-        let mut body =
-            Body { steps: Vec::new(), operands: Vec::new(), inner: Vec::new(), result: Source::Fixed(result) };
+        let mut body = Body {
+            function: Some(function),
+            steps: Vec::new(),
+            operands: Vec::new(),
+            inner: Vec::new(),
+            result: Source::Fixed(result),
+        };
         let source =
             |sources: &FxHashMap<NodeId, Source>, id: NodeId| sources.get(&id).copied().unwrap_or(Source::Fixed(id));
         for id in ids.into_iter().filter(|id| varying.contains(id)) {
@@ -150,7 +169,7 @@ impl<'s> Body<'s> {
                     let start = body.operands.len();
                     body.operands.extend(operands.iter().map(|operand| source(&sources, *operand)));
                     sources.insert(id, Source::Step(body.steps.len()));
-                    body.steps.push(Step { name, operands: start..body.operands.len(), span: graph.span(id) });
+                    body.steps.push(Step { name, operands: start..body.operands.len(), original: Some(id) });
                 }
                 Node::Placeholder(_) if !sources.contains_key(&id) => {
                     sources.insert(id, Source::Inner(body.inner.len()));
@@ -192,7 +211,8 @@ impl<'s> Parser<'s, '_> {
         }
         let value = self.defining_expression().and_then(|value| self.as_declared(value, result));
         let node = value.as_ref().ok().and_then(|operand| operand.node);
-        let body = node.map(|node| Body::new(&self.program.graph, &self.open, &nodes, &self.parameter_names, node));
+        let id = self.program.graph.calls_mut().add_function(name);
+        let body = node.map(|node| Body::new(&self.program.graph, id, &self.open, &nodes, &self.parameter_names, node));
         self.note_parameters(&parameters);
         let (parameters, places) = parameters.into_iter().map(|parameter| (parameter.name, parameter.span)).unzip();
         self.functions.push(Function { name, parameters, places, body, value: None });
@@ -235,7 +255,7 @@ impl<'s> Parser<'s, '_> {
         &mut self,
         function: usize,
         arguments: &[NodeId],
-        call: Span,
+        call: Call,
     ) -> Result<Option<NodeId>, Stop> {
         // The body is lent out while nodes are made; nothing defines a function meanwhile.
         let Some(body) = self.functions[function].body.take() else { return Ok(None) };
@@ -249,14 +269,14 @@ impl<'s> Parser<'s, '_> {
         function: usize,
         body: &Body<'s>,
         arguments: &[NodeId],
-        call: Span,
+        call: Call,
     ) -> Result<NodeId, Stop> {
         if body.inner.is_empty() {
             return self.copy_body(body, arguments, &[], call);
         }
         let key = (function, arguments.to_vec());
         if let Some(made) = self.instances.get(&key) {
-            self.program.graph.note_span(*made, Some(call));
+            self.program.graph.note_span(*made, Some(call.span));
             return Ok(*made);
         }
         let mut inner = Vec::with_capacity(body.inner.len());
@@ -273,7 +293,7 @@ impl<'s> Parser<'s, '_> {
         body: &Body<'s>,
         arguments: &[NodeId],
         inner: &[NodeId],
-        call: Span,
+        Call { span: call, is_value }: Call,
     ) -> Result<NodeId, Stop> {
         self.instantiation = self.instantiation.saturating_add(body.steps.len() + body.operands.len() + inner.len());
         if self.instantiation > self.cursor.limits.instantiation {
@@ -281,6 +301,7 @@ impl<'s> Parser<'s, '_> {
         }
         let mut made: Vec<NodeId> = Vec::with_capacity(body.steps.len());
         let mut operands = Vec::new();
+        let (first, mut originals) = (NodeId::from_index(self.program.graph.len()), Vec::new());
         let resolve = |made: &[NodeId], source: Source| match source {
             Source::Fixed(node) => node,
             Source::Argument(index) => arguments[index],
@@ -294,10 +315,17 @@ impl<'s> Parser<'s, '_> {
             let node = self.program.graph.operator_named(step.name, &operands, None);
             if self.program.graph.len() > before {
                 // A node that is new comes from the body; one that exists keeps the place it comes from.
-                self.program.graph.note_span(node, step.span);
+                if let Some(original) = step.original {
+                    self.program.graph.note_span(node, self.program.graph.span(original));
+                    originals.push(original);
+                }
             }
             self.note_open(node, &operands);
             made.push(self.check_nodes(node, call)?);
+        }
+        if let Some(function) = body.function.filter(|_| !originals.is_empty()) {
+            let call = (!is_value).then_some(call);
+            self.program.graph.calls_mut().note(first, &originals, function, call);
         }
         let result = resolve(&made, body.result);
         if matches!(body.result, Source::Step(_)) {
@@ -368,7 +396,9 @@ impl<'s> Parser<'s, '_> {
             let name = if is_plain_name(name) { name } else { "x" };
             parameters.push(self.fresh_parameter(name, None)?);
         }
-        let Some(body) = self.instantiate(function, &parameters, span)? else { return Ok(None) };
+        let Some(body) = self.instantiate(function, &parameters, Call { span, is_value: true })? else {
+            return Ok(None);
+        };
         parameters.insert(0, body);
         let name = self.program.graph.intern(LAMBDA);
         let value = self.operator(name, &parameters, span)?;

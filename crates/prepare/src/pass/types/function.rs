@@ -10,13 +10,14 @@ use super::{
     instance::{Instance, exceeded},
 };
 use crate::{Id, Kind, TypedModel};
-use cembra_expr::{Graph, NameId, Node, NodeId};
+use cembra_expr::{Calls, Graph, NameId, Node, NodeId};
 use cembra_ops::{Instantiation, NodeHandle, OpId, Registry, Sequence, Stop, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What a call counts for besides its arguments and the nodes it makes: all is kept as long as preparation lasts.
 const CALL: usize = 8;
@@ -176,7 +177,7 @@ impl Typer<'_> {
                     return Err(Stop::Reported);
                 }
                 if let Err(problem) = self.spend(1 + graph.operands(node).len()) {
-                    self.report(problem.at(graph.span(node)));
+                    self.report(node, problem.at(graph.span(node)));
                     return Err(Stop::Reported);
                 }
                 let typed = self.node(model, node, home);
@@ -184,7 +185,7 @@ impl Typer<'_> {
                 if let Some(typed) = typed
                     && let Err(problem) = self.admit(model, typed)
                 {
-                    self.report(problem.at(self.graph.span(node)));
+                    self.report(node, problem.at(self.graph.span(node)));
                     return Err(Stop::Reported);
                 }
             }
@@ -217,7 +218,7 @@ impl Typer<'_> {
         let odd = parameters.iter().find(|p| !matches!(self.graph.node(**p), Node::Placeholder(_)));
         if odd.is_some() || self.graph.operands(node).is_empty() {
             let problem = Diagnostic::new(Code::TypeMismatch, "core._lambda expects a body and the parameters");
-            self.report(problem.at(self.graph.span(node)).hint("write `fn(x) = ..`"));
+            self.report(node, problem.at(self.graph.span(node)).hint("write `fn(x) = ..`"));
             return None;
         }
         Some(self.pass(model, Passed::Lambda { node, environment }, QType::Function, node))
@@ -231,7 +232,7 @@ impl Typer<'_> {
         };
         let Some(Value::Scalar(ScalarValue::Text(name))) = name else {
             let problem = Diagnostic::new(Code::TypeMismatch, "core._operator expects the name of an operator");
-            self.report(problem.at(self.graph.span(node)));
+            self.report(node, problem.at(self.graph.span(node)));
             return None;
         };
         match self.registry.find(&name) {
@@ -295,10 +296,13 @@ impl Typer<'_> {
                     let (takes, given) = (parameters.len(), arguments.len());
                     let message = format!("the function takes {takes} arguments and is given {given}");
                     let problem = Diagnostic::new(Code::Arguments, message).at(graph.span(node));
-                    self.report(match graph.span(lambda) {
-                        Some(span) => problem.also(span, "the function"),
-                        None => problem,
-                    });
+                    self.report(
+                        node,
+                        match graph.span(lambda) {
+                            Some(span) => problem.also(span, "the function"),
+                            None => problem,
+                        },
+                    );
                     return Err(Stop::Reported);
                 }
                 if self.functions.calls.len() >= self.limits.nesting.min(NESTING) {
@@ -340,21 +344,29 @@ impl Typer<'_> {
         Ok(made)
     }
 
-    /// Reports a problem once, and from where the function was called that it is in.
-    pub(super) fn report(&mut self, problem: Diagnostic) {
+    /// Reports a problem of a node, with the calls that led there. A function that is called again and again is wrong again and
+    /// again: what is said of one call already is not said of another.
+    pub(super) fn report(&mut self, node: NodeId, problem: Diagnostic) {
         // A limit is exceeded once, wherever that shows.
         let known = |other: &Diagnostic| {
-            let place = other.span() == problem.span() || problem.code() == Code::Limit;
-            place && (other.code(), other.message()) == (problem.code(), problem.message())
+            let is_limit = problem.code() == Code::Limit;
+            let told = |one: &Diagnostic| (one.code(), one.message().to_owned());
+            let place = |one: &Diagnostic| (one.span(), one.label_text().to_owned());
+            // Calls are shown behind the other places.
+            let is_here = place(other) == place(&problem) && other.others().starts_with(problem.others());
+            (is_limit || is_here) && told(other) == told(&problem)
         };
-        let call = self.functions.calls.first().and_then(|call| self.graph.span(*call));
-        match call {
-            // A function that is called again and again is wrong again and again.
-            _ if problem.code() == Code::Limit && self.problems.iter().any(known) => {}
-            _ if !self.has_room() => {}
-            Some(_) if self.problems.iter().any(known) => {}
-            Some(call) if problem.span() != Some(call) => self.problems.push(problem.also(call, "needed here")),
-            _ => self.problems.push(problem),
+        if !self.has_room() {
+            return;
+        }
+        let running = &self.functions.calls;
+        let running: Vec<_> = running.iter().map(|call| (*call, self.graph.span(*call))).collect();
+        let calls =
+            self.graph.calls().map_or(&Calls::default(), Arc::as_ref).leading_to(node, &running, problem.span());
+        let is_inside = problem.code() == Code::Limit || !running.is_empty() || !calls.is_empty();
+        if !(is_inside && self.problems.iter().any(known)) {
+            let shown = calls.into_iter().fold(problem, |problem, call| problem.also(call.span, call.text));
+            self.problems.push(shown);
         }
     }
 }

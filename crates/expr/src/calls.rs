@@ -1,0 +1,145 @@
+//! Which calls made the nodes that are copies of a function's body: for problems in a body, which say what led there. A copy
+//! notes the call and what each new node is a copy of; a chain of calls is found from one node back to the next, and only once
+//! there is a problem. A node that several calls share belongs to the first.
+
+use crate::NodeId;
+use cembra_value::{Label, Span};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// The most calls that are told.
+const SHOWN: usize = 5;
+
+/// A function of the text, by position.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FunctionId(u32);
+
+/// The calls whose nodes a graph has, in the order of their nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    functions: Vec<Arc<str>>,
+    copies: Vec<Copied>,
+    /// For each copied node, the node of the body.
+    originals: Vec<NodeId>,
+}
+
+/// The new nodes of a copy, which follow each other.
+#[derive(Clone, Copy, Debug)]
+struct Copied {
+    /// The first of them, by position.
+    first: u32,
+    /// What it is a copy of, by position.
+    original: u32,
+    function: FunctionId,
+    /// The call; none if the function became a value, which is called elsewhere.
+    call: Option<Span>,
+}
+
+impl Calls {
+    /// Adds a function.
+    pub(crate) fn add_function(&mut self, name: &str) -> FunctionId {
+        self.functions.push(name.into());
+        FunctionId(self.functions.len() as u32 - 1)
+    }
+
+    /// Notes what the new nodes of a copy are copies of: they follow each other from `first` on. No call if the function became a
+    /// value.
+    pub(crate) fn note(&mut self, first: NodeId, originals: &[NodeId], function: FunctionId, call: Option<Span>) {
+        let original = self.originals.len() as u32;
+        self.copies.push(Copied { first: first.index() as u32, original, function, call });
+        self.originals.extend_from_slice(originals);
+    }
+
+    /// The copy that made a node, and what it is a copy of.
+    fn copy_of(&self, node: NodeId) -> Option<(Copied, NodeId)> {
+        let behind = self.copies.partition_point(|copy| copy.first as usize <= node.index());
+        let copy = *self.copies.get(behind.checked_sub(1)?)?;
+        let end = self.copies.get(behind).map_or(self.originals.len(), |next| next.original as usize);
+        let originals = self.originals.get(copy.original as usize..end)?;
+        Some((copy, *originals.get(node.index() - copy.first as usize)?))
+    }
+
+    /// The calls that made a node and the functions that they call, from the innermost on.
+    fn chain(&self, node: NodeId) -> impl Iterator<Item = (Span, &str)> {
+        let mut found = Vec::new();
+        let mut node = node;
+        // What is copied was there before its copies.
+        while let Some((copy, original)) = self.copy_of(node) {
+            found.extend(copy.call.zip(self.functions.get(copy.function.0 as usize)));
+            node = original;
+        }
+        found.into_iter().rev().map(|(span, name)| (span, &**name))
+    }
+
+    /// The calls that led to a node, from the innermost on, as what to say there: those that made the node, and the `running` ones
+    /// of functions that are values, outermost first, each with its place. Calls around `place` are seen without. Behind the
+    /// fifth is said how many there are more.
+    pub fn leading_to(&self, node: NodeId, running: &[(NodeId, Option<Span>)], place: Option<Span>) -> Vec<Label> {
+        if self.copies.is_empty() && running.is_empty() {
+            return Vec::new();
+        }
+        let mut calls: Vec<(Span, &str)> = Vec::new();
+        for (at, span) in running.iter().rev() {
+            calls.extend(span.map(|span| (span, "")));
+            calls.extend(self.chain(*at));
+        }
+        calls.extend(self.chain(node));
+        let mut seen = FxHashSet::default();
+        calls.retain(|(call, _)| {
+            let is_around = place.is_some_and(|place| call.start <= place.start && place.end <= call.end);
+            !is_around && seen.insert((call.start, call.end))
+        });
+        let more = calls.len().saturating_sub(SHOWN);
+        let label = |(at, (span, name)): (usize, (Span, &str))| {
+            let mut text = "in this call".to_owned();
+            if !name.is_empty() {
+                text.push_str(&format!(" of `{name}`"));
+            }
+            if more > 0 && at + 1 == SHOWN {
+                text.push_str(&format!(", inside of {more} more"));
+            }
+            Label { span, text }
+        };
+        calls.into_iter().take(SHOWN).enumerate().map(label).collect()
+    }
+
+    /// Bytes of memory, besides itself; names apart.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.functions.capacity() * size_of::<Arc<str>>()
+            + self.copies.capacity() * size_of::<Copied>()
+            + self.originals.capacity() * size_of::<NodeId>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_goes_from_a_copy_to_what_was_copied() {
+        let mut calls = Calls::default();
+        let [f, g] = ["f", "g"].map(|name| calls.add_function(name));
+        let at = |start| Some(Span::new(start, start + 1));
+        let node = NodeId::from_index;
+        // Nodes 3 and 4 are `f`'s body; `g` calls `f` and adds node 12; calls of `g` copy all of it.
+        let mut note = |first: usize, originals: &[usize], function, call| {
+            let originals: Vec<NodeId> = originals.iter().copied().map(node).collect();
+            calls.note(node(first), &originals, function, call);
+        };
+        note(10, &[3, 4], f, at(100));
+        note(20, &[10, 11, 12], g, at(200));
+        // The next call shares the copy of node 10.
+        note(23, &[11], g, at(210));
+        note(30, &[4], f, None);
+        let shown = |at: usize| {
+            let found = calls.leading_to(node(at), &[], None);
+            found.into_iter().map(|label| (label.span.start, label.text)).collect::<Vec<_>>()
+        };
+        let (of_f, of_g) = ("in this call of `f`".to_owned(), "in this call of `g`".to_owned());
+        assert_eq!(shown(11), [(100, of_f.clone())]);
+        assert_eq!(shown(20), [(100, of_f.clone()), (200, of_g.clone())]);
+        assert_eq!(shown(22), [(200, of_g.clone())]);
+        assert_eq!(shown(23), [(100, of_f), (210, of_g)]);
+        assert_eq!([4, 9, 12, 24, 30, 31].map(|at| shown(at).len()), [0; 6]);
+    }
+}
