@@ -157,3 +157,53 @@ fn a_long_chain_of_calls_is_counted() {
     assert_eq!(labels.len(), 6, "{labels:?}");
     assert_eq!((labels[1], labels[5]), ("in this call of `f_0`", "in this call of `f_4`, inside of 19995 more"));
 }
+
+/// The hints of the first problem of a text.
+fn hints(text: &str) -> Vec<String> {
+    let found = Model::parse(text).and_then(|model| model.compile(&Options::default()));
+    found.expect_err(text).diagnostics()[0].hints().to_vec()
+}
+
+#[test]
+fn hints_say_what_works() {
+    let compared = |written: &str| vec![format!("a comparison is a mask already, and no `bool`: write `{written}`")];
+    for (text, written) in [
+        ("a > 1.0 == true", "(a > 1.0)"),
+        ("a > 1.0 != false", "(a > 1.0)"),
+        ("a > 1.0 == false", "not (a > 1.0)"),
+        ("a > 1.0 != true", "not (a > 1.0)"),
+    ] {
+        assert_eq!(hints(&format!("input a: f64; {text}")), compared(written));
+        let mended = Model::parse(&format!("input a: f64; {written}")).unwrap();
+        assert!(mended.compile(&Options::default()).is_ok(), "{written}");
+    }
+    let [hint] = &hints("input a: f64; (a > 1.0) == true")[..] else { panic!("one hint") };
+    assert!(hint.starts_with("a comparison is a mask already: leave out `== true`"), "{hint}");
+    assert!(hints("input a: f64; a == \"b\"").is_empty());
+    assert_eq!(hints("input a: f64; output y: f32 = a"), ["declare it `f64`, or cast it: `cast(x, f32)`"]);
+    for works in
+        ["input a: f32; output y: f64 = a", "input a: f64; output y: bool = a > 1.0", "fn f(x: bool) = x; f(1 > 2)"]
+    {
+        assert!(Model::parse(works).unwrap().compile(&Options::default()).is_ok(), "{works}");
+    }
+}
+
+#[test]
+fn names_of_types_elsewhere_are_understood() {
+    for (written, meant) in [
+        ("float", "f64"),
+        ("double", "f64"),
+        ("number", "f64"),
+        ("int", "i64"),
+        ("integer", "i64"),
+        ("String", "text"),
+        ("str?", "text"),
+        ("[float]", "f64"),
+    ] {
+        let found = hints(&format!("input x: {written}; output y = x"));
+        assert_eq!(found[0], format!("did you mean `{meant}`?"), "{written}");
+        assert!(found[1].starts_with("the types are `unit`, `bool`, `i32`, "), "{}", found[1]);
+    }
+    assert_eq!(hints("input x: boolean; output y = x"), ["did you mean `bool`?"]);
+    assert_eq!(hints("input x: thing; output y = x").len(), 1);
+}

@@ -124,15 +124,26 @@ pub(crate) struct Assignment {
 }
 
 impl Assignment {
-    /// Reads `name=literal`.
+    /// Reads `name=literal` as an argument of a shell.
     pub(crate) fn parse(argument: &str) -> Result<Assignment, Diagnostics> {
+        // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
+        Assignment::parse_with(argument, |name, text| {
+            format!("a text needs its quotes, also inside of the shell's: '{name}=\"{text}\"'")
+        })
+    }
+
+    /// Reads `name = literal` as it is written.
+    pub(crate) fn parse_written(text: &str) -> Result<Assignment, Diagnostics> {
+        Assignment::parse_with(text, |name, text| format!("a text needs its quotes: `{name} = \"{text}\"`"))
+    }
+
+    /// `quotes` says how to write a text that looks like a name.
+    fn parse_with(argument: &str, quotes: fn(&str, &str) -> String) -> Result<Assignment, Diagnostics> {
         let (name, text) = split_at_equals(argument, "a name and a value, as in `x=1.5`")?;
         let literal = Literal::parse(text).map_err(|problems| {
-            // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
             let word = text.chars().all(|character| character.is_alphanumeric() || " _-.".contains(character));
             if word && text.starts_with(char::is_alphabetic) {
-                let hint = format!("a text needs its quotes, also inside of the shell's: '{name}=\"{text}\"'");
-                problems.first().clone().hint(hint).into()
+                problems.first().clone().hint(quotes(name, text)).into()
             } else {
                 problems
             }

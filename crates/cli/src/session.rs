@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
 use cembra::{
-    Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, Stage, Value, cast_literal,
-    literal_type,
+    Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, Scalar, Span, Stage, Value,
+    cast_literal, literal_type,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,8 +113,14 @@ impl Session {
     }
 
     fn set(&mut self, command: &str, assignment: &str) -> Result<(), Failure> {
-        let Assignment { name, literal, .. } =
-            Assignment::parse(assignment).map_err(|problems| self.refuse_with(command, problems.first().clone()))?;
+        let Assignment { name, literal, .. } = Assignment::parse_written(assignment).map_err(|problems| {
+            let problem = problems.first().clone();
+            // Places are those of the literal, which ends where the command does.
+            let literal = assignment.split_once('=').map_or("", |(_, literal)| literal.trim());
+            let before = (1 + command.trim_end().len()).saturating_sub(literal.len()) as u32;
+            let place = problem.span().map(|span| Span::new(before + span.start, before + span.end));
+            self.refuse_with(command, problem.at(place))
+        })?;
         if self.definitions.iter().any(|(known, text)| *known == name && !text.starts_with("input")) {
             return Err(self.refuse(command, format!("`{name}` is defined in the session, it is no input")));
         }
@@ -199,7 +205,10 @@ impl Session {
                 }
                 None => {
                     let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
-                    problem.hint(meant(name).unwrap_or_else(|| format!("give it one, as in `:set {name} = 1.5`")))
+                    problem.hint(
+                        meant(name)
+                            .unwrap_or_else(|| format!("give it one, as in `:set {name} = {}`", example(declared))),
+                    )
                 }
                 Some(value) => match declared
                     .map_or(Some(value.clone()), |declared| cast_literal(&Literal::One(value.clone()), declared))
@@ -215,7 +224,7 @@ impl Session {
                             Code::InputType,
                             format!("input `{name}` is {declared}, but its value is {found}"),
                         )
-                        .hint(format!("`:set {name} = ..` gives it another"))
+                        .hint(format!("give it another, as in `:set {name} = {}`", example(input.qtype.as_ref())))
                     }
                 },
             };
@@ -282,6 +291,24 @@ fn meant(name: &str) -> Option<String> {
     let name = if name == "exit" { "quit" } else { name };
     let (command, ..) = COMMANDS.iter().find(|(command, ..)| command.strip_prefix(':') == Some(name))?;
     Some(format!("is `{command}` meant?"))
+}
+
+/// A value of a type as it is written.
+fn example(qtype: Option<&QType>) -> &'static str {
+    match qtype {
+        None
+        | Some(QType::Scalar(Scalar::Float32 | Scalar::Float64) | QType::Optional(Scalar::Float32 | Scalar::Float64)) => {
+            "1.5"
+        }
+        Some(QType::Scalar(scalar) | QType::Optional(scalar)) => match scalar {
+            Scalar::Text => "\"abc\"",
+            Scalar::Bytes => "b\"abc\"",
+            Scalar::Boolean => "true",
+            Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => "2",
+            _ => "..",
+        },
+        Some(_) => "..",
+    }
 }
 
 /// The name that an input defines, if it begins with a definition.
@@ -416,6 +443,29 @@ mod tests {
         assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
         assert_eq!(say(&mut session, ":set n = \"a\""), "");
         assert_eq!(say(&mut session, "n"), "error: input `n` is f32?, but its value is text");
+    }
+
+    /// What `:set` is said to be told is what it takes.
+    #[test]
+    fn hints_are_true_of_the_session() {
+        let mut session = Session::default();
+        let hints = |session: &mut Session, input: &str| match session.take(input) {
+            Err(Failure::Model { problems, source, .. }) => {
+                let shown = problems[0].span().map(|span| span.text(source.sources().text()).to_owned());
+                (problems[0].hints().to_vec(), shown)
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(say(&mut session, "input name: text?"), "");
+        assert_eq!(hints(&mut session, "name").0, ["give it one, as in `:set name = \"abc\"`"]);
+        assert_eq!(say(&mut session, ":set name = 1"), "");
+        assert_eq!(hints(&mut session, "name").0, ["give it another, as in `:set name = \"abc\"`"]);
+        let (quotes, _) = hints(&mut session, ":set name = abc");
+        assert_eq!(quotes.last().unwrap(), "a text needs its quotes: `name = \"abc\"`");
+        assert_eq!(hints(&mut session, ":set  name = 1 + 2 ").1.as_deref(), Some("+"));
+        assert_eq!(say(&mut session, ":set name = \"abc\""), "");
+        assert_eq!(say(&mut session, "name ?? \"\""), "\"abc\"\n");
+        assert!(hints(&mut session, "frobnicate(1)").0.is_empty());
     }
 
     #[test]

@@ -126,6 +126,7 @@ impl ModelText {
                 problem.hint(format!("or say it on the command line: `--types {name}=f64`"))
             }
             Code::Native => problem.hint("on the command line: `--backend interp` or `--backend auto`"),
+            Code::UnknownName if self.name == SESSION => problem,
             Code::UnknownName if problem.hints().is_empty() => problem.hint("`cembra ops` lists the operators"),
             _ => problem,
         }

@@ -393,7 +393,12 @@ fn array_kind(operator: &str, args: &[Argument<'_>]) -> Result<ArrayKind, TypeFa
 pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault {
     let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
     let found = list_types(&types, " and ");
-    TypeFault::mismatch(format!("{operator} finds no common type for {found}"), None)
+    let fault = TypeFault::mismatch(format!("{operator} finds no common type for {found}"), None);
+    let has = |scalar: Scalar| types.iter().any(|qtype| qtype.scalar() == Some(scalar));
+    match has(Scalar::Unit) && has(Scalar::Boolean) {
+        true => fault.hint("a comparison is a mask already: leave out `== true`, and write `not ..` for `== false`; of a `bool`, `b == true` is a mask"),
+        false => fault,
+    }
 }
 
 /// Types for a message: the first few, and how many more there are.

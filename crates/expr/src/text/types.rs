@@ -268,12 +268,7 @@ impl<'s> Cursor<'s> {
                     self.advance();
                     return Ok((QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), promise));
                 }
-                let mut problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).at(start);
-                problem = match named(&word.to_ascii_uppercase()).or_else(|| named(&word.to_ascii_lowercase())) {
-                    Some(TypeName::Of(qtype)) => problem.hint(format!("did you mean `{}`?", print_type(&qtype))),
-                    _ => problem.hint(the_types()),
-                };
-                Err(self.stop(problem))
+                Err(self.stop(misnamed(word).at(start)))
             }
             _ => Err(self.unexpected("a type")),
         }
@@ -285,7 +280,11 @@ impl<'s> Cursor<'s> {
         self.enter(open)?;
         self.advance();
         let start = self.token.span;
-        let name = if self.token.kind == TokenKind::Type { named(self.text(start)) } else { None };
+        let name = match self.token.kind {
+            TokenKind::Type => named(self.text(start)),
+            TokenKind::Word => return Err(self.stop(misnamed(self.text(start)).at(start))),
+            _ => None,
+        };
         let Some(TypeName::Of(element)) = name else { return Err(self.unexpected("the type of an array's elements")) };
         self.advance();
         let element = self.optional_mark(element)?;
@@ -364,6 +363,38 @@ impl<'s> Cursor<'s> {
 /// The problem of a name that is reserved for types and names none by itself.
 pub(super) fn unknown(word: &str) -> Diagnostic {
     Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).hint(the_types())
+}
+
+/// What types are called in other languages, and which is meant.
+const ELSEWHERE: [(&str, Scalar); 14] = [
+    ("float", Scalar::Float64),
+    ("double", Scalar::Float64),
+    ("number", Scalar::Float64),
+    ("real", Scalar::Float64),
+    ("int", Scalar::Int64),
+    ("integer", Scalar::Int64),
+    ("long", Scalar::Int64),
+    ("bigint", Scalar::Int64),
+    ("uint", Scalar::UInt64),
+    ("string", Scalar::Text),
+    ("str", Scalar::Text),
+    ("varchar", Scalar::Text),
+    ("datetime", Scalar::Timestamp),
+    ("binary", Scalar::Bytes),
+];
+
+/// The problem of a word in the place of a type.
+fn misnamed(word: &str) -> Diagnostic {
+    let problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`"));
+    let (upper, lower) = (word.to_ascii_uppercase(), word.to_ascii_lowercase());
+    if let Some(TypeName::Of(qtype)) = named(&upper).or_else(|| named(&lower)) {
+        return problem.hint(format!("did you mean `{}`?", print_type(&qtype)));
+    }
+    let problem = match ELSEWHERE.iter().find(|(name, _)| *name == lower) {
+        Some((_, scalar)) => problem.hint(format!("did you mean `{}`?", scalar.short_name())),
+        None => problem,
+    };
+    problem.hint(the_types())
 }
 
 /// The types there are, for a hint; a type without a short name is not for everyday use.

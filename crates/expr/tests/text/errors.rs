@@ -291,7 +291,8 @@ fn types() {
     );
     one("input x: float32; x", code, "float32", "there is no type `float32`", "did you mean `f32`?");
     one("input x: F64; x", code, "F64", "there is no type `F64`", "did you mean `f64`?");
-    one("input x: double; x", code, "double", "there is no type `double`", all);
+    one("input x: double; x", code, "double", "there is no type `double`", "did you mean `f64`?");
+    one("input x: thing; x", code, "thing", "there is no type `thing`", all);
     one("input x: f32??; x", Code::Syntax, "??", "a type is optional only once", "");
     one(
         "input x: (f32, i64)?; x",

@@ -590,13 +590,29 @@ impl<'s> Parser<'s, '_> {
             }
             (Some(_), _, Some(middle)) => {
                 let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again").at(span);
-                let hint = self.unchained(left.span, middle, operation, right.span);
+                let hint = match self.compared_with_bool(left.span, operation, right.span) {
+                    Some(hint) => hint,
+                    None => self.unchained(left.span, middle, operation, right.span),
+                };
                 self.cursor.report(problem.hint(hint));
                 None
             }
             _ => None,
         };
         Ok(Operand { node, span, compared: single.then_some(right.span) })
+    }
+
+    /// What to write for a comparison that is compared with `true` or `false`, which it need not be.
+    fn compared_with_bool(&self, left: Span, operation: Operation, right: Span) -> Option<String> {
+        let wanted = match (operation, self.cursor.text(right)) {
+            (Operation::Equal, "true") | (Operation::NotEqual, "false") => "",
+            (Operation::Equal, "false") | (Operation::NotEqual, "true") => "not ",
+            _ => return None,
+        };
+        let left = self.cursor.text(left);
+        let short = left.len() <= 60 && !left.contains(['\n', '\r', '#']);
+        let comparison = if short { left } else { "a < b" };
+        Some(format!("a comparison is a mask already, and no `bool`: write `{wanted}({comparison})`"))
     }
 
     /// How to write `a < b < c`.
