@@ -63,8 +63,16 @@ impl ArrayProgram {
         used
     }
 
-    /// How much there is to do.
-    fn write_counts(&self, f: &mut fmt::Formatter<'_>, sweeps: &[Option<SweepRunner>]) -> fmt::Result {
+    /// How many steps and arrays there are and what they take, as the first lines of the printed form.
+    #[must_use]
+    pub fn counts(&self) -> String {
+        let mut counts = String::new();
+        // Nothing fails that writes to a string.
+        let _ = self.write_counts(&mut counts, &self.sweep_runners());
+        counts
+    }
+
+    fn write_counts(&self, f: &mut impl fmt::Write, sweeps: &[Option<SweepRunner>]) -> fmt::Result {
         let steps = || self.blocks.iter().flat_map(|block| &block.steps);
         let of = |wanted: fn(&Action) -> bool| self.steps().filter(|step| wanted(&step.action)).count();
         let made: usize = steps().map(|step| self.made(step, sweeps).count()).sum();

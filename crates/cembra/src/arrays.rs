@@ -182,6 +182,11 @@ impl ArrayModel {
         self.compiled.program.to_string()
     }
 
+    /// How much there is to do, as the first lines of the listing say it.
+    pub(crate) fn counts(&self) -> String {
+        self.compiled.program.counts()
+    }
+
     /// Bytes of memory that the plans hold, and their code.
     pub(crate) fn memory_bytes(&self) -> usize {
         let reference = self.reference.get().and_then(|made| made.as_ref().ok());

@@ -10,7 +10,7 @@ use crate::stages::{plan, prepare};
 use crate::{Error, Model, Options};
 use cembra_expr::Program;
 use cembra_plan::StepId;
-use cembra_prepare::Placed;
+use cembra_prepare::{Pass, Placed, Prepared};
 use cembra_value::Span;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -68,6 +68,31 @@ impl Stage {
             Stage::Asm => "asm",
         }
     }
+
+    /// What it shows, in a few words.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Stage::Expr => "the model printed back",
+            Stage::Passes => "the typed graph after each pass of preparation that changed it",
+            Stage::Prepared => "the graph after the last pass",
+            Stage::Arrays => "what is done to whole arrays, and the plans for their elements",
+            Stage::Plan => "the steps, where their values lie in the frame, and the literals",
+            Stage::Lanes => "what many rows at a time are played from",
+            Stage::Clif => "what the code generator is given",
+            Stage::Asm => "the machine code, with the operators that its parts are there for",
+        }
+    }
+
+    /// True if models with arrays go through it, or models without.
+    #[must_use]
+    pub const fn applies(self, has_arrays: bool) -> bool {
+        match self {
+            Stage::Expr | Stage::Passes | Stage::Prepared | Stage::Lanes => true,
+            Stage::Arrays => has_arrays,
+            Stage::Plan | Stage::Clif | Stage::Asm => !has_arrays,
+        }
+    }
 }
 
 /// What the native backend made of a model.
@@ -109,15 +134,11 @@ impl Model {
             Stage::Expr => Ok(cembra_expr::print(&program)),
             Stage::Passes => {
                 let mut text = String::new();
-                let mut last = String::new();
-                prepare(&program, options, &mut |pass, prepared| {
-                    let now = prepared.to_string();
-                    let _ = if now == last {
-                        writeln!(text, "# {}: {} (nothing changed)", pass.name, pass.summary)
-                    } else {
-                        writeln!(text, "# {}: {}\n{now}", pass.name, pass.summary)
+                prepare_watched(&program, options, &mut |pass, changed| {
+                    let _ = match changed {
+                        None => writeln!(text, "# {}: {} (nothing changed)", pass.name, pass.summary),
+                        Some(now) => writeln!(text, "# {}: {}\n{now}", pass.name, pass.summary),
                     };
-                    last = now;
                 })?;
                 Ok(text)
             }
@@ -127,14 +148,16 @@ impl Model {
             }
             Stage::Arrays | Stage::Plan | Stage::Lanes | Stage::Clif | Stage::Asm => {
                 let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
-                match (stage, placed.model.has_arrays()) {
-                    (Stage::Arrays, true) => Ok(ArrayModel::of(program, placed, options)?.listing()),
-                    (Stage::Arrays, false) => Ok(NO_ARRAYS.to_owned()),
-                    (Stage::Lanes, true) => Ok(ListRows::of(program, placed, options)?.listing()),
-                    (_, true) => Ok(ARRAYS.to_owned()),
-                    (Stage::Lanes, false) => Ok(players::listing(&plan(&placed, &program, options)?)),
-                    (Stage::Clif, false) => Ok(machine_of(&placed, &program, options)?.clif),
-                    (Stage::Asm, false) => Ok(machine_of(&placed, &program, options)?.vcode),
+                let has_arrays = placed.model.has_arrays();
+                if !stage.applies(has_arrays) {
+                    return Ok(if has_arrays { ARRAYS } else { NO_ARRAYS }.to_owned());
+                }
+                match stage {
+                    Stage::Arrays => Ok(ArrayModel::of(program, placed, options)?.listing()),
+                    Stage::Lanes if has_arrays => Ok(ListRows::of(program, placed, options)?.listing()),
+                    Stage::Lanes => Ok(players::listing(&plan(&placed, &program, options)?)),
+                    Stage::Clif => Ok(machine_of(&placed, &program, options)?.clif),
+                    Stage::Asm => Ok(machine_of(&placed, &program, options)?.vcode),
                     _ => Ok(plan(&placed, &program, options)?.to_string()),
                 }
             }
@@ -151,6 +174,20 @@ impl Model {
         let program = self.selected(options)?;
         machine_of(&prepare(&program, options, &mut |_, _| {})?.placed()?, &program, options)
     }
+}
+
+/// Prepares a program, and tells after each pass what the graph is then, if the pass changed it.
+pub(crate) fn prepare_watched(
+    program: &Program,
+    options: &Started,
+    observe: &mut dyn FnMut(&Pass, Option<&str>),
+) -> Result<Prepared, Error> {
+    let mut last = String::new();
+    prepare(program, options, &mut |pass, prepared| {
+        let now = prepared.to_string();
+        observe(pass, (now != last).then_some(&now));
+        last = now;
+    })
 }
 
 fn machine_of(placed: &Placed, program: &Program, options: &Started) -> Result<Machine, Error> {

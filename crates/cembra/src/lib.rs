@@ -77,6 +77,7 @@ mod signature;
 mod sites;
 mod spans;
 mod stages;
+mod summary;
 mod text_fields;
 mod tiers;
 mod typed;
@@ -138,6 +139,7 @@ pub use rendering::{Renderer, Source};
 #[cfg(feature = "json")]
 pub use serialized::SerializeExecutor;
 pub use signature::{Field, Signature};
+pub use summary::{Summary, Work};
 pub use typed::ModelExecutor;
 
 /// Which types threads may share, and which only one at a time may have.

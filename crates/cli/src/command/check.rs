@@ -148,7 +148,7 @@ struct Wrong<'a> {
 }
 
 #[derive(Serialize)]
-struct FieldTold<'a> {
+pub(super) struct FieldTold<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     qtype: String,
@@ -156,7 +156,8 @@ struct FieldTold<'a> {
     default: Option<String>,
 }
 
-fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
+/// Inputs or outputs for programs.
+pub(super) fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
     let default = |field: &Field| field.default.as_ref().map(cembra::print_default);
     fields
         .iter()

@@ -1,6 +1,6 @@
-//! `cembra explain`: shows what each stage made of a model, down to the machine code.
+//! `cembra explain`: shows what became of a model: on one screen, or what each stage made of it, down to the machine code.
 
-use super::{options_with_types, print, print_json, tell_json};
+use super::{options_with_types, overview, print, print_json, tell_json};
 use crate::arguments::{ModelArgs, Report};
 use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
@@ -12,27 +12,26 @@ use serde::{Serialize, Serializer};
 
 const NAME: &str = "explain";
 
-/// Shows what each stage made of a model
-///
-/// The stages are `expr` (the model printed back), `passes` (after each pass of preparation), `prepared` (after the
-/// last), `arrays` (of a model with arrays, what is done to them), `plan` (steps and their places in the frame), `lanes`
-/// (what many rows at a time are played from), `clif` (what the code generator is given) and `asm` (the machine
-/// code).
+/// What stands for all stages.
+const ALL: &str = "all";
+const ALL_SUMMARY: &str = "all of them, one after the other";
+
+/// Shows what became of a model, and with `--stage` what a stage made of it
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "cembra explain [OPTIONS] <MODEL>\n       cembra explain [OPTIONS] -e <EXPR>")]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// Which stage
-    #[arg(long, value_enum, default_value_t = StageChoice::All)]
-    stage: StageChoice,
+    /// Which stage; without one, what became of the model on one screen
+    #[arg(long, value_enum)]
+    stage: Option<StageChoice>,
 
-    /// The last pass of preparation to run; later stages are not shown
+    /// The last pass of preparation to run, of which the stages up to it are shown
     #[arg(long, value_name = "PASS", value_parser = PASSES.iter().map(pass_value).collect::<Vec<_>>())]
     stop_after: Option<String>,
 
-    /// The form of the answer; as JSON, an object with a text for each stage
+    /// The form of the answer; as JSON, an object with numbers, or with a text for each stage
     #[arg(long, value_enum, default_value_t)]
     format: Report,
 
@@ -68,15 +67,18 @@ impl ValueEnum for StageChoice {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self {
-            StageChoice::One(stage) => PossibleValue::new(stage.name()),
-            StageChoice::All => PossibleValue::new("all"),
+            StageChoice::One(stage) => PossibleValue::new(stage.name()).help(stage.summary()),
+            StageChoice::All => PossibleValue::new(ALL).help(ALL_SUMMARY),
         })
     }
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let shown = explain(args);
+    // A model whose preparation ends early has no plan to be told of.
+    let stage = args.stage.or_else(|| args.stop_after.as_ref().map(|_| StageChoice::All));
+    let Some(stage) = stage else { return overview(args) };
+    let shown = explain(args, stage);
     match args.format {
         Report::Text => {
             let shown = shown?;
@@ -94,6 +96,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// What became of a model, on one screen.
+fn overview(args: &Args) -> Result<(), Failure> {
+    let summary = || {
+        let text = args.model.load(NAME)?;
+        let model = text.parse()?;
+        let options = options_with_types(&text, &model, &args.model, NAME)?.compat(args.compat);
+        model.summary(&options).map_err(|error| text.blame(&error))
+    };
+    match args.format {
+        Report::Text => print(&overview::to_text(&summary()?, (ALL, ALL_SUMMARY))),
+        Report::Json => print_json(&overview::to_json(&summary().map_err(tell_json)?)),
+    }
+}
+
 /// The stages for programs: an object with their texts, in their order.
 struct Told(Vec<(Stage, String)>);
 
@@ -104,7 +120,7 @@ impl Serialize for Told {
 }
 
 /// The stages asked for, with their texts, each ended by a line end.
-fn explain(args: &Args) -> Result<Vec<(Stage, String)>, Failure> {
+fn explain(args: &Args, stage: StageChoice) -> Result<Vec<(Stage, String)>, Failure> {
     let text = args.model.load(NAME)?;
     let model = text.parse()?;
     let mut options = options_with_types(&text, &model, &args.model, NAME)?.compat(args.compat);
@@ -114,7 +130,7 @@ fn explain(args: &Args) -> Result<Vec<(Stage, String)>, Failure> {
     // A model whose preparation stops early may not be fit for what comes after it.
     let reached =
         |stage: Stage| args.stop_after.is_none() || matches!(stage, Stage::Expr | Stage::Passes | Stage::Prepared);
-    let stages: Vec<Stage> = match args.stage {
+    let stages: Vec<Stage> = match stage {
         StageChoice::All => Stage::ALL.into_iter().filter(|stage| reached(*stage)).collect(),
         StageChoice::One(stage) if reached(stage) => vec![stage],
         StageChoice::One(stage) => {

@@ -1,4 +1,4 @@
-//! The commands, one per file, and how they print.
+//! The commands, one per file (the one screen of `explain` apart), and how they print.
 
 pub(crate) mod bench;
 pub(crate) mod build;
@@ -10,6 +10,7 @@ pub(crate) mod fmt;
 pub(crate) mod fuzz;
 pub(crate) mod lsp;
 pub(crate) mod ops;
+mod overview;
 pub(crate) mod repl;
 pub(crate) mod test;
 

@@ -111,7 +111,7 @@ fn other_commands_say_what_they_cannot_do() {
         assert!(outcome.stderr.starts_with("error[arrays]: the model has arrays"), "{outcome}");
     }
     assert_eq!(shell.stdout(&["check", "m.cem"]), "input x: [f64?]\ninput k: f64\noutput y: [f64?]\noutput d: f64\n");
-    let all = shell.stdout(&["explain", "m.cem"]);
+    let all = shell.stdout(&["explain", "m.cem", "--stage", "all"]);
     let stages: Vec<&str> = all.lines().filter(|line| line.starts_with("== ")).collect();
     assert_eq!(stages.len(), 8, "{stages:?}");
     let sentence = "The model has arrays: `arrays` shows its steps, and the plans for their elements.\n";

@@ -50,6 +50,57 @@ fn explain_shows_the_stages() {
 }
 
 #[test]
+fn explain_without_a_stage_is_one_screen() {
+    let shell = Shell::new();
+    let text = shell.stdout(&["explain", &example("quadratic.cem")]);
+    let numbers = ["runs as           machine code, optimised\n", "input a: f32\n", "output first: f64?\n", " bytes\n"];
+    for line in numbers.into_iter().filter(|_| cfg!(target_arch = "x86_64")) {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    // What models without arrays do not go through is not offered.
+    let stages = |text: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("--stage "));
+        lines.map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(stages(&text), ["expr", "passes", "prepared", "plan", "lanes", "clif", "asm", "all"]);
+    let arrays = shell.stdout(&["explain", "-e", "input x: [f64]; math.sum(x * x)"]);
+    assert_eq!(stages(&arrays), ["expr", "passes", "prepared", "arrays", "lanes", "all"]);
+    assert!(arrays.contains("array program     1 step (1 sweep, "), "{arrays}");
+    // Many inputs with long types.
+    let name = |at: usize| format!("input_with_a_long_name_{at}");
+    let types = (0..50).map(|at| {
+        format!("input {}: (f64, (i32, text?), (f32?, f32?, f32?, f32?, f32?, f32?, f32?, f32?))\n", name(at))
+    });
+    let sum: Vec<String> = (0..50).map(|at| format!("{}.0", name(at))).collect();
+    let large = Shell::new().file("m.cem", types.collect::<String>() + &sum.join(" + "));
+    let text = large.stdout(&["explain", "m.cem"]);
+    assert!(text.lines().count() <= 40 && text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.contains("..."), "{text}");
+    assert!(text.contains("\nand 42 more inputs, which `cembra check` shows\n"), "{text}");
+    assert!(text.contains("nodes             150 as written, "), "{text}");
+}
+
+#[test]
+fn explain_without_a_stage_tells_programs_numbers() {
+    let shell = Shell::new();
+    let told = |model: &str| {
+        let json = shell.stdout(&["explain", "-e", model, "--format", "json"]);
+        serde_json::from_str::<serde_json::Value>(&json).expect("it is JSON")
+    };
+    let scalar = told("input x: f64; x * (1 + 1)");
+    assert_eq!((&scalar["inputs"][0]["type"], &scalar["outputs"][0]["name"]), (&"f64".into(), &"result".into()));
+    assert_eq!((&scalar["written_nodes"], &scalar["steps"]), (&4.into(), &1.into()));
+    assert!(scalar["changed_by"].as_array().is_some_and(|passes| passes.contains(&"fold".into())), "{scalar}");
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!((&scalar["backend"], &scalar["tier"]), (&"native".into(), &"optimised".into()));
+        assert!(scalar["code_bytes"].as_u64().is_some_and(|bytes| (1..4096).contains(&bytes)), "{scalar}");
+    }
+    let arrays = told("input x: [f64]; math.sum(x)");
+    assert!(arrays["arrays"].as_str().is_some_and(|counts| counts.starts_with("Array program: ")), "{arrays}");
+    assert_eq!(arrays.get("steps"), None);
+}
+
+#[test]
 fn explain_stops_where_it_is_told_to() {
     let shell = Shell::new();
     let text = shell.stdout(&["explain", "-e", "1 + 2 * 3", "--stage", "prepared", "--stop-after", "types"]);

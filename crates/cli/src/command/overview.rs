@@ -1,0 +1,130 @@
+//! The one screen of `cembra explain`: what a model takes and gives, what runs it, how large it is, and what each stage would show.
+
+use super::check::{FieldTold, told};
+use cembra::{Field, Stage, Summary, Work};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// How many inputs are shown, and how many outputs: so that all is on one screen.
+const MOST_FIELDS: usize = 8;
+
+/// How wide a line may be.
+const WIDTH: usize = 100;
+
+/// Where what is said of a name begins.
+const NAMES: usize = 18;
+
+/// What became of a model for people; behind the stages stands what shows all of them.
+pub(super) fn to_text(summary: &Summary, all_stages: (&str, &str)) -> String {
+    let mut lines = Vec::new();
+    for (kind, fields) in [("input", &summary.signature.inputs), ("output", &summary.signature.outputs)] {
+        let line = |field: &Field| format!("{kind} {}: {}", field.name, field.declaration());
+        lines.extend(fields.iter().take(MOST_FIELDS).map(line));
+        if let Some(more @ 1..) = fields.len().checked_sub(MOST_FIELDS) {
+            lines.push(format!("and {more} more {kind}s, which `cembra check` shows"));
+        }
+    }
+    lines.push(String::new());
+    let runs = match (summary.tier_name(), &summary.fallback) {
+        (Some(tier), _) => format!("machine code, {tier}"),
+        (None, Some(reason)) => format!("the interpreter: {}", reason.message()),
+        (None, None) => "the interpreter".to_owned(),
+    };
+    lines.push(row("runs as", &runs));
+    let passes = match &*summary.changed_by {
+        [] => "no pass".to_owned(),
+        passes => passes.join(", "),
+    };
+    let nodes = format!("{} as written, {} prepared", summary.written_nodes, summary.prepared_nodes);
+    lines.push(row("nodes", &nodes));
+    lines.push(row("changed by", &passes));
+    match &summary.work {
+        Work::Plan { steps, frame_bytes, code_bytes } => {
+            let plural = if *steps == 1 { "step" } else { "steps" };
+            lines.push(row("plan", &format!("{steps} {plural}, a frame of {frame_bytes} bytes")));
+            lines.extend(code_bytes.map(|bytes| row("code", &format!("{bytes} bytes"))));
+        }
+        Work::Arrays { counts } => {
+            for line in counts.lines() {
+                let (name, rest) = line.split_once(": ").unwrap_or(("", line));
+                lines.push(row(&name.to_lowercase(), rest));
+            }
+        }
+    }
+    lines.push(String::new());
+    let stages = Stage::ALL.into_iter().filter(|stage| stage.applies(summary.has_arrays()));
+    let stages = stages.map(|stage| (stage.name(), stage.summary())).chain([all_stages]);
+    lines.extend(stages.map(|(name, shows)| format!("--stage {name:<10}{shows}")));
+    lines.iter().flat_map(|line| line.split('\n')).fold(String::new(), |mut out, line| {
+        let _never_fails = writeln!(out, "{}", shortened(line));
+        out
+    })
+}
+
+/// A name and what is said of it, on as many lines as that takes.
+fn row(name: &str, value: &str) -> String {
+    let (mut row, mut width) = (format!("{name:<NAMES$}"), NAMES);
+    for (at, word) in value.split(' ').enumerate() {
+        let length = word.chars().count();
+        if at > 0 && width + 1 + length > WIDTH {
+            row += &format!("\n{:NAMES$}", "");
+            width = NAMES;
+        } else if at > 0 {
+            row.push(' ');
+            width += 1;
+        }
+        row += word;
+        width += length;
+    }
+    row
+}
+
+/// A line that is no wider than others.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(WIDTH) {
+        None => line.to_owned(),
+        Some(_) => line.chars().take(WIDTH - 3).chain("...".chars()).collect(),
+    }
+}
+
+/// What became of a model for programs. The keys are written in this order.
+#[derive(Serialize)]
+struct Told<'a> {
+    inputs: Vec<FieldTold<'a>>,
+    outputs: Vec<FieldTold<'a>>,
+    backend: &'static str,
+    tier: Option<&'static str>,
+    fallback: Option<&'a str>,
+    written_nodes: usize,
+    prepared_nodes: usize,
+    changed_by: &'a [&'static str],
+    #[serde(flatten)]
+    work: WorkTold<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WorkTold<'a> {
+    Plan { steps: usize, frame_bytes: usize, code_bytes: Option<usize> },
+    Arrays { arrays: &'a str },
+}
+
+/// What became of a model for programs.
+pub(super) fn to_json(summary: &Summary) -> impl Serialize + '_ {
+    Told {
+        inputs: told(&summary.signature.inputs),
+        outputs: told(&summary.signature.outputs),
+        backend: summary.backend.name(),
+        tier: summary.tier_name(),
+        fallback: summary.fallback.as_ref().map(|reason| reason.message()),
+        written_nodes: summary.written_nodes,
+        prepared_nodes: summary.prepared_nodes,
+        changed_by: &summary.changed_by,
+        work: match &summary.work {
+            Work::Plan { steps, frame_bytes, code_bytes } => {
+                WorkTold::Plan { steps: *steps, frame_bytes: *frame_bytes, code_bytes: *code_bytes }
+            }
+            Work::Arrays { counts } => WorkTold::Arrays { arrays: counts.trim_end() },
+        },
+    }
+}
