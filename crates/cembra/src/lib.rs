@@ -37,6 +37,7 @@ mod check;
 mod choice;
 mod combine;
 mod constant;
+mod coverage;
 #[cfg(doctest)]
 mod docs;
 mod error;
@@ -115,6 +116,7 @@ pub use check::Checked;
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};
 pub use constant::{cast_literal, literal_type};
+pub use coverage::{Branch, Coverage};
 pub use error::Error;
 pub use executor::{Executor, Session};
 pub use explain::{Machine, Origin, Stage};

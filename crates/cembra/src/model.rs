@@ -153,6 +153,16 @@ impl Model {
         self.name.as_deref()
     }
 
+    /// A model of the same texts and operators with another program.
+    pub(crate) fn with_program(&self, program: Program) -> Model {
+        Model { program: Arc::new(program), ..self.clone() }
+    }
+
+    /// The operators that it was read with.
+    pub(crate) const fn registry(&self) -> &'static Registry {
+        self.registry
+    }
+
     /// The options of a compilation of this model that begins now.
     pub(crate) fn started(&self, options: &Options) -> Started {
         options.started(self.name.as_ref(), self.sources.as_ref(), self.registry)

@@ -86,7 +86,8 @@ impl Model {
         let mut report = TestReport::default();
         for test in self.tests() {
             report.cases += test.cases.len();
-            match self.compiled_for(test, options) {
+            let compiled = self.options_for(test, options);
+            match compiled.and_then(|options| self.compile(&options).map_err(|error| error.diagnostics())) {
                 Ok(executor) => {
                     let mut session = executor.session();
                     report.failures.extend(test.cases.iter().filter_map(|case| {
@@ -104,8 +105,8 @@ impl Model {
         report
     }
 
-    /// The model compiled for the outputs and the inputs of a test.
-    fn compiled_for(&self, test: &ModelTest, options: &Options) -> Result<Executor, Vec<Diagnostic>> {
+    /// The options that compile the model for the outputs and the inputs of a test.
+    pub(crate) fn options_for(&self, test: &ModelTest, options: &Options) -> Result<Options, Vec<Diagnostic>> {
         let program = self.program();
         let known: BTreeMap<&str, Option<&QType>> =
             program.inputs.iter().map(|input| (&*input.name, input.qtype.as_ref())).collect();
@@ -132,7 +133,7 @@ impl Model {
         if !outputs.is_empty() {
             options = options.outputs(outputs.iter().map(|name| &***name));
         }
-        self.compile(&options).map_err(|error| error.diagnostics())
+        Ok(options)
     }
 }
 
@@ -172,8 +173,8 @@ fn spelled(literal: &Literal) -> String {
     }
 }
 
-/// Evaluates a case; what is not as it expects.
-fn run_case(test: &ModelTest, case: &TestCase, executor: &Executor, session: &mut Session) -> Vec<Mismatch> {
+/// The values that a case gives to the inputs of an executor; what is missing where it gives none.
+pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>, Diagnostic> {
     let mut row = Vec::with_capacity(executor.inputs().len());
     let given = given(case);
     for field in executor.inputs() {
@@ -184,11 +185,17 @@ fn run_case(test: &ModelTest, case: &TestCase, executor: &Executor, session: &mu
             (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
             (None, _) => Err(format!("input `{name}` is {qtype}, and the test gives it no value")),
         };
-        match value {
-            Ok(value) => row.push(value),
-            Err(message) => return vec![Mismatch::Unfit(Diagnostic::new(Code::Binding, message).at(case.span))],
-        }
+        row.push(value.map_err(|message| Diagnostic::new(Code::Binding, message).at(case.span))?);
     }
+    Ok(row)
+}
+
+/// Evaluates a case; what is not as it expects.
+fn run_case(test: &ModelTest, case: &TestCase, executor: &Executor, session: &mut Session) -> Vec<Mismatch> {
+    let row = match row_of(case, executor) {
+        Ok(row) => row,
+        Err(problem) => return vec![Mismatch::Unfit(problem)],
+    };
     match (session.evaluate(&row), &case.expected) {
         (Ok(found), Expected::Outputs(expected)) => {
             let outputs = executor.outputs().iter().map(|field| &*field.name).zip(&found);

@@ -13,13 +13,17 @@ const NAME: &str = "test";
 /// Runs the tests of models, in both backends
 ///
 /// A test stands in the model: `test "adult" { age = 31 } => { score = 0.5 }`. What differs is shown as a diff, `-` what is expected
-/// and `+` what it is.
+/// and `+` what it is. Then it is told how many branches of the model some case takes: sides of conditionals, `??`, `and` and `or`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit status: 0 all passed, 1 a test failed or a model is wrong, 2 a wrong command line.")]
 pub(crate) struct Args {
     /// The models; without any, all `.cem` files of this folder
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// Say which branches no case takes
+    #[arg(long)]
+    coverage: bool,
 }
 
 /// Runs the command.
@@ -42,7 +46,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 continue;
             }
         };
-        let (report, passed) = tested(&text, &model);
+        let (mut report, passed) = tested(&text, &model);
+        report += &covered(&text, &model, args.coverage);
         print(&report)?;
         failed |= !passed;
     }
@@ -65,7 +70,7 @@ fn models_here() -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// What became of the tests of a model, and whether all passed.
-fn tested(text: &ModelText, model: &Model) -> (String, bool) {
+pub(crate) fn tested(text: &ModelText, model: &Model) -> (String, bool) {
     let run = |backend| model.run_tests(&Options::default().limits(text.limits()).backend(backend));
     let (interpreted, native) = (run(Backend::Interpreter), run(Backend::Native));
     // By the place of each failure what is said of it, and by which backend if only by one.
@@ -93,6 +98,24 @@ fn tested(text: &ModelText, model: &Model) -> (String, bool) {
         (_, failed) => writeln!(out, "{name}: {cases} {plural}, {failed} failed"),
     };
     (out, all.is_empty())
+}
+
+/// How many branches the tests take, and which they do not if that is asked for; nothing if there are no tests, or no branches.
+fn covered(text: &ModelText, model: &Model, is_detailed: bool) -> String {
+    if model.tests().is_empty() {
+        return String::new();
+    }
+    let coverage = model.test_coverage(&Options::default().limits(text.limits()));
+    if coverage.branches.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("branches: {} of {} taken\n", coverage.taken(), coverage.branches.len());
+    for branch in coverage.branches.iter().filter(|branch| is_detailed && !branch.is_taken) {
+        let place = text.sources().place(branch.span);
+        let (line, column) = place.line_and_column();
+        let _never_fails = writeln!(out, "{}:{line}:{column}: {}", place.name, branch.untaken);
+    }
+    out
 }
 
 /// A failure: its place and name, then a diff.

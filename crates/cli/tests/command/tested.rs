@@ -66,3 +66,50 @@ fn a_test_that_does_not_fit_is_told() {
     assert_eq!(found.status, Some(1));
     assert!(found.stdout.starts_with("m.cem:2: test \"t\" failed\n  error["), "{}", found.stdout);
 }
+
+#[test]
+fn branches_that_no_case_takes_are_told() {
+    let model = "\
+input n: i32?
+input flag: bool
+fn sign(x) = if x < 0 then -1 else 1
+output part = if n > 0 then (if 100 // (n - 5) > 20 then 1 else 2) else n ?? 7
+output both = flag and sign(n) > 0
+output other = if flag or n == 3 then sign(n) else sign(2)
+
+test 'positive' { n = 6, flag = true } => { part = 1, both = present }
+test 'fails' { n = 5, flag = true } => error 'div_by_zero'
+";
+    let shell = Shell::new().file("m.cem", model);
+    assert_eq!(shell.stdout(&["test"]), "m.cem: 2 cases passed\nbranches: 6 of 14 taken\n");
+    let expected = "\
+m.cem: 2 cases passed
+branches: 6 of 14 taken
+m.cem:3:28: the `then` branch is never taken
+m.cem:4:65: the `else` branch is never taken
+m.cem:4:73: the `else` branch is never taken
+m.cem:4:73: the left side of `??` is never taken
+m.cem:4:78: the right side of `??` is never taken
+m.cem:5:15: the left side of `and` always holds
+m.cem:6:27: the right side of `or` is never reached
+m.cem:6:52: the `else` branch is never taken
+";
+    assert_eq!(shell.stdout(&["test", "--coverage"]), expected);
+}
+
+#[test]
+fn branches_of_arrays_are_taken_by_elements() {
+    let model = "\
+input x: [i32?]
+output y = if x > 0 then x else 0 - x
+output z = x ?? 1
+test 'one of each' { x = [1, -1] } => { y = [1, 1], z = [1, -1] }
+";
+    let shell = Shell::new().file("m.cem", model);
+    let expected = "\
+m.cem: 1 case passed
+branches: 3 of 4 taken
+m.cem:3:17: the right side of `??` is never taken
+";
+    assert_eq!(shell.stdout(&["test", "--coverage"]), expected);
+}
