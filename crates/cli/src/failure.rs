@@ -72,24 +72,32 @@ impl Failure {
         Some(Told { problems })
     }
 
+    /// What is wrong with the model or the data, for people; nothing for what is told otherwise.
+    pub(crate) fn shown(&self, colour: bool) -> Option<String> {
+        match self {
+            Failure::Usage(_) | Failure::Told => None,
+            Failure::Data(error) => Some(diagnose::render_data(error, colour)),
+            Failure::Model { source, problems, notes } => {
+                Some(diagnose::renderer(colour).errors(problems, notes, source.sources()))
+            }
+        }
+    }
+
     /// Tells the failure on standard error; returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
-        let colour = diagnose::stderr_takes_colour();
-        let shown = match self {
+        match self {
             Failure::Usage(error) => {
                 // With standard error closed there is nobody to tell.
                 let _ = error.print();
                 return ExitCode::from(2);
             }
-            Failure::Told => return ExitCode::FAILURE,
             // Whoever read our output has seen enough.
             Failure::Data(error) if error.is_broken_pipe() => return ExitCode::SUCCESS,
-            Failure::Data(error) => diagnose::render_data(error, colour),
-            Failure::Model { source, problems, notes } => {
-                diagnose::renderer(colour).errors(problems, notes, source.sources())
-            }
-        };
-        let _ = writeln!(std::io::stderr(), "{shown}");
+            _ => {}
+        }
+        if let Some(shown) = self.shown(diagnose::stderr_takes_colour()) {
+            let _ = writeln!(std::io::stderr(), "{shown}");
+        }
         ExitCode::FAILURE
     }
 }

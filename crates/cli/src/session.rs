@@ -6,7 +6,7 @@
 
 use crate::arguments::Assignment;
 use crate::command::bench::seconds;
-use crate::command::explain;
+use crate::command::{explain, test};
 use crate::data::schema::spelled;
 use crate::failure::Failure;
 use crate::inputs::needed;
@@ -15,7 +15,10 @@ use cembra::{
     Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, Scalar, Span, Stage, Value,
     cast_literal, literal_type,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How many problems are kept to be shown again.
+const KEPT_PROBLEMS: usize = 10;
 
 /// The commands, what each takes and what it does.
 pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
@@ -23,6 +26,8 @@ pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
     (":explain", "EXPR [STAGE]", "what a stage made of it: expr, passes, prepared, plan, clif, asm"),
     (":time", "EXPR", "how long it takes to compile and to evaluate"),
     (":set", "NAME = LITERAL", "gives an input its value; alone, lists the values"),
+    (":test", "", "runs the tests of the session again"),
+    (":errors", "", "the last problems again"),
     (":help", "", "this list"),
     (":quit", "", "ends the session"),
 ];
@@ -46,6 +51,8 @@ pub(crate) struct Session {
     definitions: Vec<(String, String)>,
     /// Values of inputs.
     values: BTreeMap<String, Value>,
+    /// The last problems as they were shown, the oldest first.
+    problems: VecDeque<String>,
 }
 
 impl Session {
@@ -63,9 +70,20 @@ impl Session {
             return Ok(Answer::Said(String::new()));
         }
         match defined(input) {
-            Some(name) if self.define(&name, input)? => Ok(Answer::Said(String::new())),
+            Some(name) if self.define(&name, input)? => match is_test(input) {
+                true => self.test(Some(&name)).map(Answer::Said),
+                false => Ok(Answer::Said(String::new())),
+            },
             _ => self.evaluate(input).map(Answer::Said),
         }
+    }
+
+    /// Keeps a problem as it was shown, for `:errors`.
+    pub(crate) fn note_problem(&mut self, shown: String) {
+        if self.problems.len() == KEPT_PROBLEMS {
+            self.problems.pop_front();
+        }
+        self.problems.push_back(shown);
     }
 
     /// Every name that an expression may begin with: operators, their short names, and what the session defines.
@@ -82,6 +100,9 @@ impl Session {
         Ok(Answer::Said(match (name, rest) {
             ("quit" | "q", _) => return Ok(Answer::Quit),
             ("help", _) => help(),
+            ("test", _) => self.test(None)?,
+            ("errors", _) if self.problems.is_empty() => "there were no errors\n".to_owned(),
+            ("errors", _) => self.problems.iter().map(|shown| format!("{shown}\n")).collect(),
             ("set", "") => self.values.iter().map(|(name, value)| line(name, value)).collect(),
             ("set", assignment) => {
                 self.set(command, assignment)?;
@@ -248,6 +269,17 @@ impl Session {
         })
     }
 
+    /// Runs the tests of the session, or the one that is kept under a name. What is defined by `let` are the outputs.
+    fn test(&self, name: Option<&str>) -> Result<String, Failure> {
+        let kept = |known: &str, text: &str| !is_test(text) || name.is_none_or(|name| name == known);
+        let texts = self.definitions.iter().filter(|(known, text)| kept(known, text));
+        let lets = self.definitions.iter().filter(|(_, text)| text.starts_with("let"));
+        let outputs = lets.map(|(name, _)| format!("output {name} = {name}\n"));
+        let text = ModelText::session(texts.map(|(_, text)| format!("{text}\n")).chain(outputs).collect());
+        let model = text.parse()?;
+        Ok(test::tested(&text, &model).0)
+    }
+
     fn types(&self, expression: &str) -> Result<String, Failure> {
         let text = self.text(expression);
         let model = text.parse()?;
@@ -311,8 +343,18 @@ fn example(qtype: Option<&QType>) -> &'static str {
     }
 }
 
+/// True for a test: the word may also be a name.
+fn is_test(input: &str) -> bool {
+    input.strip_prefix("test").is_some_and(|rest| rest.trim_start().starts_with(['"', '\'']))
+}
+
 /// The name that an input defines, if it begins with a definition.
 fn defined(input: &str) -> Option<String> {
+    if is_test(input) {
+        // Tests of one name replace each other, as definitions do.
+        let end = input.find('{').unwrap_or(input.len());
+        return Some(input[..end].trim_end().to_owned());
+    }
     let (word, rest) = input.split_once(char::is_whitespace)?;
     if word == "use" && rest.trim_start().starts_with(['"', '\'']) {
         return Some(input.to_owned());
@@ -337,7 +379,7 @@ fn line(name: &str, value: &Value) -> String {
 
 fn help() -> String {
     let commands = COMMANDS.iter().map(|(name, takes, does)| format!("{:<24} {does}\n", format!("{name} {takes}")));
-    let intro = "An expression is evaluated; `let`, `fn` and `input` stay for the session.\n";
+    let intro = "An expression is evaluated; `let`, `fn`, `input` and `test` stay for the session.\n";
     std::iter::once(intro.to_owned()).chain(commands).collect()
 }
 
@@ -489,6 +531,25 @@ mod tests {
         );
         assert_eq!(say(&mut session, "let extern = 2"), "");
         assert_eq!(say(&mut session, "extern + 1"), "3\n");
+    }
+
+    #[test]
+    fn tests_run_at_once_and_again() {
+        let mut session = Session::default();
+        assert_eq!(say(&mut session, "input x: f64"), "");
+        assert_eq!(say(&mut session, "let double = x * 2.0"), "");
+        assert_eq!(say(&mut session, "let half = y / 2.0"), "");
+        assert_eq!(say(&mut session, "test \"two\" { x = 2 } => { double = 4 }"), "<session>: 1 case passed\n");
+        let failed =
+            "<session>:4: test \"three\" failed\n- double = 4.0\n+ double = 6.0\n\n<session>: 1 case, 1 failed\n";
+        assert_eq!(say(&mut session, "test 'three' { x = 3 } => { double = 4 }"), failed);
+        assert!(say(&mut session, ":test").ends_with("<session>: 2 cases, 1 failed\n"));
+        // One of the same name takes its place.
+        assert_eq!(say(&mut session, "test 'three' { x = 3 } => { double = 6 }"), "<session>: 1 case passed\n");
+        assert_eq!(say(&mut session, ":test"), "<session>: 2 cases passed\n");
+        // Tests are no values, and the word is a name where no name of a test follows.
+        assert_eq!(say(&mut session, "let test = 5"), "");
+        assert_eq!(say(&mut session, "test + 1"), "6\n");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::print;
 use crate::data::error::DataError;
+use crate::diagnose;
 use crate::failure::Failure;
 use crate::session::{Answer, COMMANDS, Session, is_incomplete};
 use cembra::{Registry, reference};
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 
 /// Evaluates what is typed, line by line
 ///
-/// `let`, `fn` and `input` stay for the session, `:set x = 1.5` gives an input its value, `:help` lists the commands. Input
+/// `let`, `fn`, `input` and `test` stay for the session, `:set x = 1.5` gives an input its value, `:help` lists the commands. Input
 /// goes on over lines while a bracket is open or an operator is last; an empty line ends it. If standard input is no
 /// terminal it is read the same way, without a prompt, and the exit status is 1 if anything went wrong.
 #[derive(clap::Args, Debug)]
@@ -39,6 +40,9 @@ fn answer(session: &mut Session, input: &str, failed: &mut bool) -> Result<bool,
         Err(failure) => {
             *failed = true;
             failure.report();
+            if let Some(shown) = failure.shown(diagnose::stderr_takes_colour()) {
+                session.note_problem(shown);
+            }
         }
     }
     Ok(true)

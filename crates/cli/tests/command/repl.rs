@@ -45,6 +45,19 @@ error[evaluation]: math.floordiv: division by zero
 }
 
 #[test]
+fn problems_are_shown_again() {
+    let (status, stdout, stderr) = said(":errors\n100 // 0\nsqr(4.0)\n");
+    assert_eq!((status, &*stdout), (Some(1), "there were no errors\n"));
+    // What was shown, in its order; of very many only the last.
+    let (_, again, shown) = said("100 // 0\nsqr(4.0)\n:errors\n");
+    assert_eq!((again.as_str(), &shown), (stderr.as_str(), &stderr));
+    let many: String = (0..12).map(|at| format!("x{at}\n")).collect();
+    let (_, last, _) = said(&(many + ":errors\n"));
+    let names = |text: &str| text.matches("has no value").count();
+    assert!(names(&last) == 10 && !last.contains("`x1`") && last.contains("`x11`"), "{last}");
+}
+
+#[test]
 fn commands_explain_and_measure() {
     let (status, stdout, stderr) = said(":set x = 2.0f32\n:explain x * x expr\n:explain x * x\n:time x * x\n:help\n");
     assert_eq!((status, &*stderr), (Some(0), ""));
