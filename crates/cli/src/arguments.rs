@@ -6,7 +6,7 @@ use crate::source::ModelText;
 use crate::table::Format;
 use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, Literal, QType, RowPlayer};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The model of a command.
 #[derive(Args, Debug)]
@@ -75,6 +75,11 @@ impl ModelArgs {
                 .map_err(|problems| usage(command, format!("`--set-limit {setting}`: {problems}")))?;
         }
         Ok(limits)
+    }
+
+    /// The first path of the command line: the model's, or with `-e` the data's.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.model.as_deref()
     }
 
     /// The name of the model's file without its extension.

@@ -33,6 +33,9 @@ const ROUNDS: usize = 15;
 /// How long each measurement of a round takes at least.
 const FILL: Duration = Duration::from_millis(10);
 
+/// How far random numbers are from zero.
+const LARGEST: f64 = 10.0;
+
 /// The share of missing values among random optional inputs.
 const MISSING_SHARE: f64 = 0.3;
 
@@ -82,26 +85,48 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Some(feed)
         }
     };
-    let rows = rows(&text, &model, &options, feed, args.seed)?;
+    let of_data = feed.is_some().then(|| data_name(args));
+    let (rows, failing) = rows(&text, &model, &options, feed, args.seed)?;
     let measured = measure(&text, &model, &options, &rows)?;
     match args.format {
-        Report::Text => print(&to_text(&measured, rows.len())),
+        Report::Text => {
+            let from = match of_data {
+                Some(name) => format!("{} of {name}", rows.len()),
+                None => random_rows(rows.len(), failing, args.seed),
+            };
+            print(&to_text(&measured, &from))
+        }
         Report::Json => print_json(&to_json(&measured, text.name())),
     }
+}
+
+/// The name of the data, which is the only file where the model is an expression.
+fn data_name(args: &Args) -> String {
+    let path = args.data.as_deref().or_else(|| args.model.path());
+    path.map_or_else(String::new, |path| path.display().to_string())
+}
+
+/// What random rows are.
+fn random_rows(rows: usize, failing: usize, seed: u64) -> String {
+    let percent = 100.0 * MISSING_SHARE;
+    let left_out = if failing > 0 { format!("; {failing} that fail left out") } else { String::new() };
+    format!(
+        "{rows} random from seed {seed} (numbers from -{LARGEST} to {LARGEST}, {percent:.0} % of optional values missing{left_out})"
+    )
 }
 
 fn subject(options: &Options, backend: Backend, text: &ModelText, model: &Model) -> Result<Executor, Failure> {
     model.compile(&options.clone().backend(backend)).map_err(|error| text.blame(&error))
 }
 
-/// The rows to measure with: values for the inputs of the executor.
+/// The rows to measure with: values for the inputs of the executor; and how many random ones were left out because they fail.
 fn rows(
     text: &ModelText,
     model: &Model,
     options: &Options,
     feed: Option<Feed>,
     seed: u64,
-) -> Result<Vec<Vec<Value>>, Failure> {
+) -> Result<(Vec<Vec<Value>>, usize), Failure> {
     let executor = subject(options, Backend::Interpreter, text, model)?;
     // Whatever takes no rows ahead takes none at all.
     executor.load(&[]).map_err(|error| text.blame(&error))?;
@@ -127,7 +152,7 @@ fn rows(
                 return Err(error.into());
             }
         }
-        return Ok(rows);
+        return Ok((rows, 0));
     }
     let mut random = fastrand::Rng::with_seed(seed);
     let mut fault = None;
@@ -141,7 +166,10 @@ fn rows(
     }
     match fault {
         Some(error) if rows.is_empty() => Err(text.blame(&error).note("every random row fails: give DATA")),
-        _ => Ok(rows),
+        _ => {
+            let failing = most - rows.len();
+            Ok((rows, failing))
+        }
     }
 }
 
@@ -166,7 +194,7 @@ fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
 }
 
 fn random_scalar(random: &mut fastrand::Rng, scalar: Scalar) -> ScalarValue {
-    let number = random.f64() * 20.0 - 10.0;
+    let number = random.f64() * (2.0 * LARGEST) - LARGEST;
     let bits = match scalar.machine_type() {
         Some(MachineType::Flag) => u64::from(random.bool()),
         Some(MachineType::I32) => u64::from((number as i32).cast_unsigned()),
@@ -228,7 +256,7 @@ fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value
             let whole = seconds(|| black_box(read()?.compile(&options)).map(drop)).map_err(blame)?;
             let row = seconds(|| loaded[index].evaluate()).map_err(blame)? / rows.len().max(1) as f64;
             if round > 0 {
-                let found = [1e6 * prepare, 1e6 * (whole - prepare).max(0.0), 1e9 * row];
+                let found = [1e6 * prepare, 1e6 * (whole - prepare), 1e9 * row];
                 for (times, value) in all[3 * index..].iter_mut().zip(found) {
                     times.values.push(value);
                 }
@@ -249,18 +277,23 @@ pub(crate) fn seconds(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64,
     Ok(start.elapsed().as_secs_f64() / f64::from(runs))
 }
 
-fn to_text(measured: &[Times], rows: usize) -> String {
+/// A time for people. What is less than can be told, as a difference of two times may be, is no zero.
+fn shown(time: f64) -> String {
+    if time < 0.05 { "< 0.1".to_owned() } else { format!("{time:.1}") }
+}
+
+fn to_text(measured: &[Times], rows: &str) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["", "prepare, us", "compile, us", "row, ns"]);
     for times in measured.chunks(3) {
         let name = times[0].subject.name().to_owned();
-        table.add_row(std::iter::once(name).chain(times.iter().map(|one| format!("{:.1}", one.median()))));
+        table.add_row(std::iter::once(name).chain(times.iter().map(|one| shown(one.median()))));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{table}\nmedians of {ROUNDS} rounds, {rows} rows\n")
+    format!("{table}\nmedians of {ROUNDS} rounds\nrows: {rows}\n")
 }
 
 /// A record for programs. The keys are written in this order.
@@ -284,4 +317,14 @@ fn to_json<'a>(measured: &[Times], workload: &'a str) -> Vec<Record<'a>> {
         median: one.median(),
     };
     measured.iter().map(record).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_less_than_can_be_told_is_no_zero() {
+        assert_eq!([-0.3, 0.0, 0.049, 0.05, 0.06, 12.34].map(shown), ["< 0.1", "< 0.1", "< 0.1", "0.1", "0.1", "12.3"]);
+    }
 }

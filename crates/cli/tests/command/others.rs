@@ -180,7 +180,14 @@ fn bench_measures_both_backends() {
     let shell = Shell::new().file("rows.csv", "x\n1\n2\n3\n");
     let table = shell.stdout(&["bench", "-e", "x * 2 + 1", "rows.csv"]);
     assert!(table.contains("interpreter") && table.contains("native"), "{table}");
-    assert!(table.ends_with("medians of 15 rounds, 3 rows\n"), "{table}");
+    assert!(table.ends_with("medians of 15 rounds\nrows: 3 of rows.csv\n"), "{table}");
+    let random = shell.stdout(&["bench", "-e", "input x: i32; 10 // x", "--seed", "7"]);
+    let rows = random.lines().last().expect("a line");
+    assert!(
+        rows.starts_with("rows: ") && rows.contains(" random from seed 7 (numbers from -10 to 10, 30 % of "),
+        "{random}"
+    );
+    assert!(rows.ends_with(" that fail left out)"), "{random}");
     let json = shell.stdout(&["bench", "-e", "x // y", "--types", "x=i32,y=i32?", "--format", "json"]);
     let records: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     let records = records.as_array().expect("a list");
