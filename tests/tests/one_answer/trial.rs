@@ -236,6 +236,6 @@ fn same_error(found: &Error, expected: &Answer, row: Option<usize>, expected_row
     let place = |error: &Error| (error.code(), error.operator().map(str::to_owned), error.span());
     let is_same = row == Some(expected_row)
         && place(found) == place(expected)
-        && found.to_string().starts_with(&expected.to_string());
+        && found.message().starts_with(&expected.message());
     if is_same { Ok(()) } else { Err(format!("the error is {found} of row {row:?}, not {expected} of {expected_row}")) }
 }

@@ -127,7 +127,7 @@ fn the_book_has_every_page_once() {
 fn chapters_of_the_guide_are_short() {
     for page in pages().into_iter().filter(|page| page.starts_with("docs/guide")) {
         let lines = read(&page).lines().count();
-        assert!(lines <= 160, "{} has {lines} lines", page.display());
+        assert!(lines <= 170, "{} has {lines} lines", page.display());
     }
 }
 

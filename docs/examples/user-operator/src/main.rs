@@ -124,12 +124,12 @@ mod tests {
             "OPTIONAL_FLOAT64{2.5}",
             "missing[f64]",
             "4",
-            "error: risk.grade: a score is between 0 and 100",
+            "error: risk.grade: a score is between 0 and 100 (line 1, column 15: `risk.grade(core.to_int32(x))`)",
             "missing[i32]",
             "307",
             "-0.25f64",
             r#""EU-4""#,
-            "error: risk.half: the operator panicked",
+            "error: risk.half: the operator panicked (line 1, column 15: `risk.half(core.to_int32(x))`)",
         ];
         let registry = registry().expect("new names");
         for backend in [Backend::Interpreter, Backend::Native] {
