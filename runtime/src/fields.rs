@@ -4,8 +4,9 @@
 use crate::Excerpt;
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The members of a tuple, in order, with or without names.
 ///
@@ -13,18 +14,47 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Fields<T>(Arc<Parts<T>>);
 
-#[derive(PartialEq, Eq, Hash)]
 struct Parts<T> {
     members: Box<[T]>,
     names: Option<Names>,
+    /// What was found of all members when somebody first asked.
+    holds: OnceLock<bool>,
+}
+
+impl<T> Parts<T> {
+    fn new(members: Box<[T]>, names: Option<Names>) -> Self {
+        Parts { members, names, holds: OnceLock::new() }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Parts<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.members == other.members && self.names == other.names
+    }
+}
+
+impl<T: Eq> Eq for Parts<T> {}
+
+impl<T: Hash> Hash for Parts<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.members.hash(state);
+        self.names.hash(state);
+    }
 }
 
 impl<T> Fields<T> {
+    /// True if the members are all of a kind: each is looked at only once, however often it is asked. There is room for one question,
+    /// which is whether the members of a type [lie in frames](crate::QType::is_framed): it is asked of each operand, and a tuple with
+    /// many fields is an operand of each of its fields.
+    pub(crate) fn all_once(&self, of_member: impl Fn(&T) -> bool) -> bool {
+        *self.0.holds.get_or_init(|| self.iter().all(of_member))
+    }
+
     /// The fields with these names; `None` if there are more or fewer names than members.
     #[must_use]
     pub fn named(names: Names, members: impl Into<Box<[T]>>) -> Option<Self> {
         let members = members.into();
-        (names.len() == members.len()).then(|| Fields(Arc::new(Parts { members, names: Some(names) })))
+        (names.len() == members.len()).then(|| Fields(Arc::new(Parts::new(members, Some(names)))))
     }
 
     /// The names, if this is of a named tuple.
@@ -52,7 +82,7 @@ impl<T> Fields<T> {
     #[must_use]
     pub fn with<U>(&self, members: Vec<U>) -> Fields<U> {
         let names = self.names().filter(|names| names.len() == members.len()).cloned();
-        Fields(Arc::new(Parts { members: members.into(), names }))
+        Fields(Arc::new(Parts::new(members.into(), names)))
     }
 
     /// Fields of the same names, each made from the one here.
@@ -72,7 +102,7 @@ impl<T> Deref for Fields<T> {
 
 impl<T> From<Vec<T>> for Fields<T> {
     fn from(members: Vec<T>) -> Self {
-        Fields(Arc::new(Parts { members: members.into(), names: None }))
+        Fields(Arc::new(Parts::new(members.into(), None)))
     }
 }
 
@@ -198,6 +228,21 @@ impl Deref for Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_are_looked_at_once() {
+        let looks = std::cell::Cell::new(0);
+        let look = |member: &i32| {
+            looks.set(looks.get() + 1);
+            *member > 0
+        };
+        let fields: Fields<i32> = [1, 2, 3].into();
+        assert!(fields.all_once(look) && fields.clone().all_once(look));
+        assert_eq!(looks.get(), 3);
+        assert!(!Fields::from([1, 0, 3]).all_once(look));
+        // What was asked is no part of what they are.
+        assert!(fields == Fields::from([1, 2, 3]));
+    }
 
     #[test]
     fn names_are_distinct_and_found() {

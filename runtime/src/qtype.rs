@@ -357,7 +357,7 @@ impl QType {
     pub fn is_framed(&self) -> bool {
         // Types nest only as deep as the text that spelled them.
         match self {
-            QType::Tuple(fields) => fields.iter().all(QType::is_framed),
+            QType::Tuple(fields) => fields.all_once(QType::is_framed),
             other => !other.is_beside_frames(),
         }
     }
