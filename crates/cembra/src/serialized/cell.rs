@@ -1,5 +1,6 @@
 //! One input of a row that is being serialised: a value is put there as the type that the input has, or refused.
 
+use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants};
 use crate::json::{excerpt, field, of_boolean, of_text};
 use crate::{Error, ValueRef};
 use cembra_runtime::{QType, Scalar};
@@ -165,13 +166,12 @@ macro_rules! integers {
 impl Serializer for CellSerializer<'_> {
     type Ok = ();
     type Error = Refused;
-    type SerializeSeq = Impossible<(), Refused>;
-    type SerializeTuple = Impossible<(), Refused>;
-    type SerializeTupleStruct = Impossible<(), Refused>;
-    type SerializeTupleVariant = Impossible<(), Refused>;
-    type SerializeMap = Impossible<(), Refused>;
-    type SerializeStruct = Impossible<(), Refused>;
-    type SerializeStructVariant = Impossible<(), Refused>;
+
+    inner_values!();
+    no_sequences!(a_sequence());
+    no_variants!(a_map());
+    no_newtype_variants!(a_map());
+    no_maps!(a_map());
 
     integers! {
         serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64) serialize_i128(i128)
@@ -229,10 +229,6 @@ impl Serializer for CellSerializer<'_> {
         Ok(())
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
-        value.serialize(self)
-    }
-
     fn serialize_unit(self) -> Result<(), Refused> {
         self.serialize_none()
     }
@@ -243,60 +239,6 @@ impl Serializer for CellSerializer<'_> {
 
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Refused> {
         self.serialize_str(variant)
-    }
-
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Refused> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: &T,
-    ) -> Result<(), Refused> {
-        Err(a_map())
-    }
-
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Refused> {
-        Err(a_sequence())
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Refused> {
-        Err(a_sequence())
-    }
-
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Refused> {
-        Err(a_sequence())
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeTupleVariant, Refused> {
-        Err(a_map())
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Refused> {
-        Err(a_map())
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Refused> {
-        Err(a_map())
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeStructVariant, Refused> {
-        Err(a_map())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::SerializedRow;
 use super::cell::{Refused, a_sequence};
+use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants};
 use crate::Error;
 use serde::Serialize;
 use serde::ser::{Impossible, SerializeMap, SerializeStruct, Serializer};
@@ -32,13 +33,12 @@ fn a(what: &str) -> Refused {
 impl<'r> Serializer for RowSerializer<'r> {
     type Ok = ();
     type Error = Refused;
-    type SerializeSeq = Impossible<(), Refused>;
-    type SerializeTuple = Impossible<(), Refused>;
-    type SerializeTupleStruct = Impossible<(), Refused>;
-    type SerializeTupleVariant = Impossible<(), Refused>;
     type SerializeMap = FieldSerializer<'r>;
     type SerializeStruct = FieldSerializer<'r>;
-    type SerializeStructVariant = Impossible<(), Refused>;
+
+    inner_values!();
+    no_sequences!(a_sequence());
+    no_variants!(a("a variant with several fields"));
 
     no_rows! {
         serialize_bool(bool) => a("a boolean");
@@ -65,14 +65,6 @@ impl<'r> Serializer for RowSerializer<'r> {
         Ok(())
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Refused> {
-        value.serialize(self)
-    }
-
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
         _: &'static str,
@@ -83,44 +75,12 @@ impl<'r> Serializer for RowSerializer<'r> {
         FieldSerializer { row: self.0, at: 0 }.field(variant, value)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Refused> {
-        Err(a_sequence())
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Refused> {
-        Err(a_sequence())
-    }
-
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Refused> {
-        Err(a_sequence())
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeTupleVariant, Refused> {
-        Err(a("a variant with several fields"))
-    }
-
     fn serialize_map(self, _: Option<usize>) -> Result<FieldSerializer<'r>, Refused> {
         Ok(FieldSerializer { row: self.0, at: 0 })
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<FieldSerializer<'r>, Refused> {
         Ok(FieldSerializer { row: self.0, at: 0 })
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeStructVariant, Refused> {
-        Err(a("a variant with several fields"))
     }
 }
 
@@ -184,13 +144,12 @@ macro_rules! no_keys {
 impl Serializer for KeySerializer<'_> {
     type Ok = ();
     type Error = Refused;
-    type SerializeSeq = Impossible<(), Refused>;
-    type SerializeTuple = Impossible<(), Refused>;
-    type SerializeTupleStruct = Impossible<(), Refused>;
-    type SerializeTupleVariant = Impossible<(), Refused>;
-    type SerializeMap = Impossible<(), Refused>;
-    type SerializeStruct = Impossible<(), Refused>;
-    type SerializeStructVariant = Impossible<(), Refused>;
+
+    inner_values!();
+    no_sequences!(no_key());
+    no_variants!(no_key());
+    no_newtype_variants!(no_key());
+    no_maps!(no_key());
 
     no_keys! {
         serialize_bool(bool) serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64) serialize_u8(u8)
@@ -215,63 +174,5 @@ impl Serializer for KeySerializer<'_> {
 
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Refused> {
         self.serialize_str(variant)
-    }
-
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Refused> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: &T,
-    ) -> Result<(), Refused> {
-        Err(no_key())
-    }
-
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Refused> {
-        Err(no_key())
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Refused> {
-        Err(no_key())
-    }
-
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Refused> {
-        Err(no_key())
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeTupleVariant, Refused> {
-        Err(no_key())
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Refused> {
-        Err(no_key())
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Refused> {
-        Err(no_key())
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeStructVariant, Refused> {
-        Err(no_key())
     }
 }

@@ -4,6 +4,7 @@
 
 mod cell;
 mod fields;
+mod refusals;
 
 use crate::loader::{Accessor, Loader};
 use crate::{Error, Model, ModelExecutor, Options, Output};
