@@ -4,9 +4,10 @@
 use crate::decode::ErrorKind;
 use crate::engine::{Engine, Failure, Subject};
 use crate::files;
-use crate::problem::{DataError, Malformed};
+use crate::problem::{DataError, Defect, Malformed};
 use crate::record::{Case, ExpressionCase, OperatorCase, Record, Returned, SignatureCase};
 use crate::report::{Mismatch, Report};
+use crate::tensor::TensorEngines;
 use cembra_expr::{Graph, Node, NodeId, Program};
 use cembra_ops::Registry;
 use cembra_runtime::QType;
@@ -53,6 +54,7 @@ impl Conformance<'_> {
     fn run_file(&self, path: &Path, report: &mut Report) -> Result<(), DataError> {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let place = |line: usize| format!("{file}:{line}");
+        let tensors = TensorEngines::default();
         let mut groups: Vec<Group> = Vec::new();
         let mut by_types: FxHashMap<(String, Vec<QType>), usize> = FxHashMap::default();
         files::for_each_line(path, |line, text| {
@@ -68,6 +70,20 @@ impl Conformance<'_> {
                     let result = self.run_signature(&record.name, &case, &program, &place(line));
                     report.add(&record.subject, result);
                 }
+                Ok(Case::Tensor(fields)) => match tensors.run(&fields) {
+                    Ok(result) => report.add(
+                        &record.subject,
+                        result.map_err(|wrong| Mismatch {
+                            place: place(line),
+                            engine: wrong.engine,
+                            case: record.name.clone(),
+                            expected: wrong.expected,
+                            found: wrong.found,
+                        }),
+                    ),
+                    Err(Defect::Unsupported(reason)) => report.skip(record.subject, reason),
+                    Err(Defect::Malformed(problem)) => return Err(malformed(problem)),
+                },
                 Ok(Case::Expression(case)) => {
                     let name = format!("{}, {}", record.name, record.expression);
                     report.add(&record.subject, self.run_expression(&name, &case, &place(line)));

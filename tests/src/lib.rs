@@ -15,4 +15,5 @@ pub mod operator;
 pub mod problem;
 pub mod record;
 pub mod report;
+pub mod tensor;
 pub mod universe;

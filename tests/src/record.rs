@@ -74,6 +74,8 @@ pub enum Case {
     Signature(SignatureCase),
     /// An expression.
     Expression(Box<ExpressionCase>),
+    /// A case about tensors, as it stands in the data.
+    Tensor(Map<String, Json>),
 }
 
 /// A line: what it is called, and the case in it unless cembra lacks something it needs.
@@ -100,8 +102,8 @@ impl Record {
             // The cases about tensors; their `id` starts with their file's name.
             let kind = kind.as_str().ok_or(Malformed::Field("kind"))?;
             let name = text(&fields, "id")?.to_owned();
-            let case = Err(Unsupported::Kind(kind.to_owned()));
-            return Ok(Record { name, expression: String::new(), subject: "tensors".to_owned(), case });
+            let subject = format!("tensors, {kind}");
+            return Ok(Record { name, expression: String::new(), subject, case: Ok(Case::Tensor(fields)) });
         }
         if fields.contains_key("expr") {
             let mut name = text(&fields, "id")?.to_owned();

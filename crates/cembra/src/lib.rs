@@ -79,6 +79,7 @@ mod sites;
 mod spans;
 mod stages;
 mod summary;
+mod tensors;
 mod text_fields;
 mod tiers;
 mod typed;
@@ -144,6 +145,12 @@ pub use signature::{Field, Signature};
 pub use summary::{Summary, Work};
 pub use typed::ModelExecutor;
 
+/// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.
+pub mod tensor {
+    pub use crate::tensors::Evaluator;
+    pub use cembra_tensor::*;
+}
+
 /// Which types threads may share, and which only one at a time may have.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
@@ -161,6 +168,9 @@ const _: () = {
     shared::<Accessor<Value>>();
     shared::<Setter<Value>>();
     shared::<ModelSet>();
+    shared::<tensor::Evaluator>();
+    shared::<tensor::Graph>();
+    shared::<tensor::Tensor>();
     shared::<Pool<Session>>();
     shared::<Pool<ModelExecutor<(), f64>>>();
     sent::<Session>();

@@ -31,6 +31,7 @@ mod scalars;
 mod sequence;
 mod shorthand;
 mod structure;
+mod tensor;
 mod tuple;
 mod typing;
 mod user;

@@ -9,7 +9,7 @@ use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
     annotation, array, bitwise, calendar, cast, comparison, declared, derived, dict, external, function, logic, math,
-    named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tuple,
+    named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tensor, tuple,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
@@ -372,6 +372,14 @@ operators! {
     TIMESTAMP_HOUR = calendar::HOUR;
     TIMESTAMP_MINUTE = calendar::MINUTE;
     TIMESTAMP_SECOND = calendar::SECOND;
+    TENSOR_MAXIMUM = tensor::MAXIMUM;
+    TENSOR_MINIMUM = tensor::MINIMUM;
+    TENSOR_RELU = tensor::RELU;
+    TENSOR_SQUARE = tensor::SQUARE;
+    TENSOR_RECIP = tensor::RECIP;
+    TENSOR_ROUND = tensor::ROUND;
+    TENSOR_TRUNC = tensor::TRUNC;
+    TENSOR_WHERE = tensor::WHERE;
 }
 
 /// A set of operators.

@@ -187,14 +187,17 @@ fn records_are_complete() {
         assert!(
             matches!(family, "math" | "core" | "bool" | "bitwise" | "strings" | "namedtuple" | "annotation" | "seq")
                 || matches!(family, "qtype" | "derived_qtype" | "random" | "date" | "timestamp")
-                || matches!(family, "array" | "edge" | "dict"),
+                || matches!(family, "array" | "edge" | "dict" | "tensor"),
             "{family}"
         );
         // `bool` has the names of `core`, those of `strings` and `seq` mean other things elsewhere, named tuples have forms of
         // their own, `where` and `round` take more by their short names, one counts more than bits, what a year or a second is of should be seen, and that an annotation, chance or
         // an operator on types is one. What the names of operators on arrays and edges mean is too common a word alone.
         let shared = matches!(family, "bool" | "strings" | "namedtuple" | "annotation" | "seq")
-            || matches!(family, "qtype" | "derived_qtype" | "random" | "date" | "timestamp" | "array" | "edge")
+            || matches!(
+                family,
+                "qtype" | "derived_qtype" | "random" | "date" | "timestamp" | "array" | "edge" | "tensor"
+            )
             || matches!(def.name, "dict.get" | "dict.contains" | "dict.keys" | "dict.values")
             || matches!(def.name, "core.where" | "math.round" | "bitwise.count");
         if !short.starts_with('_') && !shared {

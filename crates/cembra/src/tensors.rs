@@ -1,0 +1,183 @@
+//! Tensors: what evaluates the expressions of their elements. A body becomes a model whose inputs are the elements of its operands, and
+//! is run as a batch over them; so operators mean for elements what they mean for scalars, in every backend.
+
+use crate::batch::Batch;
+use crate::error::Error;
+use crate::model::Model;
+use crate::options::Options;
+use cembra_batch::{ColumnMut, InputColumn};
+use cembra_expr::{Builder, Expr};
+use cembra_ops::Registry;
+use cembra_runtime::{QType, Scalar};
+use cembra_tensor::{Assignment, Body, BodyStep, Data, Elements, ErrorKind, Graph, NodeId, Program, Tensor};
+use cembra_value::{ScalarValue, Value};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Evaluates graphs of tensors, and keeps what it compiles of them. Shared between threads.
+///
+/// ```
+/// use cembra::tensor::{Evaluator, Graph, Tensor};
+/// use cembra::{Options, Scalar};
+///
+/// let mut g = Graph::standard();
+/// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
+/// let b = g.leaf("b", Scalar::Float64, &[3])?;
+/// let sum = g.apply("math.add", &[a, b])?;
+/// let inputs = [Tensor::new(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?, Tensor::new(&[3], vec![10.0, 20.0, 30.0])?];
+/// let made = Evaluator::new(&Options::default()).evaluate(&g, &[sum], &inputs)?;
+/// assert_eq!(made[0].to_vec::<f64>()?, [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
+/// # Ok::<(), cembra::tensor::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Evaluator {
+    options: Options,
+    registry: &'static Registry,
+    /// What was compiled, by what it means.
+    batches: Mutex<FxHashMap<Body, Arc<Batch>>>,
+}
+
+impl Evaluator {
+    /// An evaluator whose expressions of elements are compiled with these options.
+    #[must_use]
+    pub fn new(options: &Options) -> Evaluator {
+        let registry = options.registry.unwrap_or_else(Registry::standard);
+        Evaluator { options: options.clone(), registry, batches: Mutex::default() }
+    }
+
+    /// Evaluates nodes of a graph on tensors for its leaves.
+    ///
+    /// # Errors
+    /// Operators of another registry, inputs that do not fit, an index outside of its axis, or an element that fails.
+    pub fn evaluate(
+        &self,
+        graph: &Graph,
+        outputs: &[NodeId],
+        inputs: &[Tensor],
+    ) -> Result<Vec<Tensor>, cembra_tensor::Error> {
+        if !std::ptr::eq(graph.registry(), self.registry) {
+            let message = "the graph has the operators of another registry";
+            return Err(
+                cembra_tensor::Error::new(ErrorKind::UnknownName, message).hint("give its registry to `Options`")
+            );
+        }
+        cembra_tensor::evaluate(graph, outputs, inputs, self)
+    }
+
+    /// Runs statements on tensors by name, one after the other. A target that is not there yet is made; all of a right side is evaluated
+    /// before its target changes. Where a statement fails, what those before it made stays.
+    ///
+    /// ```
+    /// use cembra::Options;
+    /// use cembra::tensor::{Evaluator, Program, Tensor};
+    /// use std::collections::BTreeMap;
+    ///
+    /// let program = Program::parse(r#"c("i,j") = 2.0 * a("i,k") * b("k,j"); c("i,j") += a("j,i")"#)?;
+    /// let a = Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
+    /// let b = Tensor::new(&[2, 2], vec![0.0, 1.0, 1.0, 0.0])?;
+    /// let mut tensors = BTreeMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
+    /// Evaluator::new(&Options::default()).run(&program, &mut tensors)?;
+    /// assert_eq!(tensors["c"].to_vec::<f64>()?, [5.0, 5.0, 10.0, 10.0]);
+    /// # Ok::<(), cembra::tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A name that stands for no tensor, tensors that do not fit the labels, or an element that fails.
+    pub fn run(&self, program: &Program, tensors: &mut BTreeMap<String, Tensor>) -> Result<(), cembra_tensor::Error> {
+        for statement in program.statements() {
+            let find = |name: &str| tensors.get(name).map(|tensor| (tensor.scalar_type(), tensor.extents()));
+            let Assignment { graph, value } = statement.graph(Graph::new(self.registry), find)?;
+            let inputs: Option<Vec<Tensor>> =
+                graph.leaves().iter().map(|leaf| tensors.get(&*leaf.name).cloned()).collect();
+            let inputs =
+                inputs.ok_or_else(|| cembra_tensor::Error::new(ErrorKind::UnknownName, "a name without a tensor"))?;
+            if let Some(made) = self.evaluate(&graph, &[value], &inputs)?.pop() {
+                tensors.insert(statement.target().to_owned(), made);
+            }
+        }
+        Ok(())
+    }
+
+    fn batch(&self, body: &Body) -> Result<Arc<Batch>, Error> {
+        if let Some(batch) = self.batches.lock().unwrap_or_else(PoisonError::into_inner).get(body) {
+            return Ok(batch.clone());
+        }
+        // Two threads may both compile it, to the same.
+        let batch = Arc::new(model(body, self.registry)?.batch(&self.options)?);
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner).insert(body.clone(), batch.clone());
+        Ok(batch)
+    }
+}
+
+/// A body as a model: its inputs are `x0`, `x1`, .., its outputs `y0`, `y1`, ..
+fn model(body: &Body, registry: &Registry) -> Result<Model, Error> {
+    let builder = Builder::new();
+    let leaf = |(at, scalar): (usize, &Scalar)| builder.typed_leaf(&format!("x{at}"), QType::Scalar(*scalar));
+    let mut made: Vec<Expr<'_>> = body.inputs.iter().enumerate().map(leaf).collect();
+    for step in &body.steps {
+        made.push(match step {
+            BodyStep::Constant(scalar, bits) => {
+                builder.literal(ScalarValue::from_bits(*scalar, *bits).map_or(Value::Nothing, Value::Scalar))
+            }
+            BodyStep::Apply(op, operands) => {
+                let operands: Vec<Expr<'_>> = operands.iter().map(|at| made[*at as usize]).collect();
+                builder.call(registry.get(*op).name, &operands)
+            }
+        });
+    }
+    for (at, (output, _)) in body.outputs.iter().enumerate() {
+        builder.output(&format!("y{at}"), made[*output as usize]);
+    }
+    Ok(Model::from_program(builder.build()?))
+}
+
+/// An error of a model as one of tensors.
+fn in_elements(error: &Error) -> cembra_tensor::Error {
+    cembra_tensor::Error::new(ErrorKind::Evaluation, error.message())
+}
+
+impl Elements for Evaluator {
+    fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, cembra_tensor::Error> {
+        let batch = self.batch(body).map_err(|error| in_elements(&error))?;
+        let rows: usize = extents.iter().product();
+        let mut dense = Vec::with_capacity(operands.len());
+        for operand in operands {
+            dense.push(operand.broadcast_to(extents)?.row_major());
+        }
+        let mut outputs = Vec::with_capacity(body.outputs.len());
+        for (_, scalar) in &body.outputs {
+            outputs.push(Data::zeros(*scalar, rows)?);
+        }
+        let columns: Vec<InputColumn<'_>> = batch
+            .inputs()
+            .iter()
+            .filter_map(|field| dense.get(field.name.strip_prefix('x')?.parse::<usize>().ok()?))
+            .filter_map(column)
+            .collect();
+        let places = outputs.iter_mut().map(|data| Some(column_mut(data))).collect();
+        batch.start().rows(rows).run_into(&columns, places).map_err(|error| in_elements(&error))?;
+        Ok(outputs)
+    }
+}
+
+/// The elements of a tensor that lie in the order of their indices.
+fn column(tensor: &Tensor) -> Option<InputColumn<'_>> {
+    Some(match tensor.scalar_type() {
+        Scalar::Boolean => InputColumn::values(tensor.as_slice::<bool>().ok()??),
+        Scalar::Int32 => InputColumn::values(tensor.as_slice::<i32>().ok()??),
+        Scalar::Int64 => InputColumn::values(tensor.as_slice::<i64>().ok()??),
+        Scalar::Float32 => InputColumn::values(tensor.as_slice::<f32>().ok()??),
+        _ => InputColumn::values(tensor.as_slice::<f64>().ok()??),
+    })
+}
+
+fn column_mut(data: &mut Data) -> ColumnMut<'_> {
+    match data {
+        Data::Bool(elements) => ColumnMut::values(elements),
+        Data::Int32(elements) => ColumnMut::values(elements),
+        Data::Int64(elements) => ColumnMut::values(elements),
+        Data::Float32(elements) => ColumnMut::values(elements),
+        Data::Float64(elements) => ColumnMut::values(elements),
+    }
+}

@@ -1,0 +1,213 @@
+//! Operators on the elements of tensors, where they differ from Arolla's: extremes that order zeros, rounding to even, conditions that are
+//! truth values. They are operators on scalars like all others.
+
+use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::kernel::strict;
+use crate::{Promotion, Rule};
+use cembra_runtime::MachineType;
+use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
+
+/// The bits of two floats, combined.
+fn bits(t: &mut Tape, op: Bin, x: Val, y: Val) -> Val {
+    let float = t.ty(x);
+    let int = if float == MachineType::F32 { MachineType::I32 } else { MachineType::I64 };
+    let (x, y) = (t.un(Un::Bitcast(int), x), t.un(Un::Bitcast(int), y));
+    let both = t.bin(op, x, y);
+    t.un(Un::Bitcast(float), both)
+}
+
+/// The extreme by order, of equal floats by their bits, which differ for zeros only; a NaN if one is.
+fn extreme(t: &mut Tape, best: Bin, equal: Bin, a: &[Cell]) -> Cell {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    // It is the second operand on ties and where one is a NaN.
+    let best = t.bin(best, x, y);
+    let tie = t.cmp(Cmp::Eq, x, y);
+    let of_equals = bits(t, equal, x, y);
+    let best = t.select(tie, of_equals, best);
+    let nan = t.is_nan(x);
+    Cell::num(t.select_rare(nan, x, best))
+}
+
+fn int(t: &mut Tape, op: Cmp, a: &[Cell]) -> Cell {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let first = t.cmp(op, x, y);
+    Cell::num(t.select(first, x, y))
+}
+
+macro_rules! extreme {
+    ($ty:ident: $x:expr, $y:expr, $better:tt, $equal:tt) => {
+        if $x.is_nan() || $x $better $y {
+            $x
+        } else if $x == $y {
+            $ty::from_bits($x.to_bits() $equal $y.to_bits())
+        } else {
+            $y
+        }
+    };
+}
+
+const MAX_RULE: Rule = |t, a| extreme(t, Bin::FMax, Bin::And, a);
+const MIN_RULE: Rule = |t, a| extreme(t, Bin::FMin, Bin::Or, a);
+const INT_MAX_RULE: Rule = |t, a| int(t, Cmp::Ge, a);
+const INT_MIN_RULE: Rule = |t, a| int(t, Cmp::Le, a);
+
+pub(crate) static MAXIMUM: OpDef = OpDef {
+    name: "tensor.maximum",
+    summary: "The larger of two numbers; NaN if one is NaN; of zeros, +0 is the larger.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x.max(y) }, INT_MAX_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x.max(y) }, INT_MAX_RULE),
+        strict!(|x: f32, y: f32| -> f32 { extreme!(f32: x, y, >, &) }, MAX_RULE),
+        strict!(|x: f64, y: f64| -> f64 { extreme!(f64: x, y, >, &) }, MAX_RULE),
+    ]),
+    laws: &[Law::Commutative],
+    examples: &[ex("tensor.maximum(-0f32, 0f32)", "0."), ex("tensor.maximum(1f32, nan)", "nan")],
+    ..BINARY
+};
+
+pub(crate) static MINIMUM: OpDef = OpDef {
+    name: "tensor.minimum",
+    summary: "The smaller of two numbers; NaN if one is NaN; of zeros, -0 is the smaller.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x.min(y) }, INT_MIN_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x.min(y) }, INT_MIN_RULE),
+        strict!(|x: f32, y: f32| -> f32 { extreme!(f32: x, y, <, |) }, MIN_RULE),
+        strict!(|x: f64, y: f64| -> f64 { extreme!(f64: x, y, <, |) }, MIN_RULE),
+    ]),
+    laws: &[Law::Commutative],
+    examples: &[ex("tensor.minimum(0f32, -0f32)", "-0."), ex("tensor.minimum(nan, 1f64)", "float64{nan}")],
+    ..BINARY
+};
+
+const RELU_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let zero = t.konst_like(x, 0.0);
+    // It is the second operand on ties, so that of -0 it is +0, and where `x` is a NaN.
+    let best = t.bin(Bin::FMax, x, zero);
+    let nan = t.is_nan(x);
+    Cell::num(t.select_rare(nan, x, best))
+};
+const INT_RELU_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let zero = t.konst(t.ty(x), 0);
+    let positive = t.cmp(Cmp::Gt, x, zero);
+    Cell::num(t.select(positive, x, zero))
+};
+pub(crate) static RELU: OpDef = OpDef {
+    name: "tensor.relu",
+    summary: "The number if it is above 0, else +0; NaN if it is one.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x.max(0) }, INT_RELU_RULE),
+        strict!(|x: i64| -> i64 { x.max(0) }, INT_RELU_RULE),
+        strict!(|x: f32| -> f32 { if x > 0.0 || x.is_nan() { x } else { 0.0 } }, RELU_RULE),
+        strict!(|x: f64| -> f64 { if x > 0.0 || x.is_nan() { x } else { 0.0 } }, RELU_RULE),
+    ]),
+    laws: &[Law::Idempotent],
+    examples: &[ex("tensor.relu(-0f32)", "0."), ex("tensor.relu(-3)", "0"), ex("tensor.relu(2f64)", "float64{2}")],
+    ..UNARY
+};
+
+const SQUARE_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    Cell::num(t.bin(Bin::Mul, x, x))
+};
+pub(crate) static SQUARE: OpDef = OpDef {
+    name: "tensor.square",
+    summary: "The number times itself. Integers wrap around.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x.wrapping_mul(x) }, SQUARE_RULE),
+        strict!(|x: i64| -> i64 { x.wrapping_mul(x) }, SQUARE_RULE),
+        strict!(|x: f32| -> f32 { x * x }, SQUARE_RULE),
+        strict!(|x: f64| -> f64 { x * x }, SQUARE_RULE),
+    ]),
+    examples: &[ex("tensor.square(-3)", "9"), ex("tensor.square(1.5f32)", "2.25")],
+    ..UNARY
+};
+
+const RECIP_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let one = t.konst_like(x, 1.0);
+    Cell::num(t.bin(Bin::Div, one, x))
+};
+pub(crate) static RECIP: OpDef = OpDef {
+    name: "tensor.recip",
+    summary: "One divided by the number.",
+    typing: Typing::Promote(Promotion::Float),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { 1.0 / x }, RECIP_RULE),
+        strict!(|x: f64| -> f64 { 1.0 / x }, RECIP_RULE),
+    ]),
+    examples: &[ex("tensor.recip(4)", "0.25"), ex("tensor.recip(-0f64)", "float64{-inf}")],
+    ..UNARY
+};
+
+/// Half to even: with as much added that there are no digits behind the point, and taken away again. Beyond that all floats are whole.
+const ROUND_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    let size = t.un(Un::Abs, x);
+    let whole = if t.ty(x) == MachineType::F32 { 8_388_608.0 } else { 4_503_599_627_370_496.0 };
+    let whole = t.konst_like(x, whole);
+    let there = t.bin(Bin::Add, size, whole);
+    let back = t.bin(Bin::Sub, there, whole);
+    let has_part = t.cmp(Cmp::Lt, size, whole);
+    let rounded = t.select(has_part, back, size);
+    Cell::num(t.bin(Bin::Copysign, rounded, x))
+};
+const TRUNC_RULE: Rule = |t, a| {
+    let x = a[0].val(t);
+    Cell::num(t.un(Un::Trunc, x))
+};
+const SAME: Rule = |_, a| a[0];
+
+pub(crate) static ROUND: OpDef = OpDef {
+    name: "tensor.round",
+    summary: "The nearest whole number, of two the even one.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(|x: f32| -> f32 { x.round_ties_even() }, ROUND_RULE),
+        strict!(|x: f64| -> f64 { x.round_ties_even() }, ROUND_RULE),
+    ]),
+    laws: &[Law::Idempotent],
+    examples: &[ex("tensor.round(2.5f32)", "2."), ex("tensor.round(-0.5f32)", "-0."), ex("tensor.round(7)", "7")],
+    ..UNARY
+};
+
+pub(crate) static TRUNC: OpDef = OpDef {
+    name: "tensor.trunc",
+    summary: "The number without what is behind the point.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(|x: f32| -> f32 { x.trunc() }, TRUNC_RULE),
+        strict!(|x: f64| -> f64 { x.trunc() }, TRUNC_RULE),
+    ]),
+    laws: &[Law::Idempotent],
+    examples: &[ex("tensor.trunc(-2.5f32)", "-2."), ex("tensor.trunc(-0.5f64)", "float64{-0}")],
+    ..UNARY
+};
+
+const WHERE_RULE: Rule = |t, a| {
+    let condition = a[0].bool(t);
+    let datum = a[1].datum.select(condition, a[2].datum, t);
+    Cell { datum, ..a[1] }
+};
+
+macro_rules! choices {
+    ($($ty:ty)*) => {
+        Meaning::Overloads(&[$(strict!(
+            |condition: bool, x: $ty, y: $ty| -> $ty { if condition { x } else { y } },
+            WHERE_RULE
+        )),*])
+    };
+}
+
+pub(crate) static WHERE: OpDef = OpDef {
+    name: "tensor.where",
+    summary: "`x` if the truth value is true, else `y`. Both are evaluated.",
+    params: &[param("condition"), param("x"), param("y")],
+    typing: Typing::Overloads,
+    meaning: choices!(bool i32 i64 f32 f64),
+    examples: &[ex("tensor.where(true, 1, 2.5f32)", "1."), ex("tensor.where(false, true, false)", "false")],
+    ..UNARY
+};

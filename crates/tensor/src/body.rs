@@ -1,0 +1,50 @@
+//! Expressions of elements: what the maps of a graph do to one element, for whatever evaluates it on many. One map is a body of one
+//! step, a region of maps that are evaluated together is a body of several.
+
+use crate::{Data, Error, Tensor};
+use cembra_ops::OpId;
+use cembra_runtime::Scalar;
+use smallvec::SmallVec;
+
+/// Where a step of a body has an operand from: the inputs come first, then the steps.
+pub type Operand = u32;
+
+/// A step of a body.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum BodyStep {
+    /// A constant: its type, and its bits in the layout of frames.
+    Constant(Scalar, u64),
+    /// A scalar operator on what came before, which is of exactly the types that it takes.
+    Apply(OpId, SmallVec<[Operand; 3]>),
+}
+
+/// An expression of elements, complete in itself: equal bodies mean the same.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Body {
+    /// The types of the inputs.
+    pub inputs: Vec<Scalar>,
+    /// The steps in their order.
+    pub steps: Vec<BodyStep>,
+    /// What comes out, and its type.
+    pub outputs: Vec<(Operand, Scalar)>,
+}
+
+impl Body {
+    /// One operator on inputs of these types.
+    #[must_use]
+    pub fn of_operator(op: OpId, inputs: Vec<Scalar>, result: Scalar) -> Body {
+        let operands = (0..inputs.len() as Operand).collect();
+        let outputs = vec![(inputs.len() as Operand, result)];
+        Body { inputs, steps: vec![BodyStep::Apply(op, operands)], outputs }
+    }
+}
+
+/// What evaluates expressions of elements.
+pub trait Elements {
+    /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result: the
+    /// elements of each output, the last axis the fastest.
+    ///
+    /// # Errors
+    /// The body cannot be compiled, or an element fails.
+    fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, Error>;
+}

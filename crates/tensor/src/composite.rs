@@ -1,0 +1,124 @@
+//! Functions on tensors that stand for several operators. Each is defined once, here, by what it stands for, so that whatever is known
+//! of operators holds for them too.
+
+use crate::graph::Reduction;
+use crate::{Error, ErrorKind, Extents, Graph, NodeId};
+use cembra_ops::id;
+use cembra_runtime::Scalar;
+
+impl Graph {
+    /// A reduction over some axes that stay, with an extent of 1.
+    ///
+    /// # Errors
+    /// As for [`Graph::reduce`].
+    pub fn reduce_keeping(&mut self, reduction: Reduction, x: NodeId, axes: &[usize]) -> Result<NodeId, Error> {
+        let mut extents: Extents = self.node(x).extents.clone();
+        let made = self.reduce(reduction, x, axes)?;
+        for axis in axes {
+            extents[*axis] = 1;
+        }
+        self.reshape(made, &extents)
+    }
+
+    /// The sum over some axes, divided by how many elements were added.
+    ///
+    /// # Errors
+    /// An axis there is not, or elements that are no floats.
+    pub fn mean(&mut self, x: NodeId, axes: &[usize]) -> Result<NodeId, Error> {
+        let node = self.node(x);
+        let scalar = node.scalar;
+        if !scalar.is_float() {
+            let message = format!("the mean of elements of type {}", scalar.name());
+            return Err(Error::new(ErrorKind::ElementType, message).hint("cast them to f32 or f64"));
+        }
+        let extents = node.extents.clone();
+        let sum = self.reduce(Reduction::Sum, x, axes)?;
+        let count: usize = axes.iter().map(|axis| extents[*axis]).product();
+        let count = self.constant(scalar, count as f64)?;
+        self.map(id::DIVIDE, &[sum, count])
+    }
+
+    /// What is left of `x` when its largest element along an axis is taken away, and that element. The axis stays.
+    fn below_largest(&mut self, x: NodeId, axis: usize) -> Result<[NodeId; 2], Error> {
+        let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;
+        Ok([self.map(id::SUBTRACT, &[x, largest])?, largest])
+    }
+
+    /// `e / sum(e)` along an axis, where `e` is `exp(x - max(x))`.
+    ///
+    /// # Errors
+    /// There is no such axis, or the elements are no numbers.
+    pub fn softmax(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+        let [below, _] = self.below_largest(x, axis)?;
+        let powers = self.map(id::EXP, &[below])?;
+        let sum = self.reduce_keeping(Reduction::Sum, powers, &[axis])?;
+        self.map(id::DIVIDE, &[powers, sum])
+    }
+
+    /// `z - log(sum(exp(z)))` along an axis, where `z` is `x - max(x)`.
+    ///
+    /// # Errors
+    /// There is no such axis, or the elements are no numbers.
+    pub fn log_softmax(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+        let [below, _] = self.below_largest(x, axis)?;
+        let powers = self.map(id::EXP, &[below])?;
+        let sum = self.reduce_keeping(Reduction::Sum, powers, &[axis])?;
+        let logarithm = self.map(id::LOG, &[sum])?;
+        self.map(id::SUBTRACT, &[below, logarithm])
+    }
+
+    /// `log(sum(exp(x - max(x)))) + max(x)` along an axis, which the result does not have.
+    ///
+    /// # Errors
+    /// There is no such axis, or the elements are no numbers.
+    pub fn logsumexp(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+        let [below, largest] = self.below_largest(x, axis)?;
+        let powers = self.map(id::EXP, &[below])?;
+        let sum = self.reduce(Reduction::Sum, powers, &[axis])?;
+        let logarithm = self.map(id::LOG, &[sum])?;
+        let extents = self.node(sum).extents.clone();
+        let largest = self.reshape(largest, &extents)?;
+        self.map(id::ADD, &[logarithm, largest])
+    }
+
+    /// The mean over rows of `-sum(y * log_softmax(z))`: how far the distributions that rows of `z` stand for are from those of `y`.
+    ///
+    /// # Errors
+    /// They are no matrices of the same extents, or their elements are no floats.
+    pub fn softmax_cross_entropy(&mut self, z: NodeId, y: NodeId) -> Result<NodeId, Error> {
+        if self.extents(z).len() != 2 || self.extents(z) != self.extents(y) {
+            let message = format!("rows of {:?} beside rows of {:?}", self.extents(z), self.extents(y));
+            return Err(Error::new(ErrorKind::RankMismatch, message).hint("both are matrices of the same extents"));
+        }
+        let logarithms = self.log_softmax(z, 1)?;
+        let weighted = self.map(id::MULTIPLY, &[y, logarithms])?;
+        let sums = self.reduce(Reduction::Sum, weighted, &[1])?;
+        let mean = self.mean(sums, &[0])?;
+        self.map(id::NEG, &[mean])
+    }
+
+    /// `(x - mean) / sqrt(mean((x - mean) ^ 2) + eps)` along an axis.
+    ///
+    /// # Errors
+    /// There is no such axis, or the elements are no floats.
+    pub fn layer_norm(&mut self, x: NodeId, axis: usize, eps: f64) -> Result<NodeId, Error> {
+        let mut kept: Extents = self.node(x).extents.clone();
+        let mean = self.mean(x, &[axis])?;
+        kept[axis] = 1;
+        let mean = self.reshape(mean, &kept)?;
+        let centred = self.map(id::SUBTRACT, &[x, mean])?;
+        let squares = self.map(id::TENSOR_SQUARE, &[centred])?;
+        let variance = self.mean(squares, &[axis])?;
+        let variance = self.reshape(variance, &kept)?;
+        let eps = self.constant(self.scalar(x), eps)?;
+        let shifted = self.map(id::ADD, &[variance, eps])?;
+        let deviation = self.map(id::SQRT, &[shifted])?;
+        self.map(id::DIVIDE, &[centred, deviation])
+    }
+
+    /// The element type of a node.
+    #[must_use]
+    pub fn scalar(&self, id: NodeId) -> Scalar {
+        self.node(id).scalar
+    }
+}

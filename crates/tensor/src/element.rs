@@ -1,0 +1,135 @@
+//! The elements of tensors: values of one scalar type, in memory of its own type. Truth values are bytes.
+
+use crate::{Error, ErrorKind};
+use cembra_runtime::Scalar;
+use std::fmt::Debug;
+
+/// The elements that a tensor's memory has, all of one type.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Data {
+    /// Truth values.
+    Bool(Vec<bool>),
+    /// Integers of 32 bits.
+    Int32(Vec<i32>),
+    /// Integers of 64 bits.
+    Int64(Vec<i64>),
+    /// Floats of 32 bits.
+    Float32(Vec<f32>),
+    /// Floats of 64 bits.
+    Float64(Vec<f64>),
+}
+
+/// A type that elements of tensors may have. It is implemented for `bool`, `i32`, `i64`, `f32` and `f64`.
+pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
+    /// The scalar type.
+    const SCALAR: Scalar;
+
+    /// The elements, if they are of this type.
+    fn of(data: &Data) -> Option<&[Self]>;
+
+    /// The elements to be changed, if they are of this type.
+    fn of_mut(data: &mut Data) -> Option<&mut Vec<Self>>;
+
+    /// Elements of this type.
+    fn data(elements: Vec<Self>) -> Data;
+}
+
+/// Runs code on the elements of data, whatever their type.
+macro_rules! with_data {
+    ($data:expr, $elements:ident => $result:expr) => {
+        match $data {
+            $crate::Data::Bool($elements) => $result,
+            $crate::Data::Int32($elements) => $result,
+            $crate::Data::Int64($elements) => $result,
+            $crate::Data::Float32($elements) => $result,
+            $crate::Data::Float64($elements) => $result,
+        }
+    };
+}
+
+pub(crate) use with_data;
+
+macro_rules! elements {
+    ($($variant:ident($ty:ty) = $scalar:ident;)*) => {
+        $(impl Element for $ty {
+            const SCALAR: Scalar = Scalar::$scalar;
+
+            fn of(data: &Data) -> Option<&[Self]> {
+                if let Data::$variant(elements) = data { Some(elements) } else { None }
+            }
+
+            fn of_mut(data: &mut Data) -> Option<&mut Vec<Self>> {
+                if let Data::$variant(elements) = data { Some(elements) } else { None }
+            }
+
+            fn data(elements: Vec<Self>) -> Data {
+                Data::$variant(elements)
+            }
+        })*
+
+        impl Data {
+            /// The type of the elements.
+            #[must_use]
+            pub const fn scalar(&self) -> Scalar {
+                match self { $(Data::$variant(_) => Scalar::$scalar,)* }
+            }
+
+            /// So many zeros, or `false`.
+            ///
+            /// # Errors
+            /// Tensors have no elements of the type.
+            pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, Error> {
+                Ok(match scalar {
+                    $(Scalar::$scalar => Data::$variant(vec![<$ty>::default(); len]),)*
+                    other => return Err(no_element(other)),
+                })
+            }
+        }
+    };
+}
+
+elements! {
+    Bool(bool) = Boolean;
+    Int32(i32) = Int32;
+    Int64(i64) = Int64;
+    Float32(f32) = Float32;
+    Float64(f64) = Float64;
+}
+
+impl Data {
+    /// How many elements there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        with_data!(self, elements => elements.len())
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements at these positions, in their order.
+    pub(crate) fn gathered(&self, positions: impl Iterator<Item = usize>) -> Data {
+        fn gather<T: Element>(elements: &[T], positions: impl Iterator<Item = usize>) -> Data {
+            T::data(positions.map(|at| elements[at]).collect())
+        }
+        with_data!(self, elements => gather(elements, positions))
+    }
+
+    /// Writes the elements of the other data to these positions, one after the other.
+    pub(crate) fn scatter(&mut self, from: &Data, positions: impl Iterator<Item = usize>) {
+        fn place<T: Element>(to: &mut [T], from: &Data, positions: impl Iterator<Item = usize>) {
+            for (at, element) in positions.zip(T::of(from).unwrap_or_default()) {
+                to[at] = *element;
+            }
+        }
+        with_data!(self, elements => place(elements, from, positions));
+    }
+}
+
+/// The error that tensors have no such elements.
+pub(crate) fn no_element(scalar: Scalar) -> Error {
+    Error::new(ErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.name()))
+        .hint("elements are bool, i32, i64, f32 or f64")
+}

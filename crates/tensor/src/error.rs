@@ -1,0 +1,138 @@
+//! What is wrong with tensors, or with what is asked of them: a kind that programs look at, a sentence for people.
+
+use cembra_runtime::Excerpt;
+use cembra_value::Span;
+use std::fmt;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal;)*) => {
+        /// The kind of an [`Error`], stable across versions.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum ErrorKind { $($(#[$doc])* $kind,)* }
+
+        impl ErrorKind {
+            /// Every kind.
+            pub const ALL: &[ErrorKind] = &[$(ErrorKind::$kind),*];
+
+            /// The kind as text.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(ErrorKind::$kind => $name,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Extents that differ where neither is 1.
+    Broadcast = "broadcast";
+    /// The largest or smallest of no elements.
+    EmptyReduction = "empty-reduction";
+    /// Uses of a label, parts of a concatenation or a shape and its elements whose sizes differ.
+    SizeMismatch = "size-mismatch";
+    /// Another number of axes than the tensor has, or more than a tensor may have.
+    RankMismatch = "rank-mismatch";
+    /// An axis that there is not, or one named twice.
+    Axis = "axis";
+    /// A position outside of its axis.
+    Index = "index";
+    /// Element types that an operator does not take.
+    ElementType = "element-type";
+    /// A view that maps two indices to one element, where it is to be written.
+    OverlappingTarget = "overlapping-target";
+    /// A text that is no statement, or no list of labels.
+    Syntax = "bad-syntax";
+    /// What is no label.
+    BadLabel = "bad-label";
+    /// An output label that no operand has.
+    UnknownOutputLabel = "unknown-output-label";
+    /// An output label that stands twice.
+    RepeatedOutputLabel = "repeated-output-label";
+    /// Another number of operands than of lists of labels.
+    OperandCount = "operand-count";
+    /// A label of one factor alone, which the target does not have.
+    FreeLabel = "free-label-not-in-target";
+    /// A label of an addend, which the target does not have.
+    ImplicitReduction = "implicit-reduction";
+    /// Addends whose labels differ.
+    AddendLabels = "addend-label-mismatch";
+    /// A label of a target that stands twice.
+    RepeatedTargetLabel = "repeated-target-label";
+    /// A label of a target that no operand has.
+    UnboundTargetLabel = "target-label-unbound";
+    /// A name that stands for no tensor.
+    UnknownName = "unknown-name";
+    /// An operator without a derivative, on the way from what is differentiated.
+    NotDifferentiable = "not-differentiable";
+    /// A limit that a tensor or a graph exceeds.
+    Limit = "limit";
+    /// An element that could not be computed.
+    Evaluation = "evaluation";
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is wrong with tensors, or with what is asked of them.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(Box<Problem>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Problem {
+    kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
+    span: Option<Span>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error {
+    /// An error with no place yet. A long message is cut.
+    #[must_use]
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error(Box::new(Problem { kind, message: Excerpt::of_message(message.into()), hint: None, span: None }))
+    }
+
+    /// Says what to try.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(Excerpt::of_message(hint.into()));
+        self
+    }
+
+    /// Says where in the text, unless that is known already.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Self {
+        self.0.span.get_or_insert(span);
+        self
+    }
+
+    /// What kind of problem it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What to try, if anything is known.
+    #[must_use]
+    pub fn help(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Where in the text, if there is one.
+    #[must_use]
+    pub fn span(&self) -> Option<Span> {
+        self.0.span
+    }
+}

@@ -1,0 +1,687 @@
+//! Graphs of operators on tensors: an arena in which operands come before what uses them, each node with its element type and extents.
+//! Equal nodes are one: the same operation on the same operands is made once. What is wrong with a node is told when it is made; what
+//! nodes mean is said by the reference.
+
+use crate::element::no_element;
+use crate::layout::{Slice, count};
+use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES};
+use cembra_ops::{Argument, OpId, Registry};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Value, near_names};
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+/// The number of an axis.
+pub type Axis = u8;
+
+/// Some axes, or where axes go.
+pub type Axes = SmallVec<[Axis; 8]>;
+
+/// A node of a graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// The node's position: operands have lower ones.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How many elements become one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reduction {
+    /// The sum; integers wrap. 0 of none.
+    Sum,
+    /// The product; integers wrap. 1 of none.
+    Product,
+    /// The largest: a NaN wins, and +0 is above -0.
+    Max,
+    /// The smallest: a NaN wins, and -0 is below +0.
+    Min,
+    /// True if one is. False of none.
+    Any,
+    /// True if all are. True of none.
+    All,
+}
+
+/// Which axes of operands, and of a result, have one label. Labels are numbers; equal ones have equal extents.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Labels {
+    /// The labels of each operand's axes.
+    pub operands: Vec<Axes>,
+    /// The labels of the result's axes, each once. Labels that it does not have are summed over.
+    pub output: Axes,
+}
+
+/// What a node does.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Operation {
+    /// The input of this number.
+    Leaf(u32),
+    /// A number, or truth value, of no axes: its bits in the layout of frames, with zeros behind them.
+    Constant(u64),
+    /// A scalar operator on each element, operands being broadcast to the extents of the result.
+    Map(OpId),
+    /// A reduction over some axes, in ascending order.
+    Reduce(Reduction, Axes),
+    /// Products of elements, summed over the labels that the result does not have.
+    Contract(Arc<Labels>),
+    /// Axis `i` of the operand as axis `to[i]` of the result; what goes to one axis is a diagonal.
+    Axes(Axes),
+    /// A slice of each axis.
+    Slice(SmallVec<[Slice; 2]>),
+    /// The same elements for all indices of new axes, or of axes of extent 1.
+    Broadcast,
+    /// The same elements in the same order under other extents.
+    Reshape,
+    /// Zeros, but for the diagonals that `Axes` sees: they are the operand.
+    PlaceAxes(Axes),
+    /// Zeros, but for the slices: they are the operand.
+    PlaceSlice(SmallVec<[Slice; 2]>),
+    /// The indices of an axis that the second operand names: its axes stand in the place of that axis.
+    Take(Axis),
+    /// Zeros, to which is added, at the indices of an axis that the second operand names, what the first has for each.
+    PlaceTake(Axis),
+    /// The operands one behind the other along an axis.
+    Concat(Axis),
+}
+
+/// A node: what it does, on what, and what comes of it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Node {
+    /// What it does.
+    pub operation: Operation,
+    /// On what.
+    pub operands: SmallVec<[NodeId; 2]>,
+    /// The type of its elements.
+    pub scalar: Scalar,
+    /// The number of indices of each of its axes.
+    pub extents: Extents,
+}
+
+/// An input of a graph.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Leaf {
+    /// Its name; may be empty.
+    pub name: Arc<str>,
+    /// Its node.
+    pub node: NodeId,
+}
+
+/// Operators on tensors whose element types and extents are known.
+///
+/// ```
+/// use cembra_runtime::Scalar;
+/// use cembra_tensor::Graph;
+///
+/// let mut g = Graph::standard();
+/// let a = g.leaf("a", Scalar::Float32, &[4, 1])?;
+/// let b = g.leaf("b", Scalar::Float32, &[3])?;
+/// let sum = g.apply("math.add", &[a, b])?;
+/// assert_eq!(&g.node(sum).extents[..], [4, 3]);
+/// assert_eq!(g.apply("math.add", &[a, b])?, sum);
+/// # Ok::<(), cembra_tensor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Graph {
+    registry: &'static Registry,
+    nodes: Vec<Node>,
+    leaves: Vec<Leaf>,
+    /// The nodes by what they are.
+    known: HashTable<NodeId>,
+    most_nodes: usize,
+}
+
+impl std::fmt::Debug for Graph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Graph").field("nodes", &self.nodes).field("leaves", &self.leaves).finish_non_exhaustive()
+    }
+}
+
+impl Graph {
+    /// An empty graph, with the operators of the language.
+    #[must_use]
+    pub fn standard() -> Graph {
+        Graph::new(Registry::standard())
+    }
+
+    /// An empty graph, with the operators of a registry.
+    #[must_use]
+    pub fn new(registry: &'static Registry) -> Graph {
+        /// As many as positions of nodes can tell apart, with room for what rewriting adds.
+        const MOST_NODES: usize = 1 << 28;
+        Graph { registry, nodes: Vec::new(), leaves: Vec::new(), known: HashTable::new(), most_nodes: MOST_NODES }
+    }
+
+    /// The same, with at most so many nodes.
+    #[must_use]
+    pub fn limited(self, most_nodes: usize) -> Graph {
+        Graph { most_nodes: self.most_nodes.min(most_nodes), ..self }
+    }
+
+    /// The operators that nodes may apply.
+    #[must_use]
+    pub const fn registry(&self) -> &'static Registry {
+        self.registry
+    }
+
+    /// A node.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// The nodes in their order, operands before what uses them.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().enumerate().map(|(at, node)| (NodeId(at as u32), node))
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The inputs, by their numbers.
+    #[must_use]
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    /// The extents of a node.
+    #[must_use]
+    pub fn extents(&self, id: NodeId) -> &[usize] {
+        &self.node(id).extents
+    }
+
+    /// Which of the nodes that come up to these are needed for them.
+    #[must_use]
+    pub fn needed(&self, outputs: &[NodeId]) -> Vec<bool> {
+        let mut needed = vec![false; self.nodes.len()];
+        for output in outputs {
+            needed[output.index()] = true;
+        }
+        for at in (0..self.nodes.len()).rev() {
+            if needed[at] {
+                for operand in &self.nodes[at].operands {
+                    needed[operand.index()] = true;
+                }
+            }
+        }
+        needed
+    }
+
+    /// The node, which is made if there is none like it. Whoever calls this knows that type and extents are right.
+    pub(crate) fn intern(&mut self, node: Node) -> Result<NodeId, Error> {
+        let hash = FxBuildHasher.hash_one(&node);
+        let (nodes, known) = (&mut self.nodes, &mut self.known);
+        if let Some(id) = known.find(hash, |id| nodes[id.index()] == node) {
+            return Ok(*id);
+        }
+        if nodes.len() >= self.most_nodes {
+            return Err(Error::new(ErrorKind::Limit, format!("a graph of more than {} nodes", self.most_nodes)));
+        }
+        let id = NodeId(nodes.len() as u32);
+        nodes.push(node);
+        known.insert_unique(hash, id, |id| FxBuildHasher.hash_one(&nodes[id.index()]));
+        Ok(id)
+    }
+
+    /// An input. Every call makes another one.
+    ///
+    /// # Errors
+    /// Tensors have no such elements, axes or extents.
+    pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<NodeId, Error> {
+        count(extents)?;
+        if !is_element(scalar) {
+            return Err(no_element(scalar));
+        }
+        let operation = Operation::Leaf(self.leaves.len() as u32);
+        let node = self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: extents.into() })?;
+        self.leaves.push(Leaf { name: name.into(), node });
+        Ok(node)
+    }
+
+    /// A number, rounded once to the type; `true` and `false` are 1 and 0.
+    ///
+    /// # Errors
+    /// Tensors have no such elements, or an integer type does not have the number.
+    pub fn constant(&mut self, scalar: Scalar, number: f64) -> Result<NodeId, Error> {
+        let whole = |least: f64, above: f64| {
+            if number.trunc() == number && (least..above).contains(&number) {
+                return Ok(number as i64);
+            }
+            Err(Error::new(ErrorKind::ElementType, format!("{number} is no {}", scalar.name())))
+        };
+        let bits = match scalar {
+            Scalar::Float64 => number.to_bits(),
+            Scalar::Float32 => u64::from((number as f32).to_bits()),
+            Scalar::Int32 => u64::from((whole(-2_147_483_648.0, 2_147_483_648.0)? as i32).cast_unsigned()),
+            Scalar::Int64 => whole(-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0)?.cast_unsigned(),
+            Scalar::Boolean => whole(0.0, 2.0)?.cast_unsigned(),
+            other => return Err(no_element(other)),
+        };
+        self.constant_bits(scalar, bits)
+    }
+
+    /// A number by its bits.
+    pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<NodeId, Error> {
+        let operation = Operation::Constant(bits);
+        self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: Extents::new() })
+    }
+
+    /// A scalar operator by its name, or alias, on each element. Parameters that have defaults may be left out.
+    ///
+    /// # Errors
+    /// There is no such operator, it does not take these types, gives no element, or extents do not broadcast.
+    pub fn apply(&mut self, operator: &str, operands: &[NodeId]) -> Result<NodeId, Error> {
+        let Some(op) = self.registry.find(operator) else {
+            let names = near_names(operator, 2, self.registry.iter().map(|(_, def)| def.name));
+            let error = Error::new(ErrorKind::UnknownName, format!("there is no operator `{operator}`"));
+            return Err(match names.first() {
+                Some(near) => error.hint(format!("is `{near}` meant?")),
+                None => error,
+            });
+        };
+        let mut operands = operands.to_vec();
+        for parameter in self.registry.get(op).params.iter().skip(operands.len()) {
+            let Some(Value::Scalar(default)) = &parameter.default else { break };
+            operands.push(self.constant_bits(default.scalar(), default.bits())?);
+        }
+        self.map(op, &operands)
+    }
+
+    /// A scalar operator on each element. Operands are cast to the types it takes, as they are among scalars.
+    ///
+    /// # Errors
+    /// It does not take these types, gives no element, or extents do not broadcast.
+    pub fn map(&mut self, op: OpId, operands: &[NodeId]) -> Result<NodeId, Error> {
+        let types: SmallVec<[QType; 4]> = operands.iter().map(|id| QType::Scalar(self.node(*id).scalar)).collect();
+        let arguments: SmallVec<[Argument<'_>; 4]> =
+            types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
+        let refused = |message: String| Error::new(ErrorKind::ElementType, message);
+        let resolved = self.registry.resolve(op, &arguments).map_err(|fault| {
+            let error = refused(fault.message);
+            if let Some(hint) = fault.hint { error.hint(hint) } else { error }
+        })?;
+        let scalar = match resolved.signature.ret {
+            QType::Scalar(scalar) if is_element(scalar) => scalar,
+            ref other => {
+                let name = self.registry.get(op).name;
+                return Err(refused(format!("{name} gives {other}, of which there are no tensors")));
+            }
+        };
+        let wanted: SmallVec<[QType; 4]> = resolved.signature.operands.clone();
+        let mut cast = SmallVec::<[NodeId; 2]>::new();
+        for (operand, wanted) in operands.iter().zip(&wanted) {
+            cast.push(match wanted.scalar() {
+                Some(scalar) => self.cast(*operand, scalar)?,
+                None => *operand,
+            });
+        }
+        let extents = self.broadcast_extents(&cast)?;
+        self.intern(Node { operation: Operation::Map(op), operands: cast, scalar, extents })
+    }
+
+    /// The elements as another type.
+    ///
+    /// # Errors
+    /// There is no cast to the type, or tensors have no such elements.
+    pub fn cast(&mut self, operand: NodeId, scalar: Scalar) -> Result<NodeId, Error> {
+        if self.node(operand).scalar == scalar {
+            return Ok(operand);
+        }
+        let Some(op) = self.registry.cast_to(scalar).filter(|_| is_element(scalar)) else {
+            return Err(no_element(scalar));
+        };
+        let extents = self.node(operand).extents.clone();
+        self.intern(Node { operation: Operation::Map(op), operands: [operand].as_slice().into(), scalar, extents })
+    }
+
+    /// The extents that all these broadcast to: aligned at the last axis, each the same or 1.
+    ///
+    /// # Errors
+    /// Extents differ where neither is 1.
+    pub fn broadcast_extents(&self, operands: &[NodeId]) -> Result<Extents, Error> {
+        let mut made = Extents::new();
+        for operand in operands {
+            let extents = self.extents(*operand);
+            if extents.len() > made.len() {
+                made.insert_many(0, std::iter::repeat_n(1, extents.len() - made.len()));
+            }
+            let first = made.len() - extents.len();
+            for (own, other) in made[first..].iter_mut().zip(extents) {
+                match (*own, *other) {
+                    (own, other) if own == other => {}
+                    (1, other) => *own = other,
+                    (_, 1) => {}
+                    _ => {
+                        let all: Vec<String> =
+                            operands.iter().map(|operand| format!("{:?}", self.extents(*operand))).collect();
+                        let message = format!("tensors of {} do not broadcast", all.join(" and "));
+                        return Err(Error::new(ErrorKind::Broadcast, message));
+                    }
+                }
+            }
+        }
+        count(&made)?;
+        Ok(made)
+    }
+
+    /// A reduction over some axes, which the result does not have.
+    ///
+    /// # Errors
+    /// An axis there is not, elements that are not reduced so, or the largest of none.
+    pub fn reduce(&mut self, reduction: Reduction, operand: NodeId, axes: &[usize]) -> Result<NodeId, Error> {
+        let node = self.node(operand);
+        let axes = ascending(axes, node.extents.len())?;
+        let takes_truth = matches!(reduction, Reduction::Any | Reduction::All);
+        if takes_truth != (node.scalar == Scalar::Boolean) {
+            let message = format!("{reduction:?} of elements of type {}", node.scalar.name());
+            let error = Error::new(ErrorKind::ElementType, message);
+            let wanted = if takes_truth { "compare them first" } else { "cast them, or ask for `Any` or `All`" };
+            return Err(error.hint(wanted));
+        }
+        let is_empty = axes.iter().any(|axis| node.extents[usize::from(*axis)] == 0);
+        if is_empty && matches!(reduction, Reduction::Max | Reduction::Min) {
+            let message = format!("{reduction:?} over axes {:?} of a tensor of {:?}", &axes[..], &node.extents[..]);
+            return Err(Error::new(ErrorKind::EmptyReduction, message));
+        }
+        let extents = (node.extents.iter().enumerate())
+            .filter(|(axis, _)| !axes.contains(&(*axis as Axis)))
+            .map(|(_, extent)| *extent)
+            .collect();
+        let scalar = node.scalar;
+        let operation = Operation::Reduce(reduction, axes);
+        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
+    }
+
+    /// Products of elements of operands, summed over the labels that the result does not have.
+    ///
+    /// # Errors
+    /// Labels do not fit the operands, or their elements are no numbers.
+    pub fn contract(&mut self, labels: Labels, operands: &[NodeId]) -> Result<NodeId, Error> {
+        let scalars = operands.iter().map(|operand| self.node(*operand).scalar);
+        let scalar = scalars.reduce(|a, b| cembra_value::common_scalar(a, b).unwrap_or(Scalar::Boolean));
+        let Some(scalar) = scalar.filter(|scalar| *scalar != Scalar::Boolean) else {
+            return Err(
+                Error::new(ErrorKind::ElementType, "products of tensors need numbers").hint("cast the operands")
+            );
+        };
+        let extents = labels.output_extents(&operands.iter().map(|id| self.extents(*id)).collect::<Vec<_>>())?;
+        let mut cast = SmallVec::<[NodeId; 2]>::new();
+        for operand in operands {
+            cast.push(self.cast(*operand, scalar)?);
+        }
+        let operation = Operation::Contract(Arc::new(labels));
+        self.intern(Node { operation, operands: cast, scalar, extents })
+    }
+
+    /// Axis `i` of the operand as axis `to[i]` of the result: a transposition, or diagonals where several go to one.
+    ///
+    /// # Errors
+    /// Axes of the result are left out, or axes of unlike extents go to one.
+    pub fn with_axes(&mut self, operand: NodeId, to: &[usize]) -> Result<NodeId, Error> {
+        let node = self.node(operand);
+        let layout = Layout::row_major(&node.extents)?.with_axes(to)?;
+        let (scalar, extents) = (node.scalar, layout.extents().into());
+        let operation = Operation::Axes(to.iter().map(|axis| *axis as Axis).collect());
+        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
+    }
+
+    /// Axis `i` of the result is axis `of[i]` of the operand.
+    ///
+    /// # Errors
+    /// `of` does not name each axis once.
+    pub fn transpose(&mut self, operand: NodeId, of: &[usize]) -> Result<NodeId, Error> {
+        let to = crate::tensor::inverse(of, self.extents(operand).len())?;
+        self.with_axes(operand, &to)
+    }
+
+    /// A slice of each axis.
+    ///
+    /// # Errors
+    /// There is not a slice for each axis, or one is not within its axis.
+    pub fn slice(&mut self, operand: NodeId, slices: &[Slice]) -> Result<NodeId, Error> {
+        let node = self.node(operand);
+        let layout = Layout::row_major(&node.extents)?.sliced(slices)?;
+        let (scalar, extents) = (node.scalar, layout.extents().into());
+        let operation = Operation::Slice(slices.into());
+        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
+    }
+
+    /// The same elements for all indices of axes that are new, in front, or were of extent 1.
+    ///
+    /// # Errors
+    /// An extent is neither kept nor was 1.
+    pub fn broadcast(&mut self, operand: NodeId, extents: &[usize]) -> Result<NodeId, Error> {
+        let node = self.node(operand);
+        if node.extents[..] == *extents {
+            return Ok(operand);
+        }
+        Layout::row_major(&node.extents)?.broadcast_to(extents)?;
+        let scalar = node.scalar;
+        let operands = [operand].as_slice().into();
+        self.intern(Node { operation: Operation::Broadcast, operands, scalar, extents: extents.into() })
+    }
+
+    /// The same elements in the same order under other extents.
+    ///
+    /// # Errors
+    /// There are not as many indices.
+    pub fn reshape(&mut self, operand: NodeId, extents: &[usize]) -> Result<NodeId, Error> {
+        let node = self.node(operand);
+        if node.extents[..] == *extents {
+            return Ok(operand);
+        }
+        Layout::row_major(&node.extents)?.reshaped(extents)?;
+        let scalar = node.scalar;
+        let operands = [operand].as_slice().into();
+        self.intern(Node { operation: Operation::Reshape, operands, scalar, extents: extents.into() })
+    }
+
+    /// Zeros of these extents, but for the diagonals that [`Graph::with_axes`] sees of them: they are the operand.
+    ///
+    /// # Errors
+    /// The operand is not of their extents.
+    pub fn place_axes(&mut self, operand: NodeId, to: &[usize], extents: &[usize]) -> Result<NodeId, Error> {
+        let seen = Layout::row_major(extents)?.with_axes(to)?;
+        let operation = Operation::PlaceAxes(to.iter().map(|axis| *axis as Axis).collect());
+        self.place(operand, &seen, operation, extents)
+    }
+
+    /// Zeros of these extents, but for the slices: they are the operand.
+    ///
+    /// # Errors
+    /// The operand is not of their extents.
+    pub fn place_slice(&mut self, operand: NodeId, slices: &[Slice], extents: &[usize]) -> Result<NodeId, Error> {
+        let seen = Layout::row_major(extents)?.sliced(slices)?;
+        self.place(operand, &seen, Operation::PlaceSlice(slices.into()), extents)
+    }
+
+    fn place(
+        &mut self,
+        operand: NodeId,
+        seen: &Layout,
+        operation: Operation,
+        extents: &[usize],
+    ) -> Result<NodeId, Error> {
+        let node = self.node(operand);
+        if node.extents[..] != *seen.extents() {
+            let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], seen.extents());
+            return Err(Error::new(ErrorKind::SizeMismatch, message));
+        }
+        let scalar = node.scalar;
+        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents: extents.into() })
+    }
+
+    /// The indices of an axis that the other tensor names; its axes stand in the place of that axis.
+    ///
+    /// # Errors
+    /// There is no such axis, or indices are no integers.
+    pub fn take(&mut self, operand: NodeId, indices: NodeId, axis: usize) -> Result<NodeId, Error> {
+        let extents = self.taken_extents(self.extents(operand), indices, axis)?;
+        let scalar = self.node(operand).scalar;
+        let operation = Operation::Take(axis as Axis);
+        self.intern(Node { operation, operands: [operand, indices].as_slice().into(), scalar, extents })
+    }
+
+    /// Zeros of these extents, to which is added, at the indices of an axis that the other tensor names, what the operand has for each.
+    ///
+    /// # Errors
+    /// There is no such axis, the operand is not of those extents, or no number.
+    pub fn place_take(
+        &mut self,
+        operand: NodeId,
+        indices: NodeId,
+        axis: usize,
+        extents: &[usize],
+    ) -> Result<NodeId, Error> {
+        count(extents)?;
+        let node = self.node(operand);
+        let wanted = self.taken_extents(extents, indices, axis)?;
+        if node.extents != wanted {
+            let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], &wanted[..]);
+            return Err(Error::new(ErrorKind::SizeMismatch, message));
+        }
+        if node.scalar == Scalar::Boolean {
+            return Err(Error::new(ErrorKind::ElementType, "truth values are not added up"));
+        }
+        let scalar = node.scalar;
+        let operation = Operation::PlaceTake(axis as Axis);
+        let operands = [operand, indices].as_slice().into();
+        self.intern(Node { operation, operands, scalar, extents: extents.into() })
+    }
+
+    fn taken_extents(&self, extents: &[usize], indices: NodeId, axis: usize) -> Result<Extents, Error> {
+        check_axis(axis, extents.len())?;
+        let indices = self.node(indices);
+        if !matches!(indices.scalar, Scalar::Int32 | Scalar::Int64) {
+            let message = format!("indices of type {}", indices.scalar.name());
+            return Err(Error::new(ErrorKind::ElementType, message).hint("indices are i32 or i64"));
+        }
+        let mut made = Extents::from_slice(&extents[..axis]);
+        made.extend_from_slice(&indices.extents);
+        made.extend_from_slice(&extents[axis + 1..]);
+        count(&made)?;
+        Ok(made)
+    }
+
+    /// The operands one behind the other along an axis. They are cast to one type.
+    ///
+    /// # Errors
+    /// There are none, no such axis, or other extents differ.
+    pub fn concat(&mut self, operands: &[NodeId], axis: usize) -> Result<NodeId, Error> {
+        let Some(first) = operands.first() else {
+            return Err(Error::new(ErrorKind::OperandCount, "a concatenation of nothing"));
+        };
+        let mut extents = self.node(*first).extents.clone();
+        check_axis(axis, extents.len())?;
+        let mut scalar = self.node(*first).scalar;
+        let mut length = 0_usize;
+        for operand in operands {
+            let node = self.node(*operand);
+            extents[axis] = node.extents.get(axis).copied().unwrap_or(0);
+            if node.extents != extents {
+                let message =
+                    format!("tensors of {:?} and {:?} along axis {axis}", self.extents(*first), &node.extents[..]);
+                return Err(Error::new(ErrorKind::SizeMismatch, message));
+            }
+            length = length.saturating_add(extents[axis]);
+            let Some(common) = cembra_value::common_scalar(scalar, node.scalar) else {
+                let message = format!("elements of types {} and {}", scalar.name(), node.scalar.name());
+                return Err(Error::new(ErrorKind::ElementType, message));
+            };
+            scalar = common;
+        }
+        extents[axis] = length;
+        count(&extents)?;
+        let mut cast = SmallVec::<[NodeId; 2]>::new();
+        for operand in operands {
+            cast.push(self.cast(*operand, scalar)?);
+        }
+        self.intern(Node { operation: Operation::Concat(axis as Axis), operands: cast, scalar, extents })
+    }
+}
+
+impl Labels {
+    /// How many indices each label has.
+    ///
+    /// # Errors
+    /// Uses of a label have unlike extents, or operands another number of axes than of labels.
+    pub(crate) fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, Error> {
+        if operands.len() != self.operands.len() {
+            let message = format!("{} operands for {} lists of labels", operands.len(), self.operands.len());
+            return Err(Error::new(ErrorKind::OperandCount, message));
+        }
+        let labels = self.operands.iter().flatten().map(|label| usize::from(*label) + 1).max().unwrap_or(0);
+        let mut found: Vec<Option<usize>> = vec![None; labels];
+        for (labels, extents) in self.operands.iter().zip(operands) {
+            if labels.len() != extents.len() {
+                let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
+                return Err(Error::new(ErrorKind::RankMismatch, message));
+            }
+            for (label, extent) in labels.iter().zip(*extents) {
+                let known = found[usize::from(*label)].get_or_insert(*extent);
+                if known != extent {
+                    let message = format!("a label of {known} indices and of {extent}");
+                    return Err(Error::new(ErrorKind::SizeMismatch, message));
+                }
+            }
+        }
+        Ok(found.into_iter().map(|extent| extent.unwrap_or(1)).collect())
+    }
+
+    fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
+        let extents = self.label_extents(operands)?;
+        let mut is_met = [false; u8::MAX as usize + 1];
+        let mut made = Extents::new();
+        for label in &self.output {
+            if !self.operands.iter().any(|labels| labels.contains(label)) {
+                return Err(Error::new(ErrorKind::UnknownOutputLabel, "a label of the result that no operand has"));
+            }
+            if std::mem::replace(&mut is_met[usize::from(*label)], true) {
+                return Err(Error::new(ErrorKind::RepeatedOutputLabel, "a label that the result has twice"));
+            }
+            made.push(extents[usize::from(*label)]);
+        }
+        count(&made)?;
+        Ok(made)
+    }
+}
+
+/// True for the types that elements of tensors may have.
+pub(crate) const fn is_element(scalar: Scalar) -> bool {
+    matches!(scalar, Scalar::Boolean | Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64)
+}
+
+fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
+    if axis < rank {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
+}
+
+/// Axes in ascending order.
+fn ascending(axes: &[usize], rank: usize) -> Result<Axes, Error> {
+    let mut is_met = [false; MOST_AXES];
+    for axis in axes {
+        check_axis(*axis, rank)?;
+        if std::mem::replace(&mut is_met[*axis], true) {
+            return Err(Error::new(ErrorKind::Axis, format!("axis {axis} stands twice")));
+        }
+    }
+    Ok((0..rank as Axis).filter(|axis| is_met[usize::from(*axis)]).collect())
+}

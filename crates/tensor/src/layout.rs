@@ -1,0 +1,460 @@
+//! Layouts: how the indices of a tensor map to positions in memory. A view is another layout of the same memory, so everything that
+//! changes nothing but which index an element has is a function here, and copies nothing.
+
+use crate::{Error, ErrorKind};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// The most axes that a tensor may have.
+pub const MOST_AXES: usize = 16;
+
+/// The most elements that an index space may have: as many as there can be addresses for elements of 8 bytes.
+const MOST_ELEMENTS: usize = isize::MAX as usize / 8;
+
+/// The numbers of indices of each axis.
+pub type Extents = SmallVec<[usize; 6]>;
+
+/// How far the elements of neighbouring indices of each axis lie apart, in elements; 0 where all indices have one element.
+pub type Strides = SmallVec<[isize; 6]>;
+
+/// How indices map to positions: `offset` and the sum of each index times the stride of its axis.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Layout {
+    extents: Extents,
+    strides: Strides,
+    offset: usize,
+}
+
+/// Indices of one axis: so many, a step apart, from a first one on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Slice {
+    /// The first index.
+    pub start: usize,
+    /// From one index to the next; not 0, and negative for the other direction.
+    pub step: isize,
+    /// How many indices.
+    pub count: usize,
+}
+
+impl Slice {
+    /// All indices of an axis.
+    #[must_use]
+    pub const fn all(extent: usize) -> Slice {
+        Slice { start: 0, step: 1, count: extent }
+    }
+
+    /// The indices from `start` to before `stop`, a step apart.
+    ///
+    /// # Errors
+    /// The step is 0.
+    pub fn new(start: usize, stop: usize, step: isize) -> Result<Slice, Error> {
+        let length = match step {
+            0 => return Err(Error::new(ErrorKind::Index, "a slice has a step of 0")),
+            1.. => stop.saturating_sub(start),
+            _ => start.saturating_sub(stop),
+        };
+        Ok(Slice { start, step, count: length.div_ceil(step.unsigned_abs()) })
+    }
+
+    /// The last index; the first where there is none.
+    const fn last(self) -> Option<usize> {
+        let steps = self.count.saturating_sub(1);
+        match steps.checked_mul(self.step.unsigned_abs()) {
+            Some(distance) if self.step < 0 => self.start.checked_sub(distance),
+            Some(distance) => self.start.checked_add(distance),
+            None => None,
+        }
+    }
+
+    /// An error if an index is not one of an axis of this extent.
+    pub(crate) fn check(self, extent: usize) -> Result<(), Error> {
+        let within = |at: usize| at < extent;
+        if self.count == 0 || (within(self.start) && self.last().is_some_and(within)) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Index, format!("a slice of {self} is not within an axis of {extent}")))
+    }
+}
+
+impl fmt::Display for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} indices from {}", self.count, self.start)?;
+        if self.step == 1 { Ok(()) } else { write!(f, " by {}", self.step) }
+    }
+}
+
+/// How many indices an index space has.
+///
+/// # Errors
+/// It has more axes or indices than a tensor may have.
+pub(crate) fn count(extents: &[usize]) -> Result<usize, Error> {
+    if extents.len() > MOST_AXES {
+        let message = format!("a tensor of {} axes: it may have {MOST_AXES}", extents.len());
+        return Err(Error::new(ErrorKind::RankMismatch, message));
+    }
+    if extents.contains(&0) {
+        return Ok(0);
+    }
+    extents
+        .iter()
+        .try_fold(1_usize, |count, extent| count.checked_mul(*extent))
+        .filter(|count| *count <= MOST_ELEMENTS)
+        .ok_or_else(|| {
+            Error::new(ErrorKind::Limit, format!("a tensor of {extents:?} has more elements than there is memory"))
+        })
+}
+
+impl Layout {
+    /// Indices in the order of their elements, the last axis the fastest.
+    ///
+    /// # Errors
+    /// There are more axes or elements than a tensor may have.
+    pub fn row_major(extents: &[usize]) -> Result<Layout, Error> {
+        count(extents)?;
+        let mut strides: Strides = SmallVec::from_elem(0, extents.len());
+        let mut stride = 1;
+        for (at, extent) in extents.iter().enumerate().rev() {
+            strides[at] = stride;
+            stride *= (*extent).max(1).cast_signed();
+        }
+        Ok(Layout { extents: extents.into(), strides, offset: 0 })
+    }
+
+    /// One index of no axes.
+    pub(crate) fn of_one() -> Layout {
+        Layout { extents: SmallVec::new(), strides: SmallVec::new(), offset: 0 }
+    }
+
+    /// A layout of these strides, over memory of so many elements.
+    ///
+    /// # Errors
+    /// There are not as many strides as extents, or an index lies outside of the memory.
+    pub fn strided(extents: &[usize], strides: &[isize], offset: usize, memory: usize) -> Result<Layout, Error> {
+        count(extents)?;
+        if extents.len() != strides.len() {
+            let message = format!("{} strides for {} axes", strides.len(), extents.len());
+            return Err(Error::new(ErrorKind::RankMismatch, message));
+        }
+        let layout = Layout { extents: extents.into(), strides: strides.into(), offset };
+        match layout.range() {
+            None => Ok(layout),
+            Some((first, last)) if first >= 0 && last < memory as i128 => Ok(layout),
+            Some((first, last)) => {
+                let message = format!("positions {first} to {last} are not within {memory} elements");
+                Err(Error::new(ErrorKind::Index, message))
+            }
+        }
+    }
+
+    /// The number of indices of each axis.
+    #[must_use]
+    pub fn extents(&self) -> &[usize] {
+        &self.extents
+    }
+
+    /// The strides, in elements.
+    #[must_use]
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
+    }
+
+    /// The position of the first index.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The number of axes.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// The number of indices.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.extents.iter().product()
+    }
+
+    /// True if there are no indices.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.extents.contains(&0)
+    }
+
+    /// True if the elements lie next to each other in the order of their indices.
+    #[must_use]
+    pub fn is_row_major(&self) -> bool {
+        let mut expected = 1;
+        self.is_empty()
+            || self.extents.iter().zip(&self.strides).rev().all(|(extent, stride)| {
+                let fits = *extent == 1 || *stride == expected;
+                expected *= extent.cast_signed();
+                fits
+            })
+    }
+
+    /// The least and the greatest position of an element; none where there are no elements.
+    #[must_use]
+    pub fn range(&self) -> Option<(i128, i128)> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut range = (self.offset as i128, self.offset as i128);
+        for (extent, stride) in self.extents.iter().zip(&self.strides) {
+            let reach = (*extent as i128 - 1) * *stride as i128;
+            if reach < 0 {
+                range.0 += reach;
+            } else {
+                range.1 += reach;
+            }
+        }
+        Some(range)
+    }
+
+    /// True if no two indices surely have one element. It is told from the strides alone: some layouts that never do so are refused.
+    #[must_use]
+    pub fn is_injective(&self) -> bool {
+        let mut axes: SmallVec<[(usize, usize); 6]> = (self.extents.iter().zip(&self.strides))
+            .filter(|(extent, _)| **extent > 1)
+            .map(|(extent, stride)| (stride.unsigned_abs(), *extent))
+            .collect();
+        axes.sort_unstable();
+        let mut reach = 0_u128;
+        self.is_empty()
+            || axes.iter().all(|(stride, extent)| {
+                let apart = *stride as u128 > reach;
+                reach += *stride as u128 * (*extent as u128 - 1);
+                apart
+            })
+    }
+
+    /// True if the two surely share no position. Of memory that is the same, ranges and the strides' common divisor tell.
+    #[must_use]
+    pub fn is_disjoint(&self, other: &Layout) -> bool {
+        let (Some(own), Some(others)) = (self.range(), other.range()) else { return true };
+        if own.1 < others.0 || others.1 < own.0 {
+            return true;
+        }
+        let steps = |layout: &Layout| -> SmallVec<[usize; 6]> {
+            let axes = layout.extents.iter().zip(&layout.strides);
+            axes.filter(|(extent, _)| **extent > 1).map(|(_, stride)| stride.unsigned_abs()).collect()
+        };
+        let divisor = steps(self).into_iter().chain(steps(other)).fold(0, common_divisor);
+        divisor > 1 && !self.offset.abs_diff(other.offset).is_multiple_of(divisor)
+    }
+
+    /// The position of an index.
+    ///
+    /// # Errors
+    /// It is none of the layout.
+    pub fn position(&self, index: &[usize]) -> Result<usize, Error> {
+        if index.len() != self.rank() {
+            let message = format!("an index of {} for {} axes", index.len(), self.rank());
+            return Err(Error::new(ErrorKind::RankMismatch, message));
+        }
+        let mut at = self.offset.cast_signed();
+        for ((index, extent), stride) in index.iter().zip(&self.extents).zip(&self.strides) {
+            if index >= extent {
+                return Err(Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}")));
+            }
+            at += index.cast_signed() * stride;
+        }
+        Ok(at.cast_unsigned())
+    }
+
+    /// The positions of all indices in their order, the last axis the fastest.
+    #[must_use]
+    pub fn positions(&self) -> Positions<'_> {
+        Positions {
+            layout: self,
+            index: SmallVec::from_elem(0, self.rank()),
+            at: self.offset.cast_signed(),
+            left: self.len(),
+        }
+    }
+
+    /// Axis `to[i]` of the result is axis `i` of this layout; axes that go to one are walked together, as a diagonal.
+    ///
+    /// # Errors
+    /// Axes of the result are left out, or axes of unlike extents go to one.
+    pub fn with_axes(&self, to: &[usize]) -> Result<Layout, Error> {
+        let rank = to.iter().map(|axis| axis + 1).max().unwrap_or(0);
+        if to.len() != self.rank() || rank > to.len() {
+            let message = format!("axes {to:?} for a tensor of {} axes", self.rank());
+            return Err(Error::new(ErrorKind::Axis, message));
+        }
+        let mut extents: Extents = SmallVec::from_elem(0, rank);
+        let mut strides: Strides = SmallVec::from_elem(0, rank);
+        let mut is_met = [false; MOST_AXES];
+        for ((axis, extent), stride) in to.iter().zip(&self.extents).zip(&self.strides) {
+            if is_met[*axis] && extents[*axis] != *extent {
+                let message = format!("a diagonal of axes of {} and {extent}", extents[*axis]);
+                return Err(Error::new(ErrorKind::SizeMismatch, message));
+            }
+            is_met[*axis] = true;
+            extents[*axis] = *extent;
+            strides[*axis] += stride;
+        }
+        if is_met[..rank].contains(&false) {
+            return Err(Error::new(ErrorKind::Axis, format!("axes {to:?} leave one out")));
+        }
+        Ok(Layout { extents, strides, offset: self.offset })
+    }
+
+    /// The axes that are not named, and, as distances from position 0, those that are.
+    pub(crate) fn split(&self, axes: &[u8]) -> [Layout; 2] {
+        let mut parts =
+            [self.offset, 0].map(|offset| Layout { extents: Extents::new(), strides: Strides::new(), offset });
+        for (axis, (extent, stride)) in self.extents.iter().zip(&self.strides).enumerate() {
+            let part = &mut parts[usize::from(axes.contains(&(axis as u8)))];
+            part.extents.push(*extent);
+            part.strides.push(*stride);
+        }
+        parts
+    }
+
+    /// The layout whose axis `i` is this one's axis `of[i]`, or one that it does not have, of the extent.
+    pub(crate) fn relabelled(&self, strides: Strides, extents: &[usize]) -> Layout {
+        Layout { extents: extents.into(), strides, offset: self.offset }
+    }
+
+    /// The indices of a slice of each axis.
+    ///
+    /// # Errors
+    /// There is not a slice for each axis, or one is not within its axis.
+    pub fn sliced(&self, slices: &[Slice]) -> Result<Layout, Error> {
+        if slices.len() != self.rank() {
+            let message = format!("{} slices for {} axes", slices.len(), self.rank());
+            return Err(Error::new(ErrorKind::RankMismatch, message));
+        }
+        let mut made = self.clone();
+        let mut offset = self.offset.cast_signed();
+        for (axis, slice) in slices.iter().enumerate() {
+            slice.check(self.extents[axis])?;
+            made.extents[axis] = slice.count;
+            made.strides[axis] = self.strides[axis].wrapping_mul(slice.step);
+            if slice.count > 0 {
+                offset += slice.start.cast_signed() * self.strides[axis];
+            }
+        }
+        // Without elements no position is looked at, and that of the first index may be outside.
+        if !made.is_empty() {
+            made.offset = offset.cast_unsigned();
+        }
+        Ok(made)
+    }
+
+    /// The same elements for all indices of axes that are new, in front, or were of extent 1.
+    ///
+    /// # Errors
+    /// An extent is neither kept nor was 1.
+    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Layout, Error> {
+        count(extents)?;
+        let refused = || {
+            let message = format!("a tensor of {:?} does not broadcast to {extents:?}", &self.extents[..]);
+            Error::new(ErrorKind::Broadcast, message)
+        };
+        let added = extents.len().checked_sub(self.rank()).ok_or_else(refused)?;
+        let mut strides: Strides = SmallVec::from_elem(0, added);
+        for ((extent, stride), wanted) in self.extents.iter().zip(&self.strides).zip(&extents[added..]) {
+            match extent {
+                _ if extent == wanted => strides.push(*stride),
+                1 => strides.push(0),
+                _ => return Err(refused()),
+            }
+        }
+        Ok(Layout { extents: extents.into(), strides, offset: self.offset })
+    }
+
+    /// The same elements in the same order under other extents, where no element has to move for that.
+    ///
+    /// # Errors
+    /// There are not as many indices.
+    pub fn reshaped(&self, extents: &[usize]) -> Result<Option<Layout>, Error> {
+        if count(extents)? != self.len() {
+            let message = format!("a tensor of {:?} does not reshape to {extents:?}", &self.extents[..]);
+            return Err(Error::new(ErrorKind::SizeMismatch, message));
+        }
+        if self.is_empty() {
+            return Layout::row_major(extents).map(Some);
+        }
+        // Runs of axes that nest are one axis; each is cut anew.
+        let mut nested: SmallVec<[(usize, isize); 6]> = SmallVec::new();
+        for (extent, stride) in self.extents.iter().zip(&self.strides).filter(|(extent, _)| **extent != 1) {
+            match nested.last_mut() {
+                Some((length, step)) if *step == *stride * extent.cast_signed() => {
+                    *length *= extent;
+                    *step = *stride;
+                }
+                _ => nested.push((*extent, *stride)),
+            }
+        }
+        let mut strides: Strides = SmallVec::from_elem(0, extents.len());
+        let mut open = 1;
+        let mut step = 1;
+        for (at, extent) in extents.iter().enumerate().rev() {
+            if *extent == 1 {
+                continue;
+            }
+            if open == 1 {
+                let Some((length, stride)) = nested.pop() else { return Ok(None) };
+                (open, step) = (length, stride);
+            }
+            if open % extent != 0 {
+                return Ok(None);
+            }
+            open /= extent;
+            strides[at] = step;
+            step *= extent.cast_signed();
+        }
+        Ok(Some(Layout { extents: extents.into(), strides, offset: self.offset }))
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} by {:?} from {}", &self.extents[..], &self.strides[..], self.offset)
+    }
+}
+
+fn common_divisor(mut a: usize, mut b: usize) -> usize {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Positions of indices in order.
+#[derive(Clone, Debug)]
+pub struct Positions<'l> {
+    layout: &'l Layout,
+    index: Extents,
+    at: isize,
+    left: usize,
+}
+
+impl Iterator for Positions<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        let found = self.at;
+        for axis in (0..self.index.len()).rev() {
+            self.index[axis] += 1;
+            self.at += self.layout.strides[axis];
+            if self.index[axis] < self.layout.extents[axis] {
+                break;
+            }
+            self.at -= self.layout.strides[axis] * self.index[axis].cast_signed();
+            self.index[axis] = 0;
+        }
+        Some(found.cast_unsigned())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Positions<'_> {}

@@ -1,0 +1,23 @@
+//! Tensors: values of any rank and views of them, graphs of operators over them, index labels, and what is known of a graph before it
+//! is run. This crate knows neither backends nor how expressions of elements are evaluated: [`Elements`] is what does that.
+
+mod body;
+mod composite;
+mod einsum;
+mod element;
+mod error;
+mod graph;
+mod layout;
+mod reference;
+mod statement;
+mod sums;
+mod tensor;
+
+pub use body::{Body, BodyStep, Elements, Operand};
+pub use element::{Data, Element};
+pub use error::{Error, ErrorKind};
+pub use graph::{Axes, Axis, Graph, Labels, Leaf, Node, NodeId, Operation, Reduction};
+pub use layout::{Extents, Layout, MOST_AXES, Slice, Strides};
+pub use reference::{evaluate, same_bits};
+pub use statement::{Assign, Assignment, Program, Statement};
+pub use tensor::{Tensor, TensorMut};

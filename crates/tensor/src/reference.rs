@@ -1,0 +1,315 @@
+//! The reference: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing anything. It says
+//! what nodes mean; whatever else evaluates graphs is held against it.
+
+use crate::body::{Body, Elements};
+use crate::element::with_data;
+use crate::graph::{Labels, Operation};
+use crate::{Axis, Data, Element, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums};
+use cembra_runtime::Scalar;
+use smallvec::SmallVec;
+
+/// Evaluates nodes of a graph on tensors for its leaves.
+///
+/// # Errors
+/// There are not as many inputs as leaves, one is not of the leaf's type and extents, an index is outside of its axis, or an element
+/// fails.
+pub fn evaluate(
+    graph: &Graph,
+    outputs: &[NodeId],
+    inputs: &[Tensor],
+    elements: &dyn Elements,
+) -> Result<Vec<Tensor>, Error> {
+    check_inputs(graph, inputs)?;
+    let mut uses = vec![0_u32; graph.len()];
+    let needed = graph.needed(outputs);
+    for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+        uses[id.index()] += u32::from(outputs.contains(&id));
+        for operand in &node.operands {
+            uses[operand.index()] += 1;
+        }
+    }
+    let mut values: Vec<Option<Tensor>> = vec![None; graph.len()];
+    for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+        let operands: Option<SmallVec<[&Tensor; 4]>> =
+            node.operands.iter().map(|operand| values[operand.index()].as_ref()).collect();
+        let operands = operands.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an operand that was not computed"))?;
+        let value = node_value(node, &operands, inputs, elements)?;
+        drop(operands);
+        values[id.index()] = Some(value);
+        for operand in &node.operands {
+            uses[operand.index()] -= 1;
+            if uses[operand.index()] == 0 {
+                values[operand.index()] = None;
+            }
+        }
+    }
+    let value = |output: &NodeId| values[output.index()].clone();
+    let made: Option<Vec<Tensor>> = outputs.iter().map(value).collect();
+    made.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an output that was not computed"))
+}
+
+/// An error if these are no inputs for the leaves of a graph.
+pub(crate) fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error> {
+    let leaves = graph.leaves();
+    if leaves.len() != inputs.len() {
+        let message = format!("{} tensors for {} inputs", inputs.len(), leaves.len());
+        return Err(Error::new(ErrorKind::OperandCount, message));
+    }
+    for (leaf, input) in leaves.iter().zip(inputs) {
+        let node = graph.node(leaf.node);
+        if node.scalar != input.scalar_type() {
+            let (found, wanted) = (input.scalar_type().name(), node.scalar.name());
+            let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
+            return Err(Error::new(ErrorKind::ElementType, message));
+        }
+        if node.extents[..] != *input.extents() {
+            let message = format!("input `{}` is of {:?}, not {:?}", leaf.name, &node.extents[..], input.extents());
+            return Err(Error::new(ErrorKind::SizeMismatch, message));
+        }
+    }
+    Ok(())
+}
+
+/// The value of a node whose operands have these.
+fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], elements: &dyn Elements) -> Result<Tensor, Error> {
+    let made = |data: Data| Tensor::of_data(&node.extents, data);
+    match &node.operation {
+        Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
+        Operation::Constant(bits) => made(constant(node.scalar, *bits)?),
+        Operation::Map(op) => {
+            let types = operands.iter().map(|operand| operand.scalar_type()).collect();
+            let operands: Vec<Tensor> = operands.iter().copied().cloned().collect();
+            let body = Body::of_operator(*op, types, node.scalar);
+            let outputs = elements.map(&body, &operands, &node.extents)?;
+            made(outputs.into_iter().next().ok_or_else(|| Error::new(ErrorKind::Evaluation, "a body without output"))?)
+        }
+        Operation::Reduce(reduction, axes) => {
+            made(sums::reduce(*reduction, axes, operands[0].data(), operands[0].layout())?)
+        }
+        Operation::Contract(labels) => made(contract(labels, operands, node)?),
+        Operation::Axes(to) => Ok(operands[0].seen(operands[0].layout().with_axes(&widened(to))?)),
+        Operation::Slice(slices) => operands[0].sliced(slices),
+        Operation::Broadcast => operands[0].broadcast_to(&node.extents),
+        Operation::Reshape => operands[0].reshaped(&node.extents),
+        Operation::PlaceAxes(to) => place(node, operands[0], |layout| layout.with_axes(&widened(to))),
+        Operation::PlaceSlice(slices) => place(node, operands[0], |layout| layout.sliced(slices)),
+        Operation::Take(axis) => made(take(operands[0], operands[1], *axis)?),
+        Operation::PlaceTake(axis) => place_take(node, operands[0], operands[1], *axis),
+        Operation::Concat(axis) => concat(node, operands, *axis),
+    }
+}
+
+fn widened(axes: &[Axis]) -> SmallVec<[usize; 8]> {
+    axes.iter().map(|axis| usize::from(*axis)).collect()
+}
+
+/// One element, by its bits.
+pub(crate) fn constant(scalar: Scalar, bits: u64) -> Result<Data, Error> {
+    Ok(match scalar {
+        Scalar::Boolean => Data::Bool(vec![bits & 1 != 0]),
+        Scalar::Int32 => Data::Int32(vec![(bits as u32).cast_signed()]),
+        Scalar::Int64 => Data::Int64(vec![bits.cast_signed()]),
+        Scalar::Float32 => Data::Float32(vec![f32::from_bits(bits as u32)]),
+        Scalar::Float64 => Data::Float64(vec![f64::from_bits(bits)]),
+        other => return Err(crate::element::no_element(other)),
+    })
+}
+
+fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, Error>) -> Result<Tensor, Error> {
+    let whole = Layout::row_major(&node.extents)?;
+    let mut data = Data::zeros(node.scalar, whole.len())?;
+    data.scatter(&value.gathered(), seen(&whole)?.positions());
+    Tensor::of_data(&node.extents, data)
+}
+
+/// The indices of an axis that a tensor names, as the distances of what they name from the first, and how far one is from the next.
+fn indices(indices: &Tensor, extent: usize) -> Result<Vec<usize>, Error> {
+    let wide: Vec<i64> = match indices.gathered() {
+        Data::Int32(narrow) => narrow.into_iter().map(i64::from).collect(),
+        Data::Int64(wide) => wide,
+        _ => return Err(Error::new(ErrorKind::ElementType, "indices are i32 or i64")),
+    };
+    let index = |index: i64| {
+        let found = usize::try_from(index).ok().filter(|index| *index < extent);
+        found.ok_or_else(|| Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}")))
+    };
+    wide.into_iter().map(index).collect()
+}
+
+/// For each element that is taken along an axis, the position that it has in a tensor of that layout.
+fn taken_positions(layout: &Layout, named: &[usize], axis: Axis) -> Vec<usize> {
+    let [others, along] = layout.split(&[axis]);
+    let before: usize = layout.extents()[..usize::from(axis)].iter().product();
+    let after = others.len().checked_div(before).unwrap_or(0);
+    let firsts: Vec<usize> = others.positions().collect();
+    let stride = along.strides()[0];
+    let mut made = Vec::with_capacity(others.len() * named.len());
+    for outer in 0..before {
+        for index in named {
+            let distance = index.cast_signed().wrapping_mul(stride).cast_unsigned();
+            made.extend(firsts[outer * after..][..after].iter().map(|first| first.wrapping_add(distance)));
+        }
+    }
+    made
+}
+
+fn take(operand: &Tensor, named: &Tensor, axis: Axis) -> Result<Data, Error> {
+    let named = indices(named, operand.extents()[usize::from(axis)])?;
+    let positions = taken_positions(operand.layout(), &named, axis);
+    Ok(operand.data().gathered(positions.into_iter()))
+}
+
+fn place_take(node: &Node, operand: &Tensor, named: &Tensor, axis: Axis) -> Result<Tensor, Error> {
+    fn add<T: Element>(to: &mut [T], from: &Data, positions: &[usize], sum: impl Fn(T, T) -> T) {
+        for (at, element) in positions.iter().zip(T::of(from).unwrap_or_default()) {
+            to[*at] = sum(to[*at], *element);
+        }
+    }
+    let whole = Layout::row_major(&node.extents)?;
+    let named = indices(named, node.extents[usize::from(axis)])?;
+    let positions = taken_positions(&whole, &named, axis);
+    let mut data = Data::zeros(node.scalar, whole.len())?;
+    let from = operand.gathered();
+    match &mut data {
+        Data::Bool(to) => add(to, &from, &positions, |a, b| a | b),
+        Data::Int32(to) => add(to, &from, &positions, i32::wrapping_add),
+        Data::Int64(to) => add(to, &from, &positions, i64::wrapping_add),
+        Data::Float32(to) => add(to, &from, &positions, |a, b| a + b),
+        Data::Float64(to) => add(to, &from, &positions, |a, b| a + b),
+    }
+    Tensor::of_data(&node.extents, data)
+}
+
+fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error> {
+    let whole = Layout::row_major(&node.extents)?;
+    let mut data = Data::zeros(node.scalar, whole.len())?;
+    let mut slices: Vec<_> = node.extents.iter().map(|extent| crate::layout::Slice::all(*extent)).collect();
+    let mut start = 0;
+    for operand in operands {
+        let slice = &mut slices[usize::from(axis)];
+        (slice.start, slice.count) = (start, operand.extents()[usize::from(axis)]);
+        start += slice.count;
+        data.scatter(&operand.gathered(), whole.sliced(&slices)?.positions());
+    }
+    Tensor::of_data(&node.extents, data)
+}
+
+/// Products summed in the order of the labels; floats in FLOAT64.
+fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Result<Data, Error> {
+    let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
+    let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));
+    let order: Vec<Axis> = labels.output.iter().copied().chain(summed).collect();
+    let all: Vec<usize> = order.iter().map(|label| extents[usize::from(*label)]).collect();
+    let inner: usize = all[labels.output.len()..].iter().product();
+    // Each operand under all labels; labels that it does not have are broadcast, those that it has twice are its diagonal.
+    let layouts: Vec<Layout> = (operands.iter().zip(&labels.operands))
+        .map(|(operand, own)| {
+            let stride = |label: &Axis| -> isize {
+                let uses = own.iter().zip(operand.layout().strides()).filter(|(own, _)| *own == label);
+                uses.map(|(_, stride)| *stride).sum()
+            };
+            operand.layout().relabelled(order.iter().map(stride).collect::<Strides>(), &all)
+        })
+        .collect();
+    let len: usize = node.extents.iter().product();
+    match node.scalar {
+        Scalar::Float32 | Scalar::Float64 => {
+            let terms = terms(operands, &layouts, 1.0, with_float, |a, b| a * b);
+            let sums = sums_of(terms, len, inner, 0.0, |a: f64, b| a + b);
+            Ok(match node.scalar {
+                Scalar::Float32 => Data::Float32(sums.into_iter().map(|sum| sum as f32).collect()),
+                _ => Data::Float64(sums),
+            })
+        }
+        Scalar::Int32 | Scalar::Int64 => {
+            let terms = terms(operands, &layouts, 1, with_integer, i64::wrapping_mul);
+            let sums = sums_of(terms, len, inner, 0, i64::wrapping_add);
+            Ok(match node.scalar {
+                Scalar::Int32 => Data::Int32(sums.into_iter().map(|sum| sum as i32).collect()),
+                _ => Data::Int64(sums),
+            })
+        }
+        other => Err(crate::element::no_element(other)),
+    }
+}
+
+fn with_float(data: &Data, at: usize) -> f64 {
+    match data {
+        Data::Float32(elements) => f64::from(elements[at]),
+        Data::Float64(elements) => elements[at],
+        _ => 0.0,
+    }
+}
+
+fn with_integer(data: &Data, at: usize) -> i64 {
+    match data {
+        Data::Int32(elements) => i64::from(elements[at]),
+        Data::Int64(elements) => elements[at],
+        _ => 0,
+    }
+}
+
+/// The products, the last label the fastest.
+fn terms<'t, T: Copy + 't>(
+    operands: &'t [&Tensor],
+    layouts: &'t [Layout],
+    one: T,
+    element: impl Fn(&Data, usize) -> T + 't,
+    times: impl Fn(T, T) -> T + 't,
+) -> impl Iterator<Item = T> + 't {
+    let mut positions: Vec<_> = layouts.iter().map(Layout::positions).collect();
+    std::iter::from_fn(move || {
+        let mut product = None;
+        for (operand, positions) in operands.iter().zip(&mut positions) {
+            let factor = element(operand.data(), positions.next()?);
+            product = Some(product.map_or(factor, |product| times(product, factor)));
+        }
+        Some(product.unwrap_or(one))
+    })
+}
+
+/// The sum of each run of terms.
+fn sums_of<T: Copy>(
+    terms: impl Iterator<Item = T>,
+    len: usize,
+    run: usize,
+    zero: T,
+    plus: impl Fn(T, T) -> T,
+) -> Vec<T> {
+    let mut terms = terms;
+    (0..len).map(|_| terms.by_ref().take(run).fold(zero, &plus)).collect()
+}
+
+/// Elements that are equal bit for bit, NaNs being all alike.
+#[must_use]
+pub fn same_bits(a: &Tensor, b: &Tensor) -> bool {
+    fn same<T: Element + Bits>(own: &[T], a: &Tensor, b: &Tensor) -> bool {
+        let equal = |others: &[T]| a.positions().zip(b.positions()).all(|(x, y)| own[x].bits() == others[y].bits());
+        T::of(b.data()).is_some_and(equal)
+    }
+    a.extents() == b.extents() && with_data!(&**a.data(), own => same(own, a, b))
+}
+
+/// The bits of an element; of all NaNs the same.
+trait Bits {
+    fn bits(self) -> u64;
+}
+
+macro_rules! bits {
+    ($($ty:ty: |$x:ident| $bits:expr;)*) => { $(
+        impl Bits for $ty {
+            fn bits(self) -> u64 {
+                let $x = self;
+                $bits
+            }
+        }
+    )* };
+}
+
+bits! {
+    bool: |x| u64::from(x);
+    i32: |x| u64::from(x.cast_unsigned());
+    i64: |x| x.cast_unsigned();
+    f32: |x| if x.is_nan() { u64::MAX } else { u64::from(x.to_bits()) };
+    f64: |x| if x.is_nan() { u64::MAX } else { x.to_bits() };
+}

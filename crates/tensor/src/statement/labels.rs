@@ -1,0 +1,198 @@
+//! Which labels every part of a statement has to deliver. The target demands its labels; a sum demands as much of each addend; a factor
+//! delivers those of its labels that are demanded, or that another factor has too. What is in two factors and not demanded is summed
+//! over, so parentheses around products change nothing.
+
+use super::Statement;
+use super::syntax::{Part, Tree, Whole};
+use crate::{Error, ErrorKind, MOST_AXES};
+use cembra_runtime::Excerpt;
+use smallvec::SmallVec;
+
+/// A set of labels, a bit for each.
+pub(super) type Set = u128;
+
+/// What parts have and what they are to deliver.
+#[derive(Debug)]
+pub(super) struct Demands {
+    /// The labels of each part.
+    pub(super) own: Vec<Set>,
+    /// The labels that each part delivers.
+    pub(super) wanted: Vec<Set>,
+    /// Which parts deliver anything: not what is looked through, which is a part of a product around it.
+    pub(super) is_delivered: Vec<bool>,
+}
+
+/// A product with all that is multiplied in it, parentheses and signs being looked through.
+#[derive(Debug)]
+pub(super) struct Chain {
+    /// The factors that are no numbers, in the order of the text.
+    pub(super) factors: SmallVec<[u32; 4]>,
+    /// The product of all numbers, with the signs.
+    pub(super) number: f64,
+    /// The product of what it is divided by.
+    pub(super) divisor: f64,
+}
+
+impl Chain {
+    /// The chain of a product.
+    pub(super) fn of(tree: &Tree, product: u32) -> Chain {
+        let mut chain = Chain { factors: SmallVec::new(), number: 1.0, divisor: 1.0 };
+        let mut open = vec![product];
+        while let Some(part) = open.pop() {
+            match &tree.parts[part as usize] {
+                Part::Product(a, b) => open.extend([*b, *a]),
+                Part::Negated(of) => {
+                    chain.number = -chain.number;
+                    open.push(*of);
+                }
+                Part::Quotient(of, by) => {
+                    chain.divisor *= by;
+                    open.push(*of);
+                }
+                Part::Number(number) => chain.number *= number,
+                _ => chain.factors.push(part),
+            }
+        }
+        chain
+    }
+
+    /// The labels that more than one factor has.
+    pub(super) fn shared(&self, own: &[Set]) -> Set {
+        let mut met = [0, 0];
+        for factor in &self.factors {
+            let labels = own[*factor as usize];
+            met[1] |= met[0] & labels;
+            met[0] |= labels;
+        }
+        met[1]
+    }
+}
+
+/// The product that a part is the sum of all elements of: it need not be there before it is summed.
+pub(super) fn summed_product(tree: &Tree, part: u32) -> Option<Chain> {
+    let Part::Whole(Whole::Sum, of) = tree.parts[part as usize] else { return None };
+    matches!(tree.parts[of as usize], Part::Product(..)).then(|| Chain::of(tree, of))
+}
+
+/// An error if the labels of a statement do not fit each other.
+pub(super) fn check(statement: &Statement) -> Result<(), Error> {
+    Demands::of(statement).map(drop)
+}
+
+/// The labels of a list as a set.
+fn set(labels: &[u32]) -> Set {
+    labels.iter().fold(0, |set, label| set | 1 << label)
+}
+
+impl Demands {
+    pub(super) fn of(statement: &Statement) -> Result<Demands, Error> {
+        let tree = &statement.tree;
+        if tree.labels.len() > Set::BITS as usize {
+            let message = format!("a statement of {} labels: it may have {}", tree.labels.len(), Set::BITS);
+            return Err(Error::new(ErrorKind::Limit, message).at(statement.target_span));
+        }
+        let target = set(&statement.target_labels);
+        if target.count_ones() as usize != statement.target_labels.len() {
+            let error = Error::new(ErrorKind::RepeatedTargetLabel, "a label that the target has twice");
+            return Err(error.at(statement.target_span));
+        }
+        let mut own: Vec<Set> = Vec::with_capacity(tree.parts.len());
+        for part in &tree.parts {
+            own.push(match part {
+                Part::Tensor(_, labels) => set(labels),
+                Part::Whole(..) => 0,
+                part => part.operands().into_iter().flatten().fold(0, |all, operand| all | own[operand as usize]),
+            });
+        }
+        let root = tree.root() as usize;
+        // What else is wrong is said first: a label that stands nowhere is often another one that was misspelt.
+        let unbound = first(target & !own[root]).map(|label| {
+            let message = format!("nothing has the label `{}` of the target", name(tree, label));
+            Error::new(ErrorKind::UnboundTargetLabel, message).at(statement.target_span)
+        });
+        let mut wanted: Vec<Set> = vec![0; own.len()];
+        let mut is_factor = vec![false; own.len()];
+        let mut is_delivered = vec![false; own.len()];
+        wanted[root] = target & own[root];
+        is_delivered[root] = true;
+        let demands = Demands { own, wanted: Vec::new(), is_delivered: Vec::new() };
+        for part in (0..=tree.root()).rev().filter(|_| !tree.parts.is_empty()) {
+            let at = part as usize;
+            if !is_delivered[at] {
+                continue;
+            }
+            let all = wanted[at];
+            let mut demand = |operand: u32, labels: Set, factor: bool| {
+                (wanted[operand as usize], is_factor[operand as usize]) = (labels, factor);
+                is_delivered[operand as usize] = true;
+            };
+            match &tree.parts[at] {
+                Part::Tensor(..) | Part::Number(_) => demands.check_leaf(tree, part, all, is_factor[at])?,
+                Part::Negated(of) | Part::Quotient(of, _) => demand(*of, all, false),
+                Part::Sum(a, b) | Part::Difference(a, b) => {
+                    demand(*a, all, false);
+                    demand(*b, all, false);
+                }
+                Part::Product(..) => {
+                    let chain = Chain::of(tree, part);
+                    let shared = chain.shared(&demands.own);
+                    let there = chain.factors.iter().fold(0, |all, factor| all | demands.own[*factor as usize]);
+                    demands.check_labels(tree, part, all, there)?;
+                    for factor in chain.factors {
+                        demand(factor, demands.own[factor as usize] & (all | shared), true);
+                    }
+                }
+                Part::Whole(whole, of) => {
+                    let labels = demands.own[*of as usize];
+                    if let Some(chain) = summed_product(tree, part) {
+                        chain.factors.iter().for_each(|factor| demand(*factor, demands.own[*factor as usize], true));
+                        continue;
+                    }
+                    if *whole == Whole::Trace && labels.count_ones() != 2 {
+                        let message = format!("the trace of an expression of {} labels", labels.count_ones());
+                        return Err(Error::new(ErrorKind::RankMismatch, message).at(tree.spans[at]));
+                    }
+                    demand(*of, labels, false);
+                }
+            }
+        }
+        if let Some(unbound) = unbound {
+            return Err(unbound);
+        }
+        if let Some(at) = wanted.iter().position(|labels| labels.count_ones() as usize > MOST_AXES) {
+            let message = format!("a part of {} labels: tensors have up to {MOST_AXES} axes", wanted[at].count_ones());
+            return Err(Error::new(ErrorKind::Limit, message).at(tree.spans[at]));
+        }
+        Ok(Demands { wanted, is_delivered, ..demands })
+    }
+
+    /// An error if a part does not have all labels that it is to deliver.
+    fn check_labels(&self, tree: &Tree, part: u32, wanted: Set, own: Set) -> Result<(), Error> {
+        let Some(label) = first(wanted & !own) else { return Ok(()) };
+        let message = format!("this has not the label `{}` that the others have", name(tree, label));
+        Err(Error::new(ErrorKind::AddendLabels, message).at(tree.spans[part as usize]))
+    }
+
+    fn check_leaf(&self, tree: &Tree, part: u32, wanted: Set, is_factor: bool) -> Result<(), Error> {
+        let own = self.own[part as usize];
+        self.check_labels(tree, part, wanted, own)?;
+        let Some(label) = first(own & !wanted) else { return Ok(()) };
+        let label = name(tree, label);
+        let (kind, message) = if is_factor {
+            (ErrorKind::FreeLabel, format!("the label `{label}` is in one factor only, and not in the target"))
+        } else {
+            (ErrorKind::ImplicitReduction, format!("the label `{label}` is not in the target"))
+        };
+        Err(Error::new(kind, message)
+            .at(tree.spans[part as usize])
+            .hint("sum over a label by `einsum`, or give it to the target"))
+    }
+}
+
+fn first(labels: Set) -> Option<u32> {
+    (labels != 0).then(|| labels.trailing_zeros())
+}
+
+fn name(tree: &Tree, label: u32) -> Excerpt<'_> {
+    Excerpt::quoted(&tree.labels[label as usize])
+}

@@ -1,0 +1,260 @@
+//! Statements as graphs. What a part delivers has its labels as axes in one order, that of the labels' numbers, which begins with the
+//! target's; so parts fit each other as they are.
+
+use super::labels::{Chain, Demands, Set, summed_product};
+use super::syntax::{Assign, Part, Whole};
+use super::{Assignment, Statement};
+use crate::graph::{Labels, Reduction};
+use crate::{Axis, Error, ErrorKind, Extents, Graph, NodeId};
+use cembra_ops::{OpId, id};
+use cembra_runtime::{Excerpt, Scalar};
+use smallvec::SmallVec;
+
+type Find<'f, 't> = &'f dyn Fn(&str) -> Option<(Scalar, &'t [usize])>;
+
+struct Lowering<'s> {
+    statement: &'s Statement,
+    demands: Demands,
+    graph: Graph,
+    /// The leaves of the tree's names.
+    leaves: Vec<NodeId>,
+    /// The extents of labels, once they are known.
+    extents: Vec<Option<usize>>,
+    /// The nodes of parts that deliver something.
+    made: Vec<Option<NodeId>>,
+}
+
+pub(super) fn lower(statement: &Statement, graph: Graph, find: Find<'_, '_>) -> Result<Assignment, Error> {
+    let tree = &statement.tree;
+    let mut lowering = Lowering {
+        statement,
+        demands: Demands::of(statement)?,
+        graph,
+        leaves: Vec::new(),
+        extents: vec![None; tree.labels.len()],
+        made: vec![None; tree.parts.len()],
+    };
+    for (at, name) in tree.names.iter().enumerate() {
+        let leaf =
+            lowering.leaf(name, find).map_err(|error| match tree.parts.iter().position(|part| is_of(part, at)) {
+                Some(part) => error.at(tree.spans[part]),
+                None => error,
+            })?;
+        lowering.leaves.push(leaf);
+    }
+    for part in (0..tree.parts.len()).filter(|part| lowering.demands.is_delivered[*part]).collect::<Vec<_>>() {
+        let made = lowering.part(part as u32).map_err(|error| error.at(tree.spans[part]))?;
+        lowering.made[part] = Some(made);
+    }
+    let value = lowering.node(tree.root())?;
+    lowering.assigned(value, find).map_err(|error| error.at(statement.target_span))
+}
+
+fn is_of(part: &Part, wanted: usize) -> bool {
+    matches!(part, Part::Tensor(name, _) if *name as usize == wanted)
+}
+
+fn labels_of(set: Set) -> impl Iterator<Item = u32> {
+    (0..Set::BITS).filter(move |label| set >> label & 1 != 0)
+}
+
+impl Lowering<'_> {
+    fn leaf(&mut self, name: &str, find: Find<'_, '_>) -> Result<NodeId, Error> {
+        let Some((scalar, extents)) = find(name) else {
+            return Err(Error::new(ErrorKind::UnknownName, format!("there is no tensor `{}`", Excerpt::quoted(name))));
+        };
+        self.graph.leaf(name, scalar, extents)
+    }
+
+    /// The node of a part that others need.
+    fn node(&self, part: u32) -> Result<NodeId, Error> {
+        self.made[part as usize].ok_or_else(|| Error::new(ErrorKind::Syntax, "a part of a statement that has no value"))
+    }
+
+    fn part(&mut self, at: u32) -> Result<NodeId, Error> {
+        let tree = &self.statement.tree;
+        Ok(match &tree.parts[at as usize] {
+            Part::Tensor(name, labels) => self.tensor(self.leaves[*name as usize], labels)?,
+            // A number alone; those in products belong to their chains.
+            Part::Number(number) => self.graph.constant(Scalar::Float64, *number)?,
+            Part::Negated(of) => self.graph.map(id::NEG, &[self.node(*of)?])?,
+            Part::Quotient(of, by) => self.with_number(id::DIVIDE, *of, *by)?,
+            Part::Sum(a, b) => self.combined(id::ADD, *a, *b)?,
+            Part::Difference(a, b) => self.combined(id::SUBTRACT, *a, *b)?,
+            Part::Product(..) => self.product(&Chain::of(tree, at), self.demands.wanted[at as usize])?,
+            Part::Whole(whole, of) => match summed_product(tree, at) {
+                Some(chain) => self.product(&chain, 0)?,
+                None => self.whole(*whole, *of)?,
+            },
+        })
+    }
+
+    /// A tensor with its labels in order; axes with one label are a diagonal.
+    fn tensor(&mut self, leaf: NodeId, labels: &[u32]) -> Result<NodeId, Error> {
+        let extents: Extents = self.graph.extents(leaf).into();
+        if extents.len() != labels.len() {
+            let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
+            return Err(Error::new(ErrorKind::RankMismatch, message));
+        }
+        for (label, extent) in labels.iter().zip(&extents) {
+            self.meet(*label, *extent)?;
+        }
+        let mut order: SmallVec<[u32; 8]> = labels.into();
+        order.sort_unstable();
+        order.dedup();
+        let to: SmallVec<[usize; 8]> = labels.iter().map(|label| order.binary_search(label).unwrap_or(0)).collect();
+        if to.iter().enumerate().all(|(axis, to)| axis == *to) { Ok(leaf) } else { self.graph.with_axes(leaf, &to) }
+    }
+
+    fn meet(&mut self, label: u32, extent: usize) -> Result<(), Error> {
+        let known = *self.extents[label as usize].get_or_insert(extent);
+        if known == extent {
+            return Ok(());
+        }
+        let name = Excerpt::quoted(&self.statement.tree.labels[label as usize]);
+        Err(Error::new(ErrorKind::SizeMismatch, format!("the label `{name}` has {known} indices and {extent}")))
+    }
+
+    fn combined(&mut self, op: OpId, a: u32, b: u32) -> Result<NodeId, Error> {
+        match [a, b].map(|part| self.statement.tree.parts[part as usize].clone()) {
+            [_, Part::Number(number)] => self.with_number(op, a, number),
+            [Part::Number(number), _] => {
+                let number = self.graph.constant(self.graph.scalar(self.node(b)?), number)?;
+                self.graph.map(op, &[number, self.node(b)?])
+            }
+            _ => self.graph.map(op, &[self.node(a)?, self.node(b)?]),
+        }
+    }
+
+    /// An operator on a part and a number of its type.
+    fn with_number(&mut self, op: OpId, part: u32, number: f64) -> Result<NodeId, Error> {
+        let node = self.node(part)?;
+        let number = self.graph.constant(self.graph.scalar(node), number)?;
+        self.graph.map(op, &[node, number])
+    }
+
+    /// A product with the numbers in it.
+    fn product(&mut self, chain: &Chain, wanted: Set) -> Result<NodeId, Error> {
+        let made = match chain.factors.as_slice() {
+            [] => return self.graph.constant(Scalar::Float64, chain.number / chain.divisor),
+            factors => self.multiplied(factors, wanted)?,
+        };
+        self.scaled(made, chain)
+    }
+
+    /// A node times the numbers of its chain.
+    fn scaled(&mut self, mut made: NodeId, chain: &Chain) -> Result<NodeId, Error> {
+        let scalar = self.graph.scalar(made);
+        if chain.number.to_bits() == (-1.0_f64).to_bits() {
+            made = self.graph.map(id::NEG, &[made])?;
+        } else if chain.number.to_bits() != 1.0_f64.to_bits() {
+            let number = self.graph.constant(scalar, chain.number)?;
+            made = self.graph.map(id::MULTIPLY, &[number, made])?;
+        }
+        if chain.divisor.to_bits() == 1.0_f64.to_bits() {
+            return Ok(made);
+        }
+        let divisor = self.graph.constant(scalar, chain.divisor)?;
+        self.graph.map(id::DIVIDE, &[made, divisor])
+    }
+
+    /// The product of factors, summed over what is not wanted.
+    fn multiplied(&mut self, factors: &[u32], wanted: Set) -> Result<NodeId, Error> {
+        let delivered = |factor: &u32| self.demands.wanted[*factor as usize];
+        let all = factors.iter().fold(0, |all, factor| all | delivered(factor));
+        if all == wanted {
+            return self.elementwise(factors, wanted);
+        }
+        let numbers: Vec<u32> = labels_of(all).collect();
+        let number = |label: u32| numbers.iter().position(|known| *known == label).unwrap_or(0) as Axis;
+        let mut labels = Labels { operands: Vec::new(), output: labels_of(wanted).map(number).collect() };
+        let mut nodes = Vec::with_capacity(factors.len());
+        for factor in factors {
+            nodes.push(self.node(*factor)?);
+            labels.operands.push(labels_of(self.demands.wanted[*factor as usize]).map(number).collect());
+        }
+        self.graph.contract(labels, &nodes)
+    }
+
+    /// The product of factors of which nothing is summed: element by element.
+    fn elementwise(&mut self, factors: &[u32], wanted: Set) -> Result<NodeId, Error> {
+        let mut product = None;
+        for factor in factors {
+            let own = self.demands.wanted[*factor as usize];
+            let node = self.node(*factor)?;
+            // Labels that it does not have are axes of extent 1, which broadcast.
+            let mut axes = self.graph.extents(node).iter().copied();
+            let extents: Extents = labels_of(wanted)
+                .map(|label| if own >> label & 1 == 0 { 1 } else { axes.next().unwrap_or(1) })
+                .collect();
+            let node = self.graph.reshape(node, &extents)?;
+            product = Some(match product {
+                Some(product) => self.graph.map(id::MULTIPLY, &[product, node])?,
+                None => node,
+            });
+        }
+        product.ok_or_else(|| Error::new(ErrorKind::OperandCount, "a product of nothing"))
+    }
+
+    /// A number made of all elements of a part.
+    fn whole(&mut self, whole: Whole, of: u32) -> Result<NodeId, Error> {
+        let node = self.node(of)?;
+        let axes: Vec<usize> = (0..self.graph.extents(node).len()).collect();
+        let absolute = |g: &mut Graph| g.map(id::ABS, &[node]);
+        let g = &mut self.graph;
+        match whole {
+            Whole::Sum => g.reduce(Reduction::Sum, node, &axes),
+            Whole::Product => g.reduce(Reduction::Product, node, &axes),
+            Whole::Min => g.reduce(Reduction::Min, node, &axes),
+            Whole::Max => g.reduce(Reduction::Max, node, &axes),
+            Whole::AbsMin => absolute(g).and_then(|node| g.reduce(Reduction::Min, node, &axes)),
+            Whole::AbsMax => absolute(g).and_then(|node| g.reduce(Reduction::Max, node, &axes)),
+            Whole::Norm | Whole::SquaredNorm => {
+                let squares = g.map(id::TENSOR_SQUARE, &[node])?;
+                let sum = g.reduce(Reduction::Sum, squares, &axes)?;
+                if whole == Whole::Norm { g.map(id::SQRT, &[sum]) } else { Ok(sum) }
+            }
+            Whole::Trace => {
+                let diagonal = g.with_axes(node, &[0, 0])?;
+                g.reduce(Reduction::Sum, diagonal, &[0])
+            }
+        }
+    }
+
+    /// What the target is to be.
+    fn assigned(mut self, value: NodeId, find: Find<'_, '_>) -> Result<Assignment, Error> {
+        let statement = self.statement;
+        let Some((scalar, extents)) = find(&statement.target) else {
+            return match statement.assign {
+                Assign::Set => Ok(Assignment { graph: self.graph, value }),
+                _ => {
+                    let name = Excerpt::quoted(&statement.target);
+                    Err(Error::new(ErrorKind::UnknownName, format!("there is no tensor `{name}` to be changed")))
+                }
+            };
+        };
+        if extents.len() != statement.target_labels.len() {
+            let message = format!("{} labels for a target of {} axes", statement.target_labels.len(), extents.len());
+            return Err(Error::new(ErrorKind::RankMismatch, message));
+        }
+        for (label, extent) in statement.target_labels.iter().zip(extents) {
+            self.meet(*label, *extent)?;
+        }
+        let op = match statement.assign {
+            Assign::Set => None,
+            Assign::Add => Some(id::ADD),
+            Assign::Subtract => Some(id::SUBTRACT),
+            Assign::Multiply => Some(id::MULTIPLY),
+        };
+        let mut value = self.graph.cast(value, scalar)?;
+        if let Some(op) = op {
+            let known = statement.tree.names.iter().position(|name| *name == statement.target);
+            let old = match known {
+                Some(at) => self.leaves[at],
+                None => self.leaf(&statement.target, find)?,
+            };
+            value = self.graph.map(op, &[old, value])?;
+        }
+        Ok(Assignment { graph: self.graph, value })
+    }
+}

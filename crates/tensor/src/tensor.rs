@@ -1,0 +1,300 @@
+//! Tensors: elements in shared memory, and the layout that they are seen through. A tensor is a value: whoever changes one has memory of
+//! his own, or gets a copy. [`TensorMut`] writes to memory of somebody else.
+
+use crate::element::with_data;
+use crate::layout::{Positions, Slice};
+use crate::{Data, Element, Error, ErrorKind, Layout};
+use cembra_runtime::Scalar;
+use std::fmt;
+use std::sync::Arc;
+
+/// Elements of one type under indices of any number of axes. Cloning it, and looking at parts of it, copies nothing.
+///
+/// ```
+/// use cembra_tensor::Tensor;
+///
+/// let a = Tensor::new(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let b = a.transposed(&[1, 0])?;
+/// assert_eq!(b.extents(), [3, 2]);
+/// assert_eq!(b.to_vec::<f64>()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+/// assert_eq!(b.get::<f64>(&[2, 1])?, 6.0);
+/// # Ok::<(), cembra_tensor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    data: Arc<Data>,
+    layout: Layout,
+}
+
+impl Tensor {
+    /// A tensor of these elements, the last axis the fastest.
+    ///
+    /// # Errors
+    /// There are not as many elements as indices.
+    pub fn new<T: Element>(extents: &[usize], elements: Vec<T>) -> Result<Tensor, Error> {
+        Tensor::of_data(extents, T::data(elements))
+    }
+
+    /// A tensor of no axes: one element.
+    #[must_use]
+    pub fn scalar<T: Element>(element: T) -> Tensor {
+        Tensor { data: Arc::new(T::data(vec![element])), layout: Layout::of_one() }
+    }
+
+    /// A tensor of zeros, or of `false`.
+    ///
+    /// # Errors
+    /// Tensors have no such elements, or not as many.
+    pub fn zeros(scalar: Scalar, extents: &[usize]) -> Result<Tensor, Error> {
+        let layout = Layout::row_major(extents)?;
+        Ok(Tensor { data: Arc::new(Data::zeros(scalar, layout.len())?), layout })
+    }
+
+    pub(crate) fn of_data(extents: &[usize], data: Data) -> Result<Tensor, Error> {
+        let layout = Layout::row_major(extents)?;
+        if layout.len() != data.len() {
+            let message = format!("{} elements for a tensor of {extents:?}", data.len());
+            return Err(Error::new(ErrorKind::SizeMismatch, message));
+        }
+        Ok(Tensor { data: Arc::new(data), layout })
+    }
+
+    /// Elements of memory that others may share, under any layout.
+    ///
+    /// # Errors
+    /// The layout has positions outside of the memory.
+    pub fn from_parts(data: Arc<Data>, layout: Layout) -> Result<Tensor, Error> {
+        let checked = Layout::strided(layout.extents(), layout.strides(), layout.offset(), data.len())?;
+        Ok(Tensor { data, layout: checked })
+    }
+
+    /// The type of the elements.
+    #[must_use]
+    pub fn scalar_type(&self) -> Scalar {
+        self.data.scalar()
+    }
+
+    /// The number of indices of each axis.
+    #[must_use]
+    pub fn extents(&self) -> &[usize] {
+        self.layout.extents()
+    }
+
+    /// How the indices map to the memory.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The memory, of which it may see but a part.
+    #[must_use]
+    pub const fn data(&self) -> &Arc<Data> {
+        &self.data
+    }
+
+    /// The same memory under another layout that is within it.
+    pub(crate) fn seen(&self, layout: Layout) -> Tensor {
+        Tensor { data: self.data.clone(), layout }
+    }
+
+    /// Axis `i` of the result is axis `of[i]`.
+    ///
+    /// # Errors
+    /// `of` does not name each axis once.
+    pub fn transposed(&self, of: &[usize]) -> Result<Tensor, Error> {
+        Ok(self.seen(self.layout.with_axes(&inverse(of, self.layout.rank())?)?))
+    }
+
+    /// A slice of each axis.
+    ///
+    /// # Errors
+    /// There is not a slice for each axis, or one is not within its axis.
+    pub fn sliced(&self, slices: &[Slice]) -> Result<Tensor, Error> {
+        Ok(self.seen(self.layout.sliced(slices)?))
+    }
+
+    /// The same elements for all indices of axes that are new, in front, or were of extent 1.
+    ///
+    /// # Errors
+    /// An extent is neither kept nor was 1.
+    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Tensor, Error> {
+        Ok(self.seen(self.layout.broadcast_to(extents)?))
+    }
+
+    /// The same elements in the same order under other extents. They are copied only where no layout of this memory gives that order.
+    ///
+    /// # Errors
+    /// There are not as many indices.
+    pub fn reshaped(&self, extents: &[usize]) -> Result<Tensor, Error> {
+        match self.layout.reshaped(extents)? {
+            Some(layout) => Ok(self.seen(layout)),
+            None => Tensor::of_data(extents, self.gathered()),
+        }
+    }
+
+    /// The elements in the order of their indices.
+    pub(crate) fn gathered(&self) -> Data {
+        self.data.gathered(self.layout.positions())
+    }
+
+    /// A tensor of the same elements that lie in the order of their indices: this one, or a copy.
+    #[must_use]
+    pub fn row_major(&self) -> Tensor {
+        if self.layout.is_row_major() {
+            return self.clone();
+        }
+        let data = Arc::new(self.gathered());
+        // The extents are those of a tensor already.
+        Layout::row_major(self.extents()).map_or_else(|_| self.clone(), |layout| Tensor { data, layout })
+    }
+
+    /// A copy of the elements, the last axis the fastest.
+    ///
+    /// # Errors
+    /// They are of another type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
+        let elements = self.elements::<T>()?;
+        Ok(self.layout.positions().map(|at| elements[at]).collect())
+    }
+
+    /// The elements without a copy, if they lie in the order of their indices.
+    ///
+    /// # Errors
+    /// They are of another type.
+    pub fn as_slice<T: Element>(&self) -> Result<Option<&[T]>, Error> {
+        let elements = self.elements::<T>()?;
+        let (first, len) = (self.layout.offset(), self.layout.len());
+        Ok(self.layout.is_row_major().then(|| if len == 0 { &[][..] } else { &elements[first..first + len] }))
+    }
+
+    /// The element of an index.
+    ///
+    /// # Errors
+    /// There is no such index, or the elements are of another type.
+    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
+        Ok(self.elements::<T>()?[self.layout.position(index)?])
+    }
+
+    /// All elements of the memory.
+    fn elements<T: Element>(&self) -> Result<&[T], Error> {
+        T::of(&self.data).ok_or_else(|| wrong_type::<T>(self.scalar_type()))
+    }
+
+    /// The positions of the elements, in the order of their indices.
+    #[must_use]
+    pub fn positions(&self) -> Positions<'_> {
+        self.layout.positions()
+    }
+
+    /// The tensor to be written to, through its layout. Memory that others see too is copied first.
+    ///
+    /// # Errors
+    /// Two indices may have one element.
+    pub fn to_mut(&mut self) -> Result<TensorMut<'_>, Error> {
+        if !self.layout.is_injective() {
+            return Err(overlapping(&self.layout));
+        }
+        Ok(TensorMut { data: Arc::make_mut(&mut self.data), layout: self.layout.clone() })
+    }
+}
+
+#[cold]
+fn wrong_type<T: Element>(found: Scalar) -> Error {
+    let message = format!("elements of type {} are not {}", found.name(), T::SCALAR.name());
+    Error::new(ErrorKind::ElementType, message)
+}
+
+#[cold]
+fn overlapping(layout: &Layout) -> Error {
+    let message = format!("a view of {layout:?} may map two indices to one element, and cannot be written");
+    Error::new(ErrorKind::OverlappingTarget, message).hint("write to a copy")
+}
+
+/// For axes of a result, which axis of the operand each is, the other way: where each axis of the operand goes.
+///
+/// # Errors
+/// An axis is missing or stands twice.
+pub(crate) fn inverse(of: &[usize], rank: usize) -> Result<crate::Extents, Error> {
+    let mut to = crate::Extents::from_elem(usize::MAX, rank);
+    for (at, axis) in of.iter().enumerate() {
+        match to.get_mut(*axis) {
+            Some(place) if *place == usize::MAX => *place = at,
+            _ => return Err(Error::new(ErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes"))),
+        }
+    }
+    if of.len() != rank {
+        return Err(Error::new(ErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
+    }
+    Ok(to)
+}
+
+/// Equal if types, extents and all elements are, whatever the layouts. Zeros are equal, and a NaN is equal to nothing.
+impl PartialEq for Tensor {
+    fn eq(&self, other: &Tensor) -> bool {
+        fn same<T: Element>(own: &[T], layout: &Layout, other: &Tensor) -> bool {
+            let equal = |others: &[T]| layout.positions().zip(other.positions()).all(|(a, b)| own[a] == others[b]);
+            T::of(&other.data).is_some_and(equal)
+        }
+        self.extents() == other.extents() && with_data!(&*self.data, own => same(own, &self.layout, other))
+    }
+}
+
+/// The elements of the first few indices, and the extents.
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 64;
+        write!(f, "{}{:?} ", self.scalar_type().name(), self.extents())?;
+        let mut list = f.debug_list();
+        with_data!(&*self.data, elements => list.entries(self.positions().take(SHOWN).map(|at| elements[at])));
+        if self.layout.len() > SHOWN { list.finish_non_exhaustive() } else { list.finish() }
+    }
+}
+
+/// Memory of somebody else that is written through a layout.
+#[derive(Debug)]
+pub struct TensorMut<'m> {
+    data: &'m mut Data,
+    layout: Layout,
+}
+
+impl<'m> TensorMut<'m> {
+    /// Memory under a layout.
+    ///
+    /// # Errors
+    /// The layout has positions outside of the memory, or two indices may have one element.
+    pub fn new(data: &'m mut Data, layout: Layout) -> Result<Self, Error> {
+        let layout = Layout::strided(layout.extents(), layout.strides(), layout.offset(), data.len())?;
+        if !layout.is_injective() {
+            return Err(overlapping(&layout));
+        }
+        Ok(TensorMut { data, layout })
+    }
+
+    /// The number of indices of each axis.
+    #[must_use]
+    pub fn extents(&self) -> &[usize] {
+        self.layout.extents()
+    }
+
+    /// A slice of each axis.
+    ///
+    /// # Errors
+    /// There is not a slice for each axis, or one is not within its axis.
+    pub fn sliced(self, slices: &[Slice]) -> Result<Self, Error> {
+        Ok(TensorMut { layout: self.layout.sliced(slices)?, data: self.data })
+    }
+
+    /// Writes the elements of a tensor, broadcast to these extents.
+    ///
+    /// # Errors
+    /// It does not broadcast, or has elements of another type.
+    pub fn assign(&mut self, from: &Tensor) -> Result<(), Error> {
+        if from.scalar_type() != self.data.scalar() {
+            let (found, own) = (from.scalar_type().name(), self.data.scalar().name());
+            return Err(Error::new(ErrorKind::ElementType, format!("elements of type {found} are not {own}")));
+        }
+        let from = from.broadcast_to(self.layout.extents())?;
+        self.data.scatter(&from.gathered(), self.layout.positions());
+        Ok(())
+    }
+}

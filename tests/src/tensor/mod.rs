@@ -1,0 +1,168 @@
+//! Golden cases about tensors: arrays by their bits, expressions as trees, and what is compared how. A case is run on evaluators whose
+//! expressions of elements are interpreted, and compiled.
+
+mod array;
+mod check;
+mod tree;
+
+use crate::problem::{Defect, Malformed, Unsupported};
+use array::array;
+use cembra::tensor::{Error, ErrorKind, Evaluator, Graph, NodeId, Program, Slice, Tensor};
+use cembra::{Backend, Options};
+use check::Expected;
+use serde_json::{Map, Value as Json};
+use tree::Inputs;
+
+/// A line of the golden data.
+type Fields = Map<String, Json>;
+
+/// What is wrong with a result: who made it, what was expected, what was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wrong {
+    /// The engine.
+    pub engine: String,
+    /// What the data say.
+    pub expected: String,
+    /// What came out.
+    pub found: String,
+}
+
+/// The evaluators that cases are run on.
+#[derive(Debug)]
+pub struct TensorEngines {
+    evaluators: [(&'static str, Evaluator); 2],
+}
+
+impl Default for TensorEngines {
+    fn default() -> Self {
+        let evaluator = |backend| Evaluator::new(&Options::default().backend(backend));
+        TensorEngines {
+            evaluators: [("interpreter", evaluator(Backend::Interpreter)), ("native", evaluator(Backend::Native))],
+        }
+    }
+}
+
+/// What a case does with an evaluator.
+type Run<'r> = &'r dyn Fn(&Evaluator) -> Result<Tensor, Error>;
+
+impl TensorEngines {
+    /// Runs a case.
+    ///
+    /// # Errors
+    /// It is of a kind that cembra has nothing for, or not of the documented format.
+    pub fn run(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
+        match text(fields, "kind")? {
+            "expr" => self.run_expression(fields),
+            "einsum" => self.run_einsum(fields),
+            "stmt" => self.run_statement(fields),
+            "inplace" => self.run_in_place(fields),
+            other => Err(Unsupported::Kind(other.to_owned()).into()),
+        }
+    }
+
+    fn on_each(&self, expected: &Expected, run: Run<'_>) -> Result<(), Wrong> {
+        for (engine, evaluator) in &self.evaluators {
+            expected.check(&run(evaluator)).map_err(|(expected, found)| Wrong {
+                engine: (*engine).to_owned(),
+                expected,
+                found,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn run_expression(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
+        let expected = Expected::of(fields)?;
+        let inputs = Inputs::of(fields)?;
+        let scalar = array::scalar(text(fields, "dtype")?)?;
+        let tree = fields.get("ast").ok_or(Malformed::Field("ast"))?;
+        Ok(match tree::graph(tree, scalar, &inputs)? {
+            Ok((graph, output, tensors)) => self.on_each(&expected, &|on| first(on, &graph, output, &tensors)),
+            Err(refused) => self.on_each(&expected, &|_| Err(refused.clone())),
+        })
+    }
+
+    fn run_einsum(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
+        let expected = Expected::of(fields)?;
+        let Some(Json::Array(operands)) = fields.get("operands") else {
+            return Err(Malformed::Field("operands").into());
+        };
+        let tensors = operands.iter().map(array).collect::<Result<Vec<Tensor>, Malformed>>()?;
+        let spec = text(fields, "spec")?;
+        Ok(self.on_each(&expected, &|on| {
+            let mut graph = Graph::standard();
+            let mut leaves = Vec::new();
+            for tensor in &tensors {
+                leaves.push(graph.leaf("", tensor.scalar_type(), tensor.extents())?);
+            }
+            let product = graph.einsum(spec, &leaves)?;
+            first(on, &graph, product, &tensors)
+        }))
+    }
+
+    fn run_statement(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
+        let expected = Expected::of(fields)?;
+        let program = match Program::parse(text(fields, "text")?) {
+            Ok(program) => program,
+            Err(refused) => return Ok(self.on_each(&expected, &|_| Err(refused.clone()))),
+        };
+        let inputs = Inputs::of(fields)?;
+        let target = text(fields, "target")?;
+        Ok(self.on_each(&expected, &|on| {
+            let mut tensors = inputs.by_name();
+            on.run(&program, &mut tensors)?;
+            tensors.remove(target).ok_or_else(|| Error::new(ErrorKind::UnknownName, "no target"))
+        }))
+    }
+
+    fn run_in_place(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
+        let expected = Expected::of(fields)?;
+        let mut inputs = Inputs::of(fields)?;
+        let target = text(fields, "target")?;
+        let scalar = array::scalar(text(fields, "dtype")?)?;
+        let tree = fields.get("ast").ok_or(Malformed::Field("ast"))?;
+        let repeat = fields.get("repeat").and_then(Json::as_u64).ok_or(Malformed::Field("repeat"))?;
+        let slices = tree::slices(fields.get("target_slice").ok_or(Malformed::Field("target_slice"))?)?;
+        for (engine, evaluator) in &self.evaluators {
+            let before = inputs.clone();
+            for _ in 0..repeat {
+                let (graph, output, tensors) = match tree::graph(tree, scalar, &inputs)? {
+                    Ok(made) => made,
+                    Err(refused) => return Ok(Err(wrong(engine, &refused))),
+                };
+                let assigned = first(evaluator, &graph, output, &tensors).and_then(|value| {
+                    let place = inputs.get_mut(target);
+                    place.map_or(Ok(()), |place| assign(place, &slices, &value))
+                });
+                if let Err(refused) = assigned {
+                    return Ok(Err(wrong(engine, &refused)));
+                }
+            }
+            let made = inputs.get_mut(target).cloned().ok_or(Malformed::Field("target"))?;
+            if let Err((expected, found)) = expected.check(&Ok(made)) {
+                return Ok(Err(Wrong { engine: (*engine).to_owned(), expected, found }));
+            }
+            inputs = before;
+        }
+        Ok(Ok(()))
+    }
+}
+
+fn assign(place: &mut Tensor, slices: &[Slice], value: &Tensor) -> Result<(), Error> {
+    place.to_mut()?.sliced(slices)?.assign(value)
+}
+
+fn wrong(engine: &str, refused: &Error) -> Wrong {
+    Wrong { engine: engine.to_owned(), expected: "a value".to_owned(), found: refused.to_string() }
+}
+
+/// The value of one node.
+fn first(on: &Evaluator, graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Result<Tensor, Error> {
+    let made = on.evaluate(graph, &[output], inputs)?;
+    made.into_iter().next().ok_or_else(|| Error::new(ErrorKind::Evaluation, "no output"))
+}
+
+/// A field that is a text.
+fn text<'f>(fields: &'f Fields, name: &'static str) -> Result<&'f str, Malformed> {
+    fields.get(name).and_then(Json::as_str).ok_or(Malformed::Field(name))
+}
