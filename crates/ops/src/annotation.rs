@@ -30,6 +30,7 @@ pub(crate) static EXPORT: OpDef = OpDef {
     laws: &[],
     examples: &[ex("annotation.export(2, \"half\") * 2", "4")],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 pub(crate) static EXPORT_VALUE: OpDef = OpDef {
@@ -45,6 +46,7 @@ pub(crate) static EXPORT_VALUE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("annotation.export_value(4, \"tag\", true)", "4")],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 /// The first operand, if those behind it are literals of these types.

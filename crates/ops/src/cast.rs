@@ -2,6 +2,7 @@
 //! does not fit; to a boolean they ask whether the number is not 0.
 
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
+use crate::derivative;
 use crate::direct::Weak;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, common_type};
@@ -183,6 +184,7 @@ pub(crate) static TO_BOOLEAN: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core.to_bool(nan)", "true"), ex("core.to_bool(-0f32)", "false")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 pub(crate) static TO_INT32: OpDef = OpDef {
@@ -209,6 +211,7 @@ pub(crate) static TO_INT32: OpDef = OpDef {
         ex("to_int32(2147483647.9f64)", "2147483647"),
     ],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 pub(crate) static TO_INT64: OpDef = OpDef {
@@ -231,6 +234,7 @@ pub(crate) static TO_INT64: OpDef = OpDef {
     laws: &[],
     examples: &[ex("to_int64(1e15f64)", "int64{1000000000000000}"), ex("to_int64(false)", "int64{0}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 pub(crate) static TO_UINT64: OpDef = OpDef {
@@ -253,6 +257,7 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
     laws: &[],
     examples: &[ex("to_uint64(2.9f64)", "uint64{2}"), ex("to_uint64(-0f32)", "uint64{0}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 pub(crate) static TO_FLOAT32: OpDef = OpDef {
@@ -275,6 +280,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
     laws: &[],
     examples: &[ex("to_float32(16777217)", "16777216."), ex("to_float32(1e300)", "inf")],
     over_arrays: OverArrays::Elementwise,
+    derivative: Some(derivative::CAST),
 };
 
 pub(crate) static TO_FLOAT64: OpDef = OpDef {
@@ -297,6 +303,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
     laws: &[],
     examples: &[ex("to_float64(0.1f32)", "float64{0.10000000149011612}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: Some(derivative::CAST),
 };
 
 pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
@@ -319,6 +326,7 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core._to_weak_float(1)", "weak_float{1}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 /// The operator that casts to a scalar type, for implicit casts and `core.cast`.
@@ -410,6 +418,7 @@ pub(crate) static CAST: OpDef = OpDef {
         ex("cast(timestamp\"2026-11-20T10:15:00Z\", date)", "date{2026-11-20}"),
     ],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -452,4 +461,5 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
         ex("core.cast_values(OPTIONAL_INT32{7}, f32)", "optional_float32{7}"),
     ],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };

@@ -3,6 +3,7 @@
 //! missing, so `core.not_equal(missing, x)` is missing too.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
+use crate::derivative::FLAT;
 use crate::kernel::{MaskValue, mask, strict};
 use crate::scalars::for_scalars;
 use crate::work::Work;
@@ -127,7 +128,17 @@ const fn comparison(
     laws: &'static [Law],
     examples: &'static [Example],
 ) -> OpDef {
-    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Comparable), meaning, laws, examples, ..BINARY }
+    OpDef {
+        name,
+        aliases,
+        summary,
+        typing: Typing::Promote(Promotion::Comparable),
+        meaning,
+        laws,
+        examples,
+        derivative: Some(FLAT),
+        ..BINARY
+    }
 }
 
 macro_rules! overloads {

@@ -1,6 +1,7 @@
 //! The shape of an operator's record: everything the project knows about an operator is one static `OpDef`.
 
 use crate::array::ArrayOperator;
+use crate::derivative::Derivative;
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
 use crate::{OpId, Recording, RegisterFn};
@@ -396,6 +397,8 @@ pub struct OpDef {
     pub examples: &'static [Example],
     /// What it is of arrays.
     pub over_arrays: OverArrays,
+    /// Its derivative, if it is known.
+    pub derivative: Option<Derivative>,
 }
 
 impl std::fmt::Debug for OpDef {
@@ -405,6 +408,11 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
+    /// The same operator, with its derivative.
+    pub(crate) const fn derived(self, derivative: Derivative) -> OpDef {
+        OpDef { derivative: Some(derivative), ..self }
+    }
+
     /// The overloads; none for expansions and structure.
     #[must_use]
     pub fn overloads(&self) -> &'static [Overload] {
@@ -448,6 +456,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 /// The same on two numbers.

@@ -32,4 +32,5 @@ pub(crate) static EXTERN: OpDef = OpDef {
     laws: &[],
     examples: &[ex("extern fn fx.rate(text): f64; 1", "1")],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };

@@ -21,6 +21,7 @@ pub(crate) const HIGHER_ORDER: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 /// An INT64 literal.

@@ -13,6 +13,7 @@ mod comparison;
 mod compound;
 mod declared;
 mod definition;
+mod derivative;
 mod derived;
 mod dict;
 mod direct;
@@ -54,6 +55,7 @@ pub use definition::{
     Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, NodeHandle, OpDef,
     OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
 };
+pub use derivative::{Cotangents, Derivative, Derived};
 pub use direct::RegisterFn;
 pub use effects::Effects;
 pub use lift::record;

@@ -58,6 +58,7 @@ pub(crate) static MAKE: OpDef = OpDef {
         ex("namedtuple.make(\"x\", 1).x", "1"),
     ],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -127,6 +128,7 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
         ex("OPTIONAL_TEXT{\"a\"}.value", "'a'"),
     ],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 /// Where each field of a union is: true for one of the second tuple, and its position.
@@ -190,4 +192,5 @@ pub(crate) static UNION: OpDef = OpDef {
         "namedtuple<x=INT32,y=TEXT,z=INT32>{(1, 'b', 3)}",
     )],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };

@@ -59,6 +59,7 @@ pub(crate) static HAS: OpDef = OpDef {
     laws: &[],
     examples: &[ex("has(missing[text])", "missing"), ex("has(OPTIONAL_INT32{5})", "present"), ex("has(5)", "unit")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 const PRESENCE_NOT_RULE: Rule = |t, a| {
@@ -79,6 +80,7 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     laws: &[],
     examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 const TO_OPTIONAL_RULE: Rule = |_, a| a[0];
@@ -95,6 +97,7 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "optional_int32{5}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 const GET_VALUE_RULE: Rule = |t, a| {
@@ -116,6 +119,7 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("get_optional_value(OPTIONAL_INT32{5})", "5"), ex("get_optional_value(5)", "5")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -162,6 +166,7 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     laws: &[],
     examples: &[ex("5 & (1 < 2)", "optional_int32{5}"), ex("5 & (1 > 2)", "optional_int32{NA}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -218,6 +223,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
         ex("missing[f32] | missing[f32]", "optional_float32{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -266,6 +272,7 @@ pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
         ex("core._presence_and_or(missing[i32], present, missing[i32])", "optional_int32{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 fn where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -325,6 +332,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 fn with_assertion_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -380,6 +388,7 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 /// The types of what takes the elements of a mask together: a scalar or an optional is its only element.
@@ -414,6 +423,7 @@ const AGGREGATE: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 pub(crate) static ANY: OpDef = OpDef {

@@ -33,6 +33,7 @@ pub(crate) static MAKE_TUPLE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("(1, 2.5f32, \"a\")", "(1, 2.5, 'a')")],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 /// What only typing takes apart has no types of its own.
@@ -49,6 +50,7 @@ const FUNCTION: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 pub(crate) static LAMBDA: OpDef = OpDef {
@@ -104,6 +106,7 @@ pub(crate) static GET_NTH: OpDef = OpDef {
         ex("core.get_nth(missing[i32], 1)", "0"),
     ],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 pub(crate) static IDENTITY: OpDef = OpDef {
@@ -119,6 +122,7 @@ pub(crate) static IDENTITY: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core.identity(5)", "5")],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -159,6 +163,7 @@ pub(crate) static ZEROS_LIKE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("zeros_like(missing[f32])", "optional_float32{0}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 pub(crate) static ONES_LIKE: OpDef = OpDef {
@@ -174,6 +179,7 @@ pub(crate) static ONES_LIKE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("ones_like(7i64)", "int64{1}"), ex("ones_like(false)", "true")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 fn scalar_of(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Scalar, TypeFault> {
@@ -203,6 +209,7 @@ pub(crate) static SHAPE_OF: OpDef = OpDef {
     laws: &[],
     examples: &[ex("shape_of(5)", "scalar_shape"), ex("shape_of(missing[text])", "optional_scalar_shape")],
     over_arrays: OverArrays::Kernel(&edge_parts::SHAPE_OF),
+    derivative: None,
 };
 
 fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -255,6 +262,7 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("empty_like(5)", "optional_int32{NA}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -285,6 +293,7 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "optional_float64{1}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 pub(crate) static BROADCAST_LIKE: OpDef = OpDef {

@@ -2,8 +2,9 @@
 //! truth values. They are operators on scalars like all others.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::derivative::{self, FLAT, all};
 use crate::kernel::strict;
-use crate::{Promotion, Rule};
+use crate::{Promotion, Rule, id};
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
 
@@ -62,6 +63,7 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
     ]),
     laws: &[Law::Commutative],
     examples: &[ex("tensor.maximum(-0f32, 0f32)", "0."), ex("tensor.maximum(1f32, nan)", "nan")],
+    derivative: Some(|d| derivative::extreme(d, id::BOOL_GREATER)),
     ..BINARY
 };
 
@@ -76,6 +78,7 @@ pub(crate) static MINIMUM: OpDef = OpDef {
     ]),
     laws: &[Law::Commutative],
     examples: &[ex("tensor.minimum(0f32, -0f32)", "-0."), ex("tensor.minimum(nan, 1f64)", "float64{nan}")],
+    derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS)),
     ..BINARY
 };
 
@@ -104,6 +107,11 @@ pub(crate) static RELU: OpDef = OpDef {
     ]),
     laws: &[Law::Idempotent],
     examples: &[ex("tensor.relu(-0f32)", "0."), ex("tensor.relu(-3)", "0"), ex("tensor.relu(2f64)", "float64{2}")],
+    derivative: Some(|d| {
+        let zero = d.number(0.0);
+        let positive = d.apply(id::BOOL_GREATER, &[d.operands[0], zero])?;
+        all([d.only_where(positive)?])
+    }),
     ..UNARY
 };
 
@@ -121,6 +129,10 @@ pub(crate) static SQUARE: OpDef = OpDef {
         strict!(|x: f64| -> f64 { x * x }, SQUARE_RULE),
     ]),
     examples: &[ex("tensor.square(-3)", "9"), ex("tensor.square(1.5f32)", "2.25")],
+    derivative: Some(|d| {
+        let twice = d.apply(id::ADD, &[d.operands[0], d.operands[0]])?;
+        all([d.times(twice)?])
+    }),
     ..UNARY
 };
 
@@ -138,6 +150,11 @@ pub(crate) static RECIP: OpDef = OpDef {
         strict!(|x: f64| -> f64 { 1.0 / x }, RECIP_RULE),
     ]),
     examples: &[ex("tensor.recip(4)", "0.25"), ex("tensor.recip(-0f64)", "float64{-inf}")],
+    derivative: Some(|d| {
+        let square = d.apply(id::TENSOR_SQUARE, &[d.result])?;
+        let product = d.times(square)?;
+        all([d.minus(product)?])
+    }),
     ..UNARY
 };
 
@@ -170,6 +187,7 @@ pub(crate) static ROUND: OpDef = OpDef {
     ]),
     laws: &[Law::Idempotent],
     examples: &[ex("tensor.round(2.5f32)", "2."), ex("tensor.round(-0.5f32)", "-0."), ex("tensor.round(7)", "7")],
+    derivative: Some(FLAT),
     ..UNARY
 };
 
@@ -184,6 +202,7 @@ pub(crate) static TRUNC: OpDef = OpDef {
     ]),
     laws: &[Law::Idempotent],
     examples: &[ex("tensor.trunc(-2.5f32)", "-2."), ex("tensor.trunc(-0.5f64)", "float64{-0}")],
+    derivative: Some(FLAT),
     ..UNARY
 };
 
@@ -209,5 +228,12 @@ pub(crate) static WHERE: OpDef = OpDef {
     typing: Typing::Overloads,
     meaning: choices!(bool i32 i64 f32 f64),
     examples: &[ex("tensor.where(true, 1, 2.5f32)", "1."), ex("tensor.where(false, true, false)", "false")],
+    derivative: Some(|d| {
+        let condition = d.operands[0];
+        let of_x = d.only_where(condition)?;
+        let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
+        let of_y = d.only_where(opposite)?;
+        Ok([None, Some(of_x), Some(of_y)].into_iter().collect())
+    }),
     ..UNARY
 };

@@ -63,6 +63,7 @@ const TUPLE: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 pub(crate) static GET_FIRST: OpDef = OpDef {

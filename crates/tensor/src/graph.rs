@@ -64,6 +64,8 @@ pub struct Labels {
 pub enum Operation {
     /// The input of this number.
     Leaf(u32),
+    /// Something of which nothing is known, not even a value: what forward mode differentiates by. Each is another one.
+    Seed(u32),
     /// A number, or truth value, of no axes: its bits in the layout of frames, with zeros behind them.
     Constant(u64),
     /// A scalar operator on each element, operands being broadcast to the extents of the result.
@@ -276,6 +278,17 @@ impl Graph {
         self.constant_bits(scalar, bits)
     }
 
+    /// Something of which nothing is known, and that nothing that is evaluated may depend on.
+    pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<NodeId, Error> {
+        let operation = Operation::Seed(self.nodes.len() as u32);
+        self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: extents.into() })
+    }
+
+    /// The node at a position.
+    pub(crate) const fn id(&self, position: u32) -> NodeId {
+        NodeId(position)
+    }
+
     /// A number by its bits.
     pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<NodeId, Error> {
         let operation = Operation::Constant(bits);
@@ -436,6 +449,9 @@ impl Graph {
     pub fn with_axes(&mut self, operand: NodeId, to: &[usize]) -> Result<NodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.with_axes(to)?;
+        if to.iter().enumerate().all(|(axis, to)| axis == *to) {
+            return Ok(operand);
+        }
         let (scalar, extents) = (node.scalar, layout.extents().into());
         let operation = Operation::Axes(to.iter().map(|axis| *axis as Axis).collect());
         self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
@@ -457,6 +473,9 @@ impl Graph {
     pub fn slice(&mut self, operand: NodeId, slices: &[Slice]) -> Result<NodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.sliced(slices)?;
+        if slices.iter().zip(&node.extents).all(|(slice, extent)| *slice == Slice::all(*extent)) {
+            return Ok(operand);
+        }
         let (scalar, extents) = (node.scalar, layout.extents().into());
         let operation = Operation::Slice(slices.into());
         self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
@@ -498,6 +517,11 @@ impl Graph {
     /// The operand is not of their extents.
     pub fn place_axes(&mut self, operand: NodeId, to: &[usize], extents: &[usize]) -> Result<NodeId, Error> {
         let seen = Layout::row_major(extents)?.with_axes(to)?;
+        if seen.rank() == extents.len() {
+            // Nothing but an order of axes.
+            let back: SmallVec<[usize; 8]> = to.into();
+            return self.transpose(operand, &back);
+        }
         let operation = Operation::PlaceAxes(to.iter().map(|axis| *axis as Axis).collect());
         self.place(operand, &seen, operation, extents)
     }
@@ -508,6 +532,9 @@ impl Graph {
     /// The operand is not of their extents.
     pub fn place_slice(&mut self, operand: NodeId, slices: &[Slice], extents: &[usize]) -> Result<NodeId, Error> {
         let seen = Layout::row_major(extents)?.sliced(slices)?;
+        if slices.iter().zip(extents).all(|(slice, extent)| *slice == Slice::all(*extent)) {
+            return Ok(operand);
+        }
         self.place(operand, &seen, Operation::PlaceSlice(slices.into()), extents)
     }
 

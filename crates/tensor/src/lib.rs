@@ -6,6 +6,7 @@ mod composite;
 mod einsum;
 mod element;
 mod error;
+mod gradient;
 mod graph;
 mod layout;
 mod reference;

@@ -76,6 +76,9 @@ fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], elements: &d
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
         Operation::Constant(bits) => made(constant(node.scalar, *bits)?),
+        Operation::Seed(_) => {
+            Err(Error::new(ErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
+        }
         Operation::Map(op) => {
             let types = operands.iter().map(|operand| operand.scalar_type()).collect();
             let operands: Vec<Tensor> = operands.iter().copied().cloned().collect();

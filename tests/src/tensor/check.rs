@@ -13,11 +13,17 @@ pub(super) enum Expected {
     Bits { value: Tensor, zeros_alike: bool },
     /// No farther from these elements than from one to the other.
     Within { value: Tensor, bounds: Tensor },
+    /// No farther from these elements than so much of the largest, or of 1.
+    Near { value: Tensor, tolerance: f64 },
     /// An error of this kind, as the data write it.
     Error(String),
 }
 
 impl Expected {
+    pub(super) const fn near(value: Tensor, tolerance: f64) -> Expected {
+        Expected::Near { value, tolerance }
+    }
+
     pub(super) fn of(fields: &Fields) -> Result<Expected, Malformed> {
         let value = || array(fields.get("expected").ok_or(Malformed::Field("expected"))?);
         Ok(match text(fields, "check")? {
@@ -46,6 +52,10 @@ impl Expected {
                 same_kind(value, found)
                     && distances(value, found).zip(bounds).all(|(distance, bound)| distance <= bound)
             }
+            (Expected::Near { value, tolerance }, Ok(found)) => {
+                let largest = floats(value).into_iter().fold(1.0, |largest: f64, x| largest.max(x.abs()));
+                same_kind(value, found) && distances(value, found).all(|distance| distance <= tolerance * largest)
+            }
             (Expected::Error(kind), Err(error)) => *kind == error.kind().as_str(),
             _ => false,
         };
@@ -53,7 +63,9 @@ impl Expected {
             return Ok(());
         }
         let expected = match self {
-            Expected::Bits { value, .. } | Expected::Within { value, .. } => format!("{value:?}"),
+            Expected::Bits { value, .. } | Expected::Within { value, .. } | Expected::Near { value, .. } => {
+                format!("{value:?}")
+            }
             Expected::Error(kind) => format!("an error `{kind}`"),
         };
         let found = match found {

@@ -55,6 +55,7 @@ impl TensorEngines {
             "expr" => self.run_expression(fields),
             "einsum" => self.run_einsum(fields),
             "stmt" => self.run_statement(fields),
+            "grad" => self.run_gradient(fields),
             "inplace" => self.run_in_place(fields),
             other => Err(Unsupported::Kind(other.to_owned()).into()),
         }
@@ -98,6 +99,62 @@ impl TensorEngines {
             let product = graph.einsum(spec, &leaves)?;
             first(on, &graph, product, &tensors)
         }))
+    }
+
+    /// The number, its gradients and, if there are any, products with its second derivatives.
+    fn run_gradient(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
+        let inputs = Inputs::of(fields)?;
+        let scalar = array::scalar(text(fields, "dtype")?)?;
+        let tree = fields.get("ast").ok_or(Malformed::Field("ast"))?;
+        let arrays = |field: &'static str, names: &[&str]| -> Result<Vec<Tensor>, Malformed> {
+            let of = fields.get(field).ok_or(Malformed::Field(field))?;
+            names.iter().map(|name| array(of.get(*name).ok_or(Malformed::Field(field))?)).collect()
+        };
+        let names = fields.get("wrt").and_then(Json::as_array).ok_or(Malformed::Field("wrt"))?;
+        let names: Vec<&str> = names.iter().filter_map(Json::as_str).collect();
+        let tolerance = |field: &'static str| fields.get(field).and_then(Json::as_f64).ok_or(Malformed::Field(field));
+        let mut expected =
+            vec![Expected::near(array(fields.get("value").ok_or(Malformed::Field("value"))?)?, tolerance("rtol")?)];
+        for gradient in arrays("grads", &names)? {
+            expected.push(Expected::near(gradient, tolerance("rtol")?));
+        }
+        let (mut graph, value, mut tensors) = match tree::graph(tree, scalar, &inputs)? {
+            Ok(made) => made,
+            Err(refused) => return Ok(Err(wrong("graph", &refused))),
+        };
+        let wrt: Vec<NodeId> = names
+            .iter()
+            .filter_map(|name| graph.leaves().iter().find(|leaf| &*leaf.name == *name).map(|leaf| leaf.node))
+            .collect();
+        let mut outputs = vec![value];
+        let made = graph.gradients(value, &wrt).and_then(|gradients| {
+            outputs.extend(&gradients);
+            if fields.contains_key("hvp") {
+                let directions = arrays("hvp_dir", &names).unwrap_or_default();
+                let mut tangents = Vec::new();
+                for direction in directions {
+                    tangents.push(graph.leaf("", direction.scalar_type(), direction.extents())?);
+                    tensors.push(direction);
+                }
+                outputs.extend(graph.tangents(&gradients, &wrt, &tangents)?);
+            }
+            Ok(())
+        });
+        if let Err(refused) = made {
+            return Ok(Err(wrong("gradient", &refused)));
+        }
+        if fields.contains_key("hvp") {
+            for product in arrays("hvp", &names)? {
+                expected.push(Expected::near(product, tolerance("hvp_rtol")?));
+            }
+        }
+        for (at, (output, expected)) in outputs.iter().zip(&expected).enumerate() {
+            let result = self.on_each(expected, &|on| first(on, &graph, *output, &tensors));
+            if let Err(wrong) = result {
+                return Ok(Err(Wrong { engine: format!("{}, result {at}", wrong.engine), ..wrong }));
+            }
+        }
+        Ok(Ok(()))
     }
 
     fn run_statement(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {

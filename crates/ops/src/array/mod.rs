@@ -113,6 +113,7 @@ pub(crate) const ARRAY: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
+    derivative: None,
 };
 
 /// The array of an operand.

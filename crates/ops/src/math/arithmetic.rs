@@ -1,8 +1,9 @@
 //! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::derivative::{FLAT, all};
 use crate::kernel::strict;
-use crate::{Promotion, Rule};
+use crate::{Promotion, Rule, id};
 use cembra_runtime::{Date, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 
@@ -62,7 +63,8 @@ pub(crate) static ADD: OpDef = binary(
         ex("date\"2024-02-28\" + 2", "date{2024-03-01}"),
         ex("timestamp\"2026-11-20T10:15:00Z\" + 1", "timestamp{2026-11-20T10:15:00.000001Z}"),
     ],
-);
+)
+.derived(|d| all([d.cotangent, d.cotangent]));
 
 const SUBTRACT_RULE: Rule = |t, a| two(t, Bin::Sub, a);
 pub(crate) static SUBTRACT: OpDef = binary(
@@ -86,7 +88,11 @@ pub(crate) static SUBTRACT: OpDef = binary(
         ex("date\"2026-11-20\" - date\"2026-01-01\"", "323"),
         ex("timestamp\"1970-01-02T00:00:00Z\" - timestamp\"1970-01-01T00:00:00Z\"", "int64{86400000000}"),
     ],
-);
+)
+.derived(|d| {
+    let minus = d.minus(d.cotangent)?;
+    all([d.cotangent, minus])
+});
 
 const MULTIPLY_RULE: Rule = |t, a| two(t, Bin::Mul, a);
 pub(crate) static MULTIPLY: OpDef = binary(
@@ -101,7 +107,11 @@ pub(crate) static MULTIPLY: OpDef = binary(
     ]),
     &[Law::Commutative],
     &[ex("6 * 7", "42"), ex("65536 * 65536", "0"), ex("3 * 0.5f32", "1.5")],
-);
+)
+.derived(|d| {
+    let [x, y] = [d.operands[0], d.operands[1]];
+    all([d.times(y)?, d.times(x)?])
+});
 
 const NEG_RULE: Rule = |t, a| one(t, Un::Neg, a);
 pub(crate) static NEG: OpDef = unary(
@@ -116,7 +126,8 @@ pub(crate) static NEG: OpDef = unary(
     ]),
     &[Law::Involution],
     &[ex("math.neg(5)", "-5"), ex("math.neg(0f32)", "-0.")],
-);
+)
+.derived(|d| all([d.minus(d.cotangent)?]));
 
 const ABS_RULE: Rule = |t, a| one(t, Un::Abs, a);
 pub(crate) static ABS: OpDef = unary(
@@ -131,7 +142,11 @@ pub(crate) static ABS: OpDef = unary(
     ]),
     &[Law::Idempotent],
     &[ex("abs(-3)", "3"), ex("abs(-2147483648)", "-2147483648"), ex("abs(-0f32)", "0.")],
-);
+)
+.derived(|d| {
+    let sign = d.apply(id::SIGN, &[d.operands[0]])?;
+    all([d.times(sign)?])
+});
 
 const POS_RULE: Rule = |_, a| a[0];
 pub(crate) static POS: OpDef = unary(
@@ -146,7 +161,8 @@ pub(crate) static POS: OpDef = unary(
     ]),
     &[Law::Idempotent],
     &[ex("math.pos(-3)", "-3")],
-);
+)
+.derived(|d| all([d.cotangent]));
 
 pub(crate) static FLOAT: OpDef = OpDef {
     name: "math.float",
@@ -161,6 +177,7 @@ pub(crate) static FLOAT: OpDef = OpDef {
     laws: &[Law::Idempotent],
     examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "float64{0.1}")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 const ADD4_RULE: Rule = |t, a| {
@@ -195,6 +212,7 @@ pub(crate) static ADD4: OpDef = OpDef {
     laws: &[],
     examples: &[ex("math._add4(1, 2, 3, 4)", "10"), ex("math._add4(1f32, 1e20, -1e20, 1)", "1.")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 const SIGN_RULE: Rule = |t, a| {
@@ -237,4 +255,5 @@ pub(crate) static SIGN: OpDef = unary(
     ]),
     &[Law::Idempotent],
     &[ex("sign(-7)", "-1"), ex("sign(-0f32)", "0."), ex("sign(2.5f64)", "float64{1}")],
-);
+)
+.derived(FLAT);

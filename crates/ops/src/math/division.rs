@@ -1,8 +1,9 @@
 //! Divisions and remainders. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats too.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, ex};
+use crate::derivative::all;
 use crate::kernel::strict;
-use crate::{Promotion, Rule};
+use crate::{Promotion, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, RuntimeFn, math};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
 
@@ -42,6 +43,12 @@ pub(crate) static DIVIDE: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { x / y }, DIVIDE_RULE),
     ]),
     examples: &[ex("1 / 4", "0.25"), ex("-1 / 0", "-inf"), ex("0 / 0", "nan")],
+    derivative: Some(|d| {
+        let (y, quotient) = (d.operands[1], d.result);
+        let of_x = d.over(y)?;
+        let of_y = d.apply(id::MULTIPLY, &[of_x, quotient])?;
+        all([of_x, d.minus(of_y)?])
+    }),
     ..BINARY
 };
 

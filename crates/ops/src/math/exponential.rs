@@ -1,8 +1,10 @@
 //! Exponentials and logarithms. Each is one algorithm of the runtime, called or recorded; integers become FLOAT32.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
+use crate::derivative::{Cotangents, Derived, all};
 use crate::kernel::strict;
-use crate::{Example, Promotion, Rule};
+use crate::typing::TypeFault;
+use crate::{Example, Promotion, Rule, id};
 use cembra_runtime::{MachineType, RuntimeFn, math};
 use cembra_tape::{Cell, Tape};
 
@@ -24,6 +26,13 @@ pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> 
     Cell::num(t.function(function, &[x]))
 }
 
+/// The derivative of a logarithm to a base of this natural logarithm.
+fn scaled_logarithm(d: &mut Derived<'_>, of_base: f64) -> Result<Cotangents, TypeFault> {
+    let of_base = d.number(of_base);
+    let divisor = d.apply(id::MULTIPLY, &[d.operands[0], of_base])?;
+    all([d.over(divisor)?])
+}
+
 const EXP_RULE: Rule = |t, a| call(t, a, RuntimeFn::ExpF32, RuntimeFn::ExpF64);
 pub(crate) static EXP: OpDef = function(
     "math.exp",
@@ -34,7 +43,8 @@ pub(crate) static EXP: OpDef = function(
         strict!(|x: f64| -> f64 { math::exp_f64(x) }, EXP_RULE),
     ]),
     &[ex("exp(0)", "1."), ex("exp(1000f64)", "float64{inf}")],
-);
+)
+.derived(|d| all([d.times(d.result)?]));
 
 const EXPM1_RULE: Rule = |t, a| call(t, a, RuntimeFn::Expm1F32, RuntimeFn::Expm1F64);
 pub(crate) static EXPM1: OpDef = function(
@@ -46,7 +56,12 @@ pub(crate) static EXPM1: OpDef = function(
         strict!(|x: f64| -> f64 { math::expm1_f64(x) }, EXPM1_RULE),
     ]),
     &[ex("expm1(0)", "0."), ex("expm1(1e-20f64)", "float64{0.00000000000000000001}")],
-);
+)
+.derived(|d| {
+    let one = d.number(1.0);
+    let power = d.apply(id::ADD, &[d.result, one])?;
+    all([d.times(power)?])
+});
 
 const LOG_RULE: Rule = |t, a| call(t, a, RuntimeFn::LogF32, RuntimeFn::LogF64);
 pub(crate) static LOG: OpDef = function(
@@ -58,7 +73,8 @@ pub(crate) static LOG: OpDef = function(
         strict!(|x: f64| -> f64 { math::log_f64(x) }, LOG_RULE),
     ]),
     &[ex("log(1)", "0."), ex("log(0f64)", "float64{-inf}"), ex("log(-1)", "nan")],
-);
+)
+.derived(|d| all([d.over(d.operands[0])?]));
 
 const LOG1P_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log1pF32, RuntimeFn::Log1pF64);
 pub(crate) static LOG1P: OpDef = function(
@@ -70,7 +86,12 @@ pub(crate) static LOG1P: OpDef = function(
         strict!(|x: f64| -> f64 { math::log1p_f64(x) }, LOG1P_RULE),
     ]),
     &[ex("log1p(0)", "0."), ex("log1p(-1)", "-inf")],
-);
+)
+.derived(|d| {
+    let one = d.number(1.0);
+    let shifted = d.apply(id::ADD, &[d.operands[0], one])?;
+    all([d.over(shifted)?])
+});
 
 const LOG2_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log2F32, RuntimeFn::Log2F64);
 pub(crate) static LOG2: OpDef = function(
@@ -82,7 +103,8 @@ pub(crate) static LOG2: OpDef = function(
         strict!(|x: f64| -> f64 { math::log2_f64(x) }, LOG2_RULE),
     ]),
     &[ex("log2(8)", "3."), ex("log2(0.5f64)", "float64{-1}")],
-);
+)
+.derived(|d| scaled_logarithm(d, std::f64::consts::LN_2));
 
 const LOG10_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log10F32, RuntimeFn::Log10F64);
 pub(crate) static LOG10: OpDef = function(
@@ -94,4 +116,5 @@ pub(crate) static LOG10: OpDef = function(
         strict!(|x: f64| -> f64 { math::log10_f64(x) }, LOG10_RULE),
     ]),
     &[ex("log10(1000)", "3."), ex("log10(0)", "-inf")],
-);
+)
+.derived(|d| scaled_logarithm(d, std::f64::consts::LN_10));

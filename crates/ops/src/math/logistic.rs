@@ -3,8 +3,9 @@
 
 use super::exponential::{call, function};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
+use crate::derivative::all;
 use crate::kernel::strict;
-use crate::{Promotion, Rule};
+use crate::{Promotion, Rule, id};
 use cembra_runtime::{RuntimeFn, math};
 use cembra_tape::{Bin, Cell, Cmp, Un};
 use cembra_value::{ScalarValue, Value};
@@ -39,6 +40,17 @@ pub(crate) static SIGMOID: OpDef = OpDef {
         ),
     ]),
     examples: &[ex("sigmoid(0)", "0.5"), ex("sigmoid(3f64, 3, 2)", "float64{0.5}"), ex("sigmoid(1e9)", "1.")],
+    derivative: Some(|d| {
+        let [x, half, slope] = [d.operands[0], d.operands[1], d.operands[2]];
+        let one = d.number(1.0);
+        let rest = d.apply(id::SUBTRACT, &[one, d.result])?;
+        let steepness = d.apply(id::MULTIPLY, &[d.result, rest])?;
+        let change = d.times(steepness)?;
+        let of_x = d.apply(id::MULTIPLY, &[change, slope])?;
+        let distance = d.apply(id::SUBTRACT, &[x, half])?;
+        let of_slope = d.apply(id::MULTIPLY, &[change, distance])?;
+        all([of_x, d.minus(of_x)?, of_slope])
+    }),
     ..UNARY
 };
 
@@ -91,7 +103,13 @@ pub(crate) static LOG_SIGMOID: OpDef = function(
         ),
     ]),
     &[ex("log_sigmoid(-1000)", "-1000."), ex("log_sigmoid(0f64)", "float64{-0.6931471805599453}")],
-);
+)
+.derived(|d| {
+    let minus = d.minus(d.operands[0])?;
+    let [half, slope] = [d.number(0.0), d.number(1.0)];
+    let rest = d.apply(id::SIGMOID, &[minus, half, slope])?;
+    all([d.times(rest)?])
+});
 
 const SYMLOG1P_RULE: Rule = |t, a| {
     let x = a[0].val(t);

@@ -1,8 +1,9 @@
 //! Powers and roots.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, UNARY, ex};
+use crate::derivative::all;
 use crate::kernel::strict;
-use crate::{Promotion, Rule};
+use crate::{Promotion, Rule, id};
 use cembra_runtime::{MachineType, RuntimeFn, math};
 use cembra_tape::{Bin, Cell, Cmp, Un};
 
@@ -21,6 +22,16 @@ pub(crate) static POW: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { math::pow_f64(x, y) }, POW_RULE),
     ]),
     examples: &[ex("pow(2, 10)", "1024."), ex("nan ** 0f32", "1."), ex("0f64 ** -1", "float64{inf}")],
+    derivative: Some(|d| {
+        let [x, y] = [d.operands[0], d.operands[1]];
+        let one = d.number(1.0);
+        let less = d.apply(id::SUBTRACT, &[y, one])?;
+        let power = d.apply(id::POW, &[x, less])?;
+        let slope = d.apply(id::MULTIPLY, &[y, power])?;
+        let logarithm = d.apply(id::LOG, &[x])?;
+        let growth = d.apply(id::MULTIPLY, &[d.result, logarithm])?;
+        all([d.times(slope)?, d.times(growth)?])
+    }),
     ..BINARY
 };
 
@@ -38,6 +49,10 @@ pub(crate) static SQRT: OpDef = OpDef {
         strict!(|x: f64| -> f64 { x.sqrt() }, SQRT_RULE),
     ]),
     examples: &[ex("sqrt(9)", "3."), ex("sqrt(-1f64)", "float64{nan}"), ex("sqrt(-0f32)", "-0.")],
+    derivative: Some(|d| {
+        let twice = d.apply(id::ADD, &[d.result, d.result])?;
+        all([d.over(twice)?])
+    }),
     ..UNARY
 };
 

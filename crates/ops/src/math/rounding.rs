@@ -1,6 +1,7 @@
 //! Rounding to whole numbers. The type stays; integers are whole already.
 
 use crate::definition::{Law, Meaning, OpDef, Typing, UNARY, ex};
+use crate::derivative::FLAT;
 use crate::kernel::strict;
 use crate::{Example, Promotion, Rule};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
@@ -43,7 +44,8 @@ pub(crate) static FLOOR: OpDef = rounding(
         strict!(|x: f64| -> f64 { x.floor() }, FLOOR_RULE),
     ]),
     &[ex("floor(-2.5f32)", "-3."), ex("floor(7)", "7")],
-);
+)
+.derived(FLAT);
 
 const CEIL_RULE: Rule = |t, a| one(t, Un::Ceil, a);
 pub(crate) static CEIL: OpDef = rounding(
@@ -57,7 +59,8 @@ pub(crate) static CEIL: OpDef = rounding(
         strict!(|x: f64| -> f64 { x.ceil() }, CEIL_RULE),
     ]),
     &[ex("ceil(2.1f32)", "3."), ex("ceil(-0.5f32)", "-0.")],
-);
+)
+.derived(FLAT);
 
 // Half away from zero: the whole part, and one more in the direction of x if at least a half was cut off. The part cut
 // off is exact; for infinities and NaN the comparison fails and the whole part stands.
@@ -84,4 +87,5 @@ pub(crate) static ROUND: OpDef = rounding(
         strict!(|x: f64| -> f64 { x.round() }, ROUND_RULE),
     ]),
     &[ex("round(2.5f32)", "3."), ex("round(-2.5f32)", "-3."), ex("round(-0.4f32)", "-0.")],
-);
+)
+.derived(FLAT);

@@ -1,9 +1,10 @@
 //! Trigonometry, in radians. Each function is one algorithm of the runtime, called or recorded; integers become FLOAT32.
 
 use super::exponential::{call, function};
-use crate::Rule;
 use crate::definition::{Meaning, OpDef, ex};
+use crate::derivative::all;
 use crate::kernel::strict;
+use crate::{Rule, id};
 use cembra_runtime::{RuntimeFn, math};
 
 const SIN_RULE: Rule = |t, a| call(t, a, RuntimeFn::SinF32, RuntimeFn::SinF64);
@@ -16,7 +17,11 @@ pub(crate) static SIN: OpDef = function(
         strict!(|x: f64| -> f64 { math::sin_f64(x) }, SIN_RULE),
     ]),
     &[ex("sin(0)", "0."), ex("sin(-0f64)", "float64{-0}"), ex("math.trig.sin(1 / 0)", "nan")],
-);
+)
+.derived(|d| {
+    let cosine = d.apply(id::COS, &[d.operands[0]])?;
+    all([d.times(cosine)?])
+});
 
 const COS_RULE: Rule = |t, a| call(t, a, RuntimeFn::CosF32, RuntimeFn::CosF64);
 pub(crate) static COS: OpDef = function(
@@ -28,7 +33,12 @@ pub(crate) static COS: OpDef = function(
         strict!(|x: f64| -> f64 { math::cos_f64(x) }, COS_RULE),
     ]),
     &[ex("cos(0)", "1."), ex("cos(1 / 0)", "nan")],
-);
+)
+.derived(|d| {
+    let sine = d.apply(id::SIN, &[d.operands[0]])?;
+    let product = d.times(sine)?;
+    all([d.minus(product)?])
+});
 
 const SINH_RULE: Rule = |t, a| call(t, a, RuntimeFn::SinhF32, RuntimeFn::SinhF64);
 pub(crate) static SINH: OpDef = function(
@@ -52,4 +62,10 @@ pub(crate) static ATAN: OpDef = function(
         strict!(|x: f64| -> f64 { math::atan_f64(x) }, ATAN_RULE),
     ]),
     &[ex("atan(0)", "0."), ex("atan(1 / 0)", "1.5707964")],
-);
+)
+.derived(|d| {
+    let square = d.apply(id::TENSOR_SQUARE, &[d.operands[0]])?;
+    let one = d.number(1.0);
+    let divisor = d.apply(id::ADD, &[one, square])?;
+    all([d.over(divisor)?])
+});

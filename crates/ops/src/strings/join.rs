@@ -87,6 +87,7 @@ pub(crate) static JOIN_FEW: OpDef = OpDef {
     laws: &[],
     examples: &[ex("strings._join(\"a\", \"b\", \"c\")", "'abc'")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 pub(crate) static JOIN: OpDef = OpDef {
@@ -105,6 +106,7 @@ pub(crate) static JOIN: OpDef = OpDef {
         ex("strings.join(b\"a\", missing[bytes])", "optional_bytes{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
@@ -125,6 +127,7 @@ pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
     laws: &[],
     examples: &[ex("strings.join_with_separator(\", \", \"a\", \"b\", \"c\")", "'a, b, c'")],
     over_arrays: OverArrays::Elementwise,
+    derivative: None,
 };
 
 #[cfg(test)]

@@ -255,6 +255,7 @@ impl Registry {
             laws: &[],
             examples: &[],
             over_arrays: OverArrays::Elementwise,
+            derivative: None,
         })
     }
 }

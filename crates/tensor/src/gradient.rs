@@ -1,0 +1,358 @@
+//! Derivatives: from a graph to a larger one, in which the cotangents of its nodes are nodes like all others. What an operator on elements
+//! does to a cotangent is said by its record; what is said here is about the operations of graphs.
+
+use crate::graph::{Axis, Labels, Node, Operation, Reduction};
+use crate::layout::Slice;
+use crate::{Error, ErrorKind, Extents, Graph, NodeId};
+use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
+use cembra_runtime::QType;
+use cembra_value::{ScalarValue, Value};
+use smallvec::{SmallVec, smallvec};
+
+/// The graph as records of operators see it, and the error that they cannot tell of.
+struct Elementwise<'g> {
+    graph: &'g mut Graph,
+    error: Option<Error>,
+}
+
+impl Elementwise<'_> {
+    fn handle(&mut self, made: Result<NodeId, Error>) -> Result<NodeHandle, TypeFault> {
+        made.map(|node| NodeHandle(node.index() as u32)).map_err(|error| {
+            let fault = TypeFault::mismatch(error.to_string(), None);
+            self.error.get_or_insert(error);
+            fault
+        })
+    }
+}
+
+impl Expansion for Elementwise<'_> {
+    fn qtype(&self, arg: NodeHandle) -> QType {
+        QType::Scalar(self.graph.scalar(self.graph.id(arg.0)))
+    }
+
+    fn value(&self, arg: NodeHandle) -> Option<Value> {
+        let node = self.graph.node(self.graph.id(arg.0));
+        let Operation::Constant(bits) = node.operation else { return None };
+        ScalarValue::from_bits(node.scalar, bits).map(Value::Scalar)
+    }
+
+    fn literal(&mut self, value: Value) -> NodeHandle {
+        let made = match &value {
+            Value::Scalar(scalar) => self.graph.constant_bits(scalar.scalar(), scalar.bits()),
+            _ => Err(Error::new(ErrorKind::ElementType, "a literal that is no number")),
+        };
+        self.handle(made).unwrap_or(NodeHandle(0))
+    }
+
+    fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+        let operands: SmallVec<[NodeId; 3]> = args.iter().map(|arg| self.graph.id(arg.0)).collect();
+        let made = self.graph.map(operator, &operands);
+        self.handle(made)
+    }
+}
+
+impl Graph {
+    /// How much each of some nodes changes a number: nodes of the extents of these nodes. What the number does not depend on has zeros.
+    ///
+    /// Where a function has a kink its derivative is 0 (`math.abs`, `tensor.relu`), ties of extremes share it equally, and steps such as
+    /// `math.floor` have none.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::{Graph, Reduction};
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[3])?;
+    /// let square = g.apply("math.multiply", &[x, x])?;
+    /// let loss = g.reduce(Reduction::Sum, square, &[0])?;
+    /// let gradient = g.gradients(loss, &[x])?[0];
+    /// let twice = g.apply("math.add", &[x, x])?;
+    /// assert_eq!(g.extents(gradient), [3]);
+    /// # let _ = twice;
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// It is no float without axes, or an operator on the way has no derivative.
+    pub fn gradients(&mut self, number: NodeId, wrt: &[NodeId]) -> Result<Vec<NodeId>, Error> {
+        let node = self.node(number);
+        if !node.extents.is_empty() || !node.scalar.is_float() {
+            let message = format!("the gradient of a {} of {:?}", node.scalar.name(), &node.extents[..]);
+            return Err(Error::new(ErrorKind::NotDifferentiable, message).hint("reduce it to one float first"));
+        }
+        let one = self.constant(node.scalar, 1.0)?;
+        self.cotangents(&[number], &[one], wrt)
+    }
+
+    /// Reverse mode: for each of some nodes, the sum over outputs of each cotangent times how much the node changes the output.
+    ///
+    /// # Errors
+    /// A cotangent is not of its output's type and extents, or an operator on the way has no derivative.
+    pub fn cotangents(
+        &mut self,
+        outputs: &[NodeId],
+        cotangents: &[NodeId],
+        wrt: &[NodeId],
+    ) -> Result<Vec<NodeId>, Error> {
+        if outputs.len() != cotangents.len() {
+            let message = format!("{} cotangents for {} outputs", cotangents.len(), outputs.len());
+            return Err(Error::new(ErrorKind::OperandCount, message));
+        }
+        let last = outputs.iter().map(|output| output.index()).max();
+        let len = last.map_or(0, |last| last + 1);
+        // Only what lies between is looked at.
+        let mut depends = vec![false; len];
+        for node in wrt.iter().filter(|node| node.index() < len) {
+            depends[node.index()] = true;
+        }
+        for at in 0..len {
+            let operands = &self.node(self.id(at as u32)).operands;
+            depends[at] |= operands.iter().any(|operand| depends[operand.index()]);
+        }
+        let mut gathered: Vec<Option<NodeId>> = vec![None; len];
+        for (output, cotangent) in outputs.iter().zip(cotangents) {
+            let (node, given) = (self.node(*output), self.node(*cotangent));
+            if node.extents != given.extents || node.scalar != given.scalar {
+                let message =
+                    format!("a cotangent of {:?} for an output of {:?}", &given.extents[..], &node.extents[..]);
+                return Err(Error::new(ErrorKind::SizeMismatch, message));
+            }
+            self.gather(&mut gathered, *output, *cotangent)?;
+        }
+        for at in (0..len).rev().filter(|at| depends[*at]) {
+            let Some(cotangent) = gathered[at] else { continue };
+            let (id, node) = (self.id(at as u32), self.node(self.id(at as u32)).clone());
+            if node.operands.iter().all(|operand| !depends[operand.index()]) {
+                continue;
+            }
+            let made = self.operand_cotangents(id, &node, cotangent)?;
+            for (operand, cotangent) in node.operands.iter().zip(made) {
+                if let Some(cotangent) = cotangent.filter(|_| depends[operand.index()]) {
+                    self.gather(&mut gathered, *operand, cotangent)?;
+                }
+            }
+        }
+        let found = |graph: &mut Graph, node: &NodeId| match gathered.get(node.index()).copied().flatten() {
+            Some(cotangent) => Ok(cotangent),
+            None => {
+                let Node { scalar, extents, .. } = graph.node(*node).clone();
+                let zero = graph.constant(scalar, 0.0)?;
+                graph.broadcast(zero, &extents)
+            }
+        };
+        wrt.iter().map(|node| found(self, node)).collect()
+    }
+
+    /// Forward mode: for each output, the sum over some nodes of how much each changes it, times the node's tangent. It is the reverse of
+    /// the reverse, which is linear in the cotangents.
+    ///
+    /// # Errors
+    /// A tangent is not of its node's type and extents, or an operator on the way has no derivative, or no second one.
+    pub fn tangents(&mut self, outputs: &[NodeId], wrt: &[NodeId], tangents: &[NodeId]) -> Result<Vec<NodeId>, Error> {
+        let mut seeds = Vec::with_capacity(outputs.len());
+        for output in outputs {
+            let Node { scalar, extents, .. } = self.node(*output).clone();
+            seeds.push(self.seed(scalar, &extents)?);
+        }
+        let reverse = self.cotangents(outputs, &seeds, wrt)?;
+        self.cotangents(&reverse, tangents, &seeds)
+    }
+
+    /// Adds a cotangent to what was gathered for a node.
+    fn gather(&mut self, gathered: &mut [Option<NodeId>], node: NodeId, cotangent: NodeId) -> Result<(), Error> {
+        let place = &mut gathered[node.index()];
+        *place = Some(match *place {
+            Some(before) => self.map(id::ADD, &[before, cotangent])?,
+            None => cotangent,
+        });
+        Ok(())
+    }
+
+    /// What the cotangent of a node's result makes of its operands.
+    fn operand_cotangents(
+        &mut self,
+        id: NodeId,
+        node: &Node,
+        cotangent: NodeId,
+    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        let first = node.operands.first().map(|operand| (*operand, self.node(*operand).extents.clone()));
+        let (operand, extents) = first.unwrap_or_else(|| (id, node.extents.clone()));
+        Ok(smallvec![Some(match &node.operation {
+            Operation::Leaf(_) | Operation::Constant(_) | Operation::Seed(_) => return Ok(SmallVec::new()),
+            Operation::Map(op) => return self.map_cotangents(*op, id, node, cotangent),
+            Operation::Reduce(reduction, axes) => {
+                let axes: SmallVec<[usize; 8]> = axes.iter().map(|axis| usize::from(*axis)).collect();
+                return self.reduce_cotangent(*reduction, &axes, [operand, id, cotangent]).map(|made| smallvec![made]);
+            }
+            Operation::Contract(labels) => return self.contract_cotangents(labels, node, cotangent),
+            Operation::Axes(to) => self.place_axes(cotangent, &widened(to), &extents)?,
+            Operation::PlaceAxes(to) => self.with_axes(cotangent, &widened(to))?,
+            Operation::Slice(slices) => self.place_slice(cotangent, slices, &extents)?,
+            Operation::PlaceSlice(slices) => self.slice(cotangent, slices)?,
+            Operation::Broadcast => self.summed_to(cotangent, &extents)?,
+            Operation::Reshape => self.reshape(cotangent, &extents)?,
+            Operation::Take(axis) => {
+                let made = self.place_take(cotangent, node.operands[1], usize::from(*axis), &extents)?;
+                return Ok(smallvec![Some(made), None]);
+            }
+            Operation::PlaceTake(axis) => {
+                let made = self.take(cotangent, node.operands[1], usize::from(*axis))?;
+                return Ok(smallvec![Some(made), None]);
+            }
+            Operation::Concat(axis) => return self.concat_cotangents(*axis, node, cotangent),
+        })])
+    }
+
+    /// The sum over what an operand of these extents was broadcast to.
+    fn summed_to(&mut self, cotangent: NodeId, extents: &[usize]) -> Result<NodeId, Error> {
+        let wide: Extents = self.extents(cotangent).into();
+        let added = wide.len() - extents.len();
+        let is_broadcast = |axis: &usize| *axis < added || (extents[axis - added] == 1 && wide[*axis] != 1);
+        let axes: SmallVec<[usize; 8]> = (0..wide.len()).filter(is_broadcast).collect();
+        let summed = if axes.is_empty() { cotangent } else { self.reduce(Reduction::Sum, cotangent, &axes)? };
+        self.reshape(summed, extents)
+    }
+
+    fn map_cotangents(
+        &mut self,
+        op: OpId,
+        id: NodeId,
+        node: &Node,
+        cotangent: NodeId,
+    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        let def = self.registry().get(op);
+        let Some(derivative) = def.derivative else {
+            let message = format!("{} has no derivative", def.name);
+            return Err(Error::new(ErrorKind::NotDifferentiable, message));
+        };
+        let handle = |node: NodeId| NodeHandle(node.index() as u32);
+        let operands: SmallVec<[NodeHandle; 3]> = node.operands.iter().map(|operand| handle(*operand)).collect();
+        let mut elementwise = Elementwise { graph: self, error: None };
+        let (result, cotangent) = (handle(id), handle(cotangent));
+        let made = derivative(&mut Derived { graph: &mut elementwise, operands: &operands, result, cotangent });
+        if let Some(error) = elementwise.error {
+            return Err(error);
+        }
+        let made = made.map_err(|fault| Error::new(ErrorKind::NotDifferentiable, fault.message))?;
+        let mut cotangents = SmallVec::new();
+        for (operand, made) in node.operands.iter().zip(made) {
+            let extents: Extents = self.extents(*operand).into();
+            let is_float = self.scalar(*operand).is_float();
+            cotangents.push(match made.filter(|_| is_float) {
+                Some(made) => {
+                    // It may be of fewer axes than the result, where it does not depend on all of the operands.
+                    let made = self.broadcast(self.id(made.0), &node.extents)?;
+                    Some(self.summed_to(made, &extents)?)
+                }
+                None => None,
+            });
+        }
+        Ok(cotangents)
+    }
+
+    /// The cotangent of an operand that was reduced.
+    fn reduce_cotangent(
+        &mut self,
+        reduction: Reduction,
+        axes: &[usize],
+        [operand, result, cotangent]: [NodeId; 3],
+    ) -> Result<Option<NodeId>, Error> {
+        let extents: Extents = self.extents(operand).into();
+        let mut kept = extents.clone();
+        axes.iter().for_each(|axis| kept[*axis] = 1);
+        let cotangent = self.reshape(cotangent, &kept)?;
+        let scalar = self.scalar(operand);
+        if !scalar.is_float() {
+            return Ok(None);
+        }
+        Ok(Some(match reduction {
+            Reduction::Sum => self.broadcast(cotangent, &extents)?,
+            Reduction::Max | Reduction::Min => {
+                let best = self.reshape(result, &kept)?;
+                let is_best = self.map(id::BOOL_EQUAL, &[operand, best])?;
+                let [zero, one] = [self.constant(scalar, 0.0)?, self.constant(scalar, 1.0)?];
+                let ones = self.map(id::TENSOR_WHERE, &[is_best, one, zero])?;
+                let count = self.reduce_keeping(Reduction::Sum, ones, axes)?;
+                let share = self.map(id::DIVIDE, &[cotangent, count])?;
+                self.map(id::TENSOR_WHERE, &[is_best, share, zero])?
+            }
+            Reduction::Product => {
+                // The product of the others: without zeros a quotient; with one zero it is there alone, with more nowhere.
+                let [zero, one] = [self.constant(scalar, 0.0)?, self.constant(scalar, 1.0)?];
+                let is_zero = self.map(id::BOOL_EQUAL, &[operand, zero])?;
+                let ones = self.map(id::TENSOR_WHERE, &[is_zero, one, zero])?;
+                let zeros = self.reduce_keeping(Reduction::Sum, ones, axes)?;
+                let others = self.map(id::TENSOR_WHERE, &[is_zero, one, operand])?;
+                let product = self.reduce_keeping(Reduction::Product, others, axes)?;
+                let quotient = self.map(id::DIVIDE, &[product, others])?;
+                let is_alone = self.map(id::BOOL_EQUAL, &[zeros, ones])?;
+                let slope = self.map(id::TENSOR_WHERE, &[is_alone, quotient, zero])?;
+                self.map(id::MULTIPLY, &[cotangent, slope])?
+            }
+            Reduction::Any | Reduction::All => return Ok(None),
+        }))
+    }
+
+    /// For each factor, the product of the cotangent with the others, by the labels of the factor.
+    fn contract_cotangents(
+        &mut self,
+        labels: &Labels,
+        node: &Node,
+        cotangent: NodeId,
+    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        let mut made = SmallVec::new();
+        for (at, operand) in node.operands.iter().enumerate() {
+            let own = &labels.operands[at];
+            let extents: Extents = self.extents(*operand).into();
+            let mut once: SmallVec<[Axis; 8]> = SmallVec::new();
+            own.iter().for_each(|label| {
+                if !once.contains(label) {
+                    once.push(*label);
+                }
+            });
+            let mut others = Labels { operands: vec![labels.output.clone()], output: SmallVec::new() };
+            let mut factors = vec![cotangent];
+            for (other, operand) in node.operands.iter().enumerate().filter(|(other, _)| *other != at) {
+                others.operands.push(labels.operands[other].clone());
+                factors.push(*operand);
+            }
+            let is_there = |label: &Axis| others.operands.iter().any(|labels| labels.contains(label));
+            // A label that nothing else has was summed over: all its indices get the same.
+            let (there, gone): (SmallVec<[Axis; 8]>, SmallVec<[Axis; 8]>) = once.iter().copied().partition(is_there);
+            others.output = there;
+            let product = self.contract(others, &factors)?;
+            let extent = |label: &Axis| own.iter().position(|known| known == label).map_or(1, |axis| extents[axis]);
+            let narrow: Extents =
+                once.iter().map(|label| if gone.contains(label) { 1 } else { extent(label) }).collect();
+            let wide: Extents = once.iter().map(extent).collect();
+            let product = self.reshape(product, &narrow)?;
+            let product = self.broadcast(product, &wide)?;
+            let to: SmallVec<[usize; 8]> =
+                own.iter().map(|label| once.iter().position(|known| known == label).unwrap_or(0)).collect();
+            made.push(Some(self.place_axes(product, &to, &extents)?));
+        }
+        Ok(made)
+    }
+
+    fn concat_cotangents(
+        &mut self,
+        axis: Axis,
+        node: &Node,
+        cotangent: NodeId,
+    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        let mut slices: SmallVec<[Slice; 2]> = node.extents.iter().map(|extent| Slice::all(*extent)).collect();
+        let mut start = 0;
+        let mut made = SmallVec::new();
+        for operand in &node.operands {
+            let count = self.extents(*operand)[usize::from(axis)];
+            slices[usize::from(axis)] = Slice { start, step: 1, count };
+            start += count;
+            made.push(Some(self.slice(cotangent, &slices)?));
+        }
+        Ok(made)
+    }
+}
+
+fn widened(axes: &[Axis]) -> SmallVec<[usize; 8]> {
+    axes.iter().map(|axis| usize::from(*axis)).collect()
+}
