@@ -53,7 +53,7 @@ macro_rules! one {
     };
 }
 
-const FUNCTIONS: [Function; 11] = [
+const FUNCTIONS: [Function; 12] = [
     one!("exp", exp_f64, exp, exp, (-745.0, 710.0), (-1.0, 1.0)),
     Function {
         exact: |n, x, _, consts| n.of(x).exp(2 * n.0, NEAREST, consts).sub(&n.of(1.0), 2 * n.0, NEAREST),
@@ -80,6 +80,7 @@ const FUNCTIONS: [Function; 11] = [
     one!("sin", sin_f64, sin, sin, (-100.0, 100.0), (-1e6, 1e6)),
     one!("cos", cos_f64, cos, cos, (-100.0, 100.0), (-1e6, 1e6)),
     one!("sinh", sinh_f64, sinh, sinh, (-710.0, 710.0), (-1.0, 1.0)),
+    one!("tanh", tanh_f64, tanh, tanh, (-20.0, 20.0), (-1.0, 1.0)),
     one!("atan", atan_f64, atan, atan, (-100.0, 100.0), (-2.0, 2.0)),
 ];
 

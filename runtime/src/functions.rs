@@ -210,6 +210,10 @@ runtime_functions! {
     SinhF32 = "sinh_f32" (x: F32) -> F32 { math::sinh_f32(x) }
     /// Hyperbolic sine.
     SinhF64 = "sinh_f64" (x: F64) -> F64 { math::sinh_f64(x) }
+    /// Hyperbolic tangent.
+    TanhF32 = "tanh_f32" (x: F32) -> F32 { math::tanh_f32(x) }
+    /// Hyperbolic tangent.
+    TanhF64 = "tanh_f64" (x: F64) -> F64 { math::tanh_f64(x) }
     /// Arc tangent.
     AtanF32 = "atan_f32" (x: F32) -> F32 { math::atan_f32(x) }
     /// Arc tangent.

@@ -71,7 +71,7 @@ type Singles = (&'static str, f64, fn(f32) -> f32, fn(f32) -> f32);
 
 /// With the share that may be rounded another way: some compute in binary32, which `exhaustive.rs` does on all arguments; of
 /// others, which compute in binary64, the rounding is hardly ever another.
-const SINGLES: [Singles; 10] = [
+const SINGLES: [Singles; 11] = [
     ("exp", 0.02, math::exp_f32, core_math::expf),
     ("expm1", 0.03, math::expm1_f32, core_math::expm1f),
     ("log", 0.03, math::log_f32, core_math::logf),
@@ -81,6 +81,7 @@ const SINGLES: [Singles; 10] = [
     ("sin", 0.01, math::sin_f32, core_math::sinf),
     ("cos", 0.01, math::cos_f32, core_math::cosf),
     ("sinh", 0.01, math::sinh_f32, core_math::sinhf),
+    ("tanh", 0.01, math::tanh_f32, core_math::tanhf),
     ("atan", 0.01, math::atan_f32, core_math::atanf),
 ];
 
@@ -100,7 +101,7 @@ type Doubles = (&'static str, f64, fn(f64) -> f64, fn(f64) -> f64, &'static [(f6
 
 /// With the share that may be rounded another way, and ranges in which errors are largest: ends of polynomials,
 /// cancellation, overflow, the edge of exact sums.
-const DOUBLES: [Doubles; 10] = [
+const DOUBLES: [Doubles; 11] = [
     ("exp", 0.03, math::exp_f64, core_math::exp, &[(-745.2, -700.0), (-745.0, 709.79), (-0.35, 0.35)]),
     (
         "expm1",
@@ -128,6 +129,13 @@ const DOUBLES: [Doubles; 10] = [
         &[(-7.0, 7.0), (PI / 2.0 - 1e-5, PI / 2.0 + 1e-5), (-1e5, 1e5), (-2e9, 2e9)],
     ),
     ("sinh", 0.1, math::sinh_f64, core_math::sinh, &[(-1.0, 1.0), (0.3, 0.45), (-20.0, -17.0), (300.0, 710.5)]),
+    (
+        "tanh",
+        0.05,
+        math::tanh_f64,
+        core_math::tanh,
+        &[(-1.0, 1.0), (0.16, 0.18), (0.5, 0.6), (-1e-8, 1e-8), (-20.0, 20.0)],
+    ),
     ("atan", 0.03, math::atan_f64, core_math::atan, &[(-3.0, 3.0), (0.4, 0.43), (2.4, 2.43), (0.0, 1000.0)]),
 ];
 
@@ -222,11 +230,17 @@ fn special_values_are_those_of_c() {
     let inf = f32::INFINITY;
     assert_eq!((math::exp_f32(inf), math::exp_f32(-inf), math::exp_f32(89.0)), (inf, 0.0, inf));
     assert_eq!((math::expm1_f32(-inf), math::expm1_f32(inf)), (-1.0, inf));
-    for odd in [math::expm1_f32, math::log1p_f32, math::sin_f32, math::sinh_f32, math::atan_f32] {
+    for odd in [math::expm1_f32, math::log1p_f32, math::sin_f32, math::sinh_f32, math::tanh_f32, math::atan_f32] {
         assert_eq!((odd(-0.0).to_bits(), odd(0.0).to_bits()), ((-0.0_f32).to_bits(), 0));
     }
-    for odd in [math::expm1_f64, math::log1p_f64, math::sin_f64, math::sinh_f64, math::atan_f64] {
+    for odd in [math::expm1_f64, math::log1p_f64, math::sin_f64, math::sinh_f64, math::tanh_f64, math::atan_f64] {
         assert_eq!((odd(-0.0).to_bits(), odd(0.0).to_bits()), ((-0.0_f64).to_bits(), 0));
+    }
+    for (x, result) in [(inf, 1.0), (-inf, -1.0), (9.0, 1.0 - f32::EPSILON / 2.0), (9.1, 1.0), (-1e9, -1.0)] {
+        assert_eq!(math::tanh_f32(x), result);
+    }
+    for (x, result) in [(19.0, 1.0 - f64::EPSILON / 2.0), (19.1, 1.0), (20.5, 1.0), (f64::NEG_INFINITY, -1.0)] {
+        assert_eq!(math::tanh_f64(x), result);
     }
     // The largest arguments with finite results, and the next.
     assert_eq!((math::exp_f32(88.722_83), math::exp_f32(88.722_84)), (f32::from_bits(0x7F7F_FF84), inf));

@@ -49,7 +49,7 @@ impl Closeness {
     pub fn of_operator(name: &str) -> Closeness {
         match name.strip_prefix("math.").unwrap_or("") {
             "exp" | "expm1" | "log" | "log2" | "log10" | "log1p" | "pow" => LIBM,
-            "trig.sin" | "trig.cos" | "trig.sinh" | "trig.atan" => LIBM,
+            "trig.sin" | "trig.cos" | "trig.sinh" | "tanh" | "trig.atan" => LIBM,
             "symlog1p" | "logit" | "log_sigmoid" | "sigmoid" => COMPOSED,
             "std" | "skew" | "kurtosis" | "correlation" | "covariance" => COMPOSED,
             "softmax" | "cdf" | "weighted_average" | "var" => COMPOSED,

@@ -154,6 +154,7 @@ functions! {
     sin SinF32 SinF64 "math.trig.sin(x)";
     cos CosF32 CosF64 "math.trig.cos(x)";
     sinh SinhF32 SinhF64 "math.trig.sinh(x)";
+    tanh TanhF32 TanhF64 "math.tanh(x)";
     atan AtanF32 AtanF64 "math.trig.atan(x)";
     pow PowF32 PowF64 "math.pow(x, y)";
 }

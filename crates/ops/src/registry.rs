@@ -84,6 +84,7 @@ operators! {
     SIN = math::trigonometric::SIN;
     COS = math::trigonometric::COS;
     SINH = math::trigonometric::SINH;
+    TANH = math::trigonometric::TANH;
     ATAN = math::trigonometric::ATAN;
     NORMAL_INVERSE_CDF = math::quantile::NORMAL_INVERSE_CDF;
     T_INVERSE_CDF = math::quantile::T_INVERSE_CDF;

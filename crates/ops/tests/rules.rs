@@ -282,7 +282,7 @@ fn overloads_that_are_calls_are_told_by_their_rules() {
     assert_eq!(
         calls.join(" "),
         "math.fmod math.pow math.exp math.expm1 math.log math.log1p math.log2 math.log10 \
-        math.sigmoid math.logit math.log_sigmoid math.symlog1p math.trig.sin math.trig.cos math.trig.sinh math.trig.atan \
+        math.sigmoid math.logit math.log_sigmoid math.symlog1p math.trig.sin math.trig.cos math.trig.sinh math.tanh math.trig.atan \
         date.year date.month date.day date.day_of_year"
     );
 }

@@ -1,5 +1,5 @@
-//! The exponential, less 1, and the hyperbolic sine: `e^x = 2^k e^r` with `|r|` at most half of `ln 2`, and polynomials
-//! for `r`. Arguments are rare only where a result is about to overflow. `single.rs` has the binary32 ones.
+//! The exponential, less 1, and the hyperbolic sine and tangent: `e^x = 2^k e^r` with `|r|` at most half of `ln 2`, and
+//! polynomials for `r`. Arguments are rare only where a result is about to overflow. `single.rs` has the binary32 ones.
 
 use super::arithmetic::{Arithmetic, Narrowing, add, clamp, fma, polynomial, scaled_from, sub, times_plus, within};
 use crate::RuntimeFn;
@@ -102,13 +102,11 @@ pub(super) fn exp_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
     scaled_from(m, x, -745.2, power, k)
 }
 
-/// `e^x - 1` in binary64: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in two parts each.
+/// `e^x - 1` in two numbers, the second the smaller: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in two parts each. For
+/// `x` between -40 and 709.
 #[inline(always)]
-pub(super) fn expm1_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
-    // Below this it is -1.
-    let bound = m.constant(-40.0);
-    let bounded = m.max(bound, x);
-    let (biased, r, low) = reduced(m, bounded, BIAS);
+fn expm1_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> (A::Number, A::Number) {
+    let (biased, r, low) = reduced(m, x, BIAS);
     let (square, series) = (m.mul(r, r), polynomial(m, r, EXPM1));
     // The derivative at r is near enough to 1 + r for what r lacks.
     let low = m.fma(low, r, low);
@@ -119,13 +117,50 @@ pub(super) fn expm1_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Nu
     let cut = sub(m, cut, 1.0);
     let (sum, lost) = sum_in_two(m, scale, r, base);
     let lost = m.add(lost, cut);
-    let rest = m.fma(scale, above, lost);
+    (sum, m.fma(scale, above, lost))
+}
+
+/// `e^x - 1` in binary64.
+#[inline(always)]
+pub(super) fn expm1_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
+    // Below this it is -1.
+    let bound = m.constant(-40.0);
+    let bounded = m.max(bound, x);
+    let (sum, rest) = expm1_in_two(m, bounded);
     let result = m.add(sum, rest);
     let result = m.copysign(result, x);
     // Soon 2^k overflows.
     let most = m.constant(709.0);
     let rare = m.less(most, x);
     m.rare(rare, RuntimeFn::Expm1F64, &[x], result)
+}
+
+/// `tanh x` in binary64: `t / (t + 2)` for `t = e^2|x| - 1`, the quotient with what it and its operands lack.
+#[inline(always)]
+pub(super) fn tanh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
+    let magnitude = m.abs(x);
+    // Beyond this it is 1.
+    let most = m.constant(20.0);
+    let bounded = m.min(most, magnitude);
+    let twice = m.add(bounded, bounded);
+    let (sum, rest) = expm1_in_two(m, twice);
+    let above = m.add(sum, rest);
+    let lost = m.sub(above, sum);
+    let above_low = m.sub(rest, lost);
+    let (one, two) = (m.constant(1.0), m.constant(2.0));
+    let (larger, smaller) = (m.max(above, two), m.min(two, above));
+    let below = m.add(larger, smaller);
+    let kept = m.sub(below, larger);
+    let below_low = m.sub(smaller, kept);
+    let below_low = m.add(below_low, above_low);
+    let inverse = m.div(one, below);
+    let q = m.mul(above, inverse);
+    let minus_q = m.neg(q);
+    let low = m.fma(minus_q, below, above);
+    let low = m.add(low, above_low);
+    let low = m.fma(minus_q, below_low, low);
+    let result = m.fma(low, inverse, q);
+    m.copysign(result, x)
 }
 
 /// `(sinh r - r) / r^3` and `(cosh r - 1) / r^2` in powers of `r^2`.
@@ -183,11 +218,17 @@ pub(super) fn sinh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     m.rare(rare, RuntimeFn::SinhF64, &[x], result)
 }
 
-/// `sinh x` in binary32.
+/// What `sinh x` and `cosh x` are put together from, for results in binary32: those of `k ln 2`, and of `r`.
+struct Hyperbolic<A: Arithmetic<f64>> {
+    sinh: A::Number,
+    cosh: A::Number,
+    odd: A::Number,
+    even: A::Number,
+}
+
+/// For `x` up to 700.
 #[inline(always)]
-pub(super) fn sinh_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
-    let x = m.widen(x);
-    let x = clamp(m, x, -130.0, 130.0);
+fn hyperbolic_for_single<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Hyperbolic<A> {
     let (k, biased) = halves(m, x, BIAS - 1.0);
     let r = times_plus(m, k, -LN_2[0], x);
     let (up, down) = half_powers(m, biased);
@@ -199,8 +240,31 @@ pub(super) fn sinh_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     let odd = fma(m, square, odd, 1.0);
     let even = fma(m, square, even, 1.0);
     let odd = m.mul(odd, r);
+    Hyperbolic { sinh, cosh, odd, even }
+}
+
+/// `sinh x` in binary32.
+#[inline(always)]
+pub(super) fn sinh_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
+    let x = m.widen(x);
+    let x = clamp(m, x, -130.0, 130.0);
+    let Hyperbolic { sinh, cosh, odd, even } = hyperbolic_for_single(m, x);
     let odd = m.mul(cosh, odd);
     let result = m.fma(sinh, even, odd);
+    m.narrow(result)
+}
+
+/// `tanh x` in binary32.
+#[inline(always)]
+pub(super) fn tanh_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
+    let x = m.widen(x);
+    // Beyond this it is 1.
+    let x = clamp(m, x, -20.0, 20.0);
+    let Hyperbolic { sinh, cosh, odd, even } = hyperbolic_for_single(m, x);
+    let (across, along) = (m.mul(cosh, odd), m.mul(cosh, even));
+    let above = m.fma(sinh, even, across);
+    let below = m.fma(sinh, odd, along);
+    let result = m.div(above, below);
     m.narrow(result)
 }
 

@@ -107,6 +107,10 @@ functions! {
     SinhF32: sinh_f32(x: f32) = exponential::sinh_single;
     /// Hyperbolic sine; overflows to an infinity.
     SinhF64: sinh_f64(x: f64) = exponential::sinh_double;
+    /// Hyperbolic tangent; 1 with the sign of an infinity.
+    TanhF32: tanh_f32(x: f32) = exponential::tanh_single;
+    /// Hyperbolic tangent; 1 with the sign of an infinity.
+    TanhF64: tanh_f64(x: f64) = exponential::tanh_double;
     /// The angle between -pi/2 and pi/2 whose tangent is `x`.
     AtanF32: atan_f32(x: f32) = trigonometric::atan_single;
     /// The angle between -pi/2 and pi/2 whose tangent is `x`.

@@ -52,6 +52,23 @@ pub(crate) static SINH: OpDef = function(
     &[ex("sinh(0)", "0."), ex("sinh(-1000)", "-inf")],
 );
 
+const TANH_RULE: Rule = |t, a| call(t, a, RuntimeFn::TanhF32, RuntimeFn::TanhF64);
+pub(crate) static TANH: OpDef = function(
+    "math.tanh",
+    &["tanh"],
+    "The hyperbolic tangent, between -1 and 1.",
+    Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::tanh_f32(x) }, TANH_RULE),
+        strict!(|x: f64| -> f64 { math::tanh_f64(x) }, TANH_RULE),
+    ]),
+    &[
+        ex("tanh(0.5f32)", "0.46211717"),
+        ex("tanh(-0f32)", "-0."),
+        ex("tanh(-1 / 0)", "-1."),
+        ex("tanh([20, missing])", "[1, NA]"),
+    ],
+);
+
 const ATAN_RULE: Rule = |t, a| call(t, a, RuntimeFn::AtanF32, RuntimeFn::AtanF64);
 pub(crate) static ATAN: OpDef = function(
     "math.trig.atan",
