@@ -50,7 +50,15 @@ pub(crate) static SINH: OpDef = function(
         strict!(|x: f64| -> f64 { math::sinh_f64(x) }, SINH_RULE),
     ]),
     &[ex("sinh(0)", "0."), ex("sinh(-1000)", "-inf")],
-);
+)
+.derived(|d| {
+    // The hyperbolic cosine, whose square is that of the sine and 1.
+    let square = d.apply(id::TENSOR_SQUARE, &[d.result])?;
+    let one = d.number(1.0);
+    let square = d.apply(id::ADD, &[one, square])?;
+    let slope = d.apply(id::SQRT, &[square])?;
+    all([d.times(slope)?])
+});
 
 const TANH_RULE: Rule = |t, a| call(t, a, RuntimeFn::TanhF32, RuntimeFn::TanhF64);
 pub(crate) static TANH: OpDef = function(
@@ -67,7 +75,13 @@ pub(crate) static TANH: OpDef = function(
         ex("tanh(-1 / 0)", "-1."),
         ex("tanh([20, missing])", "[1, NA]"),
     ],
-);
+)
+.derived(|d| {
+    let square = d.apply(id::TENSOR_SQUARE, &[d.result])?;
+    let one = d.number(1.0);
+    let slope = d.apply(id::SUBTRACT, &[one, square])?;
+    all([d.times(slope)?])
+});
 
 const ATAN_RULE: Rule = |t, a| call(t, a, RuntimeFn::AtanF32, RuntimeFn::AtanF64);
 pub(crate) static ATAN: OpDef = function(
