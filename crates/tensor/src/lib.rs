@@ -3,6 +3,7 @@
 
 mod body;
 mod composite;
+mod contraction;
 mod einsum;
 mod element;
 mod error;
@@ -15,6 +16,7 @@ mod sums;
 mod tensor;
 
 pub use body::{Body, BodyStep, Elements, Operand};
+pub use contraction::{ProductClass, ProductOrder};
 pub use element::{Data, Element};
 pub use error::{Error, ErrorKind};
 pub use graph::{Axes, Axis, Graph, Labels, Leaf, Node, NodeId, Operation, Reduction};

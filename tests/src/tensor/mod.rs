@@ -7,8 +7,8 @@ mod tree;
 
 use crate::problem::{Defect, Malformed, Unsupported};
 use array::array;
-use cembra::tensor::{Error, ErrorKind, Evaluator, Graph, NodeId, Program, Slice, Tensor};
-use cembra::{Backend, Options};
+use cembra::tensor::{Error, ErrorKind, Evaluator, Graph, NodeId, Operation, ProductClass, Program, Slice, Tensor};
+use cembra::{Backend, Options, Scalar};
 use check::Expected;
 use serde_json::{Map, Value as Json};
 use tree::Inputs;
@@ -56,6 +56,7 @@ impl TensorEngines {
             "einsum" => self.run_einsum(fields),
             "stmt" => self.run_statement(fields),
             "grad" => self.run_gradient(fields),
+            "path" => Self::run_order(fields),
             "inplace" => self.run_in_place(fields),
             other => Err(Unsupported::Kind(other.to_owned()).into()),
         }
@@ -90,6 +91,11 @@ impl TensorEngines {
         };
         let tensors = operands.iter().map(array).collect::<Result<Vec<Tensor>, Malformed>>()?;
         let spec = text(fields, "spec")?;
+        let wrong_class = class(fields, spec, &tensors);
+        if let Some(found) = wrong_class {
+            let expected = text(fields, "class")?.to_owned();
+            return Ok(Err(Wrong { engine: "class".to_owned(), expected, found }));
+        }
         Ok(self.on_each(&expected, &|on| {
             let mut graph = Graph::standard();
             let mut leaves = Vec::new();
@@ -157,6 +163,33 @@ impl TensorEngines {
         Ok(Ok(()))
     }
 
+    /// The order of products costs no more than the best one that is known, where all orders are looked at.
+    fn run_order(fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
+        let Some(Json::Array(shapes)) = fields.get("shapes") else { return Err(Malformed::Field("shapes").into()) };
+        let cost = |order: &'static str| {
+            let cost = fields.get(order).and_then(|order| order.get("flops")).and_then(Json::as_f64);
+            cost.ok_or(Malformed::Field(order))
+        };
+        let mut graph = Graph::standard();
+        let mut leaves = Vec::new();
+        for shape in shapes {
+            let extents: Vec<usize> = array::numbers(shape, "shapes")?;
+            leaves.push(graph.leaf("", Scalar::Float64, &extents).map_err(|_| Malformed::Field("shapes"))?);
+        }
+        // What is not known to be the best is to be no worse than the greedy order.
+        let best = if leaves.len() <= 8 { cost("optimal")? } else { cost("greedy")? };
+        let ordered = graph.einsum(text(fields, "spec")?, &leaves).and_then(|product| graph.ordered(product));
+        Ok(match ordered {
+            Ok((_, Some(order))) if order.operations <= best => Ok(()),
+            Ok((_, None)) if leaves.len() < 3 => Ok(()),
+            Ok((_, order)) => {
+                let found = order.map_or_else(String::new, |order| order.operations.to_string());
+                Err(Wrong { engine: "order".to_owned(), expected: format!("at most {best} operations"), found })
+            }
+            Err(refused) => Err(wrong("order", &refused)),
+        })
+    }
+
     fn run_statement(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
         let expected = Expected::of(fields)?;
         let program = match Program::parse(text(fields, "text")?) {
@@ -203,6 +236,19 @@ impl TensorEngines {
         }
         Ok(Ok(()))
     }
+}
+
+/// What a product of two is called by its labels, if the case says something else.
+fn class(fields: &Fields, spec: &str, tensors: &[Tensor]) -> Option<String> {
+    let expected = fields.get("class")?.as_str()?;
+    let mut graph = Graph::standard();
+    let leaves: Option<Vec<NodeId>> =
+        tensors.iter().map(|tensor| graph.leaf("", tensor.scalar_type(), tensor.extents()).ok()).collect();
+    let product = graph.einsum(spec, &leaves?).ok()?;
+    let Operation::Contract(labels) = &graph.node(product).operation else { return None };
+    let (class, reduces) = ProductClass::of(labels)?;
+    let found = if reduces { format!("reduce+{}", class.as_str()) } else { class.as_str().to_owned() };
+    (found != expected).then_some(found)
 }
 
 fn assign(place: &mut Tensor, slices: &[Slice], value: &Tensor) -> Result<(), Error> {
