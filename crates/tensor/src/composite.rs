@@ -1,7 +1,7 @@
 //! Functions on tensors that stand for several operators. Each is defined once, here, by what it stands for, so that whatever is known
 //! of operators holds for them too.
 
-use crate::graph::Reduction;
+use crate::node::Reduction;
 use crate::{Error, ErrorKind, Extents, Graph, NodeId};
 use cembra_ops::id;
 use cembra_runtime::Scalar;

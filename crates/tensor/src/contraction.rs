@@ -1,7 +1,7 @@
 //! The order in which products of several tensors are taken, two at a time: any order gives the same sums, at costs that differ by orders
 //! of magnitude. Up to [`EXHAUSTIVE`] factors the best order is found, for more a good one.
 
-use crate::graph::{Axis, Labels, Operation};
+use crate::node::{Axis, Labels, Operation};
 use crate::{Error, Graph, NodeId};
 use smallvec::SmallVec;
 

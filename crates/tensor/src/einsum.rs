@@ -1,7 +1,7 @@
 //! Products by labels, as `einsum` writes them: `ij,jk->ik`. A letter names an axis; axes with one letter are walked together, and a letter
 //! that the result does not have is summed over. `...` stands for the axes that have no letter, which broadcast.
 
-use crate::graph::{Axes, Axis, Labels};
+use crate::node::{Axes, Axis, Labels};
 use crate::{Error, ErrorKind, Graph, NodeId};
 use smallvec::SmallVec;
 

@@ -1,8 +1,8 @@
 //! Derivatives: from a graph to a larger one, in which the cotangents of its nodes are nodes like all others. What an operator on elements
 //! does to a cotangent is said by its record; what is said here is about the operations of graphs.
 
-use crate::graph::{Axis, Labels, Node, Operation, Reduction};
 use crate::layout::Slice;
+use crate::node::{Axis, Labels, Node, Operation, Reduction};
 use crate::{Error, ErrorKind, Extents, Graph, NodeId};
 use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
 use cembra_runtime::QType;

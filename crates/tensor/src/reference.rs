@@ -3,7 +3,7 @@
 
 use crate::body::{Body, Elements};
 use crate::element::with_data;
-use crate::graph::{Labels, Operation};
+use crate::node::{Labels, Operation};
 use crate::{Axis, Data, Element, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums};
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;

@@ -40,6 +40,16 @@ impl Expected {
         })
     }
 
+    /// The extents of the value; none of an error.
+    pub(super) fn extents(&self) -> &[usize] {
+        match self {
+            Expected::Bits { value, .. } | Expected::Within { value, .. } | Expected::Near { value, .. } => {
+                value.extents()
+            }
+            Expected::Error(_) => &[],
+        }
+    }
+
     /// What was expected and what was found instead, if it is something else.
     pub(super) fn check(&self, found: &Result<Tensor, Error>) -> Result<(), (String, String)> {
         let fits = match (self, found) {

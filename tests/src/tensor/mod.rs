@@ -7,7 +7,10 @@ mod tree;
 
 use crate::problem::{Defect, Malformed, Unsupported};
 use array::array;
-use cembra::tensor::{Error, ErrorKind, Evaluator, Graph, NodeId, Operation, ProductClass, Program, Slice, Tensor};
+use cembra::tensor::{
+    Error, ErrorKind, Evaluator, Exactness, Graph, NodeId, Operation, ProductClass, Program, Rewriter, Slice, Tensor,
+    rules, same_bits,
+};
 use cembra::{Backend, Options, Scalar};
 use check::Expected;
 use serde_json::{Map, Value as Json};
@@ -56,6 +59,7 @@ impl TensorEngines {
             "einsum" => self.run_einsum(fields),
             "stmt" => self.run_statement(fields),
             "grad" => self.run_gradient(fields),
+            "rewrite" => self.run_rewrite(fields),
             "path" => Self::run_order(fields),
             "inplace" => self.run_in_place(fields),
             other => Err(Unsupported::Kind(other.to_owned()).into()),
@@ -163,6 +167,35 @@ impl TensorEngines {
         Ok(Ok(()))
     }
 
+    /// Both sides are as they were; what the first is rewritten to is what it was.
+    fn run_rewrite(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
+        let inputs = Inputs::of(fields)?;
+        let scalar = array::scalar(text(fields, "dtype")?)?;
+        let name = text(fields, "name")?;
+        let is_exact = fields.get("exact").and_then(Json::as_bool).ok_or(Malformed::Field("exact"))?;
+        let known = rules().iter().find(|rule| rule.name == name);
+        if known.is_some_and(|rule| rule.exactness == Exactness::Exact && !is_exact) {
+            let expected = "a rule that is not exact".to_owned();
+            return Ok(Err(Wrong { engine: "rules".to_owned(), expected, found: "an exact one".to_owned() }));
+        }
+        for (side, expected) in [("lhs", "lhs_expected"), ("rhs", "rhs_expected")] {
+            let value = array(fields.get(expected).ok_or(Malformed::Field("lhs_expected"))?)?;
+            let expected = Expected::Bits { value, zeros_alike: false };
+            let tree = fields.get(side).ok_or(Malformed::Field("lhs"))?;
+            let checked = match tree::graph(tree, scalar, &inputs)? {
+                // A side may be one number, which stands for all.
+                Ok((graph, output, tensors)) => {
+                    self.on_each(&expected, &|on| first(on, &graph, output, &tensors)?.broadcast_to(expected.extents()))
+                }
+                Err(refused) => self.on_each(&expected, &|_| Err(refused.clone())),
+            };
+            if checked.is_err() {
+                return Ok(checked);
+            }
+        }
+        Ok(Ok(()))
+    }
+
     /// The order of products costs no more than the best one that is known, where all orders are looked at.
     fn run_order(fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
         let Some(Json::Array(shapes)) = fields.get("shapes") else { return Err(Malformed::Field("shapes").into()) };
@@ -259,10 +292,17 @@ fn wrong(engine: &str, refused: &Error) -> Wrong {
     Wrong { engine: engine.to_owned(), expected: "a value".to_owned(), found: refused.to_string() }
 }
 
-/// The value of one node.
+/// The value of one node, which rewriting the graph does not change by a bit.
 fn first(on: &Evaluator, graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Result<Tensor, Error> {
-    let made = on.evaluate(graph, &[output], inputs)?;
-    made.into_iter().next().ok_or_else(|| Error::new(ErrorKind::Evaluation, "no output"))
+    let none = || Error::new(ErrorKind::Evaluation, "no output");
+    let value = on.evaluate(graph, &[output], inputs)?.pop().ok_or_else(none)?;
+    let rewritten = Rewriter::new(graph).rewrite(graph, &[output], on)?;
+    let same = on.evaluate(&rewritten.graph, &rewritten.outputs, inputs)?.pop().ok_or_else(none)?;
+    if same_bits(&value, &same) {
+        return Ok(value);
+    }
+    let message = format!("{:?} made {same:?} of {value:?}", rewritten.applied);
+    Err(Error::new(ErrorKind::Evaluation, message))
 }
 
 /// A field that is a text.

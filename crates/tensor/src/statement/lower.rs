@@ -4,7 +4,7 @@
 use super::labels::{Chain, Demands, Set, summed_product};
 use super::syntax::{Assign, Part, Whole};
 use super::{Assignment, Statement};
-use crate::graph::{Labels, Reduction};
+use crate::node::{Labels, Reduction};
 use crate::{Axis, Error, ErrorKind, Extents, Graph, NodeId};
 use cembra_ops::{OpId, id};
 use cembra_runtime::{Excerpt, Scalar};

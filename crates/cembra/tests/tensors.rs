@@ -1,0 +1,313 @@
+//! Tensors: views, what is refused, what rewriting makes of expressions and how often, and statements.
+
+use cembra::tensor::{
+    Data, Element, Error, ErrorKind, Evaluator, Exactness, Graph, Layout, NodeId, Operation, Program, Reduction,
+    Rewriter, Rewritten, Rule, Slice, Tensor, same_bits,
+};
+use cembra::{Options, Scalar};
+use std::collections::BTreeMap;
+use std::slice::from_ref;
+use std::sync::Arc;
+
+fn evaluator() -> Evaluator {
+    Evaluator::new(&Options::default())
+}
+
+fn rewritten(graph: &Graph, output: NodeId) -> Rewritten {
+    Rewriter::new(graph).rewrite(graph, &[output], &evaluator()).expect("a graph")
+}
+
+/// The nodes that the output needs, but for leaves and constants.
+fn computed(rewritten: &Rewritten) -> usize {
+    let needed = rewritten.graph.needed(&rewritten.outputs);
+    let is_computed = |operation: &Operation| !matches!(operation, Operation::Leaf(_) | Operation::Constant(_));
+    rewritten.graph.nodes().filter(|(id, node)| needed[id.index()] && is_computed(&node.operation)).count()
+}
+
+fn applied(rewritten: &Rewritten) -> Vec<(&str, usize)> {
+    rewritten.applied.iter().map(|(name, count)| (&**name, *count)).collect()
+}
+
+fn values<T: Element>(graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Vec<T> {
+    let made = evaluator().evaluate(graph, &[output], inputs).expect("values");
+    let rewritten = rewritten(graph, output);
+    let same = evaluator().evaluate(&rewritten.graph, &rewritten.outputs, inputs).expect("values");
+    assert!(same_bits(&made[0], &same[0]), "{:?}", rewritten.applied);
+    made[0].to_vec().expect("elements of the type")
+}
+
+#[test]
+fn equal_terms_are_one_node_and_one_rewrite() {
+    for scalar in [Scalar::Float32, Scalar::Float64, Scalar::Int32, Scalar::Int64] {
+        let mut g = Graph::standard();
+        let a = g.leaf("a", scalar, &[3]).unwrap();
+        let two = g.apply("math.add", &[a, a]).unwrap();
+        assert_eq!((computed(&rewritten(&g, two)), applied(&rewritten(&g, two))), (1, vec![("add_self_to_2x", 1)]));
+        let three = g.apply("math.add", &[two, a]).unwrap();
+        assert_eq!((computed(&rewritten(&g, three)), applied(&rewritten(&g, three))), (1, vec![("add_multiple", 1)]));
+        // What is computed is as much itself as what is given.
+        let b = g.leaf("b", scalar, &[3]).unwrap();
+        let [left, right] = [[a, b], [b, a]].map(|operands| g.apply("math.multiply", &operands).unwrap());
+        let sum = g.apply("math.add", &[left, right]).unwrap();
+        let made = rewritten(&g, sum);
+        assert_eq!((computed(&made), applied(&made)), (2, vec![("add_self_to_2x", 1)]), "a * b + b * a");
+    }
+}
+
+#[test]
+fn types_that_are_mixed_are_cast_before_anything_is_rewritten() {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Int32, &[2]).unwrap();
+    let b = g.leaf("b", Scalar::Float32, &[2]).unwrap();
+    let [left, right] = [g.apply("math.add", &[a, b]).unwrap(), g.apply("math.add", &[b, a]).unwrap()];
+    let sum = g.apply("math.add", &[left, right]).unwrap();
+    assert_eq!(g.scalar(sum), Scalar::Float32);
+    let made = rewritten(&g, sum);
+    assert_eq!(applied(&made), [("add_self_to_2x", 1)]);
+    let inputs = [Tensor::new(&[2], vec![1, -2]).unwrap(), Tensor::new(&[2], vec![0.5_f32, 0.25]).unwrap()];
+    assert_eq!(values::<f32>(&g, sum, &inputs), [3.0, -3.5]);
+}
+
+#[test]
+fn five_terms_fold_and_six_do_not() {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Float32, &[]).unwrap();
+    let mut sum = a;
+    for terms in 2..=6 {
+        sum = g.apply("math.add", &[sum, a]).unwrap();
+        assert_eq!(computed(&rewritten(&g, sum)), if terms < 6 { 1 } else { 2 }, "{terms} terms");
+    }
+    // Of a third of the patterns, six times a number is another one than the sum of six.
+    let inputs = [Tensor::scalar(0.1_f32)];
+    let in_order = (1..6).fold(0.1_f32, |sum, _| sum + 0.1);
+    assert_eq!(values::<f32>(&g, sum, &inputs), [in_order]);
+}
+
+#[test]
+fn inexact_rules_need_their_switch() {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Float64, &[2]).unwrap();
+    let difference = g.apply("math.subtract", &[a, a]).unwrap();
+    assert_eq!(computed(&rewritten(&g, difference)), 1);
+    let relaxed = Rewriter::new(&g).allow(Exactness::FiniteOnly);
+    let made = relaxed.rewrite(&g, &[difference], &evaluator()).unwrap();
+    assert_eq!(applied(&made), [("sub_self", 1)]);
+    let found = evaluator().evaluate(&made.graph, &made.outputs, &[Tensor::new(&[2], vec![1.0, f64::NAN]).unwrap()]);
+    assert_eq!(found.unwrap()[0].to_vec::<f64>().unwrap(), [0.0, 0.0]);
+}
+
+#[test]
+fn users_rules_are_rules() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
+    let e = g.apply("exp", &[x]).unwrap();
+    let logarithm = g.apply("log", &[e]).unwrap();
+    let rule = Rule::exact("log_of_exp", "log(exp(x))", "x");
+    let made = Rewriter::new(&g).rule(&rule, &g).unwrap().rewrite(&g, &[logarithm], &evaluator()).unwrap();
+    assert_eq!((computed(&made), applied(&made)), (0, vec![("log_of_exp", 1)]));
+    for (pattern, replacement, message) in [
+        ("log(exp(x)", "x", "a rule expects `,` or `)` at ``"),
+        ("log(x)", "y", "the replacement has `y`, which the pattern does not"),
+        ("lag(x)", "x", "there is no operator `lag`, at `x)`"),
+        ("x", "x", "a pattern is an operator on something"),
+        ("log(x) x", "x", "a rule has more than one expression at ` x`"),
+    ] {
+        let refused = Rewriter::new(&g).rule(&Rule::exact("wrong", pattern, replacement), &g).unwrap_err();
+        assert_eq!((refused.kind(), refused.to_string().as_str()), (ErrorKind::Syntax, message));
+    }
+}
+
+#[test]
+fn views_are_one_view_and_go_into_products() {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Float64, &[2, 3, 4]).unwrap();
+    let there = g.transpose(a, &[2, 0, 1]).unwrap();
+    let back = g.transpose(there, &[1, 2, 0]).unwrap();
+    assert_eq!(rewritten(&g, back).outputs, rewritten(&g, a).outputs);
+    let b = g.leaf("b", Scalar::Float64, &[4, 5]).unwrap();
+    let product = g.einsum("kij,kl->lij", &[there, b]).unwrap();
+    let order = g.transpose(product, &[1, 2, 0]).unwrap();
+    let made = rewritten(&g, order);
+    assert_eq!(computed(&made), 1, "{:?}", made.applied);
+    let slices = |start, count| [Slice { start, step: 1, count }, Slice::all(3), Slice::all(4)];
+    let first = g.slice(a, &slices(1, 1)).unwrap();
+    let second = g.slice(first, &slices(0, 1)).unwrap();
+    assert_eq!(second, first, "a slice of everything is nothing");
+    let reversed = [Slice { start: 1, step: -1, count: 2 }, Slice::all(3), Slice::all(4)];
+    let once = g.slice(a, &reversed).unwrap();
+    let twice = g.slice(once, &reversed).unwrap();
+    assert_eq!(computed(&rewritten(&g, twice)), 0);
+}
+
+#[test]
+fn sums_do_not_notice_how_they_are_laid_out() {
+    // Numbers of which every order of summation gives another result.
+    let numbers: Vec<f64> =
+        (0..4 * 400).map(|at| ((at * 7919 % 1601) as f64).sin() * 1e10_f64.powi(at % 3 - 1)).collect();
+    let plain = Tensor::new(&[4, 400], numbers.clone()).unwrap();
+    let mut moved = vec![0.0; numbers.len()];
+    for row in 0..4 {
+        for column in 0..400 {
+            moved[column * 4 + row] = numbers[row * 400 + column];
+        }
+    }
+    let layout = Layout::strided(&[4, 400], &[1, 4], 0, moved.len()).unwrap();
+    let other = Tensor::from_parts(Arc::new(Data::Float64(moved)), layout).unwrap();
+    assert_eq!(plain, other);
+    for axes in [&[0][..], &[1], &[0, 1]] {
+        let mut g = Graph::standard();
+        let x = g.leaf("x", Scalar::Float64, &[4, 400]).unwrap();
+        let sum = g.reduce(Reduction::Sum, x, axes).unwrap();
+        assert_eq!(values::<f64>(&g, sum, from_ref(&plain)), values::<f64>(&g, sum, from_ref(&other)));
+    }
+    // Chains of 64 for the last axis, in order for the first.
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[4, 400]).unwrap();
+    let (rows, columns) = (g.reduce(Reduction::Sum, x, &[1]).unwrap(), g.reduce(Reduction::Sum, x, &[0]).unwrap());
+    let mut chains = [0.0; 64];
+    numbers[..400].iter().enumerate().for_each(|(at, number)| chains[at % 64] += number);
+    for width in [32, 16, 8, 4, 2, 1] {
+        (0..width).for_each(|at| chains[at] += chains[at + width]);
+    }
+    assert_eq!(values::<f64>(&g, rows, from_ref(&plain))[0].to_bits(), chains[0].to_bits());
+    let in_order = (0..4).fold(0.0, |sum, row| sum + numbers[row * 400 + 7]);
+    assert_eq!(values::<f64>(&g, columns, &[plain])[7].to_bits(), in_order.to_bits());
+}
+
+#[test]
+fn sums_keep_their_positions_when_axes_move() {
+    // A transposition in front of a sum over both axes moves what is added to what: it stays where it is.
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[3, 50]).unwrap();
+    let turned = g.transpose(x, &[1, 0]).unwrap();
+    let all = g.reduce(Reduction::Sum, turned, &[0, 1]).unwrap();
+    assert!(!rewritten(&g, all).applied.contains_key("reduce_axes"));
+    let largest = g.reduce(Reduction::Max, turned, &[0, 1]).unwrap();
+    assert!(rewritten(&g, largest).applied.contains_key("reduce_axes"));
+    let numbers: Vec<f64> = (0..150).map(|at| 1.0 / f64::from(at + 1)).collect();
+    values::<f64>(&g, all, &[Tensor::new(&[3, 50], numbers.clone()).unwrap()]);
+    // The sum of one element begins with +0.
+    let one = g.leaf("one", Scalar::Float64, &[1, 2]).unwrap();
+    let sum = g.reduce(Reduction::Sum, one, &[0]).unwrap();
+    let inputs = [Tensor::new(&[3, 50], numbers).unwrap(), Tensor::new(&[1, 2], vec![-0.0, 1.0]).unwrap()];
+    assert_eq!(values::<f64>(&g, sum, &inputs)[0].to_bits(), 0);
+}
+
+#[test]
+fn what_is_refused_says_why() {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Float64, &[2, 3]).unwrap();
+    let truth = g.leaf("t", Scalar::Boolean, &[2, 3]).unwrap();
+    let refused = |made: Result<NodeId, Error>| made.map_err(|error| (error.kind(), error.to_string())).unwrap_err();
+    let b = g.leaf("b", Scalar::Float64, &[2, 2]).unwrap();
+    assert_eq!(
+        refused(g.apply("math.add", &[a, b])),
+        (ErrorKind::Broadcast, "tensors of [2, 3] and [2, 2] do not broadcast".to_owned())
+    );
+    assert_eq!(refused(g.apply("math.ad", &[a, a])).0, ErrorKind::UnknownName);
+    assert_eq!(refused(g.apply("core.less", &[a, a])).0, ErrorKind::ElementType);
+    assert_eq!(refused(g.reduce(Reduction::Sum, truth, &[0])).0, ErrorKind::ElementType);
+    assert_eq!(refused(g.reduce(Reduction::Any, a, &[0])).0, ErrorKind::ElementType);
+    assert_eq!(refused(g.reduce(Reduction::Sum, a, &[2])).0, ErrorKind::Axis);
+    assert_eq!(refused(g.reduce(Reduction::Sum, a, &[1, 1])).0, ErrorKind::Axis);
+    assert_eq!(refused(g.transpose(a, &[0, 0])).0, ErrorKind::Axis);
+    assert_eq!(refused(g.reshape(a, &[7])).0, ErrorKind::SizeMismatch);
+    assert_eq!(refused(g.leaf("x", Scalar::Text, &[1])).0, ErrorKind::ElementType);
+    assert_eq!(refused(g.leaf("x", Scalar::Float64, &[1; 17])).0, ErrorKind::RankMismatch);
+    assert_eq!(refused(g.leaf("x", Scalar::Float64, &[usize::MAX, 2])).0, ErrorKind::Limit);
+    assert_eq!(refused(g.constant(Scalar::Int32, 0.5)).0, ErrorKind::ElementType);
+    assert_eq!(refused(g.gradients(a, &[a]).map(|made| made[0])).0, ErrorKind::NotDifferentiable);
+    let whole = g.apply("math.floordiv", &[a, a]).and_then(|x| g.reduce(Reduction::Sum, x, &[0, 1])).unwrap();
+    let message = "math.floordiv has no derivative".to_owned();
+    assert_eq!(refused(g.gradients(whole, &[a]).map(|made| made[0])), (ErrorKind::NotDifferentiable, message));
+    let view = Tensor::scalar(1.0).broadcast_to(&[2]).unwrap();
+    assert_eq!(view.clone().to_mut().unwrap_err().kind(), ErrorKind::OverlappingTarget);
+    assert_eq!(Tensor::new(&[2], vec![1.0]).unwrap_err().kind(), ErrorKind::SizeMismatch);
+    assert_eq!(view.get::<f32>(&[0]).unwrap_err().kind(), ErrorKind::ElementType);
+    assert_eq!(view.get::<f64>(&[2]).unwrap_err().kind(), ErrorKind::Index);
+    assert_eq!(Graph::standard().limited(1).leaf("a", Scalar::Int32, &[]).map(|_| ()), Ok(()));
+    let mut small = Graph::standard().limited(1);
+    small.leaf("a", Scalar::Int32, &[]).unwrap();
+    assert_eq!(refused(small.leaf("b", Scalar::Int32, &[])).0, ErrorKind::Limit);
+}
+
+#[test]
+fn an_element_that_fails_is_an_error() {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Int32, &[2]).unwrap();
+    let quotient = g.apply("math.floordiv", &[a, a]).unwrap();
+    let failed = evaluator().evaluate(&g, &[quotient], &[Tensor::new(&[2], vec![1, 0]).unwrap()]).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Evaluation);
+    assert!(failed.to_string().contains("division by zero"), "{failed}");
+    let index = g.leaf("i", Scalar::Int64, &[1]).unwrap();
+    let taken = g.take(a, index, 0).unwrap();
+    let inputs = [Tensor::new(&[2], vec![1, 1]).unwrap(), Tensor::new(&[1], vec![-1_i64]).unwrap()];
+    assert_eq!(evaluator().evaluate(&g, &[taken], &inputs).unwrap_err().kind(), ErrorKind::Index);
+}
+
+#[test]
+fn long_chains_and_deep_parentheses_are_nothing_special() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
+    let mut chain = x;
+    for _ in 0..100_000 {
+        chain = g.apply("sin", &[chain]).unwrap();
+    }
+    let sum = g.reduce(Reduction::Sum, chain, &[0]).unwrap();
+    let gradient = g.gradients(sum, &[x]).unwrap()[0];
+    let made = rewritten(&g, gradient);
+    assert!(made.graph.len() > 100_000);
+    drop(g);
+    let deep = format!("y(\"i\") = {}x(\"i\"){}", "(".repeat(100_000), ")".repeat(100_000));
+    let minus = format!("y(\"i\") = {}x(\"i\")", "-".repeat(100_001));
+    let long = format!("y(\"i\") = x(\"i\"){}", " + x(\"i\")".repeat(100_000));
+    for (text, expected) in [(deep, 1.0), (minus, -1.0), (long, 100_001.0)] {
+        let mut tensors = BTreeMap::from([("x".to_owned(), Tensor::new(&[1], vec![1.0]).unwrap())]);
+        evaluator().run(&Program::parse(&text).unwrap(), &mut tensors).unwrap();
+        assert_eq!(tensors["y"].to_vec::<f64>().unwrap(), [expected]);
+    }
+}
+
+#[test]
+fn statements_say_where_they_are_wrong() {
+    for (text, kind, place) in [
+        ("c = ", ErrorKind::Syntax, "the end"),
+        ("c(\"i\") = a(\"i\"", ErrorKind::Syntax, "the end"),
+        ("c(\"i\") = a(\"i\") b", ErrorKind::Syntax, "b"),
+        ("c(\"i\") = a(\"1\")", ErrorKind::BadLabel, "\"1\""),
+        ("c(\"i\") = a(\"i\").size()", ErrorKind::UnknownName, "size"),
+        ("c(\"i\") = 1 / a(\"i\")", ErrorKind::Syntax, "a"),
+        ("c(\"i\") = (a(\"i\") + b(\"i\")", ErrorKind::Syntax, "("),
+        ("c(\"i\") = a(\"i,k\") * b(\"k,l\")", ErrorKind::FreeLabel, "b"),
+        ("c(\"i\") = a(\"i\") + 1", ErrorKind::AddendLabels, "1"),
+        ("c(\"i\") = a(\"i,j\").trace()", ErrorKind::UnboundTargetLabel, "c"),
+    ] {
+        let error = Program::parse(text).unwrap_err();
+        let span = error.span().expect("a place");
+        let found = if span.start as usize >= text.len() { "the end" } else { span.text(text) };
+        assert_eq!((error.kind(), found), (kind, place), "{text}: {error}");
+    }
+}
+
+#[test]
+fn numbers_are_made_of_whole_expressions() {
+    let a = Tensor::new(&[2, 2], vec![1.0, -2.0, 3.0, 4.0]).unwrap();
+    let mut tensors = BTreeMap::from([("a".to_owned(), a)]);
+    for (expression, expected) in [
+        ("a(\"i,j\").sum()", 6.0),
+        ("a(\"i,j\").product()", -24.0),
+        ("a(\"i,j\").min()", -2.0),
+        ("a(\"i,j\").absmin()", 1.0),
+        ("a(\"i,j\").absmax()", 4.0),
+        ("a(\"i,j\").squared_norm()", 30.0),
+        ("a(\"i,j\").trace()", 5.0),
+        ("a(\"i,j\").dot(a(\"j,i\"))", 1.0 - 12.0 + 16.0),
+        ("-(a(\"i,j\") * a(\"j,k\")).sum() / 2", -5.0),
+        ("2 * (a(\"i,j\") + a(\"j,i\")).max() - 1", 15.0),
+    ] {
+        let program = Program::parse(&format!("s = {expression}")).unwrap();
+        tensors.remove("s");
+        evaluator().run(&program, &mut tensors).unwrap();
+        assert_eq!(tensors["s"].to_vec::<f64>().unwrap(), [expected], "{expression}");
+    }
+}

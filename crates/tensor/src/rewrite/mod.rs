@@ -1,0 +1,250 @@
+//! Rewriting: a graph becomes one with less to compute, whose results are the same. It is done once for a whole graph, operands before what
+//! uses them; every rule is an entry of a table, those that users add are like those that are there.
+//!
+//! What is the same is meant bit for bit, any NaN being any other. Rules that are not exact in this sense need a switch each.
+
+mod pattern;
+mod rules;
+mod views;
+
+pub use pattern::Found;
+pub use rules::{Rule, rules};
+
+use crate::body::{Body, Elements};
+use crate::node::{Labels, Node, Operation};
+use crate::{Data, Error, Graph, NodeId, Tensor};
+use cembra_ops::Law;
+use cembra_value::ScalarValue;
+use pattern::{Compiled, Match};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a rule may change.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Exactness {
+    /// Nothing.
+    Exact,
+    /// The sign of zeros.
+    SignedZeros,
+    /// What becomes of infinities and NaN.
+    FiniteOnly,
+    /// The rounding of ordinary numbers: sums and products are taken in another order, or quotients as products.
+    Reassociate,
+    /// The rounding of ordinary numbers, and overflow: functions that undo each other.
+    Inverses,
+}
+
+impl Exactness {
+    /// Everything that is not exact.
+    pub const ALL: [Exactness; 4] =
+        [Exactness::SignedZeros, Exactness::FiniteOnly, Exactness::Reassociate, Exactness::Inverses];
+}
+
+/// Rewrites graphs by rules.
+#[derive(Clone, Debug)]
+pub struct Rewriter {
+    rules: Vec<Arc<Compiled>>,
+    allowed: Vec<Exactness>,
+}
+
+/// A graph that was rewritten.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// The graph: what its outputs need, and its leaves.
+    pub graph: Graph,
+    /// The outputs in it.
+    pub outputs: Vec<NodeId>,
+    /// How often each rule made a node that is still needed.
+    pub applied: BTreeMap<Arc<str>, usize>,
+}
+
+/// The most rules that are applied to what one node of the graph becomes.
+const MOST_APPLIED: usize = 64;
+
+impl Rewriter {
+    /// The rules of the library, of which those apply that are exact.
+    #[must_use]
+    pub fn new(graph: &Graph) -> Rewriter {
+        let rules =
+            rules().iter().filter_map(|rule| Compiled::new(rule, graph.registry()).ok()).map(Arc::new).collect();
+        Rewriter { rules, allowed: vec![Exactness::Exact] }
+    }
+
+    /// With the rules of the library that change what this says, too.
+    #[must_use]
+    pub fn allow(mut self, exactness: Exactness) -> Rewriter {
+        self.allowed.push(exactness);
+        self
+    }
+
+    /// With a rule of the user, which is tried before those that are there.
+    ///
+    /// # Errors
+    /// It is not of the form of rules, or names an operator that there is not.
+    pub fn rule(mut self, rule: &Rule<'_>, graph: &Graph) -> Result<Rewriter, Error> {
+        self.rules.insert(0, Arc::new(Compiled::new(rule, graph.registry())?));
+        Ok(self)
+    }
+
+    /// Rewrites what outputs of a graph need.
+    ///
+    /// # Errors
+    /// The graph that is made has too many nodes, or a constant fails.
+    pub fn rewrite(&self, graph: &Graph, outputs: &[NodeId], elements: &dyn Elements) -> Result<Rewritten, Error> {
+        let mut by_root: FxHashMap<u16, Vec<Arc<Compiled>>> = FxHashMap::default();
+        for rule in self.rules.iter().filter(|rule| self.allowed.contains(&rule.exactness)) {
+            by_root.entry(rule.root()).or_default().push(rule.clone());
+        }
+        let mut run =
+            Run { made: Graph::new(graph.registry()), by_root, elements, names: FxHashMap::default(), left: 0 };
+        // All leaves stay, in their order: inputs are given by position.
+        let needed = graph.needed(outputs);
+        let mut new: Vec<Option<NodeId>> = vec![None; graph.len()];
+        for leaf in graph.leaves() {
+            let node = graph.node(leaf.node);
+            new[leaf.node.index()] = Some(run.made.leaf(&leaf.name, node.scalar, &node.extents)?);
+        }
+        for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+            if new[id.index()].is_some() {
+                continue;
+            }
+            let mut node = node.clone();
+            for operand in &mut node.operands {
+                *operand = new[operand.index()].unwrap_or(*operand);
+            }
+            run.left = MOST_APPLIED;
+            new[id.index()] = Some(run.node(node)?);
+        }
+        let outputs: Vec<NodeId> = outputs.iter().filter_map(|output| new[output.index()]).collect();
+        let needed = run.made.needed(&outputs);
+        let mut applied = BTreeMap::new();
+        for (_, names) in run.names.iter().filter(|(node, _)| needed[node.index()]) {
+            for name in names {
+                *applied.entry(name.clone()).or_insert(0) += 1;
+            }
+        }
+        Ok(Rewritten { graph: run.made, outputs, applied })
+    }
+}
+
+/// One rewriting.
+pub(crate) struct Run<'r> {
+    pub(crate) made: Graph,
+    by_root: FxHashMap<u16, Vec<Arc<Compiled>>>,
+    elements: &'r dyn Elements,
+    /// The rules that made a node, the last one last.
+    names: FxHashMap<NodeId, SmallVec<[Arc<str>; 1]>>,
+    /// How many rules may still be applied.
+    left: usize,
+}
+
+impl Run<'_> {
+    /// A node as what rules make of it. Replacements are of bounded depth, and their number is bounded too.
+    pub(crate) fn node(&mut self, mut node: Node) -> Result<NodeId, Error> {
+        self.order_operands(&mut node);
+        if let Some(folded) = self.folded(&node)? {
+            return Ok(folded);
+        }
+        if let Some((name, replaced)) = self.replaced(&node)? {
+            // What stands for a node has its type, and its extents: where it is smaller it is the same for all indices.
+            let fitted = self.made.broadcast(replaced, &node.extents)?;
+            let names = self.names.entry(fitted).or_default();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            return Ok(fitted);
+        }
+        self.made.intern(node)
+    }
+
+    /// Operands of what is commutative in one order, constants first: so `x + y` and `y + x` are one node.
+    fn order_operands(&self, node: &mut Node) {
+        if let Operation::Map(op) = node.operation
+            && node.operands.len() == 2
+            && self.made.registry().get(op).laws.contains(&Law::Commutative)
+        {
+            let key = |id: &NodeId| (!matches!(self.made.node(*id).operation, Operation::Constant(_)), *id);
+            node.operands.sort_by_key(key);
+        }
+    }
+
+    /// The value of an operator on constants.
+    fn folded(&mut self, node: &Node) -> Result<Option<NodeId>, Error> {
+        let Operation::Map(op) = node.operation else { return Ok(None) };
+        let mut operands = Vec::with_capacity(node.operands.len());
+        for operand in &node.operands {
+            let operand = self.made.node(*operand);
+            let Operation::Constant(bits) = operand.operation else { return Ok(None) };
+            operands.push(Tensor::of_data(&[], crate::reference::constant(operand.scalar, bits)?)?);
+        }
+        let body = Body::of_operator(op, operands.iter().map(Tensor::scalar_type).collect(), node.scalar);
+        let made = self.elements.map(&body, &operands, &[])?;
+        let bits = match made.first() {
+            Some(Data::Bool(made)) => made.first().map(|value| ScalarValue::Boolean(*value).bits()),
+            Some(Data::Int32(made)) => made.first().map(|value| ScalarValue::Int32(*value).bits()),
+            Some(Data::Int64(made)) => made.first().map(|value| ScalarValue::Int64(*value).bits()),
+            Some(Data::Float32(made)) => made.first().map(|value| ScalarValue::Float32(*value).bits()),
+            Some(Data::Float64(made)) => made.first().map(|value| ScalarValue::Float64(*value).bits()),
+            None => None,
+        };
+        bits.map(|bits| self.made.constant_bits(node.scalar, bits)).transpose()
+    }
+
+    /// What a rule makes of a node.
+    fn replaced(&mut self, node: &Node) -> Result<Option<(Arc<str>, NodeId)>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        if let Operation::Map(op) = node.operation
+            && let Some(rules) = self.by_root.get(&(op.index() as u16)).cloned()
+        {
+            for rule in rules {
+                let Some(found) = Match::of(&rule, &self.made, node) else { continue };
+                self.left -= 1;
+                let made = self.build(&rule, &found, node)?;
+                // A rule that gives the node itself has nothing to say here.
+                if self.made.node(made).scalar == node.scalar && self.made.node(made) != node {
+                    return Ok(Some((rule.name.clone(), made)));
+                }
+            }
+        }
+        let Some((name, made)) = views::replaced(self, node)? else { return Ok(None) };
+        self.left = self.left.saturating_sub(1);
+        Ok(Some((name.into(), made)))
+    }
+
+    /// Builds the replacement of a rule; its parts are rewritten like all others.
+    fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<NodeId, Error> {
+        let mut parts: Vec<NodeId> = Vec::with_capacity(rule.replacement.len());
+        for part in &rule.replacement {
+            let made = match part {
+                pattern::Part::Variable(variable) | pattern::Part::Constant(variable) => found.node(*variable),
+                pattern::Part::Number(number) => self.made.constant(found.scalar(&self.made, like), *number)?,
+                pattern::Part::Apply(op, operands) => {
+                    let operands: SmallVec<[NodeId; 2]> = operands.iter().map(|at| parts[*at]).collect();
+                    self.map(*op, &operands)?
+                }
+            };
+            parts.push(made);
+        }
+        parts.last().copied().ok_or_else(|| Error::new(crate::ErrorKind::Syntax, "a rule without replacement"))
+    }
+
+    /// An operator on nodes that were rewritten.
+    pub(crate) fn map(&mut self, op: cembra_ops::OpId, operands: &[NodeId]) -> Result<NodeId, Error> {
+        // The node as it would be made tells its type and extents.
+        let plain = self.made.map(op, operands)?;
+        let node = self.made.node(plain).clone();
+        if matches!(node.operation, Operation::Map(_)) && self.left > 0 { self.node(node) } else { Ok(plain) }
+    }
+
+    /// A product by labels, rewritten.
+    pub(crate) fn contract(&mut self, labels: Labels, operands: &[NodeId]) -> Result<NodeId, Error> {
+        let plain = self.made.contract(labels, operands)?;
+        let node = self.made.node(plain).clone();
+        if self.left > 0 { self.node(node) } else { Ok(plain) }
+    }
+}

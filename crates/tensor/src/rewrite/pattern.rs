@@ -1,0 +1,294 @@
+//! Patterns of rules: expressions such as `add(neg(x), y)`, in which `x` stands for anything, `#c` for any constant, and a number for a
+//! constant of that value and sign. They are read once, into lists in which operands come before what uses them.
+
+use super::{Exactness, Rule};
+use crate::node::{Node, Operation};
+use crate::{Error, ErrorKind, Graph, NodeId};
+use cembra_ops::{Law, OpId, Registry};
+use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A part of a pattern or of a replacement; an operand is the position of another part.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Part {
+    /// Anything, always the same for one name.
+    Variable(usize),
+    /// A constant.
+    Constant(usize),
+    /// This constant.
+    Number(f64),
+    Apply(OpId, SmallVec<[usize; 3]>),
+}
+
+/// A rule that was read.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) name: Arc<str>,
+    pub(super) exactness: Exactness,
+    pattern: Vec<Part>,
+    pub(super) replacement: Vec<Part>,
+    variables: Vec<String>,
+    guard: Option<fn(&Found<'_>) -> bool>,
+    integers: bool,
+    /// For each commutative operator of the pattern, its position.
+    commutative: SmallVec<[usize; 4]>,
+}
+
+/// What a guard is told of a match.
+#[derive(Debug)]
+pub struct Found<'f> {
+    graph: &'f Graph,
+    variables: &'f [String],
+    nodes: &'f [Option<NodeId>],
+}
+
+impl Found<'_> {
+    fn node(&self, name: &str) -> Option<&Node> {
+        let at = self.variables.iter().position(|known| known == name)?;
+        self.nodes[at].map(|node| self.graph.node(node))
+    }
+
+    /// The value of a constant of the pattern; NaN of what is none.
+    #[must_use]
+    pub fn number(&self, name: &str) -> f64 {
+        self.node(name).and_then(number).unwrap_or(f64::NAN)
+    }
+
+    /// The element type of what a name stands for.
+    #[must_use]
+    pub fn scalar(&self, name: &str) -> Option<Scalar> {
+        self.node(name).map(|node| node.scalar)
+    }
+
+    /// The number rounded to the type of what a name stands for.
+    #[must_use]
+    pub fn rounded(&self, name: &str, number: f64) -> f64 {
+        if self.scalar(name) == Some(Scalar::Float32) { f64::from(number as f32) } else { number }
+    }
+}
+
+/// The value of a constant.
+fn number(node: &Node) -> Option<f64> {
+    let Operation::Constant(bits) = node.operation else { return None };
+    Some(match ScalarValue::from_bits(node.scalar, bits)? {
+        ScalarValue::Boolean(value) => f64::from(u8::from(value)),
+        ScalarValue::Int32(value) => f64::from(value),
+        ScalarValue::Int64(value) => value as f64,
+        ScalarValue::Float32(value) => f64::from(value),
+        ScalarValue::Float64(value) => value,
+        _ => return None,
+    })
+}
+
+/// Reads expressions of one rule.
+struct Reader<'t> {
+    rest: &'t str,
+    registry: &'static Registry,
+    variables: Vec<String>,
+}
+
+impl<'t> Reader<'t> {
+    #[cold]
+    fn wrong(&self, message: &str) -> Error {
+        Error::new(ErrorKind::Syntax, format!("{message} at `{}`", cembra_runtime::Excerpt::quoted(self.rest)))
+    }
+
+    fn takes(&mut self, sign: char) -> bool {
+        self.rest = self.rest.trim_start();
+        match self.rest.strip_prefix(sign) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn word(&mut self) -> &'t str {
+        let text = self.rest.trim_start();
+        let len = text.find(|c: char| !(c.is_ascii_alphanumeric() || "_.#-".contains(c))).unwrap_or(text.len());
+        self.rest = &text[len..];
+        &text[..len]
+    }
+
+    fn variable(&mut self, name: &str) -> usize {
+        let known = self.variables.iter().position(|known| known == name);
+        known.unwrap_or_else(|| {
+            self.variables.push(name.to_owned());
+            self.variables.len() - 1
+        })
+    }
+
+    /// Reads one expression. The names that are known already have their positions.
+    fn read(
+        text: &str,
+        registry: &'static Registry,
+        variables: Vec<String>,
+    ) -> Result<(Vec<Part>, Vec<String>), Error> {
+        /// An operator whose operands are being read.
+        struct Open(OpId, SmallVec<[usize; 3]>);
+        let mut reader = Reader { rest: text, registry, variables };
+        let mut parts: Vec<Part> = Vec::new();
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            let word = reader.word();
+            if reader.takes('(') {
+                let Some(op) = reader.registry.find(word) else {
+                    return Err(reader.wrong(&format!("there is no operator `{word}`,")));
+                };
+                open.push(Open(op, SmallVec::new()));
+                continue;
+            }
+            let part = if let Some(name) = word.strip_prefix('#') {
+                Part::Constant(reader.variable(name))
+            } else if let Ok(number) = word.parse() {
+                Part::Number(number)
+            } else if word.is_empty() {
+                return Err(reader.wrong("a rule expects a value"));
+            } else {
+                Part::Variable(reader.variable(word))
+            };
+            parts.push(part);
+            // What has ended is an operand of what is open.
+            loop {
+                let Some(Open(op, operands)) = open.last_mut() else {
+                    if reader.rest.trim().is_empty() {
+                        return Ok((parts, reader.variables));
+                    }
+                    return Err(reader.wrong("a rule has more than one expression"));
+                };
+                operands.push(parts.len() - 1);
+                if reader.takes(',') {
+                    break;
+                }
+                let made = Part::Apply(*op, std::mem::take(operands));
+                if !reader.takes(')') {
+                    return Err(reader.wrong("a rule expects `,` or `)`"));
+                }
+                open.pop();
+                parts.push(made);
+            }
+        }
+    }
+}
+
+impl Compiled {
+    pub(super) fn new(rule: &Rule<'_>, registry: &'static Registry) -> Result<Compiled, Error> {
+        let (pattern, variables) = Reader::read(rule.pattern, registry, Vec::new())?;
+        let known = variables.len();
+        let (replacement, variables) = Reader::read(rule.replacement, registry, variables)?;
+        if variables.len() > known {
+            let message = format!("the replacement has `{}`, which the pattern does not", variables[known]);
+            return Err(Error::new(ErrorKind::Syntax, message));
+        }
+        if !matches!(pattern.last(), Some(Part::Apply(..))) {
+            return Err(Error::new(ErrorKind::Syntax, "a pattern is an operator on something"));
+        }
+        let is_commutative = |part: &Part| {
+            matches!(part, Part::Apply(op, operands)
+                if operands.len() == 2 && registry.get(*op).laws.contains(&Law::Commutative))
+        };
+        let commutative = (0..pattern.len()).filter(|at| is_commutative(&pattern[*at])).take(4).collect();
+        let (name, exactness) = (Arc::from(rule.name), rule.exactness);
+        Ok(Compiled {
+            name,
+            exactness,
+            pattern,
+            replacement,
+            variables,
+            guard: rule.guard,
+            integers: rule.integers,
+            commutative,
+        })
+    }
+
+    /// The position of the operator that the pattern begins with.
+    pub(super) fn root(&self) -> u16 {
+        match self.pattern.last() {
+            Some(Part::Apply(op, _)) => op.index() as u16,
+            _ => u16::MAX,
+        }
+    }
+}
+
+/// What the names of a pattern stand for.
+#[derive(Debug)]
+pub(super) struct Match {
+    nodes: Vec<Option<NodeId>>,
+}
+
+impl Match {
+    /// A match of a rule's pattern with a node, whose operands are in the graph.
+    pub(super) fn of(rule: &Compiled, graph: &Graph, node: &Node) -> Option<Match> {
+        // Operands of what is commutative are tried both ways round.
+        (0..1_u32 << rule.commutative.len()).find_map(|swapped| {
+            let mut found = Match { nodes: vec![None; rule.variables.len()] };
+            let holds = found.fits(rule, graph, node, swapped)
+                && (rule.integers || found.floats(graph))
+                && rule
+                    .guard
+                    .is_none_or(|guard| guard(&Found { graph, variables: &rule.variables, nodes: &found.nodes }));
+            holds.then_some(found)
+        })
+    }
+
+    fn fits(&mut self, rule: &Compiled, graph: &Graph, node: &Node, swapped: u32) -> bool {
+        let mut open: SmallVec<[(usize, NodeId); 8]> = SmallVec::new();
+        let push = |open: &mut SmallVec<[(usize, NodeId); 8]>, at: usize, node: &Node| -> bool {
+            let (Part::Apply(op, parts), Operation::Map(found)) = (&rule.pattern[at], &node.operation) else {
+                return false;
+            };
+            if op != found || parts.len() != node.operands.len() {
+                return false;
+            }
+            let place = rule.commutative.iter().position(|known| *known == at);
+            let is_swapped = place.is_some_and(|place| swapped >> place & 1 != 0);
+            for (position, part) in parts.iter().enumerate() {
+                let operand = if is_swapped { 1 - position } else { position };
+                open.push((*part, node.operands[operand]));
+            }
+            true
+        };
+        if !push(&mut open, rule.pattern.len() - 1, node) {
+            return false;
+        }
+        while let Some((at, id)) = open.pop() {
+            let node = graph.node(id);
+            let fits = match &rule.pattern[at] {
+                Part::Variable(variable) => *self.nodes[*variable].get_or_insert(id) == id,
+                Part::Constant(variable) => {
+                    matches!(node.operation, Operation::Constant(_)) && *self.nodes[*variable].get_or_insert(id) == id
+                }
+                Part::Number(wanted) => number(node).is_some_and(|found| found.to_bits() == wanted.to_bits()),
+                Part::Apply(..) => push(&mut open, at, node),
+            };
+            if !fits {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// True if everything that was found is a float, or a truth value.
+    fn floats(&self, graph: &Graph) -> bool {
+        let is_integer = |id: &NodeId| matches!(graph.scalar(*id), Scalar::Int32 | Scalar::Int64);
+        !self.nodes.iter().flatten().any(is_integer)
+    }
+
+    pub(super) fn node(&self, variable: usize) -> NodeId {
+        // All names of a replacement are in the pattern.
+        self.nodes
+            .get(variable)
+            .copied()
+            .flatten()
+            .unwrap_or_else(|| self.nodes.iter().flatten().copied().next().unwrap_or(NodeId::FIRST))
+    }
+
+    /// The type of numbers of a replacement: that of what was found, or of the node.
+    pub(super) fn scalar(&self, graph: &Graph, like: &Node) -> Scalar {
+        let found = self.nodes.iter().flatten().map(|id| graph.scalar(*id)).find(|scalar| *scalar != Scalar::Boolean);
+        found.unwrap_or(like.scalar)
+    }
+}

@@ -1,0 +1,185 @@
+//! Rules on what changes only which index an element has, on reductions and on products by labels. They look at numbers of axes and
+//! extents, so they are code and no patterns; each has a name, as the others have.
+
+use super::Run;
+use crate::layout::Slice;
+use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
+use crate::sums::Order;
+use crate::{Error, NodeId};
+use cembra_ops::id;
+use smallvec::SmallVec;
+
+/// A rule's name, and what it made.
+type Made = Option<(&'static str, NodeId)>;
+
+/// What a rule makes of a node whose operands were rewritten.
+pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
+    match &node.operation {
+        Operation::Map(op) => {
+            if let Some(made) = cast_back(run, *op, node) {
+                return Ok(Some(("cast_back", made)));
+            }
+            broadcast_after(run, *op, node)
+        }
+        Operation::Axes(to) => of_axes(run, to, node),
+        Operation::Slice(slices) => slice_of_slice(run, slices, node),
+        Operation::Broadcast => {
+            let inner = run.made.node(node.operands[0]);
+            let Operation::Broadcast = inner.operation else { return Ok(None) };
+            let of = inner.operands[0];
+            Ok(Some(("broadcast_broadcast", run.made.broadcast(of, &node.extents)?)))
+        }
+        Operation::Reshape => {
+            let inner = run.made.node(node.operands[0]);
+            let Operation::Reshape = inner.operation else { return Ok(None) };
+            let of = inner.operands[0];
+            Ok(Some(("reshape_reshape", run.made.reshape(of, &node.extents)?)))
+        }
+        Operation::Reduce(reduction, axes) => of_reduction(run, *reduction, axes, node),
+        Operation::Contract(labels) => into_product(run, labels, node),
+        _ => Ok(None),
+    }
+}
+
+/// A cast that undoes another which lost nothing.
+fn cast_back(run: &Run<'_>, op: cembra_ops::OpId, node: &Node) -> Option<NodeId> {
+    use cembra_runtime::Scalar::{Float32, Float64, Int32, Int64};
+    let registry = run.made.registry();
+    let [operand] = node.operands.as_slice() else { return None };
+    let inner = run.made.node(*operand);
+    let (Operation::Map(widen), [of]) = (&inner.operation, inner.operands.as_slice()) else { return None };
+    let is_cast = registry.cast_to(node.scalar) == Some(op) && registry.cast_to(inner.scalar) == Some(*widen);
+    let from = run.made.scalar(*of);
+    let loses_nothing = matches!((from, inner.scalar), (Float32, Float64) | (Int32, Int64 | Float64));
+    (is_cast && loses_nothing && from == node.scalar).then_some(*of)
+}
+
+/// An operator on what was broadcast: it is applied to the elements that there are, and what comes of it is broadcast.
+fn broadcast_after(run: &mut Run<'_>, op: cembra_ops::OpId, node: &Node) -> Result<Made, Error> {
+    let narrow = |id: &NodeId| {
+        let operand = run.made.node(*id);
+        if matches!(operand.operation, Operation::Broadcast) { operand.operands[0] } else { *id }
+    };
+    let operands: SmallVec<[NodeId; 3]> = node.operands.iter().map(narrow).collect();
+    if operands[..] == node.operands[..] {
+        return Ok(None);
+    }
+    Ok(Some(("broadcast_after", run.map(op, &operands)?)))
+}
+
+/// An order of axes, or diagonals, of another, or of a product.
+fn of_axes(run: &mut Run<'_>, to: &[Axis], node: &Node) -> Result<Made, Error> {
+    let inner = run.made.node(node.operands[0]).clone();
+    match &inner.operation {
+        Operation::Axes(first) => {
+            let both: SmallVec<[usize; 8]> = first.iter().map(|axis| usize::from(to[usize::from(*axis)])).collect();
+            Ok(Some(("axes_axes", run.made.with_axes(inner.operands[0], &both)?)))
+        }
+        Operation::Contract(labels) if is_permutation(to, node) => {
+            let mut output = labels.output.clone();
+            for (label, axis) in labels.output.iter().zip(to) {
+                output[usize::from(*axis)] = *label;
+            }
+            let labels = Labels { operands: labels.operands.clone(), output };
+            Ok(Some(("axes_of_product", run.contract(labels, &inner.operands)?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn is_permutation(to: &[Axis], node: &Node) -> bool {
+    to.len() == node.extents.len()
+}
+
+fn slice_of_slice(run: &mut Run<'_>, slices: &[Slice], node: &Node) -> Result<Made, Error> {
+    let inner = run.made.node(node.operands[0]);
+    let Operation::Slice(first) = &inner.operation else { return Ok(None) };
+    let of = inner.operands[0];
+    let both: Option<SmallVec<[Slice; 2]>> = (first.iter().zip(slices))
+        .map(|(first, second)| {
+            let distance = second.start.cast_signed().checked_mul(first.step)?;
+            let start = first.start.cast_signed().checked_add(distance)?;
+            let step = first.step.checked_mul(second.step)?;
+            Some(Slice { start: usize::try_from(start).ok()?, step, count: second.count })
+        })
+        .collect();
+    let Some(both) = both else { return Ok(None) };
+    // Slices without indices may begin anywhere.
+    match run.made.slice(of, &both) {
+        Ok(made) => Ok(Some(("slice_slice", made))),
+        Err(_) => Ok(None),
+    }
+}
+
+/// True if the order of what is reduced can be seen.
+fn is_ordered(reduction: Reduction, node: &Node) -> bool {
+    matches!(reduction, Reduction::Sum | Reduction::Product) && node.scalar.is_float()
+}
+
+fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &Node) -> Result<Made, Error> {
+    let operand = node.operands[0];
+    let inner = run.made.node(operand).clone();
+    let is_ordered = is_ordered(reduction, node);
+    // Of one element nothing is put together; a sum begins with +0, which makes one of -0.
+    if axes.iter().all(|axis| inner.extents[usize::from(*axis)] == 1) {
+        let mut made = run.made.reshape(operand, &node.extents)?;
+        if is_ordered && reduction == Reduction::Sum {
+            let zero = run.made.constant(node.scalar, 0.0)?;
+            made = run.map(id::ADD, &[zero, made])?;
+        }
+        return Ok(Some(("reduce_one", made)));
+    }
+    match &inner.operation {
+        Operation::Reduce(first, inner_axes) if *first == reduction && !is_ordered => {
+            // The axes that were left after the first, as axes of what it is of.
+            let of = inner.operands[0];
+            let rank = run.made.extents(of).len() as Axis;
+            let left: Axes = (0..rank).filter(|axis| !inner_axes.contains(axis)).collect();
+            let both: SmallVec<[usize; 8]> = inner_axes
+                .iter()
+                .copied()
+                .chain(axes.iter().map(|axis| left[usize::from(*axis)]))
+                .map(usize::from)
+                .collect();
+            Ok(Some(("reduce_reduce", run.made.reduce(reduction, of, &both)?)))
+        }
+        Operation::Axes(to) if to.len() == inner.extents.len() => {
+            let of = inner.operands[0];
+            // Where each reduced axis was before; a sum that can tell the order keeps it.
+            let before: SmallVec<[usize; 8]> =
+                axes.iter().map(|axis| to.iter().position(|to| to == axis).unwrap_or(0)).collect();
+            let narrow: Axes = before.iter().map(|axis| *axis as Axis).collect();
+            let same_order = before.is_sorted() && Order::of(&narrow, to.len()) == Order::of(axes, to.len());
+            if is_ordered && !same_order {
+                return Ok(None);
+            }
+            let reduced = run.made.reduce(reduction, of, &before)?;
+            // The axes that stay have the order that the result has.
+            let kept: SmallVec<[usize; 8]> = (0..to.len()).filter(|axis| !before.contains(axis)).collect();
+            let wanted: SmallVec<[Axis; 8]> = (0..to.len() as Axis).filter(|axis| !axes.contains(axis)).collect();
+            let place = |axis: &usize| wanted.iter().position(|known| *known == to[*axis]).unwrap_or(0);
+            let order: SmallVec<[usize; 8]> = kept.iter().map(place).collect();
+            Ok(Some(("reduce_axes", run.made.with_axes(reduced, &order)?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// An order of axes of an operand of a product is an order of labels.
+fn into_product(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Made, Error> {
+    let mut operands = node.operands.clone();
+    let mut made = labels.clone();
+    let mut is_changed = false;
+    for (operand, own) in operands.iter_mut().zip(&mut made.operands) {
+        let inner = run.made.node(*operand);
+        if let Operation::Axes(to) = &inner.operation {
+            *own = to.iter().map(|axis| own[usize::from(*axis)]).collect();
+            *operand = inner.operands[0];
+            is_changed = true;
+        }
+    }
+    if !is_changed {
+        return Ok(None);
+    }
+    Ok(Some(("axes_into_product", run.contract(made, &operands)?)))
+}
