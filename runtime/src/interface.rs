@@ -82,10 +82,11 @@ pub(crate) fn facts() -> Vec<Fact> {
     for scalar in Scalar::ALL {
         let (plain, optional) = (QType::Scalar(scalar), QType::Optional(scalar));
         for qtype in [&plain, &optional] {
-            facts.push((format!("{qtype}.size"), qtype.layout().size.into()));
-            facts.push((format!("{qtype}.align"), qtype.layout().align.into()));
+            facts.push((format!("{}.size", qtype.name()), qtype.layout().size.into()));
+            facts.push((format!("{}.align", qtype.name()), qtype.layout().align.into()));
         }
-        facts.extend(optional.optional_value_offset().map(|value| (format!("{optional}.value"), value.into())));
+        facts
+            .extend(optional.optional_value_offset().map(|value| (format!("{}.value", optional.name()), value.into())));
     }
     facts.extend(RuntimeFn::ALL.iter().enumerate().map(|(number, function)| {
         let (arguments, result) = function.signature();

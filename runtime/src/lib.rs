@@ -29,6 +29,7 @@ mod scalar;
 mod standalone;
 mod text;
 mod transfer;
+mod type_names;
 
 pub use arena::Arena;
 pub use calendar::{Date, Misspelled, Timestamp};
@@ -51,3 +52,4 @@ pub use scalar::{Plain, Scalar};
 pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};
 pub use text::{Bytes, Text};
 pub use transfer::Transfer;
+pub use type_names::{DICT_WORD, EDGE_WORD, TypeName, TypeSpelling};

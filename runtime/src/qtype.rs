@@ -1,12 +1,11 @@
-//! QTypes: the types of values, under Arolla's names, and how each is laid out in a frame.
+//! QTypes: the types of values, and how each is laid out in a frame. How they are written is said in `type_names`.
 //!
 //! A type is a scalar, an optional scalar, a tuple, or a shape, which is all in the type. Arrays of scalars, their shapes, and
 //! edges between them live beside frames, in array programs. Five more kinds exist only while
 //! a model is being prepared: the types of a type literal, of an untyped `missing`, of an unspecified argument, of a function
 //! and of a sequence; none has a place in a frame.
 
-use crate::{Excerpt, Fields, Scalar};
-use std::fmt;
+use crate::{Fields, Scalar};
 use std::sync::Arc;
 
 /// What is left of a scalar or an optional without its value and its scalar type: whether it may be missing. Each shape has
@@ -400,53 +399,6 @@ impl QType {
     }
 }
 
-impl fmt::Display for QType {
-    /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`, `namedtuple<x=FLOAT32>`. Of a type with very many fields the first are
-    /// named, because it may stand in every line of a listing: `tuple<FLOAT32,..>`. Long names of fields are cut.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_name(f, &mut 1000)
-    }
-}
-
-impl QType {
-    /// Writes the name, with up to `left` fields.
-    fn write_name(&self, f: &mut fmt::Formatter<'_>, left: &mut u32) -> fmt::Result {
-        // Types nest only as deep as `Limits::nesting` allows, so this recursion is bounded.
-        match self {
-            QType::Scalar(scalar) => f.write_str(scalar.name()),
-            QType::Optional(scalar) => write!(f, "OPTIONAL_{}", scalar.name()),
-            QType::Tuple(fields) => {
-                f.write_str(if fields.names().is_some() { "namedtuple<" } else { "tuple<" })?;
-                for (index, field) in fields.iter().enumerate() {
-                    if index > 0 {
-                        f.write_str(",")?;
-                    }
-                    if *left == 0 {
-                        f.write_str("..")?;
-                        break;
-                    }
-                    *left -= 1;
-                    if let Some(name) = fields.names().and_then(|names| names.get(index)) {
-                        write!(f, "{}=", Excerpt::quoted(name))?;
-                    }
-                    field.write_name(f, left)?;
-                }
-                f.write_str(">")
-            }
-            QType::Shape(shape) => f.write_str(shape.name()),
-            QType::Array(kind, scalar) => write!(f, "{}_{}", kind.name(), scalar.name()),
-            QType::ArrayShape(kind) => write!(f, "{}_SHAPE", kind.name()),
-            QType::Edge(edge) => f.write_str(edge.name()),
-            QType::Meta => f.write_str("QTYPE"),
-            QType::Nothing => f.write_str("NOTHING"),
-            QType::Unspecified => f.write_str("UNSPECIFIED"),
-            QType::Function => f.write_str("OPERATOR"),
-            QType::Dict(key, value) => write!(f, "DICT_{}_{}", key.name(), value.name()),
-            QType::Sequence(element) => write!(f, "SEQUENCE[{element}]"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -480,7 +432,7 @@ mod tests {
             ("OPTIONAL_TEXT", 24, 8),
         ];
         let all = Scalar::ALL.iter().map(|s| QType::Scalar(*s)).chain(Scalar::ALL.iter().map(|s| QType::Optional(*s)));
-        let found: Vec<_> = all.map(|t| (t.to_string(), t.layout().size, t.layout().align)).collect();
+        let found: Vec<_> = all.map(|t| (t.name().to_string(), t.layout().size, t.layout().align)).collect();
         let expected: Vec<_> = expected.iter().map(|(n, s, a)| ((*n).to_string(), *s, *a)).collect();
         assert_eq!(found, expected);
     }
@@ -496,7 +448,7 @@ mod tests {
         assert_eq!(outer.field_offset(3), Some(24));
         assert_eq!(outer.field_offset(4), None);
         assert_eq!(outer.layout(), Layout { size: 32, align: 8 });
-        assert_eq!(outer.to_string(), "tuple<OPTIONAL_UNIT,tuple<BOOLEAN,OPTIONAL_INT32>,FLOAT64,BOOLEAN>");
+        assert_eq!(outer.to_string(), "(unit?, (bool, i32?), f64, bool)");
         assert_eq!(QType::tuple([]).layout(), Layout { size: 0, align: 1 });
         assert_eq!(QType::Shape(Shape::Scalar).layout(), Layout { size: 0, align: 1 });
         let names = crate::Names::parse("a,b").unwrap();
@@ -504,7 +456,7 @@ mod tests {
         let same = QType::tuple([QType::BOOLEAN, inner]);
         assert_ne!(named, same);
         assert_eq!((named.layout(), named.field_offset(1)), (same.layout(), same.field_offset(1)));
-        assert_eq!(named.to_string(), "namedtuple<a=BOOLEAN,b=tuple<BOOLEAN,OPTIONAL_INT32>>");
+        assert_eq!(named.to_string(), "{a: bool, b: (bool, i32?)}");
         // Types are copied all through a compiler.
         assert_eq!(size_of::<QType>(), 16);
         assert_eq!(outer.field_offsets().collect::<Vec<_>>(), [0, 4, 16, 24]);

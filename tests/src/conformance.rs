@@ -136,8 +136,8 @@ impl Conformance<'_> {
                     place: place.to_owned(),
                     engine: engine.name().to_owned(),
                     case: format!("{name}({})", join(&case.operands)),
-                    expected: case.ret.to_string(),
-                    found: found.map_or_else(|failure| failure.message, |qtype| qtype.to_string()),
+                    expected: case.ret.name().to_string(),
+                    found: found.map_or_else(|failure| failure.message, |qtype| qtype.name().to_string()),
                 });
             }
         }
@@ -229,7 +229,10 @@ fn check(
         let found = match subject {
             Ok(subject) => {
                 if ret.is_some_and(|ret| ret != subject.output()) {
-                    return Err(Wrong { engine: (*engine).to_owned(), found: format!("type {}", subject.output()) });
+                    return Err(Wrong {
+                        engine: (*engine).to_owned(),
+                        found: format!("type {}", subject.output().name()),
+                    });
                 }
                 subject.evaluate(inputs)
             }
@@ -273,7 +276,7 @@ fn possible_errors(graph: &Graph) -> Vec<ErrorKind> {
 }
 
 fn typed(value: &Value) -> String {
-    format!("{} {value}", value.qtype())
+    format!("{} {value}", value.qtype().name())
 }
 
 fn shown(returned: &Returned) -> String {
@@ -292,5 +295,5 @@ fn shown_found(found: &Result<Value, Failure>) -> String {
 }
 
 fn join(types: &[QType]) -> String {
-    types.iter().map(QType::to_string).collect::<Vec<_>>().join(", ")
+    types.iter().map(|qtype| qtype.name().to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -17,3 +17,4 @@ pub mod record;
 pub mod report;
 pub mod tensor;
 pub mod universe;
+pub mod vocabulary;

@@ -139,7 +139,7 @@ mod tests {
     fn the_target_of_a_cast_is_a_literal() {
         let cast = Callee::parse("core.cast[OPTIONAL_INT64]").expect("an operator");
         let program = cast.program(&[QType::BOOLEAN]).expect("a program");
-        assert_eq!(operands(&program), ["x0", "OPTIONAL_INT64", "false"]);
+        assert_eq!(operands(&program), ["x0", "i64?", "false"]);
         assert!(matches!(Callee::parse("core.cast[NOTHING]"), Err(Unsupported::Type(name)) if name == "NOTHING"));
         assert!(matches!(Callee::parse("core.frob[INT32]"), Err(Unsupported::Operator(name)) if name == "core.frob"));
     }

@@ -27,7 +27,7 @@ pub enum Malformed {
     #[error("the field `{0}` is missing or of another form")]
     Field(&'static str),
     /// A value is not encoded as its type says.
-    #[error("{found} is not a value of type {qtype}")]
+    #[error("{found} is not a value of type {}", qtype.name())]
     Value {
         /// The type.
         qtype: QType,

@@ -101,7 +101,7 @@ fn expected() -> Vec<String> {
                 let span = error.span().expect("a place");
                 // The runtime alone has no words for values.
                 let message = match error.fault_kind() {
-                    Some(FaultKind::CastRange) => "core.cast: the value does not fit into INT64".to_owned(),
+                    Some(FaultKind::CastRange) => "core.cast: the value does not fit into i64".to_owned(),
                     _ => error.message(),
                 };
                 format!("fault {} at {}..{}: {message}", error.code(), span.start, span.end)

@@ -129,7 +129,7 @@ fn texts_come_in_the_layout_that_is_asked_for() {
         assert_eq!((back.data_type(), shown(&back)), (&wanted, shown(&texts)));
     }
     let error = identity(&texts, Some(&DataType::Int32)).unwrap_err().to_string();
-    assert_eq!(error, "output `y` is OPTIONAL_TEXT, which is no Int32");
+    assert_eq!(error, "output `y` is text?, which is no Int32");
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl Load {
     pub(crate) fn misfit(&self, found: &ValueRef<'_>) -> Error {
         let (name, qtype) = (&self.name, &self.qtype);
         Error::values(match (found.scalar(), found) {
-            (Some(found), _) => format!("input `{name}` is {qtype}, found {}", found.name()),
+            (Some(found), _) => format!("input `{name}` is {qtype}, found {found}"),
             (None, ValueRef::Composite(found)) => format!("input `{name}` is {qtype}, found {}", found.qtype()),
             (None, _) => format!("input `{name}` is {qtype}, but it is missing"),
         })

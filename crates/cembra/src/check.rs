@@ -40,7 +40,7 @@ impl Model {
     }
 
     /// The type of each node of the program, by position, as far as it can be found: of what is wrong, of what is made of it, and
-    /// of what depends on the parameter of a function there is none. A weak float is a FLOAT64, as it is where it is an output.
+    /// of what depends on the parameter of a function there is none. A weak float is an f64, as it is where it is an output.
     ///
     /// ```
     /// use cembra::{Model, Options, QType, Scalar};

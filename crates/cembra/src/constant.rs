@@ -48,7 +48,7 @@ fn elements(values: impl Iterator<Item = Value>, wanted: &QType) -> Option<Value
     Some(Value::Array(*kind, Array::from_scalars(*scalar, elements).into()))
 }
 
-/// The type with FLOAT64 for weak floats: what a value has outside of a model's text.
+/// The type with f64 for weak floats: what a value has outside of a model's text.
 fn strong(qtype: &QType) -> QType {
     // Types nest only as deep as the parser allows.
     match qtype {
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(shown("[0.5]", Scalar::Int32), None);
         assert_eq!(shown("[(1, 2)]", Scalar::Int32), None);
         assert_eq!(cast_text("[1]", QType::INT32), None);
-        assert_eq!(cast_text("DENSE_ARRAY_INT32{1, NA}", array(Scalar::Float32)).unwrap().to_string(), "[1, NA]");
+        assert_eq!(cast_text("[i32?]{1, NA}", array(Scalar::Float32)).unwrap().to_string(), "[1, NA]");
         let found = |text: &str| literal_type(&Literal::parse(text).expect("elements"));
         assert_eq!(found("[1, 0.1, missing]"), Some(array(Scalar::Float64)));
         assert_eq!(found("[missing]"), Some(QType::Nothing));

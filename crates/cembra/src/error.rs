@@ -259,13 +259,13 @@ impl Error {
     /// let model = Model::parse("input price: f64\noutput total = price * \"tax\"")?.named("pricing.cem");
     /// let error = model.compile(&Options::default()).unwrap_err();
     /// assert_eq!(error.render(&model), "\
-    /// error[type-mismatch]: math.multiply expects a number for `y`, found TEXT
+    /// error[type-mismatch]: math.multiply expects a number for `y`, found text
     ///  --> pricing.cem:2:24
     ///   |
     /// 2 | output total = price * \"tax\"
-    ///   |                -----   ^^^^^ this is TEXT
+    ///   |                -----   ^^^^^ this is text
     ///   |                |
-    ///   |                this is FLOAT64");
+    ///   |                this is f64");
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]

@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// let options = Options::default().input_type("scale", QType::FLOAT64);
 /// let signature = model.signature(&options)?;
 /// let types: Vec<_> = signature.outputs.iter().map(|out| format!("{}: {}", out.name, out.qtype)).collect();
-/// assert_eq!(types, ["y: FLOAT64", "big: OPTIONAL_UNIT"]);
+/// assert_eq!(types, ["y: f64", "big: unit?"]);
 /// # Ok::<(), cembra::Error>(())
 /// ```
 #[derive(Clone, Debug)]

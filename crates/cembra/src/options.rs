@@ -208,7 +208,7 @@ impl Options {
         self
     }
 
-    /// Keeps outputs that are weak floats as they are; otherwise they become FLOAT64.
+    /// Keeps outputs that are weak floats as they are; otherwise they become f64.
     #[must_use]
     pub fn keep_weak_outputs(mut self, keep: bool) -> Self {
         self.prepare.keep_weak_outputs = keep;

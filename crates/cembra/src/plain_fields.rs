@@ -149,7 +149,7 @@ impl InputValue for Mask {
 
 single!(Mask);
 
-/// An `OPTIONAL_UNIT`: a condition that holds or does not.
+/// A `unit?`: a condition that holds or does not.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mask(pub bool);

@@ -218,7 +218,7 @@ pub fn markdown(registry: &Registry) -> String {
     let mut text = String::from(
         "# Operators\n\n\
          Made by `cembra ops --markdown` from the registry; do not edit.\n\n\
-         Types are spelled as in models: `f32` is FLOAT32, `T?` an optional. Operators whose result is missing if an\n\
+         Types are spelled as in models: `T?` is an optional, `[T?]` an array. Operators whose result is missing if an\n\
          argument is are listed with their bare types and take optionals of the same. Arguments are cast to a common\n\
          type where that loses nothing but precision (`i32`, `i64`, `f32`, `f64` in this order; a literal with a\n\
          fraction takes the float type it meets).\n",

@@ -268,8 +268,8 @@ mod tests {
         let text = "input x: f32\r\nlet y = x + é 'a'\r\noutput y";
         let problem = Diagnostic::new(Code::TypeMismatch, "math.add takes numbers")
             .at(Span::new(26, 32))
-            .label("this is TEXT")
-            .also(Span::new(22, 23), "this is FLOAT32")
+            .label("this is text")
+            .also(Span::new(22, 23), "this is f32")
             .also(Span::new(6, 7), "declared here")
             .hint("convert it")
             .hint("or not");
@@ -280,9 +280,9 @@ error[type-mismatch]: math.add takes numbers
  --> model.cem:2:13
   |
 2 | let y = x + é 'a'
-  |         -   ^^^^^ this is TEXT
+  |         -   ^^^^^ this is text
   |         |
-  |         this is FLOAT32
+  |         this is f32
   |
  ::: model.cem:1:7
   |

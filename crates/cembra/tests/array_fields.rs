@@ -171,16 +171,16 @@ fn fields_of_other_types_are_refused() {
     let options = Options::default();
     assert_eq!(
         refused(model("input xs: [i32]; math.sum(xs)").executor::<Request<'_>, i32>(&options)),
-        "input `xs` is declared DENSE_ARRAY_INT32, but is given as DENSE_ARRAY_FLOAT64"
+        "input `xs` is declared [i32?], but is given as [f64?]"
     );
     assert_eq!(
         refused(model("input xs: f64; xs").executor::<Request<'_>, f64>(&options)),
-        "input `xs` is declared FLOAT64, but is given as DENSE_ARRAY_FLOAT64"
+        "input `xs` is declared f64, but is given as [f64?]"
     );
     let message = refused(model("xs * 2.0").executor::<Request<'_>, Vec<f32>>(&options));
-    assert!(message.starts_with("output `result` is DENSE_ARRAY_FLOAT64, but the result's type is"), "{message}");
+    assert!(message.starts_with("output `result` is [f64?], but the result's type is"), "{message}");
     let message = refused(model("math.mean(xs)").executor::<Request<'_>, f64>(&options));
-    assert!(message.starts_with("output `result` is OPTIONAL_FLOAT64"), "{message}");
+    assert!(message.starts_with("output `result` is f64?"), "{message}");
     // Which the options allow to mend.
     let mut mean = model("math.mean(xs)").executor::<Request<'_>, f64>(&options.clone().require_present(true)).unwrap();
     assert_eq!(mean.run(&request()).unwrap(), 2.0);

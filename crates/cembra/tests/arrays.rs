@@ -161,7 +161,7 @@ fn what_fails_in_an_element_fails_though_its_value_is_not_asked_for() {
         "input x: [f64?]; core.empty_like(1.0 // x)",
         "input x: [f64?]; core.zeros_like(x + 1.0 // x)",
         "input x: [f64?]; 5.0 ?? (1.0 // x)",
-        "input x: [f64?]; if UNIT{} then 2.5f32 else 1.0 // x",
+        "input x: [f64?]; if unit{} then 2.5f32 else 1.0 // x",
         "input x: [f64?]; where(x > 0.0, x, 1.0 // x)",
         "input x: [f64?]; core.empty_like(core.map(fn(e) = 1.0 // e, x))",
     ] {
@@ -175,28 +175,19 @@ fn what_was_found_in_sweeps_stays_mended() {
     let x = doubles(&[Some(1.0), Some(2.0), Some(4.0)]);
     for (text, expected) in [
         ("input x: [f64?]; math._sum_sparse(x, DENSE_ARRAY_TO_SCALAR_EDGE{2})", "size_mismatch: "),
-        (
-            "input x: [f64?]; output y = UNIT{} and DENSE_ARRAY_UNIT{present}; output n = x[0]",
-            "[unit]; optional_float64{1}",
-        ),
-        (
-            "input x: [f64?]; x[0] + math.log(array.randint_with_shape(DENSE_ARRAY_SHAPE{1}, DENSE_ARRAY_INT32{NA}, 0, 0))",
-            "[NA]",
-        ),
+        ("input x: [f64?]; output y = unit{} and [unit?]{present}; output n = x[0]", "[unit]; optional_float64{1}"),
+        ("input x: [f64?]; x[0] + math.log(array.randint_with_shape(DENSE_ARRAY_SHAPE{1}, [i32?]{NA}, 0, 0))", "[NA]"),
         // WEAK_FLOAT and its optional have FLOAT32 in common.
         (
             "input x: [f64?]; output y = ARRAY_WEAK_FLOAT{NA, 2.0e-143} > ARRAY_WEAK_FLOAT{0.0, 0.0}; output n = x[0]",
             "[NA, unit]; optional_float64{1}",
         ),
         // Groups without elements, alone in a strip.
-        (
-            "input x: [f64?]; let e = edge.from_sizes([0]); array.expand(math._sum_sparse(DENSE_ARRAY_INT32{}, e), e) * x[0]",
-            "[]",
-        ),
+        ("input x: [f64?]; let e = edge.from_sizes([0]); array.expand(math._sum_sparse([i32?]{}, e), e) * x[0]", "[]"),
         // What is counted over one edge is not there while groups of another come.
         (
             "input x: [f64?]; let e = edge.from_sizes([1, 2]); let d = x - array.expand(math.sum(x, e), e)\n\
-             array.expand(array.count(d * 2.0, DENSE_ARRAY_EDGE{0, 1, 0 : 2}), e)",
+             array.expand(array.count(d * 2.0, edge{0, 1, 0 : 2}), e)",
             "[2, 1, 1]",
         ),
     ] {
@@ -231,7 +222,7 @@ fn sums_of_groups_are_in_the_order_of_groups() {
 #[test]
 fn groups_that_are_made_of_other_groups_have_a_size() {
     let text = "input points: [i64?]
-                let g = core.to_uint64(array.expand([0.0, 0.0, 0.0], DENSE_ARRAY_EDGE{2, 2, 1, 0, 0 : 3}))
+                let g = core.to_uint64(array.expand([0.0, 0.0, 0.0], edge{2, 2, 1, 0, 0 : 3}))
                 array.expand(g, edge.from_split_points(points))";
     let points = Array::from_scalars(Scalar::Int64, [0, 2, 4, 5].map(|point| Some(ScalarValue::Int64(point))));
     let inputs = [Value::Array(ArrayKind::Dense, points.into())];

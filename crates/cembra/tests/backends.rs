@@ -108,7 +108,7 @@ fn a_value_of_another_type_is_named_wherever_it_stands() {
         let mut values = fitting.clone();
         values[at] = true.into();
         let error = session.evaluate(&values).unwrap_err().to_string();
-        assert!(error.contains(&format!("input `{}` is {}, found BOOLEAN", field.name, field.qtype)), "{error}");
+        assert!(error.contains(&format!("input `{}` is {}, found bool", field.name, field.qtype)), "{error}");
     }
     let error = session.evaluate(&fitting[1..]).unwrap_err().to_string();
     assert!(error.contains("takes 6 inputs, found 5"), "{error}");

@@ -187,7 +187,7 @@ fn a_dictionary_of_no_plain_column_is_refused() {
         };
         assert_eq!(refused(inner), "input `n` is a dictionary whose values are no column of numbers or strings");
         for values in [InputColumn::any(&any), InputColumn::shared(&value)] {
-            assert_eq!(refused(values), "input `n` is INT64, but the column is UNIT");
+            assert_eq!(refused(values), "input `n` is i64, but the column is unit");
         }
         // A value that is missing in the dictionary, behind keys that are there and one that is not looked at.
         let holes = plain.present(Bitmap::new(&[0b01], 0, 2).unwrap());
@@ -258,13 +258,13 @@ fn what_does_not_fit_is_refused_with_its_name() {
     for batch in &batches {
         let refused = |columns: &[InputColumn<'_>]| batch.run(columns).unwrap_err().to_string();
         assert_eq!(refused(&[good]), "there are 1 input columns for 2 inputs");
-        assert_eq!(refused(&[other, other]), "input `x` is FLOAT64, but the column is INT32");
+        assert_eq!(refused(&[other, other]), "input `x` is f64, but the column is i32");
         assert_eq!(refused(&[good.present(holes), other]), "input `x` is missing in row 74");
         assert_eq!(refused(&[good, InputColumn::values(&y[1..])]), "input `y` has 99 rows where there are 100");
         assert_eq!(refused(&[good.present(short), other]), "input `x` has 99 rows where there are 100");
         let output = vec![ColumnMut::values(&mut narrow)];
         let error = batch.run_into(&[good, other], output).unwrap_err().to_string();
-        assert_eq!(error, "output `z` is FLOAT64, but the column is FLOAT32");
+        assert_eq!(error, "output `z` is f64, but the column is f32");
         let mut plain = vec![0.0; 100];
         let output = vec![Some(ColumnMut::values(&mut plain))];
         let run = batch.start().on_error(OnError::Missing);
@@ -280,7 +280,7 @@ fn what_does_not_fit_is_refused_with_its_name() {
             batch.run_into(&[x, y], vec![ColumnMut::values(&mut doubles)]).unwrap_err().to_string()
         };
         assert_eq!(refused(of_second, other), no_memory(1));
-        assert_eq!(refused(good, of_first), "input `y` is OPTIONAL_INT32, but the column is FLOAT64");
+        assert_eq!(refused(good, of_first), "input `y` is i32?, but the column is f64");
         assert_eq!(refused(of_first.present(holes), other), "input `x` is missing in row 74");
         assert_eq!(doubles, [1.5; 100]);
     }

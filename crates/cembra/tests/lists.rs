@@ -347,7 +347,7 @@ fn lists_come_in_many_layouts() {
     let some = elements.present(Bitmap::new(&bits, 0, 7).unwrap());
     assert_eq!(sums(InputColumn::lists(&[0_i64, 3, 7][..], &some)), [3, 10]);
     // All rows share one, or have values of their own.
-    let value: Value = cembra::parse_value("DENSE_ARRAY_INT32{1, NA, 5}").unwrap();
+    let value: Value = cembra::parse_value("[i32?]{1, NA, 5}").unwrap();
     let made = batch("input x: [i32?]; input k: i32; math.sum(x * k)");
     for factors in [&[1, 2, 3][..], &[4]] {
         let products = made.run(&[InputColumn::shared(&value), InputColumn::values(factors)]).unwrap();
@@ -378,7 +378,7 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
     let units = InputColumn::units(usize::MAX);
     let empty = |rows| InputColumn::lists(ListOffsets::Fixed { size: 0, rows }, &none);
     let of_units = InputColumn::lists(ListOffsets::Fixed { size: 1, rows: usize::MAX }, &units);
-    let (scalar, array): (Value, Value) = (1.0.into(), cembra::parse_value("DENSE_ARRAY_FLOAT64{1, 5}").unwrap());
+    let (scalar, array): (Value, Value) = (1.0.into(), cembra::parse_value("[f64?]{1, 5}").unwrap());
     let refused = |batch: &Batch, column: InputColumn<'_>, rows: usize| {
         let error = batch.start().rows(rows).run(&[column]).unwrap_err();
         assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
@@ -451,22 +451,16 @@ fn what_is_no_list_is_refused() {
         refused(InputColumn::lists(&[0_i32, 2, 4][..], &elements)),
         "input `x` has elements in row 1 that are not there"
     );
-    assert_eq!(refused(elements), "input `x` is DENSE_ARRAY_FLOAT64, but the column is FLOAT64");
+    assert_eq!(refused(elements), "input `x` is [f64?], but the column is f64");
     let whole = InputColumn::values(&[1_i64]);
-    assert_eq!(
-        refused(InputColumn::lists(&[0_i64, 1][..], &whole)),
-        "input `x` is DENSE_ARRAY_FLOAT64, but the column is INT64"
-    );
+    assert_eq!(refused(InputColumn::lists(&[0_i64, 1][..], &whole)), "input `x` is [f64?], but the column is i64");
     let lists = InputColumn::lists(&[0_i64, 1][..], &elements);
     assert_eq!(
         refused(InputColumn::lists(&[0_i64, 1][..], &lists)),
         "input `x` has lists whose elements are no column of scalars"
     );
     let double = batch("input x: f64; x * 2.0");
-    assert_eq!(
-        double.run(&[lists]).unwrap_err().to_string(),
-        "input `x` is FLOAT64, but the column is DENSE_ARRAY_FLOAT64"
-    );
+    assert_eq!(double.run(&[lists]).unwrap_err().to_string(), "input `x` is f64, but the column is [f64?]");
     assert_eq!(sum.start().rows(1).run(&[]).unwrap_err().to_string(), "there are 0 input columns for 1 inputs");
     let error = sum.run_into(&[lists], vec![ColumnMut::values(&mut [0.0])]).unwrap_err();
     assert_eq!(error.message(), "output `result` is of a model with arrays, whose outputs are columns of their own");

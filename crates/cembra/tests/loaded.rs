@@ -23,6 +23,6 @@ fn loaded_rows_survive_their_evaluation() {
             assert_eq!((error.code(), error.message().ends_with("assertion failed: eve")), ("assertion", true));
         }
         let unfit = executor.load(&[vec![Value::from("ann"), Value::from(7_i64)]]).unwrap_err();
-        assert_eq!(unfit.to_string(), "input `x` is INT32, found INT64");
+        assert_eq!(unfit.to_string(), "input `x` is i32, found i64");
     }
 }

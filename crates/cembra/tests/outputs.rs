@@ -26,7 +26,7 @@ fn casts_and_presence_are_asked_for() {
         let error = model.executor::<Row, Narrow>(&options).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "output `y` is OPTIONAL_FLOAT64, but the result's type is FLOAT32; take an `Optional<..>`, give the model a \
+            "output `y` is f64?, but the result's type is f32; take an `Optional<..>`, give the model a \
              default with `??`, or set `require_present`"
         );
         assert_eq!(

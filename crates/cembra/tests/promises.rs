@@ -28,7 +28,7 @@ fn inputs_say_what_they_promise() {
     let executor = model.compile(&Options::default()).unwrap();
     assert_eq!(told(executor.inputs()), expected);
     assert_eq!(executor.inputs().iter().filter(|input| input.is_full()).count(), 1);
-    assert_eq!(executor.inputs()[0].qtype.to_string(), "DENSE_ARRAY_FLOAT64");
+    assert_eq!(executor.inputs()[0].qtype.to_string(), "[f64?]");
     assert_eq!(executor.outputs(), signature.outputs);
     // Files keep it, and so does the text that is printed.
     for read in [

@@ -77,13 +77,13 @@ fn what_is_wrong_in_a_function_shows_the_calls_that_led_there() {
     assert_eq!(
         error.render(&model),
         "\
-error[type-mismatch]: strings.join expects strings, found FLOAT64
+error[type-mismatch]: strings.join expects strings, found f64
  --> m.cem:1:14
   |
 1 | fn half(x) = x + \"a\"
   |              ^^^^---
   |                  |
-  |                  this is TEXT
+  |                  this is text
   |
  ::: m.cem:2:15
   |
@@ -97,13 +97,13 @@ error[type-mismatch]: strings.join expects strings, found FLOAT64
   |
   = help: turn it into a text with `strings.as_text(..)`
 
-error[type-mismatch]: strings.join expects strings, found INT64
+error[type-mismatch]: strings.join expects strings, found i64
  --> m.cem:1:14
   |
 1 | fn half(x) = x + \"a\"
   |              ^^^^---
   |                  |
-  |                  this is TEXT
+  |                  this is text
   |
  ::: m.cem:6:12
   |

@@ -154,7 +154,7 @@ fn side_outputs_are_cast_if_the_options_say_so() {
         let refused = model.executor_between::<_, Option<f64>, _>(&Fields::<Row>::new(), &listener, &options);
         assert_eq!(
             refused.unwrap_err().to_string(),
-            "output `n` is INT32, but the result's type is OPTIONAL_FLOAT64; take the plain type, or set `cast_outputs`"
+            "output `n` is i32, but the result's type is f64?; take the plain type, or set `cast_outputs`"
         );
         let options = options.cast_outputs(true);
         let mut run = model.executor_between::<_, Option<f64>, _>(&Fields::<Row>::new(), &listener, &options).unwrap();
@@ -200,7 +200,7 @@ fn exports_are_found_named_and_told_apart() {
     let model = Model::parse(source).unwrap();
     let signature = model.signature(&Options::default()).unwrap();
     let names: Vec<_> = signature.outputs.iter().map(|field| format!("{}: {}", field.name, field.qtype)).collect();
-    assert_eq!(names, ["y: FLOAT64", "half: FLOAT64", "why: TEXT"]);
+    assert_eq!(names, ["y: f64", "half: f64", "why: text"]);
     for options in backends() {
         let mut session = model.compile(&options).unwrap().session();
         let found = session.evaluate(&[Value::from(-3.0)]).unwrap();

@@ -64,7 +64,7 @@ fn another_field_is_of_another_type() {
     assert_eq!(run(TUPLE, &[tuple()], |_, _| None), Ok(4_i64.into()));
     // A number as a text: it would be read at the address 0x10.
     let field = |index: i64| run(TUPLE, &[tuple()], literal(Value::from(1_i64), Value::from(index)));
-    refused(field(0), "core.get_nth is of type INT64 now, and was of type TEXT");
+    refused(field(0), "core.get_nth is of type i64 now, and was of type text");
     refused(field(3), "core.get_nth fails: the tuple has 3 fields");
     refused(field(-1), "there is no field -1");
     // Of the same type it is another field, no more.

@@ -130,21 +130,21 @@ mod tests {
 
     #[test]
     fn problems_of_data_show_the_file_and_the_line() {
-        let error = DataError::new(DataCode::ColumnType, "expected FLOAT64, found `a`")
+        let error = DataError::new(DataCode::ColumnType, "expected f64, found `a`")
             .in_file("rows.csv")
             .on_line(3)
             .in_column("x")
             .hint("declare `input x: text?`");
         assert_eq!(
             render_data(&error, false),
-            "error[column-type]: column `x`: expected FLOAT64, found `a`\n--> rows.csv:3\n = help: declare `input x: text?`"
+            "error[column-type]: column `x`: expected f64, found `a`\n--> rows.csv:3\n = help: declare `input x: text?`"
         );
         assert_eq!(render_data(&DataError::new(DataCode::Io, "gone"), false), "error[io]: gone");
         assert_eq!(
             to_value(data_to_json(&error)).expect("it is JSON"),
             json!([{
                 "code": "column-type",
-                "message": "expected FLOAT64, found `a`",
+                "message": "expected f64, found `a`",
                 "file": "rows.csv",
                 "line": 3,
                 "data_column": "x",

@@ -1,7 +1,7 @@
 //! Tests that a text has of itself: values of inputs, and what the outputs are to be. They are no part of what a model means, so that
 //! equal programs may differ in them and files have none.
 
-use crate::{parse_value, parse_values};
+use crate::text::parse_literal;
 use cembra_value::{Diagnostics, Span, Value};
 use std::sync::Arc;
 
@@ -20,10 +20,7 @@ impl Literal {
     /// # Errors
     /// It is neither.
     pub fn parse(text: &str) -> Result<Literal, Diagnostics> {
-        match text.starts_with('[') {
-            true => parse_values(text).map(Literal::Elements),
-            false => parse_value(text).map(Literal::One),
-        }
+        parse_literal(text)
     }
 
     /// True for the elements of an array.

@@ -1,7 +1,8 @@
 //! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
 //! still untyped: an input without a type gets one from its data source.
 
-use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, print_input_type, print_type};
+use crate::text::{Spelling, write_input_type};
+use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, print_type};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span};
 use std::sync::Arc;
@@ -23,9 +24,13 @@ pub struct Input {
 }
 
 impl Input {
-    /// The declared type as the text language writes it, with what the input promises.
-    pub(crate) fn spelled_type(&self) -> Option<String> {
-        self.qtype.as_ref().map(|qtype| print_input_type(qtype, self.promise))
+    /// The declared type with what the input promises.
+    pub(crate) fn spelled_type(&self, spelling: Spelling) -> Option<String> {
+        self.qtype.as_ref().map(|qtype| {
+            let mut out = String::new();
+            write_input_type(&mut out, qtype, self.promise, spelling);
+            out
+        })
     }
 
     /// Looks whether the default is one of the declared type.

@@ -114,7 +114,7 @@ const COUNT_RULE: Rule = |t, a| {
 pub(crate) static COUNT: OpDef = operator(
     "bitwise.count",
     &["count_bits"],
-    "How many bits are set in two's complement, as INT32.",
+    "How many bits are set in two's complement, as i32.",
     UNARY,
     &[
         strict!(|x: i32| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),

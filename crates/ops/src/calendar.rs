@@ -154,7 +154,7 @@ macro_rules! part {
 
 pub(crate) static YEAR: OpDef = part!(
     "date.year",
-    "The year of a DATE. The year before 1 is 0.",
+    "The year of a date. The year before 1 is 0.",
     Date,
     |x| x.civil().0,
     YEAR_RULE,
@@ -163,7 +163,7 @@ pub(crate) static YEAR: OpDef = part!(
 
 pub(crate) static MONTH: OpDef = part!(
     "date.month",
-    "The month of a DATE, from 1 to 12.",
+    "The month of a date, from 1 to 12.",
     Date,
     |x| x.civil().1,
     MONTH_RULE,
@@ -172,7 +172,7 @@ pub(crate) static MONTH: OpDef = part!(
 
 pub(crate) static DAY: OpDef = part!(
     "date.day",
-    "The day of the month of a DATE, from 1 to 31.",
+    "The day of the month of a date, from 1 to 31.",
     Date,
     |x| x.civil().2,
     DAY_RULE,
@@ -181,7 +181,7 @@ pub(crate) static DAY: OpDef = part!(
 
 pub(crate) static WEEKDAY: OpDef = part!(
     "date.weekday",
-    "The day of the week of a DATE as ISO 8601 has it, from 1 for Monday to 7 for Sunday.",
+    "The day of the week of a date as ISO 8601 has it, from 1 for Monday to 7 for Sunday.",
     Date,
     |x| x.weekday(),
     WEEKDAY_RULE,
@@ -190,7 +190,7 @@ pub(crate) static WEEKDAY: OpDef = part!(
 
 pub(crate) static DAY_OF_YEAR: OpDef = part!(
     "date.day_of_year",
-    "The day of the year of a DATE, from 1 to 366.",
+    "The day of the year of a date, from 1 to 366.",
     Date,
     |x| x.day_of_year(),
     DAY_OF_YEAR_RULE,
@@ -232,7 +232,7 @@ const SECOND_RULE: Rule = |t, a| time(t, a, 1e6, 60.0);
 
 pub(crate) static HOUR: OpDef = part!(
     "timestamp.hour",
-    "The hour of a TIMESTAMP in UTC, from 0 to 23.",
+    "The hour of a timestamp in UTC, from 0 to 23.",
     Timestamp,
     |x| x.time().0,
     HOUR_RULE,
@@ -241,7 +241,7 @@ pub(crate) static HOUR: OpDef = part!(
 
 pub(crate) static MINUTE: OpDef = part!(
     "timestamp.minute",
-    "The minute of a TIMESTAMP in UTC, from 0 to 59.",
+    "The minute of a timestamp in UTC, from 0 to 59.",
     Timestamp,
     |x| x.time().1,
     MINUTE_RULE,
@@ -250,7 +250,7 @@ pub(crate) static MINUTE: OpDef = part!(
 
 pub(crate) static SECOND: OpDef = part!(
     "timestamp.second",
-    "The whole second of a TIMESTAMP, from 0 to 59.",
+    "The whole second of a timestamp, from 0 to 59.",
     Timestamp,
     |x| x.time().2,
     SECOND_RULE,
@@ -261,7 +261,7 @@ const DATE_OF: crate::Overload = strict!(|x: Timestamp| -> Date { x.date() }, DA
 
 pub(crate) static DATE: OpDef = OpDef {
     name: "timestamp.date",
-    summary: "The DATE of a TIMESTAMP, in UTC.",
+    summary: "The date of a timestamp, in UTC.",
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(const { &[DATE_OF] }),
     examples: &[ex("timestamp.date(timestamp\"1969-12-31T23:59:59.5Z\")", "date{1969-12-31}")],
@@ -273,7 +273,7 @@ const SAME: Rule = |_, a| a[0];
 pub(crate) static TO_DATE: OpDef = OpDef {
     name: "core.to_date",
     aliases: &["to_date"],
-    summary: "A DATE itself, and that of a TIMESTAMP, in UTC.",
+    summary: "A date itself, and that of a timestamp, in UTC.",
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(const { &[strict!(|x: Date| -> Date { x }, SAME), DATE_OF] }),
     examples: &[ex("to_date(timestamp\"2026-11-20T10:15:00Z\")", "date{2026-11-20}")],
@@ -294,7 +294,7 @@ const MIDNIGHT_RULE: Rule = |t, a| {
 pub(crate) static TO_TIMESTAMP: OpDef = OpDef {
     name: "core.to_timestamp",
     aliases: &["to_timestamp"],
-    summary: "A TIMESTAMP itself, and the midnight, in UTC, at which a DATE begins; an error if that is more than 106751991 days from 1970.",
+    summary: "A timestamp itself, and the midnight, in UTC, at which a date begins; an error if that is more than 106751991 days from 1970.",
     faults: &[FaultKind::CastRange],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[

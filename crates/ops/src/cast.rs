@@ -190,7 +190,7 @@ pub(crate) static TO_BOOLEAN: OpDef = OpDef {
 pub(crate) static TO_INT32: OpDef = OpDef {
     name: "core.to_int32",
     aliases: &["to_int32"],
-    summary: "The number as INT32, truncated towards zero; an error if it does not fit.",
+    summary: "The number as i32, truncated towards zero; an error if it does not fit.",
     params: &[param("x")],
     variadic: false,
     presence: PresenceRule::Strict,
@@ -217,7 +217,7 @@ pub(crate) static TO_INT32: OpDef = OpDef {
 pub(crate) static TO_INT64: OpDef = OpDef {
     name: "core.to_int64",
     aliases: &["to_int64"],
-    summary: "The number as INT64, truncated towards zero; an error if it does not fit.",
+    summary: "The number as i64, truncated towards zero; an error if it does not fit.",
     params: &[param("x")],
     variadic: false,
     presence: PresenceRule::Strict,
@@ -240,7 +240,7 @@ pub(crate) static TO_INT64: OpDef = OpDef {
 pub(crate) static TO_UINT64: OpDef = OpDef {
     name: "core.to_uint64",
     aliases: &["to_uint64"],
-    summary: "The number as UINT64, truncated towards zero; an error if it does not fit or is below 0, -0.5 included.",
+    summary: "The number as u64, truncated towards zero; an error if it does not fit or is below 0, -0.5 included.",
     params: &[param("x")],
     variadic: false,
     presence: PresenceRule::Strict,
@@ -263,7 +263,7 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
 pub(crate) static TO_FLOAT32: OpDef = OpDef {
     name: "core.to_float32",
     aliases: &["to_float32"],
-    summary: "The number as FLOAT32, rounded to nearest; a FLOAT64 too large becomes an infinity.",
+    summary: "The number as f32, rounded to nearest; an f64 too large becomes an infinity.",
     params: &[param("x")],
     variadic: false,
     presence: PresenceRule::Strict,
@@ -286,7 +286,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
 pub(crate) static TO_FLOAT64: OpDef = OpDef {
     name: "core.to_float64",
     aliases: &["to_float64"],
-    summary: "The number as FLOAT64, rounded to nearest.",
+    summary: "The number as f64, rounded to nearest.",
     params: &[param("x")],
     variadic: false,
     presence: PresenceRule::Strict,
@@ -309,7 +309,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
 pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     name: "core._to_weak_float",
     aliases: &[],
-    summary: "The number as WEAK_FLOAT: FLOAT64 that takes on the float type it meets.",
+    summary: "The number as weak_float: f64 that takes on the float type it meets.",
     params: &[param("x")],
     variadic: false,
     presence: PresenceRule::Strict,
@@ -456,10 +456,7 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
         _ => Err(TypeFault::mismatch("core.cast_values expects a scalar type for `scalar_qtype`", Some(1))),
     }),
     laws: &[],
-    examples: &[
-        ex("core.cast_values(2.5f64, i32)", "2"),
-        ex("core.cast_values(OPTIONAL_INT32{7}, f32)", "optional_float32{7}"),
-    ],
+    examples: &[ex("core.cast_values(2.5f64, i32)", "2"), ex("core.cast_values(i32?{7}, f32)", "optional_float32{7}")],
     over_arrays: OverArrays::Own,
     derivative: None,
 };

@@ -57,7 +57,7 @@ pub(crate) static UPCAST: OpDef = OpDef {
         _ => Ok(args[1]),
     }),
     examples: &[
-        ex("derived_qtype.upcast(WEAK_FLOAT, 1.5)", "float64{1.5}"),
+        ex("derived_qtype.upcast(weak_float, 1.5)", "float64{1.5}"),
         ex("derived_qtype.upcast(date, date\"1970-01-31\")", "30"),
         ex("derived_qtype.upcast(QTYPE{{x: i32}}, {x: 1})", "(1)"),
     ],
@@ -85,8 +85,8 @@ pub(crate) static DOWNCAST: OpDef = OpDef {
         _ => Ok(args[1]),
     }),
     examples: &[
-        ex("derived_qtype.downcast(WEAK_FLOAT, 1.5f64)", "weak_float{1.5}"),
-        ex("derived_qtype.downcast(date?, OPTIONAL_INT32{30})", "optional_date{1970-01-31}"),
+        ex("derived_qtype.downcast(weak_float, 1.5f64)", "weak_float{1.5}"),
+        ex("derived_qtype.downcast(date?, i32?{30})", "optional_date{1970-01-31}"),
         ex("derived_qtype.downcast(QTYPE{{x: i32}}, (1,))", "namedtuple<x=INT32>{(1)}"),
     ],
     ..DERIVED

@@ -125,7 +125,7 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
     examples: &[
         ex("{x: 1, y: \"a\"}.y", "'a'"),
         ex("namedtuple.get_field(missing[f32], \"present\")", "false"),
-        ex("OPTIONAL_TEXT{\"a\"}.value", "'a'"),
+        ex("text?{\"a\"}.value", "'a'"),
     ],
     over_arrays: OverArrays::Own,
     derivative: None,

@@ -49,7 +49,7 @@ const HAS_RULE: Rule = |_, a| Cell { presence: a[0].presence, datum: cembra_tape
 pub(crate) static HAS: OpDef = OpDef {
     name: "core.has",
     aliases: &["has"],
-    summary: "Present if `x` is. For a plain value the result is a UNIT, present by type.",
+    summary: "Present if `x` is. For a plain value the result is a unit, present by type.",
     params: &[param("x")],
     variadic: false,
     presence: PresenceRule::Custom,
@@ -57,7 +57,7 @@ pub(crate) static HAS: OpDef = OpDef {
     typing: Typing::Rule(|args| unary_types(HAS.name, args, |_, optional| QType::of(Scalar::Unit, optional))),
     meaning: for_scalars!(unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE;)),
     laws: &[],
-    examples: &[ex("has(missing[text])", "missing"), ex("has(OPTIONAL_INT32{5})", "present"), ex("has(5)", "unit")],
+    examples: &[ex("has(missing[text])", "missing"), ex("has(i32?{5})", "present"), ex("has(5)", "unit")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -117,7 +117,7 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     typing: Typing::Rule(|args| unary_types(GET_OPTIONAL_VALUE.name, args, |scalar, _| QType::Scalar(scalar))),
     meaning: for_scalars!(unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE;)),
     laws: &[],
-    examples: &[ex("get_optional_value(OPTIONAL_INT32{5})", "5"), ex("get_optional_value(5)", "5")],
+    examples: &[ex("get_optional_value(i32?{5})", "5"), ex("get_optional_value(5)", "5")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -441,7 +441,7 @@ pub(crate) static ALL: OpDef = OpDef {
     aliases: &["all"],
     summary: "Present if every element of `x` is: of one mask, the mask itself.",
     typing: Typing::Rule(|args| aggregate_types(ALL.name, args)),
-    examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(UNIT{})", "unit")],
+    examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(unit{})", "unit")],
     over_arrays: OverArrays::Kernel(&reduce::ALL),
     ..AGGREGATE
 };

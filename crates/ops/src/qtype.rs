@@ -204,7 +204,7 @@ pub(crate) static GET_SHAPE_QTYPE: OpDef = of_types!(
     [x],
     "The type of the shape of values of a type; `NOTHING` where they have none.",
     Value::Type(by_scalar(&x, |_, form| form.shape())),
-    ["qtype.get_shape_qtype(text?) == OPTIONAL_SCALAR_SHAPE" => "present", "qtype.get_shape_qtype(DENSE_ARRAY_FLOAT32) == DENSE_ARRAY_SHAPE" => "present"]
+    ["qtype.get_shape_qtype(text?) == OPTIONAL_SCALAR_SHAPE" => "present", "qtype.get_shape_qtype(QTYPE{[f32?]}) == DENSE_ARRAY_SHAPE" => "present"]
 );
 
 pub(crate) static GET_VALUE_QTYPE: OpDef = of_types!(
@@ -224,7 +224,7 @@ pub(crate) static GET_PRESENCE_QTYPE: OpDef = of_types!(
     [x],
     "The type of masks: `unit?` for a scalar or an optional type, arrays of units for one of arrays; else `NOTHING`.",
     Value::Type(by_scalar(&x, |_, form| form.broadcast(Form::Optional).map_or(QType::Nothing, |form| form.of(Scalar::Unit)))),
-    ["qtype.get_presence_qtype(f32) == unit?" => "present", "qtype.get_presence_qtype(DENSE_ARRAY_FLOAT32) == DENSE_ARRAY_UNIT" => "present"]
+    ["qtype.get_presence_qtype(f32) == unit?" => "present", "qtype.get_presence_qtype(QTYPE{[f32?]}) == QTYPE{[unit?]}" => "present"]
 );
 
 pub(crate) static OPTIONAL_LIKE_QTYPE: OpDef = of_types!(
@@ -258,7 +258,7 @@ pub(crate) fn decayed(qtype: &QType) -> QType {
 pub(crate) static DECAY_DERIVED_QTYPE: OpDef = of_types!(
     "qtype.decay_derived_qtype",
     [x],
-    "The type that a type is made of: `FLOAT64` for `WEAK_FLOAT`, `INT32` for `DATE`, `INT64` for `TIMESTAMP`, a tuple for a named one; every other type is itself.",
+    "The type that a type is made of: `f64` for `weak_float`, `i32` for `date`, `i64` for `timestamp`, a tuple for a named one; every other type is itself.",
     Value::Type(decayed(&x)),
     ["qtype.decay_derived_qtype(QTYPE{{x: f32}}) == QTYPE{(f32,)}" => "present"]
 );
@@ -283,7 +283,7 @@ pub(crate) static BROADCAST_QTYPE_LIKE: OpDef = of_types!(
         let broadcast = form(&target).and_then(|(_, target)| own.broadcast(target));
         broadcast.map_or(QType::Nothing, |form| form.of(scalar))
     })),
-    ["qtype.broadcast_qtype_like(f32?, i64) == i64?" => "present", "qtype.broadcast_qtype_like(DENSE_ARRAY_FLOAT32, i64) == DENSE_ARRAY_INT64" => "present"]
+    ["qtype.broadcast_qtype_like(f32?, i64) == i64?" => "present", "qtype.broadcast_qtype_like(QTYPE{[f32?]}, i64) == QTYPE{[i64?]}" => "present"]
 );
 
 pub(crate) static WITH_VALUE_QTYPE: OpDef = of_types!(
@@ -297,7 +297,7 @@ pub(crate) static WITH_VALUE_QTYPE: OpDef = of_types!(
     }),
     [
         "qtype.with_value_qtype(OPTIONAL_SCALAR_SHAPE, i64) == i64?" => "present",
-        "qtype.with_value_qtype(DENSE_ARRAY_SHAPE, i64?) == DENSE_ARRAY_INT64" => "present"
+        "qtype.with_value_qtype(DENSE_ARRAY_SHAPE, i64?) == QTYPE{[i64?]}" => "present"
     ]
 );
 
@@ -399,7 +399,7 @@ pub(crate) static GET_FIELD_QTYPE: OpDef = OpDef {
 pub(crate) static GET_FIELD_COUNT: OpDef = of_types!(
     "qtype.get_field_count",
     [qtype],
-    "How many fields a type has, an INT64: those of a tuple, presence and value of an optional, presence of a mask, else none.",
+    "How many fields a type has, an i64: those of a tuple, presence and value of an optional, presence of a mask, else none.",
     Value::from(field_count(&qtype).unwrap_or(0) as i64),
     ["qtype.get_field_count(QTYPE{(f32, text, i64)})" => "int64{3}", "qtype.get_field_count(f32)" => "int64{0}"]
 );
@@ -494,7 +494,7 @@ pub(crate) static IS_INTEGRAL: OpDef = question!(
     "qtype.is_integral_qtype",
     "Present for the types of signed integers, their optionals and arrays.",
     |x| scalar_behind(x).is_some_and(Scalar::is_integer),
-    ["qtype.is_integral_qtype(i64?)" => "present", "qtype.is_integral_qtype(DENSE_ARRAY_INT64)" => "present"]
+    ["qtype.is_integral_qtype(i64?)" => "present", "qtype.is_integral_qtype(QTYPE{[i64?]})" => "present"]
 );
 
 pub(crate) static IS_FLOATING_POINT: OpDef = question!(
@@ -527,9 +527,9 @@ pub(crate) static IS_NAMEDTUPLE: OpDef = question!(
 
 pub(crate) static IS_DERIVED: OpDef = question!(
     "qtype.is_derived_qtype",
-    "Present for a type that is made of another: `WEAK_FLOAT`, `DATE`, `TIMESTAMP`, their optionals and arrays, and named tuples.",
+    "Present for a type that is made of another: `weak_float`, `date`, `timestamp`, their optionals and arrays, and named tuples.",
     |x| decayed(&x) != x,
-    ["qtype.is_derived_qtype(WEAK_FLOAT)" => "present", "qtype.is_derived_qtype(f64)" => "missing"]
+    ["qtype.is_derived_qtype(weak_float)" => "present", "qtype.is_derived_qtype(f64)" => "missing"]
 );
 
 pub(crate) static IS_SHAPE: OpDef = question!(

@@ -247,7 +247,7 @@ pub(crate) static RANGE_SIZE: OpDef = OpDef {
 pub(crate) static RANGE: OpDef = OpDef {
     name: "seq.range",
     aliases: &[],
-    summary: "The INT64 numbers from 0 to before `start`; with a `stop`, from `start` to before it; by steps.",
+    summary: "The i64 numbers from 0 to before `start`; with a `stop`, from `start` to before it; by steps.",
     params: &[
         param("start"),
         param_or("stop", Value::Missing(Scalar::Int64)),
@@ -489,7 +489,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
 
 pub(crate) static SIZE: OpDef = OpDef {
     name: "seq.size",
-    summary: "How many elements a sequence has, an INT64.",
+    summary: "How many elements a sequence has, an i64.",
     params: &[param("seq")],
     meaning: Meaning::Instantiate(|g, args| Ok(sequence(g, SIZE.name, args, 0)?.size)),
     examples: &[ex("seq.size(seq.range(2, 9, 3))", "int64{3}")],

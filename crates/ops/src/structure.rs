@@ -102,7 +102,7 @@ pub(crate) static GET_NTH: OpDef = OpDef {
     laws: &[],
     examples: &[
         ex("(1, 2.5f32).1", "2.5"),
-        ex("core.get_nth(OPTIONAL_INT32{7}, 0)", "true"),
+        ex("core.get_nth(i32?{7}, 0)", "true"),
         ex("core.get_nth(missing[i32], 1)", "0"),
     ],
     over_arrays: OverArrays::Own,

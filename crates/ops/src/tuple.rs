@@ -82,7 +82,7 @@ pub(crate) static GET_SECOND: OpDef = OpDef {
     summary: "The second field of a tuple. Of an optional: its value, 0 or empty if it is missing.",
     typing: Typing::Rule(|args| nth_types(GET_SECOND.name, args, 1)),
     meaning: Meaning::Expand(|graph, args| field(graph, args[0], 1)),
-    examples: &[ex("core.get_second((1, \"a\"))", "'a'"), ex("core.get_second(OPTIONAL_INT32{7})", "7")],
+    examples: &[ex("core.get_second((1, \"a\"))", "'a'"), ex("core.get_second(i32?{7})", "7")],
     ..TUPLE
 };
 
@@ -197,7 +197,7 @@ fn first_not_unit(types: impl ExactSizeIterator<Item = QType>) -> Option<usize> 
 pub(crate) static COALESCE_UNITS: OpDef = OpDef {
     name: "core.coalesce_units",
     aliases: &["coalesce_units"],
-    summary: "The first argument whose type is not `UNIT`; the last if all are. Types alone decide, not values.",
+    summary: "The first argument whose type is not `unit`; the last if all are. Types alone decide, not values.",
     params: &[param("x"), param("args")],
     variadic: true,
     typing: Typing::Rule(|args| {
@@ -212,6 +212,6 @@ pub(crate) static COALESCE_UNITS: OpDef = OpDef {
         let chosen = first_not_unit(types.into_iter()).and_then(|at| args.get(at).copied());
         chosen.ok_or_else(|| TypeFault::mismatch("core.coalesce_units expects an argument", None))
     }),
-    examples: &[ex("core.coalesce_units(UNIT{}, 5, 6)", "5"), ex("core.coalesce_units(UNIT{})", "unit")],
+    examples: &[ex("core.coalesce_units(unit{}, 5, 6)", "5"), ex("core.coalesce_units(unit{})", "unit")],
     ..TUPLE
 };

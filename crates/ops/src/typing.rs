@@ -196,7 +196,7 @@ impl OpDef {
         let signature = match self.typing {
             Typing::Promote(_) if self.takes_quoted(args) => {
                 return self.first_fit(args).map_err(|fault| {
-                    fault.hint("days are of type INT32, microseconds of INT64; `cast` makes a date of a timestamp")
+                    fault.hint("days are of type i32, microseconds of i64; `cast` makes a date of a timestamp")
                 });
             }
             Typing::Promote(promotion) => return self.promote(promotion, args),

@@ -247,7 +247,7 @@ fn ties_are_broken_upwards_then_by_position() {
     let near = [1.0 + 1e-12, 1.0].map(|element| Some(ScalarValue::WeakFloat(element)));
     let near = array(Scalar::WeakFloat, &near);
     assert_eq!(shown("array.ordinal_rank", &[near.clone(), longs(&[0, 1])]), "[1, 0]");
-    assert_eq!(shown("array.ordinal_rank", &[near, ints(&[Some(0), Some(1)])]), "[0, 1]", "as FLOAT32 they are equal");
+    assert_eq!(shown("array.ordinal_rank", &[near, ints(&[Some(0), Some(1)])]), "[0, 1]", "as f32 they are equal");
     let texts = array(Scalar::Text, &["b", "", "ab", "b"].map(|text| Some(ScalarValue::Text(text.into()))));
     assert_eq!(shown("array.dense_rank", &[texts]), "[2, 0, 1, 2]");
 }

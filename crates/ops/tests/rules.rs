@@ -226,8 +226,8 @@ fn result_types_follow_the_promotion_rules() {
         let types: Vec<QType> = types
             .iter()
             .map(|name| {
-                let (optional, name) = name.strip_prefix("OPTIONAL_").map_or((false, *name), |name| (true, name));
-                QType::of(*Scalar::ALL.iter().find(|s| s.name() == name).expect("a scalar"), optional)
+                let (optional, name) = name.strip_suffix('?').map_or((false, *name), |name| (true, name));
+                QType::of(*Scalar::ALL.iter().find(|s| s.short_name() == name).expect("a scalar"), optional)
             })
             .collect();
         let args: Vec<_> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
@@ -235,22 +235,19 @@ fn result_types_follow_the_promotion_rules() {
         def.resolve(&args).map(|r| r.signature.ret.to_string()).map_err(|fault| fault.message)
     };
     let ok = |s: &str| Ok(s.to_owned());
-    assert_eq!(resolve("math.add", &["INT64", "FLOAT32"]), ok("FLOAT32"));
-    assert_eq!(resolve("math.add", &["WEAK_FLOAT", "WEAK_FLOAT"]), ok("WEAK_FLOAT"));
-    assert_eq!(resolve("math.add", &["WEAK_FLOAT", "OPTIONAL_INT64"]), ok("OPTIONAL_FLOAT32"));
-    assert_eq!(resolve("math.divide", &["INT64", "INT64"]), ok("FLOAT32"));
-    assert_eq!(resolve("core.less", &["INT32", "WEAK_FLOAT"]), ok("OPTIONAL_UNIT"));
-    assert_eq!(resolve("math.is_finite", &["INT32"]), ok("UNIT"));
-    assert_eq!(resolve("math.is_finite", &["OPTIONAL_INT32"]), ok("OPTIONAL_UNIT"));
-    assert_eq!(resolve("core.presence_or", &["OPTIONAL_INT32", "WEAK_FLOAT"]), ok("FLOAT32"));
-    assert_eq!(resolve("core.where", &["UNIT", "INT32", "OPTIONAL_FLOAT64"]), ok("OPTIONAL_FLOAT64"));
+    assert_eq!(resolve("math.add", &["i64", "f32"]), ok("f32"));
+    assert_eq!(resolve("math.add", &["weak_float", "weak_float"]), ok("weak_float"));
+    assert_eq!(resolve("math.add", &["weak_float", "i64?"]), ok("f32?"));
+    assert_eq!(resolve("math.divide", &["i64", "i64"]), ok("f32"));
+    assert_eq!(resolve("core.less", &["i32", "weak_float"]), ok("unit?"));
+    assert_eq!(resolve("math.is_finite", &["i32"]), ok("unit"));
+    assert_eq!(resolve("math.is_finite", &["i32?"]), ok("unit?"));
+    assert_eq!(resolve("core.presence_or", &["i32?", "weak_float"]), ok("f32"));
+    assert_eq!(resolve("core.where", &["unit", "i32", "f64?"]), ok("f64?"));
+    assert_eq!(resolve("math.add", &["bool", "i32"]), Err("math.add expects a number for `x`, found bool".to_owned()));
     assert_eq!(
-        resolve("math.add", &["BOOLEAN", "INT32"]),
-        Err("math.add expects a number for `x`, found BOOLEAN".to_owned())
-    );
-    assert_eq!(
-        resolve("core.equal", &["TEXT", "INT32"]),
-        Err("core.equal finds no common type for TEXT and INT32".to_owned())
+        resolve("core.equal", &["text", "i32"]),
+        Err("core.equal finds no common type for text and i32".to_owned())
     );
 }
 

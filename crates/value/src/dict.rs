@@ -199,7 +199,7 @@ mod tests {
         assert!(Arc::ptr_eq(&wide, &dict.with_wide_keys()) && Arc::ptr_eq(&wide, &wide.with_wide_keys()));
         assert_eq!(
             (wide.qtype().to_string(), wide.to_string()),
-            ("DICT_INT64_INT32".into(), "dict{-1: 7, 0: 8, 1: 9}".into())
+            ("dict[i64, i32]".into(), "dict{-1: 7, 0: 8, 1: 9}".into())
         );
         let first = dict.compiled(|_| Arc::new(1_u8));
         assert!(Arc::ptr_eq(&first, &dict.compiled(|_| Arc::new(2_u8))));
@@ -213,7 +213,7 @@ mod tests {
         let values = |count: i32| Array::from_scalars(Scalar::Int32, (0..count).map(|at| Some(ScalarValue::Int32(at))));
         let dict = Dict::new(texts(&[Some("CH"), Some("")]), values(2)).unwrap();
         assert_eq!(dict.to_string(), "dict{'CH': 0, '': 1}");
-        assert_eq!(dict.qtype().to_string(), "DICT_TEXT_INT32");
+        assert_eq!(dict.qtype().to_string(), "dict[text, i32]");
         assert_eq!(Dict::new(texts(&[Some("a"), None]), values(2)), Err(DictFault::Missing(1)));
         assert_eq!(Dict::new(texts(&[Some("a")]), values(2)), Err(DictFault::Counts(1, 2)));
         let twice = Dict::new(texts(&[Some("a"), Some("b"), Some("a")]), values(3)).unwrap_err();

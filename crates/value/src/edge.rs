@@ -50,7 +50,7 @@ pub enum EdgeFault {
     #[error("a size or split point is missing")]
     Missing,
     /// The elements are not of type INT64.
-    #[error("groups are numbers of type INT64")]
+    #[error("groups are numbers of type i64")]
     Type,
 }
 

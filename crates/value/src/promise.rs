@@ -67,7 +67,7 @@ impl Promise {
             return Ok(());
         }
         let message = format!("the input `{name}` cannot promise {self:?}: it is of type {qtype}");
-        let hint = "`Full` is for DENSE_ARRAY types, `Mapping` and `Splits` are for DENSE_ARRAY_EDGE";
+        let hint = "`Full` is for arrays such as [f64?], `Mapping` and `Splits` are for an edge";
         Err(Diagnostic::new(Code::InputType, message).hint(hint))
     }
 

@@ -422,7 +422,7 @@ impl fmt::Display for Value {
             Value::Tuple(fields) => {
                 let named = fields.names().is_some();
                 if named {
-                    write!(f, "{}{{", self.qtype())?;
+                    write!(f, "{}{{", self.qtype().name())?;
                 }
                 f.write_str("(")?;
                 for (index, field) in fields.iter().enumerate() {

@@ -335,7 +335,7 @@ fn table(random: &mut fastrand::Rng) -> String {
         "[1,\n-2]",
         "(\n1, 2)",
         "{x:1,y :(2,\n3 )}",
-        "DATE{2026-11-20}",
+        "date{2026-11-20}",
         "[\n]",
         "'wide enough to be no cell of a column'",
     ];

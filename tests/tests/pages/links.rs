@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 /// The pages of `docs/`, with their paths from the root.
-fn pages() -> Vec<PathBuf> {
+pub(crate) fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join("docs")];
     while let Some(folder) = folders.pop() {

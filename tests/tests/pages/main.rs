@@ -4,6 +4,7 @@
 mod hostile;
 mod links;
 mod speed;
+mod vocabulary;
 
 use std::path::{Path, PathBuf};
 

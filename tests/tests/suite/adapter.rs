@@ -3,6 +3,7 @@
 use crate::case::{Case, Expected, Field, Refusal, Row, Stage};
 use cembra::{Backend, Error, Executor, Limits, Model, Options, QType, Session, Tier, Value};
 use cembra_tests::backend::{in_each_tier, on};
+use cembra_tests::vocabulary::foreign_names;
 
 /// A way to run cases: a backend, which is never another one, in all of its tiers, and passes that are left out.
 #[derive(Clone, Copy)]
@@ -147,6 +148,19 @@ fn missing_like(value: &Value) -> Option<Value> {
     }
 }
 
+/// What an error tells names types as models do. A name that the model itself uses may be quoted.
+fn speaks_our_names(error: &Error, source: &str) -> Result<(), String> {
+    let mut told = vec![error.to_string()];
+    for diagnostic in error.diagnostics() {
+        told.push(diagnostic.to_string());
+        told.push(diagnostic.label_text().to_owned());
+        told.extend(diagnostic.others().iter().map(|label| label.text.clone()));
+        told.extend(diagnostic.hints().iter().map(ToString::to_string));
+    }
+    let foreign = told.iter().find(|text| foreign_names(text).iter().any(|name| !source.contains(name)));
+    foreign.map_or(Ok(()), |text| Err(format!("a type has not its name of the text language in: {text}")))
+}
+
 fn judge(row: &Row, expected: &Expected, found: Result<Vec<Value>, Error>, source: &str) -> Result<(), String> {
     let good = match (expected, &found) {
         (Expected::Values(wanted), Ok(found)) => {
@@ -162,7 +176,7 @@ fn judge(row: &Row, expected: &Expected, found: Result<Vec<Value>, Error>, sourc
         _ => false,
     };
     if good {
-        return Ok(());
+        return found.err().map_or(Ok(()), |error| speaks_our_names(&error, source));
     }
     let found = match found {
         Ok(values) => values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
@@ -183,5 +197,9 @@ fn refused(found: Result<Executor, (Stage, Error)>, wanted: &Refusal, source: &s
         && error.code() == wanted.code
         && wanted.at.as_deref().is_none_or(|wanted| at == Some(wanted))
         && wanted.says.as_deref().is_none_or(|wanted| first.to_string().contains(wanted));
-    if good { Ok(()) } else { Err(format!("refused ({stage:?}) with {} at {at:?}: {first}", error.code())) }
+    if good {
+        speaks_our_names(&error, source)
+    } else {
+        Err(format!("refused ({stage:?}) with {} at {at:?}: {first}", error.code()))
+    }
 }

@@ -43,9 +43,9 @@ use std::fmt::{self, Write};
 /// assert_eq!(serde_json::Value::from(found.clone()), json!({"adult": false, "say": "hello Bob"}));
 ///
 /// let error = run.listen(&json!({"name": "Eve", "age": "old"}), &mut found).unwrap_err();
-/// assert_eq!((error.code(), error.to_string().as_str()), ("values", "input `age` is OPTIONAL_INT32, found \"old\""));
+/// assert_eq!((error.code(), error.to_string().as_str()), ("values", "input `age` is i32?, found \"old\""));
 /// let error = run.listen(&json!({"age": 1}), &mut found).unwrap_err();
-/// assert_eq!(error.to_string(), "input `name` is TEXT, but it is missing");
+/// assert_eq!(error.to_string(), "input `name` is text, but it is missing");
 /// # Ok::<(), cembra::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +72,7 @@ impl Json {
             ValueRef::Int32(v) => (*v).into(),
             ValueRef::Int64(v) => (*v).into(),
             ValueRef::UInt64(v) => (*v).into(),
-            // The number has the digits of the FLOAT32, not those of the FLOAT64 that is as large.
+            // The number has the digits of the f32, not those of the f64 that is as large.
             ValueRef::Float32(v) => {
                 let digits = Digits::of(format_args!("{v:e}"));
                 float(v.is_finite(), v.is_nan(), *v > 0.0, digits.as_str().parse::<f64>().unwrap_or_default().into())
@@ -247,7 +247,7 @@ impl<'t> JsonText<'t> {
     /// let pair = Value::Tuple([Value::from(1), Value::from(None::<i32>)].into());
     /// assert_eq!(fields[..], [Value::from(0.5), pair]);
     /// let misfit = row.get("p").unwrap().value(&parse_type("{x: f64, y: (i32, i32)}")?).unwrap_err();
-    /// assert_eq!((misfit.path.as_str(), misfit.expected.to_string(), misfit.found.as_str()), (".y.1", "INT32".into(), "null"));
+    /// assert_eq!((misfit.path.as_str(), misfit.expected.to_string(), misfit.found.as_str()), (".y.1", "i32".into(), "null"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -499,20 +499,12 @@ mod tests {
         let expected = json!({"x": 1.0, "inner": {"a": null, "b": ["t", null]}, "all": []});
         assert_eq!(Json::object(&value(&qtype, &less).unwrap()), expected);
         let cases = [
-            (json!({"inner": {"b": ["t", null]}, "all": []}), ".x", "FLOAT32"),
-            (json!({"x": 1, "inner": {"b": [7, null]}, "all": []}), ".inner.b.0", "TEXT"),
-            (json!({"x": 1, "inner": {"b": ["t"]}, "all": []}), ".inner.b", "tuple<TEXT,OPTIONAL_UNIT>"),
-            (
-                json!({"x": 1, "inner": [null, ["t", null]], "all": []}),
-                ".inner",
-                "namedtuple<a=OPTIONAL_INT32,b=tuple<TEXT,OPTIONAL_UNIT>>",
-            ),
-            (json!({"x": 1, "inner": {"b": ["t", null]}, "all": [1, 2, 0.5]}), ".all.2", "OPTIONAL_INT64"),
-            (
-                json!([1]),
-                "",
-                "namedtuple<x=FLOAT32,inner=namedtuple<a=OPTIONAL_INT32,b=tuple<TEXT,OPTIONAL_UNIT>>,all=DENSE_ARRAY_INT64>",
-            ),
+            (json!({"inner": {"b": ["t", null]}, "all": []}), ".x", "f32"),
+            (json!({"x": 1, "inner": {"b": [7, null]}, "all": []}), ".inner.b.0", "text"),
+            (json!({"x": 1, "inner": {"b": ["t"]}, "all": []}), ".inner.b", "(text, unit?)"),
+            (json!({"x": 1, "inner": [null, ["t", null]], "all": []}), ".inner", "{a: i32?, b: (text, unit?)}"),
+            (json!({"x": 1, "inner": {"b": ["t", null]}, "all": [1, 2, 0.5]}), ".all.2", "i64?"),
+            (json!([1]), "", "{x: f32, inner: {a: i32?, b: (text, unit?)}, all: [i64?]}"),
         ];
         for (object, path, expected) in cases {
             let misfit = value(&qtype, &object).unwrap_err();
@@ -539,7 +531,7 @@ mod tests {
             assert_eq!(Json::scalar(scalar, &object), None, "{object}");
         }
         assert!(value(&QType::tuple([QType::INT32]), &json!([1, 2])).is_err());
-        // Just above the middle of 1 and its successor in FLOAT32; by way of FLOAT64 it would be the middle, and 1.
+        // Just above the middle of 1 and its successor in f32; by way of f64 it would be the middle, and 1.
         let digits = serde_json::from_str("1.000000059604644775390626").unwrap();
         assert_eq!(Json::scalar(Scalar::Float32, &digits), Some(1.000_000_1_f32.into()));
     }

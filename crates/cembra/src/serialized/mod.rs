@@ -94,7 +94,7 @@ impl Model {
     ///
     /// Values are read as [`Json`](crate::Json) reads what the row would be as JSON: missing are `None`, `()` and absent fields;
     /// numbers go into each type of numbers that has them, and are rounded into floats; dates, bytes and NaNs may be texts. Tuples
-    /// are sequences, named ones structs or maps. Two things differ: a float goes into a FLOAT32 as it is, not as its
+    /// are sequences, named ones structs or maps. Two things differ: a float goes into an f32 as it is, not as its
     /// digits are, and bytes may be bytes.
     ///
     /// ```
@@ -116,7 +116,7 @@ impl Model {
     /// assert_eq!(price.run(&serde_json::json!({"count": 2, "unitPrice": 8, "country": "CH", "rebate": 0.5}))?, 8.0);
     ///
     /// let error = price.run(&serde_json::json!({"count": 2.5, "unitPrice": 8, "country": "CH"})).unwrap_err();
-    /// assert_eq!((error.code(), error.to_string().as_str()), ("values", "input `count` is INT32, found 2.5"));
+    /// assert_eq!((error.code(), error.to_string().as_str()), ("values", "input `count` is i32, found 2.5"));
     /// # Ok::<(), cembra::Error>(())
     /// ```
     ///

@@ -161,7 +161,7 @@ impl DataError {
 }
 
 impl fmt::Display for DataError {
-    /// `rows.csv:3: column `x`: expected FLOAT64, found `abc`; declare ..`
+    /// `rows.csv:3: column `x`: expected f64, found `abc`; declare ..`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = self.file() {
             f.write_str(file)?;
@@ -193,15 +193,12 @@ mod tests {
 
     #[test]
     fn a_problem_is_one_line_of_place_message_and_hints() {
-        let error = DataError::new(DataCode::ColumnType, "expected FLOAT64, found `abc`")
+        let error = DataError::new(DataCode::ColumnType, "expected f64, found `abc`")
             .in_file("rows.csv")
             .on_line(3)
             .in_column("x")
             .hint("declare `input x: text?`");
-        assert_eq!(
-            error.to_string(),
-            "rows.csv:3: column `x`: expected FLOAT64, found `abc`; declare `input x: text?`"
-        );
+        assert_eq!(error.to_string(), "rows.csv:3: column `x`: expected f64, found `abc`; declare `input x: text?`");
         assert_eq!(error.code().as_str(), "column-type");
     }
 

@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn values_are_rounded_once_to_their_own_width() {
-        // Just above the middle of 1 and its successor in FLOAT32; by way of FLOAT64 it would be the middle, and 1.
+        // Just above the middle of 1 and its successor in f32; by way of f64 it would be the middle, and 1.
         let text = "1.000000059604644775390626";
         assert_eq!(parse(Scalar::Float32, text), Some(ScalarValue::Float32(1.000_000_1)));
         assert_eq!(parse(Scalar::Float64, "0.1"), Some(ScalarValue::Float64(0.1)));

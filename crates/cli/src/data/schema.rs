@@ -245,17 +245,17 @@ mod tests {
         let whole = Place { leaf: "x", path: "x", inferred: false };
         assert_eq!(
             whole.missing(Scalar::Float32).to_string(),
-            "column `x`: expected FLOAT32, found a missing value; declare `input x: f32?`"
+            "column `x`: expected f32, found a missing value; declare `input x: f32?`"
         );
         let field = Place { leaf: "p", path: "p.1", inferred: false };
         assert_eq!(
             field.missing(Scalar::Text).to_string(),
-            "column `p.1`: expected TEXT, found a missing value; declare `p.1` as `text?` in the tuple type of `p`"
+            "column `p.1`: expected text, found a missing value; declare `p.1` as `text?` in the tuple type of `p`"
         );
         let guessed = Place { inferred: true, ..whole };
         assert_eq!(
             guessed.mismatch(&QType::INT32, "`a`", None).to_string(),
-            "column `x`: expected INT32, found `a`; its type was taken from the first rows, and no type holds both"
+            "column `x`: expected i32, found `a`; its type was taken from the first rows, and no type holds both"
         );
     }
 }

@@ -2,8 +2,8 @@
 //! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array, a named
 //! one an object, an array of a declared type an array; a present unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
 //!
-//! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is INT32, or INT64 if it
-//! does not fit, `7.0` and `7e0` are FLOAT64; it is optional if it is missing in one of those rows.
+//! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is i32, or i64 if it
+//! does not fit, `7.0` and `7e0` are f64; it is optional if it is missing in one of those rows.
 
 use super::cells::Builder;
 use super::input::{Bytes, Text};

@@ -34,7 +34,7 @@ fn shapes_are_no_data() {
     };
     for format in ["csv", "json", "jsonl", "table"] {
         let found = told(&["eval", "-e", "output y = (1, shape_of(x))", "-s", "x=2", "--format", format]);
-        assert_eq!(found, "error[column-type]: column `y`: no data has the type tuple<INT32,SCALAR_SHAPE>");
+        assert_eq!(found, "error[column-type]: column `y`: no data has the type (i32, SCALAR_SHAPE)");
     }
     for rows in ["r.csv", "r.json"] {
         let found = told(&["eval", "-e", "input s: SCALAR_SHAPE; const_with_shape(s, x)", rows]);
@@ -105,13 +105,13 @@ fn what_is_no_u64_and_no_base64_is_said() {
         outcome.stderr
     };
     let csv = told("u64", "r.csv", "x\n18446744073709551616\n");
-    assert!(csv.contains("column `x`: expected UINT64, found `18446744073709551616`"), "{csv}");
+    assert!(csv.contains("column `x`: expected u64, found `18446744073709551616`"), "{csv}");
     let json = told("u64", "r.jsonl", "{\"x\": -1}\n");
-    assert!(json.contains("column `x`: expected UINT64, found `-1`"), "{json}");
+    assert!(json.contains("column `x`: expected u64, found `-1`"), "{json}");
     let csv = told("bytes", "r.csv", "x\nlight!\n");
-    assert!(csv.contains("expected BYTES, found `light!`") && csv.contains("base64, padded with `=`"), "{csv}");
+    assert!(csv.contains("expected bytes, found `light!`") && csv.contains("base64, padded with `=`"), "{csv}");
     let json = told("bytes", "r.jsonl", "{\"x\": \"//4\"}\n");
-    assert!(json.contains("expected BYTES, found `\"//4\"`") && json.contains("base64, padded with `=`"), "{json}");
+    assert!(json.contains("expected bytes, found `\"//4\"`") && json.contains("base64, padded with `=`"), "{json}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn dates_and_timestamps_go_through_csv_and_json() {
     for (file, found) in [("wrong.csv", "`1990-02-30`"), ("wrong.jsonl", "`7`")] {
         let outcome = shell.run(&["eval", "-e", "input born: date; born", file]);
         assert_eq!(outcome.status, Some(1));
-        assert!(outcome.stderr.contains(&format!("expected DATE, found {found}")), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(&format!("expected date, found {found}")), "{}", outcome.stderr);
     }
 }
 

@@ -43,5 +43,5 @@ fn tables_lie_beside_the_model() {
     let shell = shell.file("vat.csv", "country,vat\nCH,1.08\nDE,x\n");
     let found = shell.run(&["check", "m.cem"]);
     assert_eq!(found.status, Some(1));
-    assert!(found.stderr.contains("error[literal]: `x` is no FLOAT64\n --> vat.csv:3:1\n"), "{}", found.stderr);
+    assert!(found.stderr.contains("error[literal]: `x` is no f64\n --> vat.csv:3:1\n"), "{}", found.stderr);
 }

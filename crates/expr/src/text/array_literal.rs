@@ -1,14 +1,37 @@
-//! Literals of arrays, their shapes, and edges, behind the name of the type: `DENSE_ARRAY_INT32{1, NA, 3}`, `DENSE_ARRAY_SHAPE{3}`,
-//! `DENSE_ARRAY_EDGE{0, 2, 5}`.
+//! Literals of arrays, their shapes, and edges, behind the name of the type: `[i32?]{1, NA, 3}`, `DENSE_ARRAY_SHAPE{3}`,
+//! `edge{0, 2, 5}`.
 
 use super::cursor::{Cursor, Stop};
 use super::literal::write_bare;
+use super::spelling::Spelling;
 use super::token::TokenKind;
-use cembra_runtime::{EdgeType, Scalar};
+use crate::Literal;
+use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeForm, ScalarValue, Value};
 use std::fmt::Write;
 
 impl Cursor<'_> {
+    /// True where a literal of an array begins, as `[i32?]{1, NA, 3}`: nothing else has a brace right behind the type of an array.
+    pub(super) fn at_array_literal(&self) -> bool {
+        let mut ahead = self.ahead();
+        let mut next_is = |kind| {
+            let token = ahead.next();
+            (token.kind == kind).then_some(token.span)
+        };
+        self.token.kind == TokenKind::OpenSquare
+            && next_is(TokenKind::Type).is_some()
+            && next_is(TokenKind::Question).is_some()
+            && next_is(TokenKind::CloseSquare).zip(next_is(TokenKind::OpenCurly)).is_some_and(|(a, b)| a.end == b.start)
+    }
+
+    /// Reads a literal, or literals in square brackets, whose type something else says. `None` if one is malformed, which is recorded.
+    pub(super) fn read_literal(&mut self) -> Result<Option<Literal>, Stop> {
+        if self.token.kind == TokenKind::OpenSquare && !self.at_array_literal() {
+            return Ok(self.read_values()?.map(Literal::Elements));
+        }
+        Ok(self.read_value()?.map(Literal::One))
+    }
+
     /// Reads elements of an array up to what cannot belong to them.
     pub(super) fn read_elements(&mut self, scalar: Scalar) -> Result<Option<Array>, Stop> {
         let mut made = Some(ArrayBuilder::new(scalar, 0));
@@ -73,20 +96,19 @@ impl Cursor<'_> {
 }
 
 /// Writes an array, the shape of one or an edge; nothing for other values.
-pub(super) fn write(out: &mut String, value: &Value) {
+pub(super) fn write(out: &mut String, value: &Value, spelling: Spelling) {
     match value {
         Value::Array(kind, array) => {
-            out.push_str(kind.name());
-            out.push('_');
-            out.push_str(array.scalar().name());
+            spelling.write_before_brace(out, &QType::Array(*kind, array.scalar()));
             write_elements(out, array);
             out.push('}');
         }
         Value::ArrayShape(kind, size) => {
-            let _never_fails = write!(out, "{}_SHAPE{{{size}}}", kind.name());
+            spelling.write_before_brace(out, &QType::ArrayShape(*kind));
+            let _never_fails = write!(out, "{{{size}}}");
         }
         Value::Edge(edge) => {
-            out.push_str(edge.edge_type().name());
+            spelling.write_before_brace(out, &QType::Edge(edge.edge_type()));
             match edge.form() {
                 EdgeForm::Scalars => out.push('{'),
                 EdgeForm::ToScalar(size) => {

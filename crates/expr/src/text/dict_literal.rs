@@ -3,13 +3,11 @@
 
 use super::cursor::{Cursor, Stop};
 use super::literal::{write_bare, write_value};
+use super::spelling::Spelling;
 use super::token::TokenKind;
 use super::types::{self, TypeName};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{DICT_WORD, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, Dict, DictFault, ScalarValue, Span, Value, common_scalar};
-
-/// What begins a dictionary or its type. It is a word like any other everywhere else.
-pub(super) const DICT: &str = "dict";
 
 /// Entries as they are written.
 #[derive(Default)]
@@ -39,7 +37,7 @@ impl Cursor<'_> {
     /// True where a dictionary or its type begins: the word, and the bracket right behind it that makes it one.
     pub(super) fn at_dict(&self) -> bool {
         let span = self.token.span;
-        if self.token.kind != TokenKind::Word || self.text(span) != DICT {
+        if self.token.kind != TokenKind::Word || self.text(span) != DICT_WORD {
             return false;
         }
         let mut ahead = self.ahead();
@@ -239,33 +237,26 @@ fn common<'v>(mut values: impl Iterator<Item = &'v ScalarValue>) -> Result<Optio
     values.try_fold(first.scalar(), join).map(Some)
 }
 
-/// Writes the type of a dictionary.
-pub(super) fn write_type(out: &mut String, key: Scalar, value: Scalar) {
-    for part in [DICT, "[", key.short_name(), ", ", value.short_name(), "]"] {
-        out.push_str(part);
-    }
-}
-
 /// Writes a dictionary with its types.
-pub(super) fn write(out: &mut String, dict: &Dict) {
-    write_type(out, dict.keys().scalar(), dict.values().scalar());
+pub(super) fn write(out: &mut String, dict: &Dict, spelling: Spelling) {
+    spelling.write_type(out, &dict.qtype());
     out.push('{');
     for (at, (key, value)) in dict.entries().enumerate() {
         out.push_str(if at > 0 { ", " } else { "" });
-        write_part(out, key);
+        write_part(out, key, spelling);
         out.push_str(": ");
         match value {
-            Some(value) => write_part(out, value),
+            Some(value) => write_part(out, value, spelling),
             None => out.push_str("NA"),
         }
     }
     out.push('}');
 }
 
-fn write_part(out: &mut String, part: ScalarValue) {
+fn write_part(out: &mut String, part: ScalarValue, spelling: Spelling) {
     match part {
         ScalarValue::Unit => out.push_str("present"),
-        part if part.scalar().is_quoted() => write_value(out, &Value::Scalar(part)),
+        part if part.scalar().is_quoted() => write_value(out, &Value::Scalar(part), spelling),
         part => write_bare(out, &part),
     }
 }

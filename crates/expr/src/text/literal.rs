@@ -2,28 +2,30 @@
 //!
 //! | value | form |
 //! |---|---|
-//! | `INT32`, `INT64`, `UINT64` | `7`, `7i64`, `7u64` |
-//! | `WEAK_FLOAT`, `FLOAT32`, `FLOAT64` | `1.5`, `1.5f32`, `1.5f64` |
-//! | infinities, NaNs | `inf`, `-inf`, `nan`, `FLOAT32{inf}`, `FLOAT64{nan:0x7ff8000000000001}` |
-//! | `BOOLEAN`, `TEXT`, `BYTES`, `UNIT` | `true`, `"text"`, `b"bytes\xff"`, `UNIT{}` |
+//! | `i32`, `i64`, `u64` | `7`, `7i64`, `7u64` |
+//! | `weak_float`, `f32`, `f64` | `1.5`, `1.5f32`, `1.5f64` |
+//! | infinities, NaNs | `inf`, `-inf`, `nan`, `f32{inf}`, `f64{nan:0x7ff8000000000001}` |
+//! | `bool`, `text`, `bytes`, `unit` | `true`, `"text"`, `b"bytes\xff"`, `unit{}` |
 //! | masks | `present`, `missing[unit]` |
-//! | optionals | `OPTIONAL_INT64{7}` or `i64?{7}`, `missing[i64]` or `OPTIONAL_INT64{NA}` |
+//! | optionals | `i64?{7}`, `missing[i64]` or `i64?{NA}` |
 //! | tuples | `TUPLE{1, "a"}`, `NAMEDTUPLE{x: 1, y: "a"}` |
-//! | arrays | `DENSE_ARRAY_INT32{1, NA, 3}` |
-//! | shapes of arrays, edges | `DENSE_ARRAY_SHAPE{3}`, `DENSE_ARRAY_EDGE{0, 2, 5}` (split points), `DENSE_ARRAY_EDGE{1, NA : 2}` (a mapping to so many) |
+//! | arrays | `[i32?]{1, NA, 3}` |
+//! | shapes of arrays, edges | `DENSE_ARRAY_SHAPE{3}`, `edge{0, 2, 5}` (split points), `edge{1, NA : 2}` (a mapping to so many) |
 //! | dictionaries | `dict[text, f64]{"CH": 1.08, "DE": NA}` or `dict{"CH": 1.08f64}` |
 //! | types | `f32`, `i64?`, `QTYPE{(f32, text)}` |
 //! | untyped missing | `missing` |
 //! | an argument that is not specified | `UNSPECIFIED{}` |
 //!
-//! `TYPE{v}` works for every scalar and optional type, in capitals or not (`float64{1}`, as listings print it).
+//! `TYPE{v}` works for every scalar and optional type, under each of its names, and for Arolla's names also in lower case
+//! (`float64{1}`, as listings print it).
 
 use super::cursor::{Cursor, Stop, ends_text};
+use super::spelling::Spelling;
 use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
 use super::{array_literal, dict_literal, number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
-use cembra_runtime::{Excerpt, Extent, Fields, QType, Scalar};
+use cembra_runtime::{ArrayKind, EDGE_WORD, EdgeType, Excerpt, Extent, Fields, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 use std::fmt::Write;
 
@@ -42,18 +44,23 @@ impl<'s> Cursor<'s> {
             | TokenKind::Inf
             | TokenKind::Nan => true,
             TokenKind::Word => self.type_before_brace().is_some() || self.at_dict(),
+            TokenKind::OpenSquare => self.at_array_literal(),
             _ => false,
         }
     }
 
-    /// The type named in lower case before a `{`, as in `float64{1}`.
+    /// The type named before a `{` by what is a name elsewhere, as in `float64{1}` and `edge{0, 2}`.
     fn type_before_brace(&self) -> Option<TypeName> {
         let span = self.token.span;
         let brace = Span::new(span.end, span.end + 1);
         if self.text(brace) != "{" {
             return None;
         }
-        types::named(&self.text(span).to_ascii_uppercase())
+        let word = self.text(span);
+        if word == EDGE_WORD {
+            return Some(TypeName::Of(QType::Edge(EdgeType::Arrays(ArrayKind::Dense))));
+        }
+        types::named(&word.to_ascii_uppercase())
     }
 
     /// Reads a value: a literal with its sign, or a tuple of values, with names or without. `None` if it is malformed, which is
@@ -197,6 +204,10 @@ impl<'s> Cursor<'s> {
             TokenKind::Type => {
                 let name = types::named(self.text(span));
                 return self.read_typed(name);
+            }
+            TokenKind::OpenSquare if self.at_array_literal() => {
+                let (qtype, _) = self.read_array_type()?;
+                return self.read_braced(&qtype, span.to(self.previous));
             }
             TokenKind::Word if self.at_dict() => return self.read_dict(),
             TokenKind::Word if self.at_literal() => {
@@ -494,20 +505,19 @@ impl Open<'_> {
 }
 
 /// Writes a value in the form that reads back as the same value.
-pub(crate) fn write_value(out: &mut String, value: &Value) {
+pub(crate) fn write_value(out: &mut String, value: &Value, spelling: Spelling) {
     match value {
-        Value::Scalar(scalar) => write_scalar(out, scalar),
+        Value::Scalar(scalar) => write_scalar(out, scalar, spelling),
         Value::Present(ScalarValue::Unit) => out.push_str("present"),
         Value::Present(scalar) => {
-            out.push_str("OPTIONAL_");
-            out.push_str(scalar.scalar().name());
+            spelling.write_before_brace(out, &QType::Optional(scalar.scalar()));
             out.push('{');
             write_bare(out, scalar);
             out.push('}');
         }
         Value::Missing(scalar) => {
             out.push_str("missing[");
-            out.push_str(scalar.short_name());
+            out.push_str(spelling.scalar(*scalar));
             out.push(']');
         }
         Value::Tuple(fields) => {
@@ -515,8 +525,8 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
             if let Some(names) = fields.names() {
                 out.push_str("NAMEDTUPLE{");
                 for (index, (name, field)) in names.iter().zip(fields.iter()).enumerate() {
-                    types::write_field_name(out, index, name);
-                    write_value(out, field);
+                    types::write_field(out, index, name);
+                    write_value(out, field, spelling);
                 }
                 return out.push('}');
             }
@@ -525,7 +535,7 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                write_value(out, field);
+                write_value(out, field, spelling);
             }
             out.push('}');
         }
@@ -533,29 +543,28 @@ pub(crate) fn write_value(out: &mut String, value: &Value) {
             out.push_str(shape.name());
             out.push_str("{}");
         }
-        Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) => array_literal::write(out, value),
-        Value::Dict(dict) => dict_literal::write(out, dict),
+        Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) => array_literal::write(out, value, spelling),
+        Value::Dict(dict) => dict_literal::write(out, dict, spelling),
         Value::Type(qtype @ (QType::Tuple(_) | QType::Array(..) | QType::Edge(_))) => {
             out.push_str("QTYPE{");
-            types::write_type(out, qtype);
+            spelling.write_type(out, qtype);
             out.push('}');
         }
-        Value::Type(qtype) => types::write_type(out, qtype),
+        Value::Type(qtype) => spelling.write_type(out, qtype),
         Value::Nothing => out.push_str("missing"),
         Value::Unspecified => out.push_str("UNSPECIFIED{}"),
     }
 }
 
-fn write_scalar(out: &mut String, value: &ScalarValue) {
+fn write_scalar(out: &mut String, value: &ScalarValue, spelling: Spelling) {
     let scalar = value.scalar();
     let suffix = match value {
-        ScalarValue::Unit => return out.push_str("UNIT{}"),
         ScalarValue::Float32(v) if v.is_finite() => scalar.short_name(),
         ScalarValue::Float64(v) if v.is_finite() => scalar.short_name(),
         // The plain `nan` and `inf` are weak floats; the NaNs that differ from it in bits are spelled out.
         ScalarValue::WeakFloat(v) if !v.is_nan() || v.abs().to_bits() == f64::NAN.to_bits() => "",
-        ScalarValue::Float32(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
-            out.push_str(scalar.name());
+        ScalarValue::Unit | ScalarValue::Float32(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
+            spelling.write_before_brace(out, &QType::Scalar(scalar));
             out.push('{');
             write_bare(out, value);
             return out.push('}');
@@ -603,7 +612,7 @@ pub(super) fn write_bare(out: &mut String, value: &ScalarValue) {
 pub(crate) fn write_default(out: &mut String, value: &ScalarValue) {
     match value {
         ScalarValue::Unit => out.push_str("present"),
-        _ if value.scalar().is_quoted() => write_scalar(out, value),
+        _ if value.scalar().is_quoted() => write_scalar(out, value, Spelling::Text),
         _ => write_bare(out, value),
     }
 }
@@ -638,7 +647,5 @@ pub(crate) fn nesting(value: &Value, limit: usize) -> usize {
 /// A value as a literal of the text language; [`crate::parse_value`] reads it back as the same value, bit for bit.
 #[must_use]
 pub fn print_value(value: &Value) -> String {
-    let mut out = String::new();
-    write_value(&mut out, value);
-    out
+    Spelling::Text.value_text(value)
 }

@@ -41,13 +41,16 @@ mod printer;
 mod quoted;
 mod scope;
 mod sources;
+mod spelling;
 mod token;
 mod types;
 
 pub(crate) use lexer::is_word;
 pub(crate) use literal::nesting as value_nesting;
 pub(crate) use parser::literal_bytes;
+pub(crate) use spelling::Spelling;
 pub(crate) use token::TokenKind;
+pub(crate) use types::write_input_type;
 
 pub use context::{CursorContext, ExpectedAt, OpenCall, cursor_context};
 pub use format::format;
@@ -59,7 +62,7 @@ pub use sources::{Resolver, SourcePlace, Sources, UsedFile};
 pub use token::KEYWORDS;
 pub use types::{print_input_type, print_type};
 
-use crate::{PartialProgram, Program, Vocabulary};
+use crate::{Literal, PartialProgram, Program, Vocabulary};
 use cembra_runtime::QType;
 #[cfg(feature = "json")]
 use cembra_runtime::Scalar;
@@ -106,7 +109,7 @@ pub fn parse_partially(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &
     parser::Parser::of_sources(sources, vocabulary, limits).run_partially()
 }
 
-/// Reads a literal: `1.5`, `-3`, `"abc"`, `missing[f32]`, `7i64`, `FLOAT64{1}`, `(1, true)`.
+/// Reads a literal: `1.5`, `-3`, `"abc"`, `missing[f32]`, `7i64`, `f64{1}`, `(1, true)`.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -120,6 +123,11 @@ pub fn parse_value(text: &str) -> Result<Value, Diagnostics> {
 /// What is wrong with the text.
 pub fn parse_values(text: &str) -> Result<Vec<Value>, Diagnostics> {
     read_whole(text, &Limits::default(), |cursor| cursor.read_values())
+}
+
+/// Reads a literal, or literals in square brackets.
+pub(crate) fn parse_literal(text: &str) -> Result<Literal, Diagnostics> {
+    read_whole(text, &Limits::default(), |cursor| cursor.read_literal())
 }
 
 /// Reads a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`. What an input of it would promise is not kept: `[f32]` is the

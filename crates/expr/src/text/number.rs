@@ -93,7 +93,7 @@ impl Misread {
                 (format!("`{text}` is too large for {scalar}"), Some("write `inf` for infinity".into()))
             }
             Misread::TooLarge(Scalar::Int32) => {
-                (format!("`{text}` is too large for INT32"), Some("write it with the suffix `i64`".into()))
+                (format!("`{text}` is too large for {}", Scalar::Int32), Some("write it with the suffix `i64`".into()))
             }
             Misread::TooLarge(scalar) => (
                 format!("`{text}` is too large for {scalar}"),

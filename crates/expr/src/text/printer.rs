@@ -4,7 +4,8 @@
 
 use super::literal;
 use super::scope::Scopes;
-use super::types::{write_field_name, write_input_type};
+use super::spelling::Spelling;
+use super::types::{write_field, write_input_type};
 use super::{lexer, quoted, types};
 use crate::infix::{
     COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE,
@@ -41,7 +42,7 @@ pub fn print(program: &Program) -> String {
         printer.write_declared(&input.name, lexer::is_plain_name(&input.name));
         if let Some(qtype) = &input.qtype {
             printer.out.push_str(": ");
-            write_input_type(&mut printer.out, qtype, input.promise);
+            write_input_type(&mut printer.out, qtype, input.promise, Spelling::Text);
             if let Some(default) = &input.default {
                 printer.out.push_str(" = ");
                 literal::write_default(&mut printer.out, default);
@@ -275,7 +276,7 @@ impl<'g> Printer<'g> {
     /// Writes `: type = value` behind the name of the value.
     fn write_declared_value(&mut self, value: NodeId, qtype: &QType) {
         self.out.push_str(": ");
-        types::write_type(&mut self.out, qtype);
+        Spelling::Text.write_type(&mut self.out, qtype);
         self.out.push_str(" = ");
         self.write(Piece::Operand(value, LOOSEST));
     }
@@ -297,7 +298,7 @@ impl<'g> Printer<'g> {
                     self.out.push('.');
                     self.out.push_str(name);
                 }
-                Piece::FieldName(index, name) => write_field_name(&mut self.out, index, name),
+                Piece::FieldName(index, name) => write_field(&mut self.out, index, name),
                 Piece::Operand(id, level) => match self.lets.get(id.index()).copied().flatten() {
                     Some(number) => self.out.push_str(&self.names[number as usize]),
                     None => self.write_body(id, level),
@@ -320,7 +321,7 @@ impl<'g> Printer<'g> {
             Node::Literal(value) => {
                 let brackets = literal::level(value) < level;
                 self.out.push_str(if brackets { "(" } else { "" });
-                literal::write_value(&mut self.out, value);
+                literal::write_value(&mut self.out, value, Spelling::Text);
                 self.out.push_str(if brackets { ")" } else { "" });
             }
             Node::Operator(name, operands) => self.write_operator(id, name, operands, level),

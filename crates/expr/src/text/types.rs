@@ -1,18 +1,19 @@
-//! Types in text: their names, reading and writing. Short names (`f32?`) and Arolla's (`OPTIONAL_FLOAT32`) mean the
-//! same; the short ones are printed.
+//! Types in text: their names, and reading them. Short names (`f32?`) and Arolla's (`OPTIONAL_FLOAT32`) mean the
+//! same; the short ones are printed, which `cembra_runtime::QType` says how.
 
 use super::cursor::{Cursor, Stop, ends_text};
+use super::spelling::Spelling;
 use super::token::{Token, TokenKind};
-use super::{dict_literal, lexer, quoted};
-use cembra_runtime::{ArrayKind, EdgeType, Fields, NameError, Names, QType, Scalar, Shape};
+use super::{lexer, quoted};
+use cembra_runtime::{ArrayKind, EDGE_WORD, EdgeType, Fields, NameError, Names, QType, Scalar, Shape};
 use cembra_value::{Code, Diagnostic, Dict, Limit, Promise, Span};
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt;
 
 /// What stands for the type of edges between arrays where a type is expected, with what an input of it promises; these are
 /// names elsewhere.
 const EDGES: [(&str, Promise); 3] =
-    [("edge", Promise::Nothing), ("mapping", Promise::Mapping), ("splits", Promise::Splits)];
+    [(EDGE_WORD, Promise::Nothing), ("mapping", Promise::Mapping), ("splits", Promise::Splits)];
 
 /// What a reserved name of a type stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -275,7 +276,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Reads the type of an array: `[f64]`, `[f64?]`.
-    fn read_array_type(&mut self) -> Result<(QType, Promise), Stop> {
+    pub(super) fn read_array_type(&mut self) -> Result<(QType, Promise), Stop> {
         let open = self.token.span;
         self.enter(open)?;
         self.advance();
@@ -397,73 +398,30 @@ fn misnamed(word: &str) -> Diagnostic {
     problem.hint(the_types())
 }
 
-/// The types there are, for a hint; a type without a short name is not for everyday use.
+/// The types there are, for a hint; nobody declares a weak float.
 fn the_types() -> String {
-    let short = Scalar::ALL.into_iter().map(Scalar::short_name).filter(|name| name.starts_with(char::is_lowercase));
-    let names: Vec<String> = short.map(|name| format!("`{name}`")).collect();
+    let declared = Scalar::ALL.into_iter().filter(|scalar| *scalar != Scalar::WeakFloat);
+    let names: Vec<String> = declared.map(|scalar| format!("`{}`", scalar.short_name())).collect();
     format!("the types are {}, `T?`, `[T]` and `(A, B)`", names.join(", "))
 }
 
-/// Writes a type as the text language does: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.
-pub(crate) fn write_type(out: &mut String, qtype: &QType) {
-    // Types nest only as deep as the parser allows, or as the builder checks.
-    match qtype {
-        QType::Scalar(scalar) => out.push_str(scalar.short_name()),
-        QType::Optional(scalar) => {
-            out.push_str(scalar.short_name());
-            out.push('?');
-        }
-        QType::Tuple(fields) => {
-            if let Some(names) = fields.names() {
-                out.push('{');
-                for (index, (name, field)) in names.iter().zip(fields.iter()).enumerate() {
-                    write_field_name(out, index, name);
-                    write_type(out, field);
-                }
-                return out.push('}');
-            }
-            out.push('(');
-            for (index, field) in fields.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(", ");
-                }
-                write_type(out, field);
-            }
-            out.push_str(if fields.len() == 1 { ",)" } else { ")" });
-        }
-        QType::Array(ArrayKind::Dense, scalar) => {
-            out.push('[');
-            out.push_str(scalar.short_name());
-            out.push_str("?]");
-        }
-        QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => out.push_str(edge_word(Promise::Nothing)),
-        QType::Dict(key, value) => dict_literal::write_type(out, *key, *value),
-        // Arolla's names are the only ones these have.
-        QType::Shape(_)
-        | QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Sequence(_) => {
-            let _never_fails = write!(out, "{qtype}");
-        }
-    }
-}
-
 /// Writes what comes before a field of a named tuple, in its types, its literals and its expressions alike.
-pub(super) fn write_field_name(out: &mut String, index: usize, name: &str) {
+pub(super) fn write_field(out: &mut String, index: usize, name: &str) {
     if index > 0 {
         out.push_str(", ");
     }
-    if lexer::is_word(name) {
-        out.push_str(name);
-    } else {
-        quoted::write(out, name);
-    }
+    let _never_fails = write_field_name(out, name);
     out.push_str(": ");
+}
+
+/// Writes the name of a field of a named tuple.
+pub(super) fn write_field_name(out: &mut dyn fmt::Write, name: &str) -> fmt::Result {
+    if lexer::is_word(name) {
+        return out.write_str(name);
+    }
+    let mut quoted = String::new();
+    quoted::write(&mut quoted, name);
+    out.write_str(&quoted)
 }
 
 /// The word for edges between arrays that keep a promise.
@@ -472,15 +430,15 @@ fn edge_word(promise: Promise) -> &'static str {
 }
 
 /// Writes the type of an input with what it promises: `[f64]`, `splits`, `f32?`.
-pub(super) fn write_input_type(out: &mut String, qtype: &QType, promise: Promise) {
+pub(crate) fn write_input_type(out: &mut String, qtype: &QType, promise: Promise, spelling: Spelling) {
     match (qtype, promise) {
         (QType::Array(ArrayKind::Dense, scalar), Promise::Full) => {
             out.push('[');
-            out.push_str(scalar.short_name());
+            out.push_str(spelling.scalar(*scalar));
             out.push(']');
         }
         (QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), promise) => out.push_str(edge_word(promise)),
-        _ => write_type(out, qtype),
+        _ => spelling.write_type(out, qtype),
     }
 }
 
@@ -488,16 +446,14 @@ pub(super) fn write_input_type(out: &mut String, qtype: &QType, promise: Promise
 #[must_use]
 pub fn print_input_type(qtype: &QType, promise: Promise) -> String {
     let mut out = String::new();
-    write_input_type(&mut out, qtype, promise);
+    write_input_type(&mut out, qtype, promise, Spelling::Text);
     out
 }
 
 /// A type as the text language writes it: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.
 #[must_use]
 pub fn print_type(qtype: &QType) -> String {
-    let mut out = String::new();
-    write_type(&mut out, qtype);
-    out
+    Spelling::Text.type_text(qtype)
 }
 
 #[cfg(test)]
@@ -510,8 +466,8 @@ mod tests {
             let (plain, optional) = (QType::Scalar(scalar), QType::Optional(scalar));
             for (word, qtype) in [
                 (scalar.short_name().to_owned(), plain.clone()),
-                (plain.to_string(), plain),
-                (optional.to_string(), optional),
+                (plain.name().to_string(), plain),
+                (optional.name().to_string(), optional),
             ] {
                 assert!(is_reserved(&word), "{word}");
                 assert_eq!(named(&word), Some(TypeName::Of(qtype)), "{word}");
@@ -524,8 +480,9 @@ mod tests {
         for kind in ArrayKind::ALL {
             for scalar in Scalar::ALL {
                 let qtype = QType::Array(kind, scalar);
-                assert!(is_reserved(&qtype.to_string()));
-                assert_eq!(named(&qtype.to_string()), Some(TypeName::Of(qtype)));
+                let name = qtype.name().to_string();
+                assert!(is_reserved(&name));
+                assert_eq!(named(&name), Some(TypeName::Of(qtype)));
             }
         }
         for edge in EdgeType::ALL {

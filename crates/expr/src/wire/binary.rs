@@ -4,7 +4,8 @@ use super::assembly::Assembly;
 use super::messages::{self, Header, Kind};
 use super::numbering::Numbering;
 use super::{FORMAT, check_header, check_length, claims, damaged, literal, parameters_of, version_of};
-use crate::{NameId, Node, Program, print_type};
+use crate::text::Spelling;
+use crate::{NameId, Node, Program};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Span};
 use prost::Message;
 
@@ -57,14 +58,14 @@ pub fn write_binary(program: &Program) -> Vec<u8> {
     }
     file.inputs.extend(program.inputs.iter().map(|input| messages::Input {
         name: input.name.to_string(),
-        qtype: input.spelled_type(),
+        qtype: input.spelled_type(Spelling::File),
         span: input.span.map(write_span),
         default: input.default.clone().map(|value| messages::Scalar { value: Some(value) }),
     }));
     file.externs.extend(program.externs.iter().map(|declared| messages::Extern {
         name: declared.name.to_string(),
         parameters: parameters_of(declared),
-        result: print_type(&declared.result),
+        result: Spelling::File.type_text(&declared.result),
         span: declared.span.map(write_span),
     }));
     file.outputs.extend(program.outputs.iter().map(|output| messages::Output {

@@ -24,8 +24,9 @@
 use super::assembly::Assembly;
 use super::numbering::Numbering;
 use super::{FORMAT, check_header, check_length, damaged_text, parameters_of, version_of};
+use crate::text::Spelling;
 use crate::text::parse_value_within;
-use crate::{Node, Program, print_default, print_type, print_value};
+use crate::{Node, Program, print_default};
 use cembra_value::{Diagnostic, Diagnostics, Limit, Limits, Span};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
@@ -297,7 +298,7 @@ pub fn write_json(program: &Program) -> String {
     let _never_fails = writeln!(out, "{{\n\"format\": \"{FORMAT}\",\n\"version\": {},", version_of(program));
     let inputs = program.inputs.iter().map(|input| InputLine {
         name: (*input.name).into(),
-        qtype: input.spelled_type(),
+        qtype: input.spelled_type(Spelling::File),
         default: input.default.as_ref().map(print_default),
         span: input.span.map(pair),
     });
@@ -306,7 +307,7 @@ pub fn write_json(program: &Program) -> String {
         let externs = program.externs.iter().map(|declared| ExternLine {
             name: (*declared.name).into(),
             parameters: parameters_of(declared),
-            result: print_type(&declared.result),
+            result: Spelling::File.type_text(&declared.result),
             span: declared.span.map(pair),
         });
         write_lines(&mut out, "externs", externs, ",");
@@ -316,7 +317,7 @@ pub fn write_json(program: &Program) -> String {
         match graph.node(*id) {
             Node::Leaf(name) => line.leaf = Some((&**graph.name(name)).into()),
             Node::Placeholder(name) => line.placeholder = Some((&**graph.name(name)).into()),
-            Node::Literal(value) => line.literal = Some(print_value(value).into()),
+            Node::Literal(value) => line.literal = Some(Spelling::File.value_text(value).into()),
             Node::Operator(name, operands) => {
                 line.operator = Some((&**graph.name(name)).into());
                 line.operands = Some(operands.iter().map(|operand| numbering.number(*operand)).collect());

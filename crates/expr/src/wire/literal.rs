@@ -2,7 +2,7 @@
 
 use super::assembly::Assembly;
 use super::messages::{FieldNames, Literal, Part, PartKind, Scalar};
-use crate::text::{parse_value_within, print_type, print_value};
+use crate::text::{Spelling, parse_value_within};
 use cembra_runtime::{Fields, Names, QType};
 use cembra_value::{Diagnostic, Limit, Limits, ScalarValue, Value};
 
@@ -14,12 +14,12 @@ pub(super) fn write(value: &Value) -> Literal {
         let kind = match value {
             Value::Scalar(scalar) => PartKind::Scalar(write_scalar(scalar)),
             Value::Present(scalar) => PartKind::Present(write_scalar(scalar)),
-            Value::Missing(scalar) => PartKind::Missing(print_type(&QType::Scalar(*scalar))),
-            Value::Shape(shape) => PartKind::Shape(print_type(&QType::Shape(*shape))),
+            Value::Missing(scalar) => PartKind::Missing(Spelling::File.type_text(&QType::Scalar(*scalar))),
+            Value::Shape(shape) => PartKind::Shape(Spelling::File.type_text(&QType::Shape(*shape))),
             Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) | Value::Dict(_) => {
-                PartKind::Array(print_value(value))
+                PartKind::Array(Spelling::File.value_text(value))
             }
-            Value::Type(qtype) => PartKind::Type(print_type(qtype)),
+            Value::Type(qtype) => PartKind::Type(Spelling::File.type_text(qtype)),
             Value::Nothing => PartKind::Nothing(()),
             Value::Unspecified => PartKind::Unspecified(()),
             Value::Tuple(fields) => {

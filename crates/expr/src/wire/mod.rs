@@ -25,7 +25,8 @@ pub use binary::{read_binary, write_binary};
 #[cfg(feature = "json")]
 pub use json::{read_json, write_json};
 
-use crate::{Extern, Program, print_type};
+use crate::text::Spelling;
+use crate::{Extern, Program};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits};
 use std::fmt;
@@ -42,9 +43,9 @@ fn version_of(program: &Program) -> u32 {
     if is_new { VERSION } else { 1 }
 }
 
-/// The type of the tuple of an operator's parameters, as the text language writes it.
+/// The type of the tuple of an operator's parameters, as files spell it.
 fn parameters_of(declared: &Extern) -> String {
-    print_type(&QType::tuple(declared.parameters.iter().cloned()))
+    Spelling::File.type_text(&QType::tuple(declared.parameters.iter().cloned()))
 }
 
 /// Refuses a file of this length before anything is made of it.

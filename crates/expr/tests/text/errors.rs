@@ -185,7 +185,7 @@ fn syntax() {
     one("(a + b]", Bracket, "]", "expected an operator, `,` or `)`, found `]`", "");
     one("f.g(", Bracket, "(", "this bracket is never closed", "");
     one("missing[f32", Bracket, "[", "this bracket is never closed", "");
-    one("FLOAT32{1]", Bracket, "]", "expected `}`, found `]`", "");
+    one("f32{1]", Bracket, "]", "expected `}`, found `]`", "");
 }
 
 #[test]
@@ -211,22 +211,22 @@ fn literals() {
         "9223372036854775808",
         code,
         "9223372036854775808",
-        "`9223372036854775808` is too large for INT64",
+        "`9223372036854775808` is too large for i64",
         "a number with a fraction, `1.0`, can be larger",
     );
     one(
         "2147483648i32",
         code,
         "2147483648i32",
-        "`2147483648i32` is too large for INT32",
+        "`2147483648i32` is too large for i32",
         "write it with the suffix `i64`",
     );
-    one("a - 1e999", code, "1e999", "`1e999` is too large for WEAK_FLOAT", "write `inf` for infinity");
-    one("-1e39f32", code, "-1e39f32", "`-1e39f32` is too large for FLOAT32", "write `inf` for infinity");
+    one("a - 1e999", code, "1e999", "`1e999` is too large for weak_float", "write `inf` for infinity");
+    one("-1e39f32", code, "-1e39f32", "`-1e39f32` is too large for f32", "write `inf` for infinity");
     one("5.", code, "5.", "`5.` has no digits after the dot", "write `5.0`");
     one("1_", code, "1_", "`1_` has a `_` that is not between two digits", "");
     one("0xFF", code, "0xFF", "`0xFF` is not decimal", "numbers are written in decimal");
-    one("-1u64", code, "-1u64", "`-1u64` is below 0, and UINT64 is not", "");
+    one("-1u64", code, "-1u64", "`-1u64` is below 0, and u64 is not", "");
     one(
         "7x",
         code,
@@ -234,11 +234,11 @@ fn literals() {
         "`7x` is not a number",
         "a number may end in `i32`, `i64`, `f32` or `f64`, and in nothing else",
     );
-    one("1.5i32", code, "1.5i32", "`1.5i32` is not an integer, and INT32 is a type of integers", "");
-    one("INT64{1f32}", code, "1f32", "`1f32` is not of type INT64", "");
-    one("INT64{inf}", code, "inf", "`inf` is not of type INT64", "");
-    one("FLOAT32{nan:0x1}", code, "0x1", "`0x1` are not the bits of a NaN of type FLOAT32", "");
-    one("missing[f32?]", code, "f32?", "there is no missing OPTIONAL_FLOAT32", "write `missing[f32]`");
+    one("1.5i32", code, "1.5i32", "`1.5i32` is not an integer, and i32 is a type of integers", "");
+    one("i64{1f32}", code, "1f32", "`1f32` is not of type i64", "");
+    one("i64{inf}", code, "inf", "`inf` is not of type i64", "");
+    one("f32{nan:0x1}", code, "0x1", "`0x1` are not the bits of a NaN of type f32", "");
+    one("missing[f32?]", code, "f32?", "there is no missing f32?", "write `missing[f32]`");
     one(
         "x.99999999999999999999",
         code,
@@ -263,8 +263,8 @@ fn literals() {
     one(r#""\u{d800}""#, code, r"\u{d800}", "this is not a character", r"write its number in hexadecimal: `\u{1F332}`");
     one("c\"x\"", code, "c\"x\"", "there are no `c\"..\"` literals", "");
     one("NOTHING{1}", code, "NOTHING", "NOTHING has no literals", "");
-    one("BOOLEAN{1}", Code::Syntax, "1", "expected a value of type BOOLEAN, found `1`", "");
-    one("FLOAT32{NA}", Code::Syntax, "NA", "expected a value of type FLOAT32, found `NA`", "");
+    one("bool{1}", Code::Syntax, "1", "expected a value of type bool, found `1`", "");
+    one("f32{NA}", Code::Syntax, "NA", "expected a value of type f32, found `NA`", "");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn types() {
         "input x: {a: f32}?; x",
         Code::Syntax,
         "?",
-        "namedtuple<a=FLOAT32> has no optional form",
+        "{a: f32} has no optional form",
         "make the fields optional: `(f32?, text?)`",
     );
     one(
@@ -298,14 +298,14 @@ fn types() {
         "input x: (f32, i64)?; x",
         Code::Syntax,
         "?",
-        "tuple<FLOAT32,INT64> has no optional form",
+        "(f32, i64) has no optional form",
         "make the fields optional: `(f32?, text?)`",
     );
     one(
         "input x: (f32, QTYPE); x",
         Code::InputType,
         "(f32, QTYPE)",
-        "no input is of type tuple<FLOAT32,QTYPE>",
+        "no input is of type (f32, QTYPE)",
         "values of this type exist only in the text of a model",
     );
     one("input x:\noutput y = x", Code::Syntax, "", "expected a type, found the end of the statement", "");
@@ -430,7 +430,7 @@ fn values_and_types_by_themselves() {
     assert_eq!(message("1 2"), "expected the end of the text, found `2`");
     assert_eq!(message("-true"), "expected a number, found `true`");
     assert_eq!(message(""), "expected a literal, found the end of the text");
-    assert_eq!(message("1e999"), "`1e999` is too large for WEAK_FLOAT");
+    assert_eq!(message("1e999"), "`1e999` is too large for weak_float");
     assert_eq!(message("(1, 2"), "this bracket is never closed");
     let message = |text: &str| parse_type(text).unwrap_err().first().message().to_owned();
     assert_eq!(message("f32 f32"), "expected the end of the text, found `f32`");
@@ -571,7 +571,7 @@ fn hostile_texts_end() {
         "input a:",
         "L[\"",
         "TUPLE{(",
-        "FLOAT32{-",
+        "f32{-",
         "x ?? ??",
         "\u{0}",
         "\"\\",

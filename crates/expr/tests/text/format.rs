@@ -61,13 +61,15 @@ fn tokens_have_one_blank_between_them_or_none() {
         (if (a) then [1] else (-2))
         =====
         let a=missing [ f32 ]+f64 ? {NA}+float64{ 1 }+TUPLE {1,- 2}
-        let b=FLOAT64{nan:0x7ff8000000000001}+DATE {2026-11-20}+date"2026-11-20"+b'x'
-        let c=DENSE_ARRAY_EDGE{1,NA : 2}+dict{"a":- 1}+dict[text,f64]{"CH":1.08,"DE":NA}
+        let b=f64{nan:0x7ff8000000000001}+date {2026-11-20}+date"2026-11-20"+b'x'
+        let d=[date?]{2026-11-20,NA}
+        let c=edge{1,NA : 2}+dict{"a":- 1}+dict[text,f64]{"CH":1.08,"DE":NA}
         a + dict [ 1 ]
         -----
         let a = missing[f32] + f64?{NA} + float64{1} + TUPLE{1, -2}
-        let b = FLOAT64{nan:0x7ff8000000000001} + DATE{2026-11-20} + date"2026-11-20" + b'x'
-        let c = DENSE_ARRAY_EDGE{1, NA : 2} + dict{"a": -1} + dict[text, f64]{"CH": 1.08, "DE": NA}
+        let b = f64{nan:0x7ff8000000000001} + date{2026-11-20} + date"2026-11-20" + b'x'
+        let d = [date?]{2026-11-20, NA}
+        let c = edge{1, NA : 2} + dict{"a": -1} + dict[text, f64]{"CH": 1.08, "DE": NA}
         a + dict[1]
         "#,
     );
@@ -412,7 +414,7 @@ fn only_what_cannot_be_read_is_refused() {
     assert_eq!(refused("let a = unknown(1\nlet b = +"), [(Code::Bracket, Some(15)), (Code::Syntax, Some(27))]);
     assert_eq!(refused("let a = b $ c"), [(Code::Syntax, Some(10))]);
     assert_eq!(refused("x = \"abc"), [(Code::Syntax, Some(2))]);
-    assert_eq!(refused("x + DATE{20[1}"), [(Code::Literal, Some(9))]);
+    assert_eq!(refused("x + date{20[1}"), [(Code::Literal, Some(9))]);
     assert_eq!(refused("table t: f64 -> f64 = \"t.csv\""), [(Code::Literal, Some(9))]);
     let nested = ["(".repeat(100_000), ")".repeat(100_000)].join("1");
     assert_eq!(refused(&nested), [(Code::Limit, Some(256))]);

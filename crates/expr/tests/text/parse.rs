@@ -4,7 +4,21 @@ use crate::anything::Anything;
 use crate::common::{Operators, list, lists, read};
 use cembra_expr::{Builder, Expr, Node, NodeId, Program, parse, parse_type, parse_value, print, print_value};
 use cembra_runtime::{ArrayKind, Fields, Names, QType, Scalar};
-use cembra_value::{Limits, Promise, ScalarValue, Span, Value};
+use cembra_value::{ArrayBuilder, Edge, Limits, Promise, ScalarValue, Span, Value};
+
+/// A dense array of integers.
+fn array(elements: &[Option<i32>]) -> Value {
+    let mut made = ArrayBuilder::new(Scalar::Int32, elements.len());
+    for element in elements {
+        made.push(element.map(ScalarValue::Int32).as_ref());
+    }
+    Value::Array(ArrayKind::Dense, made.finish().into())
+}
+
+/// Two elements in one group.
+fn splits(kind: ArrayKind) -> Value {
+    Edge::from_split_points(kind, vec![0, 2]).expect("split points").into()
+}
 
 fn means(source: &str, expected: &str) {
     assert_eq!(lists(source), [expected], "{source}");
@@ -327,14 +341,14 @@ fn values_read_and_print() {
         ("FLOAT32{1}", Value::from(1.0_f32), "1.0f32"),
         ("float64{1}", Value::from(1.0_f64), "1.0f64"),
         ("f64{-1e-7}", Value::from(-1e-7_f64), "-1e-7f64"),
-        ("float64{-inf}", Value::from(f64::NEG_INFINITY), "FLOAT64{-inf}"),
-        ("FLOAT32{nan}", Value::from(f32::NAN), "FLOAT32{nan}"),
-        ("FLOAT32{-nan}", Value::from(-f32::NAN), "FLOAT32{-nan}"),
-        ("FLOAT32{nan:0x7fc00001}", Value::from(f32::from_bits(0x7fc0_0001)), "FLOAT32{nan:0x7fc00001}"),
+        ("float64{-inf}", Value::from(f64::NEG_INFINITY), "f64{-inf}"),
+        ("FLOAT32{nan}", Value::from(f32::NAN), "f32{nan}"),
+        ("FLOAT32{-nan}", Value::from(-f32::NAN), "f32{-nan}"),
+        ("FLOAT32{nan:0x7fc00001}", Value::from(f32::from_bits(0x7fc0_0001)), "f32{nan:0x7fc00001}"),
         (
             "WEAK_FLOAT{nan:0xfff8000000000001}",
             weak(f64::from_bits(0xfff8_0000_0000_0001)),
-            "WEAK_FLOAT{nan:0xfff8000000000001}",
+            "weak_float{nan:0xfff8000000000001}",
         ),
         ("nan", weak(f64::NAN), "nan"),
         ("-inf", weak(f64::NEG_INFINITY), "-inf"),
@@ -343,18 +357,18 @@ fn values_read_and_print() {
         ("BOOLEAN{false}", Value::from(false), "false"),
         (r#""a\n\"b\"""#, Value::from("a\n\"b\""), r#""a\n\"b\"""#),
         ("'it\\'s'", Value::from("it's"), "\"it's\""),
-        ("optional_text{'a'}", Value::from(Some::<std::sync::Arc<str>>("a".into())), "OPTIONAL_TEXT{\"a\"}"),
+        ("optional_text{'a'}", Value::from(Some::<std::sync::Arc<str>>("a".into())), "text?{\"a\"}"),
         ("OPTIONAL_TEXT{NA}", Value::Missing(Scalar::Text), "missing[text]"),
-        ("OPTIONAL_INT64{3}", Value::from(Some(3_i64)), "OPTIONAL_INT64{3}"),
-        ("i64?{-3i64}", Value::from(Some(-3_i64)), "OPTIONAL_INT64{-3}"),
-        ("f32?{inf}", Value::from(Some(f32::INFINITY)), "OPTIONAL_FLOAT32{inf}"),
+        ("OPTIONAL_INT64{3}", Value::from(Some(3_i64)), "i64?{3}"),
+        ("i64?{-3i64}", Value::from(Some(-3_i64)), "i64?{-3}"),
+        ("f32?{inf}", Value::from(Some(f32::INFINITY)), "f32?{inf}"),
         ("present", Value::Present(ScalarValue::Unit), "present"),
         ("OPTIONAL_UNIT{present}", Value::Present(ScalarValue::Unit), "present"),
         ("missing", Value::Nothing, "missing"),
         ("missing[unit]", Value::Missing(Scalar::Unit), "missing[unit]"),
         ("missing[FLOAT32]", Value::Missing(Scalar::Float32), "missing[f32]"),
-        ("UNIT{}", Value::Scalar(ScalarValue::Unit), "UNIT{}"),
-        ("unit{unit}", Value::Scalar(ScalarValue::Unit), "UNIT{}"),
+        ("UNIT{}", Value::Scalar(ScalarValue::Unit), "unit{}"),
+        ("unit{unit}", Value::Scalar(ScalarValue::Unit), "unit{}"),
         ("f32", Value::Type(QType::FLOAT32), "f32"),
         (
             "QTYPE{(f32, (text?,), ())}",
@@ -381,6 +395,15 @@ fn values_read_and_print() {
             "NAMEDTUPLE{x: 1, \"odd name\": NAMEDTUPLE{if: true}}",
         ),
         ("namedtuple{}", named("", []), "NAMEDTUPLE{}"),
+        ("weak_float?{0.5}", Value::Present(ScalarValue::WeakFloat(0.5)), "weak_float?{0.5}"),
+        ("missing[WEAK_FLOAT]", Value::Missing(Scalar::WeakFloat), "missing[weak_float]"),
+        ("DENSE_ARRAY_INT32{1, NA}", array(&[Some(1), None]), "[i32?]{1, NA}"),
+        ("[i32?]{}", array(&[]), "[i32?]{}"),
+        ("[INT32?]{-1}", array(&[Some(-1)]), "[i32?]{-1}"),
+        ("TUPLE{[i32?]{1}}", Value::Tuple([array(&[Some(1)])].into()), "TUPLE{[i32?]{1}}"),
+        ("DENSE_ARRAY_EDGE{0, 2}", splits(ArrayKind::Dense), "edge{0, 2}"),
+        ("edge{0, 2}", splits(ArrayKind::Dense), "edge{0, 2}"),
+        ("ARRAY_EDGE{0, 2}", splits(ArrayKind::Sparse), "ARRAY_EDGE{0, 2}"),
     ];
     for (text, value, printed) in cases {
         assert_eq!(parse_value(text).unwrap(), value, "{text}");

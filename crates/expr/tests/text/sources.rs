@@ -123,7 +123,7 @@ fn tables_are_those_of_files() {
         "f.g(1, dict[i32, text]{1: \"2\"}, dict[i32, i32]{1: 2})",
     );
     let wrong = |text: &str| problems(&[("m", "table t: i32 -> f32 = \"t\"; t"), ("t", text)]).remove(0);
-    assert_eq!(wrong("k,v\n1,2\nx,3\n"), "t `x,3`: `x` is no INT32");
+    assert_eq!(wrong("k,v\n1,2\nx,3\n"), "t `x,3`: `x` is no i32");
     assert_eq!(wrong("k,v\n1,2\n1,3\n"), "t `1,3`: a dictionary has the key 1 once");
     assert_eq!(wrong("k,v\n1,2\n,3\n"), "t `,3`: a key of a dictionary is missing");
     assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: a line of a table has two fields, this one has 3");
@@ -132,12 +132,12 @@ fn tables_are_those_of_files() {
         let text = format!("table t: {types} = \"t\"; 1");
         assert_eq!(
             problems(&[("m", &text), ("t", "k,v")]),
-            ["m `bytes`: what is of type BYTES is not read from a file"]
+            ["m `bytes`: what is of type bytes is not read from a file"]
         );
     }
     assert_eq!(
         problems(&[("m", "table t: f32 -> i32 = \"t\"; 1"), ("t", "k,v")]),
-        ["m `f32`: the keys of a dictionary are texts, bytes, integers, booleans or dates, not FLOAT32"]
+        ["m `f32`: the keys of a dictionary are texts, bytes, integers, booleans or dates, not f32"]
     );
     assert_eq!(
         problems(&[("m", "table t: i32 -> i32 = \"none\"; 1")]),

@@ -53,7 +53,7 @@ fn defaults_are_of_the_types_of_their_inputs() {
     assert_eq!(refused(r#"{"name": "x", "type": "i32", "default": "1"}"#), plain);
     assert_eq!(refused(r#"{"name": "x", "default": "1"}"#), plain);
     let other = refused(r#"{"name": "x", "type": "i32?", "default": "1.5"}"#);
-    assert_eq!(other, "inputs[0]: `1.5` is not an integer, and INT32 is a type of integers");
+    assert_eq!(other, "inputs[0]: `1.5` is not an integer, and i32 is a type of integers");
     let good = read_json(&file(r#"{"name": "x", "type": "i32?", "default": "1"}"#), &Limits::default()).unwrap();
     let mut binary = write_binary(&good);
     assert!(read_binary(&binary, &Limits::default()).unwrap() == good);
@@ -63,7 +63,7 @@ fn defaults_are_of_the_types_of_their_inputs() {
     let (code, message) = problem(read_binary(&binary, &Limits::default()));
     assert_eq!(
         (code, &*message),
-        (Code::Wire, "the file is damaged at inputs[0]: input `x` is OPTIONAL_UINT64, and its default of type INT32")
+        (Code::Wire, "the file is damaged at inputs[0]: input `x` is u64?, and its default of type i32")
     );
 }
 
@@ -187,7 +187,7 @@ fn problems_of_json_have_a_place() {
     assert_eq!(json_problem(&twice), "the file is damaged at outputs[1]: the output `y` is there twice");
     let input = with_nodes(r#"{"leaf": "x"}"#)
         .replace(r#""nodes""#, r#""inputs": [{"name": "a"}, {"name": "b", "type": "(f32, QTYPE)"}], "nodes""#);
-    assert_eq!(json_problem(&input), "the file is damaged at inputs[1]: no input is of type tuple<FLOAT32,QTYPE>");
+    assert_eq!(json_problem(&input), "the file is damaged at inputs[1]: no input is of type (f32, QTYPE)");
     let read =
         read_json(&with_nodes(r#"{"leaf": "x"}"#).replace(r#"{"name": "y", "node": 0}"#, ""), &Limits::default());
     assert_eq!(problem(read).0, Code::NoOutput);

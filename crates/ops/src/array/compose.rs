@@ -11,12 +11,16 @@ use cembra_value::{Edge, EdgeForm, Value};
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let first = any_edge_argument(operator, args, 0)?;
     if !matches!(first, EdgeType::Arrays(_)) {
-        return Err(TypeFault::mismatch(format!("{operator} does not take {}", first.name()), Some(0)));
+        return Err(TypeFault::mismatch(format!("{operator} does not take {}", QType::Edge(first)), Some(0)));
     }
     for at in 1..args.len() {
         let other = any_edge_argument(operator, args, at)?;
         if other != first {
-            let message = format!("{operator} expects edges of one type, found {} and {}", first.name(), other.name());
+            let message = format!(
+                "{operator} expects edges of one type, found {} and {}",
+                QType::Edge(first),
+                QType::Edge(other)
+            );
             return Err(TypeFault::mismatch(message, Some(at)));
         }
     }

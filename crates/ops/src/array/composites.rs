@@ -255,7 +255,7 @@ pub(crate) static CORRELATION: OpDef = OpDef {
 pub(crate) static WEIGHTED_AVERAGE: OpDef = OpDef {
     name: "math.weighted_average",
     aliases: &["weighted_average"],
-    summary: "The mean of the elements by weight, of each group or of all, of those that have a weight: added and divided in FLOAT64 and rounded once. Without weight it is what the division makes of it: infinite or NaN.",
+    summary: "The mean of the elements by weight, of each group or of all, of those that have a weight: added and divided in f64 and rounded once. Without weight it is what the division makes of it: infinite or NaN.",
     params: &[param("values"), param("weights"), param_or("into", Value::Unspecified)],
     typing: Typing::Rule(|args| pair_types(WEIGHTED_AVERAGE.name, args, true)),
     meaning: Meaning::Expand(|g, args| {

@@ -67,7 +67,7 @@ fn array_side(
     side: fn(EdgeType) -> Option<ArrayKind>,
 ) -> Result<ArrayKind, TypeFault> {
     let edge = any_edge_argument(operator, args, 0)?;
-    side(edge).ok_or_else(|| TypeFault::mismatch(format!("{operator} does not take {}", edge.name()), Some(0)))
+    side(edge).ok_or_else(|| TypeFault::mismatch(format!("{operator} does not take {}", QType::Edge(edge)), Some(0)))
 }
 
 pub(crate) static CHILD_SHAPE: OpDef = OpDef {

@@ -13,7 +13,7 @@ use cembra_value::{Array, ScalarValue, Value};
 
 pub(crate) static IOTA: OpDef = OpDef {
     name: "array.iota",
-    summary: "0, 1, 2, .. of type INT64 in a shape; 0 where that is of one value.",
+    summary: "0, 1, 2, .. of type i64 in a shape; 0 where that is of one value.",
     params: &[param("shape")],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| match args[0].qtype {

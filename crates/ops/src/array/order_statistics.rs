@@ -250,7 +250,7 @@ fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature,
     let common = common_type(&QType::Scalar(scalar), &QType::Scalar(weights)).and_then(|common| common.scalar());
     // What is FLOAT64 by its weights alone would be a result of FLOAT32.
     let common = common.filter(|common| (*common == Scalar::Float64) == (scalar == Scalar::Float64));
-    let common = common.ok_or_else(|| no_common_type(operator, &args[..2]).hint("cast the weights to FLOAT32"))?;
+    let common = common.ok_or_else(|| no_common_type(operator, &args[..2]).hint("cast the weights to f32"))?;
     let (each, ret) = match common {
         Scalar::Float64 => (Scalar::Float64, Scalar::Float64),
         Scalar::WeakFloat => (Scalar::Float32, Scalar::Float32),
@@ -327,7 +327,7 @@ pub(crate) static CDF: OpDef = OpDef {
 
 pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
     name: "math._weighted_cdf",
-    summary: "`math.cdf` of elements and weights of one type, which is not WEAK_FLOAT.",
+    summary: "`math.cdf` of elements and weights of one type, which is not weak_float.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
         in_strips: None,

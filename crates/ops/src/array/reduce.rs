@@ -169,7 +169,7 @@ fn total(
 pub(crate) static SUM: OpDef = OpDef {
     name: "math.sum",
     aliases: &["sum"],
-    summary: "The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in FLOAT64 and rounded once.",
+    summary: "The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in f64 and rounded once.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Total })),
@@ -216,7 +216,7 @@ pub(crate) static PROD: OpDef = OpDef {
 pub(crate) static MEAN: OpDef = OpDef {
     name: "math.mean",
     aliases: &["mean"],
-    summary: "The mean of the elements that are there, of each group or of all; missing if there are none. Integers become FLOAT32.",
+    summary: "The mean of the elements that are there, of each group or of all; missing if there are none. Integers become f32.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::FloatSum, finish: Finish::Mean })),

@@ -19,7 +19,7 @@ const RESIZE: OpDef = OpDef { faults: &[FaultKind::Invalid, FaultKind::ArenaLimi
 fn edge_and_size(operator: &'static str, args: &[Argument<'_>]) -> Result<(EdgeType, ArrayKind), TypeFault> {
     let edge = any_edge_argument(operator, args, 0)?;
     let Some(kind) = child_kind(edge) else {
-        return Err(TypeFault::mismatch(format!("{operator} does not take {}", edge.name()), Some(0)));
+        return Err(TypeFault::mismatch(format!("{operator} does not take {}", QType::Edge(edge)), Some(0)));
     };
     match args[1].qtype {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok((edge, kind)),

@@ -64,7 +64,7 @@ fn numbers<T: Number>(args: &[Value]) -> Result<&[T], Fault> {
 pub(crate) static CUM_SUM: OpDef = OpDef {
     name: "math.cum_sum",
     aliases: &["cum_sum"],
-    summary: "For each element the sum of those up to it in its group; missing elements stay missing and are passed over. Floats are added in FLOAT64, in order, and each sum is rounded to their type.",
+    summary: "For each element the sum of those up to it in its group; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type.",
     params: &[param("x"), param("over")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,

@@ -43,7 +43,7 @@ const ADD_RULE: Rule = |t, a| two(t, Bin::Add, a);
 pub(crate) static ADD: OpDef = binary(
     "math.add",
     &["add"],
-    "The sum of two numbers, of a DATE and days, an INT32, or of a TIMESTAMP and microseconds, an INT64. Integers wrap around, dates too.",
+    "The sum of two numbers, of a date and days, an i32, or of a timestamp and microseconds, an i64. Integers wrap around, dates too.",
     Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_add(y) }, ADD_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_add(y) }, ADD_RULE),
@@ -70,7 +70,7 @@ const SUBTRACT_RULE: Rule = |t, a| two(t, Bin::Sub, a);
 pub(crate) static SUBTRACT: OpDef = binary(
     "math.subtract",
     &["subtract"],
-    "The difference of two numbers; of two dates, in days, an INT32; of two timestamps, in microseconds, an INT64; the DATE so many days earlier, the TIMESTAMP so many microseconds earlier. Integers wrap around, dates too.",
+    "The difference of two numbers; of two dates, in days, an i32; of two timestamps, in microseconds, an i64; the date so many days earlier, the timestamp so many microseconds earlier. Integers wrap around, dates too.",
     Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_sub(y) }, SUBTRACT_RULE),
@@ -167,7 +167,7 @@ pub(crate) static POS: OpDef = unary(
 pub(crate) static FLOAT: OpDef = OpDef {
     name: "math.float",
     aliases: &["float"],
-    summary: "The number as a float: integers become FLOAT32, floats stay as they are.",
+    summary: "The number as a float: integers become f32, floats stay as they are.",
     params: &[param("x")],
     variadic: false,
     presence: PresenceRule::Strict,

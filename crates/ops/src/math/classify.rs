@@ -63,7 +63,7 @@ const IS_FINITE_RULE: Rule = |t, a| {
 pub(crate) static IS_FINITE: OpDef = question(
     "math.is_finite",
     &["is_finite"],
-    "Present if `x` is neither infinite nor NaN. For a plain integer the result is a UNIT, present by type.",
+    "Present if `x` is neither infinite nor NaN. For a plain integer the result is a unit, present by type.",
     Meaning::Overloads(&[
         strict!(|_x: i32| -> () {}, ALWAYS),
         strict!(|_x: i64| -> () {}, ALWAYS),

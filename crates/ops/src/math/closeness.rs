@@ -45,7 +45,7 @@ fn larger(a: f64, b: f64) -> f64 {
 pub(crate) static IS_CLOSE: OpDef = OpDef {
     name: "math.is_close",
     aliases: &["is_close"],
-    summary: "Present if the numbers are equal, or both finite and at most `max(rtol * max(abs(x), abs(y)), atol)` apart. Computed in FLOAT64.",
+    summary: "Present if the numbers are equal, or both finite and at most `max(rtol * max(abs(x), abs(y)), atol)` apart. Computed in f64.",
     params: &[
         param("x"),
         param("y"),

@@ -36,7 +36,7 @@ fn reciprocal(t: &mut Tape, y: Val) -> Option<Val> {
 pub(crate) static DIVIDE: OpDef = OpDef {
     name: "math.divide",
     aliases: &["divide"],
-    summary: "The quotient of two numbers, always a float: integers are converted to FLOAT32 first. Division by zero gives an infinity or NaN.",
+    summary: "The quotient of two numbers, always a float: integers are converted to f32 first. Division by zero gives an infinity or NaN.",
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, y: f32| -> f32 { x / y }, DIVIDE_RULE),

@@ -40,7 +40,7 @@ pub(crate) static GET_EDGE_QTYPE: OpDef = of_types!(
         QType::Array(kind, _) => QType::Edge(EdgeType::Arrays(kind)),
         _ => QType::Nothing,
     }),
-    ["qtype.get_edge_qtype(DENSE_ARRAY_FLOAT32) == DENSE_ARRAY_EDGE" => "present", "qtype.get_edge_qtype(f32) == NOTHING" => "present"]
+    ["qtype.get_edge_qtype(QTYPE{[f32?]}) == QTYPE{edge}" => "present", "qtype.get_edge_qtype(f32) == NOTHING" => "present"]
 );
 
 pub(crate) static GET_EDGE_TO_SCALAR_QTYPE: OpDef = of_types!(
@@ -51,35 +51,35 @@ pub(crate) static GET_EDGE_TO_SCALAR_QTYPE: OpDef = of_types!(
         Form::Array(kind) => EdgeType::ToScalar(kind),
         Form::Bare | Form::Optional => EdgeType::Scalars,
     }))),
-    ["qtype.get_edge_to_scalar_qtype(DENSE_ARRAY_FLOAT32) == DENSE_ARRAY_TO_SCALAR_EDGE" => "present"]
+    ["qtype.get_edge_to_scalar_qtype(QTYPE{[f32?]}) == DENSE_ARRAY_TO_SCALAR_EDGE" => "present"]
 );
 
 pub(crate) static IS_EDGE: OpDef = question!(
     "qtype.is_edge_qtype",
     "Present for a type of edges.",
     |x| matches!(x, QType::Edge(_)),
-    ["qtype.is_edge_qtype(DENSE_ARRAY_EDGE)" => "present", "qtype.is_edge_qtype(DENSE_ARRAY_FLOAT32)" => "missing"]
+    ["qtype.is_edge_qtype(QTYPE{edge})" => "present", "qtype.is_edge_qtype(QTYPE{[f32?]})" => "missing"]
 );
 
 pub(crate) static IS_EDGE_TO_SCALAR: OpDef = question!(
     "qtype.is_edge_to_scalar_qtype",
     "Present for a type of edges with a scalar.",
     |x| matches!(x, QType::Edge(edge) if parent_kind(edge).is_none()),
-    ["qtype.is_edge_to_scalar_qtype(DENSE_ARRAY_TO_SCALAR_EDGE)" => "present", "qtype.is_edge_to_scalar_qtype(DENSE_ARRAY_EDGE)" => "missing"]
+    ["qtype.is_edge_to_scalar_qtype(DENSE_ARRAY_TO_SCALAR_EDGE)" => "present", "qtype.is_edge_to_scalar_qtype(QTYPE{edge})" => "missing"]
 );
 
 pub(crate) static IS_ARRAY: OpDef = question!(
     "qtype.is_array_qtype",
     "Present for a type of arrays.",
     |x| matches!(x, QType::Array(..)),
-    ["qtype.is_array_qtype(DENSE_ARRAY_FLOAT32)" => "present", "qtype.is_array_qtype(f32?)" => "missing"]
+    ["qtype.is_array_qtype(QTYPE{[f32?]})" => "present", "qtype.is_array_qtype(f32?)" => "missing"]
 );
 
 pub(crate) static IS_DENSE_ARRAY: OpDef = question!(
     "qtype.is_dense_array_qtype",
     "Present for a type of dense arrays.",
     |x| matches!(x, QType::Array(ArrayKind::Dense, _)),
-    ["qtype.is_dense_array_qtype(DENSE_ARRAY_FLOAT32)" => "present", "qtype.is_dense_array_qtype(ARRAY_FLOAT32)" => "missing"]
+    ["qtype.is_dense_array_qtype(QTYPE{[f32?]})" => "present", "qtype.is_dense_array_qtype(ARRAY_FLOAT32)" => "missing"]
 );
 
 pub(crate) static IS_ARRAY_SHAPE: OpDef = question!(

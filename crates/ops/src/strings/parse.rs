@@ -33,7 +33,7 @@ macro_rules! parse {
 pub(crate) static PARSE_INT32: OpDef = OpDef {
     name: "strings.parse_int32",
     aliases: &["parse_int32"],
-    summary: "The INT32 that the string spells in decimal digits; an error if it spells none.",
+    summary: "The i32 that the string spells in decimal digits; an error if it spells none.",
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(i32),
@@ -44,7 +44,7 @@ pub(crate) static PARSE_INT32: OpDef = OpDef {
 pub(crate) static PARSE_INT64: OpDef = OpDef {
     name: "strings.parse_int64",
     aliases: &["parse_int64"],
-    summary: "The INT64 that the string spells in decimal digits; an error if it spells none.",
+    summary: "The i64 that the string spells in decimal digits; an error if it spells none.",
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(i64),
@@ -55,7 +55,7 @@ pub(crate) static PARSE_INT64: OpDef = OpDef {
 pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
     name: "strings.parse_float32",
     aliases: &["parse_float32"],
-    summary: "The FLOAT32 nearest to the number that the string spells; an error if it spells none.",
+    summary: "The f32 nearest to the number that the string spells; an error if it spells none.",
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(f32),
@@ -66,7 +66,7 @@ pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
 pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     name: "strings.parse_float64",
     aliases: &["parse_float64"],
-    summary: "The FLOAT64 nearest to the number that the string spells; an error if it spells none.",
+    summary: "The f64 nearest to the number that the string spells; an error if it spells none.",
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(f64),
@@ -77,7 +77,7 @@ pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
 pub(crate) static PARSE_DATE: OpDef = OpDef {
     name: "strings.parse_date",
     aliases: &["parse_date"],
-    summary: "The DATE that the string spells, as `2026-11-20`; an error if it spells none of the years 0001 to 9999.",
+    summary: "The date that the string spells, as `2026-11-20`; an error if it spells none of the years 0001 to 9999.",
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
@@ -91,7 +91,7 @@ pub(crate) static PARSE_DATE: OpDef = OpDef {
 pub(crate) static PARSE_TIMESTAMP: OpDef = OpDef {
     name: "strings.parse_timestamp",
     aliases: &["parse_timestamp"],
-    summary: "The TIMESTAMP that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction; an error if it spells none of the years 0001 to 9999.",
+    summary: "The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction; an error if it spells none of the years 0001 to 9999.",
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[

@@ -44,7 +44,7 @@ reload
 {\"gross\":104.96,\"net\":88.2,\"to_pay\":99.71}
 {\"gross\":10.81,\"net\":10.0,\"to_pay\":null}
 {\"place\":[1,0]}
-error: input `unit_price` is FLOAT64, found \"ten\"
+error: input `unit_price` is f64, found \"ten\"
 error: there is no model `common`
 nothing changed
 "

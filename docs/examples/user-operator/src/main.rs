@@ -121,7 +121,7 @@ mod tests {
             "60.0f64",
             "missing[f64]",
             "8.0f64",
-            "OPTIONAL_FLOAT64{2.5}",
+            "f64?{2.5}",
             "missing[f64]",
             "4",
             "error: risk.grade: a score is between 0 and 100 (line 1, column 15: `risk.grade(core.to_int32(x))`)",

@@ -3,8 +3,8 @@
 //! scalars are spelled is told in `scalar`. Field `i` of a tuple `name` is the column `name.i`, field `x` of a named one
 //! `name.x`.
 //!
-//! The type of an undeclared leaf is taken from the first rows, and always optional: INT64 if every field there is a whole
-//! number, FLOAT64 if every one is a number, BOOLEAN, DATE or TIMESTAMP if every one is spelled as one, else TEXT; a number
+//! The type of an undeclared leaf is taken from the first rows, and always optional: i64 if every field there is a whole
+//! number, f64 if every one is a number, bool, date or timestamp if every one is spelled as one, else text; a number
 //! with a zero in front is a text. An undeclared leaf without a column of its name, but with columns `name.0`, `name.1` and
 //! so on, is a tuple of such columns; with columns of other names behind the dot, it is a named tuple.
 

@@ -75,7 +75,7 @@ impl Decimal {
         self.end
     }
 
-    /// The nearest FLOAT64, if one division finds it: both operands are exact, so the quotient is rounded once.
+    /// The nearest f64, if one division finds it: both operands are exact, so the quotient is rounded once.
     #[inline(always)]
     pub(crate) fn to_f64(self) -> Option<f64> {
         let power = POWERS.get(self.scale).filter(|_| self.digits <= EXACT)?;
@@ -83,7 +83,7 @@ impl Decimal {
         Some(f64::from_bits(magnitude.to_bits() | u64::from(self.negative) << 63))
     }
 
-    /// The nearest FLOAT32, likewise.
+    /// The nearest f32, likewise.
     #[inline(always)]
     pub(crate) fn to_f32(self) -> Option<f32> {
         let power = SMALL_POWERS.get(self.scale).filter(|_| self.digits <= SMALL_EXACT)?;

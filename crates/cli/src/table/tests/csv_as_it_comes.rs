@@ -60,12 +60,12 @@ fn where_a_block_ends_does_not_matter() {
 #[test]
 fn what_is_wrong_is_found_on_its_line_in_every_block() {
     let cases = [
-        ("x,y\n1,\"two\nlines\"\n\n2,\n3.5,z\n", "6: column `x`: expected INT32, found `3.5`"),
+        ("x,y\n1,\"two\nlines\"\n\n2,\n3.5,z\n", "6: column `x`: expected i32, found `3.5`"),
         ("x,y\n1,2\n\n3\n", "4: expected 2 fields, one for each column, found 1"),
         ("x,y\n1,2\n3,4,5\n6,7", "3: expected 2 fields, one for each column, found 3"),
         ("x\n1\n\n3\n", "3: a blank line in a file of one column; write `\"\"` for an empty field"),
         ("x,y\n1,\"x\n2,y\n3,z\n", "2: a quote is opened and never closed"),
-        ("x,y\n1,2\n,4\n", "3: column `x`: expected INT32, found a missing value; declare `input x: i32?`"),
+        ("x,y\n1,2\n,4\n", "3: column `x`: expected i32, found a missing value; declare `input x: i32?`"),
     ];
     for (content, expected) in cases {
         for size in 1..30 {
@@ -109,11 +109,9 @@ fn ids_codes_truth_and_days_survive() {
     let late = format!("x\n{}2.5\n", "1\n".repeat(1_000));
     assert_eq!(
         csv(late, &[("x", None)]),
-        Err(
-            "rows.csv:1002: column `x`: expected OPTIONAL_INT64, found `2.5`; its type was taken from the first rows: \
+        Err("rows.csv:1002: column `x`: expected i64?, found `2.5`; its type was taken from the first rows: \
              declare `input x: f64?`"
-                .to_owned()
-        )
+            .to_owned())
     );
 }
 
@@ -152,7 +150,7 @@ fn compressed_data_and_other_encodings_are_read_as_what_they_hold() {
         assert_eq!(rows(bind(dataset, &wanted).expect("both are there")), expected, "{name}");
     }
     // A second member of a gzip file is more of the same.
-    assert_eq!(csv(twice, &wanted), Err("rows.csv:5: column `n`: expected INT32, found `n`".to_owned()));
+    assert_eq!(csv(twice, &wanted), Err("rows.csv:5: column `n`: expected i32, found `n`".to_owned()));
     let cut = gzip[..gzip.len() - 9].to_vec();
     assert!(csv(cut, &wanted).expect_err("half a file").starts_with("rows.csv: cannot read"), "of gzip");
     let half = [&little[..], &[0]].concat();
@@ -192,9 +190,9 @@ fn a_tolerant_reader_passes_over_rows_that_are_none() {
     assert_eq!(
         told,
         [
-            (1, Some(3), "expected INT32, found `b`".to_owned()),
+            (1, Some(3), "expected i32, found `b`".to_owned()),
             (2, Some(4), "expected 2 fields, one for each column, found 1".to_owned()),
-            (3, Some(5), "expected INT32, found a missing value".to_owned()),
+            (3, Some(5), "expected i32, found a missing value".to_owned()),
         ]
     );
     assert!(decoded.error.is_none());

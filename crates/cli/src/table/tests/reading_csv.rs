@@ -72,7 +72,7 @@ fn a_late_misfit_is_an_error_with_advice() {
     assert_eq!(csv(text("2"), &[("x", None)]).map(|rows| rows.len()), Ok(1_001));
     assert_eq!(
         csv(text("a"), &[("x", None)]),
-        Err("rows.csv:1002: column `x`: expected OPTIONAL_INT64, found `a`; its type was taken from the \
+        Err("rows.csv:1002: column `x`: expected i64?, found `a`; its type was taken from the \
              first rows: declare `input x: text?`"
             .to_owned())
     );
@@ -86,24 +86,23 @@ fn a_misfit_is_named_with_its_true_line() {
     let text = "x,y\r\n1,\"two\r\nlines\"\r\n\r\n2,\"\"\r\n3.5,z\r\n";
     assert_eq!(
         csv(text, &[("x", Some(QType::INT32))]),
-        Err("rows.csv:6: column `x`: expected INT32, found `3.5`".to_owned())
+        Err("rows.csv:6: column `x`: expected i32, found `3.5`".to_owned())
     );
     assert_eq!(
         csv(text, &[("y", Some(QType::TEXT))]),
-        Err("rows.csv:5: column `y`: expected TEXT, found a missing value; declare `input y: text?`".to_owned())
+        Err("rows.csv:5: column `y`: expected text, found a missing value; declare `input y: text?`".to_owned())
     );
     assert_eq!(
         csv("x\nNaN\n", &[("x", Some(QType::FLOAT32))]),
-        Err("rows.csv:2: column `x`: expected FLOAT32, found `NaN`; write `nan`, `inf` or `-inf`".to_owned())
+        Err("rows.csv:2: column `x`: expected f32, found `NaN`; write `nan`, `inf` or `-inf`".to_owned())
     );
     assert_eq!(
         csv("x\n9223372036854775808\n", &[("x", Some(QType::INT64))]),
-        Err("rows.csv:2: column `x`: expected INT64, found `9223372036854775808`".to_owned())
+        Err("rows.csv:2: column `x`: expected i64, found `9223372036854775808`".to_owned())
     );
     assert_eq!(
         csv("x\nNA\n", &[("x", Some(OPTIONAL_F64))]),
-        Err("rows.csv:2: column `x`: expected OPTIONAL_FLOAT64, found `NA`; if `NA` stands for missing, say `--null NA`"
-            .to_owned())
+        Err("rows.csv:2: column `x`: expected f64?, found `NA`; if `NA` stands for missing, say `--null NA`".to_owned())
     );
 }
 
@@ -131,7 +130,7 @@ fn strings_stand_for_missing_beside_empty_fields() {
     let table = bind(open_with(&nulls, "x,y\n-999,1\n-999.0,2\n3,-999\n").expect("it is CSV"), &wanted);
     assert_eq!(
         rows(table.expect("both are there")),
-        Err("rows.csv:4: column `y`: expected INT32, found a missing value; declare `input y: i32?`".to_owned())
+        Err("rows.csv:4: column `y`: expected i32, found a missing value; declare `input y: i32?`".to_owned())
     );
     let table = bind(open_with(&nulls, "x\n-999\n-999.0\n").expect("it is CSV"), &wanted[..1]);
     assert_eq!(
@@ -159,7 +158,7 @@ fn tuples_are_columns_of_their_fields() {
     );
     assert_eq!(
         csv("p.0,p.1\n1,\n", &[("p", Some(QType::tuple([QType::INT32, QType::INT32])))]),
-        Err("rows.csv:2: column `p.1`: expected INT32, found a missing value; declare `p.1` as `i32?` in the tuple \
+        Err("rows.csv:2: column `p.1`: expected i32, found a missing value; declare `p.1` as `i32?` in the tuple \
              type of `p`"
             .to_owned())
     );
@@ -174,7 +173,7 @@ fn named_tuples_are_columns_of_their_names() {
     let text = "p.y,p.x.k,q.b,q.a\nx,1,,2.5\n";
     let qtype = cembra_expr::parse_type("{x: {k: f32}, y: text}").unwrap();
     let value = cembra_expr::parse_value("{x: {k: 1f32}, y: \"x\"}").unwrap();
-    let inferred = cembra_expr::parse_value("{b: missing[f64], a: OPTIONAL_FLOAT64{2.5}}").unwrap();
+    let inferred = cembra_expr::parse_value("{b: missing[f64], a: f64?{2.5}}").unwrap();
     assert_eq!(csv(text, &[("p", Some(qtype.clone())), ("q", None)]), Ok(vec![vec![value.clone(), inferred]]));
     assert_eq!(
         csv("p.y\nx\n", &[("p", Some(qtype.clone()))]),
@@ -186,13 +185,13 @@ fn named_tuples_are_columns_of_their_names() {
     assert_eq!(
         json(text, &[("p", Some(qtype.clone())), ("q", None)]),
         Ok(vec![
-            row("{b: OPTIONAL_INT32{1}, a: (OPTIONAL_BOOLEAN{true},), c: missing[text]}"),
-            row("{b: missing[i32], a: (missing[bool],), c: OPTIONAL_TEXT{\"t\"}}"),
+            row("{b: i32?{1}, a: (bool?{true},), c: missing[text]}"),
+            row("{b: missing[i32], a: (missing[bool],), c: text?{\"t\"}}"),
         ])
     );
     assert_eq!(
         json(r#"{"p": {"y": "x", "x": {}}}"#, &[("p", Some(qtype))]),
-        Err("rows.json:1: column `p.x.k`: expected FLOAT32, found a missing value; declare `p.x.k` as `f32?` in the \
+        Err("rows.json:1: column `p.x.k`: expected f32, found a missing value; declare `p.x.k` as `f32?` in the \
              tuple type of `p`"
             .to_owned())
     );

@@ -4,10 +4,10 @@
 
 use super::tokens::Tokens;
 use crate::infix::Operation;
-use crate::text::dict_literal::DICT;
 use crate::text::parser::{EXTERN, IN, TEST, begins_table, table::TABLE};
 use crate::text::sources::USE;
 use crate::text::token::TokenKind;
+use cembra_runtime::DICT_WORD;
 
 /// The widest that an element may be of a list that fills lines.
 const SHORT: usize = 10;
@@ -293,6 +293,14 @@ impl Scan<'_, '_> {
             && self.tokens.kind(index + 1) != TokenKind::Greater
     }
 
+    /// True for a bracket behind `[T?]`.
+    fn follows_array_type(&self, index: usize) -> bool {
+        let kinds = [TokenKind::OpenSquare, TokenKind::Type, TokenKind::Question, TokenKind::CloseSquare];
+        index
+            .checked_sub(kinds.len())
+            .is_some_and(|first| (first..).zip(kinds).all(|(at, kind)| self.tokens.kind(at) == kind))
+    }
+
     fn open_bracket(&mut self, index: usize, behind_operand: bool, role: &mut Role) {
         let before = index.checked_sub(1);
         let (kind_before, text_before) = match before {
@@ -304,7 +312,7 @@ impl Scan<'_, '_> {
         let mut of = BracketKind::Plain;
         let mut is_call = false;
         if kind == TokenKind::OpenCurly {
-            let is_tuple = ["TUPLE", "NAMEDTUPLE", DICT].iter().any(|name| text_before.eq_ignore_ascii_case(name));
+            let is_tuple = ["TUPLE", "NAMEDTUPLE", DICT_WORD].iter().any(|name| text_before.eq_ignore_ascii_case(name));
             let follows_type = match kind_before {
                 TokenKind::Type | TokenKind::Question | TokenKind::CloseSquare => true,
                 TokenKind::Word => is_near,
@@ -319,6 +327,7 @@ impl Scan<'_, '_> {
                 TokenKind::Type | TokenKind::Question | TokenKind::Word if follows_type && !is_tuple => {
                     BracketKind::Raw
                 }
+                TokenKind::CloseSquare if role.touches_before && self.follows_array_type(index) => BracketKind::Raw,
                 _ => BracketKind::Plain,
             };
             if of == BracketKind::Case || of == BracketKind::Table {

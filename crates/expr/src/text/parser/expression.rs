@@ -165,7 +165,7 @@ impl<'s> Parser<'s, '_> {
                 let value = self.cursor.read_number(Some(token.span), None).map(Value::Scalar);
                 self.push_literal(value, token.span)
             }
-            TokenKind::OpenSquare => {
+            TokenKind::OpenSquare if !self.cursor.at_array_literal() => {
                 self.cursor.enter(token.span)?;
                 self.cursor.advance();
                 self.frames.push(Frame::Array { open: token.span, base: self.operands.len() });

@@ -37,7 +37,7 @@ impl Parser<'_, '_> {
         let not = self.cursor.take(TokenKind::Not);
         self.cursor.advance();
         let open = self.cursor.token;
-        if open.kind == TokenKind::OpenSquare {
+        if open.kind == TokenKind::OpenSquare && !self.cursor.at_array_literal() {
             self.cursor.enter(open.span)?;
             self.cursor.advance();
             self.frames.push(Frame::List { open: open.span, base: self.operands.len() - 1, not });

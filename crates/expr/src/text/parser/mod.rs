@@ -42,7 +42,7 @@ use used::Files;
 
 /// Words that mean something where they stand, and are names everywhere else.
 pub const POSITIONAL_WORDS: &[&str] =
-    &[IN, TEST, test::WITHIN, test::ERROR, TABLE, USE, EXTERN, super::dict_literal::DICT];
+    &[IN, TEST, test::WITHIN, test::ERROR, TABLE, USE, EXTERN, cembra_runtime::DICT_WORD];
 
 /// The name of the output of a text that is a bare expression.
 const BARE_OUTPUT: &str = "result";

@@ -157,11 +157,7 @@ impl Parser<'_, '_> {
     /// Reads a literal, or literals in square brackets.
     fn test_literal(&mut self) -> Result<(Literal, Span), Stop> {
         let start = self.cursor.token.span;
-        let literal = if self.cursor.token.kind == TokenKind::OpenSquare {
-            self.cursor.read_values()?.map(Literal::Elements)
-        } else {
-            self.cursor.read_value()?.map(Literal::One)
-        };
+        let literal = self.cursor.read_literal()?;
         let span = start.to(self.cursor.previous);
         let bytes = match &literal {
             Some(Literal::One(value)) => super::literal_bytes(value),

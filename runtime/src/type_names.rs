@@ -1,0 +1,206 @@
+//! How types are written. A type has two names: that of the text language (`f64?`, `[f32?]`, `(i32, text)`), which is what `Display`
+//! prints and people read, and Arolla's (`OPTIONAL_FLOAT64`), which golden data, the agreement with object files and files of models
+//! know. Nothing is read here: the parser knows both.
+
+use crate::{ArrayKind, EdgeType, Excerpt, QType, Scalar};
+use std::fmt;
+
+/// What a dictionary and its type begin with in the text language. It is a word like any other everywhere else.
+pub const DICT_WORD: &str = "dict";
+
+/// The type of edges between arrays in the text language.
+pub const EDGE_WORD: &str = "edge";
+
+/// What is not the same wherever types are written in the text language's form.
+#[derive(Clone, Copy, Debug)]
+pub struct TypeSpelling {
+    /// How many fields of tuples are written. In place of the next one is `..`, which no parser reads.
+    pub most_fields: u32,
+    /// The name of a scalar type.
+    pub scalar: fn(Scalar) -> &'static str,
+    /// Writes the name of a field.
+    pub field_name: fn(&mut dyn fmt::Write, &str) -> fmt::Result,
+}
+
+impl TypeSpelling {
+    /// For people: of a type with very many fields the first are written, because it may stand in every line of a listing. Long names
+    /// of fields are cut.
+    pub const SHOWN: TypeSpelling = TypeSpelling {
+        most_fields: 1000,
+        scalar: Scalar::short_name,
+        field_name: |out, name| write!(out, "{}", Excerpt::quoted(name)),
+    };
+}
+
+impl fmt::Display for QType {
+    /// As the text language writes it: `f32`, `i64?`, `[f64?]`, `(f32, text)`, `{x: f32}`. Of a type with very many fields the first are
+    /// written: `(f32, ..)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_spelled(f, &TypeSpelling::SHOWN)
+    }
+}
+
+impl QType {
+    /// Writes the type in the text language's form. Types that the language has no short form for keep Arolla's name, which it reads
+    /// too; functions and sequences, of which nobody writes the type, are `function` and `sequence[T]`.
+    ///
+    /// # Errors
+    /// What is written to fails.
+    pub fn write_spelled(&self, out: &mut dyn fmt::Write, spelling: &TypeSpelling) -> fmt::Result {
+        self.write_part(out, spelling, &mut { spelling.most_fields })
+    }
+
+    /// Writes a part of a type, with up to `left` fields.
+    fn write_part(&self, out: &mut dyn fmt::Write, spelling: &TypeSpelling, left: &mut u32) -> fmt::Result {
+        let name = spelling.scalar;
+        // Types nest only as deep as `Limits::nesting` allows, so this recursion is bounded.
+        match self {
+            QType::Scalar(scalar) => out.write_str(name(*scalar)),
+            QType::Optional(scalar) => write!(out, "{}?", name(*scalar)),
+            QType::Array(ArrayKind::Dense, scalar) => write!(out, "[{}?]", name(*scalar)),
+            QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => out.write_str(EDGE_WORD),
+            QType::Dict(key, value) => write!(out, "{DICT_WORD}[{}, {}]", name(*key), name(*value)),
+            QType::Tuple(fields) => {
+                let names = fields.names();
+                out.write_str(if names.is_some() { "{" } else { "(" })?;
+                for (index, field) in fields.iter().enumerate() {
+                    if index > 0 {
+                        out.write_str(", ")?;
+                    }
+                    if *left == 0 {
+                        out.write_str("..")?;
+                        break;
+                    }
+                    *left -= 1;
+                    if let Some(name) = names.and_then(|names| names.get(index)) {
+                        (spelling.field_name)(out, name)?;
+                        out.write_str(": ")?;
+                    }
+                    field.write_part(out, spelling, left)?;
+                }
+                out.write_str(match names {
+                    Some(_) => "}",
+                    None if fields.len() == 1 => ",)",
+                    None => ")",
+                })
+            }
+            QType::Function => out.write_str("function"),
+            QType::Sequence(element) => {
+                out.write_str("sequence[")?;
+                element.write_part(out, spelling, left)?;
+                out.write_str("]")
+            }
+            QType::Shape(_)
+            | QType::Array(ArrayKind::Sparse, _)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified => write!(out, "{}", self.name()),
+        }
+    }
+
+    /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`, `namedtuple<x=FLOAT32>`.
+    #[must_use]
+    pub const fn name(&self) -> TypeName<'_> {
+        TypeName(self)
+    }
+}
+
+/// A type that is shown under Arolla's name.
+#[derive(Clone, Copy, Debug)]
+pub struct TypeName<'t>(&'t QType);
+
+impl fmt::Display for TypeName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_part(f, &mut { TypeSpelling::SHOWN.most_fields })
+    }
+}
+
+impl TypeName<'_> {
+    /// Writes the name, with up to `left` fields.
+    fn write_part(self, f: &mut fmt::Formatter<'_>, left: &mut u32) -> fmt::Result {
+        // Types nest only as deep as `Limits::nesting` allows, so this recursion is bounded.
+        match self.0 {
+            QType::Scalar(scalar) => f.write_str(scalar.name()),
+            QType::Optional(scalar) => write!(f, "OPTIONAL_{}", scalar.name()),
+            QType::Tuple(fields) => {
+                f.write_str(if fields.names().is_some() { "namedtuple<" } else { "tuple<" })?;
+                for (index, field) in fields.iter().enumerate() {
+                    if index > 0 {
+                        f.write_str(",")?;
+                    }
+                    if *left == 0 {
+                        f.write_str("..")?;
+                        break;
+                    }
+                    *left -= 1;
+                    if let Some(name) = fields.names().and_then(|names| names.get(index)) {
+                        write!(f, "{}=", Excerpt::quoted(name))?;
+                    }
+                    field.name().write_part(f, left)?;
+                }
+                f.write_str(">")
+            }
+            QType::Shape(shape) => f.write_str(shape.name()),
+            QType::Array(kind, scalar) => write!(f, "{}_{}", kind.name(), scalar.name()),
+            QType::ArrayShape(kind) => write!(f, "{}_SHAPE", kind.name()),
+            QType::Edge(edge) => f.write_str(edge.name()),
+            QType::Meta => f.write_str("QTYPE"),
+            QType::Nothing => f.write_str("NOTHING"),
+            QType::Unspecified => f.write_str("UNSPECIFIED"),
+            QType::Function => f.write_str("OPERATOR"),
+            QType::Dict(key, value) => write!(f, "DICT_{}_{}", key.name(), value.name()),
+            QType::Sequence(element) => write!(f, "SEQUENCE[{}]", element.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fields, Names, Shape};
+
+    #[test]
+    fn types_have_the_name_of_the_text_language_and_that_of_arolla() {
+        let named =
+            |names: &str, types: Vec<QType>| QType::Tuple(Fields::named(Names::parse(names).unwrap(), types).unwrap());
+        for (qtype, own, arolla) in [
+            (QType::FLOAT32, "f32", "FLOAT32"),
+            (QType::WEAK_FLOAT, "weak_float", "WEAK_FLOAT"),
+            (QType::MASK, "unit?", "OPTIONAL_UNIT"),
+            (QType::Array(ArrayKind::Dense, Scalar::Int64), "[i64?]", "DENSE_ARRAY_INT64"),
+            (QType::Array(ArrayKind::Sparse, Scalar::Int64), "ARRAY_INT64", "ARRAY_INT64"),
+            (QType::ArrayShape(ArrayKind::Dense), "DENSE_ARRAY_SHAPE", "DENSE_ARRAY_SHAPE"),
+            (QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), "edge", "DENSE_ARRAY_EDGE"),
+            (QType::Edge(EdgeType::Scalars), "SCALAR_TO_SCALAR_EDGE", "SCALAR_TO_SCALAR_EDGE"),
+            (QType::Shape(Shape::Scalar), "SCALAR_SHAPE", "SCALAR_SHAPE"),
+            (QType::Dict(Scalar::Text, Scalar::Float64), "dict[text, f64]", "DICT_TEXT_FLOAT64"),
+            (QType::tuple([]), "()", "tuple<>"),
+            (QType::tuple([QType::TEXT]), "(text,)", "tuple<TEXT>"),
+            (
+                QType::tuple([QType::TEXT, named("a,b", vec![QType::BOOLEAN, QType::tuple([])])]),
+                "(text, {a: bool, b: ()})",
+                "tuple<TEXT,namedtuple<a=BOOLEAN,b=tuple<>>>",
+            ),
+            (
+                QType::Sequence(QType::tuple([QType::INT32, QType::Scalar(Scalar::Date)]).into()),
+                "sequence[(i32, date)]",
+                "SEQUENCE[tuple<INT32,DATE>]",
+            ),
+            (QType::Function, "function", "OPERATOR"),
+            (QType::Nothing, "NOTHING", "NOTHING"),
+        ] {
+            assert_eq!((qtype.to_string(), qtype.name().to_string()), (own.to_owned(), arolla.to_owned()));
+        }
+    }
+
+    #[test]
+    fn of_many_fields_the_first_are_shown() {
+        let wide = QType::tuple(vec![QType::INT32; 1001]);
+        let shown = wide.to_string();
+        assert!(shown.starts_with("(i32, i32, ") && shown.ends_with(", i32, ..)"), "{shown}");
+        assert_eq!(shown.matches("i32").count(), 1000);
+        assert_eq!(wide.name().to_string().matches("INT32").count(), 1000);
+    }
+}
