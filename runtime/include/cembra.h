@@ -111,7 +111,7 @@ void cembra_cancellation_cancel(const cembra_cancellation *token);
 /* Frees a token, also while evaluators look at it; nothing happens for null. */
 void cembra_cancellation_free(cembra_cancellation *token);
 
-/* The short name of a kind of fault, such as `div_by_zero`; empty for a number that is none. */
+/* The short name of a kind of fault, such as `div-by-zero`; empty for a number that is none. */
 cembra_text cembra_fault_name(uint32_t kind);
 /* Why there is no evaluator; empty for CEMBRA_OK and CEMBRA_FAULT. */
 cembra_text cembra_status_message(int32_t status);

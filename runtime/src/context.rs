@@ -72,22 +72,22 @@ impl FaultKind {
         FaultKind::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// The short name used in documentation, machine-readable output and the golden data.
+    /// The code, as documentation and machine-readable output have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            FaultKind::DivisionByZero => "div_by_zero",
-            FaultKind::CastRange => "cast_range",
-            FaultKind::MissingValue => "missing_value",
+            FaultKind::DivisionByZero => "div-by-zero",
+            FaultKind::CastRange => "cast-range",
+            FaultKind::MissingValue => "missing-value",
             FaultKind::Assertion => "assertion",
-            FaultKind::ArenaLimit => "arena_limit",
+            FaultKind::ArenaLimit => "arena-limit",
             FaultKind::Invalid => "invalid",
             FaultKind::Parse => "parse",
             FaultKind::Cancelled => "cancelled",
-            FaultKind::IterationLimit => "iteration_limit",
-            FaultKind::IndexRange => "index_range",
-            FaultKind::WorkLimit => "work_limit",
-            FaultKind::SizeMismatch => "size_mismatch",
+            FaultKind::IterationLimit => "iteration-limit",
+            FaultKind::IndexRange => "index-range",
+            FaultKind::WorkLimit => "work-limit",
+            FaultKind::SizeMismatch => "size-mismatch",
         }
     }
 

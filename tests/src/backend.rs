@@ -121,7 +121,7 @@ fn one_output<'a>(mut outputs: impl Iterator<Item = &'a QType>) -> Result<QType,
 }
 
 fn failure(error: &cembra::Error) -> Failure {
-    Failure { kind: ErrorKind::named(error.code()), message: error.message() }
+    Failure { kind: ErrorKind::of_code(error.code()), message: error.message() }
 }
 
 /// The library does not do what it says.

@@ -270,7 +270,7 @@ fn possible_errors(graph: &Graph) -> Vec<ErrorKind> {
     for index in 0..graph.len() {
         let Node::Operator(name, _) = graph.node(NodeId::from_index(index)) else { continue };
         let Some(id) = registry.find(graph.name(name)) else { continue };
-        kinds.extend(registry.get(id).faults.iter().filter_map(|fault| ErrorKind::named(fault.name())));
+        kinds.extend(registry.get(id).faults.iter().filter_map(|fault| ErrorKind::of_code(fault.name())));
     }
     kinds
 }

@@ -67,7 +67,7 @@ fn line(expression: &str, at_zero: [Option<i32>; 2], at_two: [i32; 2]) {
                     Some(value) => assert_eq!(found.expect(expression), [Value::from(value)], "{expression}, u {u}"),
                     None => {
                         let error = found.expect_err(expression);
-                        assert_eq!((error.code(), error.operator()), ("div_by_zero", Some("math.floordiv")));
+                        assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
                         let source = format!("{PRELUDE}{expression}");
                         assert_eq!(error.span().map(|span| span.text(&source)), Some("i // j"), "{expression}");
                     }
@@ -150,9 +150,9 @@ fn what_a_rewrite_makes_a_conditional_skips_what_only_one_branch_needs() {
         ] {
             let text = format!("output y = {expression}");
             assert_eq!(run(&text, 0, true, backend, &[]).expect(expression), [Value::from(value)]);
-            assert_eq!(run(&text, 0, true, backend, &["optimise"]).expect_err(expression).code(), "div_by_zero");
+            assert_eq!(run(&text, 0, true, backend, &["optimise"]).expect_err(expression).code(), "div-by-zero");
             let text = format!("{text}\noutput z = where(nz, q + 1, 5)");
-            assert_eq!(run(&text, 0, true, backend, &[]).expect_err(expression).code(), "div_by_zero");
+            assert_eq!(run(&text, 0, true, backend, &[]).expect_err(expression).code(), "div-by-zero");
             assert_eq!(run(&text, 2, true, backend, &[]).expect(expression)[1], Value::from(4));
         }
     }
@@ -163,9 +163,9 @@ fn literals_that_fail_do_so_where_they_are_evaluated() {
     // An operator on literals for every kind of fault. Only strings too long to fold need an arena at run time.
     let long = "x".repeat(1100);
     let failing = [
-        ("div_by_zero", "1 // (3 - 3)".to_owned(), "math.floordiv"),
-        ("cast_range", "to_int32(1e20f64)".to_owned(), "core.to_int32"),
-        ("missing_value", "get_optional_value(missing[i32])".to_owned(), "core.get_optional_value"),
+        ("div-by-zero", "1 // (3 - 3)".to_owned(), "math.floordiv"),
+        ("cast-range", "to_int32(1e20f64)".to_owned(), "core.to_int32"),
+        ("missing-value", "get_optional_value(missing[i32])".to_owned(), "core.get_optional_value"),
         ("assertion", "with_assertion(5, 1 > 2, \"no\")".to_owned(), "core.with_assertion"),
         (
             "invalid",
@@ -173,9 +173,9 @@ fn literals_that_fail_do_so_where_they_are_evaluated() {
             "math.normal_distribution_inverse_cdf",
         ),
         ("parse", "strings.parse_int32(\"1x\")".to_owned(), "strings.parse_int32"),
-        ("index_range", "to_int32(seq.at(seq.range(2), 2))".to_owned(), "seq.at"),
-        ("iteration_limit", "core.while_loop(1, fn(x) = x > 0, fn(x) = 1)".to_owned(), "core.while_loop"),
-        ("arena_limit", format!("to_int32(strings.length(strings.upper(\"{long}\")))"), "strings.upper"),
+        ("index-range", "to_int32(seq.at(seq.range(2), 2))".to_owned(), "seq.at"),
+        ("iteration-limit", "core.while_loop(1, fn(x) = x > 0, fn(x) = 1)".to_owned(), "core.while_loop"),
+        ("arena-limit", format!("to_int32(strings.length(strings.upper(\"{long}\")))"), "strings.upper"),
     ];
     let kinds: Vec<&str> = failing.iter().map(|(code, ..)| *code).collect();
     // Nobody cancels a literal, and none is worth so much work, or as large as another.
@@ -222,7 +222,7 @@ fn a_default_that_cannot_be_needed_is_not_evaluated() {
     for backend in [Backend::Interpreter, Backend::Native] {
         let text = "output y = i | q";
         assert_eq!(run(text, 0, true, backend, &[]).expect(text), [Value::from(7)]);
-        assert_eq!(run(text, 0, true, backend, &["optimise"]).expect_err(text).code(), "div_by_zero");
+        assert_eq!(run(text, 0, true, backend, &["optimise"]).expect_err(text).code(), "div-by-zero");
     }
 }
 
@@ -230,7 +230,7 @@ fn a_default_that_cannot_be_needed_is_not_evaluated() {
 fn outputs_are_unconditional() {
     let text = "output y = where(nz, q, -1)\noutput z = q";
     for backend in [Backend::Interpreter, Backend::Native] {
-        assert_eq!(run(text, 0, true, backend, &[]).expect_err(text).code(), "div_by_zero");
+        assert_eq!(run(text, 0, true, backend, &[]).expect_err(text).code(), "div-by-zero");
         assert_eq!(run(text, 2, true, backend, &[]).expect(text), [Value::from(3), Value::from(3)]);
     }
 }
@@ -256,7 +256,7 @@ fn a_failure_is_only_that_of_the_path_taken() {
         let found: Vec<String> = [(-1, 2.5), (-1, f64::NAN), (0, f64::NAN), (1, 0.0), (2, 0.0), (3, f64::NAN)]
             .map(|(x, f)| outcome(x, f))
             .into();
-        assert_eq!(found, ["2", "cast_range", "div_by_zero", "assertion", "missing_value", "3"], "{}", backend.name());
+        assert_eq!(found, ["2", "cast-range", "div-by-zero", "assertion", "missing-value", "3"], "{}", backend.name());
     }
 }
 
@@ -289,7 +289,7 @@ fn a_path_that_contradicts_itself_needs_nothing() {
                 executor.session().evaluate(std::slice::from_ref(&value))
             };
             assert_eq!(run(&never_needed).expect("nothing fails")[0], Value::from(2), "{without:?}");
-            assert_eq!(run(text).expect_err("needed by `z`").code(), "div_by_zero");
+            assert_eq!(run(text).expect_err("needed by `z`").code(), "div-by-zero");
         }
     }
 }

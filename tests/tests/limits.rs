@@ -293,7 +293,7 @@ fn arena_bytes() {
         };
         assert_eq!(evaluate(5).expect("five bytes"), [Value::from("abcde")]);
         let error = evaluate(4).expect_err("one byte less");
-        assert_eq!((error.code(), error.operator()), ("arena_limit", Some("strings.join")));
+        assert_eq!((error.code(), error.operator()), ("arena-limit", Some("strings.join")));
         assert!(error.to_string().contains("`arena_bytes`"), "{error}");
         assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::arena_bytes`"));
     }
@@ -315,7 +315,7 @@ fn loop_iterations() {
         };
         assert_eq!(evaluate(10).expect("two loops of six rounds"), [Value::from(27_i64)]);
         let error = evaluate(9).expect_err("one less");
-        assert_eq!((error.code(), error.operator()), ("iteration_limit", Some("seq.reduce")));
+        assert_eq!((error.code(), error.operator()), ("iteration-limit", Some("seq.reduce")));
         assert!(error.to_string().contains("`loop_iterations`"), "{error}");
         assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::loop_iterations`"));
     }
@@ -356,7 +356,7 @@ fn string_work() {
                 panic!("{source}, {}: {error}", backend.name());
             }
             let error = evaluate(work - 1).expect_err(source);
-            assert_eq!((error.code(), error.operator(), error.span()), ("work_limit", None, None), "{source}");
+            assert_eq!((error.code(), error.operator(), error.span()), ("work-limit", None, None), "{source}");
             assert!(error.to_string().contains("`string_work`"), "{error}");
             assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::string_work`"));
         }
@@ -549,7 +549,7 @@ fn array_bytes() {
             // Arrays may have a little more memory than elements, and bits of presence.
             evaluate(text, backend, most + most / 8).expect(text);
             let error = evaluate(text, backend, most - 9).expect_err(text);
-            assert_eq!((error.code(), error.operator()), ("arena_limit", Some(operator)), "{text}");
+            assert_eq!((error.code(), error.operator()), ("arena-limit", Some(operator)), "{text}");
             assert!(
                 error.message().ends_with("the arrays of one evaluation exceed the limit `array_bytes`"),
                 "{error}"

@@ -27,10 +27,10 @@ fn given(text: &str) -> String {
 fn only_the_branch_that_an_element_chooses_is_evaluated() {
     assert_eq!(given("core.map(fn(x) = where(x != 0, 10 // x, -1), [5, missing, 0])"), "[2, -1, -1]");
     let nested = "fn(x, y) = where(y != 0, x // y, where(x > 0, x % (y | 1), -1))";
-    assert_eq!(given(&format!("core.map({nested}, [7, 7, -7, 7], [2, missing, 0, 0])")), "failed: div_by_zero");
+    assert_eq!(given(&format!("core.map({nested}, [7, 7, -7, 7], [2, missing, 0, 0])")), "failed: div-by-zero");
     assert_eq!(given(&format!("core.map({nested}, [7, 7, -7], [2, missing, 0])")), "[3, 0, -1]");
     // Over whole arrays both branches are evaluated.
-    assert_eq!(given("where([1, 0] != 0, 10 // [1, 0], -1)"), "failed: div_by_zero");
+    assert_eq!(given("where([1, 0] != 0, 10 // [1, 0], -1)"), "failed: div-by-zero");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn missing_elements_are_optionals_to_the_function() {
     assert_eq!(given("core.map(fn(x) = x | 7, [1, missing, 3])"), "[1, 7, 3]");
     assert_eq!(given("core.map(fn(x, y) = y | x, [1, missing, 3], [missing, 5, missing[i32]])"), "[1, 5, 3]");
     assert_eq!(given("core.map(core.presence_not, [1, missing])"), "[NA, unit]");
-    assert_eq!(given("core.map(fn(x) = 1 // (x | 0), [1, missing])"), "failed: div_by_zero");
+    assert_eq!(given("core.map(fn(x) = 1 // (x | 0), [1, missing])"), "failed: div-by-zero");
     assert_eq!(given("core.map(fn(x) = 1 // x, [1, missing])"), "[1, NA]");
 }
 
@@ -54,7 +54,7 @@ fn what_is_the_same_for_all_elements_is_captured() {
 
 #[test]
 fn what_is_no_function_of_elements_is_refused() {
-    assert_eq!(given("core.map(math.add, [1, 2], [1, 2, 3])"), "failed: size_mismatch");
+    assert_eq!(given("core.map(math.add, [1, 2], [1, 2, 3])"), "failed: size-mismatch");
     for text in [
         "core.map(math.add, 1, 2)",
         "core.map(fn(x) = (x, x), [1])",

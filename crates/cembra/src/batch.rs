@@ -226,7 +226,7 @@ impl Inner {
 /// let x = [5_i64, 0, -5, 0];
 /// let made = batch.start().on_error(OnError::Missing).run(&[InputColumn::values(&x)])?;
 /// assert_eq!(made.columns[0].presence(), Some(&[0b0101][..]));
-/// assert_eq!((made.failed, made.failures[0].error.code()), (vec![1, 3], "div_by_zero"));
+/// assert_eq!((made.failed, made.failures[0].error.code()), (vec![1, 3], "div-by-zero"));
 ///
 /// let error = batch.run(&[InputColumn::values(&x)]).unwrap_err();
 /// assert_eq!((error.row(), error.message().as_str()), (Some(1), "math.floordiv: division by zero, in row 1"));

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// let mut session = Model::parse(source)?.compile(&Options::default())?.session();
 /// let error = session.evaluate(&[Value::from(1)]).unwrap_err();
 /// assert_eq!(error.fault_kind(), Some(FaultKind::DivisionByZero));
-/// assert_eq!((error.code(), error.operator()), ("div_by_zero", Some("math.floordiv")));
+/// assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
 /// assert_eq!(error.span().map(|span| span.text(source)), Some("100 // (x - 1)"));
 /// assert_eq!(error.to_string(), "math.floordiv: division by zero (line 1, column 15: `100 // (x - 1)`)");
 ///
@@ -165,7 +165,7 @@ impl Error {
         Error(Arc::new(Kind::Promise { problem: problem.into(), element }))
     }
 
-    /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div_by_zero`), or `values`.
+    /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div-by-zero`), or `values`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {

@@ -231,7 +231,7 @@ impl Options {
     }
 
     /// Lets the result's struct or the listener ask for a plain value where the model gives an optional one; a missing value is then an
-    /// error of the evaluation (`missing_value`).
+    /// error of the evaluation (`missing-value`).
     #[must_use]
     pub fn require_present(mut self, require: bool) -> Self {
         self.require_present = require;

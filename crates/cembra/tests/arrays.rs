@@ -56,10 +56,10 @@ fn conditions_of_scalars_choose_and_those_of_elements_select() {
     let x = doubles(&[Some(1.0), Some(0.0)]);
     let one = "input x: [f64?]; input c: bool; if c then x // 0.0 else x";
     assert_eq!(shown(one, &[x.clone(), Value::from(false)]), "[1, 0]");
-    assert!(shown(one, &[x.clone(), Value::from(true)]).starts_with("div_by_zero: math.floordiv"));
+    assert!(shown(one, &[x.clone(), Value::from(true)]).starts_with("div-by-zero: math.floordiv"));
     // Both arms are computed for each element, and may fail.
     let each = "input x: [f64?]; where(x > 0.0, 6.0 // x, x)";
-    assert!(shown(each, std::slice::from_ref(&x)).starts_with("div_by_zero"));
+    assert!(shown(each, std::slice::from_ref(&x)).starts_with("div-by-zero"));
     // A missing element does not.
     assert_eq!(shown(each, &[doubles(&[Some(4.0), None])]), "[1, NA]");
     let sums = "input x: [f64?]; input c: bool; if c then math.sum(x) else math.sum(x // 0.0)";
@@ -99,7 +99,7 @@ fn loops_over_arrays_end_by_their_limit_or_are_cancelled() {
         let limits = |loop_iterations| Limits { loop_iterations, ..Limits::default() };
         let options = |most| Options::default().backend(backend).limits(limits(most));
         let error = model.compile(&options(3)).unwrap().session().evaluate(std::slice::from_ref(&x)).unwrap_err();
-        assert_eq!((error.code(), error.fault_kind()), ("iteration_limit", Some(FaultKind::IterationLimit)));
+        assert_eq!((error.code(), error.fault_kind()), ("iteration-limit", Some(FaultKind::IterationLimit)));
         assert_eq!(error.operator(), Some("core.while_loop"));
         let (executor, token) = (model.compile(&options(u64::MAX)).unwrap(), Cancellation::new());
         let ended = std::thread::scope(|scope| {
@@ -149,7 +149,7 @@ fn units_without_end_are_refused() {
     for backend in [Backend::Native, Backend::Interpreter] {
         let mut session = model.compile(&Options::default().backend(backend).limits(limits)).unwrap().session();
         let error = session.evaluate(&[units(1 << 28)]).unwrap_err();
-        assert_eq!((error.code(), error.operator()), ("arena_limit", Some("where")), "{error}");
+        assert_eq!((error.code(), error.operator()), ("arena-limit", Some("where")), "{error}");
     }
 }
 
@@ -165,7 +165,7 @@ fn what_fails_in_an_element_fails_though_its_value_is_not_asked_for() {
         "input x: [f64?]; where(x > 0.0, x, 1.0 // x)",
         "input x: [f64?]; core.empty_like(core.map(fn(e) = 1.0 // e, x))",
     ] {
-        assert!(shown(text, std::slice::from_ref(&x)).starts_with("div_by_zero: math.floordiv"), "{text}");
+        assert!(shown(text, std::slice::from_ref(&x)).starts_with("div-by-zero: math.floordiv"), "{text}");
     }
 }
 
@@ -174,7 +174,7 @@ fn what_fails_in_an_element_fails_though_its_value_is_not_asked_for() {
 fn what_was_found_in_sweeps_stays_mended() {
     let x = doubles(&[Some(1.0), Some(2.0), Some(4.0)]);
     for (text, expected) in [
-        ("input x: [f64?]; math._sum_sparse(x, DENSE_ARRAY_TO_SCALAR_EDGE{2})", "size_mismatch: "),
+        ("input x: [f64?]; math._sum_sparse(x, DENSE_ARRAY_TO_SCALAR_EDGE{2})", "size-mismatch: "),
         ("input x: [f64?]; output y = unit{} and [unit?]{present}; output n = x[0]", "[unit]; optional_float64{1}"),
         ("input x: [f64?]; x[0] + math.log(array.randint_with_shape(DENSE_ARRAY_SHAPE{1}, [i32?]{NA}, 0, 0))", "[NA]"),
         // WEAK_FLOAT and its optional have FLOAT32 in common.
@@ -227,7 +227,7 @@ fn groups_that_are_made_of_other_groups_have_a_size() {
     let points = Array::from_scalars(Scalar::Int64, [0, 2, 4, 5].map(|point| Some(ScalarValue::Int64(point))));
     let inputs = [Value::Array(ArrayKind::Dense, points.into())];
     for backend in [Backend::Native, Backend::Interpreter] {
-        assert_eq!(evaluate(text, &inputs, backend).unwrap_err().code(), "size_mismatch");
+        assert_eq!(evaluate(text, &inputs, backend).unwrap_err().code(), "size-mismatch");
     }
 }
 
@@ -243,7 +243,7 @@ fn what_is_looked_at_over_two_edges_fits_both() {
         assert!(evaluate(text, &[numbers(40), numbers(40)], backend).is_ok());
         for size in [2, 39, 41] {
             let fault = evaluate(text, &[numbers(40), numbers(size)], backend).unwrap_err();
-            assert_eq!(fault.code(), "size_mismatch", "{size}");
+            assert_eq!(fault.code(), "size-mismatch", "{size}");
         }
     }
 }
@@ -262,7 +262,7 @@ fn sizes_of_what_nobody_looks_at_are_compared() {
         let made = |of: &[Option<i64>]| evaluate(text, &[integers(&[Some(2), Some(1)]), integers(of)], backend);
         assert_eq!(made(&[Some(0), None]).expect("two groups")[0].to_string(), "[0, 0, 0]");
         for of in [&[][..], &[Some(0)], &[None; 3]] {
-            assert_eq!(made(of).unwrap_err().code(), "size_mismatch", "{of:?}");
+            assert_eq!(made(of).unwrap_err().code(), "size-mismatch", "{of:?}");
         }
     }
 }
@@ -339,11 +339,11 @@ fn errors_say_what_and_where() {
     let x = doubles(&[Some(1.0), None]);
     let y = doubles(&[Some(1.0)]);
     let error = evaluate("input x, y: [f64?]\noutput z = x + y", &[x.clone(), y.clone()], Backend::Native).unwrap_err();
-    assert_eq!((error.code(), error.message().as_str()), ("size_mismatch", "+: argument sizes mismatch: (2, 1)"));
+    assert_eq!((error.code(), error.message().as_str()), ("size-mismatch", "+: argument sizes mismatch: (2, 1)"));
     assert!(error.span().is_some());
     assert_eq!(
         shown("input x: [f64?]; x[2]", std::slice::from_ref(&x)),
-        "index_range: array.at: the sequence has no element 2i64"
+        "index-range: array.at: the sequence has no element 2i64"
     );
     let element =
         evaluate("input x: [f64?]; 1.0 // (x - 3.0)", &[doubles(&[None, Some(4.0), Some(3.0)])], Backend::Auto);
@@ -359,7 +359,7 @@ fn errors_say_what_and_where() {
     assert_eq!(wrong.unwrap_err().code(), "type-mismatch");
     // The first that fails in the order of the text is told.
     let two = "input x, y: [f64?]; output a = math.sum(x // 0.0); output b = x + y";
-    assert!(shown(two, &[x, y]).starts_with("div_by_zero"));
+    assert!(shown(two, &[x, y]).starts_with("div-by-zero"));
 }
 
 #[test]

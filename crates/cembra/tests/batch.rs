@@ -210,7 +210,7 @@ fn the_first_failing_row_is_the_error() {
                 for (threads, strip) in [(1, usize::MAX), (3, usize::MAX), (3, 0), (3, 200)] {
                     let run = batch.start().threads(threads).strip_rows(strip);
                     let error = run.clone().run(&columns).unwrap_err();
-                    assert_eq!((error.row(), error.code()), (Some(faults[0]), "div_by_zero"));
+                    assert_eq!((error.row(), error.code()), (Some(faults[0]), "div-by-zero"));
                     let run = run.on_error(OnError::Missing).keep_failures(2);
                     let made = run.run(&columns).unwrap();
                     assert_eq!(made.failed, faults);
@@ -504,7 +504,7 @@ fn rows_that_fail_are_missing_and_no_others() {
                 match session.evaluate(&inputs) {
                     Ok(expected) => assert_eq!(found, expected, "row {row}"),
                     Err(error) => {
-                        assert_eq!(error.code(), "div_by_zero");
+                        assert_eq!(error.code(), "div-by-zero");
                         failed.push(row);
                         assert_eq!(found, [Value::from(None::<i64>), Value::from(None::<i64>)], "row {row}");
                     }
@@ -571,7 +571,7 @@ fn limits_are_a_rows() {
     for player in players() {
         let batch = model.batch(&Options::default().limits(limits).row_player(player)).unwrap();
         let error = batch.run(&[InputColumn::owned_texts(&long), InputColumn::owned_texts(&long)]).unwrap_err();
-        assert_eq!((error.code(), error.row()), ("work_limit", Some(0)), "{player:?}");
+        assert_eq!((error.code(), error.row()), ("work-limit", Some(0)), "{player:?}");
     }
 }
 

@@ -324,7 +324,7 @@ fn the_first_row_that_fails_is_the_error() {
     assert_eq!(error.message(), "+: argument sizes mismatch: (2, 1), in row 2");
     let made = batch.start().on_error(OnError::Missing).run(&columns(&[1.0, 0.0, 1.0, 2.0])).unwrap();
     assert_eq!((made.failed, made.row_by_row), (vec![1, 2], 4));
-    assert_eq!(made.failures.iter().map(|one| one.error.code()).collect::<Vec<_>>(), ["div_by_zero", "size_mismatch"]);
+    assert_eq!(made.failures.iter().map(|one| one.error.code()).collect::<Vec<_>>(), ["div-by-zero", "size-mismatch"]);
     assert_eq!(shown(&made.columns[0]), ["[1]", "missing", "missing", "[2]"]);
     assert_eq!((made.columns[0].presence(), made.columns[1].presence()), (Some(&[0b1001][..]), Some(&[0b1001][..])));
     assert_eq!(made.columns[1].qtype(), &QType::Optional(Scalar::Float64));

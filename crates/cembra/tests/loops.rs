@@ -116,7 +116,7 @@ fn a_loop_without_end_ends() {
             Model::parse("input x: i64; core.while_loop(x, fn(s) = s >= 0, fn(s) = s ^ 1)".replace('^', "*").as_str());
         let executor = model.and_then(|model| model.compile(&Options::default().backend(backend))).expect("a model");
         let error = executor.session().evaluate(&[Value::from(1_i64)]).expect_err("no end");
-        assert_eq!((error.code(), error.operator()), ("iteration_limit", Some("core.while_loop")), "{error}");
+        assert_eq!((error.code(), error.operator()), ("iteration-limit", Some("core.while_loop")), "{error}");
         assert!(error.to_string().contains("`loop_iterations`"), "{error}");
     }
 }

@@ -43,7 +43,7 @@ output third = 1 // income
 test "values are cast" { age = 4, who = "Ann", income = 7 } => { score = 8, say = 'hello Ann', rich = missing }
 test "what may be missing need not be given" { who = "Bob" } => { score = 60.0, rich = missing }
 test "only what the outputs need" { income = 2000 } => { rich = present }
-test "errors" { income = 0, who = "" } => error "div_by_zero"
+test "errors" { income = 0, who = "" } => error "div-by-zero"
 test "codes in either spelling" { income = 0, who = "" } => error "div-by-zero"
 test "tables" {
     age, income => score, rich
@@ -108,14 +108,14 @@ fn what_is_not_expected_is_told() {
         of("test \"a\" { x = 2 } => { z = 2.5, y = 4 }"),
         ["{ x = 2 } => { z = 2.5, y = 4 } | z: 2.5, 2.0 | y: 4, 3"]
     );
-    assert_eq!(of("test \"a\" { x = 0 } => { y = 4 }"), ["{ x = 0 } => { y = 4 } | error none, div_by_zero"]);
+    assert_eq!(of("test \"a\" { x = 0 } => { y = 4 }"), ["{ x = 0 } => { y = 4 } | error none, div-by-zero"]);
     assert_eq!(
-        of("test \"a\" { x = 1 } => error \"div_by_zero\""),
-        ["{ x = 1 } => error \"div_by_zero\" | error div_by_zero, none"]
+        of("test \"a\" { x = 1 } => error \"div-by-zero\""),
+        ["{ x = 1 } => error \"div-by-zero\" | error div-by-zero, none"]
     );
     assert_eq!(
         of("test \"a\" { x = 0 } => error \"cast_range\""),
-        ["{ x = 0 } => error \"cast_range\" | error cast_range, div_by_zero"]
+        ["{ x = 0 } => error \"cast_range\" | error cast_range, div-by-zero"]
     );
     assert_eq!(of("test \"a\" { x = 2 } => { y = \"a\" }"), ["{ x = 2 } => { y = \"a\" } | y: \"a\", 3"]);
     assert_eq!(

@@ -38,7 +38,7 @@ fn casts_and_presence_are_asked_for() {
         run.run_into(&Row { x: 0.75.into() }, &mut out).unwrap();
         assert_eq!(out, Narrow { y: 1.5, n: 7 });
         let error = run.run_into(&Row { x: Optional::missing() }, &mut out).unwrap_err();
-        assert_eq!((error.code(), &out), ("missing_value", &Narrow { y: 1.5, n: 7 }));
+        assert_eq!((error.code(), &out), ("missing-value", &Narrow { y: 1.5, n: 7 }));
     }
 }
 

@@ -114,7 +114,7 @@ fn an_input_that_promises_to_be_full_takes_no_gaps() {
         "input `x` is [f64], but element 2 of the array is missing; declare it as `[f64?]`, which takes arrays with missing \
          elements"
     );
-    assert_eq!(both(text, &[full.clone(), gaps.clone()]).unwrap_err().code(), "div_by_zero");
+    assert_eq!(both(text, &[full.clone(), gaps.clone()]).unwrap_err().code(), "div-by-zero");
     // What is missing may stand anywhere; bits of presence alone are no gap, nor are those behind the last element.
     let sum = "input x: [f64]; math.sum(x)";
     for (len, presence, first) in [

@@ -71,12 +71,12 @@ fn strings_that_do_not_fit_the_arena_are_a_fault() {
     let doubled = (0..40).map(|at| format!("let s{} = strings.join(s{at}, s{at})\n", at + 1)).collect::<String>();
     each(&format!("input s0: text\n{doubled}output n = strings.length(s40)"), |session| {
         let error = session.evaluate(&[Value::from("ab")]).expect_err("2 TiB");
-        assert_eq!((error.code(), error.operator()), ("arena_limit", Some("strings.join")));
+        assert_eq!((error.code(), error.operator()), ("arena-limit", Some("strings.join")));
         assert_eq!(session.evaluate(&[Value::from("")]).expect("nothing"), [Value::from(0_i64)]);
     });
     // Literals are not folded into what a host cannot hold.
     each(&format!("let s0 = \"ab\"\n{doubled}output n = strings.length(s40)"), |session| {
-        assert_eq!(session.evaluate(&[]).expect_err("2 TiB").code(), "arena_limit");
+        assert_eq!(session.evaluate(&[]).expect_err("2 TiB").code(), "arena-limit");
     });
 }
 
@@ -101,6 +101,6 @@ fn a_comparison_that_is_too_much_work_leaves_the_output_alone() {
         // The comparison comes last and is 300 units: a little less than enough is not enough for it alone.
         let enough = (1..20).map(|hundreds| 100 * hundreds).find(|work| run(*work).0.is_ok()).expect("enough");
         assert_eq!(run(enough), (Ok(()), 2.0));
-        assert_eq!(run(enough - 100), (Err("work_limit"), 7.0));
+        assert_eq!(run(enough - 100), (Err("work-limit"), 7.0));
     }
 }

@@ -115,7 +115,7 @@ fn an_element_that_fails_is_the_error() {
         for element in [0, 70, 2999] {
             let good = std::mem::replace(&mut inputs[0], zero_at(element));
             let error = session.evaluate(&inputs).expect_err("a division by zero");
-            assert_eq!((error.code(), error.element()), ("div_by_zero", Some(element)), "{player:?}");
+            assert_eq!((error.code(), error.element()), ("div-by-zero", Some(element)), "{player:?}");
             inputs[0] = good;
             let again = session.evaluate(&inputs).map(|made| made[0].to_string());
             assert_eq!(before.as_ref().ok(), again.as_ref().ok(), "{player:?}");

@@ -87,7 +87,7 @@ fn every_tier_gives_the_same_bits() {
     assert_eq!(rungs[rungs.len() - 2], [None, Some(Tier::Quick)]);
     assert_eq!(rungs[rungs.len() - 1], [None, Some(Tier::Quick), Some(Tier::Optimised)]);
     let faults = answers(&models()[1].compile(&Options::default()).expect("a model"));
-    assert!(faults.iter().any(|answer| answer.starts_with("div_by_zero")), "{faults:?}");
+    assert!(faults.iter().any(|answer| answer.starts_with("div-by-zero")), "{faults:?}");
 }
 
 #[test]

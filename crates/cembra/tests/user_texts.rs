@@ -95,6 +95,6 @@ fn results_count_as_strings_that_an_evaluation_makes() {
         let mut session = model.compile(&options).expect("it compiles").session();
         assert_eq!(session.evaluate(&[text(99)]).expect("fits"), [format!("{}.", "x".repeat(99)).as_str().into()]);
         let error = session.evaluate(&[text(100)]).expect_err("101 bytes");
-        assert_eq!(error.code(), "arena_limit");
+        assert_eq!(error.code(), "arena-limit");
     }
 }

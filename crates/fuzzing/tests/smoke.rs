@@ -36,7 +36,7 @@ fn sixteen_hundred_programs_agree() {
     // Every kind of fault but that of a caller who gives up, and that of arrays, of which there are none.
     let faults = text.lines().find(|line| line.starts_with("faults: ")).unwrap();
     assert_eq!(faults.matches(", 0 ").count(), 2, "{faults}");
-    assert!(faults.contains(", 0 cancelled") && faults.contains(", 0 size_mismatch"), "{faults}");
+    assert!(faults.contains(", 0 cancelled") && faults.contains(", 0 size-mismatch"), "{faults}");
     let sum = format!(
         "1600 programs, {} rows, 0 mismatches, {} faults, {} rejected",
         report.rows(),
@@ -295,7 +295,7 @@ fn an_invented_fault_and_a_refusal_are_found() {
 
 fn fault() -> Failure {
     Failure {
-        code: "div_by_zero",
+        code: "div-by-zero",
         operator: Some("made.up".to_owned()),
         span: None,
         element: None,

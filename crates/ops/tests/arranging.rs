@@ -196,7 +196,7 @@ fn scans_go_on_over_what_is_missing_and_end_with_their_group() {
     assert_eq!(shown("array.agg_index", &[x.clone(), groups]), "[0, NA, NA, 2, 0]");
     assert_eq!(shown("array.cum_count", &[ints(&[])]), "[]");
     assert_eq!(shown("array.cum_count", &[ints(&[None, None])]), "[NA, NA]");
-    assert_eq!(shown("math.cum_sum", &[x, sizes(&[4])]), "size_mismatch");
+    assert_eq!(shown("math.cum_sum", &[x, sizes(&[4])]), "size-mismatch");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn ties_are_broken_upwards_then_by_position() {
     let groups = mapping(&[Some(1), None, Some(1), Some(0), Some(0), Some(1)], 3);
     assert_eq!(shown("array.ordinal_rank", &[x.clone(), Value::Unspecified, groups.clone()]), "[1, NA, 2, NA, 0, 0]");
     assert_eq!(shown("array.dense_rank", &[x.clone(), groups]), "[1, NA, 1, NA, 0, 0]");
-    assert_eq!(shown("array.ordinal_rank", &[x, ints(&[Some(1)])]), "size_mismatch");
+    assert_eq!(shown("array.ordinal_rank", &[x, ints(&[Some(1)])]), "size-mismatch");
     let near = [1.0 + 1e-12, 1.0].map(|element| Some(ScalarValue::WeakFloat(element)));
     let near = array(Scalar::WeakFloat, &near);
     assert_eq!(shown("array.ordinal_rank", &[near.clone(), longs(&[0, 1])]), "[1, 0]");
@@ -266,7 +266,7 @@ fn parts_are_of_the_array() {
         array(Scalar::Unit, &present.iter().map(|present| present.then_some(ScalarValue::Unit)).collect::<Vec<_>>())
     };
     assert_eq!(shown("array.select", &[x.clone(), masks(&[true, true, false])]), "[5, NA]");
-    assert_eq!(shown("array.select", &[x.clone(), masks(&[true])]), "size_mismatch");
+    assert_eq!(shown("array.select", &[x.clone(), masks(&[true])]), "size-mismatch");
     assert_eq!(shown("array.present_values", std::slice::from_ref(&x)), "[5, 7]");
     assert_eq!(shown("array.concat", &[x.clone(), ints(&[])]), "[5, NA, 7]");
     assert_eq!(shown("array.present_indices", &[ints(&[None])]), "[]");
@@ -277,15 +277,15 @@ fn values_of_groups_are_expanded_to_their_elements() {
     let x = ints(&[Some(5), None, Some(7)]);
     assert_eq!(shown("array.expand", &[x.clone(), sizes(&[2, 1, 0])]), "[5, 5, NA]");
     assert_eq!(shown("array.expand", &[x.clone(), mapping(&[Some(2), None, Some(0)], 3)]), "[7, NA, 5]");
-    assert_eq!(shown("array.expand", &[x, sizes(&[1])]), "size_mismatch");
+    assert_eq!(shown("array.expand", &[x, sizes(&[1])]), "size-mismatch");
     let to_scalar = |size| Value::from(Edge::to_scalar(ArrayKind::Dense, size));
     assert_eq!(shown("array.expand", &[Value::Missing(Scalar::Int32), to_scalar(2)]), "[NA, NA]");
     assert_eq!(shown("array.expand", &[5.into(), Edge::scalars().into()]), "5");
-    assert_eq!(shown("array.expand", &[5.into(), to_scalar(usize::MAX)]), "arena_limit");
-    assert_eq!(shown("array.expand", &[ints(&[Some(1)]), sizes(&[i64::MAX])]), "arena_limit");
+    assert_eq!(shown("array.expand", &[5.into(), to_scalar(usize::MAX)]), "arena-limit");
+    assert_eq!(shown("array.expand", &[ints(&[Some(1)]), sizes(&[i64::MAX])]), "arena-limit");
     // Not elements alone count: each would be written out.
     let text = Value::from("x".repeat(1 << 20).as_str());
-    assert_eq!(shown("array.expand", &[text, to_scalar(1 << 20)]), "arena_limit");
+    assert_eq!(shown("array.expand", &[text, to_scalar(1 << 20)]), "arena-limit");
 }
 
 #[test]
@@ -293,18 +293,18 @@ fn elements_are_taken_from_the_group_of_the_index() {
     let x = ints(&[Some(5), Some(6), None, Some(8)]);
     let ids = ints(&[Some(3), None, Some(0), Some(0), Some(2)]);
     assert_eq!(shown("array.take", &[x.clone(), ids]), "[8, NA, 5, 5, NA]");
-    assert_eq!(shown("array.take", &[x.clone(), ints(&[Some(4)])]), "index_range");
-    assert_eq!(shown("array.take", &[x.clone(), ints(&[Some(-1)])]), "index_range");
+    assert_eq!(shown("array.take", &[x.clone(), ints(&[Some(4)])]), "index-range");
+    assert_eq!(shown("array.take", &[x.clone(), ints(&[Some(-1)])]), "index-range");
     let over = mapping(&[Some(1), Some(0), Some(1), Some(1)], 2);
     let take = |ids: &[Option<i32>], groups: &[Option<i64>]| {
         shown("array.take", &[x.clone(), ints(ids), over.clone(), mapping(groups, 2)])
     };
     assert_eq!(take(&[Some(2), Some(0), Some(9)], &[Some(1), Some(0), None]), "[8, 6, NA]");
-    assert_eq!(take(&[Some(1)], &[Some(0)]), "index_range");
+    assert_eq!(take(&[Some(1)], &[Some(0)]), "index-range");
     // Without an edge of its own an index belongs to the group of the element at its place.
     assert_eq!(shown("array.take", &[x.clone(), ints(&[Some(2), Some(0), Some(0), None]), over]), "[8, 6, 5, NA]");
-    assert_eq!(shown("array.take", &[x.clone(), ints(&[Some(0)]), sizes(&[4]), sizes(&[1, 0])]), "size_mismatch");
-    assert_eq!(shown("array.take", &[x, ints(&[Some(0)]), sizes(&[4]), sizes(&[2])]), "size_mismatch");
+    assert_eq!(shown("array.take", &[x.clone(), ints(&[Some(0)]), sizes(&[4]), sizes(&[1, 0])]), "size-mismatch");
+    assert_eq!(shown("array.take", &[x, ints(&[Some(0)]), sizes(&[4]), sizes(&[2])]), "size-mismatch");
 }
 
 #[test]
@@ -331,11 +331,11 @@ fn values_are_put_at_indices_that_go_up() {
     for indices in [[Some(2), Some(1)], [Some(1), Some(1)], [Some(1), None]] {
         assert_eq!(put(&indices, 4), "invalid", "{indices:?}");
     }
-    assert_eq!(put(&[Some(1), Some(4)], 4), "index_range");
-    assert_eq!(put(&[Some(-1), Some(1)], 4), "index_range");
+    assert_eq!(put(&[Some(1), Some(4)], 4), "index-range");
+    assert_eq!(put(&[Some(-1), Some(1)], 4), "index-range");
     assert_eq!(put(&[], -1), "invalid");
-    assert_eq!(put(&[], i64::MAX), "arena_limit");
-    assert_eq!(put(&[Some(1), Some(2), Some(3)], 4), "size_mismatch");
+    assert_eq!(put(&[], i64::MAX), "arena-limit");
+    assert_eq!(put(&[Some(1), Some(2), Some(3)], 4), "size-mismatch");
 }
 
 #[test]
@@ -354,8 +354,8 @@ fn equal_elements_are_found_in_the_order_in_which_they_come() {
     let nan = floats(&[1.0, NAN, 1.0, 1.0, 1.0]);
     assert_eq!(group_by(nan.clone(), over), "edge.from_mapping([0, NA, 1, 0, 1], 2)");
     assert_eq!(group_by(nan, Value::Unspecified), "invalid");
-    assert_eq!(group_by(x.clone(), sizes(&[4])), "size_mismatch");
-    assert_eq!(group_by(Value::Tuple([x, ints(&[None])].into()), Value::Unspecified), "size_mismatch");
+    assert_eq!(group_by(x.clone(), sizes(&[4])), "size-mismatch");
+    assert_eq!(group_by(Value::Tuple([x, ints(&[None])].into()), Value::Unspecified), "size-mismatch");
 }
 
 #[test]
@@ -367,10 +367,10 @@ fn shapes_have_any_size_and_arrays_have_not() {
     assert_eq!(shown("array.resize_array_shape", &[huge.clone(), (-2).into()]), "invalid");
     for operands in [vec![huge.clone()], vec![5.into(), huge.clone()]] {
         let name = if operands.len() == 1 { "array.iota" } else { "array.shaped" };
-        assert_eq!(shown(name, &operands), "arena_limit");
+        assert_eq!(shown(name, &operands), "arena-limit");
     }
-    assert_eq!(shown("core.const_with_shape", &[huge.clone(), 5.into()]), "arena_limit");
-    assert_eq!(shown("array.randint_with_shape", &[huge]), "arena_limit");
+    assert_eq!(shown("core.const_with_shape", &[huge.clone(), 5.into()]), "arena-limit");
+    assert_eq!(shown("array.randint_with_shape", &[huge]), "arena-limit");
     assert_eq!(shown("array.iota", &[Value::ArrayShape(ArrayKind::Sparse, 0)]), "[]");
 }
 
@@ -379,7 +379,7 @@ fn interleaved_arrays_are_of_one_size() {
     let (x, y) = (ints(&[Some(1), None]), ints(&[Some(3), Some(4)]));
     let kernel = "array._interleave";
     assert_eq!(shown(kernel, &[x.clone(), y]), "([1, 3, NA, 4], edge.from_split_points([0, 2, 4]))");
-    assert_eq!(shown(kernel, &[x.clone(), ints(&[None])]), "size_mismatch");
+    assert_eq!(shown(kernel, &[x.clone(), ints(&[None])]), "size-mismatch");
     assert_eq!(shown(kernel, &[ints(&[]), 5.into()]), "([], edge.from_split_points([0]))");
     assert_eq!(shown(kernel, &[x]), "([1, NA], edge.from_split_points([0, 1, 2]))");
 }
@@ -406,5 +406,5 @@ fn random_integers_are_arollas() {
     assert_eq!(drawn(&[shape(2), Value::Missing(Scalar::Int32), 3.into()]), "[NA, NA]");
     assert_eq!(drawn(&[shape(1), 3.into(), 3.into()]), "invalid");
     assert_eq!(drawn(&[shape(0), 3.into(), 3.into()]), "invalid");
-    assert_eq!(drawn(&[shape(3), low, longs(&[2, 3]), 1.into()]), "size_mismatch");
+    assert_eq!(drawn(&[shape(3), low, longs(&[2, 3]), 1.into()]), "size-mismatch");
 }

@@ -129,10 +129,10 @@ pub(super) const CASES: &[Case] = &[
             "z100000",
         )
     }),
-    quick("100 divisions shared by 1,000 levels", "div_by_zero", || shared(1_000, 100)),
-    quick("1,000 divisions shared by 300 levels", "div_by_zero", || shared(300, 1_000)),
-    quick("3 divisions shared by 50,000 levels", "div_by_zero", || shared(50_000, 3)),
-    slow("divisions shared by each level and the next", "div_by_zero", || {
+    quick("100 divisions shared by 1,000 levels", "div-by-zero", || shared(1_000, 100)),
+    quick("1,000 divisions shared by 300 levels", "div-by-zero", || shared(300, 1_000)),
+    quick("3 divisions shared by 50,000 levels", "div-by-zero", || shared(50_000, 3)),
+    slow("divisions shared by each level and the next", "div-by-zero", || {
         lines(
             "input x, z0: i32\nlet s0 = x // z0",
             1..50_001,
@@ -187,7 +187,7 @@ pub(super) const CASES: &[Case] = &[
         let first = format!("input x, z0: f64\nlet c = z0\nlet s = {sum}");
         lines(&first, 1..2_001, |n| format!("let z{n} = if x > {n} then s else z{} + 1", n - 1), "z2000")
     }),
-    slow_native("native: 3,000 divisions alive at once", "div_by_zero", || {
+    slow_native("native: 3,000 divisions alive at once", "div-by-zero", || {
         let divisions = joined(0..3_000, "\n", |n| format!("let s{n} = (c + {n}) // x"));
         let sums = joined(1..3_000, "\n", |n| format!("let r{n} = s{} + r{}", 2_999 - n, n - 1));
         Source::Text(format!("input x, c: i32\n{divisions}\nlet r0 = s2999\n{sums}\nr2999"))

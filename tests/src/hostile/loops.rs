@@ -3,13 +3,13 @@
 use super::{Case, Source, lines, quick, slow};
 
 pub(super) const CASES: &[Case] = &[
-    quick("a loop without end", "iteration_limit", || {
+    quick("a loop without end", "iteration-limit", || {
         Source::Text("input x: f64\ncore.while_loop(x, fn(s) = s == s, fn(s) = s + 1)".to_owned())
     }),
-    quick("a range of 2^62 numbers", "iteration_limit", || {
+    quick("a range of 2^62 numbers", "iteration-limit", || {
         Source::Text("input x: i64\nseq.reduce(math.add, seq.range(4611686018427387904 + x), 0i64)".to_owned())
     }),
-    quick("loops inside of loops, 10 deep", "iteration_limit", || {
+    quick("loops inside of loops, 10 deep", "iteration-limit", || {
         let inner =
             (0..10).fold("s + i".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = {inner}, seq.range(1000), s)"));
         Source::Text(format!("input s: i64\n{inner}"))
@@ -77,24 +77,24 @@ pub(super) const CASES: &[Case] = &[
         let calls = (0..1_000).map(|at| format!("f(a + {at})")).collect::<Vec<_>>().join(" + ");
         Source::Text(format!("input a: i64\nlet f = fn(x) = seq.at(seq.make({values}), 0)\n{calls}"))
     }),
-    slow("a loop of a million rounds that makes strings", "arena_limit", || {
+    slow("a loop of a million rounds that makes strings", "arena-limit", || {
         Source::Text("input t: text\nseq.reduce(fn(s, i) = strings.join(s, t), seq.range(1000000), t)".to_owned())
     }),
-    slow("a loop of a million searches in a million characters", "work_limit", || {
+    slow("a loop of a million searches in a million characters", "work-limit", || {
         let round = "s + where(strings.contains(strings.substr(t, i), \"b\"), 1i64, 0i64)";
         Source::Text(format!(
             "let t = \"{}\"\nseq.reduce(fn(s, i) = {round}, seq.range(1000000), 0i64)",
             "a".repeat(1_000_000)
         ))
     }),
-    slow("a loop of a million comparisons of a million characters", "work_limit", || {
+    slow("a loop of a million comparisons of a million characters", "work-limit", || {
         let text = "a".repeat(1_000_000);
         let round = "s + where(t == where(i % 2 == 0, u, v), 1i64, 0i64)";
         Source::Text(format!(
             "let t = \"{text}b\"\nlet u = \"{text}c\"\nlet v = \"{text}d\"\nseq.reduce(fn(s, i) = {round}, seq.range(1000000), 0i64)"
         ))
     }),
-    slow("a loop of 100 million upper cases of one letter", "iteration_limit", || {
+    slow("a loop of 100 million upper cases of one letter", "iteration-limit", || {
         let round = "s + where(strings.upper(where(i % 2 == 0, \"a\", \"b\")) == \"A\", 1i64, 0i64)";
         Source::Text(format!("seq.reduce(fn(s, i) = {round}, seq.range(100000000), 0i64)"))
     }),

@@ -99,12 +99,12 @@ pub(super) const CASES: &[Case] = &[
     quick("a[ab]{10000}c on a million letters", "invalid", || {
         Source::Text(format!("strings.contains_regex(\"{}\", \"a[ab]{{10000}}c\")", letters(MILLION)))
     }),
-    slow("a loop that makes a million patterns", "work_limit", || {
+    slow("a loop that makes a million patterns", "work-limit", || {
         let pattern = "strings.join(\"\\\\w{5}\", strings.as_text(i))";
         let round = format!("s + where(strings.contains_regex(\"a\", {pattern}), 1i64, 0i64)");
         Source::Text(format!("seq.reduce(fn(s, i) = {round}, seq.range(1000000), 0i64)"))
     }),
-    slow("a[ab]{100}c in 10,000 texts", "work_limit", || {
+    slow("a[ab]{100}c in 10,000 texts", "work-limit", || {
         let text = letters(100_000);
         let round = "s + where(strings.contains_regex(strings.substr(t, i), \"a[ab]{100}c\"), 1i64, 0i64)";
         Source::Text(format!("let t = \"{text}\"\nseq.reduce(fn(s, i) = {round}, seq.range(10000), 0i64)"))
@@ -121,7 +121,7 @@ pub(super) const CASES: &[Case] = &[
     }),
     quick("printf %999999999d", "invalid", || Source::Text("strings.printf(\"%999999999d\", 1)".into())),
     quick("printf %.999999999f", "invalid", || Source::Text("strings.printf(\"%.999999999f\", 1.5)".into())),
-    quick("100,000 printfs of %1000d", "arena_limit", || {
+    quick("100,000 printfs of %1000d", "arena-limit", || {
         lines("input x: i32", 0..100_000, |n| format!("output y{n} = strings.printf(\"{n}%1000d\", x)"), "")
     }),
     quick("printf with 100,000 fields", "value", || {
@@ -131,16 +131,16 @@ pub(super) const CASES: &[Case] = &[
     quick("format with 100,000 fields", "value", || {
         Source::Text(format!("input y: i32\nstrings.format(\"{}\", x=y)", "{x}".repeat(100_000)))
     }),
-    quick("join doubled 60 times", "arena_limit", || {
+    quick("join doubled 60 times", "arena-limit", || {
         lines("input t0: text", 1..61, |n| format!("let t{n} = strings.join(t{0}, t{0})", n - 1), "t60")
     }),
-    quick("join of literals doubled 60 times", "arena_limit", || {
+    quick("join of literals doubled 60 times", "arena-limit", || {
         lines("let t0 = \"abc\"", 1..61, |n| format!("let t{n} = strings.join(t{0}, t{0})", n - 1), "t60")
     }),
-    quick("replace squares 60 times", "arena_limit", || {
+    quick("replace squares 60 times", "arena-limit", || {
         lines("input t0: text", 1..61, |n| format!("let t{n} = strings.replace(t{0}, \"\", t{0})", n - 1), "t60")
     }),
-    quick("join of 10 texts of 10 MiB", "arena_limit", || {
+    quick("join of 10 texts of 10 MiB", "arena-limit", || {
         let source = format!("let a = \"{}\"\nstrings.join(a, a, a, a, a, a, a, a, a, a)", "a".repeat(MANY));
         Source::Text(source)
     }),

@@ -321,7 +321,7 @@ const STATEMENTS: &[&str] = &[
     "let zl = array.at([1, 2, 3], 1) + [1, 2][0]",
     "let zs = seq.reduce(fn(a, b) = a + b, seq.range(3), 0)",
     "let zw = 1 + (let zv = 2 in (if zv > 1 then zv else if zv < 0 then -zv else 0 - zv))",
-    "test \"za\" within 1e-9 {} => error \"div_by_zero\"",
+    "test \"za\" within 1e-9 {} => error \"div-by-zero\"",
     "test \"zb\" { zi = {a: (1.5, missing), if: -2}, \"z j\" = 3 } => { zk = [1, 2] }",
 ];
 

@@ -100,7 +100,7 @@ fn rewritten_models_fail_where_the_user_wrote_it() {
         for backend in [Backend::Interpreter, Backend::Native] {
             let options = Options::default().compat(mode == Mode::Compat).backend(backend);
             let error = evaluate(&model.compile(&options).expect("a model"), &row()).expect_err(expression);
-            assert_eq!((error.code(), error.operator()), ("div_by_zero", Some("math.floordiv")), "{expression}");
+            assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")), "{expression}");
             let place = error.span().map(|span| span.text(&text));
             assert!(matches!(place, Some("i // j" | "x // j")), "{expression}: {place:?}");
         }
@@ -111,14 +111,14 @@ fn rewritten_models_fail_where_the_user_wrote_it() {
 
 /// Operators that are lowered to others and can fail, each with a call that does and the kind of the fault.
 const LOWERED: &[(&str, &str, &str)] = &[
-    ("core.cast", "core.cast(big, i32)", "cast_range"),
-    ("core.cast_values", "core.cast_values(big, i32)", "cast_range"),
-    ("core.const_like", "core.const_like(i, big)", "cast_range"),
-    ("strings.join", "strings.join(t, t, t)", "arena_limit"),
-    ("strings.join_with_separator", "strings.join_with_separator(t, t, t)", "arena_limit"),
-    ("strings.printf", "strings.printf(\"%s-%s\", t, t)", "arena_limit"),
+    ("core.cast", "core.cast(big, i32)", "cast-range"),
+    ("core.cast_values", "core.cast_values(big, i32)", "cast-range"),
+    ("core.const_like", "core.const_like(i, big)", "cast-range"),
+    ("strings.join", "strings.join(t, t, t)", "arena-limit"),
+    ("strings.join_with_separator", "strings.join_with_separator(t, t, t)", "arena-limit"),
+    ("strings.printf", "strings.printf(\"%s-%s\", t, t)", "arena-limit"),
     ("strings.static_decode", "strings.static_decode(b\"\\xff\")", "invalid"),
-    ("strings.format", "strings.format(\"{a}-{b}\", a=t, b=t)", "arena_limit"),
+    ("strings.format", "strings.format(\"{a}-{b}\", a=t, b=t)", "arena-limit"),
 ];
 
 #[test]

@@ -33,7 +33,7 @@ codes! {
     /// A value that is not of its column's type.
     ColumnType = "column-type";
     /// A missing value where the type allows none.
-    MissingValue = "missing-value";
+    MissingValue = "missing-field";
 }
 
 /// One problem with the data.

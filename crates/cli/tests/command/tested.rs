@@ -13,7 +13,7 @@ test \"table\" {
     n => half
     1 => 1
     0 => 7
-    0 => error \"div_by_zero\"
+    0 => error \"div-by-zero\"
 }
 ";
 
@@ -34,7 +34,7 @@ m.cem:6: test \"child\" failed
 
 m.cem:10: test \"table\" failed
 - no error
-+ error \"div_by_zero\": math.floordiv: division by zero
++ error \"div-by-zero\": math.floordiv: division by zero
 
 m.cem: 5 cases, 2 failed
 good.cem: 1 case passed
@@ -78,7 +78,7 @@ output both = flag and sign(n) > 0
 output other = if flag or n == 3 then sign(n) else sign(2)
 
 test 'positive' { n = 6, flag = true } => { part = 1, both = present }
-test 'fails' { n = 5, flag = true } => error 'div_by_zero'
+test 'fails' { n = 5, flag = true } => error 'div-by-zero'
 ";
     let shell = Shell::new().file("m.cem", model);
     assert_eq!(shell.stdout(&["test"]), "m.cem: 2 cases passed\nbranches: 6 of 14 taken\n");

@@ -337,7 +337,7 @@ fn tests_have_columns() {
     check(
         r#"
         test "adult"{age=31,income=missing}=>{score=0.5}
-        test "none"{}=>error"div_by_zero"
+        test "none"{}=>error"div-by-zero"
         test"close"within 1e-9{age=3}
         =>{score={x:1}}
         test "many" {
@@ -362,7 +362,7 @@ fn tests_have_columns() {
         6) => 7}
         -----
         test "adult" { age = 31, income = missing } => { score = 0.5 }
-        test "none" {} => error "div_by_zero"
+        test "none" {} => error "div-by-zero"
         test "close" within 1e-9 { age = 3 }
             => { score = {x: 1} }
         test "many" {
